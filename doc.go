@@ -1,0 +1,22 @@
+// Package firn makes unique, time-ordered 64-bit IDs ("snowflakes") in memory,
+// at the speed of a clock read, and safely under any clock.
+//
+// An ID is a place in time:
+//
+//	 63        22        12        0
+//	+-+---------+---------+---------+
+//	|0|  time   |  node   |sequence |     the default layout: 41 + 10 + 12 bits
+//	+-+---------+---------+---------+
+//
+// A [Layout] says how the 63 bits are split, what instant the time counts from
+// and how long one step of it (a tick) is. A [Generator] makes the IDs of one
+// node. Inside a node a counter that only moves forward makes them unique; across
+// nodes the node ID does, so two generators of one layout must never share a node
+// ID. In a single process, choose it; for a cluster, package member leases node
+// IDs and keeps that promise through crashes, pauses and wrong clocks.
+//
+// IDs of one generator ascend. IDs of several are ordered only as well as their
+// clocks agree. An ID tells its reader when and by which node it was made; see
+// [Sealer] for IDs that strangers see. For IDs that must be impossible to guess,
+// use random ones instead.
+package firn

@@ -1,0 +1,310 @@
+package firn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+var (
+	// ErrNotYet is returned by TryNext when the next ID would lie in the future: the
+	// sequence is exhausted, the clock stepped back, or the floor is not reached yet.
+	ErrNotYet = errors.New("firn: the next ID lies in the future of the clock")
+
+	// ErrBound is returned when the next ID would lie at or beyond the generator's
+	// bound. It can be made once the owner has moved the bound.
+	ErrBound = errors.New("firn: the generator has reached its bound")
+
+	// ErrStopped is returned by every call that comes after Stop.
+	ErrStopped = errors.New("firn: the generator is stopped")
+)
+
+// DefaultLookAhead is how far IDs may run ahead of the clock under saturation: 4 ms.
+const DefaultLookAhead = 4 * time.Millisecond
+
+// Generator makes the IDs of one node. Its state is one word: the place (tick and sequence)
+// that comes next. There is one rule: the next ID is at the greater of that place and the
+// beginning of the clock's tick, and must not lie in the future of the clock nor beyond the
+// bound. So a clock that stepped back, an exhausted sequence (the count carries into the
+// next tick) and a floor in the future are the same condition with the same answer: wait.
+//
+// A Generator is made by NewGenerator and is safe for concurrent use. IDs that one
+// goroutine takes ascend.
+type Generator struct {
+	// next is the lowest place that is not taken; it only grows, and is stopped at the end.
+	next atomic.Uint64
+	_    [120]byte // what follows is read by all and hardly written: keep it apart
+
+	// limit is the first place that may not be taken; it only grows.
+	limit atomic.Uint64
+
+	layout       Layout
+	packing      packing
+	node         int64
+	steady       *SteadyClock // the clock, unless one was given
+	clock        Clock
+	epoch        int64  // Unix nanoseconds
+	tick         uint64 // nanoseconds
+	sequenceBits uint8
+	perTick      uint64 // places in a tick: 2^sequenceBits
+	ticks        uint64 // how many ticks the layout has
+	lookAhead    uint64 // nanoseconds
+	randomStart  bool
+	failAtBound  bool
+
+	mu     sync.Mutex
+	gate   chan struct{} // closed when waiting callers are to look again; nil when none waits
+	opener *time.Timer   // opens the gate when the clock is expected to get there
+	unused uint64        // the value of next before any ID was taken
+	used   time.Time     // once stopped: the end of the last tick used
+}
+
+// stopped is a place beyond every limit.
+const stopped = math.MaxUint64
+
+// Option changes how a generator works.
+type Option func(*Generator)
+
+// WithClock gives the generator its clock. Without it, it has a SteadyClock of its own that
+// follows every step ahead, since there is no owner to ask.
+func WithClock(c Clock) Option {
+	return func(g *Generator) {
+		if g.steady, _ = c.(*SteadyClock); g.steady == nil {
+			g.clock = c
+		}
+	}
+}
+
+// WithFloor lets the generator use only ticks that begin at or after t.
+func WithFloor(t time.Time) Option {
+	return func(g *Generator) { g.next.Store(g.place(t.Add(g.layout.Tick - 1))) }
+}
+
+// WithBound lets the generator use only ticks that end at or before t, until SetBound moves
+// it. Without it there is no bound.
+func WithBound(t time.Time) Option {
+	return func(g *Generator) { g.limit.Store(g.place(t)) }
+}
+
+// FailAtBound makes Next and Fill return ErrBound at the bound, as TryNext does, instead of
+// waiting for it to move.
+func FailAtBound() Option {
+	return func(g *Generator) { g.failAtBound = true }
+}
+
+// WithLookAhead sets how far IDs may run ahead of the clock when more are asked for than
+// the layout has, which lets callers sleep and still get the full rate, since a sleep
+// overshoots. Zero is allowed, and then costs rate. Without it: DefaultLookAhead. An ID never
+// runs ahead of the bound.
+func WithLookAhead(d time.Duration) Option {
+	return func(g *Generator) { g.lookAhead = uint64(max(d, 0)) }
+}
+
+// WithRandomStart begins the sequence of each tick at a random place in its lower half, so
+// that outsiders can't tell from IDs how many there are. A tick that is entered because the one
+// before was exhausted begins at 0, so the full rate remains.
+func WithRandomStart() Option {
+	return func(g *Generator) { g.randomStart = true }
+}
+
+// NewGenerator returns a generator for a node ID, which is datacenter << NodeBits | node where the
+// layout has datacenters. An error is returned when the layout is not valid, when it has no such
+// node ID, or, as ErrLifetime, when the clock shows a time outside of the layout's.
+func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, error) {
+	if err := layout.Validate(); err != nil {
+		return nil, err
+	}
+	if nodeID < 0 || nodeID >= layout.NodeIDs() {
+		return nil, fmt.Errorf("firn: node ID %d: the layout %s has node IDs 0 to %d",
+			nodeID, layout.split(), layout.NodeIDs()-1)
+	}
+	g := &Generator{
+		layout:       layout,
+		packing:      layout.packing(nodeID),
+		node:         nodeID,
+		epoch:        layout.Epoch.UnixNano(),
+		tick:         uint64(layout.Tick),
+		sequenceBits: uint8(layout.SequenceBits),
+		perTick:      1 << layout.SequenceBits,
+		ticks:        1 << layout.TimeBits,
+		lookAhead:    uint64(DefaultLookAhead),
+	}
+	g.limit.Store(g.ticks * g.perTick)
+	for _, option := range options {
+		option(g)
+	}
+	if g.clock == nil && g.steady == nil {
+		g.steady = NewSteadyClock(math.MaxInt64)
+	}
+	if _, err := layout.TickAt(time.Unix(0, g.now())); err != nil {
+		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed: %w", err)
+	}
+	g.unused = g.next.Load()
+	return g, nil
+}
+
+// Layout returns the layout of the generator's IDs.
+func (g *Generator) Layout() Layout { return g.layout }
+
+// NodeID returns the node ID in the generator's IDs.
+func (g *Generator) NodeID() int64 { return g.node }
+
+// TryNext returns the next ID, and never waits.
+// ErrNotYet, ErrBound, ErrStopped or ErrLifetime is returned when there is none.
+func (g *Generator) TryNext() (ID, error) {
+	place, _, err := g.reserve(1)
+	if err != nil {
+		return 0, err
+	}
+	return g.packing.id(place), nil
+}
+
+// Next returns the next ID. It waits while that lies in the future or beyond the bound, and
+// asks ctx only then. When ctx ends first, the error is both what it was waiting for
+// (ErrNotYet or ErrBound) and the error of ctx. ErrStopped is returned once the generator is stopped,
+// and ErrLifetime once the time bits of the layout have run out.
+func (g *Generator) Next(ctx context.Context) (ID, error) {
+	for {
+		place, _, err := g.reserve(1)
+		if err == nil {
+			return g.packing.id(place), nil
+		}
+		if err := g.wait(ctx, err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Fill fills ids with the next IDs, in ascending order and with one reservation per tick. It
+// waits as Next does, and returns the errors that Next does: then ids is zeroed, and the
+// IDs that were taken for it are never used.
+func (g *Generator) Fill(ctx context.Context, ids []ID) error {
+	for rest := ids; len(rest) > 0; {
+		place, n, err := g.reserve(uint64(len(rest)))
+		if err != nil {
+			if err := g.wait(ctx, err); err != nil {
+				clear(ids)
+				return err
+			}
+			continue
+		}
+		id, step := g.packing.id(place), g.packing.id(1)-g.packing.id(0)
+		for i := range rest[:n] {
+			rest[i] = id
+			id += step
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// SetBound moves the bound forward to t, so that ticks which end at or before t may be used, and
+// wakes who waits for it. The bound never moves back: an earlier t changes nothing.
+func (g *Generator) SetBound(t time.Time) {
+	limit := g.place(t)
+	for {
+		old := g.limit.Load()
+		if limit <= old {
+			return
+		}
+		if g.limit.CompareAndSwap(old, limit) {
+			g.open()
+			return
+		}
+	}
+}
+
+// Stop makes every later call fail with ErrStopped, and those that are waiting too. It returns the
+// end of the last tick of which an ID was taken, or the zero time when none was: no ID of this
+// generator lies at or after that. Stopping again returns the same.
+func (g *Generator) Stop() time.Time {
+	next := g.next.Swap(stopped)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if next != stopped && next > g.unused {
+		g.used = g.layout.TimeOf(int64((next-1)/g.perTick) + 1)
+	}
+	g.openLocked()
+	return g.used
+}
+
+// reserve takes up to n places of one tick, and returns the first and how many they are.
+func (g *Generator) reserve(n uint64) (place, count uint64, err error) {
+	now := g.now()
+	if now < g.epoch {
+		return 0, 0, g.refusal()
+	}
+	elapsed := uint64(now - g.epoch) // below 2^63, since an epoch is not negative
+	for {
+		next := g.next.Load()
+		tick := next >> (g.sequenceBits & 63)
+		place, end := next, (tick+1)<<(g.sequenceBits&63)
+		if elapsed-tick*g.tick >= g.tick { // the clock is not in the tick of next
+			place, end = g.enter(next, elapsed)
+		}
+		if end = min(end, g.limit.Load()); place >= end {
+			return 0, 0, g.refusal()
+		}
+		count = min(n, end-place)
+		if g.next.CompareAndSwap(next, place+count) {
+			return place, count, nil
+		}
+	}
+}
+
+// enter returns the place to take when next is not in the clock's tick, and the end of the places
+// that may be taken with it. They lie in the clock's tick if next is before it; else in that
+// of next, if it begins within the look-ahead.
+func (g *Generator) enter(next, elapsed uint64) (place, end uint64) {
+	if first := min(elapsed/g.tick, g.ticks) * g.perTick; next < first {
+		if g.randomStart {
+			return first + rand.Uint64N(max(g.perTick/2, 1)), first + g.perTick
+		}
+		return first, first + g.perTick
+	}
+	open := min((elapsed+g.lookAhead)/g.tick+1, g.ticks) * g.perTick
+	return next, min(open, next|(g.perTick-1)+1)
+}
+
+// refusal says why no place can be taken now.
+func (g *Generator) refusal() error {
+	place := g.next.Load()
+	if now := g.now(); now >= g.epoch {
+		place = max(place, min(uint64(now-g.epoch)/g.tick, g.ticks)*g.perTick)
+	}
+	switch {
+	case place == stopped:
+		return ErrStopped
+	case place >= g.ticks*g.perTick:
+		return ErrLifetime
+	case place >= g.limit.Load():
+		return ErrBound
+	default:
+		return ErrNotYet
+	}
+}
+
+func (g *Generator) now() int64 {
+	if g.steady != nil {
+		return g.steady.Now()
+	}
+	return g.clock.Now()
+}
+
+// place is the first place of the tick that t lies in. Instants that no clock can show are as good
+// as the end of the layout's time.
+func (g *Generator) place(t time.Time) uint64 {
+	switch tick, err := g.layout.TickAt(t); {
+	case t.Before(g.layout.Epoch):
+		return 0
+	case err != nil || t.After(time.Unix(0, math.MaxInt64)):
+		return g.ticks * g.perTick
+	default:
+		return uint64(tick) * g.perTick
+	}
+}
