@@ -1,0 +1,132 @@
+package firn
+
+import (
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// hands is a wall and a monotonic clock that a test moves.
+type hands struct{ wall, mono int64 }
+
+func (h *hands) read() (wall, mono int64) { return h.wall, h.mono }
+
+func (h *hands) pass(d time.Duration) {
+	h.wall += int64(d)
+	h.mono += int64(d)
+}
+
+func (h *hands) step(d time.Duration) { h.wall += int64(d) }
+
+func newHands() (*hands, *SteadyClock) {
+	h := &hands{wall: Default.Epoch.UnixNano(), mono: 77}
+	return h, NewSteadyClockFrom(DefaultMaxStep, h.read)
+}
+
+// lag is how far the clock is behind the wall.
+func lag(h *hands, c *SteadyClock) time.Duration { return time.Duration(h.wall - c.Now()) }
+
+func TestSteadyClockFollowsAStepAheadUpToMaxStep(t *testing.T) {
+	h, c := newHands()
+	h.step(10 * time.Second)
+	h.pass(time.Second)
+	if got := lag(h, c); got != 0 {
+		t.Errorf("after a step of 10s it lags by %v", got)
+	}
+	h.step(10*time.Second + 1)
+	h.pass(time.Second)
+	if got := lag(h, c); got != 10*time.Second+1 {
+		t.Errorf("after a step of more than MaxStep it lags by %v; it should not follow", got)
+	}
+	if got := c.Ahead(); got != 10*time.Second+1 {
+		t.Errorf("it reports a step of %v", got)
+	}
+	c.Follow()
+	if got := lag(h, c); got != 0 || c.Ahead() != 0 {
+		t.Errorf("after Follow it lags by %v and reports %v", got, c.Ahead())
+	}
+}
+
+func TestSteadyClockReportsAStepUntilItIsTakenBack(t *testing.T) {
+	h, c := newHands()
+	h.step(time.Hour)
+	if got := c.Ahead(); got != time.Hour {
+		t.Errorf("it reports a step of %v", got)
+	}
+	h.step(-time.Hour)
+	if got := c.Ahead(); got != 0 {
+		t.Errorf("the step was taken back, and it still reports %v", got)
+	}
+}
+
+func TestSteadyClockApproachesAWallThatFellBack(t *testing.T) {
+	h, c := newHands()
+	h.step(-10 * time.Second)
+	last := c.Now()
+	for range 90 * 20 {
+		h.pass(50 * time.Millisecond)
+		now := c.Now()
+		if now < last {
+			t.Fatalf("it went back by %d ns", last-now)
+		}
+		if slow := time.Duration(now - last); slow < 43*time.Millisecond {
+			t.Fatalf("it ran %v in 50ms; no more than an eighth slower is allowed", slow)
+		}
+		last = now
+	}
+	if got := lag(h, c); got < -time.Millisecond || got > time.Millisecond {
+		t.Errorf("90s after a step back of 10s it lags by %v", got)
+	}
+}
+
+func TestSteadyClockRunsOnBetweenComparisons(t *testing.T) {
+	h, c := newHands()
+	from := c.Now()
+	h.step(-time.Hour) // not noticed yet
+	h.pass(999 * time.Millisecond)
+	if got := c.Now() - from; got != int64(999*time.Millisecond) {
+		t.Errorf("it ran %d ns in 999ms", got)
+	}
+}
+
+// Whatever the wall does, the clock never goes back and never runs faster than the monotonic
+// clock but for steps ahead.
+func TestSteadyClockNeverGoesBack(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		h, c := newHands()
+		last := c.Now()
+		for range 500 {
+			switch r.IntN(8) {
+			case 0:
+				h.step(time.Duration(r.Int64N(int64(40*time.Second))) - 20*time.Second)
+			case 1:
+				c.Ahead()
+			case 2:
+				if r.IntN(10) == 0 {
+					c.Follow()
+				}
+			default:
+				h.pass(time.Duration(r.Int64N(int64(300 * time.Millisecond))))
+			}
+			now := c.Now()
+			if now < last {
+				t.Fatalf("seed %d: it went back by %d ns", seed, last-now)
+			}
+			last = now
+		}
+	}
+}
+
+func TestSteadyClockOverPackageTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewSteadyClock(0)
+		for range 5 {
+			if got, want := c.Now(), time.Now().UnixNano(); got != want {
+				t.Fatalf("it shows %d, the wall %d", got, want)
+			}
+			time.Sleep(700 * time.Millisecond)
+		}
+	})
+}

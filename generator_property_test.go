@@ -1,0 +1,160 @@
+package firn
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Under a clock that does anything, with many goroutines and a bound that its owner moves:
+// no ID repeats, none comes before one that its goroutine already had, none lies ahead of
+// the clock plus the look-ahead, and none lies at or beyond the bound.
+//
+// The clock and the bound stand still within a round, so that what is allowed is exact.
+func TestGeneratorUnderAnyClock(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		layout := randomLayout(r)
+		layout.TimeBits = max(layout.TimeBits, 20)
+		layout.SequenceBits = min(layout.SequenceBits, 6)
+		if layout.Validate() != nil {
+			layout.NodeBits, layout.DatacenterBits = 0, 0
+			layout.TimeBits = min(layout.TimeBits, 56)
+		}
+		ticks := func(n int64) time.Duration { return time.Duration(n) * layout.Tick }
+
+		lookAhead := ticks(r.Int64N(4)) + time.Duration(r.Int64N(int64(layout.Tick)))
+		clock := newManual(layout.TimeOf(1000))
+		floor := clock.time().Add(ticks(r.Int64N(6) - 3))
+		bound := clock.time().Add(ticks(r.Int64N(10)))
+		options := []Option{WithClock(clock), WithLookAhead(lookAhead), WithFloor(floor), WithBound(bound)}
+		if r.IntN(2) == 0 {
+			options = append(options, WithRandomStart())
+		}
+		g, err := NewGenerator(layout, r.Int64N(layout.NodeIDs()), options...)
+		if err != nil {
+			t.Fatalf("seed %d: %v: %v", seed, layout, err)
+		}
+
+		var taken [8][]ID
+		for range 50 {
+			switch r.IntN(6) {
+			case 0:
+				clock.pass(-ticks(r.Int64N(8)))
+			case 1: // it stands still
+			case 2:
+				clock.pass(ticks(r.Int64N(20)))
+			default:
+				clock.pass(time.Duration(r.Int64N(int64(2 * layout.Tick))))
+			}
+			if to := clock.time().Add(ticks(r.Int64N(12) - 4)); r.IntN(2) == 0 && to.After(bound) {
+				bound = to
+				g.SetBound(to)
+			}
+			var all sync.WaitGroup
+			var round [8][]ID
+			for i := range round {
+				batch := 1 + r.IntN(5)
+				all.Go(func() {
+					for range 20 {
+						round[i] = append(round[i], take(g, batch)...)
+					}
+				})
+			}
+			all.Wait()
+			for i, ids := range round {
+				taken[i] = append(taken[i], ids...)
+				for _, id := range ids {
+					p, err := layout.Decompose(id)
+					if err != nil {
+						t.Fatalf("seed %d: %v", seed, err)
+					}
+					begins := layout.TimeOf(p.Tick)
+					if ends := begins.Add(layout.Tick); ends.After(bound) {
+						t.Fatalf("seed %d: %+v ends at %s, the bound is %s", seed, p, ends, bound)
+					}
+					if begins.Before(floor) {
+						t.Fatalf("seed %d: %+v begins at %s, the floor is %s", seed, p, begins, floor)
+					}
+					if most := clock.time().Add(lookAhead); begins.After(most) {
+						t.Fatalf("seed %d: %+v begins at %s, clock and look-ahead are at %s", seed, p, begins, most)
+					}
+				}
+			}
+		}
+		checkUniqueAndAscending(t, seed, taken[:])
+	}
+}
+
+// take takes IDs without waiting: one at a time, or as a batch that is cut off.
+func take(g *Generator, batch int) []ID {
+	if batch == 1 {
+		if id, err := g.TryNext(); err == nil {
+			return []ID{id}
+		}
+		return nil
+	}
+	place, n, err := g.reserve(uint64(batch))
+	if err != nil {
+		return nil
+	}
+	ids := make([]ID, n)
+	for i := range ids {
+		ids[i] = g.packing.id(place + uint64(i))
+	}
+	return ids
+}
+
+func checkUniqueAndAscending(t *testing.T, seed uint64, taken [][]ID) {
+	t.Helper()
+	for i, ids := range taken {
+		if !slices.IsSorted(ids) {
+			t.Fatalf("seed %d: goroutine %d saw IDs descend", seed, i)
+		}
+	}
+	all := slices.Concat(taken...)
+	slices.Sort(all)
+	if n := len(all); len(slices.Compact(all)) != n {
+		t.Fatalf("seed %d: %d IDs, and some of them twice", seed, n)
+	}
+}
+
+// Stop is the last word: no call that begins after it gets an ID, and no ID lies at or
+// after the instant that it returns.
+func TestStopIsTheLastWord(t *testing.T) {
+	for range 200 {
+		g, err := NewGenerator(Default, 1, WithLookAhead(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stopped atomic.Bool
+		var all sync.WaitGroup
+		last := make([]ID, 4)
+		for i := range last {
+			all.Go(func() {
+				for {
+					before := stopped.Load()
+					id, err := g.TryNext()
+					if err != nil {
+						return
+					}
+					if before {
+						t.Errorf("got %d after Stop", id)
+					}
+					last[i] = id
+				}
+			})
+		}
+		used := g.Stop()
+		stopped.Store(true)
+		all.Wait()
+		for _, id := range last {
+			if first, err := Default.First(used); id != 0 && (err != nil || id >= first) {
+				t.Fatalf("%d lies at or after %s, which Stop returned (%v)", id, used, err)
+			}
+		}
+	}
+}
