@@ -107,6 +107,7 @@ func TestIDRejects(t *testing.T) {
 		{unmarshalJSON(``), "it is empty"},
 		{unmarshalJSON(`""`), "it is empty"},
 		{unmarshalJSON(`"`), `it has '"' at byte 0`},
+		{unmarshalJSON(`"12`), `it has '"' at byte 0`},
 		{unmarshalJSON(`"null"`), "it has 'n' at byte 0"},
 		{unmarshalJSON(`true`), "it has 't' at byte 0"},
 		{unmarshalJSON(`{}`), "it has '{' at byte 0"},
