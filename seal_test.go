@@ -42,27 +42,37 @@ func dumbFF1(t *testing.T, key, tweak []byte, radix int, x []int) []int {
 		return new(big.Int).SetInt64(int64(n)).FillBytes(make([]byte, width))
 	}
 
-	n := len(x)                                                           // step 1
-	u := n / 2                                                            //
-	v := n - u                                                            //
-	a, b := x[:u], x[u:]                                                  // step 2
-	width := (new(big.Int).Sub(power(v), big.NewInt(1)).BitLen() + 7) / 8 // step 3: b
-	d := 4*((width+3)/4) + 4                                              // step 4
-	p := append([]byte{1, 2, 1}, bigEndian(radix, 3)...)                  // step 5
-	p = append(append(p, 10, byte(u)), bigEndian(n, 4)...)                //
-	p = append(p, bigEndian(len(tweak), 4)...)                            //
-	for i := range 10 {                                                   // step 6
-		q := append([]byte{}, tweak...)                                          // i
-		q = append(q, make([]byte, (((-len(tweak)-width-1)%16)+16)%16)...)       //
-		q = append(append(q, byte(i)), num(b).FillBytes(make([]byte, width))...) //
-		r := make([]byte, 16)                                                    // ii
+	// Steps 1 and 2: the halves. Step 3: the bytes of the lower one. Step 4: the
+	// bytes of y. Step 5: P.
+	n := len(x)
+	u := n / 2
+	v := n - u
+	a, b := x[:u], x[u:]
+	width := (new(big.Int).Sub(power(v), big.NewInt(1)).BitLen() + 7) / 8
+	d := 4*((width+3)/4) + 4
+	p := append([]byte{1, 2, 1}, bigEndian(radix, 3)...)
+	p = append(append(p, 10, byte(u)), bigEndian(n, 4)...)
+	p = append(p, bigEndian(len(tweak), 4)...)
+
+	for i := range 10 { // step 6
+		// i: Q.
+		q := append([]byte{}, tweak...)
+		for (len(q)+1+width)%16 != 0 {
+			q = append(q, 0)
+		}
+		q = append(append(q, byte(i)), num(b).FillBytes(make([]byte, width))...)
+
+		// ii: R is the CBC-MAC of P and Q.
+		r := make([]byte, 16)
 		for pq := append(append([]byte{}, p...), q...); len(pq) > 0; pq = pq[16:] {
 			for j := range r {
 				r[j] ^= pq[j]
 			}
 			block.Encrypt(r, r)
 		}
-		s := append([]byte{}, r...) // iii
+
+		// iii: S is R, continued in counter mode.
+		s := append([]byte{}, r...)
 		for j := 1; len(s) < d; j++ {
 			next := bigEndian(j, 16)
 			for k := range next {
@@ -71,11 +81,13 @@ func dumbFF1(t *testing.T, key, tweak []byte, radix int, x []int) []int {
 			block.Encrypt(next, next)
 			s = append(s, next...)
 		}
-		y := new(big.Int).SetBytes(s[:d]) // iv
-		m := []int{u, v}[i%2]             // v
-		c := new(big.Int).Add(num(a), y)  // vi
-		c.Mod(c, power(m))                //
-		a, b = b, str(m, c)               // vii to ix
+
+		// iv to ix.
+		y := new(big.Int).SetBytes(s[:d])
+		m := []int{u, v}[i%2]
+		c := new(big.Int).Add(num(a), y)
+		c.Mod(c, power(m))
+		a, b = b, str(m, c)
 	}
 	return append(append([]int{}, a...), b...)
 }
@@ -120,11 +132,11 @@ func TestDumbFF1AgreesWithNIST(t *testing.T) {
 		for _, c := range tt.plain {
 			x = append(x, strings.IndexRune(alphabet, c))
 		}
-		got := ""
+		var text []byte
 		for _, d := range dumbFF1(t, unhex(t, tt.key), unhex(t, tt.tweak), tt.radix, x) {
-			got += alphabet[d : d+1]
+			text = append(text, alphabet[d])
 		}
-		if got != tt.want {
+		if got := string(text); got != tt.want {
 			t.Errorf("sample %d: %s is encrypted as %s, want %s", i+1, tt.plain, got, tt.want)
 		}
 	}
