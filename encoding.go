@@ -1,0 +1,166 @@
+package firn
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Encoding writes IDs as text and reads them back. Each ID has exactly one text,
+// so that texts can be compared, indexed and used as keys; whatever else a human
+// may have meant by an input is an error, never a guess. The encodings of fixed
+// width sort like the numbers, byte by byte.
+//
+//	          largest ID            characters   sorts
+//	Decimal   9223372036854775807   1 to 19
+//	Hex       7fffffffffffffff      16           yes
+//	Base32    7ZZZZZZZZZZZZ         13           yes
+//	Base58    NQm6nKp8qFC           1 to 11
+//	Base62    AzL8n0Y58m7           11           yes
+//
+// An Encoding is safe for concurrent use. The variables of this package are all
+// there are: the zero value does not work.
+type Encoding struct {
+	name     string
+	alphabet string
+	base     uint64 // len(alphabet)
+	width    int    // characters of every text; 1 stands for as few as it takes
+
+	// digits holds the value of each character of the alphabet, and foreign for
+	// every other byte.
+	digits [256]uint8
+}
+
+const foreign = 0xff
+
+var (
+	// Decimal is what people and databases expect: 0 is "0".
+	Decimal = newEncoding("decimal", 1, "0123456789")
+
+	// Hex is base 16 in lower case: 0 is "0000000000000000".
+	Hex = newEncoding("hex", 16, "0123456789abcdef")
+
+	// Base32 is Crockford's base 32 in upper case: 0 is "0000000000000".
+	// Crockford lets a decoder take lower case, hyphens, and I, L and O for 1, 1
+	// and 0; this one takes none of them, since each ID has one text.
+	// See https://www.crockford.com/base32.html.
+	Base32 = newEncoding("base32", 13, "0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+
+	// Base58 has Bitcoin's alphabet, without 0, O, I and l, and as few characters
+	// as it takes: 0 is "1". It does not sort like the number.
+	Base58 = newEncoding("base58", 1, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
+
+	// Base62 has digits, upper case, lower case, in the order of ASCII: 0 is
+	// "00000000000".
+	Base62 = newEncoding("base62", 11, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
+)
+
+func newEncoding(name string, width int, alphabet string) *Encoding {
+	e := &Encoding{name: name, alphabet: alphabet, base: uint64(len(alphabet)), width: width}
+	for i := range e.digits {
+		e.digits[i] = foreign
+	}
+	for i := range len(alphabet) {
+		e.digits[alphabet[i]] = uint8(i)
+	}
+	return e
+}
+
+// Encodings returns all encodings, in ascending order of their bases but for
+// Decimal, which comes first.
+func Encodings() []*Encoding {
+	return []*Encoding{Decimal, Hex, Base32, Base58, Base62}
+}
+
+// EncodingByName returns the encoding whose String is name, in lower case as
+// there. An error that lists the names is returned when there is none.
+func EncodingByName(name string) (*Encoding, error) {
+	all := Encodings()
+	if i := slices.IndexFunc(all, func(e *Encoding) bool { return e.name == name }); i >= 0 {
+		return all[i], nil
+	}
+	names := make([]string, len(all))
+	for i, e := range all {
+		names[i] = e.name
+	}
+	return nil, fmt.Errorf("firn: no encoding is named %.40q, want one of %s", name, strings.Join(names, ", "))
+}
+
+// String returns the name: "decimal", "hex", "base32", "base58" or "base62".
+func (e *Encoding) String() string { return e.name }
+
+// Encode returns the text of id. A negative number is no ID: it gives a text that
+// no parser accepts, a minus sign and digits in Decimal, and a number beyond
+// [MaxID] elsewhere.
+func (e *Encoding) Encode(id ID) string {
+	return string(e.Append(make([]byte, 0, 20), id))
+}
+
+// Append appends the text of id, as Encode returns it, to b.
+func (e *Encoding) Append(b []byte, id ID) []byte {
+	if e.base == 10 {
+		return strconv.AppendInt(b, int64(id), 10)
+	}
+	var text [16]byte // as wide as the widest, Hex
+	i := len(text)
+	for n := uint64(id); n > 0 || len(text)-i < e.width; {
+		q := quotient(n, e.base)
+		i--
+		text[i] = e.alphabet[n-q*e.base]
+		n = q
+	}
+	return append(b, text[i:]...)
+}
+
+// quotient is n / base, several times as fast for the bases that it knows, because
+// the compiler turns a division by a constant into a shift or a multiplication.
+func quotient(n, base uint64) uint64 {
+	switch base {
+	case 16:
+		return n / 16
+	case 32:
+		return n / 32
+	case 58:
+		return n / 58
+	case 62:
+		return n / 62
+	}
+	return n / base
+}
+
+// Parse returns the ID that s is the text of; it is the inverse of Encode.
+// A [*ParseError] is returned when s is empty, has a character that is not in
+// the alphabet (spaces, signs and the wrong case are not), is shorter or longer
+// than the fixed width, begins with a zero that it does not need, or is beyond
+// [MaxID].
+func (e *Encoding) Parse(s string) (ID, error) { return parse(e, s) }
+
+func parse[T string | []byte](e *Encoding, s T) (ID, error) {
+	switch {
+	case len(s) == 0:
+		return 0, reject(e.name, s, "it is empty")
+	case e.width > 1 && len(s) != e.width:
+		return 0, reject(e.name, s, "it has %d bytes, want %d", len(s), e.width)
+	case e.width == 1 && len(s) > 1 && s[0] == e.alphabet[0]:
+		return 0, reject(e.name, s, "it begins with %q, which stands for zero, want none in front of a number", s[0])
+	}
+	limit := math.MaxInt64 / e.base
+	var n uint64
+	for i := range len(s) {
+		d := uint64(e.digits[s[i]])
+		if d == foreign {
+			r, _ := utf8.DecodeRune([]byte(s[i:min(i+utf8.UTFMax, len(s))]))
+			return 0, reject(e.name, s, "it has %q at byte %d, want only %s", r, i, e.alphabet)
+		}
+		// The first condition keeps the product within MaxID, hence the sum within
+		// 64 bits.
+		if n > limit || n*e.base+d > math.MaxInt64 {
+			return 0, reject(e.name, s, "it is too large, want at most %s", e.Encode(MaxID))
+		}
+		n = n*e.base + d
+	}
+	return ID(n), nil
+}

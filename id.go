@@ -1,0 +1,155 @@
+package firn
+
+import (
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+)
+
+// ID is a unique, time-ordered number of 63 bits. Its sign bit is never set, so
+// that it fits, and sorts the same, in signed and unsigned columns alike:
+//
+//	 63  62                                                     0
+//	+---+--------------------------------+----------+------------+
+//	| 0 | time                           | node     | sequence   |
+//	+---+--------------------------------+----------+------------+
+//
+// How wide the three are is up to the layout.
+//
+// The zero value is the ID 0, the first that a layout can give. A negative number
+// is no ID: nothing in this package reads one, and marshalling one is an error.
+//
+// In text, JSON and SQL an ID is decimal, see [Decimal]; every [Encoding] offers
+// another text. The methods are safe for concurrent use, except those with a
+// pointer receiver, which write to it.
+type ID int64
+
+// MaxID is the largest ID, 2^63 - 1.
+const MaxID = ID(1<<63 - 1)
+
+// Parse returns the ID that s is the decimal text of, as String returns it:
+// "0" to "9223372036854775807". A [*ParseError] is returned when s is anything
+// else, such as "", "007", "+1", "-1", " 1", "1.0" or a number beyond [MaxID].
+func Parse(s string) (ID, error) { return Decimal.Parse(s) }
+
+// String returns the decimal text.
+func (id ID) String() string { return Decimal.Encode(id) }
+
+// check returns an error when id is negative.
+func (id ID) check() error {
+	if id < 0 {
+		return fmt.Errorf("firn: %d is no ID: it is negative, want 0 to %d", id, MaxID)
+	}
+	return nil
+}
+
+// AppendText implements [encoding.TextAppender]: it appends the decimal text.
+// An error is returned when id is negative.
+func (id ID) AppendText(b []byte) ([]byte, error) {
+	if err := id.check(); err != nil {
+		return b, err
+	}
+	return Decimal.Append(b, id), nil
+}
+
+// MarshalText implements [encoding.TextMarshaler]: it returns the decimal text.
+// An error is returned when id is negative.
+func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [Parse]
+// reads. A [*ParseError] is returned, and id left as it was, when text is
+// anything else.
+func (id *ID) UnmarshalText(text []byte) error {
+	v, err := parse(Decimal, text)
+	if err == nil {
+		*id = v
+	}
+	return err
+}
+
+// MarshalJSON implements [encoding/json.Marshaler]: it returns the decimal text
+// as a JSON string, because JavaScript and other readers that keep numbers as
+// doubles lose the last digits of those above 2^53.
+// An error is returned when id is negative.
+func (id ID) MarshalJSON() ([]byte, error) {
+	if err := id.check(); err != nil {
+		return nil, err
+	}
+	b := append(make([]byte, 0, len(`"9223372036854775807"`)), '"')
+	return append(Decimal.Append(b, id), '"'), nil
+}
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler]: it reads a JSON string or
+// a JSON number that [Parse] would read, exactly, and so neither 1.0 nor 1e3 nor
+// a string with escapes. By convention null leaves id as it was.
+// A [*ParseError] is returned, and id left as it was, when data is anything else.
+func (id *ID) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	if n := len(data); n >= 2 && data[0] == '"' && data[n-1] == '"' {
+		data = data[1 : n-1]
+	}
+	return id.UnmarshalText(data)
+}
+
+// AppendBinary implements [encoding.BinaryAppender]: it appends 8 bytes, the most
+// significant first, which sort like the number.
+// An error is returned when id is negative.
+func (id ID) AppendBinary(b []byte) ([]byte, error) {
+	if err := id.check(); err != nil {
+		return b, err
+	}
+	return binary.BigEndian.AppendUint64(b, uint64(id)), nil
+}
+
+// MarshalBinary implements [encoding.BinaryMarshaler]: it returns 8 bytes, the
+// most significant first. An error is returned when id is negative.
+func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
+
+// UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads what
+// MarshalBinary returns. A [*ParseError] is returned, and id left as it was,
+// when data is not 8 bytes long or has the sign bit set.
+func (id *ID) UnmarshalBinary(data []byte) error {
+	if len(data) != 8 {
+		return reject("binary", data, "it has %d bytes, want 8", len(data))
+	}
+	v := ID(binary.BigEndian.Uint64(data))
+	if v < 0 {
+		return reject("binary", data, "its first bit is set, want 7f ff ff ff ff ff ff ff at most")
+	}
+	*id = v
+	return nil
+}
+
+// Value implements [driver.Valuer]: an ID is a BIGINT.
+// An error is returned when id is negative.
+func (id ID) Value() (driver.Value, error) {
+	if err := id.check(); err != nil {
+		return nil, err
+	}
+	return int64(id), nil
+}
+
+// Scan implements [database/sql.Scanner]: it reads a BIGINT, or a text column
+// that holds what [Parse] reads. For a column that may be NULL scan into a
+// sql.Null[firn.ID]. A [*ParseError] is returned, and id left as it was, when src
+// is negative, another text, NULL, or of another type.
+func (id *ID) Scan(src any) error {
+	switch src := src.(type) {
+	case int64:
+		if src < 0 {
+			return reject("SQL", fmt.Sprint(src), "it is negative, want 0 to %d", MaxID)
+		}
+		*id = ID(src)
+		return nil
+	case string:
+		return id.UnmarshalText([]byte(src))
+	case []byte:
+		return id.UnmarshalText(src)
+	case nil:
+		return reject("SQL", "NULL", "want a number; where NULL is expected scan into a sql.Null[firn.ID]")
+	default:
+		return reject("SQL", fmt.Sprint(src), "it is a %T, want a BIGINT, or decimal digits in a text column", src)
+	}
+}

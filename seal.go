@@ -1,0 +1,121 @@
+package firn
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+// Sealer disguises IDs that are shown to strangers, under a secret key: a sealed
+// ID looks like a random number of 63 bits, and only the key opens it again.
+//
+// It hides the time, the node and the sequence: when and where an ID was made,
+// which of two is older, how many there are, and what the next one will be. It does
+// not hide that two IDs are equal: under one key an ID always has the same seal.
+// And it is no authentication: every number opens to some ID, and nothing tells a
+// number that somebody made up from one that was sealed, so what is opened may name
+// nothing, or by luck something, and permission still has to be checked.
+//
+// Sealed IDs do not sort by time, and are lost with the key. So store the ID, and
+// seal it on the way out.
+//
+// It is FF1, format-preserving encryption with AES, of NIST Special Publication
+// 800-38G (https://doi.org/10.6028/NIST.SP.800-38G, algorithms 7 and 8), on
+// numerals of 63 bits: radix 2, an empty tweak, the most significant bit first.
+//
+// A Sealer is made by [NewSealer]; the zero value does not work. It is safe for
+// concurrent use.
+type Sealer struct {
+	block cipher.Block
+
+	// prefix is the first block of the pseudorandom function of every round,
+	// encrypted: what FF1 calls P depends on nothing but the format.
+	prefix [aes.BlockSize]byte
+}
+
+// The halves that FF1 cuts a numeral into, in bits: A, the upper, and B, the lower.
+// Every round replaces one of them, in turn.
+const (
+	upperBits = 31
+	lowerBits = 32
+	rounds    = 10
+)
+
+// blocks holds what the rounds work in, which the compiler would else put on the
+// heap in every call, because cipher.Block is an interface.
+var blocks = sync.Pool{New: func() any { return new([aes.BlockSize]byte) }}
+
+// NewSealer returns a Sealer with an AES key of 16, 24 or 32 random bytes. It
+// copies the key. Another key opens other IDs, so it can't be changed once sealed
+// IDs are out there. An error is returned when the key has another length.
+func NewSealer(key []byte) (*Sealer, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, fmt.Errorf("firn: the key of a sealer has %d bytes, want 16, 24 or 32", len(key))
+	}
+	s := &Sealer{block: block}
+	p := [aes.BlockSize]byte{
+		1, 2, 1, // version, method, addition
+		0, 0, 2, // radix
+		rounds, upperBits,
+		0, 0, 0, upperBits + lowerBits,
+		0, 0, 0, 0, // length of the tweak
+	}
+	block.Encrypt(s.prefix[:], p[:])
+	return s, nil
+}
+
+// Seal returns the ID that stands for id in the eyes of strangers. A negative
+// number is no ID, and comes back as it was.
+func (s *Sealer) Seal(id ID) ID {
+	if id < 0 {
+		return id
+	}
+	a, b := uint64(id)>>lowerBits, uint64(id)&(1<<lowerBits-1)
+	buf := blocks.Get().(*[aes.BlockSize]byte)
+	defer blocks.Put(buf)
+	for i := range rounds {
+		a, b = b, (a+s.round(buf, i, b))&half(i)
+	}
+	return ID(a<<lowerBits | b)
+}
+
+// Open undoes [Sealer.Seal]: under the same key Open(Seal(id)) is id. A negative
+// number is no ID, and comes back as it was.
+func (s *Sealer) Open(id ID) ID {
+	if id < 0 {
+		return id
+	}
+	a, b := uint64(id)>>lowerBits, uint64(id)&(1<<lowerBits-1)
+	buf := blocks.Get().(*[aes.BlockSize]byte)
+	defer blocks.Put(buf)
+	for i := rounds - 1; i >= 0; i-- {
+		a, b = (b-s.round(buf, i, a))&half(i), a
+	}
+	return ID(a<<lowerBits | b)
+}
+
+// half is the mask of the half that round i replaces.
+func half(i int) uint64 {
+	if i%2 == 0 {
+		return 1<<upperBits - 1
+	}
+	return 1<<lowerBits - 1
+}
+
+// round is the pseudorandom number of round i for the half b, which FF1 calls y: the
+// first 8 bytes of the CBC-MAC of the blocks P and Q. It works in buf. Q is
+//
+//	byte  0                    10  11   12 to 15
+//	     +------------------------+----+-------------------+
+//	     |            0           |  i | b, big-endian     |
+//	     +------------------------+----+-------------------+
+func (s *Sealer) round(buf *[aes.BlockSize]byte, i int, b uint64) uint64 {
+	*buf = s.prefix
+	buf[11] ^= byte(i)
+	binary.BigEndian.PutUint32(buf[12:], binary.BigEndian.Uint32(buf[12:])^uint32(b))
+	s.block.Encrypt(buf[:], buf[:])
+	return binary.BigEndian.Uint64(buf[:8])
+}
