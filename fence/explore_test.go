@@ -1,0 +1,395 @@
+package fence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/store"
+)
+
+// This file explores the protocol exhaustively: it runs Step itself, for up to three owners of
+// one node ID, through every order of everything that can happen. Transactions are
+// applied late or never, answers are lost, leases are revoked at any moment, owners crash,
+// leave, and have clocks that show anything.
+//
+// The promise: no instant of ID time is usable by two owners.
+
+// world is the store, the owners, and the transactions that are under way.
+type world struct {
+	live, reported           store.Version
+	liveOwner, reportedOwner int8
+	horizon                  int64
+	owners                   [3]owner
+}
+
+type owner struct {
+	state   State
+	mode    mode
+	dead    bool
+	stopped bool      // its generator has stopped
+	flights [2]flight // its transactions that were sent and not yet settled
+}
+
+type mode int8
+
+const (
+	idle mode = iota // has not read the keys yet
+	ready
+	waiting // for the answer to a transaction
+	looking // for what became of one
+	stopping
+)
+
+type flight struct {
+	fate    fate
+	awaited bool // its owner still waits for the answer
+	write   Write
+	version store.Version
+}
+
+type fate int8
+
+const (
+	none fate = iota
+	sent
+	wasApplied
+	wasRefused
+)
+
+// scope is how much of everything there is.
+type scope struct {
+	owners  int
+	clocks  []int64
+	elapsed []int64
+	limits  Limits
+}
+
+// newVersion is greater than any that canonical leaves in a world.
+const newVersion = store.Version(4)
+
+// move is one thing that happened, as a trace shows it.
+type move struct {
+	owner int
+	what  string
+	arg   int64
+}
+
+func (m move) String() string { return fmt.Sprintf("owner %d: %s (%d)", m.owner, m.what, m.arg) }
+
+// usable is the stretch of time that an owner may use, or may have used.
+func (o *owner) usable() (from, to int64) {
+	if o.stopped {
+		return o.state.Floor, o.state.End
+	}
+	return o.state.Floor, o.state.Horizon
+}
+
+func (w *world) overlap() string {
+	for i := range w.owners {
+		for j := range i {
+			from1, to1 := w.owners[i].usable()
+			from2, to2 := w.owners[j].usable()
+			if from, to := max(from1, from2), min(to1, to2); from < to {
+				return fmt.Sprintf("owners %d and %d may both use %d to %d", j, i, from, to)
+			}
+		}
+	}
+	return ""
+}
+
+func (w *world) view(i int) View {
+	return View{
+		Live: w.live, LiveMine: w.live != 0 && w.liveOwner == int8(i),
+		Reported: w.reported, ReportedMine: w.reported != 0 && w.reportedOwner == int8(i), Horizon: w.horizon,
+	}
+}
+
+// next calls visit with everything that can happen next.
+func (w world) next(sc scope, visit func(move, world)) {
+	if w.live != 0 {
+		n := w
+		n.live, n.liveOwner = 0, 0
+		visit(move{int(w.liveOwner), "its lease is revoked", 0}, n)
+	}
+	for i := range sc.owners {
+		w.nextOfFlights(i, visit)
+		if w.owners[i].dead {
+			continue
+		}
+		if w.owners[i].mode != idle {
+			n := w
+			n.owners[i].dead = true
+			visit(move{i, "crashes", 0}, n)
+		}
+		w.nextOf(i, sc, visit)
+	}
+}
+
+// nextOfFlights is what can happen to transactions that were sent.
+func (w world) nextOfFlights(i int, visit func(move, world)) {
+	for k, f := range w.owners[i].flights {
+		if f.fate == sent {
+			n := w
+			n.apply(i, &n.owners[i].flights[k])
+			visit(move{i, "its transaction reaches the store", f.write.Horizon}, n)
+		}
+		if f.fate == sent && !f.awaited {
+			n := w
+			n.owners[i].flights[k] = flight{}
+			visit(move{i, "its transaction is dropped", f.write.Horizon}, n)
+		}
+	}
+}
+
+func (w *world) apply(i int, f *flight) {
+	if w.live != f.write.IfLive || w.reported != f.write.IfReported {
+		f.fate = wasRefused
+		return
+	}
+	f.fate, f.version = wasApplied, newVersion
+	w.reported, w.reportedOwner, w.horizon = f.version, int8(i), f.write.Horizon
+	switch f.write.Live {
+	case Take:
+		w.live, w.liveOwner = f.version, int8(i)
+	case Drop:
+		w.live, w.liveOwner = 0, 0
+	}
+}
+
+// nextOf is what a living owner can do or be told.
+func (w world) nextOf(i int, sc scope, visit func(move, world)) {
+	step := func(what string, arg int64, e Event, to mode) {
+		n := w
+		o := &n.owners[i]
+		state, action := Step(o.state, e, sc.limits)
+		o.state, o.mode = state, to
+		switch action.Kind {
+		case Commit:
+			for k := range o.flights {
+				if o.flights[k].fate == none {
+					o.flights[k] = flight{fate: sent, awaited: true, write: action.Write}
+					o.mode = waiting
+					break
+				}
+			}
+			if o.mode != waiting {
+				return // too many in flight for this exploration
+			}
+		case Look:
+			o.mode = looking
+		case Stop:
+			o.mode = stopping
+		}
+		visit(move{i, what, arg}, n)
+	}
+	o := w.owners[i]
+	switch o.mode {
+	case idle:
+		if w.live == 0 && (i == 0 || w.owners[i-1].mode != idle) { // the owners are alike
+			n := w
+			n.owners[i].mode = ready
+			n.owners[i].state = Begin(w.view(i))
+			visit(move{i, "begins, with the floor", w.horizon}, n)
+		}
+	case ready:
+		for _, now := range sc.clocks {
+			for _, elapsed := range sc.elapsed {
+				step("sends a transaction at", now, Due{Now: now, Elapsed: elapsed}, ready)
+			}
+		}
+		if o.state.Phase == Held || o.state.Phase == Lost {
+			step("wants to leave", 0, Leave{}, ready)
+		}
+	case waiting:
+		for k, f := range o.flights {
+			if !f.awaited {
+				continue
+			}
+			w.owners[i].flights[k].awaited = false
+			step("gets no answer", f.write.Horizon, Doubt{}, ready)
+			switch f.fate {
+			case wasApplied:
+				step("is told that it was applied", f.write.Horizon, Applied{f.write, f.version}, ready)
+			case wasRefused:
+				step("is told of a conflict", 0, Conflict{}, ready)
+			}
+		}
+	case looking:
+		step("looks and sees the horizon", w.horizon, Seen{w.view(i)}, ready)
+		n := w
+		n.owners[i].mode = ready
+		visit(move{i, "looks in vain", 0}, n)
+	case stopping:
+		for end := o.state.Floor; end <= o.state.Horizon; end++ {
+			w.owners[i].stopped = true
+			step("has stopped its generator at", end, Stopped{end}, ready)
+		}
+	}
+}
+
+// canonical makes worlds equal that differ only in what can never matter again: what an owner
+// that is gone believed, transactions that can no longer be applied, and which old version a
+// version is, since versions do not come back.
+func (w *world) canonical() {
+	live, reported := w.live, w.reported
+	if reported != 0 {
+		w.reported = 2
+	}
+	if live != 0 {
+		w.live = 3
+	}
+	if live == reported {
+		w.live = w.reported
+	}
+	renamed := func(v store.Version) store.Version {
+		switch v {
+		case 0:
+			return 0
+		case live:
+			return w.live
+		case reported:
+			return w.reported
+		default:
+			return 1
+		}
+	}
+	for i := range w.owners {
+		o := &w.owners[i]
+		if gone := o.mode == ready && (o.state.Phase == Failed || o.state.Phase == Released); o.dead || gone {
+			from, to := o.usable()
+			o.dead, o.stopped, o.mode, o.state = true, false, ready, State{}
+			if from < to {
+				o.state = State{Phase: Released, Floor: from, Horizon: to}
+			}
+		}
+		o.state.Live, o.state.Reported = renamed(o.state.Live), renamed(o.state.Reported)
+		for k := range o.flights {
+			f := &o.flights[k]
+			hopeless := f.write.IfReported != reported || f.write.IfLive != 0 && f.write.IfLive != live
+			if f.awaited = f.awaited && !o.dead; f.fate == sent && hopeless {
+				f.fate = wasRefused
+			}
+			switch {
+			case f.fate == none, f.fate != sent && !f.awaited:
+				*f = flight{}
+			case f.fate == wasRefused:
+				*f = flight{fate: wasRefused, awaited: true}
+			default:
+				f.version, f.write.IfLive, f.write.IfReported = renamed(f.version), renamed(f.write.IfLive), renamed(f.write.IfReported)
+			}
+		}
+		if f := &o.flights; f[0].order() < f[1].order() {
+			f[0], f[1] = f[1], f[0]
+		}
+	}
+}
+
+func (f *flight) order() int64 {
+	return int64(f.fate)<<32 | int64(f.write.Live)<<24 | int64(f.write.IfLive)<<16 | int64(f.write.IfReported)<<8 | f.write.Horizon
+}
+
+// key is the world in a few bytes; every number in it is small.
+type key [64]byte
+
+func (w *world) key() (k key) {
+	n := 0
+	put := func(high, low int64) {
+		if high|low < 0 || high > 15 || low > 15 {
+			panic(fmt.Sprintf("%d and %d do not fit the key", high, low))
+		}
+		k[n] = byte(high<<4 | low)
+		n++
+	}
+	put(int64(w.live), int64(w.reported))
+	put(int64(w.liveOwner), int64(w.reportedOwner))
+	put(0, w.horizon)
+	for i := range w.owners {
+		o := &w.owners[i]
+		put(flag(o.dead)<<1|flag(o.stopped), int64(o.mode))
+		put(int64(o.state.Phase), o.state.Floor)
+		put(o.state.Horizon, o.state.End)
+		put(int64(o.state.Live), int64(o.state.Reported))
+		for j := range o.flights {
+			f := &o.flights[j]
+			put(int64(f.fate), flag(f.awaited))
+			put(int64(f.version), int64(f.write.Live))
+			put(int64(f.write.IfLive), int64(f.write.IfReported))
+			put(0, f.write.Horizon)
+		}
+	}
+	return k
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// explore visits every world that can be reached, breadth first, and stops at the first in
+// which two owners may use the same instant.
+func explore(sc scope, visited func(*world)) (worlds int, violation string) {
+	type step struct {
+		from int32
+		move
+	}
+	seen := map[key]struct{}{(&world{}).key(): {}}
+	steps := []step{{}} // how each world was reached, for the trace
+	level, number := []world{{}}, []int32{0}
+	for len(level) > 0 {
+		var deeper []world
+		var numbers []int32
+		for i := range level {
+			level[i].next(sc, func(m move, n world) {
+				n.canonical()
+				k := n.key()
+				if _, ok := seen[k]; ok || violation != "" {
+					return
+				}
+				seen[k] = struct{}{}
+				steps = append(steps, step{number[i], m})
+				deeper, numbers = append(deeper, n), append(numbers, int32(len(steps)-1))
+				if visited != nil {
+					visited(&n)
+				}
+				violation = n.overlap()
+			})
+			if violation != "" {
+				trace := []string{violation}
+				for at := int32(len(steps) - 1); at != 0; at = steps[at].from {
+					trace = append(trace, steps[at].String())
+				}
+				slices.Reverse(trace)
+				return len(seen), strings.Join(trace, "\n")
+			}
+		}
+		level, number = deeper, numbers
+	}
+	return len(seen), ""
+}
+
+func TestNoInstantIsUsableByTwoOwners(t *testing.T) {
+	for _, sc := range []scope{
+		{owners: 2, clocks: []int64{0, 1, 4}, elapsed: []int64{0, 2}, limits: Limits{Window: 2, MaxStep: 1}},
+		{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}},
+	} {
+		reached := map[Phase]int{}
+		worlds, violation := explore(sc, func(w *world) {
+			for _, o := range w.owners {
+				reached[o.state.Phase]++
+			}
+		})
+		t.Logf("%d owners: %d worlds", sc.owners, worlds)
+		if violation != "" {
+			t.Fatalf("%+v: after %d worlds:\n%s", sc, worlds, violation)
+		}
+		for p := Claiming; p <= Released; p++ {
+			if reached[p] == 0 {
+				t.Errorf("%+v: no owner was ever %s", sc, p)
+			}
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package fence
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Defaults for the fields of Config that are zero.
+const (
+	DefaultWindow  = 30 * time.Second
+	DefaultMaxStep = 10 * time.Second
+	DefaultMaxSkew = 10 * time.Second
+)
+
+// Config says what an owner's fences share.
+type Config struct {
+	Store  store.Store
+	Prefix string           // of the keys, with its last slash
+	Owner  string           // what the live key shows people; it decides nothing
+	Clock  func() time.Time // ID time: the clock of the generator
+
+	// Window is how far ahead of the clock horizons are written: for how long IDs flow
+	// without the store. Whole milliseconds; zero means 30 s. Extend every third of it.
+	Window time.Duration
+
+	// MaxWait is how far a floor may lie ahead of the clock and still be waited for. Zero
+	// means twice the window, which a crash of a node with the same window never exceeds.
+	MaxWait time.Duration
+
+	// MaxSkew is how far the clock may be ahead of the median horizon of the living owners.
+	// Zero means 10 s.
+	MaxSkew time.Duration
+
+	// MaxStep is how much further a horizon may move than the time that has passed. Zero
+	// means 10 s.
+	MaxStep time.Duration
+}
+
+func (c *Config) withDefaults() Config {
+	d := *c
+	if d.Window == 0 {
+		d.Window = DefaultWindow
+	}
+	if d.MaxWait == 0 {
+		d.MaxWait = 2 * d.Window
+	}
+	if d.MaxSkew == 0 {
+		d.MaxSkew = DefaultMaxSkew
+	}
+	if d.MaxStep == 0 {
+		d.MaxStep = DefaultMaxStep
+	}
+	return d
+}
+
+// Fence is one owner's hold on one node ID, made by Claim. Its methods are safe for concurrent use;
+// those that write are done one at a time.
+type Fence struct {
+	config    Config
+	session   store.Session
+	node      int64
+	operation string // found in the keys that this fence wrote
+
+	writing sync.Mutex // held from sending a write until its answer was understood
+
+	mu      sync.Mutex
+	state   State
+	written time.Time // when the write was sent that put the horizon of state
+}
+
+func newFence(config Config, session store.Session, node int64, v View) *Fence {
+	return &Fence{
+		config: config, session: session, node: node, operation: rand.Text(),
+		state: Begin(v), written: time.Now(),
+	}
+}
+
+// Node returns the node ID.
+func (f *Fence) Node() int64 { return f.node }
+
+// Floor returns the instant before which this owner may not use the node ID.
+func (f *Fence) Floor() time.Time { return time.UnixMilli(f.State().Floor) }
+
+// Horizon returns the instant from which on this owner may not use the node ID, until Extend
+// moves it. The store has confirmed it.
+func (f *Fence) Horizon() time.Time { return time.UnixMilli(f.State().Horizon) }
+
+// State returns where the owner stands.
+func (f *Fence) State() State {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state
+}
+
+// Extend moves the horizon to the window ahead of the clock, and reports nil when the store has
+// confirmed it or there is nothing to write. ErrLost is returned when it can never move again. Every
+// other error means that it has not moved yet: call Extend again, soon.
+func (f *Fence) Extend(ctx context.Context) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	err := f.write(ctx)
+	if phase := f.State().Phase; phase != Held {
+		return fmt.Errorf("%w: node ID %d is %v", ErrLost, f.node, phase)
+	}
+	return err
+}
+
+// Release gives the node ID back. It calls stop, which must stop the use of the node ID for good and
+// return where it ended (the zero time when there was none), and only then writes that, so that the next
+// owner need not wait. An error means that the store has not confirmed; the node ID is then free once
+// its session has ended, from the horizon on, or sooner if Release is called again.
+func (f *Fence) Release(ctx context.Context, stop func() time.Time) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	if f.step(Leave{}).Kind == Stop {
+		end := stop()
+		f.step(Stopped{End: roundUp(end)})
+	}
+	for f.State().Phase == Releasing {
+		if err := f.write(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write does what is due: it sends a transaction, and if that conflicts, looks why.
+func (f *Fence) write(ctx context.Context) error {
+	f.mu.Lock()
+	elapsed := time.Since(f.written)
+	f.mu.Unlock()
+	sent := time.Now()
+	action := f.step(Due{Now: f.config.Clock().UnixMilli(), Elapsed: elapsed.Milliseconds()})
+	if action.Kind != Commit {
+		return nil
+	}
+	version, err := f.config.Store.Commit(ctx, f.transaction(action.Write))
+	switch {
+	case err == nil:
+		f.step(Applied{Write: action.Write, Version: version})
+		f.mu.Lock()
+		f.written = sent
+		f.mu.Unlock()
+		return nil
+	case errors.Is(err, store.ErrConflict):
+		if f.step(Conflict{}).Kind != Look {
+			return nil
+		}
+		return f.look(ctx)
+	case errors.Is(err, store.ErrAmbiguous):
+		f.step(Doubt{})
+	}
+	return err
+}
+
+// look reads what became of earlier writes.
+func (f *Fence) look(ctx context.Context) error {
+	all, err := f.config.Store.List(ctx, f.config.Prefix)
+	if err != nil {
+		return err
+	}
+	read := time.Now()
+	var v View
+	for _, kv := range all {
+		if node, ok := nodeOf(f.config.Prefix, kv.Key); ok && node == f.node {
+			if err := v.put(f.config.Prefix, kv, f.operation); err != nil {
+				return err
+			}
+		}
+	}
+	f.step(Seen{View: v})
+	f.mu.Lock()
+	f.written = read // a write that was in doubt went out before that
+	f.mu.Unlock()
+	return nil
+}
+
+func (f *Fence) step(e Event) Action {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var a Action
+	f.state, a = Step(f.state, e, Limits{Window: f.config.Window.Milliseconds(), MaxStep: f.config.MaxStep.Milliseconds()})
+	return a
+}
+
+func (f *Fence) transaction(w Write) store.Txn {
+	live, reported := liveKey(f.config.Prefix, f.node), reportedKey(f.config.Prefix, f.node)
+	t := store.Txn{
+		If:   []store.Condition{{Key: live, Version: w.IfLive}, {Key: reported, Version: w.IfReported}},
+		Then: []store.Op{store.Put(reported, reportedValue(w.Horizon, f.operation))},
+	}
+	switch w.Live {
+	case Take:
+		since := f.config.Clock().UnixMilli()
+		t.Then = append(t.Then, store.PutEphemeral(live, liveValue(f.operation, since, f.config.Owner), f.session))
+	case Drop:
+		t.Then = append(t.Then, store.Delete(live))
+	}
+	return t
+}
+
+// roundUp is the first millisecond that is not before t.
+func roundUp(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Add(time.Millisecond - 1).UnixMilli()
+}

@@ -1,0 +1,57 @@
+package fence
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	liveKeys     = "live/"
+	reportedKeys = "last_reported_time/"
+)
+
+func liveKey(prefix string, node int64) string {
+	return prefix + liveKeys + strconv.FormatInt(node, 10)
+}
+
+func reportedKey(prefix string, node int64) string {
+	return prefix + reportedKeys + strconv.FormatInt(node, 10)
+}
+
+func liveValue(operation string, since int64, owner string) []byte {
+	return fmt.Appendf(nil, "%s %d %s", operation, since, owner)
+}
+
+func reportedValue(horizon int64, operation string) []byte {
+	return fmt.Appendf(nil, "%d %s", horizon, operation)
+}
+
+// put adds to a view what a key holds, and says which node ID it is about. An error is returned
+// when the key or its value is not one of ours.
+func (v *View) put(prefix string, kv store.KV, operation string) (err error) {
+	name := strings.TrimPrefix(kv.Key, prefix)
+	switch {
+	case strings.HasPrefix(name, liveKeys):
+		v.Live = kv.Version
+		v.LiveMine = strings.HasPrefix(string(kv.Value), operation+" ")
+	case strings.HasPrefix(name, reportedKeys):
+		horizon, by, _ := strings.Cut(string(kv.Value), " ")
+		v.Reported = kv.Version
+		v.ReportedMine = by == operation
+		if v.Horizon, err = strconv.ParseInt(horizon, 10, 64); err != nil || v.Horizon < 0 {
+			return fmt.Errorf("fence: key %q holds %.60q; want a horizon in Unix milliseconds and an operation ID", kv.Key, kv.Value)
+		}
+	}
+	return nil
+}
+
+// nodeOf is the node ID in the name of a key.
+func nodeOf(prefix, key string) (node int64, ok bool) {
+	name := strings.TrimPrefix(key, prefix)
+	_, number, _ := strings.Cut(name, "/")
+	node, err := strconv.ParseInt(number, 10, 64)
+	return node, err == nil && node >= 0 && (key == liveKey(prefix, node) || key == reportedKey(prefix, node))
+}
