@@ -47,7 +47,7 @@ func attempt(ctx context.Context, config Config, session store.Session, first, l
 		return nil, err
 	}
 	now := config.Clock().UnixMilli()
-	if err := t.checkClock(now, config.MaxSkew); err != nil {
+	if err := t.checkClock(now, config.MaxSkew, config.Before); err != nil {
 		return nil, err
 	}
 	node, view, err := t.choose(first, last, now, config.MaxWait)

@@ -37,6 +37,10 @@ type Config struct {
 	// Zero means 10 s.
 	MaxSkew time.Duration
 
+	// Before is an older fence of the same owner, or nil: its horizon is not counted among those of
+	// the living owners.
+	Before *Fence
+
 	// MaxStep is how much further a horizon may move than the time that has passed. Zero
 	// means 10 s.
 	MaxStep time.Duration

@@ -43,12 +43,13 @@ func readTable(ctx context.Context, s store.Store, prefix string) (table, error)
 const never = int64(1)<<62 - 1
 
 // checkClock compares a clock with those of the owners that are alive, which have written
-// horizons ahead of theirs. A *ClockAheadError is returned when now is further ahead than maxSkew
-// of the median of them.
-func (t table) checkClock(now int64, maxSkew time.Duration) error {
+// horizons ahead of theirs; before is not one of them. A *ClockAheadError is returned when now is further
+// ahead than maxSkew of the median of them.
+func (t table) checkClock(now int64, maxSkew time.Duration, before *Fence) error {
 	var horizons []int64
-	for _, v := range t {
-		if v.Live != 0 && v.Horizon != never {
+	for node, v := range t {
+		own := before != nil && before.node == node && before.State().Live == v.Live
+		if v.Live != 0 && !own && v.Horizon != never {
 			horizons = append(horizons, v.Horizon)
 		}
 	}

@@ -65,8 +65,7 @@ func (m *Member) tend(ctx context.Context) (time.Duration, error) {
 	if h := m.latest; h != nil && !h.lost && stepped == 0 {
 		switch err := h.fence.Extend(ctx); {
 		case err == nil:
-			m.use(ctx, h)
-			return m.untilNext(h), nil
+			return m.untilNext(h), m.use(ctx, h)
 		case !errors.Is(err, fence.ErrLost):
 			return 0, err
 		}
@@ -74,26 +73,18 @@ func (m *Member) tend(ctx context.Context) (time.Duration, error) {
 		m.log.Warn("lost the node ID, claiming another", "node", h.fence.Node(), "usable_until", h.fence.Horizon())
 		m.say("its node ID was lost, and there is no other yet")
 	}
-	if stepped != 0 {
-		m.log.Warn("the wall clock has stepped ahead", "by", stepped)
-		m.say(fmt.Sprintf("the wall clock has stepped ahead by %v", stepped))
-	}
-	h, err := m.claim(ctx, stepped)
+	h, err := m.claim(ctx)
 	if err != nil {
 		return 0, err
 	}
 	m.latest = h
-	m.use(ctx, h)
-	return m.untilNext(h), nil
+	return m.untilNext(h), m.use(ctx, h)
 }
 
-// claim gets a node ID, under a session that is alive. After a step of the clock it does so by the wall: if the
-// other owners agree with that, or there are none, it is believed.
-func (m *Member) claim(ctx context.Context, stepped time.Duration) (*hold, error) {
-	if m.session != nil && ended(m.session) {
-		m.session = nil
-	}
-	if m.session == nil {
+// claim gets a node ID, under a session that is alive. If the wall clock has stepped ahead it does so by the
+// wall: should the other owners agree with that, or there be none, it is believed.
+func (m *Member) claim(ctx context.Context) (*hold, error) {
+	if m.session == nil || ended(m.session) {
 		s, err := m.config.Store.OpenSession(ctx, m.config.TTL)
 		if err != nil {
 			return nil, err
@@ -103,43 +94,67 @@ func (m *Member) claim(ctx context.Context, stepped time.Duration) (*hold, error
 			return nil, err
 		}
 	}
-	config := m.fences
-	config.Clock = func() time.Time { return m.now().Add(stepped) }
+	config, byTheWall := m.fences, true
+	config.Clock = func() time.Time {
+		if byTheWall {
+			return m.now().Add(m.config.Clock.Ahead())
+		}
+		return m.now()
+	}
+	if m.latest != nil {
+		config.Before = m.latest.fence
+	}
 	f, err := fence.Claim(ctx, config, m.session, m.config.Nodes.First, m.config.Nodes.Last)
+	byTheWall = false
+	if noNode := (*fence.NoNodeError)(nil); errors.As(err, &noNode) && m.latest != nil && !m.latest.lost {
+		// The clock has stepped, nobody contradicts it, and there is no other node ID than the one
+		// that is held: it is given back, to be claimed again.
+		m.switching.Lock()
+		m.current.Store(nil)
+		if m.latest.generator != nil {
+			m.stopped(m.latest)
+		}
+		m.switching.Unlock()
+		m.release(ctx, m.latest)
+		m.latest.lost = true
+	}
 	if err != nil {
 		return nil, err
 	}
-	if stepped != 0 {
-		m.config.Clock.Follow()
-	}
+	m.config.Clock.Follow()
 	m.log.Info("claimed a node ID", "node", f.Node(), "floor", f.Floor(), "horizon", f.Horizon())
 	return &hold{fence: f}, nil
 }
 
-// use makes the generator of h, if the clock is past its floor, and puts it in the place of the current
-// one, which it makes sure to follow in time; or moves its bound to what the store has confirmed.
-func (m *Member) use(ctx context.Context, h *hold) {
+// use puts the generator of h in the place of the current one once the clock is past its floor; or, when it is
+// there already, moves its bound to what the store has confirmed.
+func (m *Member) use(ctx context.Context, h *hold) error {
 	if h.generator != nil {
 		h.generator.SetBound(h.fence.Horizon())
-		return
+		return nil
 	}
-	if m.now().Before(h.fence.Floor()) {
-		m.say(fmt.Sprintf("node ID %d was used by others until %v; waiting for the clock to get there", h.fence.Node(), h.fence.Floor()))
-		return
+	if floor := h.fence.Floor(); m.now().Before(floor) {
+		m.say(fmt.Sprintf("node ID %d was used until %v; waiting for the clock to get there", h.fence.Node(), floor))
+		return nil
 	}
-	old := m.exchange(h)
+	old, err := m.exchange(h)
+	if err != nil {
+		m.say(err.Error())
+		return err
+	}
 	m.say("the horizon is reached, and the store has not confirmed a later one")
 	if old != nil {
 		m.release(ctx, old)
 	}
+	return nil
 }
 
-// exchange stops the current generator and puts that of h in its place.
-func (m *Member) exchange(h *hold) (old *hold) {
+// exchange stops the current generator and puts that of h in its place, which goes on after the last tick
+// that any before it used.
+func (m *Member) exchange(h *hold) (old *hold, err error) {
 	m.switching.Lock()
 	defer m.switching.Unlock()
-	old = m.current.Load()
-	if old != nil {
+	if old = m.current.Swap(nil); old != nil {
 		m.stopped(old)
 	}
 	floor := h.fence.Floor()
@@ -153,16 +168,11 @@ func (m *Member) exchange(h *hold) (old *hold) {
 	if m.config.RandomStart {
 		options = append(options, firn.WithRandomStart())
 	}
-	g, err := firn.NewGenerator(m.config.Layout, h.fence.Node(), options...)
-	if err != nil {
-		m.log.Error("no generator", "err", err)
-		m.say(err.Error())
-		m.current.Store(nil)
-		return old
+	if h.generator, err = firn.NewGenerator(m.config.Layout, h.fence.Node(), options...); err != nil {
+		return old, err
 	}
-	h.generator = g
 	m.current.Store(h)
-	return old
+	return old, nil
 }
 
 // stopped stops the generator of h and returns the end of its use. m.switching is held.
