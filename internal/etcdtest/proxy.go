@@ -50,6 +50,15 @@ func (p *Proxy) Cut(cut bool) {
 	p.flowing.Broadcast()
 }
 
+// Drop breaks every connection. New ones can be made, unless the proxy is cut.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()

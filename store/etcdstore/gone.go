@@ -57,20 +57,27 @@ func (s *Store) created(ctx context.Context, key string) (int64, error) {
 }
 
 // watch closes gone when the key no longer is the one created then.
-func (s *Store) watch(ctx context.Context, key string, was int64, gone chan struct{}) {
-	var hinting sync.WaitGroup
-	defer hinting.Wait()
+func (s *Store) watch(ctx context.Context, key string, was int64, gone chan<- struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	hints := make(chan struct{}, 1)
+	var hinting sync.WaitGroup
 	hinting.Go(func() { s.hint(ctx, key, hints) })
+	if s.waitGone(ctx, key, was, hints) {
+		close(gone)
+	}
+	cancel()
+	hinting.Wait()
+}
 
+// waitGone reads the key at every hint, and now and then without one, until it no
+// longer is the one created then; false when ctx ends before.
+func (s *Store) waitGone(ctx context.Context, key string, was int64, hints <-chan struct{}) bool {
 	again := time.NewTimer(s.recheck)
 	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-hints:
 		case <-again.C:
 		}
@@ -79,10 +86,9 @@ func (s *Store) watch(ctx context.Context, key string, was int64, gone chan stru
 		case err != nil:
 			again.Reset(retryAfter)
 		case ctx.Err() != nil:
-			return
+			return false
 		case now != was:
-			close(gone)
-			return
+			return true
 		default:
 			again.Reset(s.recheck)
 		}

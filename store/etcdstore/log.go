@@ -28,6 +28,11 @@ func (l *etcdLog) error(message string, err error) {
 	}
 }
 
+// harmless are errors of a healthy server: a new one can't tell its storage
+// version until its database was first written, tries every few seconds, and
+// complains each time.
+var harmless = map[string]bool{"failed to update storage version": true}
+
 // logCore is what zap writes to.
 type logCore struct {
 	log    *etcdLog
@@ -48,7 +53,7 @@ func (c logCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 }
 
 func (c logCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if c.log.muted.Load() && entry.Level < zapcore.PanicLevel {
+	if entry.Level == zapcore.ErrorLevel && (c.log.muted.Load() || harmless[entry.Message]) {
 		return nil
 	}
 	values := zapcore.NewMapObjectEncoder()
