@@ -3,7 +3,9 @@
 package etcdstore_test
 
 import (
+	"flag"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -15,7 +17,14 @@ import (
 	"github.com/firn-id/firn/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// These tests wait more than they compute: let more of them wait at once.
+	flag.Parse()
+	if runtime.GOMAXPROCS(0) < 4 {
+		_ = flag.Set("test.parallel", "4")
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func open(t *testing.T, config etcdstore.Config) *etcdstore.Store {
 	t.Helper()
@@ -39,6 +48,7 @@ func embed(t *testing.T, config etcdstore.EmbedConfig) *etcdstore.Embedded {
 
 // A real server, each client behind a proxy of its own.
 func TestContract(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Parallel()
 		server := etcdtest.Start(t, etcdtest.Options{})
@@ -62,6 +72,7 @@ func TestContract(t *testing.T) {
 
 // The embedded server. One that is stopped is closed here, and killed in TestKilled.
 func TestContractEmbedded(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Parallel()
 		config := etcdstore.EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")}

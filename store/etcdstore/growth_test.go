@@ -1,13 +1,19 @@
+//go:build unix
+
 package etcdstore_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,79 +32,76 @@ func TestGrowth(t *testing.T) {
 		t.Skip("only with -writes")
 	}
 	dir := filepath.Join(t.TempDir(), "data")
-	server := embed(t, etcdstore.EmbedConfig{Dir: dir})
+	config := etcdstore.EmbedConfig{Dir: dir}
+	server := embed(t, config)
 	start := time.Now()
-	report := func(n int64) {
-		t.Logf("%8d writes, %4.0f s: %s", n, time.Since(start).Seconds(), usage(t, dir))
+	report := func(what string) {
+		t.Logf("%5.0f s, %s: %s", time.Since(start).Seconds(), what, usage(t, dir))
 	}
-	report(0)
-	var done atomic.Int64
-	for step := int64(10_000); ; step *= 10 {
-		upTo := min(step, *writes)
-		var writers sync.WaitGroup
-		for range 64 {
-			writers.Go(func() {
-				for n := done.Add(1); n <= upTo && !t.Failed(); n = done.Add(1) {
-					key := fmt.Sprintf("sequencers/default/workers/last_reported_time/%d", n%2)
-					value := fmt.Appendf(nil, `{"horizon":%d,"op":"%016x"}`, time.Now().UnixMilli(), n)
-					if _, err := server.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, value)}}); err != nil {
-						t.Errorf("write %d: %v", n, err)
-					}
-				}
-			})
-		}
-		writers.Wait()
-		done.Store(upTo)
-		report(upTo)
-		if upTo == *writes {
-			break
-		}
+	report("started")
+	written := int64(0)
+	for n := int64(10_000); n <= *writes; n *= 10 {
+		write(t, server, n-written)
+		written = n
+		report(fmt.Sprintf("%d writes", n))
 	}
-	// Old segments go every half minute, old revisions every five; see what is left then.
-	settled := time.After(330 * time.Second)
-	for range 12 {
-		select {
-		case <-time.After(30 * time.Second):
-			report(*writes)
-		case <-settled:
-		}
-	}
+	// Old segments of the log go every half minute, old revisions every five.
+	time.Sleep(330 * time.Second)
+	report("after a compaction")
+	write(t, server, *writes)
+	report("as many writes again")
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	start = time.Now()
-	_ = embed(t, etcdstore.EmbedConfig{Dir: dir})
-	t.Logf("started again in %v: %s", time.Since(start), usage(t, dir))
+	embed(t, config)
+	report("started again")
+}
+
+// write makes so many writes, many at a time.
+func write(t *testing.T, s store.Store, n int64) {
+	t.Helper()
+	var left atomic.Int64
+	left.Store(n)
+	var writers sync.WaitGroup
+	for range 64 {
+		writers.Go(func() {
+			for i := left.Add(-1); i >= 0 && !t.Failed(); i = left.Add(-1) {
+				key := fmt.Sprintf("sequencers/default/workers/last_reported_time/%d", i%2)
+				value := fmt.Appendf(nil, `{"horizon":%d,"op":"%016x"}`, time.Now().UnixMilli(), i)
+				if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, value)}}); err != nil {
+					t.Errorf("write: %v", err)
+				}
+			}
+		})
+	}
+	writers.Wait()
 }
 
 // usage is what the files take on the disk.
 func usage(t *testing.T, dir string) string {
 	t.Helper()
-	var db, wal, snap, total int64
+	sizes := make(map[string]int64)
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // purged meanwhile
+		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil // purged meanwhile
-		}
-		total += info.Size()
-		switch filepath.Ext(path) {
-		case ".wal", ".tmp":
-			wal += info.Size()
-		case ".snap":
-			snap += info.Size()
-		case "":
-			if entry.Name() == "db" {
-				db = info.Size()
-			}
+		var stat syscall.Stat_t
+		if syscall.Stat(path, &stat) == nil {
+			sizes[filepath.Base(filepath.Dir(path))+"/*"+filepath.Ext(path)] += stat.Blocks * 512
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	mb := func(n int64) float64 { return float64(n) / 1e6 }
-	return fmt.Sprintf("%.1f MB (db %.1f, wal %.1f, snap %.3f)", mb(total), mb(db), mb(wal), mb(snap))
+	var total int64
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(sizes)) {
+		total += sizes[kind]
+		parts = append(parts, fmt.Sprintf("%s %.1f", kind, float64(sizes[kind])/1e6))
+	}
+	return fmt.Sprintf("%.1f MB (%s)", float64(total)/1e6, strings.Join(parts, ", "))
 }
