@@ -46,7 +46,9 @@ type Config struct {
 	// be replaced while in use.
 	CertFile, KeyFile string
 
-	// Username and Password log in to a cluster with authentication; both or neither.
+	// Username and Password log in to a cluster with authentication; both or
+	// neither. Every renewal of a session logs in anew, which costs a server the
+	// checking of a password: with many members, be known by a certificate instead.
 	Username, Password string
 
 	// Prefix stands before every key: with "/firn" the key "peers/7" is kept

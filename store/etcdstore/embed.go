@@ -53,6 +53,9 @@ type Embedded struct {
 // Clients connect through a unix socket that only the owner can use. Nothing
 // listens to the network; a port on the loopback is taken, any that is free,
 // because etcd insists on one, and nobody connects to it.
+//
+// An etcd that finds its data damaged, or can't write it, ends the process: it
+// must not go on, and it does so itself, having told the Logger.
 func Embed(config EmbedConfig) (*Embedded, error) {
 	if config.Dir == "" {
 		return nil, errors.New("etcdstore: no data directory is given")

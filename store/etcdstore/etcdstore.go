@@ -128,6 +128,8 @@ func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 		defer func() { <-s.dialing }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case <-s.life.Done():
+		return nil, errClosed
 	}
 	if conn := s.conn.Load(); conn != nil {
 		return conn, nil

@@ -34,7 +34,7 @@ type Harness struct {
 	// Expire ends a session at the service, behind its client's back.
 	Expire func(t *testing.T, session store.Session)
 
-	// Stop ends the service without warning and Start has it back with its data.
+	// Stop ends the service, if it can without warning; Start has it back with its data.
 	Stop, Start func(t *testing.T)
 }
 
@@ -47,7 +47,8 @@ func Run(t *testing.T, harness func(t *testing.T) Harness) {
 }
 
 // RunInBubble is Run with each case in a bubble of testing/synctest, for stores
-// that use no time but that of package time.
+// that wait only by package time, channels and the like. harness must not make
+// a case parallel.
 func RunInBubble(t *testing.T, harness func(t *testing.T) Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
