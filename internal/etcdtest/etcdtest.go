@@ -1,0 +1,169 @@
+//go:build unix
+
+// Package etcdtest runs the real etcd server, as a process of its own, for the
+// tests of any package: to stop, kill, freeze and restart it. It is not for
+// production code.
+package etcdtest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const stopDeadline = 30 * time.Second
+
+// binary is the path of the server, built from the module's tool line on first
+// use. The go command keeps it in its cache: a minute when cold, else nothing.
+var binary = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("go", "tool", "-n", "go.etcd.io/etcd/server/v3").Output()
+	if exit, ok := err.(*exec.ExitError); ok {
+		err = fmt.Errorf("%w: %s", err, exit.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+})
+
+// Options shapes a server. The zero value is a server for fast tests.
+type Options struct {
+	// Heartbeat and Election are the timing of raft, in milliseconds. Zero is 10
+	// and 100: ready at once, and sessions of one second. Etcd's own default is
+	// 100 and 1000, with sessions of two seconds at least.
+	Heartbeat, Election int
+
+	// Certs makes the server speak TLS and demand a client certificate.
+	Certs *Certs
+
+	// Args are further flags of the server.
+	Args []string
+}
+
+// Server is one server process with data of its own. Its methods end the test
+// when they fail, and must not be called concurrently.
+type Server struct {
+	options Options
+	dir     string
+	address string // host:port, chosen at the first start and kept
+	process *process
+}
+
+// Start starts a server and waits until it serves. It is killed when the test ends.
+func Start(t testing.TB, options Options) *Server {
+	t.Helper()
+	if options.Heartbeat == 0 {
+		options.Heartbeat = 10
+	}
+	if options.Election == 0 {
+		options.Election = 100
+	}
+	s := &Server{options: options, dir: t.TempDir(), address: "127.0.0.1:0"}
+	t.Cleanup(s.end)
+	s.Start(t)
+	return s
+}
+
+// Endpoint is the URL that clients connect to. It stays the same over restarts.
+func (s *Server) Endpoint() string { return s.scheme() + "://" + s.address }
+
+// Address is the host:port of Endpoint.
+func (s *Server) Address() string { return s.address }
+
+func (s *Server) scheme() string {
+	if s.options.Certs != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// Start starts the server after Stop or Kill, on its port and data, and waits
+// until it serves.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatalf("etcdtest: building the server: %v", err)
+	}
+	client := s.Endpoint()
+	// Nobody connects to the peer port, so that any will do, each time another.
+	const peer = "http://127.0.0.1:0"
+	args := []string{
+		"--name=etcdtest", "--data-dir=" + s.dir, "--log-level=info", "--logger=zap",
+		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=etcdtest=" + peer,
+		fmt.Sprintf("--heartbeat-interval=%d", s.options.Heartbeat),
+		fmt.Sprintf("--election-timeout=%d", s.options.Election),
+	}
+	if c := s.options.Certs; c != nil {
+		args = append(args, "--cert-file="+c.ServerCert, "--key-file="+c.ServerKey,
+			"--trusted-ca-file="+c.CA, "--client-cert-auth")
+	}
+	s.process = launch(t, path, append(args, s.options.Args...))
+	s.address = s.process.serving(t)
+}
+
+// Stop ends the server cleanly, with SIGTERM.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGTERM)
+	s.gone(t)
+}
+
+// Kill ends the server at once, with SIGKILL.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGKILL)
+	s.gone(t)
+}
+
+// Restart kills the server and starts it again.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill(t)
+	s.Start(t)
+}
+
+// Pause freezes the server, with SIGSTOP: connections stay open and are silent.
+func (s *Server) Pause(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGSTOP)
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume(t testing.TB) {
+	t.Helper()
+	s.signal(t, syscall.SIGCONT)
+}
+
+func (s *Server) signal(t testing.TB, signal os.Signal) {
+	t.Helper()
+	if s.process == nil {
+		t.Fatalf("etcdtest: %v to a server that does not run", signal)
+	}
+	if err := s.process.cmd.Process.Signal(signal); err != nil {
+		t.Fatalf("etcdtest: %v to the server: %v", signal, err)
+	}
+}
+
+// gone waits for the end of the process.
+func (s *Server) gone(t testing.TB) {
+	t.Helper()
+	select {
+	case <-s.process.exited:
+		s.process = nil
+	case <-time.After(stopDeadline):
+		t.Fatalf("etcdtest: the server did not end within %v", stopDeadline)
+	}
+}
+
+// end kills what still runs, frozen or not.
+func (s *Server) end() {
+	if s.process != nil {
+		_ = s.process.cmd.Process.Kill()
+		<-s.process.exited
+	}
+}

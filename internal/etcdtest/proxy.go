@@ -1,0 +1,136 @@
+//go:build unix
+
+package etcdtest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// Proxy stands between a client and a server, to part them. Its methods are safe
+// for concurrent use.
+type Proxy struct {
+	listener net.Listener
+	server   string
+	running  sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	flowing *sync.Cond // woken when cut or closed changes
+	cut     bool
+	closed  bool
+	conns   map[net.Conn]bool
+}
+
+// NewProxy listens on a loopback port and forwards to the server's address. It
+// is closed when the test ends.
+func NewProxy(t testing.TB, server string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("etcdtest: %v", err)
+	}
+	p := &Proxy{listener: listener, server: server, conns: make(map[net.Conn]bool)}
+	p.flowing = sync.NewCond(&p.mu)
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Address is where clients connect to, as host:port.
+func (p *Proxy) Address() string { return p.listener.Addr().String() }
+
+// Cut begins or ends a partition. During it connections stay open and are
+// silent; what was sent meanwhile arrives when it ends.
+func (p *Proxy) Cut(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut
+	p.flowing.Broadcast()
+}
+
+// Drop breaks every connection. New ones can be made, unless the proxy is cut.
+func (p *Proxy) Drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.server)
+		if err != nil || !p.keep(client, server) {
+			_ = client.Close()
+			continue
+		}
+		p.running.Go(func() { p.forward(server, client) })
+		p.running.Go(func() { p.forward(client, server) })
+	}
+}
+
+// keep has the connections closed with the proxy; false when it is closed.
+func (p *Proxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		if p.closed {
+			_ = conn.Close()
+			continue
+		}
+		p.conns[conn] = true
+	}
+	return !p.closed
+}
+
+// forward copies one direction, holding on to what it read while parted.
+func (p *Proxy) forward(to, from net.Conn) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		p.mu.Lock()
+		for p.cut && !p.closed {
+			p.flowing.Wait()
+		}
+		p.mu.Unlock()
+		if n > 0 {
+			if _, werr := to.Write(buf[:n]); werr != nil {
+				err = werr
+			}
+		}
+		if err != nil {
+			if err != io.EOF {
+				_ = from.Close()
+			}
+			_ = to.Close()
+			p.forget(from, to)
+			return
+		}
+	}
+}
+
+func (p *Proxy) forget(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, conn := range conns {
+		delete(p.conns, conn)
+	}
+}
+
+func (p *Proxy) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.flowing.Broadcast()
+	for conn := range p.conns {
+		_ = conn.Close()
+	}
+	p.mu.Unlock()
+	_ = p.listener.Close()
+	p.running.Wait()
+}

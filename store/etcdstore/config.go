@@ -1,0 +1,198 @@
+package etcdstore
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+const (
+	// DefaultPrefix is where firn's keys are kept in etcd.
+	DefaultPrefix = "/firn"
+
+	// DefaultCallDeadline is how long a call waits for its answer. It is longer
+	// than etcd takes to replace a leader that hangs: up to 3.3 s.
+	DefaultCallDeadline = 5 * time.Second
+
+	// A connection that is silent for this long is probed, and given up when the
+	// probe is not answered. Servers don't allow shorter ones.
+	probeAfter, probeDeadline = 10 * time.Second, 5 * time.Second
+)
+
+// Config says which etcd cluster to use, and how.
+type Config struct {
+	// Endpoints are the servers, at least one: "host:port", "http://host:port",
+	// "https://host:port" or "unix:///path". Either all of them are https or
+	// none. Without a scheme they are https if a CAFile or CertFile is given.
+	Endpoints []string
+
+	// CAFile holds the PEM certificates of the authorities that may have signed
+	// the servers' certificates. Empty: those that the system trusts.
+	CAFile string
+
+	// CertFile and KeyFile hold the client's own certificate and its key, in PEM;
+	// both or neither. They are read anew for each connection, so that they can
+	// be replaced while in use.
+	CertFile, KeyFile string
+
+	// Username and Password log in to a cluster with authentication; both or
+	// neither. Every renewal of a session logs in anew, which costs a server the
+	// checking of a password: with many members, be known by a certificate instead.
+	Username, Password string
+
+	// Prefix stands before every key: with "/firn" the key "peers/7" is kept
+	// as "/firn/peers/7". It begins with "/" and does not end in one.
+	// Empty: DefaultPrefix.
+	Prefix string
+
+	// CallDeadline is how long a call waits for its answer, unless its context
+	// ends sooner. Zero: DefaultCallDeadline. Negative is an error.
+	CallDeadline time.Duration
+
+	// Logger is told about sessions that were lost. Nil: nobody is.
+	Logger *slog.Logger
+}
+
+// settings is a Config that was found to be right.
+type settings struct {
+	etcd     clientv3.Config
+	prefix   string // with the "/" that follows it
+	deadline time.Duration
+	recheck  time.Duration // how often a watched key is read though nothing hints at its end
+}
+
+func (c Config) settings() (settings, error) {
+	s := settings{deadline: c.CallDeadline, prefix: c.Prefix, recheck: defaultRecheck}
+	if s.deadline == 0 {
+		s.deadline = DefaultCallDeadline
+	}
+	if s.deadline < 0 {
+		return s, fmt.Errorf("the call deadline is %v; it must be positive, or zero for %v", c.CallDeadline, DefaultCallDeadline)
+	}
+	if s.prefix == "" {
+		s.prefix = DefaultPrefix
+	}
+	if s.prefix[0] != '/' || s.prefix == "/" || path.Clean(s.prefix) != s.prefix {
+		return s, fmt.Errorf("the key prefix is %q; it must begin with one slash and not end in one, like %q", c.Prefix, DefaultPrefix)
+	}
+	s.prefix += "/"
+	if (c.Username == "") != (c.Password == "") {
+		return s, fmt.Errorf("the user name is %q and the password has %d characters; give both or neither", c.Username, len(c.Password))
+	}
+	endpoints, secure, err := c.endpoints()
+	if err != nil {
+		return s, err
+	}
+	s.etcd = clientv3.Config{
+		Endpoints:            endpoints,
+		Username:             c.Username,
+		Password:             c.Password,
+		DialTimeout:          s.deadline, // of the login; connecting is never waited for
+		DialKeepAliveTime:    probeAfter,
+		DialKeepAliveTimeout: probeDeadline,
+		Logger:               zap.NewNop(), // every error it could log is returned to us too
+	}
+	if secure {
+		s.etcd.TLS, err = c.tls()
+	}
+	return s, err
+}
+
+// endpoints gives each endpoint its scheme, and says whether they are secure.
+func (c Config) endpoints() (endpoints []string, secure bool, err error) {
+	if len(c.Endpoints) == 0 {
+		return nil, false, errors.New(`no endpoints; give at least one, like "127.0.0.1:2379"`)
+	}
+	files := c.CAFile != "" || c.CertFile != "" || c.KeyFile != ""
+	for i, given := range c.Endpoints {
+		endpoint := given
+		if !strings.Contains(endpoint, "://") {
+			endpoint = "http://" + given
+			if files {
+				endpoint = "https://" + given
+			}
+		}
+		if err := checkEndpoint(endpoint); err != nil {
+			return nil, false, fmt.Errorf(`the endpoint %q %w; want "host:port", "http://host:port", "https://host:port" or "unix:///path"`, given, err)
+		}
+		https := strings.HasPrefix(endpoint, "https://")
+		if i > 0 && https != secure {
+			return nil, false, fmt.Errorf("the endpoints %q and %q are not both https; all of them must be, or none", c.Endpoints[0], given)
+		}
+		secure = https
+		endpoints = append(endpoints, endpoint)
+	}
+	if files && !secure {
+		return nil, false, fmt.Errorf("TLS files are given, but the endpoint %q does not use TLS; want https", c.Endpoints[0])
+	}
+	return endpoints, secure, nil
+}
+
+func checkEndpoint(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return errors.New("is no URL")
+	}
+	if u.Scheme == "unix" && u.Host == "" && len(u.Path) > 1 {
+		return nil
+	}
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("has the scheme %q", u.Scheme)
+	}
+	host, port, err := net.SplitHostPort(u.Host)
+	switch {
+	case err != nil || port == "":
+		return errors.New("has no port")
+	case host == "":
+		return errors.New("has no host")
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil:
+		return errors.New("has more than a host and a port")
+	}
+	return nil
+}
+
+func (c Config) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("the CA file can't be read: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("the CA file %q holds no certificate; want PEM", c.CAFile)
+		}
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return nil, fmt.Errorf("the certificate file is %q and the key file is %q; give both or neither", c.CertFile, c.KeyFile)
+	}
+	if c.CertFile != "" {
+		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
+			return &cert, err
+		}
+		if _, err := load(nil); err != nil {
+			return nil, fmt.Errorf("the certificate file %q and the key file %q are no pair: %w", c.CertFile, c.KeyFile, err)
+		}
+		config.GetClientCertificate = load
+	}
+	return config, nil
+}
+
+func loggerOrNone(logger *slog.Logger) *slog.Logger {
+	if logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return logger
+}

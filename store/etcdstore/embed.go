@@ -1,0 +1,178 @@
+package etcdstore
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+// startDeadline is how long an embedded server may take to be ready. It replays
+// its log first, which takes seconds when it was killed under load.
+const startDeadline = time.Minute
+
+// EmbedConfig says how to run a cluster of one in this process.
+type EmbedConfig struct {
+	// Dir is the data directory. It is made, for the owner only, when it does not
+	// exist. One process at a time uses it.
+	Dir string
+
+	// Prefix and CallDeadline are those of Config.
+	Prefix       string
+	CallDeadline time.Duration
+
+	// Logger is told about lost sessions and the server's errors. Nil: nobody is.
+	Logger *slog.Logger
+}
+
+// Embedded is a cluster of one in this process, and its client.
+type Embedded struct {
+	*Store
+	config EmbedConfig
+	server *embed.Etcd
+	log    *etcdLog
+	socket socket
+	lock   *fileutil.LockedFile
+	errors sync.WaitGroup // the goroutine that logs the server's errors
+	once   sync.Once
+	closed error
+}
+
+// Embed starts a cluster of one, new or with the data of its directory, and waits
+// until it serves: normally well under a second. An error is returned when the
+// directory can't be used, for one because another process uses it.
+//
+// Clients connect through a unix socket that only the owner can use. Nothing
+// listens to the network; a port on the loopback is taken, any that is free,
+// because etcd insists on one, and nobody connects to it.
+//
+// An etcd that finds its data damaged, or can't write it, ends the process: it
+// must not go on, and it does so itself, having told the Logger.
+func Embed(config EmbedConfig) (*Embedded, error) {
+	if config.Dir == "" {
+		return nil, errors.New("etcdstore: no data directory is given")
+	}
+	dir, err := filepath.Abs(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("etcdstore: data directory %q: %w", config.Dir, err)
+	}
+	config.Dir = dir
+	if _, err := config.client("unix:///unknown yet").settings(); err != nil {
+		return nil, fmt.Errorf("etcdstore: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("etcdstore: data directory: %w", err)
+	}
+	e := &Embedded{config: config, log: newEtcdLog(loggerOrNone(config.Logger))}
+	if err := e.start(); err != nil {
+		e.stop()
+		return nil, fmt.Errorf("etcdstore: data directory %q: %w", dir, err)
+	}
+	return e, nil
+}
+
+// Endpoint is what other clients in this process give to Open.
+func (e *Embedded) Endpoint() string { return e.socket.endpoint() }
+
+// Close ends the client's sessions and watches, and then the server, cleanly.
+// Its error is that of Store.Close.
+func (e *Embedded) Close() error {
+	e.once.Do(func() {
+		e.closed = e.Store.Close()
+		e.stop()
+	})
+	return e.closed
+}
+
+// client is the configuration of a client of this server.
+func (c EmbedConfig) client(endpoint string) Config {
+	return Config{Endpoints: []string{endpoint}, Prefix: c.Prefix, CallDeadline: c.CallDeadline, Logger: c.Logger}
+}
+
+// start takes what an Embedded holds, one by one; stop gives back what was taken.
+func (e *Embedded) start() (err error) {
+	e.lock, err = fileutil.TryLockFile(filepath.Join(e.config.Dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
+	if errors.Is(err, fileutil.ErrLocked) {
+		return errors.New("it is in use by another process")
+	}
+	if err != nil {
+		return err
+	}
+	if e.socket, err = newSocket(e.config.Dir); err != nil {
+		return err
+	}
+	smallSegments()
+	e.server, err = embed.StartEtcd(serverConfig(e.config.Dir, e.socket, e.log))
+	if err != nil {
+		return fmt.Errorf("starting etcd: %w", err)
+	}
+	select {
+	case <-e.server.Server.ReadyNotify():
+	case err := <-e.server.Err():
+		return fmt.Errorf("starting etcd: %w", err)
+	case <-time.After(startDeadline):
+		return fmt.Errorf("etcd is not ready after %v", startDeadline)
+	}
+	if err := e.socket.protect(); err != nil {
+		return err
+	}
+	e.errors.Go(func() {
+		for err := range e.server.Err() {
+			e.log.error("the embedded etcd failed", err)
+		}
+	})
+	e.Store, err = Open(e.config.client(e.Endpoint()))
+	return err
+}
+
+func (e *Embedded) stop() {
+	e.log.mute() // a listener that is closed is an error to etcd
+	if e.server != nil {
+		e.server.Close()
+	}
+	e.errors.Wait()
+	e.socket.remove()
+	if e.lock != nil {
+		_ = e.lock.Close()
+	}
+}
+
+// smallSegments makes etcd write its log in segments of 4 MB. It allocates two
+// of them in advance: with its own default the first start would take 123 MB.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 4 << 20 })
+
+func serverConfig(dir string, socket socket, log *etcdLog) *embed.Config {
+	c := embed.NewConfig()
+	c.Name = "firn"
+	c.Dir = dir
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log.zap())
+
+	peer := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.ListenPeerUrls, c.AdvertisePeerUrls = peer, peer
+	client := []url.URL{{Scheme: "unix", Path: socket.path}}
+	c.ListenClientUrls, c.AdvertiseClientUrls = client, client
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+	c.EnableGRPCGateway = false
+
+	// A member that is alone elects itself: short ticks only make it ready sooner
+	// and allow sessions of one second.
+	c.TickMs, c.ElectionMs = 10, 100
+
+	// What keeps the directory small: a snapshot of the log every so many writes,
+	// after which older segments can go; old revisions dropped every five
+	// minutes, whose room in the database is used again; and a database with
+	// much unused room is rewritten at the next start.
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 10_000, 1_000
+	c.MaxSnapFiles, c.MaxWalFiles = 2, 2
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModeRevision, "1000"
+	c.BootstrapDefragThresholdMegabytes = 64
+	return c
+}

@@ -1,0 +1,81 @@
+package etcdstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/firn-id/firn/store"
+)
+
+// refusals are the errors with which etcd says that it applied nothing, and why:
+// it checks these things before it applies a transaction, or before it proposes
+// one. The list is complete on purpose, and short. An error that is not on it may
+// come after the transaction was proposed: "database space exceeded", for
+// one, is said by a server that has applied it.
+var refusals = []error{
+	rpctypes.ErrDuplicateKey,
+	rpctypes.ErrRequestTooLarge,
+	rpctypes.ErrTooManyRequests,
+	rpctypes.ErrCompacted,
+
+	rpctypes.ErrAuthFailed,
+	rpctypes.ErrAuthNotEnabled,
+	rpctypes.ErrAuthOldRevision,
+	rpctypes.ErrInvalidAuthMgmt,
+	rpctypes.ErrInvalidAuthToken,
+	rpctypes.ErrPermissionDenied,
+	rpctypes.ErrPermissionNotGranted,
+	rpctypes.ErrRoleEmpty,
+	rpctypes.ErrRoleNotFound,
+	rpctypes.ErrRoleNotGranted,
+	rpctypes.ErrRootRoleNotExist,
+	rpctypes.ErrRootUserNotExist,
+	rpctypes.ErrUserEmpty,
+	rpctypes.ErrUserNotFound,
+}
+
+// isAny tells whether err is one of etcd's own errors on the list, either as the
+// client wraps it or as it came over the wire.
+func isAny(err error, list ...error) bool {
+	var etcd rpctypes.EtcdError
+	if !errors.As(rpctypes.Error(err), &etcd) {
+		return false
+	}
+	return slices.ContainsFunc(list, func(known error) bool { return errors.Is(etcd, known) })
+}
+
+// commitError says what an error means to a transaction. Whatever is not known
+// to be a definite failure is ambiguous: a context that ended included, and a
+// connection that could not even be made.
+func commitError(err error) error {
+	switch {
+	case errors.Is(err, errClosed):
+		return err
+	case isAny(err, rpctypes.ErrLeaseNotFound):
+		return wrap("commit", store.ErrSessionEnded, err)
+	case isAny(err, refusals...):
+		return wrap("commit", store.ErrRefused, err)
+	default:
+		return wrap("commit", store.ErrAmbiguous, err)
+	}
+}
+
+// callError says what an error means to any other call.
+func callError(call string, err error) error {
+	switch {
+	case errors.Is(err, errClosed):
+		return err
+	case isAny(err, refusals...):
+		return wrap(call, store.ErrRefused, err)
+	default:
+		return wrap(call, store.ErrUnavailable, err)
+	}
+}
+
+// wrap keeps both: errors.Is finds the port's error and the cause.
+func wrap(call string, meaning, cause error) error {
+	return fmt.Errorf("etcdstore: %s: %w: %w", call, meaning, cause)
+}

@@ -1,0 +1,174 @@
+// Package etcdstore is the store over etcd: everything that firn knows about
+// etcd, and the only package that imports it. Open connects to servers that run
+// elsewhere; Embed runs a cluster of one inside this process.
+//
+// It decides nothing: what a lost answer, a leader change or an expired lease
+// means to its callers is told by the errors of package store.
+package etcdstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/store"
+)
+
+var errClosed = fmt.Errorf("%w: the store is closed", store.ErrRefused)
+
+// Store is one client of an etcd cluster. Make it with Open or Embed. It
+// implements store.Store and is safe for concurrent use.
+type Store struct {
+	settings
+	log *slog.Logger
+
+	life context.Context // ends at Close
+	end  context.CancelFunc
+
+	dialing chan struct{} // held, by filling it, while conn is made
+	conn    atomic.Pointer[clientv3.Client]
+	trusted atomic.Bool // the servers are known to be recent enough
+
+	mu       sync.Mutex // guards what follows
+	closed   bool
+	sessions map[*session]bool
+	running  sync.WaitGroup // renewals and watches; added to only while not closed
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open makes a client. No server need be reachable: one that comes up later is
+// found by the calls made then. An error is returned when the configuration is
+// wrong; it says what would be right.
+func Open(config Config) (*Store, error) {
+	settings, err := config.settings()
+	if err != nil {
+		return nil, fmt.Errorf("etcdstore: %w", err)
+	}
+	s := &Store{
+		settings: settings,
+		log:      loggerOrNone(config.Logger),
+		dialing:  make(chan struct{}, 1),
+		sessions: make(map[*session]bool),
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// Close ends every session and watch of this client and frees what it holds.
+// ErrUnavailable is returned when the end of a session was not confirmed; it
+// then ends by itself within its TTL.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	sessions := s.sessions
+	s.sessions = nil
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(s.life, renewalDeadline)
+	defer cancel()
+	var mu sync.Mutex // guards errs
+	var errs []error
+	var all sync.WaitGroup
+	for session := range sessions {
+		all.Go(func() {
+			if err := session.revoke(ctx); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+	}
+	all.Wait()
+	s.end()
+	s.running.Wait()
+	s.dialing <- struct{}{} // for good: nobody dials any more
+	if conn := s.conn.Load(); conn != nil {
+		_ = conn.Close() // its only error is that it was closed
+	}
+	return errors.Join(errs...)
+}
+
+// begin is the start of every call: it gives it a deadline and the connection.
+// An error is none of package store's unless the store is closed.
+func (s *Store) begin(ctx context.Context) (context.Context, context.CancelFunc, *clientv3.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	conn, err := s.connect(ctx)
+	if err != nil {
+		cancel()
+		return nil, nil, nil, err
+	}
+	return ctx, cancel, conn, nil
+}
+
+// connect returns the connection, made by the first call that succeeds. With a
+// user name, making it means logging in, which takes a server: so it can't be
+// done in Open, and is tried again by each call until it succeeds.
+func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
+	if s.isClosed() {
+		return nil, errClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if conn := s.conn.Load(); conn != nil {
+		return conn, nil
+	}
+	select {
+	case s.dialing <- struct{}{}:
+		defer func() { <-s.dialing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.life.Done():
+		return nil, errClosed
+	}
+	if conn := s.conn.Load(); conn != nil {
+		return conn, nil
+	}
+	life, cancel := context.WithCancel(s.life)
+	stop := context.AfterFunc(ctx, cancel)
+	etcd := s.etcd
+	etcd.Context = life
+	conn, err := clientv3.New(etcd)
+	if err != nil {
+		stop()
+		cancel()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	if !stop() { // the call ended just now, and its connection with it
+		cancel()
+		_ = conn.Close()
+		return nil, context.Cause(ctx)
+	}
+	s.conn.Store(conn)
+	return conn, nil
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// start runs f in a goroutine that Close waits for; false when it is too late.
+func (s *Store) start(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Go(f)
+	return true
+}

@@ -1,0 +1,117 @@
+package etcdstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// A watch that is silent proves nothing, so that the key is read now and then.
+	defaultRecheck = 10 * time.Second
+
+	// How long to wait before trying again what failed.
+	retryAfter = 300 * time.Millisecond
+)
+
+// Gone watches a key until it disappears, see store.Store.
+//
+// What tells that the key has disappeared is only ever a linearizable read: the
+// key is absent, or its create revision is not the one it had, so that it was
+// deleted and put again. A watch merely says when to read. Hence nothing is lost
+// when it breaks, is compacted away, or begins anew: it hints as it begins.
+func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
+	const call = "watch "
+	was, err := s.created(ctx, key)
+	if err != nil {
+		return nil, callError(call+key, err)
+	}
+	gone := make(chan struct{})
+	if was == 0 {
+		close(gone)
+		return gone, nil
+	}
+	watch, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.life, cancel)
+	if !s.start(func() {
+		defer stop()
+		defer cancel()
+		s.watch(watch, key, was, gone)
+	}) {
+		stop()
+		cancel()
+		return nil, errClosed
+	}
+	return gone, nil
+}
+
+// created reads the key's create revision; zero when it is absent.
+func (s *Store) created(ctx context.Context, key string) (int64, error) {
+	found, err := s.read(ctx, key, clientv3.WithKeysOnly())
+	if err != nil || len(found) == 0 {
+		return 0, err
+	}
+	return found[0].CreateRevision, nil
+}
+
+// watch closes gone when the key no longer is the one created then.
+func (s *Store) watch(ctx context.Context, key string, was int64, gone chan<- struct{}) {
+	ctx, cancel := context.WithCancel(ctx)
+	hints := make(chan struct{}, 1)
+	var hinting sync.WaitGroup
+	hinting.Go(func() { s.hint(ctx, key, hints) })
+	if s.waitGone(ctx, key, was, hints) {
+		close(gone)
+	}
+	cancel()
+	hinting.Wait()
+}
+
+// waitGone reads the key at every hint, and now and then without one, until it no
+// longer is the one created then; false when ctx ends before.
+func (s *Store) waitGone(ctx context.Context, key string, was int64, hints <-chan struct{}) bool {
+	again := time.NewTimer(s.recheck)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-hints:
+		case <-again.C:
+		}
+		now, err := s.created(ctx, key)
+		switch {
+		case err != nil:
+			again.Reset(retryAfter)
+		case ctx.Err() != nil:
+			return false
+		case now != was:
+			return true
+		default:
+			again.Reset(s.recheck)
+		}
+	}
+}
+
+// hint fills hints whenever the key may have disappeared: as a watch begins,
+// delivers or breaks.
+func (s *Store) hint(ctx context.Context, key string, hints chan<- struct{}) {
+	conn := s.conn.Load() // a key was read over it
+	for ctx.Err() == nil {
+		// Without a leader the watch ends, instead of being silent for as long.
+		watch, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+		for range conn.Watch(watch, s.prefix+key, clientv3.WithFilterPut(), clientv3.WithCreatedNotify()) {
+			select {
+			case hints <- struct{}{}:
+			default:
+			}
+		}
+		cancel()
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryAfter):
+		}
+	}
+}

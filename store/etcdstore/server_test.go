@@ -1,0 +1,324 @@
+//go:build unix
+
+package etcdstore_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
+)
+
+const patience = 30 * time.Second
+
+func putting(key string, op ...store.Op) store.Txn {
+	return store.Txn{Then: append(op, store.Put(key, []byte("1")))}
+}
+
+// works uses all of the port once.
+func works(t *testing.T, s store.Store) {
+	t.Helper()
+	ctx := t.Context()
+	session, err := s.OpenSession(ctx, time.Second)
+	if err != nil {
+		t.Fatalf("OpenSession: %v", err)
+	}
+	if _, err := s.Commit(ctx, putting("key", store.PutEphemeral("mine", nil, session))); err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+	gone, err := s.Gone(ctx, "mine")
+	if err != nil {
+		t.Fatalf("Gone: %v", err)
+	}
+	if kvs, err := s.List(ctx, ""); err != nil || len(kvs) != 2 {
+		t.Fatalf("List = %v, %v", kvs, err)
+	}
+	// Long enough that it must have been renewed.
+	select {
+	case <-session.Done():
+		t.Fatal("the session was lost")
+	case <-time.After(session.TTL() * 3 / 2):
+	}
+	if err := session.Close(ctx); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Fatal("Gone did not fire")
+	}
+}
+
+// A frozen server answers nothing: a Commit is ambiguous, and when the server goes
+// on, it may be applied or not. The next one under the same condition settles it.
+func TestPausedServer(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{})
+	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}, CallDeadline: 300 * time.Millisecond})
+	version, err := s.Commit(t.Context(), putting("key"))
+	if err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+	next := func(value string) store.Txn {
+		return store.Txn{
+			If:   []store.Condition{{Key: "key", Version: version}},
+			Then: []store.Op{store.Put("key", []byte(value))},
+		}
+	}
+	server.Pause(t)
+	start := time.Now()
+	if _, err := s.Commit(t.Context(), next("during")); !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Commit = %v, want ErrAmbiguous and its cause", err)
+	}
+	if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Get = %v, want ErrUnavailable", err)
+	}
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("two calls of 300ms took %v", took)
+	}
+	server.Resume(t)
+
+	patient := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	want := "after"
+	if _, err := patient.Commit(t.Context(), next("after")); errors.Is(err, store.ErrConflict) {
+		want = "during"
+	} else if err != nil {
+		t.Fatalf("Commit after the pause: %v", err)
+	}
+	if kv, err := patient.Get(t.Context(), "key"); err != nil || string(kv.Value) != want {
+		t.Errorf("Get after the pause = %+v, %v; want %q", kv, err, want)
+	}
+}
+
+// "Opening must not require that the server is reachable", with a user name
+// neither, and a server that comes up later is used without opening anew.
+func TestServerComesUpLater(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{})
+	server.Kill(t)
+	config := etcdstore.Config{Endpoints: []string{server.Endpoint()}, CallDeadline: 100 * time.Millisecond}
+	plain := open(t, config)
+	config.Username, config.Password = "user", "not asked for"
+	named := open(t, config)
+	for _, s := range []store.Store{plain, named} {
+		if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Get = %v, want ErrUnavailable", err)
+		}
+		if _, err := s.Commit(t.Context(), putting("key")); !errors.Is(err, store.ErrAmbiguous) {
+			t.Errorf("Commit = %v, want ErrAmbiguous", err)
+		}
+		if _, err := s.OpenSession(t.Context(), time.Second); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("OpenSession = %v, want ErrUnavailable", err)
+		}
+	}
+	server.Start(t)
+	for _, s := range []store.Store{plain, named} {
+		deadline := time.Now().Add(patience)
+		for {
+			_, err := s.Get(t.Context(), "key")
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("Get: %v", err)
+			}
+		}
+	}
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	certs := etcdtest.NewCerts(t)
+	server := etcdtest.Start(t, etcdtest.Options{Certs: certs})
+	config := etcdstore.Config{
+		Endpoints: []string{server.Address()}, // https, because there are files
+		CAFile:    certs.CA, CertFile: certs.ClientCert, KeyFile: certs.ClientKey,
+	}
+	works(t, open(t, config))
+
+	for name, spoil := range map[string]func(*etcdstore.Config){
+		"an unknown authority":         func(c *etcdstore.Config) { c.CAFile = etcdtest.NewCerts(t).CA },
+		"no certificate of the client": func(c *etcdstore.Config) { c.CertFile, c.KeyFile = "", "" },
+	} {
+		bad := config
+		bad.CallDeadline = 300 * time.Millisecond
+		spoil(&bad)
+		if _, err := open(t, bad).Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Get with %s = %v, want ErrUnavailable", name, err)
+		}
+	}
+}
+
+// With authentication the port still works, for a user who may use the prefix
+// and nothing else; tokens that expire are fetched anew.
+func TestAuth(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{Args: []string{"--bcrypt-cost=4", "--auth-token-ttl=1"}})
+	enableAuth(t, server.Endpoint())
+	config := etcdstore.Config{Endpoints: []string{server.Endpoint()}, Username: "firn", Password: "secret"}
+	s := open(t, config)
+	works(t, s)
+	works(t, s)
+
+	elsewhere := config
+	elsewhere.Prefix = "/other"
+	wrong := config
+	wrong.Password = "wrong"
+	nobody := config
+	nobody.Username, nobody.Password = "", ""
+	for name, config := range map[string]etcdstore.Config{
+		"another prefix": elsewhere, "a wrong password": wrong, "no user": nobody,
+	} {
+		s := open(t, config)
+		if _, err := s.Commit(t.Context(), putting("key")); !errors.Is(err, store.ErrRefused) {
+			t.Errorf("Commit with %s = %v, want ErrRefused", name, err)
+		}
+		if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrRefused) {
+			t.Errorf("Get with %s = %v, want ErrRefused", name, err)
+		}
+	}
+}
+
+// enableAuth makes a user "firn" who may use "/firn/", and turns authentication on.
+func enableAuth(t *testing.T, endpoint string) {
+	t.Helper()
+	admin := rawClient(t, endpoint)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	steps := []func() error{
+		func() error { _, err := admin.UserAdd(ctx, "root", "root"); return err },
+		func() error { _, err := admin.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := admin.RoleAdd(ctx, "firn"); return err },
+		func() error {
+			_, err := admin.RoleGrantPermission(ctx, "firn", "/firn/", clientv3.GetPrefixRangeEnd("/firn/"),
+				clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := admin.UserAdd(ctx, "firn", "secret"); return err },
+		func() error { _, err := admin.UserGrantRole(ctx, "firn", "firn"); return err },
+		func() error { _, err := admin.AuthEnable(ctx); return err },
+	}
+	for i, step := range steps {
+		if err := step(); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+	}
+}
+
+// Keys are kept where the configuration says, and ephemeral ones under the lease.
+func TestKeysInEtcd(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{})
+	raw := rawClient(t, server.Endpoint())
+	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	session, err := s.OpenSession(t.Context(), 7*time.Second)
+	if err != nil {
+		t.Fatalf("OpenSession: %v", err)
+	}
+	if _, err := s.Commit(t.Context(), putting("peers/8", store.PutEphemeral("peers/7", []byte("me"), session))); err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+	resp, err := raw.Get(t.Context(), "", clientv3.WithPrefix())
+	if err != nil || len(resp.Kvs) != 2 {
+		t.Fatalf("etcd has %v, %v", resp, err)
+	}
+	if kv := resp.Kvs[0]; string(kv.Key) != "/firn/peers/7" || kv.Lease == 0 {
+		t.Errorf("etcd has %v", kv)
+	}
+	if kv := resp.Kvs[1]; string(kv.Key) != "/firn/peers/8" || kv.Lease != 0 {
+		t.Errorf("etcd has %v", kv)
+	}
+	if session.TTL() != 7*time.Second {
+		t.Errorf("TTL() = %v", session.TTL())
+	}
+}
+
+// A TTL is whole seconds and never shorter than was asked for; the one that is
+// told is the one that was granted.
+func TestGrantedTTL(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{Heartbeat: 200, Election: 2000})
+	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	for asked, want := range map[time.Duration]time.Duration{
+		time.Millisecond:        3 * time.Second, // one and a half election timeouts
+		4*time.Second + 1:       5 * time.Second,
+		20 * time.Second:        20 * time.Second,
+		20*time.Second - 999999: 20 * time.Second,
+	} {
+		session, err := s.OpenSession(t.Context(), asked)
+		if err != nil {
+			t.Fatalf("OpenSession: %v", err)
+		}
+		if session.TTL() != want {
+			t.Errorf("asked for %v, was granted %v, want %v", asked, session.TTL(), want)
+		}
+	}
+	if _, err := s.OpenSession(t.Context(), 0); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "0s") {
+		t.Errorf("OpenSession(0) = %v, want ErrRefused", err)
+	}
+}
+
+// A watch that was parted from the server while its key came and went, and whose
+// revision was compacted away meanwhile, still fires; and not by the reading
+// now and then, which is not due yet.
+func TestGoneAfterCompaction(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{})
+	proxy := etcdtest.NewProxy(t, server.Address())
+	raw := rawClient(t, server.Endpoint())
+	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	victim := open(t, etcdstore.Config{Endpoints: []string{proxy.Address()}})
+	for _, key := range []string{"key", "kept"} {
+		if _, err := s.Commit(t.Context(), putting(key)); err != nil {
+			t.Fatalf("Commit: %v", err)
+		}
+	}
+	gone, err := victim.Gone(t.Context(), "key")
+	if err != nil {
+		t.Fatalf("Gone: %v", err)
+	}
+	kept, err := victim.Gone(t.Context(), "kept")
+	if err != nil {
+		t.Fatalf("Gone: %v", err)
+	}
+	proxy.Drop()
+	proxy.Cut(true)
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete("key")}}); err != nil {
+		t.Fatalf("Commit: %v", err)
+	}
+	var last store.Version
+	for range 10 {
+		if last, err = s.Commit(t.Context(), putting("key")); err != nil {
+			t.Fatalf("Commit: %v", err)
+		}
+	}
+	if _, err := raw.Compact(t.Context(), int64(last), clientv3.WithCompactPhysical()); err != nil {
+		t.Fatalf("Compact: %v", err)
+	}
+	proxy.Cut(false)
+	select {
+	case <-gone:
+	case <-kept:
+		t.Fatal("Gone fired for a key that was kept")
+	case <-time.After(8 * time.Second):
+		t.Fatal("Gone did not fire")
+	}
+}
+
+func rawClient(t *testing.T, endpoint string) *clientv3.Client {
+	t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

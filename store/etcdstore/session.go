@@ -1,0 +1,176 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	renewalsPerTTL  = 6
+	renewalDeadline = time.Second
+)
+
+// session is a lease, and the goroutine that renews it.
+type session struct {
+	store *Store
+	lease clientv3.LeaseID
+	ttl   time.Duration
+
+	done chan struct{}
+	stop func() // closes done; safe to call more than once
+
+	mu    sync.Mutex // guards asked
+	asked time.Time  // when the last renewal that succeeded was sent
+}
+
+var _ store.Session = (*session)(nil)
+
+// OpenSession begins a session, see store.Store. Etcd grants TTLs in whole
+// seconds, at least one and a half of its election timeouts. The first call
+// also checks that the servers are recent enough: ErrRefused is returned when
+// they are not.
+func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
+	const call = "open session"
+	if ttl <= 0 {
+		return nil, fmt.Errorf("etcdstore: %s: %w: the TTL is %v; it must be positive", call, store.ErrRefused, ttl)
+	}
+	ctx, cancel, conn, err := s.begin(ctx)
+	if err != nil {
+		return nil, callError(call, err)
+	}
+	defer cancel()
+	if err := s.checkServers(ctx, conn); err != nil {
+		return nil, err
+	}
+	asked := time.Now()
+	seconds := (ttl + time.Second - 1) / time.Second
+	granted, err := conn.Grant(ctx, int64(seconds))
+	if err != nil {
+		return nil, callError(call, err) // a lease that was granted all the same expires
+	}
+	done := make(chan struct{})
+	session := &session{
+		store: s, lease: granted.ID, ttl: time.Duration(granted.TTL) * time.Second,
+		done: done, stop: sync.OnceFunc(func() { close(done) }), asked: asked,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	s.sessions[session] = true
+	s.running.Go(func() { session.keep(conn) })
+	return session, nil
+}
+
+// Done tells that the session has ended, see store.Session.
+func (s *session) Done() <-chan struct{} { return s.done }
+
+// TTL is how long the lease lives on without being renewed, as granted.
+func (s *session) TTL() time.Duration { return s.ttl }
+
+// Close revokes the lease, see store.Session.
+func (s *session) Close(ctx context.Context) error {
+	s.stop()
+	if s.store.isClosed() {
+		return nil // Store.Close has revoked it, or said that it could not
+	}
+	return s.revoke(ctx)
+}
+
+func (s *session) revoke(ctx context.Context) error {
+	s.stop()
+	ctx, cancel := context.WithTimeout(ctx, s.store.deadline)
+	defer cancel()
+	conn := s.store.conn.Load()
+	if _, err := conn.Revoke(ctx, s.lease); err != nil && !isAny(err, rpctypes.ErrLeaseNotFound) {
+		return callError("close session", err)
+	}
+	s.forget()
+	return nil
+}
+
+// forget leaves Store.Close nothing to revoke.
+func (s *session) forget() {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	delete(s.store.sessions, s)
+}
+
+// lost ends a session that its owner did not close.
+func (s *session) lost(why string) {
+	s.store.log.Warn("session lost: "+why, "ttl", s.ttl, "lease", s.lease)
+	s.stop()
+	s.forget()
+}
+
+// keep renews the lease until the session is closed, gone or in doubt. Every
+// renewal has a goroutine and a deadline of its own and none waits for the one
+// before, so that one that hangs on a server costs a sixth of the TTL, not the
+// session.
+func (s *session) keep(conn *clientv3.Client) {
+	renewals, cancel := context.WithCancel(s.store.life)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	tick := time.NewTicker(s.ttl / renewalsPerTTL)
+	defer tick.Stop()
+	doubt := time.NewTimer(s.left())
+	defer doubt.Stop()
+	defer s.stop()
+	for {
+		select {
+		case <-tick.C:
+			running.Go(func() { s.renew(renewals, conn) })
+		case <-doubt.C:
+			left := s.left()
+			if left <= 0 {
+				s.lost("it could not be renewed for a whole TTL")
+				return
+			}
+			doubt.Reset(left)
+		case <-s.done:
+			return
+		case <-s.store.life.Done():
+			return
+		}
+	}
+}
+
+// left is how long the lease surely lives, were the servers' clocks as good as
+// ours: counted from before the renewal was sent.
+func (s *session) left() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Until(s.asked.Add(s.ttl))
+}
+
+// renew sends one renewal. KeepAliveOnce repeats it without a pause while there
+// is no leader, hence never without a deadline.
+func (s *session) renew(ctx context.Context, conn *clientv3.Client) {
+	ctx, cancel := context.WithTimeout(ctx, renewalDeadline)
+	defer cancel()
+	asked := time.Now()
+	_, err := conn.KeepAliveOnce(ctx, s.lease)
+	switch {
+	case isAny(err, rpctypes.ErrLeaseNotFound):
+		select {
+		case <-s.done: // closed by its owner
+		default:
+			s.lost("the lease is gone")
+		}
+	case err == nil:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if asked.After(s.asked) {
+			s.asked = asked
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package memstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// callDeadline ends a call that has waited this long for its answer.
+const callDeadline = 5 * time.Second
+
+var errClosed = fmt.Errorf("%w: the store is closed", store.ErrRefused)
+
+// Client is one way in to a Service, with faults of its own. It implements
+// store.Store. Make it with Service.Client.
+type Client struct {
+	name string
+	svc  *Service
+	wg   sync.WaitGroup // the goroutines that renew sessions
+
+	// The rest is guarded by svc.mu.
+	hook     Hook
+	cut      bool
+	lag      time.Duration
+	news     []func() // what the client will learn when the partition ends
+	closed   bool
+	sessions map[*Session]bool
+}
+
+var _ store.Store = (*Client)(nil)
+
+// Client makes a new client. The name tells hooks who calls; it need not be unique.
+func (s *Service) Client(name string) *Client {
+	return &Client{name: name, svc: s, sessions: make(map[*Session]bool)}
+}
+
+// Get reads one key, see store.Store.
+func (c *Client) Get(ctx context.Context, key string) (store.KV, error) {
+	return send(ctx, c, Call{Op: Get, Key: key}, func() (store.KV, error) {
+		return c.svc.getLocked(key), nil
+	})
+}
+
+// List reads all keys with a prefix at one moment, see store.Store.
+func (c *Client) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	return send(ctx, c, Call{Op: List, Key: prefix}, func() ([]store.KV, error) {
+		return c.svc.listLocked(prefix), nil
+	})
+}
+
+// Commit applies a transaction, see store.Store.
+func (c *Client) Commit(ctx context.Context, txn store.Txn) (store.Version, error) {
+	if err := txn.Validate(); err != nil {
+		return 0, err
+	}
+	return send(ctx, c, Call{Op: Commit, Txn: txn}, func() (store.Version, error) {
+		return c.svc.commitLocked(txn)
+	})
+}
+
+// Gone watches a key until it disappears, see store.Store.
+func (c *Client) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
+	return send(ctx, c, Call{Op: Gone, Key: key}, func() (<-chan struct{}, error) {
+		return c.svc.watchLocked(ctx, c, key), nil
+	})
+}
+
+func (s *Service) watchLocked(ctx context.Context, c *Client, key string) <-chan struct{} {
+	w := &watch{client: c, ctx: ctx, gone: make(chan struct{})}
+	if _, ok := s.keys[key]; !ok {
+		close(w.gone)
+		return w.gone
+	}
+	if s.watches[key] == nil {
+		s.watches[key] = make(map[*watch]bool)
+	}
+	s.watches[key][w] = true
+	w.forget = context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watches[key], w)
+	})
+	return w.gone
+}
+
+// Close ends every session and watch of this client, see store.Store. Closed
+// during a partition it leaves its sessions to expire, as a crash would.
+func (c *Client) Close() error {
+	c.svc.mu.Lock()
+	c.closed = true
+	for session := range c.sessions {
+		session.doneLocked()
+		if !c.cut {
+			c.svc.endLocked(session)
+		}
+	}
+	for _, watches := range c.svc.watches {
+		for w := range watches {
+			if w.client == c {
+				w.forget()
+				delete(watches, w)
+			}
+		}
+	}
+	c.svc.mu.Unlock()
+	c.wg.Wait()
+	return nil
+}
+
+// answer is what comes back from a call.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// send carries a call to the service, where apply runs with the lock held, and
+// its answer back. The call is on its own from the moment it is sent: a caller
+// that stops waiting can't call it back.
+func send[T any](ctx context.Context, c *Client, call Call, apply func() (T, error)) (T, error) {
+	var none T
+	call.Client = c.name
+	silence := store.ErrUnavailable
+	if call.Op == Commit {
+		silence = store.ErrAmbiguous
+	}
+	failed := func(cause error) (T, error) {
+		return none, fmt.Errorf("memstore: %s: %w: %w", call.Op, silence, cause)
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, callDeadline)
+	defer cancel()
+	if c.isClosed() {
+		return none, errClosed
+	}
+	if ctx.Err() != nil {
+		return failed(ctx.Err())
+	}
+	fault := c.faultOf(call)
+	if fault.Outcome == FailBefore {
+		return failed(errInjected)
+	}
+
+	answers := make(chan answer[T], 1)
+	arrive := func() {
+		c.svc.mu.Lock()
+		defer c.svc.mu.Unlock()
+		if !c.cut {
+			value, err := apply()
+			answers <- answer[T]{value, err}
+		}
+	}
+	if fault.Delay > 0 {
+		time.AfterFunc(fault.Delay, arrive)
+	} else {
+		arrive()
+	}
+	if fault.Outcome == ApplyLate {
+		return failed(errInjected)
+	}
+	select {
+	case a := <-answers:
+		if fault.Outcome == FailAfter {
+			return failed(errInjected)
+		}
+		return a.value, a.err
+	case <-ctx.Done():
+		return failed(ctx.Err())
+	}
+}
+
+// errInjected is the cause of a failure that a hook asked for.
+var errInjected = errors.New("an injected fault")
+
+func (c *Client) isClosed() bool {
+	c.svc.mu.Lock()
+	defer c.svc.mu.Unlock()
+	return c.closed
+}

@@ -1,0 +1,163 @@
+// Package memstore is the store in memory, able to misbehave on command: a test
+// double, and the engine of simulations. It is not for production: nothing
+// outlives the process.
+//
+// One Service holds the data; any number of named clients are its ways in. All
+// waiting goes through package time, so that under testing/synctest a test with
+// sessions, delays and partitions takes no time at all.
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Service is the data that its clients share. Make it with NewService. It is
+// safe for concurrent use.
+type Service struct {
+	mu       sync.Mutex // guards everything here, in the clients and in their sessions
+	revision store.Version
+	keys     map[string]entry
+	watches  map[string]map[*watch]bool
+	hook     Hook
+}
+
+// entry is a key that exists.
+type entry struct {
+	value   []byte
+	version store.Version
+	session *Session // nil for a key that stays
+}
+
+// watch is one running Gone.
+type watch struct {
+	client *Client
+	ctx    context.Context
+	gone   chan struct{}
+	forget func() bool // stops waiting for the end of ctx
+}
+
+// fire tells the watcher, unless it has stopped watching.
+func (w *watch) fire() {
+	if w.ctx.Err() == nil {
+		close(w.gone)
+	}
+}
+
+// NewService makes an empty service.
+func NewService() *Service {
+	return &Service{
+		keys:    make(map[string]entry),
+		watches: make(map[string]map[*watch]bool),
+	}
+}
+
+// Expire ends a session at once, as a service that lost track of time would.
+// Its client learns of it as of any other news, see Client.Lag.
+func (s *Service) Expire(session store.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.endLocked(session.(*Session))
+}
+
+func (s *Service) getLocked(key string) store.KV {
+	e := s.keys[key]
+	return store.KV{Key: key, Value: slices.Clone(e.value), Version: e.version}
+}
+
+func (s *Service) listLocked(prefix string) []store.KV {
+	var kvs []store.KV
+	for _, key := range slices.Sorted(maps.Keys(s.keys)) {
+		if strings.HasPrefix(key, prefix) {
+			kvs = append(kvs, s.getLocked(key))
+		}
+	}
+	return kvs
+}
+
+// commitLocked decides first and applies then, so that a transaction that fails
+// leaves no trace. A condition that does not hold is told before a session that
+// has ended, as etcd does.
+func (s *Service) commitLocked(txn store.Txn) (store.Version, error) {
+	for _, c := range txn.If {
+		if have := s.keys[c.Key].version; have != c.Version {
+			return 0, fmt.Errorf("%w: %s is at version %d, not %d", store.ErrConflict, c.Key, have, c.Version)
+		}
+	}
+	for _, op := range txn.Then {
+		session, err := s.sessionOf(op)
+		if err != nil {
+			return 0, err
+		}
+		if session != nil && !session.alive {
+			return 0, fmt.Errorf("%w: %s can't be put under it", store.ErrSessionEnded, op.Key)
+		}
+	}
+	s.revision++
+	for _, op := range txn.Then {
+		if op.Delete {
+			s.deleteLocked(op.Key)
+			continue
+		}
+		session, _ := s.sessionOf(op)
+		s.keys[op.Key] = entry{slices.Clone(op.Value), s.revision, session}
+	}
+	return s.revision, nil
+}
+
+// sessionOf returns the session that the operation puts its key under, or nil.
+func (s *Service) sessionOf(op store.Op) (*Session, error) {
+	if op.Session == nil || op.Delete {
+		return nil, nil
+	}
+	session, ok := op.Session.(*Session)
+	if !ok || session.client.svc != s {
+		return nil, fmt.Errorf("%w: %s is put under a session of another store", store.ErrRefused, op.Key)
+	}
+	return session, nil
+}
+
+// deleteLocked removes a key, if it is there, and tells those who watch it.
+func (s *Service) deleteLocked(key string) {
+	if _, ok := s.keys[key]; !ok {
+		return
+	}
+	delete(s.keys, key)
+	for w := range s.watches[key] {
+		w.client.tellLocked(w.fire)
+		w.forget()
+	}
+	delete(s.watches, key)
+}
+
+// endLocked ends a session at the service: its keys disappear at one moment.
+func (s *Service) endLocked(session *Session) {
+	if !session.alive {
+		return
+	}
+	session.alive = false
+	session.expiry.Stop()
+	s.revision++
+	for key, e := range s.keys {
+		if e.session == session {
+			s.deleteLocked(key)
+		}
+	}
+	session.client.tellLocked(session.doneLocked)
+}
+
+// expired ends a session whose time is up, unless it was renewed meanwhile.
+func (s *Service) expired(session *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(session.renewed) >= session.ttl {
+		s.endLocked(session)
+	}
+}

@@ -1,0 +1,281 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/firn-id/firn/store"
+)
+
+// "An absent key is no error: its Version is zero."
+func absentKey(s *suite) {
+	kv, err := s.Get(s.ctx, "absent")
+	if err != nil || kv.Version != 0 || kv.Key != "absent" || len(kv.Value) != 0 {
+		s.Errorf("Get = %+v, %v", kv, err)
+	}
+}
+
+// "It returns the version that every key put by it now has."
+func commitVersion(s *suite) {
+	version := s.commit(store.Txn{Then: []store.Op{
+		store.Put("a", []byte("1")), store.Delete("z"), store.Put("b", []byte("2")),
+	}})
+	for _, key := range []string{"a", "b"} {
+		if got := s.get(key).Version; got != version {
+			s.Errorf("%s has version %d, but Commit returned %d", key, got, version)
+		}
+	}
+}
+
+// "[A version] changes at every write of a key ... later writes have greater ones."
+func ascendingVersions(s *suite) {
+	last := s.put("key", "same")
+	for range 5 {
+		s.put("other", "same")
+		next := s.put("key", "same")
+		if next <= last {
+			s.Fatalf("version %d came after %d", next, last)
+		}
+		last = next
+	}
+	if got := s.want("key", "same").Version; got != last {
+		s.Errorf("the last write gave %d, Get says %d", last, got)
+	}
+}
+
+// "It never repeats for a key that exists."
+func versionAfterDelete(s *suite) {
+	before := s.put("key", "1")
+	s.delete("key")
+	s.refuse(store.ErrConflict, store.Txn{If: when("key", before), Then: putting("key", "2")})
+	if after := s.put("key", "1"); after <= before {
+		s.Errorf("version %d, and %d after a delete", before, after)
+	}
+	s.refuse(store.ErrConflict, store.Txn{If: when("key", before), Then: putting("key", "2")})
+}
+
+// Values are bytes, and are the store's own once written.
+func values(s *suite) {
+	for i, value := range [][]byte{nil, {}, {0}, {0, 255, 10, 13}, bytes.Repeat([]byte("firn"), 10_000)} {
+		key := fmt.Sprintf("v/%d", i)
+		mine := slices.Clone(value)
+		s.commit(store.Txn{Then: []store.Op{store.Put(key, mine)}})
+		for j := range mine {
+			mine[j] ^= 1
+		}
+		kv := s.get(key)
+		if !bytes.Equal(kv.Value, value) || kv.Version == 0 {
+			s.Errorf("value %d came back as %d bytes at version %d", i, len(kv.Value), kv.Version)
+		}
+		for j := range kv.Value {
+			kv.Value[j] ^= 1
+		}
+		if again := s.get(key); !bytes.Equal(again.Value, value) {
+			s.Errorf("value %d can be changed by its reader", i)
+		}
+	}
+}
+
+// A key is not its neighbour, whatever letters they share.
+func neighbours(s *suite) {
+	keys := []string{"a", "a/", "a/b", "ab", "a b", "a%2Fb", "ä", "a\xff", "b"}
+	for _, key := range keys {
+		s.wantAbsent(key)
+		s.put(key, "value of "+key)
+	}
+	for _, key := range keys {
+		s.want(key, "value of "+key)
+	}
+	s.delete("a")
+	s.wantAbsent("a")
+	for _, key := range keys[1:] {
+		s.want(key, "value of "+key)
+	}
+}
+
+// "List reads every key that begins with prefix ... in ascending order of the keys."
+func listOrder(s *suite) {
+	for _, key := range []string{"n/2", "n/10", "n", "n/", "m/1", "n0", "o", "n/\xff", "n/1"} {
+		s.put(key, key)
+	}
+	for prefix, want := range map[string][]string{
+		"n/":     {"n/", "n/1", "n/10", "n/2", "n/\xff"},
+		"n/1":    {"n/1", "n/10"},
+		"n/\xff": {"n/\xff"},
+		"":       {"m/1", "n", "n/", "n/1", "n/10", "n/2", "n/\xff", "n0", "o"},
+		"p":      nil,
+	} {
+		kvs, err := s.List(s.ctx, prefix)
+		if err != nil {
+			s.Fatalf("List(%q): %v", prefix, err)
+		}
+		var got []string
+		for _, kv := range kvs {
+			got = append(got, kv.Key)
+			if string(kv.Value) != kv.Key || kv.Version == 0 {
+				s.Errorf("List(%q) has %+v", prefix, kv)
+			}
+		}
+		if !slices.Equal(got, want) {
+			s.Errorf("List(%q) = %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+// "List reads every key ... as they were at one moment."
+func listMoment(s *suite) {
+	var writer sync.WaitGroup
+	stop := make(chan struct{})
+	s.writePair(0)
+	writer.Go(func() {
+		for i := 1; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				s.writePair(i)
+			}
+		}
+	})
+	for range 50 {
+		kvs, err := s.List(s.ctx, "pair/")
+		if err != nil {
+			s.Errorf("List: %v", err)
+			break
+		}
+		if len(kvs) != 2 || !bytes.Equal(kvs[0].Value, kvs[1].Value) || kvs[0].Version != kvs[1].Version {
+			s.Errorf("List saw half a transaction: %+v", kvs)
+			break
+		}
+	}
+	close(stop)
+	writer.Wait()
+}
+
+// writePair may be called from any goroutine.
+func (s *suite) writePair(i int) {
+	value := []byte(strconv.Itoa(i))
+	_, err := s.Commit(s.ctx, store.Txn{Then: []store.Op{store.Put("pair/a", value), store.Put("pair/b", value)}})
+	if err != nil {
+		s.Errorf("Commit: %v", err)
+	}
+}
+
+// "ErrConflict is returned when a condition of a transaction did not hold.
+// Nothing was applied."
+func conflict(s *suite) {
+	version := s.put("key", "1")
+	for _, txn := range []store.Txn{
+		{If: when("key", version+1), Then: putting("key", "2")},
+		{If: when("key", version-1), Then: putting("key", "2")},
+		{If: when("other", version), Then: putting("key", "2")},
+		{If: append(when("key", version), store.Condition{Key: "other", Version: 1}), Then: putting("key", "2")},
+		{If: when("key", 0), Then: []store.Op{store.Delete("key"), store.Put("other", nil)}},
+	} {
+		s.refuse(store.ErrConflict, txn)
+	}
+	if kv := s.want("key", "1"); kv.Version != version {
+		s.Errorf("the version went from %d to %d", version, kv.Version)
+	}
+	s.wantAbsent("other")
+}
+
+// "Condition holds when the key has exactly this version; zero means absent."
+func createIfAbsent(s *suite) {
+	create := store.Txn{If: when("key", 0), Then: putting("key", "1")}
+	version := s.commit(create)
+	s.refuse(store.ErrConflict, create)
+	s.commit(store.Txn{If: when("key", version), Then: []store.Op{store.Delete("key")}})
+	s.commit(create)
+}
+
+// "If all conditions hold, then all operations apply at one moment."
+func allOrNothing(s *suite) {
+	a := s.put("a", "1")
+	s.put("b", "1")
+	version := s.commit(store.Txn{
+		If:   append(when("a", a), store.Condition{Key: "c"}),
+		Then: []store.Op{store.Put("a", []byte("2")), store.Delete("b"), store.Put("c", []byte("2"))},
+	})
+	if kv := s.want("a", "2"); kv.Version != version {
+		s.Errorf("a has version %d, Commit returned %d", kv.Version, version)
+	}
+	s.wantAbsent("b")
+	s.want("c", "2")
+}
+
+// "Delete removes a key; removing an absent one is no error."
+func deleteAbsent(s *suite) {
+	s.delete("absent")
+	s.commit(store.Txn{If: when("absent", 0), Then: []store.Op{store.Delete("absent")}})
+	s.wantAbsent("absent")
+}
+
+// "An operation's key must not appear in another operation of the same Txn."
+func duplicateKey(s *suite) {
+	s.refuse(store.ErrRefused, store.Txn{Then: []store.Op{store.Put("key", nil), store.Delete("key")}})
+	s.wantAbsent("key")
+}
+
+// A store is linearizable: of any number of transactions under one condition at
+// most one applies, and it is the one that was told so.
+func contention(s *suite) {
+	const clients, rounds = 4, 10
+	var won atomic.Int64
+	var all sync.WaitGroup
+	for range clients {
+		client := s.open()
+		all.Go(func() {
+			for range rounds {
+				kv, err := client.Get(s.ctx, "counter")
+				if err != nil {
+					s.Errorf("Get: %v", err)
+					return
+				}
+				n, _ := strconv.Atoi(string(kv.Value))
+				_, err = client.Commit(s.ctx, store.Txn{
+					If: when("counter", kv.Version), Then: putting("counter", strconv.Itoa(n+1)),
+				})
+				switch {
+				case err == nil:
+					won.Add(1)
+				case !errors.Is(err, store.ErrConflict):
+					s.Errorf("Commit: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	s.want("counter", strconv.FormatInt(won.Load(), 10))
+}
+
+// "Every call ends with its context"; a Commit is then ambiguous, and the cause
+// can be told from the error.
+func endedContext(s *suite) {
+	s.put("key", "1")
+	session := s.session(s.Store)
+	ended, cancel := context.WithCancel(s.ctx)
+	cancel()
+	calls := map[string]func() error{
+		"Get":         func() error { _, err := s.Get(ended, "key"); return err },
+		"List":        func() error { _, err := s.List(ended, ""); return err },
+		"OpenSession": func() error { _, err := s.OpenSession(ended, s.TTL); return err },
+		"Gone":        func() error { _, err := s.Gone(ended, "key"); return err },
+		"Close":       func() error { return session.Close(ended) },
+	}
+	for name, call := range calls {
+		if err := call(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+			s.Errorf("%s: %v, want ErrUnavailable and context.Canceled", name, err)
+		}
+	}
+	_, err := s.Commit(ended, store.Txn{Then: putting("key", "2")})
+	if !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.Canceled) {
+		s.Errorf("Commit: %v, want ErrAmbiguous and context.Canceled", err)
+	}
+}

@@ -1,0 +1,129 @@
+// Package storetest is the contract that every store must pass: one suite, in
+// which each case says which sentence of the port it proves. It is for tests of
+// stores only.
+package storetest
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Harness is what a store brings to the contract. It is made anew for each case
+// and cleans up after itself through the test's Cleanup.
+type Harness struct {
+	// Open makes a new client of the case's one service, which was empty. The
+	// suite closes it.
+	Open func(t *testing.T) store.Store
+
+	// TTL is what sessions are opened with: the shortest that the store renews reliably.
+	TTL time.Duration
+
+	// Patience is how long anything may take that must happen in the end. It is
+	// several times the TTL.
+	Patience time.Duration
+
+	// The hooks below are optional; cases that need one that is nil are skipped.
+
+	// CutOff begins or ends a partition between this client and the service.
+	CutOff func(client store.Store, cut bool)
+
+	// Expire ends a session at the service, behind its client's back.
+	Expire func(t *testing.T, session store.Session)
+
+	// Stop ends the service, if it can without warning; Start has it back with its data.
+	Stop, Start func(t *testing.T)
+}
+
+// Run proves the contract case by case; harness is called at the start of each,
+// and may make it parallel.
+func Run(t *testing.T, harness func(t *testing.T) Harness) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { c.run(newSuite(t, harness(t))) })
+	}
+}
+
+// RunInBubble is Run with each case in a bubble of testing/synctest, for stores
+// that wait only by package time, channels and the like. harness must not make
+// a case parallel.
+func RunInBubble(t *testing.T, harness func(t *testing.T) Harness) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { c.run(newSuite(t, harness(t))) })
+		})
+	}
+}
+
+// cases is the contract: each name is a sentence of the port, or close to one.
+var cases = []struct {
+	name string
+	run  func(*suite)
+}{
+	{"an absent key has version zero", absentKey},
+	{"commit returns the version of every key it put", commitVersion},
+	{"later writes have greater versions", ascendingVersions},
+	{"a version never returns after a delete", versionAfterDelete},
+	{"values come back as they were written", values},
+	{"keys that share a beginning are apart", neighbours},
+	{"list is in ascending order", listOrder},
+	{"list reads one moment", listMoment},
+	{"a conflict applies nothing", conflict},
+	{"version zero holds for an absent key only", createIfAbsent},
+	{"all operations apply at one moment", allOrNothing},
+	{"deleting an absent key is no error", deleteAbsent},
+	{"two operations on one key are refused", duplicateKey},
+	{"of many under one condition one applies", contention},
+	{"a call ends with its context", endedContext},
+
+	{"a session lives while its store renews it", sessionLives},
+	{"ephemeral keys disappear when their session is closed", sessionClose},
+	{"closing a session twice is safe", sessionCloseTwice},
+	{"a key belongs to the session that put it last", sessionTakeOver},
+	{"nothing is put under a closed session", sessionClosedPut},
+	{"nothing is put under an expired session", sessionExpiredPut},
+	{"a client learns that its session expired", sessionExpiredDone},
+	{"a client that can't renew is told within a TTL", sessionCutOff},
+	{"closing the store ends its sessions", storeClose},
+	{"a closed store refuses", storeClosed},
+
+	{"gone fires at once for an absent key", goneAbsent},
+	{"gone fires when the key is deleted", goneDelete},
+	{"gone fires when the key is put again at once", goneRecreated},
+	{"gone fires when the session ends", goneSession},
+	{"gone never fires for a write, its context or its store's end", goneSilent},
+	{"gone survives a partition", goneCutOff},
+	{"gone survives a restart", goneRestart},
+
+	{"a commit without an answer is ambiguous", cutOffCommit},
+	{"a store forgets nothing that it committed", restart},
+	{"an ambiguous commit is settled by writing", settle},
+}
+
+// suite is one running case.
+type suite struct {
+	*testing.T
+	Harness
+	store.Store // the client that most cases need
+	ctx         context.Context
+}
+
+func newSuite(t *testing.T, h Harness) *suite {
+	s := &suite{T: t, Harness: h, ctx: t.Context()}
+	s.Store = s.open()
+	return s
+}
+
+// open makes another client and has it closed in the end.
+func (s *suite) open() store.Store {
+	s.Helper()
+	client := s.Harness.Open(s.T)
+	s.Cleanup(func() {
+		if err := client.Close(); err != nil {
+			s.Errorf("Close: %v", err)
+		}
+	})
+	return client
+}
