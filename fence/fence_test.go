@@ -133,6 +133,44 @@ func TestExtendSettlesAWriteInDoubt(t *testing.T) {
 	}
 }
 
+// A write that arrives after a later one can't bring the horizon back.
+func TestALateWriteIsNotApplied(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, b := p.party("a"), p.party("b")
+		f := a.mustClaim(7, 7)
+		time.Sleep(window / 3)
+		a.client.Inject(func(memstore.Call) memstore.Fault {
+			return memstore.Fault{Outcome: memstore.ApplyLate, Delay: 10 * time.Second}
+		})
+		if err := f.Extend(t.Context()); !errors.Is(err, store.ErrAmbiguous) {
+			t.Fatal(err)
+		}
+		a.client.Inject(nil)
+		time.Sleep(5 * time.Second)
+		if err := f.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		a.crash()
+		wantTime(t, "the successor's floor", b.mustClaim(7, 7).Floor(), f.Horizon())
+	})
+}
+
+// Whose live key is gone has lost the node ID, though nobody else has taken it yet.
+func TestALostSessionIsALostNodeID(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		f := a.mustClaim(7, 7)
+		p.service.Expire(a.session)
+		time.Sleep(window / 3)
+		horizon := f.Horizon()
+		if err := f.Extend(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("Extend: %v", err)
+		}
+		wantTime(t, "the horizon", f.Horizon(), horizon)
+	})
+}
+
 // A successor's floor is the horizon of its predecessor.
 func TestSuccessorBeginsAtTheHorizonOfACrashedOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
@@ -156,31 +194,28 @@ func TestSuccessorBeginsAtTheHorizonOfACrashedOwner(t *testing.T) {
 func TestReleaseWritesTheEndOfTheUse(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		used      time.Duration // after the claim; 0: nothing was used
-		wantFloor time.Duration
+		used      time.Duration // how long after the floor the use ended; 0: nothing was used
+		wantFloor time.Duration // of the successor, after the own
 	}{
 		{"used", 4500*time.Microsecond + 1, 5 * time.Millisecond},
 		{"not used", 0, 0},
 	} {
 		inBubble(t, func(t *testing.T, p *place) {
 			a, b := p.party("a"), p.party("b")
-			begin := time.Now()
+			release(t, a.mustClaim(7, 7), time.Now().Add(time.Second))
 			f := a.mustClaim(7, 7)
 			stopped := false
 			err := f.Release(t.Context(), func() time.Time {
 				if stopped = true; c.used == 0 {
 					return time.Time{}
 				}
-				return begin.Add(c.used)
+				return f.Floor().Add(c.used)
 			})
 			if err != nil || !stopped {
 				t.Errorf("%s: Release: %v, stopped: %v", c.name, err, stopped)
 			}
 			g := b.mustClaim(7, 7)
-			if c.used == 0 {
-				begin = f.Floor()
-			}
-			wantTime(t, c.name+": the floor", g.Floor(), begin.Add(c.wantFloor))
+			wantTime(t, c.name+": the floor", g.Floor(), f.Floor().Add(c.wantFloor))
 			if err := f.Extend(t.Context()); !errors.Is(err, ErrLost) {
 				t.Errorf("%s: Extend after Release: %v", c.name, err)
 			}

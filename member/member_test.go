@@ -232,6 +232,34 @@ func TestALostNodeIDIsReplaced(t *testing.T) {
 	})
 }
 
+// The IDs of one process ascend also when it goes on under another node ID while it runs ahead of the clock.
+func TestIDsAscendAcrossNodeIDs(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		var last firn.ID
+		nodes := map[int64]bool{}
+		ids := make([]firn.ID, 5000)
+		for range 20 {
+			w.service.Expire(a.session)
+			for end := time.Now().Add(15 * time.Millisecond); time.Now().Before(end); {
+				if err := a.Fill(t.Context(), ids); err != nil {
+					t.Fatal(err)
+				}
+				if ids[0] <= last || !slices.IsSorted(ids) {
+					t.Fatalf("%d after %d", ids[0], last)
+				}
+				last = ids[len(ids)-1]
+			}
+			node, _ := a.NodeID()
+			nodes[node] = true
+		}
+		if len(nodes) < 10 {
+			t.Errorf("it went through %d node IDs only", len(nodes))
+		}
+	})
+}
+
 // With a single node ID its owner, paused for longer than lease and window, finds it taken, gives no ID, and
 // has it again once it is free.
 func TestASuccessorTakesOverTheOnlyNodeID(t *testing.T) {
