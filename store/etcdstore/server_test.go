@@ -134,6 +134,15 @@ func TestServerComesUpLater(t *testing.T) {
 	}
 }
 
+// A server that is down is passed over, be it the first of the list.
+func TestOneServerIsDown(t *testing.T) {
+	t.Parallel()
+	up, down := etcdtest.Start(t, etcdtest.Options{}), etcdtest.Start(t, etcdtest.Options{})
+	endpoints := []string{down.Endpoint(), up.Endpoint()}
+	down.Kill(t)
+	works(t, open(t, etcdstore.Config{Endpoints: endpoints}))
+}
+
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	certs := etcdtest.NewCerts(t)
