@@ -122,7 +122,7 @@ func (m *Member) claim(ctx context.Context) (*hold, error) {
 		return nil, err
 	}
 	m.config.Clock.Follow()
-	m.log.Info("claimed a node ID", "node", f.Node(), "floor", f.Floor(), "horizon", f.Horizon())
+	m.log.Info("claimed a node ID", "node", f.Node(), "usable_from", f.Floor(), "horizon", f.Horizon())
 	return &hold{fence: f}, nil
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // steppableClock is package time with a wall clock that is off by what a file says, such as -10s or 1h. It is read
-// anew every 50 ms; the monotonic clock stays what it is, as when NTP or an operator steps the clock. It is built
+// anew every 20 ms; the monotonic clock stays what it is, as when NTP or an operator steps the clock. It is built
 // into the node from an overlay of Go's own source, so the program that ships has no hook for it.
 func steppableClock() map[string]string {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -31,29 +31,38 @@ func steppableClock() map[string]string {
 		}
 		panic("this Go's package time has another shape: no " + old)
 	}
-	edit("func Now() Time {", "mono -= startNano", "sec, nsec = steppedWall(sec, nsec, mono)\n\tmono -= startNano")
+	edit("func Now() Time {", "mono -= startNano", "sec, nsec = steppedWall(sec, nsec)\n\tmono -= startNano")
 	edit("import (", "import (\n", "import (\n\t\"sync/atomic\"\n\t\"syscall\"\n")
 	return map[string]string{file: edited + stepping}
 }
 
+// The runtime also reads the clock where a program must not do anything else, so the file is read by a goroutine.
 const stepping = `
-var wallStep struct{ busy, readAt, off int64 }
+var wallStep int64
 
-func steppedWall(sec int64, nsec int32, mono int64) (int64, int32) {
-	if mono-atomic.LoadInt64(&wallStep.readAt) > 50e6 && atomic.CompareAndSwapInt64(&wallStep.busy, 0, 1) {
-		off := int64(0)
-		if name, ok := syscall.Getenv("FAKE_WALL_FILE"); ok {
-			if text, err := readFile(name); err == nil {
-				if d, err := ParseDuration(string(text)); err == nil {
-					off = int64(d)
-				}
-			}
-		}
-		atomic.StoreInt64(&wallStep.off, off)
-		atomic.StoreInt64(&wallStep.readAt, mono)
-		atomic.StoreInt64(&wallStep.busy, 0)
+func init() {
+	name, ok := syscall.Getenv("FAKE_WALL_FILE")
+	if !ok {
+		return
 	}
-	total := sec*1e9 + int64(nsec) + atomic.LoadInt64(&wallStep.off)
+	read := func() {
+		off := Duration(0)
+		if text, err := readFile(name); err == nil {
+			off, _ = ParseDuration(string(text))
+		}
+		atomic.StoreInt64(&wallStep, int64(off))
+	}
+	read()
+	go func() {
+		for {
+			Sleep(20 * Millisecond)
+			read()
+		}
+	}()
+}
+
+func steppedWall(sec int64, nsec int32) (int64, int32) {
+	total := sec*1e9 + int64(nsec) + atomic.LoadInt64(&wallStep)
 	return total / 1e9, int32(total % 1e9)
 }
 `

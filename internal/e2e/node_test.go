@@ -115,7 +115,7 @@ func start(t testing.TB, binary func() (string, error), name string, args ...str
 		_ = n.cmd.Process.Kill()
 		<-n.exited
 		if t.Failed() {
-			t.Logf("the log of %s ends:\n%s", name, n.log)
+			t.Logf("the log of %s:\n%s", name, n.log)
 		}
 	})
 	select {
@@ -175,22 +175,27 @@ func (n *node) step(off time.Duration) {
 	}
 }
 
-// lines is the end of a log.
+// lines is the beginning and the end of a log.
 type lines struct {
-	mu   sync.Mutex
-	last []string
+	mu          sync.Mutex
+	first, last []string
 }
 
 func (l *lines) add(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.last = append(l.last, line); len(l.last) > 60 {
-		l.last = l.last[1:]
+	switch {
+	case len(l.first) < 40:
+		l.first = append(l.first, line)
+	case len(l.last) < 40:
+		l.last = append(l.last, line)
+	default:
+		l.last = append(l.last[1:], line)
 	}
 }
 
 func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Join(l.last, "\n")
+	return strings.Join(append(append(l.first[:len(l.first):len(l.first)], "..."), l.last...), "\n")
 }
