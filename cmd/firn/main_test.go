@@ -32,8 +32,9 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}
 //
 //	start NAME firn serve ARGS...  starts a server and waits until it listens; $NAME is its URL
 //	ready NAME                     waits until it is ready
-//	end NAME STATUS [SIGNAL...]   sends signals, SIGTERM by default, or none ("-"), waits for its
-//	                               end with this status, and leaves its log in NAME.log
+//	signal NAME SIGNAL TEXT        sends a signal and waits until the log says TEXT
+//	end NAME STATUS [SIGNAL]       sends a signal, TERM by default, waits for its end with this
+//	                               status, and leaves its log in NAME.log
 //	http METHOD URL                prints the status and body of an answer; fails unless it is 2xx
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -45,7 +46,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "ready": ready, "end": end, "http": httpCall,
+			"start": start, "ready": ready, "signal": signalServer, "end": end, "http": httpCall,
 		},
 	})
 }
@@ -142,26 +143,11 @@ func ready(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func end(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: end NAME STATUS [SIGNAL...]")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: end NAME STATUS [SIGNAL]")
 	}
 	s := find(ts, args[0])
-	signals := args[2:]
-	if len(signals) == 0 {
-		signals = []string{"TERM"}
-	}
-	for i, name := range signals {
-		signal, known := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}[name]
-		if !known && name != "-" {
-			ts.Fatalf("unknown signal %s", name)
-		}
-		if known {
-			ts.Check(s.cmd.Process.Signal(signal))
-		}
-		if i+1 < len(signals) { // a process may take two signals that come at once for one
-			s.await(ts, "stopping")
-		}
-	}
+	s.signal(ts, append(args, "TERM")[2])
 	select {
 	case <-s.end:
 	case <-time.After(patience):
@@ -178,12 +164,25 @@ func end(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(s.read()), 0o600))
 }
 
-func (s *server) await(ts *testscript.TestScript, text string) {
+func signalServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: signal NAME SIGNAL TEXT")
+	}
+	s, text := find(ts, args[0]), args[2]
+	s.signal(ts, args[1])
 	for deadline := time.Now().Add(patience); !strings.Contains(s.read(), text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("the log does not say %q:\n%s", text, s.read())
 		}
 	}
+}
+
+func (s *server) signal(ts *testscript.TestScript, name string) {
+	known := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
+	if known[name] == nil {
+		ts.Fatalf("unknown signal %s", name)
+	}
+	ts.Check(s.cmd.Process.Signal(known[name]))
 }
 
 func httpCall(ts *testscript.TestScript, neg bool, args []string) {
