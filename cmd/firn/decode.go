@@ -44,7 +44,7 @@ func (p *program) decodeCommand() *cobra.Command {
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	layout.add(c, flags)
 	addBool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
-	c.RunE = func(c *cobra.Command, args []string) error {
+	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (p *program) decodeCommand() *cobra.Command {
 			d.print = d.printRow
 		}
 		if err := d.all(args); err != nil {
-			return interrupted(c.Context(), err)
+			return err
 		}
 		return d.verdict()
 	}

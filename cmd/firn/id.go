@@ -68,7 +68,8 @@ func (p *program) idCommand() *cobra.Command {
 		if err := (sources{}).fromEnvironment(flags, p.env, "server", "layout", "epoch"); err != nil {
 			return err
 		}
-		return interrupted(c.Context(), p.printIDs(c.Context(), o))
+		ctx := untilSignal(c.Context())
+		return interrupted(ctx, p.printIDs(ctx, o))
 	}
 	return c
 }

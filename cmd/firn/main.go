@@ -7,6 +7,5 @@ import (
 )
 
 func main() {
-	ctx := untilSignal(context.Background())
-	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(context.Background(), os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }

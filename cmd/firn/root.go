@@ -68,11 +68,26 @@ func (p *program) root(began *bool) *cobra.Command {
 	root.SetVersionTemplate("firn {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(p.serveCommand(), p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.versionCommand())
-	root.InitDefaultHelpCmd()
+	root.SetHelpCommand(helpCommand())
 	for _, c := range append(root.Commands(), root) {
 		c.Flags().SortFlags = false
 	}
 	return root
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Explain a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return noArguments(c.Root(), args)
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // flagError says of a wrong flag what would be right.

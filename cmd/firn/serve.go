@@ -63,7 +63,7 @@ func (p *program) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return n.serve(c.Context())
+		return n.serve(untilSignal(c.Context()))
 	}
 	return c
 }

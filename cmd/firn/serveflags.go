@@ -43,7 +43,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text(&o.etcd.CertFile, "etcd-cert", "file", "", "PEM certificate to show to etcd; read anew for each connection")
 	text(&o.etcd.KeyFile, "etcd-key", "file", "", "PEM key of that certificate")
 	text(&o.etcd.Username, "etcd-user", "name", "", "log in to etcd under this name")
-	text(&o.etcd.Password, "etcd-password", "text", "", "its password; a flag is seen by others on this machine, so better use")
+	text(&o.etcd.Password, "etcd-password", "text", "", "its password; others on this machine can see what flags say")
 	text(&o.passwordFile, "etcd-password-file", "file", "", "a file that holds the password")
 	text(&o.etcd.Prefix, "etcd-prefix", "path", etcdstore.DefaultPrefix, "what firn's keys in etcd begin with; another makes another cluster")
 

@@ -97,7 +97,7 @@ type layoutFlags struct {
 
 func (l *layoutFlags) add(c *cobra.Command, fs *pflag.FlagSet) {
 	add(fs, &l.layout, "layout", "layout", "default",
-		"how an ID's bits are split: a preset that `firn layout` lists,\nor bits such as 41/10/12 or 41/5/5/12@10ms", firn.ParseLayout)
+		"how an ID's bits are split: one that firn layout lists,\nor bits such as 41/10/12 or 41/5/5/12@10ms", firn.ParseLayout)
 	l.addEpoch(fs)
 	must(c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp)))
 }

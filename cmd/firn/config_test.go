@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// configure reads options of firn serve as the command does.
+func configure(t testing.TB, args []string, env map[string]string, file string) (*serveOptions, sources, error) {
+	t.Helper()
+	var o serveOptions
+	c := &cobra.Command{}
+	o.add(c, c.Flags())
+	if err := c.Flags().Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "firn.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	from := sources{}
+	if err := from.fromEnvironment(c.Flags(), env); err != nil {
+		return &o, from, err
+	}
+	return &o, from, from.fromFile(c.Flags(), path)
+}
+
+// Flags go before variables, these before the file, and that before the default: each alone, and
+// with all below it.
+func TestPrecedence(t *testing.T) {
+	var args []string
+	var file string
+	env := map[string]string{}
+	for _, step := range []struct {
+		set  func()
+		want time.Duration
+	}{
+		{func() {}, 30 * time.Second},
+		{func() { file = "window: 1m" }, time.Minute},
+		{func() { env["FIRN_WINDOW"] = "2m" }, 2 * time.Minute},
+		{func() { args = []string{"--window", "3m"} }, 3 * time.Minute},
+		{func() { env = nil }, 3 * time.Minute},
+		{func() { file = "" }, 3 * time.Minute},
+		{func() { args, env = nil, map[string]string{"FIRN_WINDOW": "2m"} }, 2 * time.Minute},
+		{func() { env["FIRN_WINDOW"] = "" }, 30 * time.Second},
+	} {
+		step.set()
+		o, _, err := configure(t, args, env, file)
+		if err != nil || o.window != step.want {
+			t.Errorf("flags %v, environment %v, file %q: window %v, %v; want %v", args, env, file, o.window, err, step.want)
+		}
+	}
+}
+
+// Every flag can be a variable and a key, whatever its kind.
+func TestEveryFlag(t *testing.T) {
+	samples := map[string][2]string{ // as the environment and as YAML has them
+		"address": {":1", `":1"`}, "directory": {"d", "d"}, kindList: {"a:1,b:2", "[a:1, 'b:2']"}, "file": {"f", "f"},
+		"name": {"n", "n"}, "text": {"1", "'1'"}, "path": {"/p", "/p"}, "layout": {"twitter", "twitter"},
+		"time": {"2020-01-01", "2020-01-01"}, kindNumber: {"3", "3"}, kindBool: {"true", "true"}, "duration": {"5s", "5s"},
+		"format": {"json", "json"}, "level": {"warn", "warn"},
+	}
+	var all serveOptions
+	c := &cobra.Command{}
+	all.add(c, c.Flags())
+	count := 0
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		count++
+		sample, ok := samples[f.Value.Type()]
+		if !ok {
+			t.Fatalf("--%s is of the kind %s, which this test does not know", f.Name, f.Value.Type())
+		}
+		_, from, err := configure(t, nil, map[string]string{variable(f.Name): sample[0]}, "")
+		if err != nil || from.of(f.Name) != variable(f.Name) {
+			t.Errorf("%s=%s: %v, from %s", variable(f.Name), sample[0], err, from.of(f.Name))
+		}
+		_, from, err = configure(t, nil, nil, f.Name+": "+sample[1])
+		if f.Name == "config" {
+			if err == nil {
+				t.Error("a config file names another")
+			}
+			return
+		}
+		if err != nil || !strings.HasSuffix(from.of(f.Name), "firn.yaml: line 1: "+f.Name) {
+			t.Errorf("%s: %s: %v, from %s", f.Name, sample[1], err, from.of(f.Name))
+		}
+	})
+	if count < 20 {
+		t.Errorf("only %d flags were tried", count)
+	}
+}
+
+// What is wrong in a file is told with its line and key, and is an error of usage.
+func TestStrictFile(t *testing.T) {
+	for _, tt := range []struct{ file, want string }{
+		{"", ""},
+		{"# nothing\n", ""},
+		{"---\nnull\n", ""},
+		{"epoch: 2020-01-01", ""},
+		{"etcd: a:1,b:2", ""},
+		{"etcd: &e [a:1]", ""},
+
+		{"\nnode: five", `line 2: node: it is the string "five"; want a whole number`},
+		{"node: '5'", `node: it is the string "5"; want a whole number`},
+		{"node: 1.5", "node: it is 1.5; want a whole number"},
+		{"node: 0x10", `node: "0x10" is not right`},
+		{"node: -1", `node: "-1" is not right; want a whole number from 0`},
+		{"node:", "node: it is empty; want a whole number"},
+		{"wait: 1", "wait: it is 1; want true or false"},
+		{"wait: yes", `wait: it is the string "yes"; want true or false`},
+		{"ttl: 20", "ttl: it is 20; want a string"},
+		{"ttl: [20s]", "ttl: it is a list; want a string"},
+		{"ttl: {s: 20}", "ttl: it is a mapping; want a string"},
+		{"ttl: 0s", "ttl: 0s is too short; want at least 1ms"},
+		{"etcd: [1]", "etcd: it is 1; want a string"},
+		{"etcd: []", `etcd: "" has an empty item`},
+		{"nodes: 5", "line 1: nodes: there is no such key"},
+		{"config: other.yaml", "config: there is no such key"},
+		{"help: true", "help: there is no such key"},
+		{"<<: {node: 5}", "<<: there is no such key"},
+		{"{node: 5, node: 5}", "node is there already"},
+		{"- node", `line 1: want lines such as "http-addr: :8080"`},
+		{"just text", "want lines such as"},
+		{"node: 5\n---\nnode: 6", "more than one document"},
+		{"node: [", "yaml: "},
+		{"node: *unknown", "yaml: "},
+	} {
+		_, _, err := configure(t, nil, nil, tt.file)
+		var usage usageError
+		switch {
+		case tt.want == "" && err != nil:
+			t.Errorf("%q: %v", tt.file, err)
+		case tt.want != "" && (!errors.As(err, &usage) || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "firn.yaml")):
+			t.Errorf("%q: %v, want an error of usage with %q", tt.file, err, tt.want)
+		}
+	}
+}
+
+// Nothing in a file makes the program panic.
+func FuzzFile(f *testing.F) {
+	for _, seed := range []string{"node: 5", "etcd: [a:1, {b: c}]", "&a [*a]", "&a {node: *a}", "? [x]\n: y", "--- !!binary x", "a: !!int b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		settings, err := readSettings([]byte(file))
+		if err != nil {
+			return
+		}
+		for _, s := range settings {
+			for _, kind := range []string{kindBool, kindList, kindNumber, "duration"} {
+				_, _ = s.text(kind)
+			}
+		}
+	})
+}
