@@ -94,7 +94,7 @@ func ParseLayout(text string) (Layout, error) {
 	for i, f := range fields {
 		n, err := strconv.ParseUint(f, 10, 6)
 		if err != nil {
-			return fail(fmt.Sprintf("%.40q is no number of bits", f))
+			return fail(fmt.Sprintf("%.40q is no number of bits from 0 to 62", f))
 		}
 		*into[i] = int(n)
 	}

@@ -122,7 +122,7 @@ func (m *Member) claim(ctx context.Context) (*hold, error) {
 		return nil, err
 	}
 	m.config.Clock.Follow()
-	m.log.Info("claimed a node ID", "node", f.Node(), "usable_from", f.Floor(), "horizon", f.Horizon())
+	m.log.Info("claimed a node ID", "node", f.Node(), "horizon", f.Horizon())
 	return &hold{fence: f}, nil
 }
 
@@ -134,7 +134,8 @@ func (m *Member) use(ctx context.Context, h *hold) error {
 		return nil
 	}
 	if floor := h.fence.Floor(); m.now().Before(floor) {
-		m.say(fmt.Sprintf("node ID %d was used until %v; waiting for the clock to get there", h.fence.Node(), floor))
+		m.say(fmt.Sprintf("node ID %d was used until %v; waiting for the clock to get there", h.fence.Node(), floor.UTC()))
+		m.log.Info("waiting for the clock to pass what the node ID was used for", "node", h.fence.Node(), "until", floor)
 		return nil
 	}
 	old, err := m.exchange(h)
