@@ -285,3 +285,23 @@ func checkRoundTrip(t *testing.T, l Layout, p Parts) {
 		t.Fatalf("%v: %d is not from First %d to Last %d (%v, %v)", l, id, first, last, err1, err2)
 	}
 }
+
+// FuzzParseLayout reads whatever there is: what it accepts is valid, and says so again.
+func FuzzParseLayout(f *testing.F) {
+	for _, text := range []string{"twitter", "41/10/12", "41/5/5/12", "39/16/8@10ms", "1/62/0@1ns", "62/0/1@1s", "//", "@", "41/10/12@-1ms", "064/1/1"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		l, err := ParseLayout(text)
+		if err != nil {
+			return
+		}
+		if err := l.Validate(); err != nil {
+			t.Fatalf("ParseLayout(%q) = %v, which is not valid: %v", text, l, err)
+		}
+		again := l.split() + "@" + l.Tick.String()
+		if back, err := ParseLayout(again); err != nil || back.split() != l.split() || back.Tick != l.Tick {
+			t.Fatalf("%q is %v, which is %v, %v when read as %q", text, l, back, err, again)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -349,10 +350,18 @@ func TestRunEndsWhenTheLayoutIsNotThatOfTheOthers(t *testing.T) {
 	})
 }
 
+// A store that can't be reached is tried again and again, and complained of once a minute.
 func TestRunKeepsTryingWhileTheStoreIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a := w.start("a", func(c *Config) { c.Store.(*memstore.Client).CutOff(true) })
+		var log strings.Builder
+		a := w.start("a", func(c *Config) {
+			c.Store.(*memstore.Client).CutOff(true)
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
 		a.refuses(10 * time.Minute)
+		if n := strings.Count(log.String(), "\n"); n < 9 || n > 11 {
+			t.Errorf("%d complaints in ten minutes:\n%s", n, &log)
+		}
 		a.client.CutOff(false)
 		a.ready(10 * time.Second)
 	})
