@@ -14,7 +14,7 @@ func runFill(ctx context.Context, s settings) ([]table, error) {
 	}
 	var tables []table
 	for _, goroutines := range []int{1, 2} {
-		got, err := measure(ctx, s, m.list, goroutines)
+		got, _, err := measure(ctx, s, m.list, goroutines)
 		if err != nil {
 			return nil, err
 		}

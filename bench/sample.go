@@ -45,28 +45,36 @@ func median(samples []float64) float64 {
 	return sorted[middle]
 }
 
-// measure samples all contenders in turn, round after round, each with so many goroutines.
-// With several, the time of a sample runs until the last has made its share.
-func measure(ctx context.Context, s settings, contenders []contender, goroutines int) (speeds, error) {
+// measure samples all contenders in turn, round after round, each with so many goroutines. It
+// returns the time and the CPU time per ID. With several goroutines the samples are longer and fewer,
+// because a system may take a while to spread threads over its CPUs.
+func measure(ctx context.Context, s settings, contenders []contender, goroutines int) (times, cpu speeds, err error) {
+	sample, rounds := s.sample, s.rounds
+	if goroutines > 1 {
+		sample, rounds = 4*s.sample, (s.rounds+1)/2
+	}
 	s.tell("%s: warming up", plural(goroutines))
 	counts := make([]int, len(contenders))
 	for i, c := range contenders {
-		counts[i] = calibrate(c.loop, goroutines, s.sample)
+		counts[i] = calibrate(c.loop, goroutines, sample)
 	}
-	samples := make(speeds, len(contenders))
-	for round := range s.rounds {
-		if round%max(1, s.rounds/5) == 0 {
-			s.tell("%s: round %d of %d over %d contenders", plural(goroutines), round+1, s.rounds, len(contenders))
+	times, cpu = speeds{}, speeds{}
+	for round := range rounds {
+		if round%max(1, rounds/5) == 0 {
+			s.tell("%s: round %d of %d over %d contenders", plural(goroutines), round+1, rounds, len(contenders))
 		}
 		for i, c := range contenders {
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
+			before := cpuTime()
 			took := timed(c.loop, goroutines, counts[i])
-			samples[c.name] = append(samples[c.name], float64(took)/float64(goroutines*counts[i]))
+			ids := float64(goroutines * counts[i])
+			times[c.name] = append(times[c.name], float64(took)/ids)
+			cpu[c.name] = append(cpu[c.name], float64(cpuTime()-before)/ids)
 		}
 	}
-	return samples, nil
+	return times, cpu, nil
 }
 
 // calibrate returns how many IDs each goroutine makes in about the given time.
@@ -80,27 +88,30 @@ func calibrate(loop func(int) int64, goroutines int, sample time.Duration) int {
 
 var sink atomic.Int64
 
-// timed runs the loop on so many goroutines, which begin together, and returns how long it
-// took until all were done.
+// timed runs the loop on so many goroutines, which begin together, and returns how long it took
+// from the first one's beginning to the last one's end.
 func timed(loop func(int) int64, goroutines, n int) time.Duration {
-	var others sync.WaitGroup
+	var all sync.WaitGroup
 	var arrived atomic.Int64
-	begin := func() {
-		for arrived.Add(1); arrived.Load() < int64(goroutines); {
-			runtime.Gosched()
+	starts, ends := make([]time.Time, goroutines), make([]time.Time, goroutines)
+	work := func(i int) {
+		arrived.Add(1)
+		for spins := 0; arrived.Load() < int64(goroutines); spins++ {
+			if spins%1000 == 999 { // rarely, so that its thread keeps its CPU
+				runtime.Gosched()
+			}
 		}
+		starts[i] = time.Now()
+		sink.Store(loop(n))
+		ends[i] = time.Now()
 	}
-	for range goroutines - 1 {
-		others.Go(func() {
-			begin()
-			sink.Store(loop(n))
-		})
+	for i := range goroutines - 1 {
+		all.Go(func() { work(i) })
 	}
-	begin()
-	start := time.Now()
-	sink.Store(loop(n))
-	others.Wait()
-	return time.Since(start)
+	work(goroutines - 1)
+	all.Wait()
+	first := slices.MinFunc(starts, time.Time.Compare)
+	return slices.MaxFunc(ends, time.Time.Compare).Sub(first)
 }
 
 // allocations is how often a contender allocates for one ID.
