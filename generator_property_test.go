@@ -130,7 +130,12 @@ func TestGeneratorFollowsTheRule(t *testing.T) {
 		}
 		for range 20 {
 			clock.Store(max(around()-r.Int64N(2)*int64(layout.Tick), 0))
-			next, now, n := g.next.Load(), clock.Now(), 1+r.Uint64N(2*g.perTick)
+			next := g.next.Load()
+			if edge := layout.TimeOf(int64(next/g.perTick) + r.Int64N(2)).UnixNano(); r.IntN(2) == 0 && edge > first && edge < last {
+				// next to where its tick begins or ends, or where the look-ahead lets it begin
+				clock.Store(max(edge-lookAhead*r.Int64N(2)+r.Int64N(3)-1, 0))
+			}
+			now, n := clock.Now(), 1+r.Uint64N(2*g.perTick)
 			want, wantCount, allowed := plainly(g, next, now, lookAhead, n)
 			got, count, err := g.reserve(n)
 			if allowed != (err == nil) || allowed && (got != want || count != wantCount) {
