@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -46,9 +47,10 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 		}
 		t := table{
 			Title: "limit: 4 096 IDs per millisecond, " + plural(goroutines),
-			Note:  "CPU is user and system time of the process.",
+			Note:  "CPU is user and system time of the process. Other work on the machine lowers the rate.",
 			columns: []column{
-				{"rate_percent", "% of the limit", "%.2f"},
+				{"rate_percent_max", "max % of the limit", "%.2f"},
+				{"rate_percent", "median % of the limit", "%.2f"},
 				{"cpu_ns_min", "min CPU ns/ID", "%.0f"},
 				{"cpu_ns", "median CPU ns/ID", "%.0f"},
 				{"cpu_to_peer", "CPU to the spinning peer", "%.2f"},
@@ -56,11 +58,12 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 		}
 		for _, c := range m.list {
 			t.rows = append(t.rows, row{c.name, []float64{
-				rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer),
+				slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer),
 			}})
 		}
 		t.Targets = []target{
-			atLeast("Next, % of the limit", rates.median(next), 99.5),
+			atLeast("Next, % of the limit, median", rates.median(next), 99.5),
+			atLeast("Next, % of the limit, best round", slices.Max(rates[next]), 99.5),
 			atMost("Next, CPU to the spinning peer", costs.ratio(next, peer), 1./3),
 		}
 		tables = append(tables, t)

@@ -47,7 +47,7 @@ func (s settings) tell(format string, args ...any) {
 }
 
 var (
-	thorough = settings{rounds: 101, sample: 5 * time.Millisecond, limit: time.Second, limits: 5, requests: 3 * time.Second}
+	thorough = settings{rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, requests: 3 * time.Second}
 	quick    = settings{rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, requests: 300 * time.Millisecond}
 )
 

@@ -78,7 +78,7 @@ func (t table) String() string {
 		if !x.Met {
 			verdict = "short:"
 		}
-		fmt.Fprintf(&b, "  %s %s: %.3g %s %.3g\n", verdict, x.What, x.Got, x.Sign, x.Want)
+		fmt.Fprintf(&b, "  %s %s: %.4g %s %.4g\n", verdict, x.What, x.Got, x.Sign, x.Want)
 	}
 	return b.String()
 }
