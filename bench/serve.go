@@ -90,7 +90,7 @@ type served struct {
 }
 
 func startFirn(ctx context.Context, binary, dir string) (*served, error) {
-	address, err := freeAddress()
+	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,9 @@ func startFirn(ctx context.Context, binary, dir string) (*served, error) {
 	return s, nil
 }
 
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func freeAddress(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
