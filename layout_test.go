@@ -121,8 +121,14 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 
 func TestComposeRejectsWhatDoesNotFit(t *testing.T) {
 	for _, p := range []Parts{
-		{Tick: -1}, {Tick: 1 << 41}, {Datacenter: -1}, {Datacenter: 32},
-		{Node: -1}, {Node: 32}, {Sequence: -1}, {Sequence: 4096},
+		{Tick: -1},
+		{Tick: 1 << 41},
+		{Datacenter: -1},
+		{Datacenter: 32},
+		{Node: -1},
+		{Node: 32},
+		{Sequence: -1},
+		{Sequence: 4096},
 	} {
 		if id, err := Twitter.Compose(p); err == nil {
 			t.Errorf("Compose(%+v) = %d", p, id)

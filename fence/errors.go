@@ -48,6 +48,6 @@ type ClockAheadError struct {
 }
 
 func (e *ClockAheadError) Error() string {
-	return fmt.Sprintf("fence: this machine's clock is %v ahead of the horizons that %d living owners have written; up to %v is accepted",
+	return fmt.Sprintf("fence: this machine's clock is %v ahead of the horizons that the living owners (%d) have written; up to %v is accepted",
 		e.Ahead, e.Owners, e.MaxSkew)
 }

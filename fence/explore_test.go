@@ -344,6 +344,9 @@ func explore(sc scope, visited func(*world)) (worlds int, violation string) {
 		var numbers []int32
 		for i := range level {
 			level[i].next(sc, func(m move, n world) {
+				if visited != nil {
+					visited(&n)
+				}
 				n.canonical()
 				k := n.key()
 				if _, ok := seen[k]; ok || violation != "" {
@@ -352,9 +355,6 @@ func explore(sc scope, visited func(*world)) (worlds int, violation string) {
 				seen[k] = struct{}{}
 				steps = append(steps, step{number[i], m})
 				deeper, numbers = append(deeper, n), append(numbers, int32(len(steps)-1))
-				if visited != nil {
-					visited(&n)
-				}
 				violation = n.overlap()
 			})
 			if violation != "" {

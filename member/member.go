@@ -150,7 +150,11 @@ func (m *Member) Next(ctx context.Context) (firn.ID, error) {
 // Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; after
 // an error ids is zeroed.
 func (m *Member) Fill(ctx context.Context, ids []firn.ID) error {
-	return m.with(func(g *firn.Generator) error { return g.Fill(ctx, ids) })
+	err := m.with(func(g *firn.Generator) error { return g.Fill(ctx, ids) })
+	if err != nil {
+		clear(ids)
+	}
+	return err
 }
 
 // with calls f with the current generator, and again with the next one if that was stopped

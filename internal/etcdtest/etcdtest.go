@@ -128,9 +128,21 @@ func (s *Server) Restart(t testing.TB) {
 }
 
 // Pause freezes the server, with SIGSTOP: connections stay open and are silent.
+// When it returns, every thread of the server has stopped.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	s.signal(t, syscall.SIGSTOP)
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(s.process.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || !status.Stopped() {
+			t.Fatalf("etcdtest: the server did not stop: %v, %v", status, err)
+		}
+		return
+	}
 }
 
 // Resume ends a Pause.

@@ -131,6 +131,11 @@ func sessionCutOff(s *suite) {
 	if err != nil {
 		s.Fatalf("Commit: %v", err)
 	}
+	select { // the TTL counts from the last renewal, not from the beginning
+	case <-session.Done():
+		s.Fatal("Done is closed while the store renews the session")
+	case <-time.After(session.TTL() * 3 / 2):
+	}
 	s.CutOff(victim, true)
 	start := time.Now()
 	s.fires("Done in a partition", session.Done())

@@ -119,7 +119,7 @@ func newSuite(t *testing.T, h Harness) *suite {
 // open makes another client and has it closed in the end.
 func (s *suite) open() store.Store {
 	s.Helper()
-	client := s.Harness.Open(s.T)
+	client := s.Open(s.T)
 	s.Cleanup(func() {
 		if err := client.Close(); err != nil {
 			s.Errorf("Close: %v", err)

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/server/httpapi"
+)
+
+const decodeHelp = `Decode takes IDs apart: when and by which node each was made.
+
+IDs are arguments, or lines of standard input when there is none or it is "-".
+Any encoding will do: digits are decimal, and other text is read as the one
+encoding in which it is an ID. Where there are two, say which with --format.
+Nothing in an ID tells its layout: name the one it was made with.
+
+What can't be read is named on standard error; the rest is still printed, and
+the exit status is 1. With --json each line is an object: what was given as
+"input", its encoding as "format", and the parts as the server tells them.`
+
+const decodeExamples = `  firn decode --layout twitter 1541815603606036480
+  firn decode --layout discord --json 175928847299117063
+  firn id -n 5 --format base58 | firn decode --format base58`
+
+func (p *program) decodeCommand() *cobra.Command {
+	var layout layoutFlags
+	var format string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "decode [ID...]",
+		Short:   "Show when and by which node IDs were made",
+		Long:    decodeHelp,
+		Example: decodeExamples,
+	}
+	flags := c.Flags()
+	formats := append([]string{"auto"}, encodingNames()...)
+	add(flags, &format, "format", "format", "auto", "the encoding of the IDs: "+strings.Join(formats, ", "), oneOf(formats...))
+	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	layout.add(c, flags)
+	addBool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
+			return err
+		}
+		chosen, err := layout.chosen()
+		if err != nil {
+			return err
+		}
+		read, err := reader(format)
+		if err != nil {
+			return usageError{err}
+		}
+		d := decoder{program: p, layout: chosen, read: read, columns: partsColumns(chosen)}
+		if asJSON {
+			d.print = d.printJSON
+		} else {
+			d.print = d.printRow
+		}
+		if err := d.all(args); err != nil {
+			return interrupted(c.Context(), err)
+		}
+		return d.verdict()
+	}
+	return c
+}
+
+// decoder prints one ID after the other.
+type decoder struct {
+	*program
+	layout  firn.Layout
+	read    func(string) (firn.ID, *firn.Encoding, error)
+	print   func(decoded) error
+	columns []column
+	rows    int // printed so far
+	bad     int // reported so far
+}
+
+// decoded is an ID as it was given, and what it says.
+type decoded struct {
+	Input  string `json:"input"`
+	Format string `json:"format"`
+	httpapi.Parts
+}
+
+func (d *decoder) all(args []string) error {
+	if len(args) > 0 && (len(args) > 1 || args[0] != "-") {
+		for _, text := range args {
+			if err := d.one(text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	lines := bufio.NewScanner(d.stdin)
+	for lines.Scan() {
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		if err := d.one(text); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading standard input: %w", err)
+	}
+	return nil
+}
+
+// one prints an ID, or reports what is wrong with it. The error is that of printing.
+func (d *decoder) one(text string) error {
+	id, encoding, err := d.read(text)
+	if err == nil {
+		var parts httpapi.Parts
+		if parts, err = httpapi.Decode(d.layout, id); err == nil {
+			return d.print(decoded{text, encoding.String(), parts})
+		}
+	}
+	d.bad++
+	report(d.stderr, err)
+	return nil
+}
+
+func (d *decoder) verdict() error {
+	if d.bad > 0 {
+		return errReported
+	}
+	return nil
+}
+
+func (d *decoder) printJSON(v decoded) error { return json.NewEncoder(d.stdout).Encode(v) }
+
+func (d *decoder) printRow(v decoded) error {
+	if d.rows == 0 {
+		if err := d.printf("%s", line(d.columns, nil)); err != nil {
+			return err
+		}
+	}
+	d.rows++
+	values := []string{v.IDStr, v.Time, strconv.FormatInt(v.NodeID, 10)}
+	if d.layout.DatacenterBits > 0 {
+		values = append(values, strconv.FormatInt(v.Datacenter, 10), strconv.FormatInt(v.Node, 10))
+	}
+	return d.printf("%s", line(d.columns, append(values, strconv.FormatInt(v.Sequence, 10))))
+}
+
+// partsColumns are wide enough for every ID of the layout, so that rows can be printed as they come.
+func partsColumns(l firn.Layout) []column {
+	digits := func(bits int) int { return len(strconv.FormatUint(1<<bits-1, 10)) }
+	nodeBits := l.DatacenterBits + l.NodeBits
+	columns := []column{
+		{"ID", digits(l.TimeBits + nodeBits + l.SequenceBits), true},
+		{"TIME", len("2026-01-01T00:00:00.000Z"), false},
+		{"NODE ID", digits(nodeBits), true},
+	}
+	if l.DatacenterBits > 0 {
+		columns = append(columns, column{"DATACENTER", digits(l.DatacenterBits), true}, column{"NODE", digits(l.NodeBits), true})
+	}
+	return append(columns, column{"SEQUENCE", digits(l.SequenceBits), true})
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/firn-id/firn/fence"
+)
+
+// Exit statuses.
+const (
+	statusOK          = 0
+	statusFailure     = 1
+	statusUsage       = 2   // a flag, an argument, a variable or the config file is wrong
+	statusNoNode      = 3   // no node ID is free, or the clock is too far behind
+	statusInterrupted = 130 // a client command was interrupted, as shells count it
+)
+
+// usageError is a mistake of who called firn.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errReported is returned by a command that has said on stderr what is wrong.
+var errReported = errors.New("reported")
+
+// status tells the exit status of an error.
+func status(err error) int {
+	var usage usageError
+	var noNode *fence.NoNodeError
+	var behind *fence.ClockBehindError
+	var interrupted signalError
+	switch {
+	case err == nil:
+		return statusOK
+	case errors.As(err, &usage):
+		return statusUsage
+	case errors.As(err, &noNode), errors.As(err, &behind):
+		return statusNoNode
+	case errors.As(err, &interrupted):
+		return statusInterrupted
+	default:
+		return statusFailure
+	}
+}
+
+// report prints an error for people, on one line. Who interrupted a command knows that.
+func report(w io.Writer, err error) {
+	var interrupted signalError
+	if err == nil || errors.Is(err, errReported) || errors.As(err, &interrupted) {
+		return
+	}
+	fmt.Fprintln(w, "firn:", plain(err))
+}
+
+// plain is an error without the name of the program, which report puts in front.
+func plain(err error) string { return strings.ReplaceAll(err.Error(), "firn: ", "") }
+
+// interrupted returns the signal that ended ctx in the place of what failed because of it.
+func interrupted(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}

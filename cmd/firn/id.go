@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/server/httpapi"
+)
+
+const idHelp = `Id prints new IDs, one per line, in ascending order. It asks a server for them,
+in batches of at most 100000.
+
+With --local it makes them itself, as the node that --node says. They are unique
+among runs that follow each other on one machine. Runs at the same time, or with
+the same node on other machines, can give the same IDs: for those there is firn serve.
+
+FIRN_SERVER, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
+
+const idExamples = `  firn id
+  firn id -n 1000000 --format base32 > ids.txt
+  firn id --server http://ids.example.org:8080 --json
+  firn id --local --layout twitter --node 378`
+
+// idOptions are the flags of firn id.
+type idOptions struct {
+	count    int64
+	encoding *firn.Encoding
+	json     bool
+	server   string
+	local    bool
+	node     int64
+	layout   layoutFlags
+}
+
+func (p *program) idCommand() *cobra.Command {
+	var o idOptions
+	c := &cobra.Command{
+		Use:     "id",
+		Short:   "Print new IDs",
+		Long:    idHelp,
+		Example: idExamples,
+		Args:    noArguments,
+	}
+	flags := c.Flags()
+	addNumber(flags, &o.count, "count,n", "1", 1, "how many")
+	add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(encodingNames(), ", "), firn.EncodingByName)
+	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(encodingNames(), cobra.ShellCompDirectiveNoFileComp)))
+	addBool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
+	add(flags, &o.server, "server", "URL", "http://127.0.0.1:8080", "the server to ask", parseServer)
+	addBool(flags, &o.local, "local", "make the IDs in this process")
+	addNumber(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
+	o.layout.add(c, flags)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		for _, name := range []string{"node", "layout", "epoch"} {
+			if flags.Changed(name) && !o.local {
+				return usagef("--%s goes with --local; a server has its own", name)
+			}
+		}
+		if flags.Changed("server") && o.local {
+			return usagef("--server and --local exclude each other")
+		}
+		if err := (sources{}).fromEnvironment(flags, p.env, "server", "layout", "epoch"); err != nil {
+			return err
+		}
+		return interrupted(c.Context(), p.printIDs(c.Context(), o))
+	}
+	return c
+}
+
+// source gives the next IDs, in ascending order: as many as ids has room for.
+type source func(ctx context.Context, ids []firn.ID) error
+
+func (p *program) printIDs(ctx context.Context, o idOptions) error {
+	next, end := source(client{base: o.server}.fill), func() error { return nil }
+	if o.local {
+		l, err := newLocal(o)
+		if err != nil {
+			return err
+		}
+		next, end = l.Fill, func() error { return l.end(ctx) }
+	}
+	out := bufio.NewWriterSize(p.stdout, 64<<10)
+	ids := make([]firn.ID, min(o.count, httpapi.MaxCount))
+	for left := o.count; left > 0; left -= int64(len(ids)) {
+		ids = ids[:min(int64(len(ids)), left)]
+		if err := next(ctx, ids); err != nil {
+			return err
+		}
+		if err := printBatch(out, ids, o); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return end()
+}
+
+func printBatch(out *bufio.Writer, ids []firn.ID, o idOptions) error {
+	var b []byte
+	for _, id := range ids {
+		b = b[:0]
+		if o.json {
+			b = appendJSON(b, id, o.encoding)
+		} else {
+			b = o.encoding.Append(b, id)
+		}
+		if _, err := out.Write(append(b, '\n')); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func appendJSON(b []byte, id firn.ID, e *firn.Encoding) []byte {
+	b = fmt.Appendf(b, `{"id":%d,"id_str":"%[1]d"`, int64(id))
+	if e != firn.Decimal {
+		b = fmt.Appendf(b, `,%q:%q`, e, e.Encode(id))
+	}
+	return append(b, '}')
+}
+
+// failure is what a server says of an error, or what stands for it.
+func failure(status string, body []byte) string {
+	var f httpapi.Failure
+	if err := json.Unmarshal(body, &f); err != nil || f.Error.Message == "" {
+		return fmt.Sprintf("%s, and not as a firn server does", status)
+	}
+	return plain(fmt.Errorf("%s (%s)", f.Error.Message, f.Error.Code))
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+)
+
+const layoutHelp = `Layout lists the presets, or shows one layout in detail: how the bits of an ID
+are split, from when its time counts and until when, and how many nodes and IDs
+there are.
+
+A layout is a preset, or its bits as time/node/sequence or
+time/datacenter/node/sequence, with the tick behind an @ where it is not 1ms.`
+
+const layoutExamples = `  firn layout
+  firn layout twitter
+  firn layout 39/5/11/8@10ms --epoch 2024-01-01 --json`
+
+func (p *program) layoutCommand() *cobra.Command {
+	var asJSON bool
+	epoch := layoutFlags{}
+	c := &cobra.Command{
+		Use:       "layout [LAYOUT]",
+		Short:     "List the layouts of IDs, or show one",
+		Long:      layoutHelp,
+		Example:   layoutExamples,
+		ValidArgs: presetNames(),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("%q: firn layout takes one layout at most", args[1])
+			}
+			return nil
+		},
+	}
+	epoch.addEpoch(c.Flags())
+	addBool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		shown := firn.Presets()
+		if len(args) == 1 {
+			l, err := firn.ParseLayout(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			epoch.layout = l
+			if l, err = epoch.chosen(); err != nil {
+				return err
+			}
+			shown = []firn.Preset{{Name: args[0], Layout: l}}
+		} else if !epoch.epoch.IsZero() {
+			return usagef("--epoch changes one layout; name it, as in: firn layout default --epoch 2024-01-01")
+		}
+		switch {
+		case asJSON:
+			return p.layoutsJSON(shown)
+		case len(args) == 1:
+			return p.layoutDetail(shown[0])
+		default:
+			return p.layoutTable(shown)
+		}
+	}
+	return c
+}
+
+func (p *program) layoutTable(presets []firn.Preset) error {
+	columns := []column{
+		{"LAYOUT", 0, false},
+		{"BITS", 0, false},
+		{"TICK", 0, true},
+		{"FROM", 0, false},
+		{"UNTIL", 0, false},
+		{"NODES", 0, true},
+		{"IDS/S PER NODE", 0, true},
+	}
+	var rows [][]string
+	for _, l := range presets {
+		rows = append(rows, []string{
+			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), until(l.Layout).Format(time.DateOnly),
+			strconv.FormatInt(l.NodeIDs(), 10), number(l.Rate()),
+		})
+	}
+	fit(columns, rows)
+	text := line(columns, nil)
+	for _, row := range rows {
+		text += line(columns, row)
+	}
+	return p.printf("%s", text)
+}
+
+func (p *program) layoutDetail(l firn.Preset) error {
+	nodes := fmt.Sprintf("%d", l.NodeIDs())
+	if l.DatacenterBits > 0 {
+		nodes += fmt.Sprintf(", in %d datacenters of %d", int64(1)<<l.DatacenterBits, int64(1)<<l.NodeBits)
+	}
+	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n%-9s %s a second on each node, %s in each tick\n",
+		picture(l.Layout),
+		"layout", l.Name,
+		"tick", l.Tick,
+		"from", l.Epoch.Format(time.RFC3339Nano),
+		"until", until(l.Layout).Format(time.RFC3339Nano),
+		"nodes", nodes,
+		"IDs", number(l.Rate()), number(math.Ldexp(1, l.SequenceBits)))
+}
+
+// field is one of a layout's fields.
+type field struct {
+	name string
+	bits int
+}
+
+// fields are those that have bits, from the highest.
+func fields(l firn.Layout) []field {
+	all := []field{{"time", l.TimeBits}, {"datacenter", l.DatacenterBits}, {"node", l.NodeBits}, {"sequence", l.SequenceBits}}
+	if l.NodeLowest {
+		all = []field{all[0], all[3], all[1], all[2]}
+	}
+	some := all[:0]
+	for _, f := range all {
+		if f.bits > 0 {
+			some = append(some, f)
+		}
+	}
+	return some
+}
+
+// picture draws the bits, with the number of the lowest bit of each field above it.
+func picture(l firn.Layout) string {
+	var above, edge, row strings.Builder
+	at := 0
+	for _, f := range fields(l) {
+		at += f.bits
+	}
+	for _, f := range fields(l) {
+		text := fmt.Sprintf(" %s %d ", f.name, f.bits)
+		fmt.Fprintf(&above, "%-*d", len(text)+1, at)
+		edge.WriteString("+" + strings.Repeat("-", len(text)))
+		row.WriteString("|" + text)
+		at -= f.bits
+	}
+	return fmt.Sprintf("%s0\n%s+\n%s|\n%[2]s+\n", &above, &edge, &row)
+}
+
+// bits prints the split in the order of the fields.
+func bits(l firn.Layout) string {
+	var text []string
+	for _, f := range fields(l) {
+		text = append(text, fmt.Sprintf("%s %d", f.name, f.bits))
+	}
+	return strings.Join(text, ", ")
+}
+
+// until is the end of the layout's lifetime, as far as a date can say it.
+func until(l firn.Layout) time.Time {
+	end, last := l.Lifetime(), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+	if end.After(last) {
+		return last
+	}
+	return end
+}
+
+// number groups the digits of a whole number by threes.
+func number(n float64) string {
+	text := strconv.FormatFloat(math.Floor(n), 'f', 0, 64)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + " " + text[i:]
+	}
+	return text
+}
+
+func (p *program) layoutsJSON(presets []firn.Preset) error {
+	e := json.NewEncoder(p.stdout)
+	for _, l := range presets {
+		err := e.Encode(struct {
+			Name           string  `json:"name"`
+			Epoch          string  `json:"epoch"`
+			Until          string  `json:"until"`
+			TickNS         int64   `json:"tick_ns"`
+			TimeBits       int     `json:"time_bits"`
+			DatacenterBits int     `json:"datacenter_bits"`
+			NodeBits       int     `json:"node_bits"`
+			SequenceBits   int     `json:"sequence_bits"`
+			NodeLowest     bool    `json:"node_lowest"`
+			NodeIDs        int64   `json:"node_ids"`
+			IDsPerSecond   float64 `json:"ids_per_second_and_node"`
+		}{
+			l.Name, l.Epoch.Format(time.RFC3339Nano), until(l.Layout).Format(time.RFC3339Nano), int64(l.Tick),
+			l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest, l.NodeIDs(), l.Rate(),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

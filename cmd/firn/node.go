@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
+)
+
+// node is one process of the service.
+type node struct {
+	settings
+	stderr  io.Writer
+	log     *slog.Logger
+	open    func() (closingStore, error)
+	member  joining
+	handler *httpapi.Handler
+}
+
+// newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
+func newNode(s settings, stderr io.Writer) (*node, error) {
+	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
+	n.member.layout = s.layout
+	n.handler = httpapi.New(&n.member, n.log)
+	if _, err := member.New(n.memberConfig(nil)); err != nil {
+		return nil, usageError{err}
+	}
+	if len(s.etcd.Endpoints) == 0 {
+		n.open = n.embed
+		return n, nil
+	}
+	s.etcd.Logger = n.log
+	external, err := etcdstore.Open(s.etcd)
+	n.open = func() (closingStore, error) { return external, nil }
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return n, nil
+}
+
+func (n *node) memberConfig(s store.Store) member.Config {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return member.Config{
+		Store: s, Layout: n.layout, Nodes: n.nodes,
+		TTL: n.ttl, Window: n.window, Wait: n.wait, RandomStart: n.randomStart,
+		Owner: fmt.Sprintf("%s, process %d", host, os.Getpid()), Logger: n.log,
+	}
+}
+
+// serve is the life of the node, until ctx ends or it can't go on. It listens first, so that who looks
+// sees it alive, though not ready, while it joins.
+func (n *node) serve(ctx context.Context) error {
+	web, err := listen(n.httpAddr, n.handler, n.log)
+	if err != nil {
+		return err
+	}
+	defer web.stop(0) // when not stopped before
+	n.log.Info("listening", "addr", web.addr())
+	opened, err := n.openStore(ctx)
+	if err != nil || opened == nil {
+		return err
+	}
+	defer n.closeStore(opened)
+	m, err := member.New(n.memberConfig(opened))
+	if err != nil {
+		return err
+	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to serve on
+	defer end()
+	left := make(chan error, 1)
+	go func() { left <- m.Run(life) }()
+	n.member.Store(m)
+	n.greet(web.url())
+
+	select {
+	case <-ctx.Done():
+		n.drain(ctx, web)
+		end()
+		return <-left
+	case err := <-left:
+		web.stop(n.shutdownWithin)
+		return explain(err)
+	case err := <-web.failed:
+		end()
+		return errors.Join(fmt.Errorf("serving HTTP: %w", err), <-left)
+	}
+}
+
+// drain ends the service without an error to anybody: first nobody shall come any more, then whoever
+// is there is served.
+func (n *node) drain(ctx context.Context, web *web) {
+	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.drainDelay)
+	n.handler.Drain()
+	select {
+	case <-time.After(n.drainDelay):
+	case err := <-web.failed:
+		n.log.Error("serving HTTP", "err", err)
+	}
+	web.stop(n.shutdownWithin)
+	n.log.Info("stopped serving, giving the node ID back")
+}
+
+// explain says what to do about an error that ends a member.
+func explain(err error) error {
+	var layout *member.LayoutError
+	if errors.As(err, &layout) {
+		return fmt.Errorf("%w; --layout and --epoch must be those of the cluster's first start", err)
+	}
+	if status(err) == statusNoNode {
+		return fmt.Errorf("%w; --wait waits", err)
+	}
+	return err
+}
+
+func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// greet tells a person who has just started it what to do next.
+func (n *node) greet(url string) {
+	f, ok := n.stderr.(*os.File)
+	if !ok {
+		return
+	}
+	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return
+	}
+	fmt.Fprintf(n.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", url)
+}

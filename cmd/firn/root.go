@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const rootHelp = `Firn gives out unique, time-ordered 64-bit IDs.
+
+Every node makes IDs on its own, at memory speed. What nodes share is an etcd
+cluster in which each leases a node ID and writes down how far in time it may go;
+so no ID is ever given twice, whatever clocks, crashes or networks do.
+
+A first try, in two terminals:
+
+  firn serve                # a service of one node, on port 8080
+  firn id                   # ask it for an ID
+  firn decode $(firn id)    # see what an ID says
+
+Exit statuses: 0 success; 1 failure; 2 a flag, an argument, a variable or the
+config file is wrong; 3 no node ID is free, or this machine's clock is too far
+behind; 130 a client command was interrupted.`
+
+// program is what a command gets from outside.
+type program struct {
+	env            map[string]string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// run is the whole program: it runs the command that args name, and returns the exit status.
+func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	p := &program{env: environment(env), stdin: stdin, stdout: stdout, stderr: stderr}
+	began := false
+	root := p.root(&began)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !began {
+		err = usageError{err} // cobra did not find a command that takes this
+	}
+	report(stderr, err)
+	return status(err)
+}
+
+func (p *program) root(began *bool) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "firn",
+		Short:         "Unique, time-ordered 64-bit IDs",
+		Long:          rootHelp,
+		Version:       readVersion().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noArguments,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			*began = true
+		},
+	}
+	root.SetVersionTemplate("firn {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(p.serveCommand(), p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.versionCommand())
+	root.InitDefaultHelpCmd()
+	for _, c := range append(root.Commands(), root) {
+		c.Flags().SortFlags = false
+	}
+	return root
+}
+
+// flagError says of a wrong flag what would be right.
+func flagError(c *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
+	}
+	return usagef("%w; %s --help lists the flags", err, c.CommandPath())
+}
+
+// noArguments refuses arguments of a command that takes none.
+func noArguments(c *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return nil
+	case c.HasParent():
+		return usagef("%q: %s takes no arguments; %[2]s --help shows what it takes", args[0], c.CommandPath())
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return usagef("there is no command %q; want one of %s", args[0], strings.Join(names, ", "))
+}
+
+// environment reads variables as "NAME=value".
+func environment(list []string) map[string]string {
+	env := make(map[string]string, len(list))
+	for _, variable := range list {
+		name, value, _ := strings.Cut(variable, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// printf prints to stdout. An error ends the command.
+func (p *program) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(p.stdout, format, args...)
+	return err
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+const serveHelp = `Serve joins a cluster as one node and gives out IDs over HTTP:
+
+  POST /api/v1/id              {"id":1234,"id_str":"1234"}
+  POST /api/v1/ids?count=100   as many, 1 to 100000, in ascending order
+  GET  /api/v1/ids/{id}        what an ID says: its time, node and sequence
+  GET  /livez, /readyz         alive; ready to give IDs (else status 503)
+
+Without flags it is a cluster of its own, with an etcd inside that keeps its data
+in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each
+takes a node ID that nobody else has. All must have the same layout and epoch.
+
+Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr)
+or a key of a YAML file (http-addr) that --config names. Flags go before
+variables, and variables before the file. Variables that begin with FIRN_ and are
+no flags are ignored, empty ones too; in the file an unknown key is an error.
+
+SIGTERM and SIGINT stop it without an error to anybody: it is not ready, goes on
+serving for the drain delay, finishes what it was asked, and gives its node ID
+back. A second signal ends it at once.
+
+Exit statuses: 0 stopped by a signal; 1 failure; 2 wrong configuration; 3 no node
+ID is free, or this machine's clock is too far behind (--wait waits instead).`
+
+const serveExamples = `  firn serve
+  firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080
+  firn serve --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --wait
+  firn serve --etcd https://etcd:2379 --etcd-ca ca.pem --etcd-cert firn.pem --etcd-key firn.key
+  firn serve --layout twitter --datacenter 11
+  FIRN_LOG_FORMAT=json firn serve --config /etc/firn.yaml`
+
+func (p *program) serveCommand() *cobra.Command {
+	var o serveOptions
+	c := &cobra.Command{
+		Use:     "serve",
+		Short:   "Give out IDs over HTTP, as a node of a cluster",
+		Long:    serveHelp,
+		Example: serveExamples,
+		Args:    noArguments,
+	}
+	flags := c.Flags()
+	o.add(c, flags)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		from := sources{}
+		if err := from.fromEnvironment(flags, p.env); err != nil {
+			return err
+		}
+		if o.config != "" {
+			if err := from.fromFile(flags, o.config); err != nil {
+				return err
+			}
+		}
+		s, err := o.settings(flags, from)
+		if err != nil {
+			return err
+		}
+		n, err := newNode(s, p.stderr)
+		if err != nil {
+			return err
+		}
+		return n.serve(c.Context())
+	}
+	return c
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is what the Go tools wrote into the binary.
+type version struct {
+	Version  string `json:"version"`            // such as v0.1.0, or (devel)
+	Revision string `json:"revision,omitempty"` // of the source, where it was known
+	Time     string `json:"time,omitempty"`     // of that revision
+	Modified bool   `json:"modified,omitempty"` // the source was not that revision's
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func readVersion() version {
+	v := version{Version: "(unknown)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Revision = s.Value
+		case "vcs.time":
+			v.Time = s.Value
+		case "vcs.modified":
+			v.Modified = s.Value == "true"
+		}
+	}
+	return v
+}
+
+func (v version) String() string {
+	text := "firn " + v.Version
+	if v.Revision != "" {
+		text += fmt.Sprintf(", revision %.12s of %s", v.Revision, v.Time)
+	}
+	if v.Modified {
+		text += ", modified"
+	}
+	return fmt.Sprintf("%s, %s, %s", text, v.Go, v.Platform)
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print which firn this is",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return json.NewEncoder(p.stdout).Encode(readVersion())
+			}
+			return p.printf("%v\n", readVersion())
+		},
+	}
+	addBool(c.Flags(), &asJSON, "json", "print it as a JSON object")
+	return c
+}

@@ -1,0 +1,100 @@
+package firn_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// Make IDs. In a single process choose any node ID; in a cluster package member leases one.
+func Example() {
+	g, err := firn.NewGenerator(firn.Default, 1)
+	if err != nil {
+		panic(err)
+	}
+	a, err := g.Next(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	b, err := g.Next(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(a < b)
+	// Output: true
+}
+
+// Read an ID from text: as decimal, or in a shorter encoding.
+func ExampleParse() {
+	id, err := firn.Parse("1541815603606036480")
+	if err != nil {
+		panic(err)
+	}
+	short := firn.Base62.Encode(id)
+	back, err := firn.Base62.Parse(short)
+	fmt.Println(id, short, back == id, err)
+
+	_, err = firn.Parse("12x")
+	fmt.Println(err)
+	// Output:
+	// 1541815603606036480 1ptWyK4WgZU true <nil>
+	// firn: "12x" is no decimal ID: it has 'x' at byte 2, want only 0123456789
+}
+
+// Take an ID apart. This one is a post of June 2022.
+func ExampleLayout_Decompose() {
+	parts, err := firn.Twitter.Decompose(1541815603606036480)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(firn.Twitter.TimeOf(parts.Tick))
+	fmt.Printf("%+v\n", parts)
+	// Output:
+	// 2022-06-28 16:07:40.105 +0000 UTC
+	// {Tick:367597485448 Datacenter:11 Node:26 Sequence:0}
+}
+
+// Scan all IDs of a day: they are one range, so an index on the ID serves for the time too.
+func ExampleLayout_First() {
+	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	from, err := firn.Default.First(day)
+	if err != nil {
+		panic(err)
+	}
+	to, err := firn.Default.First(day.AddDate(0, 0, 1))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("SELECT * FROM orders WHERE id >= %d AND id < %d\n", from, to)
+	// Output:
+	// SELECT * FROM orders WHERE id >= 117413668454400000 AND id < 117776056320000000
+}
+
+// Use an ID as a primary key: it is stored as BIGINT, and shown to JavaScript as a string.
+func ExampleID_Value() {
+	type order struct {
+		ID firn.ID `json:"id"`
+	}
+	save := func(db *sql.DB, o order) error {
+		_, err := db.Exec("INSERT INTO orders (id) VALUES ($1)", o.ID)
+		return err
+	}
+	load := func(db *sql.DB, id firn.ID) (o order, err error) {
+		err = db.QueryRow("SELECT id FROM orders WHERE id = $1", id).Scan(&o.ID)
+		return o, err
+	}
+	_, _ = save, load
+
+	o := order{ID: 117413668454400000}
+	column, err := o.ID.Value()
+	fmt.Printf("%T %v %v\n", column, column, err)
+	text, err := json.Marshal(o)
+	fmt.Printf("%s %v\n", text, err)
+	// Output:
+	// int64 117413668454400000 <nil>
+	// {"id":"117413668454400000"} <nil>
+}

@@ -1,0 +1,196 @@
+//go:build unix
+
+// Package e2e runs firn as a user would: real processes, a real etcd server, HTTP. It shows
+// that no ID is given twice when processes are killed and frozen, when etcd is gone, and when clocks step.
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/overlay"
+)
+
+// patience is how long anything may take that must happen. It is no claim about speed.
+const patience = time.Minute
+
+// binaries are built once: as shipped, and with a wall clock that a test can step.
+var (
+	firn          = sync.OnceValues(func() (string, error) { return build() })
+	firnSteppable = sync.OnceValues(func() (string, error) { return build(steppableClock()) })
+	binaries      string // where they are put
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "firn-e2e")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binaries = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func build(replace ...map[string]string) (string, error) {
+	dir, err := os.MkdirTemp(binaries, "firn")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "firn")
+	args := []string{"build", "-o", path}
+	for _, files := range replace {
+		argument, err := overlay.Write(dir, files)
+		if err != nil {
+			return "", err
+		}
+		args = append(args, argument)
+	}
+	if out, err := exec.Command("go", append(args, "github.com/firn-id/firn/cmd/firn")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+}
+
+// node is one run of firn serve.
+type node struct {
+	t       testing.TB
+	name    string
+	cmd     *exec.Cmd
+	url     string
+	exited  chan struct{} // closed when it has ended
+	log     *lines
+	clockAt string // the file that steps its wall clock
+}
+
+// listening finds the address in the log, from a line that is written once the port is open.
+var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// serve starts a node on a port of its own, and returns once that is open. It is killed when the test ends.
+func serve(t testing.TB, name string, args ...string) *node {
+	t.Helper()
+	return start(t, firn, name, args...)
+}
+
+// serveSteppable is serve with a wall clock that step steps.
+func serveSteppable(t testing.TB, name string, args ...string) *node {
+	t.Helper()
+	return start(t, firnSteppable, name, args...)
+}
+
+func start(t testing.TB, binary func() (string, error), name string, args ...string) *node {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, name: name, exited: make(chan struct{}), log: new(lines), clockAt: filepath.Join(t.TempDir(), "clock")}
+	n.cmd = exec.Command(path, append([]string{"serve", "--http-addr=127.0.0.1:0"}, args...)...)
+	n.cmd.Env = append(os.Environ(), "FAKE_WALL_FILE="+n.clockAt)
+	stderr, err := n.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := make(chan string, 1)
+	go func() {
+		defer close(n.exited)
+		n.read(stderr, address)
+		_ = n.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = n.cmd.Process.Kill()
+		<-n.exited
+		if t.Failed() {
+			t.Logf("the log of %s ends:\n%s", name, n.log)
+		}
+	})
+	select {
+	case at := <-address:
+		n.url = "http://" + at
+	case <-n.exited:
+		t.Fatalf("%s ended at the start:\n%s", name, n.log)
+	case <-time.After(patience):
+		t.Fatalf("%s does not say where it listens:\n%s", name, n.log)
+	}
+	return n
+}
+
+func (n *node) read(stderr io.Reader, address chan<- string) {
+	scanner := bufio.NewScanner(stderr)
+	for scanner.Scan() {
+		n.log.add(scanner.Text())
+		if at := listening.FindString(scanner.Text()); at != "" && strings.Contains(scanner.Text(), "listening") {
+			select {
+			case address <- at:
+			default:
+			}
+		}
+	}
+}
+
+func (n *node) signal(s syscall.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(s); err != nil {
+		n.t.Fatalf("%s: %v", n.name, err)
+	}
+}
+
+// ended waits until the process has ended, and returns its exit status.
+func (n *node) ended() int {
+	n.t.Helper()
+	select {
+	case <-n.exited:
+		return n.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		n.t.Fatalf("%s has not ended:\n%s", n.name, n.log)
+		return 0
+	}
+}
+
+func (n *node) kill() {
+	n.t.Helper()
+	n.signal(syscall.SIGKILL)
+	n.ended()
+}
+
+// step sets how far the wall clock of a steppable node is off.
+func (n *node) step(off time.Duration) {
+	n.t.Helper()
+	if err := os.WriteFile(n.clockAt, []byte(off.String()), 0o600); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// lines is the end of a log.
+type lines struct {
+	mu   sync.Mutex
+	last []string
+}
+
+func (l *lines) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last = append(l.last, line); len(l.last) > 60 {
+		l.last = l.last[1:]
+	}
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.last, "\n")
+}

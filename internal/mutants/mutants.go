@@ -1,0 +1,123 @@
+package main
+
+const (
+	explored = "^TestNoInstantIsUsableByTwoOwners$"
+	fenced   = "^Test[^N]" // all but the exploration
+	all      = "."
+)
+
+// mutants are the faults. The first ones are those by which systems of this kind hand out duplicates; each is tried
+// against the exploration of the protocol, and against the tests of what runs it.
+var mutants = []mutant{
+	{
+		"report after use: the bound moves before the answer", "fence/state.go",
+		"	case Due:\n		return s, due(s, e, l)\n",
+		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n		return s, a\n",
+		"./fence", explored,
+	},
+	{
+		"the floor is ignored", "fence/state.go",
+		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
+		"./fence", explored,
+	},
+	{
+		"doubt is taken as failure, with the bound raised", "fence/state.go",
+		"	case Doubt:\n", "	case Doubt:\n		s.Horizon += l.Window\n",
+		"./fence", explored,
+	},
+	{
+		"released before the generator has stopped", "fence/state.go",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"./fence", explored,
+	},
+	{
+		"extended without comparing versions", "fence/fence.go",
+		"{Key: live, Version: w.IfLive}, {Key: reported, Version: w.IfReported}", "{Key: live, Version: w.IfLive}",
+		"./fence", fenced,
+	},
+	{
+		"extended though the live key is gone", "fence/fence.go",
+		"{Key: live, Version: w.IfLive}, {Key: reported, Version: w.IfReported}", "{Key: reported, Version: w.IfReported}",
+		"./fence", fenced,
+	},
+	{
+		"somebody else's horizon is taken for the own", "fence/state.go",
+		"		if v.ReportedMine {\n			s.Horizon = max", "		if true {\n			s.Horizon = max",
+		"./fence", explored,
+	},
+	{
+		"a release goes below the floor", "fence/state.go",
+		"s.End = max(e.End, s.Floor)", "s.End = e.End",
+		"./fence", fenced,
+	},
+	{
+		"a horizon follows the clock wherever it goes", "fence/state.go",
+		"min(e.Now+l.Window, s.Horizon+e.Elapsed+l.MaxStep)", "e.Now + l.Window",
+		"./fence", fenced,
+	},
+	{
+		"a clock that is ahead is not refused", "fence/table.go",
+		"ahead > maxSkew", "ahead > 10_000*maxSkew",
+		"./fence", fenced,
+	},
+	{
+		"everybody chooses the same node ID", "fence/table.go",
+		"nth := rand.Int64N(last - first + 1 - int64(len(used)))", "nth := rand.Int64N(1)",
+		"./fence", "Thousand",
+	},
+	{
+		"the end of the use is rounded down", "fence/fence.go",
+		"t.Add(time.Millisecond - 1).UnixMilli()", "t.UnixMilli()",
+		"./fence", fenced,
+	},
+	{
+		"the bound is ignored", "generator.go",
+		"end = min(end, g.limit.Load())", "end = min(end, g.ticks*g.perTick)",
+		".", all,
+	},
+	{
+		"the clock is followed back", "generator.go",
+		"elapsed/g.tick, g.ticks) * g.perTick; next < first {", "elapsed/g.tick, g.ticks) * g.perTick; next != first {",
+		".", all,
+	},
+	{
+		"the look-ahead does not end", "generator.go",
+		"(elapsed+g.lookAhead)/g.tick+1", "(elapsed+2*g.lookAhead)/g.tick+2",
+		".", all,
+	},
+	{
+		"the floor is rounded down to a tick", "generator.go",
+		"g.place(t.Add(g.layout.Tick - 1))", "g.place(t)",
+		".", all,
+	},
+	{
+		"a stopped generator goes on", "generator.go",
+		"g.next.Swap(stopped)", "g.next.Load()",
+		".", "TestStopReturns",
+	},
+	{
+		"nobody is woken when the bound moves", "generator.go",
+		"		if g.limit.CompareAndSwap(old, limit) {\n			g.open()\n", "		if g.limit.CompareAndSwap(old, limit) {\n",
+		".", all,
+	},
+	{
+		"the steady clock goes back with the wall", "clock.go",
+		"	default:\n		if !last.slow {", "	default:\n		next.time = wall\n		if !last.slow {",
+		".", "SteadyClock",
+	},
+	{
+		"the successor's generator begins before the floor", "member/run.go",
+		"firn.WithFloor(floor), firn.WithBound", "firn.WithBound",
+		"./member", all,
+	},
+	{
+		"a new node ID begins where the old one still was", "member/run.go",
+		"	if m.used.After(floor) {\n		floor = m.used\n	}\n", "",
+		"./member", all,
+	},
+	{
+		"a stepped clock goes on to be extended", "member/run.go",
+		"!h.lost && stepped == 0", "!h.lost && stepped >= 0",
+		"./member", all,
+	},
+}

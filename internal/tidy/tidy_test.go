@@ -1,0 +1,156 @@
+// Package tidy holds the house rules, as tests: which room may import what, and that every package
+// says in one place what it is for.
+package tidy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/firn-id/firn"
+	root   = "../.."
+)
+
+// room is what a folder may import beside the standard library. A name that ends in / stands for
+// everything below it. Imports only ever point down the house.
+type room struct {
+	code  []string
+	tests []string // in addition
+}
+
+var rooms = map[string]room{
+	".":                 {},
+	"store":             {},
+	"store/storetest":   {code: []string{"store"}},
+	"store/memstore":    {code: []string{"store"}, tests: []string{"store/storetest"}},
+	"store/etcdstore":   {code: []string{"store", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
+	"fence":             {code: []string{"store"}, tests: []string{"store/memstore"}},
+	"member":            {code: []string{".", "fence", "store"}, tests: []string{"store/memstore"}},
+	"server/httpapi":    {code: []string{".", "member"}},
+	"cmd/firn":          {code: []string{".", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"github.com/rogpeppe/go-internal/testscript"}},
+	"internal/etcdtest": {},
+	"internal/overlay":  {},
+	"internal/mutants":  {code: []string{"internal/overlay"}},
+	"internal/pauses":   {code: []string{"internal/overlay"}},
+	"internal/e2e":      {tests: []string{".", "internal/etcdtest", "internal/overlay"}},
+	"internal/tidy":     {},
+}
+
+// file is one Go source file of the module.
+type file struct {
+	name, room string
+	parsed     *ast.File
+}
+
+func (f file) isTest() bool { return strings.HasSuffix(f.name, "_test.go") }
+
+func sources(t *testing.T) (all []file) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			other := rel == "bench" || rel == "tools" // modules of their own
+			if other || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "." {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly|parser.ParseComments)
+		all = append(all, file{rel, path.Dir(filepath.ToSlash(rel)), parsed})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestEveryRoomImportsWhatItMay(t *testing.T) {
+	for _, f := range sources(t) {
+		r, ok := rooms[f.room]
+		if !ok {
+			t.Errorf("%s is in a room that the table of rooms does not have", f.name)
+			continue
+		}
+		allowed := r.code
+		if f.isTest() {
+			allowed = append(append(allowed[:len(allowed):len(allowed)], r.tests...), f.room)
+		}
+		for _, i := range f.parsed.Imports {
+			imported := strings.Trim(i.Path.Value, `"`)
+			if !mayImport(allowed, imported) {
+				t.Errorf("%s imports %s; %s may import %v", f.name, imported, f.room, allowed)
+			}
+		}
+	}
+}
+
+func mayImport(allowed []string, imported string) bool {
+	if first, _, _ := strings.Cut(imported, "/"); !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	if imported == module {
+		imported = "."
+	}
+	imported = strings.TrimPrefix(imported, module+"/")
+	for _, a := range allowed {
+		if imported == a || strings.HasSuffix(a, "/") && strings.HasPrefix(imported, a) ||
+			strings.Contains(a, ".") && a != "." && strings.HasPrefix(imported, a+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEveryPackageHasOneComment(t *testing.T) {
+	comments := map[string][]string{}
+	for _, f := range sources(t) {
+		if strings.HasSuffix(f.parsed.Name.Name, "_test") {
+			continue
+		}
+		if _, ok := comments[f.room]; !ok {
+			comments[f.room] = nil
+		}
+		if f.parsed.Doc != nil {
+			comments[f.room] = append(comments[f.room], f.name)
+		}
+	}
+	for room, files := range comments {
+		if len(files) != 1 {
+			t.Errorf("%s has %d package comments, want 1: %v", room, len(files), files)
+		}
+	}
+}
+
+// The root package, with its tests, needs the standard library and nothing else.
+func TestTheRootPackageNeedsTheStandardLibraryOnly(t *testing.T) {
+	list := exec.Command("go", "list", "-deps", "-test", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
+	list.Dir = root
+	out, err := list.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for needed := range strings.Lines(string(out)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(needed), " ") // "firn_test [firn.test]" is a test build
+		if name != module && name != module+"_test" && name != module+".test" {
+			t.Errorf("the root package needs %s", name)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+//go:build pausepoints
+
+package member
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// A process may stop between any two statements on the way to an ID, for longer than its lease and its window, while
+// somebody else takes over its only node ID, or while it gives that back itself. No ID is given twice, none
+// that it gives afterwards lies in its successor's time, and it goes on afterwards.
+//
+// Run it with: go run ./internal/pauses
+func TestPausedAtEveryPoint(t *testing.T) {
+	var points []string
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		firn.PausePoint = func(point string) {
+			if !slices.Contains(points, point) {
+				points = append(points, point)
+			}
+		}
+		defer func() { firn.PausePoint = func(string) {} }()
+		for range 5000 { // more than a tick has, so that it also runs ahead
+			if err := a.take(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		a.fillOne()
+	})
+	if len(points) < 20 {
+		t.Fatalf("there are only %d points: %v", len(points), points)
+	}
+	t.Logf("%d points", len(points))
+
+	takes := map[string]func(*node) (firn.ID, error){
+		"Next": func(n *node) (firn.ID, error) { return n.Next(n.world.t.Context()) },
+		"Fill": (*node).fillOne,
+	}
+	waits := func(c *Config) { c.Layout, c.Wait = oneNode, true }
+	// What happens meanwhile, and who then owns the node ID.
+	happens := map[string]func(a *node) (successor *node){
+		"is frozen": func(a *node) *node {
+			a.client.CutOff(true)
+			return a.world.start("b", waits)
+		},
+		"leaves": func(a *node) *node {
+			a.leave()
+			return a.world.start("b", waits)
+		},
+		"loses its session": func(a *node) *node {
+			a.world.service.Expire(a.session)
+			time.Sleep(time.Millisecond)
+			return a
+		},
+	}
+	given, refused := 0, 0
+	for _, point := range points {
+		for name, take := range takes {
+			for what, happen := range happens {
+				inBubble(t, func(t *testing.T, w *world) {
+					a := w.start("a", waits)
+					a.ready(time.Second)
+					time.Sleep(5 * time.Millisecond)
+
+					paused, resume := make(chan struct{}), make(chan struct{})
+					goOn := sync.OnceFunc(func() { close(resume) })
+					defer goOn()
+					armed := true
+					firn.PausePoint = func(p string) {
+						if armed && p == point {
+							armed = false
+							close(paused)
+							<-resume
+						}
+					}
+					defer func() { firn.PausePoint = func(string) {} }()
+					type result struct {
+						id  firn.ID
+						err error
+					}
+					results := make(chan result, 1)
+					go func() {
+						id, err := take(a)
+						results <- result{id, err}
+					}()
+					select {
+					case <-paused:
+					case r := <-results: // this way to an ID does not go through the point
+						if r.err != nil {
+							t.Fatalf("%s, not paused: %v", name, r.err)
+						}
+						return
+					}
+					armed = false
+					b := happen(a)
+					b.ready(ttl + 2*window)
+					b.serves(time.Second)
+					goOn()
+					r := <-results
+					b.serves(time.Second)
+					switch {
+					case r.err == nil:
+						given++
+						if w.given[r.id] != "" {
+							t.Errorf("%s at %q while it %s: %d was given by %s", name, point, what, r.id, w.given[r.id])
+						}
+						p, _ := oneNode.Decompose(r.id)
+						if ends := oneNode.TimeOf(p.Tick + 1); ends.After(b.latest.fence.Floor()) {
+							t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, b.latest.fence.Floor())
+						}
+					case errors.Is(r.err, ErrNotReady):
+						refused++
+					default:
+						t.Errorf("%s at %q while it %s: %v", name, point, what, r.err)
+					}
+					if what == "is frozen" {
+						b.leave()
+						a.client.CutOff(false)
+						a.ready(ttl + window)
+					}
+				})
+			}
+		}
+	}
+	t.Logf("afterwards %d IDs were given, and %d calls refused", given, refused)
+	if given == 0 || refused == 0 {
+		t.Error("one of the two never happened")
+	}
+}
+
+// fillOne takes one ID as a batch.
+func (n *node) fillOne() (firn.ID, error) {
+	ids := make([]firn.ID, 1)
+	err := n.Fill(n.world.t.Context(), ids)
+	return ids[0], err
+}

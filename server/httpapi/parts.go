@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// Parts is what an ID says by a layout, as JSON shows it.
+type Parts struct {
+	ID         int64  `json:"id"`
+	IDStr      string `json:"id_str"`
+	Time       string `json:"time"`       // RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
+	UnixMS     int64  `json:"unix_ms"`    // the same, rounded down
+	Tick       int64  `json:"tick"`       // since the layout's epoch
+	Datacenter int64  `json:"datacenter"` // 0 in a layout without
+	Node       int64  `json:"node"`
+	NodeID     int64  `json:"node_id"` // datacenter << node bits | node
+	Sequence   int64  `json:"sequence"`
+}
+
+// lastTime is the end of what RFC 3339 can write.
+var lastTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Decode takes an ID apart. An error is returned when the layout is not valid, when the ID has more
+// bits than the layout, or when its time is after the year 9999.
+func Decode(layout firn.Layout, id firn.ID) (Parts, error) {
+	p, err := layout.Decompose(id)
+	if err != nil {
+		return Parts{}, err
+	}
+	at := layout.TimeOf(p.Tick)
+	if !at.Before(lastTime) {
+		return Parts{}, fmt.Errorf("%d is no ID of the layout %v: its time would be after the year 9999", int64(id), layout)
+	}
+	format := "2006-01-02T15:04:05.000Z"
+	if layout.Tick%time.Millisecond != 0 || layout.Epoch.Nanosecond()%int(time.Millisecond) != 0 {
+		format = "2006-01-02T15:04:05.000000000Z"
+	}
+	return Parts{
+		ID: int64(id), IDStr: id.String(),
+		Time: at.Format(format), UnixMS: at.UnixMilli(), Tick: p.Tick,
+		Datacenter: p.Datacenter, Node: p.Node, NodeID: p.Datacenter<<layout.NodeBits | p.Node,
+		Sequence: p.Sequence,
+	}, nil
+}
