@@ -23,7 +23,7 @@ import (
 func runServe(ctx context.Context, s settings) ([]table, error) {
 	t := table{
 		Title:   "serve: firn serve with nothing but an empty data directory",
-		columns: []column{{"value", "", "%.0f"}},
+		columns: []column{{"value", "value", "%.0f"}},
 	}
 	dir, err := os.MkdirTemp("", "firn-bench-")
 	if err != nil {
