@@ -84,16 +84,13 @@ func newSteadyClock(maxStep time.Duration, source func() (wall, mono int64)) *St
 
 // Now returns the time in nanoseconds since 1970-01-01T00:00:00Z.
 func (c *SteadyClock) Now() int64 {
-	if c.source != nil {
-		_, mono := c.source()
-		return c.at(mono)
+	var mono int64
+	if c.source == nil {
+		mono = int64(time.Since(c.start))
+	} else {
+		_, mono = c.source()
 	}
-	return c.at(int64(time.Since(c.start)))
-}
-
-func (c *SteadyClock) at(mono int64) int64 {
-	course := c.course.Load()
-	if mono < course.next {
+	if course := c.course.Load(); mono < course.next {
 		return course.at(mono)
 	}
 	return c.compareAndRead(mono)

@@ -36,26 +36,31 @@ const DefaultLookAhead = 4 * time.Millisecond
 // A Generator is made by NewGenerator and is safe for concurrent use. IDs that one
 // goroutine takes ascend.
 type Generator struct {
+	_ [cacheLine]byte
+
 	// next is the lowest place that is not taken; it only grows, and is stopped at the end.
+	// Nothing else is on its cache line, because every ID writes it.
 	next atomic.Uint64
-	_    [120]byte // what follows is read by all and hardly written: keep it apart
+	_    [cacheLine - 8]byte
+
+	// What follows is read for every ID and hardly ever written.
 
 	// limit is the first place that may not be taken; it only grows.
 	limit atomic.Uint64
 
-	layout       Layout
-	packing      packing
-	node         int64
-	steady       *SteadyClock // the clock, unless one was given
 	clock        Clock
 	epoch        int64  // Unix nanoseconds
 	tick         uint64 // nanoseconds
-	sequenceBits uint8
-	perTick      uint64 // places in a tick: 2^sequenceBits
-	ticks        uint64 // how many ticks the layout has
 	lookAhead    uint64 // nanoseconds
-	randomStart  bool
-	failAtBound  bool
+	sequenceBits uint8
+	packing      packing
+
+	perTick     uint64 // places in a tick: 2^sequenceBits
+	ticks       uint64 // how many ticks the layout has
+	layout      Layout
+	node        int64
+	randomStart bool
+	failAtBound bool
 
 	mu     sync.Mutex
 	gate   chan struct{} // closed when waiting callers are to look again; nil when none waits
@@ -63,6 +68,10 @@ type Generator struct {
 	unused uint64        // the value of next before any ID was taken
 	used   time.Time     // once stopped: the end of the last tick used
 }
+
+// cacheLine is how many bytes lie at least between fields that must not share a cache line:
+// two lines of 64 bytes, since processors fetch them in pairs.
+const cacheLine = 128
 
 // stopped is a place beyond every limit.
 const stopped = math.MaxUint64
@@ -73,11 +82,7 @@ type Option func(*Generator)
 // WithClock gives the generator its clock. Without it, it has a SteadyClock of its own that
 // follows every step ahead, since there is no owner to ask.
 func WithClock(c Clock) Option {
-	return func(g *Generator) {
-		if g.steady, _ = c.(*SteadyClock); g.steady == nil {
-			g.clock = c
-		}
-	}
+	return func(g *Generator) { g.clock = c }
 }
 
 // WithFloor lets the generator use only ticks that begin at or after t.
@@ -138,10 +143,10 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 	for _, option := range options {
 		option(g)
 	}
-	if g.clock == nil && g.steady == nil {
-		g.steady = NewSteadyClock(math.MaxInt64)
+	if g.clock == nil {
+		g.clock = NewSteadyClock(math.MaxInt64)
 	}
-	if _, err := layout.TickAt(time.Unix(0, g.now())); err != nil {
+	if _, err := layout.TickAt(time.Unix(0, g.clock.Now())); err != nil {
 		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed: %w", err)
 	}
 	g.unused = g.next.Load()
@@ -235,20 +240,26 @@ func (g *Generator) Stop() time.Time {
 
 // reserve takes up to n places of one tick, and returns the first and how many they are.
 func (g *Generator) reserve(n uint64) (place, count uint64, err error) {
-	now := g.now()
+	now := g.clock.Now()
 	if now < g.epoch {
-		return 0, 0, g.refusal()
+		return 0, 0, g.refusal(g.next.Load(), now)
 	}
 	elapsed := uint64(now - g.epoch) // below 2^63, since an epoch is not negative
 	for {
 		next := g.next.Load()
 		tick := next >> (g.sequenceBits & 63)
 		place, end := next, (tick+1)<<(g.sequenceBits&63)
-		if elapsed-tick*g.tick >= g.tick { // the clock is not in the tick of next
-			place, end = g.enter(next, elapsed)
+		// The tick of next may be used if it has begun, or will within the look-ahead, and has
+		// not ended: 0 <= elapsed + lookAhead - begin < lookAhead + tick, in one comparison.
+		if elapsed+g.lookAhead-tick*g.tick >= g.lookAhead+g.tick {
+			first := min(elapsed/g.tick, g.ticks) * g.perTick
+			if next >= first {
+				return 0, 0, g.refusal(next, now)
+			}
+			place, end = g.enter(first), first+g.perTick
 		}
 		if end = min(end, g.limit.Load()); place >= end {
-			return 0, 0, g.refusal()
+			return 0, 0, g.refusal(next, now)
 		}
 		count = min(n, end-place)
 		if g.next.CompareAndSwap(next, place+count) {
@@ -257,24 +268,18 @@ func (g *Generator) reserve(n uint64) (place, count uint64, err error) {
 	}
 }
 
-// enter returns the place to take when next is not in the clock's tick, and the end of the places
-// that may be taken with it. They lie in the clock's tick if next is before it; else in that
-// of next, if it begins within the look-ahead.
-func (g *Generator) enter(next, elapsed uint64) (place, end uint64) {
-	if first := min(elapsed/g.tick, g.ticks) * g.perTick; next < first {
-		if g.randomStart {
-			return first + rand.Uint64N(max(g.perTick/2, 1)), first + g.perTick
-		}
-		return first, first + g.perTick
+// enter returns the place to begin with in the tick whose first place is given.
+func (g *Generator) enter(first uint64) uint64 {
+	if g.randomStart {
+		return first + rand.Uint64N(max(g.perTick/2, 1))
 	}
-	open := min((elapsed+g.lookAhead)/g.tick+1, g.ticks) * g.perTick
-	return next, min(open, next|(g.perTick-1)+1)
+	return first
 }
 
-// refusal says why no place can be taken now.
-func (g *Generator) refusal() error {
-	place := g.next.Load()
-	if now := g.now(); now >= g.epoch {
+// refusal says why no place can be taken when next and the clock are there.
+func (g *Generator) refusal(next uint64, now int64) error {
+	place := next
+	if now >= g.epoch {
 		place = max(place, min(uint64(now-g.epoch)/g.tick, g.ticks)*g.perTick)
 	}
 	switch {
@@ -287,13 +292,6 @@ func (g *Generator) refusal() error {
 	default:
 		return ErrNotYet
 	}
-}
-
-func (g *Generator) now() int64 {
-	if g.steady != nil {
-		return g.steady.Now()
-	}
-	return g.clock.Now()
 }
 
 // place is the first place of the tick that t lies in. Instants that no clock can show are as good

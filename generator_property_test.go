@@ -1,6 +1,8 @@
 package firn
 
 import (
+	"math"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -87,6 +89,85 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 		}
 		checkUniqueAndAscending(t, seed, taken[:])
 	}
+}
+
+// The generator decides as its one rule says, written down plainly and in numbers that can't
+// overflow: the next ID is at the greater of next and the beginning of the clock's tick; it must lie
+// below the bound, and its tick must begin no later than clock and look-ahead.
+func TestGeneratorFollowsTheRule(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		layout := randomLayout(r)
+		first, last := layout.Epoch.UnixNano(), int64(math.MaxInt64)
+		if end := layout.Lifetime(); end.Before(time.Unix(0, last)) {
+			last = end.UnixNano() - 1
+		}
+		// around is an instant near the beginning, the end or the middle of what the layout can express.
+		around := func() int64 {
+			span := min(last-first, 8*int64(layout.Tick))
+			switch r.IntN(3) {
+			case 0:
+				return first + r.Int64N(span+1)
+			case 1:
+				return last - r.Int64N(span+1)
+			default:
+				return first + (last-first)/2 + r.Int64N(span/2+1)
+			}
+		}
+		clock := new(manual)
+		clock.Store(around())
+		lookAhead := []int64{0, r.Int64N(4 * int64(layout.Tick)), math.MaxInt64}[r.IntN(3)]
+		options := []Option{WithClock(clock), WithLookAhead(time.Duration(lookAhead))}
+		if r.IntN(2) == 0 {
+			options = append(options, WithFloor(time.Unix(0, around())))
+		}
+		if r.IntN(2) == 0 {
+			options = append(options, WithBound(time.Unix(0, around())))
+		}
+		g, err := NewGenerator(layout, 0, options...)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for range 20 {
+			clock.Store(max(around()-r.Int64N(2)*int64(layout.Tick), 0))
+			next := g.next.Load()
+			if edge := layout.TimeOf(int64(next/g.perTick) + r.Int64N(2)).UnixNano(); r.IntN(2) == 0 && edge > first && edge < last {
+				// next to where its tick begins or ends, or where the look-ahead lets it begin
+				clock.Store(max(edge-lookAhead*r.Int64N(2)+r.Int64N(3)-1, 0))
+			}
+			now, n := clock.Now(), 1+r.Uint64N(2*g.perTick)
+			want, wantCount, allowed := plainly(g, next, now, lookAhead, n)
+			got, count, err := g.reserve(n)
+			if allowed != (err == nil) || allowed && (got != want || count != wantCount) {
+				t.Fatalf("seed %d: %v, next %d, clock %d, look-ahead %d, %d wanted: got %d at %d, %v; want %d at %d, %v",
+					seed, layout, next, now-g.epoch, lookAhead, n, count, got, err, wantCount, want, allowed)
+			}
+		}
+	}
+}
+
+// plainly is what reserve is to do.
+func plainly(g *Generator, next uint64, now, lookAhead int64, n uint64) (place, count uint64, allowed bool) {
+	elapsed := now - g.epoch
+	if elapsed < 0 {
+		return 0, 0, false
+	}
+	number := func(n uint64) *big.Int { return new(big.Int).SetUint64(n) }
+	times := func(a, b *big.Int) *big.Int { return new(big.Int).Mul(a, b) }
+	tick := number(g.tick)
+
+	clocks := times(new(big.Int).Div(big.NewInt(elapsed), tick), number(g.perTick))
+	at := number(next)
+	if clocks.Cmp(at) > 0 {
+		at = clocks
+	}
+	begins := times(new(big.Int).Div(at, number(g.perTick)), tick)
+	until := new(big.Int).Add(big.NewInt(elapsed), big.NewInt(lookAhead))
+	if at.Cmp(number(g.limit.Load())) >= 0 || begins.Cmp(until) > 0 {
+		return 0, 0, false
+	}
+	place = at.Uint64()
+	return place, min(n, g.perTick-place%g.perTick, g.limit.Load()-place), true
 }
 
 // take takes IDs without waiting: one at a time, or as a batch that is cut off.

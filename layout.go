@@ -211,8 +211,9 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 //
 // The low bits are the sequence, or none where the node lies lowest.
 type packing struct {
-	low, gap uint8  // how many bits lie below the node, and how many are its own
-	node     uint64 // the node's bits, where they go
+	low  uint64 // the low bits, as a mask
+	node uint64 // the node's bits, where they go
+	gap  uint8  // how many bits the node has
 }
 
 func (l Layout) packing(node int64) packing {
@@ -220,10 +221,9 @@ func (l Layout) packing(node int64) packing {
 	if l.NodeLowest {
 		low = 0
 	}
-	return packing{low: uint8(low), gap: uint8(l.nodeIDBits()), node: uint64(node) << low}
+	return packing{low: uint64(maxOf(low)), node: uint64(node) << low, gap: uint8(l.nodeIDBits())}
 }
 
 func (p packing) id(place uint64) ID {
-	high := place >> (p.low & 63)
-	return ID(high<<((p.low+p.gap)&63) | p.node | place&(1<<(p.low&63)-1))
+	return ID(place&^p.low<<(p.gap&63) | p.node | place&p.low)
 }

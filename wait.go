@@ -17,7 +17,7 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 		return cause
 	}
 	g.mu.Lock()
-	if g.refusal() != cause {
+	if g.refusal(g.next.Load(), g.clock.Now()) != cause {
 		g.mu.Unlock()
 		return nil // the bound has moved, or the generator was stopped, since it was refused
 	}
@@ -42,7 +42,7 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 // long enough for a sleep to be worth it, short enough for its overshoot not to cost rate.
 func (g *Generator) untilHalfway() time.Duration {
 	begins := g.layout.TimeOf(int64(g.next.Load() / g.perTick))
-	wait := begins.Sub(time.Unix(0, g.now())) - time.Duration(g.lookAhead/2)
+	wait := begins.Sub(time.Unix(0, g.clock.Now())) - time.Duration(g.lookAhead/2)
 	return min(max(wait, 0), looksAgain)
 }
 

@@ -77,12 +77,12 @@ var mutants = []mutant{
 	},
 	{
 		"the clock is followed back", "generator.go",
-		"elapsed/g.tick, g.ticks) * g.perTick; next < first {", "elapsed/g.tick, g.ticks) * g.perTick; next != first {",
+		"			if next >= first {\n", "			if next == first {\n",
 		".", all,
 	},
 	{
 		"the look-ahead does not end", "generator.go",
-		"(elapsed+g.lookAhead)/g.tick+1", "(elapsed+2*g.lookAhead)/g.tick+2",
+		"elapsed+g.lookAhead-tick*g.tick >= g.lookAhead+g.tick", "elapsed+2*g.lookAhead-tick*g.tick >= 2*g.lookAhead+g.tick",
 		".", all,
 	},
 	{

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/sony/sonyflake/v2"
+)
+
+// saturation is what was made at the limit of a layout, and what it cost.
+type saturation struct {
+	rate float64 // IDs per second
+	cpu  float64 // nanoseconds of CPU per ID, user and system
+}
+
+// runLimit asks generators for more IDs than their layout has, from several goroutines, and
+// measures how near they come to its limit and what CPU time an ID costs then.
+func runLimit(ctx context.Context, s settings) ([]table, error) {
+	const next, fill, peer = "firn Next", "firn Fill of 100", "bwmarrin/snowflake (spins)"
+	m := made{}
+	m.add(firnNext(next, firn.Default))
+	m.add(firnFill(fill, firn.Default, 100))
+	m.add(bwmarrin(peer, 10, 12))
+	m.add(sony("sony/sonyflake v2, 12 bits at 1 ms (sleeps)",
+		sonyflake.Settings{BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond}))
+	if m.err != nil {
+		return nil, m.err
+	}
+	var tables []table
+	for _, goroutines := range []int{1, 2, 64} {
+		rates, costs := speeds{}, speeds{}
+		for round := range s.limits {
+			for _, c := range m.list {
+				s.tell("%s at the limit, round %d of %d: %s", plural(goroutines), round+1, s.limits, c.name)
+				got, err := saturate(ctx, c.loop, goroutines, s.limit)
+				if err != nil {
+					return nil, err
+				}
+				rates[c.name] = append(rates[c.name], 100*got.rate/firn.Default.Rate())
+				costs[c.name] = append(costs[c.name], got.cpu)
+			}
+		}
+		t := table{
+			Title: "limit: 4 096 IDs per millisecond, " + plural(goroutines),
+			Note:  "CPU is user and system time of the process. Other work on the machine lowers the rate.",
+			columns: []column{
+				{"rate_percent_max", "max % of the limit", "%.2f"},
+				{"rate_percent", "median % of the limit", "%.2f"},
+				{"cpu_ns_min", "min CPU ns/ID", "%.0f"},
+				{"cpu_ns", "median CPU ns/ID", "%.0f"},
+				{"cpu_to_peer", "CPU to the spinning peer", "%.2f"},
+			},
+		}
+		for _, c := range m.list {
+			t.rows = append(t.rows, row{c.name, []float64{
+				slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer),
+			}})
+		}
+		t.Targets = []target{
+			atLeast("Next, % of the limit, median", rates.median(next), 99.5),
+			atLeast("Next, % of the limit, best round", slices.Max(rates[next]), 99.5),
+			atMost("Next, CPU to the spinning peer", costs.ratio(next, peer), 1./3),
+		}
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+// saturate runs the loop on so many goroutines for the given time. What was made in the first
+// tenth does not count: a generator may begin with IDs that it has saved up.
+func saturate(ctx context.Context, loop func(int) int64, goroutines int, d time.Duration) (saturation, error) {
+	const turn = 64 // IDs between two looks at whether to stop
+	var made atomic.Int64
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	for range goroutines {
+		all.Go(func() {
+			for !stop.Load() {
+				loop(turn)
+				made.Add(turn)
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop.Store(true)
+
+	if err := sleep(ctx, d/10); err != nil {
+		return saturation{}, err
+	}
+	start, ids, cpu := time.Now(), made.Load(), cpuTime()
+	if err := sleep(ctx, d); err != nil {
+		return saturation{}, err
+	}
+	took, cpu := time.Since(start), cpuTime()-cpu
+	ids = made.Load() - ids
+	return saturation{rate: float64(ids) / took.Seconds(), cpu: float64(cpu) / float64(ids)}, nil
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

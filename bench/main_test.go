@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestJSONHoldsEverySectionThatWasChosen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures")
+	}
+	var out strings.Builder
+	if err := run(t.Context(), []string{"--quick", "--json", "next", "fill", "limit"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Tables []struct {
+			Title string
+			Rows  []map[string]any
+		}
+	}
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Tables) != 2+2+3 {
+		t.Errorf("%d tables", len(got.Tables))
+	}
+	for _, table := range got.Tables {
+		if len(table.Rows) == 0 || table.Rows[0]["name"] == "" {
+			t.Errorf("%s has rows %v", table.Title, table.Rows)
+		}
+	}
+}
+
+func TestUnknownSection(t *testing.T) {
+	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve") {
+		t.Errorf("got %v, want an error that names the sections", err)
+	}
+}
+
+func TestTablePrintsAligned(t *testing.T) {
+	got := table{
+		Title:   "title",
+		columns: []column{{"a", "min ns", "%.1f"}, {"b", "ratio", "%.2f"}},
+		rows:    []row{{"one", []float64{1, 12.345}}, {"another", []float64{100, 1}}},
+		Targets: []target{atMost("ratio", 1.5, 1.25), atLeast("rate", 99.6, 99.5)},
+	}.String()
+	const want = `title
+           min ns  ratio
+  one         1.0  12.35
+  another   100.0   1.00
+  short: ratio: 1.5 <= 1.25
+  met:   rate: 99.6 >= 99.5
+`
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestRatioCancelsWhatSlowsAWholeRound(t *testing.T) {
+	s := speeds{"a": {10, 100, 12}, "b": {5, 50, 6}}
+	if got := s.ratio("a", "b"); got != 2 {
+		t.Errorf("ratio %v, want 2", got)
+	}
+	if got := median([]float64{4, 1, 3, 2}); got != 2.5 {
+		t.Errorf("median %v, want 2.5", got)
+	}
+}

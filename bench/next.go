@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/sony/sonyflake/v2"
+)
+
+const (
+	nextFirn     = "firn Next, 1+21 bits"
+	nextBwmarrin = "bwmarrin/snowflake, 1+21 bits"
+)
+
+// runNext measures single IDs, of layouts that never exhaust where there are layouts.
+func runNext(ctx context.Context, s settings) (tables []table, err error) {
+	m := made{list: floors()}
+	m.add(firnNext(nextFirn, wide))
+	m.add(bwmarrin(nextBwmarrin, 1, 21))
+	clocked := []string{nextBwmarrin, "yitter/idgenerator M2, 1+21 bits", "sony/sonyflake v2, 21 bits at 1 ms"}
+	m.add(yitter(clocked[1]))
+	m.add(sony(clocked[2], sonyflake.Settings{BitsSequence: 21, BitsMachineID: 1, TimeUnit: time.Millisecond}))
+	m.list = append(m.list, others()...)
+	if m.err != nil {
+		return nil, m.err
+	}
+	for _, goroutines := range []int{1, 2} {
+		times, cpu, err := measure(ctx, s, m.list, goroutines)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, nextTable(times, cpu, m.list, clocked, goroutines))
+	}
+	return tables, nil
+}
+
+func nextTable(got, cpu speeds, contenders []contender, clocked []string, goroutines int) table {
+	fastest := clocked[0]
+	for _, name := range clocked {
+		if got.median(name) < got.median(fastest) {
+			fastest = name
+		}
+	}
+	sum := make([]float64, len(got[floorClock])) // of a clock read and a compare-and-swap, round by round
+	for i := range sum {
+		sum[i] = got[floorClock][i] + got[floorCAS][i]
+	}
+	t := table{
+		Title: "next: one ID at a time, " + plural(goroutines),
+		Note: "The floor: one clock read and one compare-and-swap, each measured alone. The fastest peer that\n" +
+			"reads a clock: " + fastest + ". Ratios are medians over the rounds.",
+		columns: []column{
+			{"min_ns", "min ns/ID", "%.1f"},
+			{"median_ns", "median ns/ID", "%.1f"},
+			{"cpu_ns", "median CPU ns/ID", "%.1f"},
+			{"to_floor", "to floor", "%.2f"},
+			{"to_peer", "to fastest peer", "%.2f"},
+			{"allocations", "allocs/ID", "%.0f"},
+		},
+	}
+	for _, c := range contenders {
+		t.rows = append(t.rows, row{c.name, []float64{
+			got.least(c.name), got.median(c.name), cpu.median(c.name),
+			got.ratioTo(c.name, sum), got.ratio(c.name, fastest), allocations(c),
+		}})
+	}
+	if goroutines > 1 {
+		t.Note += "\nWhere the CPU time per ID is no more than the time, the goroutines took turns on one CPU."
+	} else {
+		t.Targets = append(t.Targets,
+			atMost("Next to the floor", got.ratioTo(nextFirn, sum), 1.25),
+			atMost("Next to the floor, of the minima", got.least(nextFirn)/(got.least(floorClock)+got.least(floorCAS)), 1.25))
+	}
+	t.Targets = append(t.Targets,
+		atMost("Next to the fastest peer that reads a clock", got.ratio(nextFirn, fastest), 1),
+		atMost("Next to the fastest peer that reads a clock, of the minima", got.least(nextFirn)/got.least(fastest), 1))
+	return t
+}
