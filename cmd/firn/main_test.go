@@ -43,6 +43,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Values[servers{}] = map[string]*server{}
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command would sleep a second at its end
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -75,7 +76,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	s := &server{cmd: exec.Command(self), end: make(chan struct{})}
 	s.cmd.Args = args[1:]
 	s.cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "TMPDIR", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_CONFIG"} {
+	for _, name := range []string{"HOME", "TMPDIR", "GORACE", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_CONFIG"} {
 		s.cmd.Env = append(s.cmd.Env, name+"="+ts.Getenv(name))
 	}
 	stderr, err := s.cmd.StderrPipe()
