@@ -87,11 +87,12 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 		})
 	}
 	fit(columns, rows)
-	text := line(columns, nil)
+	var text strings.Builder
+	text.WriteString(line(columns, nil))
 	for _, row := range rows {
-		text += line(columns, row)
+		text.WriteString(line(columns, row))
 	}
-	return p.printf("%s", text)
+	return p.printf("%s", text.String())
 }
 
 func (p *program) layoutDetail(l firn.Preset) error {

@@ -1,20 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"regexp"
-	"strconv"
-	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,154 +26,26 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}
 //	end NAME STATUS [SIGNAL]       sends a signal, TERM by default, waits for its end with this
 //	                               status, and leaves its log in NAME.log
 //	http METHOD URL                prints the status and body of an answer; fails unless it is 2xx
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { scripts(t, "testdata/script", nil) }
+
+// scripts runs those of a directory, with variables besides the usual.
+func scripts(t *testing.T, dir string, env map[string]string) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Values[servers{}] = map[string]*server{}
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command would sleep a second at its end
+			for name, value := range env {
+				e.Setenv(name, value)
+			}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "ready": ready, "signal": signalServer, "end": end, "http": httpCall,
 		},
 	})
-}
-
-// servers is the key of a script's servers by name.
-type servers struct{}
-
-// server is a firn that runs, with its log.
-type server struct {
-	cmd *exec.Cmd
-	url string
-	end chan struct{} // closed when its log has ended
-
-	mu  sync.Mutex // guards log
-	log bytes.Buffer
-}
-
-var listening = regexp.MustCompile(`msg=listening addr=(\S+)|"msg":"listening","addr":"([^"]+)"`)
-
-func start(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 3 || args[1] != "firn" {
-		ts.Fatalf("usage: start NAME firn serve ARGS...")
-	}
-	self, err := os.Executable()
-	ts.Check(err)
-	s := &server{cmd: exec.Command(self), end: make(chan struct{})}
-	s.cmd.Args = args[1:]
-	s.cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "TMPDIR", "GORACE", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_CONFIG"} {
-		s.cmd.Env = append(s.cmd.Env, name+"="+ts.Getenv(name))
-	}
-	stderr, err := s.cmd.StderrPipe()
-	ts.Check(err)
-	ts.Check(s.cmd.Start())
-	ts.Defer(func() {
-		_ = s.cmd.Process.Kill() // it has ended, when all is well
-		<-s.end
-		_ = s.cmd.Wait()
-		ts.Logf("log of %s:\n%s", args[0], s.read())
-	})
-	address := make(chan string, 1)
-	go s.follow(stderr, address)
-	select {
-	case a := <-address:
-		s.url = "http://" + a
-	case <-s.end:
-		ts.Fatalf("%s has ended before it listened:\n%s", args[0], s.read())
-	case <-time.After(patience):
-		ts.Fatalf("%s does not listen:\n%s", args[0], s.read())
-	}
-	ts.Value(servers{}).(map[string]*server)[args[0]] = s
-	ts.Setenv(args[0], s.url)
-}
-
-// follow keeps the log, and tells the address that it names.
-func (s *server) follow(stderr io.Reader, address chan<- string) {
-	defer close(s.end)
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		s.mu.Lock()
-		s.log.WriteString(lines.Text() + "\n")
-		s.mu.Unlock()
-		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-			address <- m[1] + m[2]
-		}
-	}
-}
-
-func (s *server) read() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.String()
-}
-
-func find(ts *testscript.TestScript, name string) *server {
-	s := ts.Value(servers{}).(map[string]*server)[name]
-	if s == nil {
-		ts.Fatalf("no server is named %q", name)
-	}
-	return s
-}
-
-func ready(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: ready NAME")
-	}
-	s := find(ts, args[0])
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if status, _, err := request(http.MethodGet, s.url+"/readyz"); err == nil && status == http.StatusOK {
-			return
-		}
-	}
-	ts.Fatalf("%s is not ready:\n%s", args[0], s.read())
-}
-
-func end(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 || len(args) > 3 {
-		ts.Fatalf("usage: end NAME STATUS [SIGNAL]")
-	}
-	s := find(ts, args[0])
-	s.signal(ts, append(args, "TERM")[2])
-	select {
-	case <-s.end:
-	case <-time.After(patience):
-		ts.Fatalf("%s does not end:\n%s", args[0], s.read())
-	}
-	err := s.cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		ts.Check(err)
-	}
-	if got := s.cmd.ProcessState.ExitCode(); strconv.Itoa(got) != args[1] {
-		ts.Fatalf("%s ends with status %d:\n%s", args[0], got, s.read())
-	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".log"), []byte(s.read()), 0o600))
-}
-
-func signalServer(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: signal NAME SIGNAL TEXT")
-	}
-	s, text := find(ts, args[0]), args[2]
-	s.signal(ts, args[1])
-	for deadline := time.Now().Add(patience); !strings.Contains(s.read(), text); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			ts.Fatalf("the log does not say %q:\n%s", text, s.read())
-		}
-	}
-}
-
-func (s *server) signal(ts *testscript.TestScript, name string) {
-	known := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
-	if known[name] == nil {
-		ts.Fatalf("unknown signal %s", name)
-	}
-	ts.Check(s.cmd.Process.Signal(known[name]))
 }
 
 func httpCall(ts *testscript.TestScript, neg bool, args []string) {

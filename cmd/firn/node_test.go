@@ -15,21 +15,28 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/store/memstore"
 )
+
+// newServeFlags are the flags of firn serve, as given.
+func newServeFlags(t *testing.T, o *serveOptions, args ...string) *pflag.FlagSet {
+	t.Helper()
+	c := &cobra.Command{}
+	o.add(c, c.Flags())
+	if err := c.Flags().Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return c.Flags()
+}
 
 // testSettings are those of firn serve with these flags.
 func testSettings(t *testing.T, args ...string) settings {
 	t.Helper()
 	var o serveOptions
-	c := &cobra.Command{}
-	o.add(c, c.Flags())
-	args = append([]string{"--http-addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "data")}, args...)
-	if err := c.Flags().Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	s, err := o.settings(c.Flags(), sources{})
+	flags := newServeFlags(t, &o, append([]string{"--http-addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "data")}, args...)...)
+	s, err := o.settings(flags, sources{})
 	if err != nil {
 		t.Fatal(err)
 	}

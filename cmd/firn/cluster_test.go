@@ -1,0 +1,19 @@
+//go:build unix
+
+package main
+
+import (
+	"testing"
+
+	"github.com/firn-id/firn/internal/etcdtest"
+)
+
+// The scripts of clusters have an etcd that speaks TLS to whom it knows: $ETCD is its address, and $CA, $CERT
+// and $KEY are files.
+func TestClusterScripts(t *testing.T) {
+	certs := etcdtest.NewCerts(t)
+	etcd := etcdtest.Start(t, etcdtest.Options{Certs: certs})
+	scripts(t, "testdata/cluster", map[string]string{
+		"ETCD": etcd.Address(), "CA": certs.CA, "CERT": certs.ClientCert, "KEY": certs.ClientKey,
+	})
+}

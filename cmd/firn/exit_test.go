@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/fence"
+)
+
+func TestStatus(t *testing.T) {
+	stopped, stop := context.WithCancelCause(t.Context())
+	stop(signalError{syscall.SIGINT})
+	for _, tt := range []struct {
+		ctx    context.Context
+		args   string
+		status int
+		says   string // on stderr; empty: nothing
+	}{
+		{t.Context(), "version", statusOK, ""},
+		{t.Context(), "decode 5", statusOK, ""},
+		{t.Context(), "decode ?", statusFailure, "no ID in any encoding"},
+		{t.Context(), "id --server http://127.0.0.1:1", statusFailure, "no answer"},
+		{t.Context(), "serv", statusUsage, "no command"},
+		{t.Context(), "help serv", statusUsage, "no command"},
+		{t.Context(), "completion bash now", statusUsage, "unknown command"},
+		{t.Context(), "version now", statusUsage, "takes no arguments"},
+		{t.Context(), "id --count=x", statusUsage, "--count"},
+		{t.Context(), "id --nope", statusUsage, "unknown flag"},
+		{t.Context(), "layout nope", statusUsage, "no preset"},
+		{t.Context(), "serve --etcd host", statusUsage, "no port"},
+		{t.Context(), "serve --window 2ms", statusUsage, "too short"},
+		{t.Context(), "serve --config " + t.TempDir(), statusUsage, "config file"},
+		{stopped, "id --local -n 1000000", statusInterrupted, ""},
+		{stopped, "id --server http://127.0.0.1:1", statusInterrupted, ""},
+	} {
+		var stdout, stderr strings.Builder
+		got := run(tt.ctx, strings.Fields(tt.args), nil, strings.NewReader(""), &stdout, &stderr)
+		if got != tt.status {
+			t.Errorf("firn %s: status %d, want %d", tt.args, got, tt.status)
+		}
+		if say := stderr.String(); (say != "") != (tt.says != "") || !strings.Contains(say, tt.says) || strings.Count(say, "\n") > 1 {
+			t.Errorf("firn %s says %q, want one line with %q", tt.args, say, tt.says)
+		}
+	}
+	for _, err := range []error{&fence.NoNodeError{}, &fence.ClockBehindError{Behind: time.Hour}} {
+		explained := explain(err)
+		if status(fmt.Errorf("wrapped: %w", explained)) != statusNoNode || !strings.HasSuffix(explained.Error(), "--wait waits") {
+			t.Errorf("%v: status %d", explained, status(explained))
+		}
+	}
+}
+
+// A password is what its file holds, without the end of the line.
+func TestPasswordFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(path, []byte(" secret \r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var o serveOptions
+	c := newServeFlags(t, &o, "--etcd", "a:1", "--etcd-user", "me", "--etcd-password-file", path)
+	s, err := o.settings(c, sources{})
+	if err != nil || s.etcd.Password != " secret " {
+		t.Errorf("the password is %q, %v", s.etcd.Password, err)
+	}
+}
