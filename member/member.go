@@ -8,6 +8,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,39 +93,54 @@ type hold struct {
 	lost      bool            // belongs to the goroutine of Run
 }
 
+// Validate reports what makes no sense in the configuration, apart from the store, and nil when all does.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	if err := c.Layout.Validate(); err != nil {
+		return err
+	}
+	if n := c.nodes(); n.First < 0 || n.Last < n.First || n.Last >= c.Layout.NodeIDs() {
+		return fmt.Errorf("member: node IDs %d to %d: the layout has 0 to %d", n.First, n.Last, c.Layout.NodeIDs()-1)
+	}
+	if least := max(3*c.Layout.Tick, 3*time.Millisecond); c.Window < least {
+		return fmt.Errorf("member: a window of %v is too short: at least %v, three ticks of the layout", c.Window, least)
+	}
+	if c.TTL < time.Second {
+		return fmt.Errorf("member: a TTL of %v is too short: at least 1s", c.TTL)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	c.Sequencer = cmp.Or(c.Sequencer, DefaultSequencer)
+	c.TTL = cmp.Or(c.TTL, DefaultTTL)
+	c.Window = cmp.Or(c.Window, fence.DefaultWindow)
+	if c.Clock == nil {
+		c.Clock = firn.NewSteadyClock(0)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+func (c Config) nodes() Range {
+	if c.Nodes == nil {
+		return Range{0, c.Layout.NodeIDs() - 1}
+	}
+	return *c.Nodes
+}
+
 // New returns a member that does nothing until Run. An error is returned when the configuration
-// makes no sense.
+// is not valid or has no store.
 func New(config Config) (*Member, error) {
-	if config.Sequencer == "" {
-		config.Sequencer = DefaultSequencer
-	}
-	if config.TTL == 0 {
-		config.TTL = DefaultTTL
-	}
-	if config.Window == 0 {
-		config.Window = fence.DefaultWindow
-	}
-	if config.Clock == nil {
-		config.Clock = firn.NewSteadyClock(0)
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
-	if err := config.Layout.Validate(); err != nil {
+	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	if config.Nodes == nil {
-		config.Nodes = &Range{0, config.Layout.NodeIDs() - 1}
+	if config.Store == nil {
+		return nil, errors.New("member: there is no store")
 	}
-	if n := config.Nodes; n.First < 0 || n.Last < n.First || n.Last >= config.Layout.NodeIDs() {
-		return nil, fmt.Errorf("member: node IDs %d to %d: the layout has 0 to %d", n.First, n.Last, config.Layout.NodeIDs()-1)
-	}
-	if least := max(3*config.Layout.Tick, 3*time.Millisecond); config.Window < least {
-		return nil, fmt.Errorf("member: a window of %v is too short: at least %v, three ticks of the layout", config.Window, least)
-	}
-	if config.TTL < time.Second {
-		return nil, fmt.Errorf("member: a TTL of %v is too short: at least 1s", config.TTL)
-	}
+	config = config.withDefaults()
 	m := &Member{config: config, log: config.Logger, nags: map[string]time.Time{}}
 	m.fences = fence.Config{
 		Store:  config.Store,

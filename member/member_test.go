@@ -501,6 +501,7 @@ func TestFill(t *testing.T) {
 func TestNewRejects(t *testing.T) {
 	good := Config{Store: memstore.NewService().Client("a"), Layout: layout}
 	for name, change := range map[string]func(*Config){
+		"no store":            func(c *Config) { c.Store = nil },
 		"no layout":           func(c *Config) { c.Layout = firn.Layout{} },
 		"node ID too great":   func(c *Config) { c.Nodes = &Range{0, 1024} },
 		"node ID negative":    func(c *Config) { c.Nodes = &Range{-1, 3} },

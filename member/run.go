@@ -104,7 +104,8 @@ func (m *Member) claim(ctx context.Context) (*hold, error) {
 	if m.latest != nil {
 		config.Before = m.latest.fence
 	}
-	f, err := fence.Claim(ctx, config, m.session, m.config.Nodes.First, m.config.Nodes.Last)
+	nodes := m.config.nodes()
+	f, err := fence.Claim(ctx, config, m.session, nodes.First, nodes.Last)
 	byTheWall = false
 	if noNode := (*fence.NoNodeError)(nil); errors.As(err, &noNode) && m.latest != nil && !m.latest.lost {
 		// The clock has stepped, nobody contradicts it, and there is no other node ID than the one

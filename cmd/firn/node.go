@@ -30,7 +30,7 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
 	n.handler = httpapi.New(&n.member, n.log)
-	if _, err := member.New(n.memberConfig(nil)); err != nil {
+	if err := n.memberConfig(nil).Validate(); err != nil {
 		return nil, usageError{err}
 	}
 	if len(s.etcd.Endpoints) == 0 {

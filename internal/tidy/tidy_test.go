@@ -35,7 +35,7 @@ var rooms = map[string]room{
 	"fence":             {code: []string{"store"}, tests: []string{"store/memstore"}},
 	"member":            {code: []string{".", "fence", "store"}, tests: []string{"store/memstore"}},
 	"server/httpapi":    {code: []string{".", "member"}},
-	"cmd/firn":          {code: []string{".", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"github.com/rogpeppe/go-internal/testscript"}},
+	"cmd/firn":          {code: []string{".", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
 	"internal/etcdtest": {},
 	"internal/overlay":  {},
 	"internal/mutants":  {code: []string{"internal/overlay"}},
