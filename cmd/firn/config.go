@@ -146,7 +146,8 @@ func (s setting) text(kind string) (string, error) {
 		}
 		return strings.Join(list, ","), nil
 	}
-	want, ok := "a string; put it in quotes if it looks like something else", false
+	want := "a string; put it in quotes if it looks like something else"
+	var ok bool
 	switch tag := s.value.ShortTag(); kind {
 	case kindBool:
 		want, ok = "true or false", tag == "!!bool"

@@ -196,7 +196,7 @@ func TestCrossOrigin(t *testing.T) {
 
 func BenchmarkNext(b *testing.B) {
 	h := httpapi.New(&fake{}, nil)
-	r := httptest.NewRequest("POST", "/api/v1/id", nil)
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), r)

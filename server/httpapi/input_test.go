@@ -88,7 +88,7 @@ func FuzzInput(f *testing.F) {
 			switch {
 			case w.Code != 200 && (w.Code < 400 || w.Code > 405 || got.Error.Code == "" || got.Error.Message == ""):
 				t.Errorf("%s %v = %d %s", r.Method, r.URL, w.Code, w.Body)
-			case w.Code == 200 && r.Method == "GET" && r.URL.Path != "/api/v1/ids/"+got.IDStr:
+			case w.Code == 200 && r.Method == http.MethodGet && r.URL.Path != "/api/v1/ids/"+got.IDStr:
 				t.Errorf("%v = %s", r.URL, w.Body)
 			case w.Code == 200 && r.URL.Path == "/api/v1/ids":
 				count, err := strconv.Atoi(r.URL.Query().Get("count"))
