@@ -82,15 +82,9 @@ type Member struct {
 
 	// The rest belongs to the goroutine of Run.
 	session store.Session
+	agreed  bool  // the layout is that of all members
 	latest  *hold // the newest node ID; it becomes current once the clock is past its floor
 	nags    map[string]time.Time
-}
-
-// hold is a node ID with its generator.
-type hold struct {
-	fence     *fence.Fence
-	generator *firn.Generator // nil until it is current
-	lost      bool            // belongs to the goroutine of Run
 }
 
 // Validate reports what makes no sense in the configuration, apart from the store, and nil when all does.

@@ -111,7 +111,11 @@ func (n *node) leave() {
 // gaveUp waits until Run has returned by itself, and checks its error.
 func gaveUp[E error](n *node) {
 	n.world.t.Helper()
-	<-n.done
+	select {
+	case <-n.done:
+	case <-time.After(time.Hour):
+		n.world.t.Fatalf("%s: Run has not returned", n.name)
+	}
 	var e E
 	if !errors.As(n.err, &e) {
 		n.world.t.Errorf("%s: Run returned %v, want a %T", n.name, n.err, e)
@@ -347,6 +351,59 @@ func TestRunEndsWhenTheLayoutIsNotThatOfTheOthers(t *testing.T) {
 		b := w.start("b", func(c *Config) { c.Layout.NodeBits, c.Layout.SequenceBits = 11, 11 })
 		gaveUp[*LayoutError](b)
 		w.start("c", func(c *Config) { c.Layout.NodeBits, c.Layout.SequenceBits = 11, 11; c.Sequencer = "other" }).ready(time.Second)
+	})
+}
+
+// The layouts are compared also when the store fails in between.
+func TestTheLayoutIsComparedInTheEnd(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		w.start("a").ready(time.Second)
+		b := w.start("b", func(c *Config) {
+			c.Layout.NodeBits, c.Layout.SequenceBits = 11, 11
+			fails := 3
+			c.Store.(*memstore.Client).Inject(func(call memstore.Call) memstore.Fault {
+				if call.Op == memstore.Get && fails > 0 {
+					fails--
+					return memstore.Fault{Outcome: memstore.FailBefore}
+				}
+				return memstore.Fault{}
+			})
+		})
+		gaveUp[*LayoutError](b)
+	})
+}
+
+// Callers that come while one node ID takes the place of another get an ID all the same.
+func TestTheSwitchIsNotSeen(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", func(c *Config) { c.Layout.NodeBits, c.Layout.SequenceBits = 2, 20 }) // it is never exhausted for long
+		a.ready(time.Second)
+		ctx, end := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := a.Next(t.Context()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		for range 2000 {
+			h, err := a.claim(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			old, err := a.exchange(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.release(t.Context(), old)
+			a.latest = h
+		}
+		end()
+		callers.Wait()
 	})
 }
 

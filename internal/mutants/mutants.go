@@ -106,14 +106,24 @@ var mutants = []mutant{
 		".", "SteadyClock",
 	},
 	{
-		"the successor's generator begins before the floor", "member/run.go",
+		"the successor's generator begins before the floor", "member/hold.go",
 		"firn.WithFloor(floor), firn.WithBound", "firn.WithBound",
 		"./member", all,
 	},
 	{
-		"a new node ID begins where the old one still was", "member/run.go",
+		"a new node ID begins where the old one still was", "member/hold.go",
 		"	if m.used.After(floor) {\n		floor = m.used\n	}\n", "",
 		"./member", all,
+	},
+	{
+		"callers find nothing while node IDs are switched", "member/hold.go",
+		"if old = m.current.Load(); old != nil {", "if old = m.current.Swap(nil); old != nil {",
+		"./member", "TestTheSwitchIsNotSeen",
+	},
+	{
+		"a node joins without having compared layouts", "member/layout.go",
+		"	if m.agreed {", "	if m.agreed || m.session != nil {",
+		"./member", "Layout",
 	},
 	{
 		"a stepped clock goes on to be extended", "member/run.go",
