@@ -16,7 +16,7 @@ import (
 )
 
 // short makes leases and windows end within seconds.
-var short = []string{"--ttl=1s", "--window=3s"}
+var short = []string{"--ttl=2s", "--window=5s"}
 
 func with(server *etcdtest.Server, args ...string) []string {
 	return append([]string{"--etcd=" + server.Address()}, args...)
@@ -167,12 +167,12 @@ func TestEtcdIsGone(t *testing.T) {
 	stopped = time.Now()
 	server.Kill(t)
 	n.unready(t, l)
-	if early := window * 6 / 10; time.Since(stopped) < early {
+	if time.Since(stopped) < window/2 {
 		t.Errorf("it refuses after %v; the horizon is further ahead", time.Since(stopped))
 	}
 	b.mu.Lock()
-	if late := b.lastOK.Sub(stopped); late > window {
-		t.Errorf("it gave an ID %v after etcd was gone; the horizon was at %v at most", late, window)
+	if late := b.lastOK.Sub(stopped); late > window+time.Second { // a last extension may have been on its way
+		t.Errorf("it gave an ID %v after etcd was killed; the horizon was at %v at most", late, window)
 	}
 	b.mu.Unlock()
 	server.Start(t)
@@ -190,7 +190,7 @@ func TestTheWallClockOfANodeSteps(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	l := new(ledger)
-	args := with(server, "--ttl=1s", "--window=10s")
+	args := with(server, "--ttl=2s", "--window=12s") // an extension every 4 s leaves 3 s after a step of 5 s
 	var others []*load
 	for i := range 2 {
 		n := serve(t, fmt.Sprint("other ", i), args...)
