@@ -22,7 +22,7 @@ var (
 	ErrSessionEnded = errors.New("store: the session has ended")
 
 	// ErrRefused is returned when the service turned the call down for a reason
-	// of its own: permissions, size, rate, a version too old. Nothing was applied.
+	// that stays: permissions, size, a version too old. Nothing was applied.
 	ErrRefused = errors.New("store: refused")
 
 	// ErrAmbiguous is returned when nobody can tell whether the transaction was
@@ -32,8 +32,9 @@ var (
 	// ever apply, and if that one conflicts it reads and looks for its own mark.
 	ErrAmbiguous = errors.New("store: it is not known whether the transaction was applied")
 
-	// ErrUnavailable is returned when a call that changes no key got no answer:
-	// the service could not be reached or did not answer in time.
+	// ErrUnavailable is returned when nothing was applied and the call is worth
+	// sending again: one that changes no key got no answer in time, or the service
+	// turned a call down because it is too busy.
 	ErrUnavailable = errors.New("store: unavailable")
 )
 
@@ -64,8 +65,8 @@ type Store interface {
 
 	// Commit applies a transaction: all of it if all its conditions hold, else
 	// nothing. It returns the version that every key put by it now has.
-	// ErrConflict, ErrSessionEnded or ErrRefused is returned when nothing was
-	// or will be applied, and ErrAmbiguous in every other case.
+	// ErrConflict, ErrSessionEnded, ErrRefused or ErrUnavailable is returned when
+	// nothing was or will be applied, and ErrAmbiguous in every other case.
 	Commit(ctx context.Context, txn Txn) (Version, error)
 
 	// OpenSession begins a session that ends once it has not been renewed for

@@ -18,12 +18,10 @@ import (
 var refusals = []error{
 	rpctypes.ErrDuplicateKey,
 	rpctypes.ErrRequestTooLarge,
-	rpctypes.ErrTooManyRequests,
 	rpctypes.ErrCompacted,
 
 	rpctypes.ErrAuthFailed,
 	rpctypes.ErrAuthNotEnabled,
-	rpctypes.ErrAuthOldRevision,
 	rpctypes.ErrInvalidAuthMgmt,
 	rpctypes.ErrInvalidAuthToken,
 	rpctypes.ErrPermissionDenied,
@@ -35,6 +33,12 @@ var refusals = []error{
 	rpctypes.ErrRootUserNotExist,
 	rpctypes.ErrUserEmpty,
 	rpctypes.ErrUserNotFound,
+}
+
+// passing are the refusals that are gone when the call is sent again.
+var passing = []error{
+	rpctypes.ErrTooManyRequests,
+	rpctypes.ErrAuthOldRevision,
 }
 
 // isAny tells whether err is one of etcd's own errors on the list, either as the
@@ -58,6 +62,8 @@ func commitError(err error) error {
 		return wrap("commit", store.ErrSessionEnded, err)
 	case isAny(err, refusals...):
 		return wrap("commit", store.ErrRefused, err)
+	case isAny(err, passing...):
+		return wrap("commit", store.ErrUnavailable, err)
 	default:
 		return wrap("commit", store.ErrAmbiguous, err)
 	}
