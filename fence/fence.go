@@ -30,7 +30,8 @@ type Config struct {
 	Window time.Duration
 
 	// MaxWait is how far a floor may lie ahead of the clock and still be waited for. Zero
-	// means twice the window, which a crash of a node with the same window never exceeds.
+	// means twice the window: one crash of a node with the same window leaves the floor one
+	// window ahead, and crashes before the floor was reached leave it further.
 	MaxWait time.Duration
 
 	// MaxSkew is how far the clock may be ahead of the median horizon of the living owners.

@@ -119,7 +119,7 @@ type Kind uint8
 // The kinds of action.
 const (
 	Nothing Kind = iota
-	Commit       // commit Write, and step with Applied, Conflict or Doubt
+	Commit       // commit Write, and step with Applied, Conflict or Doubt; with none when it was refused
 	Look         // read both keys at one moment, and step with Seen
 	Stop         // stop the generator, and step with Stopped
 )
