@@ -22,9 +22,9 @@ const (
 // back, which takes a few seconds at the most, and returns nil. It is to be called once.
 //
 // It rides out everything that may pass: a store that is gone, a node ID that is lost, a clock that the
-// others contradict. It returns an error when going on is pointless: a *LayoutError, firn.ErrLifetime, a
-// store that refuses; and, unless Wait is set, when there is no node ID at the start: a *fence.NoNodeError
-// or *fence.ClockBehindError.
+// others contradict. It returns an error when going on is pointless: a *LayoutError or firn.ErrLifetime; at the
+// start also store.ErrRefused, and, unless Wait is set, when there is no node ID, a *fence.NoNodeError or
+// *fence.ClockBehindError.
 func (m *Member) Run(ctx context.Context) error {
 	defer m.leave(ctx)
 	pause := firstPause
