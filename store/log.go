@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+)
+
+// Log is the append-only list of entries that all clients of a store see in one order. Its
+// beginning is cut off now and then: a checkpoint stands for the entries up to its position.
+// All methods are safe for concurrent use, also by different clients.
+type Log interface {
+	// Append adds an entry at the end of the log and returns its position. The ID names the
+	// entry: while an entry of that ID is in the log or may come to be, another is not added,
+	// and the position is that of the one that is there. So an append in doubt is
+	// repeated, by the store itself until its deadline, and by its caller after
+	// ErrAmbiguous: the entry is there once or not at all.
+	//
+	// ErrRefused or ErrUnavailable is returned when there is no such entry and none will come,
+	// ErrAmbiguous when nobody can tell, also because entries were trimmed meanwhile.
+	Append(ctx context.Context, id string, data []byte) (Position, error)
+
+	// Read returns everything after a position as it was at one moment. Where entries after it
+	// may have been trimmed the answer begins anew, with the checkpoint.
+	// ErrUnavailable or ErrRefused is returned when it can't be read.
+	Read(ctx context.Context, after Position) (Batch, error)
+
+	// Follow yields everything after a position, and goes on with what is appended from then on:
+	// in order, with no gap and no repeat, until ctx ends. Where it has fallen behind what was
+	// trimmed it begins anew, with the checkpoint. Broken connections it rides out in silence.
+	// The first batch comes as soon as the log is read, though it may be empty; no later one is.
+	//
+	// An error is the last that it yields: that of ctx when ctx has ended, or ErrRefused.
+	Follow(ctx context.Context, after Position) iter.Seq2[Batch, error]
+
+	// Checkpoint writes down the value that the entries up to a position led to. It only moves
+	// forward: one at or before that which is written already changes nothing and is no error.
+	// ErrRefused or ErrUnavailable is returned when it was not written, and ErrAmbiguous when nobody can
+	// tell; writing it again is safe.
+	Checkpoint(ctx context.Context, c Checkpoint) error
+
+	// Trim drops the entries up to the checkpoint's position. It is safe to do at any time, by
+	// several clients at once, and again. Any error means that some may be left.
+	Trim(ctx context.Context) error
+}
+
+// Position is the place of an entry in the log. Later entries have greater positions, with gaps
+// between them. Every position is positive; zero is before the first entry.
+type Position int64
+
+// LogEntry is an entry of the log.
+type LogEntry struct {
+	Position Position
+	ID       string // as given to Append
+	Data     []byte
+}
+
+// Checkpoint is what the entries up to a position led to. The zero value is that of a log that was never
+// cut.
+type Checkpoint struct {
+	Position Position
+	Value    []byte
+}
+
+// Batch is a piece of the log.
+type Batch struct {
+	// Anew, when it is not nil, is where to begin again: what was known from before is to be
+	// dropped, and the entries follow this checkpoint.
+	Anew *Checkpoint
+
+	Entries []LogEntry
+}
+
+// MaxEntry is how many bytes an entry holds at the most, MaxCheckpoint a checkpoint, and MaxID an ID.
+const (
+	MaxEntry      = 64 << 10
+	MaxCheckpoint = 1 << 20
+	MaxID         = 64
+)
+
+// ValidateEntry checks what every store demands of an entry before it is sent. ErrRefused is returned
+// when the ID is empty, too long or not of the characters A-Z, a-z, 0-9 and -, or the data is too long.
+func ValidateEntry(id string, data []byte) error {
+	if id == "" || len(id) > MaxID {
+		return fmt.Errorf("%w: the entry's ID %.80q has %d bytes; want 1 to %d", ErrRefused, id, len(id), MaxID)
+	}
+	for _, c := range []byte(id) {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-') {
+			return fmt.Errorf("%w: the entry's ID %q; want only A-Z, a-z, 0-9 and -", ErrRefused, id)
+		}
+	}
+	if len(data) > MaxEntry {
+		return fmt.Errorf("%w: an entry of %d bytes; at most %d are allowed", ErrRefused, len(data), MaxEntry)
+	}
+	return nil
+}
