@@ -33,6 +33,7 @@ var rooms = map[string]room{
 	"store/memstore":    {code: []string{"store"}, tests: []string{"store/storetest"}},
 	"store/etcdstore":   {code: []string{"store", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
 	"fence":             {code: []string{"store"}, tests: []string{"store/memstore"}},
+	"cluster":           {code: []string{"."}},
 	"member":            {code: []string{".", "fence", "store"}, tests: []string{"store/memstore"}},
 	"server/httpapi":    {code: []string{".", "member"}},
 	"cmd/firn":          {code: []string{".", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// checkpointJSON is all of a value.
+type checkpointJSON struct {
+	Version    int                            `json:"version"`
+	Position   int64                          `json:"position"`
+	Entries    int64                          `json:"entries"`
+	Ring       []memberJSON                   `json:"ring"` // each watches the next, the last the first
+	Joins      []joinJSON                     `json:"joins"`
+	Sequencers map[string]sequencerCheckpoint `json:"sequencers"`
+}
+
+type memberJSON struct {
+	ID     string `json:"id"`
+	Joined int64  `json:"joined"`
+}
+
+type joinJSON struct {
+	Joiner   string `json:"joiner"`
+	Target   string `json:"target"`
+	Accepted bool   `json:"accepted"`
+}
+
+type sequencerCheckpoint struct {
+	Definition Definition `json:"definition"`
+	Wanting    []wantJSON `json:"wanting"` // in the order of their attach
+	Fresh      [][2]int64 `json:"fresh"`   // stretches of node IDs never used: first and last
+	Freed      []int64    `json:"freed"`   // node IDs given back, the longest free first
+}
+
+type wantJSON struct {
+	Member string `json:"member"`
+	Since  int64  `json:"since"`
+	From   *int64 `json:"from,omitempty"`
+	To     *int64 `json:"to,omitempty"`
+	Node   *int64 `json:"node,omitempty"`
+}
+
+// EncodeCheckpoint writes all of a value, so that DecodeCheckpoint gives one that behaves the same
+// for ever.
+func EncodeCheckpoint(v Value) ([]byte, error) {
+	w := checkpointJSON{Version: Version, Position: v.position, Entries: v.entries, Sequencers: map[string]sequencerCheckpoint{}}
+	for _, id := range v.ring() {
+		p, _ := v.peers.get(id)
+		w.Ring = append(w.Ring, memberJSON{id, p.joined})
+	}
+	for joiner, j := range v.joins.all() {
+		w.Joins = append(w.Joins, joinJSON{joiner, j.Target, j.Accepted})
+	}
+	for name, s := range v.sequencers.all() {
+		w.Sequencers[name] = s.checkpoint()
+	}
+	return json.Marshal(w)
+}
+
+func (s Sequencer) checkpoint() sequencerCheckpoint {
+	w := sequencerCheckpoint{Definition: s.definition}
+	line := s.waiting
+	for since, member := range s.holding.all() {
+		line = line.put(since, member)
+	}
+	for _, member := range line.all() {
+		want, _ := s.wanting.get(member)
+		j := wantJSON{Member: member, Since: want.since}
+		if want.nodes != nil {
+			j.From, j.To = &want.nodes.From, &want.nodes.To
+		}
+		if want.node != noNode {
+			j.Node = &want.node
+		}
+		w.Wanting = append(w.Wanting, j)
+	}
+	for first, last := range s.free.fresh.all() {
+		w.Fresh = append(w.Fresh, [2]int64{first, last})
+	}
+	for _, node := range s.free.freed.all() {
+		w.Freed = append(w.Freed, node)
+	}
+	return w
+}
+
+// DecodeCheckpoint reads what EncodeCheckpoint wrote. An *UnreadableError is returned for everything else:
+// for another version, or for what is no value that a log can lead to.
+func DecodeCheckpoint(data []byte) (Value, error) {
+	var version struct {
+		Version int `json:"version"`
+	}
+	err := json.Unmarshal(data, &version)
+	if err == nil && version.Version != Version {
+		err = fmt.Errorf("a checkpoint of version %d; this program reads version %d", version.Version, Version)
+	}
+	var r checkpointJSON
+	if err == nil {
+		err = strictJSON(data, &r)
+	}
+	if err != nil {
+		return Value{}, &UnreadableError{Err: err}
+	}
+	v, err := r.value()
+	if err != nil {
+		return Value{}, &UnreadableError{Err: fmt.Errorf("checkpoint: %w", err)}
+	}
+	return v, nil
+}
+
+func (r checkpointJSON) value() (Value, error) {
+	v := Value{position: r.Position, entries: r.Entries}
+	for i, m := range r.Ring {
+		next, before := r.Ring[(i+1)%len(r.Ring)].ID, r.Ring[(i+len(r.Ring)-1)%len(r.Ring)].ID
+		if err := checkID("id", m.ID); err != nil {
+			return v, err
+		}
+		if v.peers.has(m.ID) {
+			return v, fmt.Errorf("the member %q is in the ring twice", m.ID)
+		}
+		v.peers = v.peers.put(m.ID, peer{joined: m.Joined, watches: next, watcher: before})
+		v.candidates = v.candidates.put(m.ID, struct{}{})
+	}
+	for _, j := range r.Joins {
+		target, ok := v.peers.get(j.Target)
+		if err := checkID("joiner", j.Joiner); err != nil {
+			return v, err
+		}
+		if !ok || target.joiner != "" || v.joins.has(j.Joiner) || v.peers.has(j.Joiner) {
+			return v, fmt.Errorf("the join of %q at %q can't be", j.Joiner, j.Target)
+		}
+		v.joins = v.joins.put(j.Joiner, Join{j.Target, j.Accepted})
+		v.setJoiner(j.Target, j.Joiner)
+	}
+	for name, r := range r.Sequencers {
+		if err := CheckName(name); err != nil {
+			return v, err
+		}
+		s, err := r.sequencer(v)
+		if err != nil {
+			return v, fmt.Errorf("sequencer %q: %w", name, err)
+		}
+		v.sequencers = v.sequencers.put(name, s)
+	}
+	return v, nil
+}
+
+func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
+	s := Sequencer{definition: r.Definition}
+	if s.definition == (Definition{}) {
+		return s, errors.New("it has no definition")
+	}
+	accounted := int64(0) // node IDs that are fresh, freed or held: each must be once
+	var at int64          // the first node ID that may be fresh
+	for _, f := range r.Fresh {
+		if f[0] < at || f[1] < f[0] || f[1] >= s.definition.Capacity() {
+			return s, fmt.Errorf("the node IDs %d to %d can't be free", f[0], f[1])
+		}
+		s.free = s.free.withFresh(f[0], f[1])
+		accounted += f[1] - f[0] + 1
+		at = f[1] + 2 // two stretches that touch would be one
+	}
+	known := make(map[int64]bool, len(r.Freed))
+	account := func(node int64) error {
+		_, last, ok := s.free.fresh.floor(node)
+		if known[node] || ok && node <= last || node < 0 || node >= s.definition.Capacity() {
+			return fmt.Errorf("the node ID %d can't be where it is", node)
+		}
+		known[node] = true
+		accounted++
+		return nil
+	}
+	for _, node := range r.Freed {
+		if err := account(node); err != nil {
+			return s, err
+		}
+		s.free = s.free.give(node)
+	}
+	since := int64(-1)
+	for _, j := range r.Wanting {
+		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || (j.From == nil) != (j.To == nil) {
+			return s, fmt.Errorf("the attach of %q can't be", j.Member)
+		}
+		since = j.Since
+		w := want{since: j.Since, node: noNode}
+		if j.From != nil {
+			w.nodes = &Range{*j.From, *j.To}
+		}
+		s = s.attach(j.Member, w)
+		if j.Node == nil {
+			continue
+		}
+		if err := account(*j.Node); err != nil {
+			return s, err
+		}
+		w.node = *j.Node
+		s.wanting = s.wanting.put(j.Member, w)
+		s.waiting = s.waiting.without(w.since)
+		s.holding = s.holding.put(w.since, j.Member)
+		s.nodes = s.nodes.put(w.node, j.Member)
+	}
+	if accounted != s.definition.Capacity() {
+		return s, fmt.Errorf("%d node IDs are accounted for, of %d", accounted, s.definition.Capacity())
+	}
+	return s, nil
+}

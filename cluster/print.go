@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// valueJSON is a value as people and programs see it.
+type valueJSON struct {
+	Members    []string                 `json:"members"`
+	Pairs      map[string]string        `json:"pairs"`
+	Prepared   map[string]string        `json:"prepared"`
+	Accepted   map[string]string        `json:"accepted"`
+	Sequencers map[string]sequencerJSON `json:"sequencers"`
+}
+
+type sequencerJSON struct {
+	Nodes   map[int64]string `json:"nodes"`
+	Waiting []string         `json:"waiting"`
+}
+
+// MarshalJSON writes what the value says of members, pending joins and node IDs. It can't be read back: a
+// checkpoint can, see EncodeCheckpoint.
+func (v Value) MarshalJSON() ([]byte, error) {
+	w := valueJSON{
+		Members: v.Members(), Pairs: map[string]string{},
+		Prepared: map[string]string{}, Accepted: map[string]string{},
+		Sequencers: map[string]sequencerJSON{},
+	}
+	for id := range v.peers.all() {
+		if watched, ok := v.Watched(id); ok {
+			w.Pairs[id] = watched
+		}
+	}
+	for joiner, j := range v.joins.all() {
+		if j.Accepted {
+			w.Accepted[joiner] = j.Target
+		} else {
+			w.Prepared[joiner] = j.Target
+		}
+	}
+	for name, s := range v.sequencers.all() {
+		nodes := make(map[int64]string, s.nodes.len())
+		for node, member := range s.nodes.all() {
+			nodes[node] = member
+		}
+		w.Sequencers[name] = sequencerJSON{nodes, s.Waiting()}
+	}
+	return json.Marshal(w)
+}
+
+// ring lists the members so that each watches the next and the last the first, beginning with
+// the one that has been there longest.
+func (v Value) ring() []string {
+	if v.peers.len() == 0 {
+		return nil
+	}
+	first, oldest := v.peers.at(0)
+	for id, p := range v.peers.all() {
+		if p.joined < oldest.joined {
+			first, oldest = id, p
+		}
+	}
+	ring := []string{first}
+	for id := oldest.watches; id != first; {
+		ring = append(ring, id)
+		p, _ := v.peers.get(id)
+		id = p.watches
+	}
+	return ring
+}
+
+// String is the value on one line:
+//
+//	ring a>b>c; d prepares at a; e accepted at b; orders 0:a 1:b, waiting c
+func (v Value) String() string {
+	parts := []string{"ring " + strings.Join(v.ring(), ">")}
+	for joiner, j := range v.joins.all() {
+		phase := "prepares"
+		if j.Accepted {
+			phase = "accepted"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s at %s", joiner, phase, j.Target))
+	}
+	for name, s := range v.sequencers.all() {
+		line := name
+		for node, member := range s.nodes.all() {
+			line += fmt.Sprintf(" %d:%s", node, member)
+		}
+		if s.waiting.len() > 0 {
+			line += ", waiting " + strings.Join(s.Waiting(), " ")
+		}
+		parts = append(parts, line)
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,196 @@
+package cluster
+
+import "iter"
+
+// Sequencer is a named ID space as the log has led to it: who wants a node ID, and who has which. It is
+// immutable.
+type Sequencer struct {
+	definition Definition
+	wanting    tree[string, want]  // everybody who has attached
+	waiting    tree[int64, string] // those of them without a node ID, in the order of their attach
+	holding    tree[int64, string] // those with one, in the same order
+	nodes      tree[int64, string] // who has a node ID
+	free       freeList
+}
+
+// want is a member that has attached.
+type want struct {
+	since int64  // the position of its attach
+	nodes *Range // the node IDs that it wants one of; nil: of any
+	node  int64  // the one that it has, or noNode
+}
+
+const noNode = -1
+
+// Definition is what the sequencer was created with.
+func (s Sequencer) Definition() Definition { return s.definition }
+
+// Node returns the node ID that a member has, and false when it has none.
+func (s Sequencer) Node(member string) (int64, bool) {
+	w, ok := s.wanting.get(member)
+	return w.node, ok && w.node != noNode
+}
+
+// Attached tells whether a member has attached: it has a node ID or waits for one.
+func (s Sequencer) Attached(member string) bool { return s.wanting.has(member) }
+
+// Nodes yields the node IDs in use, in ascending order, with the members that have them.
+func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
+
+// Waiting returns the members that wait for a node ID, in the order of their attach.
+func (s Sequencer) Waiting() []string {
+	members := make([]string, 0, s.waiting.len())
+	for _, member := range s.waiting.all() {
+		members = append(members, member)
+	}
+	return members
+}
+
+// Free is how many node IDs nobody has.
+func (s Sequencer) Free() int64 { return s.definition.Capacity() - int64(s.nodes.len()) }
+
+func (c CreateSequencer) apply(v *Value) Outcome {
+	s, ok := v.sequencers.get(c.Sequencer)
+	switch {
+	case !ok:
+		s = Sequencer{definition: c.Definition, free: newFreeList(c.Definition.Capacity())}
+		v.sequencers = v.sequencers.put(c.Sequencer, s)
+		return applied
+	case s.definition.Equal(c.Definition):
+		return unchanged
+	default:
+		return refused("there is a sequencer of this name with another definition")
+	}
+}
+
+func (c DestroySequencer) apply(v *Value) Outcome {
+	if !v.sequencers.has(c.Sequencer) {
+		return refused(noSequencer)
+	}
+	v.sequencers = v.sequencers.without(c.Sequencer)
+	return applied
+}
+
+func (c Attach) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
+		if ok {
+			return s, unchanged
+		}
+		return s.attach(c.Member, want{since: v.position, nodes: c.Nodes, node: noNode}), applied
+	})
+}
+
+func (c Detach) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
+		if !ok {
+			return s, unchanged
+		}
+		return s.detach(c.Member), applied
+	})
+}
+
+func (c Decline) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, w want, ok bool) (Sequencer, Outcome) {
+		if !ok || w.node == noNode || w.node != c.Node {
+			return s, unchanged
+		}
+		s = s.giveBack(c.Member)
+		return s.take(c.Member), applied
+	})
+}
+
+const (
+	noSequencer = "there is no sequencer of this name"
+	noMember    = "only members have node IDs, and this is none"
+)
+
+// change does to a sequencer what a member asks for, and hands out the node IDs anew.
+func (v *Value) change(name, member string, do func(s Sequencer, w want, ok bool) (Sequencer, Outcome)) Outcome {
+	s, ok := v.sequencers.get(name)
+	if !ok {
+		return refused(noSequencer)
+	}
+	if !v.peers.has(member) {
+		return refused(noMember)
+	}
+	w, ok := s.wanting.get(member)
+	s, out := do(s, w, ok)
+	if out.Result == Applied {
+		v.sequencers = v.sequencers.put(name, s.allocate(v.peers.len()))
+	}
+	return out
+}
+
+// allocateAll hands out the node IDs of every sequencer anew, after the members have changed.
+func (v *Value) allocateAll() {
+	for name, s := range v.sequencers.all() {
+		if next := s.allocate(v.peers.len()); next != s {
+			v.sequencers = v.sequencers.put(name, next)
+		}
+	}
+}
+
+func (s Sequencer) attach(member string, w want) Sequencer {
+	s.wanting = s.wanting.put(member, w)
+	s.waiting = s.waiting.put(w.since, member)
+	return s
+}
+
+// detach takes a member that has attached out of the line, and its node ID, if it has one, back.
+func (s Sequencer) detach(member string) Sequencer {
+	w, _ := s.wanting.get(member)
+	if w.node != noNode {
+		s = s.giveBack(member)
+	}
+	s.wanting = s.wanting.without(member)
+	s.waiting = s.waiting.without(w.since)
+	return s
+}
+
+// giveBack puts a member's node ID at the end of the free list; the member waits again, in its old place.
+func (s Sequencer) giveBack(member string) Sequencer {
+	w, _ := s.wanting.get(member)
+	s.nodes = s.nodes.without(w.node)
+	s.free = s.free.give(w.node)
+	w.node = noNode
+	s.wanting = s.wanting.put(member, w)
+	s.holding = s.holding.without(w.since)
+	s.waiting = s.waiting.put(w.since, member)
+	return s
+}
+
+// take gives a waiting member the node ID that is its turn, if there is one.
+func (s Sequencer) take(member string) Sequencer {
+	w, _ := s.wanting.get(member)
+	free, node, ok := s.free.take(w.nodes)
+	if !ok {
+		return s
+	}
+	s.free = free
+	s.nodes = s.nodes.put(node, member)
+	w.node = node
+	s.wanting = s.wanting.put(member, w)
+	s.waiting = s.waiting.without(w.since)
+	s.holding = s.holding.put(w.since, member)
+	return s
+}
+
+// allocate makes as many members hold a node ID as there shall be, with as few moves as possible: too
+// many, and the last in line give theirs back; too few, and the first in line who can get one do.
+func (s Sequencer) allocate(members int) Sequencer {
+	want := int(min(s.definition.Capacity(), s.definition.Allocation.holders(members), int64(s.wanting.len())))
+	for s.holding.len() > want {
+		_, member := s.holding.at(want)
+		s = s.giveBack(member)
+	}
+	if s.holding.len() == want {
+		return s
+	}
+	for _, member := range s.waiting.all() {
+		if s.holding.len() == want || s.free.empty() {
+			break
+		}
+		s = s.take(member)
+	}
+	return s
+}

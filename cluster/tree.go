@@ -1,0 +1,173 @@
+package cluster
+
+import (
+	"cmp"
+	"iter"
+)
+
+// tree is an ordered map that never changes: put and without return another one that shares most of
+// its nodes with it. The zero value is empty. It is a weight-balanced tree with the parameters of
+// Hirai and Yamamoto, "Balancing weight-balanced trees" (2011), so that the entry at an index is
+// found as fast as that of a key.
+type tree[K cmp.Ordered, V any] struct{ root *node[K, V] }
+
+type node[K cmp.Ordered, V any] struct {
+	key         K
+	value       V
+	size        int // of the subtree
+	left, right *node[K, V]
+}
+
+func (t tree[K, V]) len() int { return t.root.len() }
+
+func (t tree[K, V]) get(key K) (value V, ok bool) {
+	for n := t.root; n != nil; {
+		switch {
+		case key < n.key:
+			n = n.left
+		case key > n.key:
+			n = n.right
+		default:
+			return n.value, true
+		}
+	}
+	return value, false
+}
+
+func (t tree[K, V]) has(key K) bool {
+	_, ok := t.get(key)
+	return ok
+}
+
+// at is the entry of an index, which must be at least 0 and less than len.
+func (t tree[K, V]) at(index int) (K, V) {
+	n := t.root
+	for {
+		left := n.left.len()
+		switch {
+		case index < left:
+			n = n.left
+		case index > left:
+			n, index = n.right, index-left-1
+		default:
+			return n.key, n.value
+		}
+	}
+}
+
+// all yields the entries in the order of their keys.
+func (t tree[K, V]) all() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) { t.root.walk(yield) }
+}
+
+// floor is the entry with the greatest key that is not beyond this one.
+func (t tree[K, V]) floor(key K) (at K, value V, ok bool) {
+	for n := t.root; n != nil; {
+		if key < n.key {
+			n = n.left
+			continue
+		}
+		at, value, ok = n.key, n.value, true
+		n = n.right
+	}
+	return at, value, ok
+}
+
+// ceiling is the entry with the least key that is not before this one.
+func (t tree[K, V]) ceiling(key K) (at K, value V, ok bool) {
+	for n := t.root; n != nil; {
+		if key > n.key {
+			n = n.right
+			continue
+		}
+		at, value, ok = n.key, n.value, true
+		n = n.left
+	}
+	return at, value, ok
+}
+
+// put returns the tree with the key at this value.
+func (t tree[K, V]) put(key K, value V) tree[K, V] { return tree[K, V]{t.root.put(key, value)} }
+
+// without returns the tree without the key, which may be absent.
+func (t tree[K, V]) without(key K) tree[K, V] {
+	if !t.has(key) {
+		return t
+	}
+	return tree[K, V]{t.root.without(key)}
+}
+
+func (n *node[K, V]) len() int {
+	if n == nil {
+		return 0
+	}
+	return n.size
+}
+
+func (n *node[K, V]) walk(yield func(K, V) bool) bool {
+	return n == nil || n.left.walk(yield) && yield(n.key, n.value) && n.right.walk(yield)
+}
+
+func (n *node[K, V]) put(key K, value V) *node[K, V] {
+	switch {
+	case n == nil:
+		return join(key, value, nil, nil)
+	case key < n.key:
+		return balance(n.key, n.value, n.left.put(key, value), n.right)
+	case key > n.key:
+		return balance(n.key, n.value, n.left, n.right.put(key, value))
+	default:
+		return join(key, value, n.left, n.right)
+	}
+}
+
+func (n *node[K, V]) without(key K) *node[K, V] {
+	switch {
+	case key < n.key:
+		return balance(n.key, n.value, n.left.without(key), n.right)
+	case key > n.key:
+		return balance(n.key, n.value, n.left, n.right.without(key))
+	case n.left == nil:
+		return n.right
+	case n.right == nil:
+		return n.left
+	default:
+		next := n.right
+		for next.left != nil {
+			next = next.left
+		}
+		return balance(next.key, next.value, n.left, n.right.without(next.key))
+	}
+}
+
+// A tree is in balance when no side weighs more than three times the other, where a side's weight is its
+// size and one. One that has become heavier is lightened by a rotation: a double one if its inner half
+// weighs at least twice its outer half.
+const (
+	heavier = 3
+	inner   = 2
+)
+
+func (n *node[K, V]) weight() int { return n.len() + 1 }
+
+func join[K cmp.Ordered, V any](key K, value V, left, right *node[K, V]) *node[K, V] {
+	return &node[K, V]{key, value, left.len() + right.len() + 1, left, right}
+}
+
+// balance joins two sides of which one has grown or shrunk by one.
+func balance[K cmp.Ordered, V any](key K, value V, l, r *node[K, V]) *node[K, V] {
+	switch {
+	case r.weight() > heavier*l.weight():
+		if m := r.left; m.weight() >= inner*r.right.weight() {
+			return join(m.key, m.value, join(key, value, l, m.left), join(r.key, r.value, m.right, r.right))
+		}
+		return join(r.key, r.value, join(key, value, l, r.left), r.right)
+	case l.weight() > heavier*r.weight():
+		if m := l.right; m.weight() >= inner*l.left.weight() {
+			return join(m.key, m.value, join(l.key, l.value, l.left, m.left), join(key, value, m.right, r))
+		}
+		return join(l.key, l.value, l.left, join(key, value, l.right, r))
+	default:
+		return join(key, value, l, r)
+	}
+}
