@@ -27,21 +27,22 @@ type room struct {
 }
 
 var rooms = map[string]room{
-	".":                 {},
-	"store":             {},
-	"store/storetest":   {code: []string{"store"}},
-	"store/memstore":    {code: []string{"store"}, tests: []string{"store/storetest"}},
-	"store/etcdstore":   {code: []string{"store", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
-	"fence":             {code: []string{"store"}, tests: []string{"store/memstore"}},
-	"member":            {code: []string{".", "fence", "store"}, tests: []string{"store/memstore"}},
-	"server/httpapi":    {code: []string{".", "member"}},
-	"cmd/firn":          {code: []string{".", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
-	"internal/etcdtest": {},
-	"internal/overlay":  {},
-	"internal/mutants":  {code: []string{"internal/overlay"}},
-	"internal/pauses":   {code: []string{"internal/overlay"}},
-	"internal/e2e":      {tests: []string{".", "internal/etcdtest", "internal/overlay"}},
-	"internal/tidy":     {},
+	".":                      {},
+	"store":                  {},
+	"store/storetest":        {code: []string{"store"}},
+	"store/internal/appends": {code: []string{"store"}},
+	"store/memstore":         {code: []string{"store", "store/internal/appends"}, tests: []string{"store/storetest"}},
+	"store/etcdstore":        {code: []string{"store", "store/internal/appends", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
+	"fence":                  {code: []string{"store"}, tests: []string{"store/memstore"}},
+	"member":                 {code: []string{".", "fence", "store"}, tests: []string{"store/memstore"}},
+	"server/httpapi":         {code: []string{".", "member"}},
+	"cmd/firn":               {code: []string{".", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
+	"internal/etcdtest":      {},
+	"internal/overlay":       {},
+	"internal/mutants":       {code: []string{"internal/overlay"}},
+	"internal/pauses":        {code: []string{"internal/overlay"}},
+	"internal/e2e":           {tests: []string{".", "internal/etcdtest", "internal/overlay"}},
+	"internal/tidy":          {},
 }
 
 // file is one Go source file of the module.
