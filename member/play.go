@@ -111,8 +111,9 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 	}
 }
 
+// sessionDone tells of the end of the session, once.
 func (m *Member) sessionDone() <-chan struct{} {
-	if m.life == nil {
+	if m.life == nil || m.life.over() {
 		return nil
 	}
 	return m.life.session.Done()
@@ -120,11 +121,11 @@ func (m *Member) sessionDone() <-chan struct{} {
 
 // tend does what is to be done now, and says in how long to look again at the latest.
 func (m *Member) tend(ctx context.Context) time.Duration {
-	if !m.started {
-		return idle
-	}
 	if wait, ok := m.live(ctx); !ok {
 		return wait
+	}
+	if !m.started {
+		return idle
 	}
 	m.watchOnly(cluster.Watches(m.value, m.life.id))
 	wait := m.collect(ctx)
