@@ -132,32 +132,38 @@ func TestLateAppendAroundATrim(t *testing.T) {
 		{
 			"trimmed before it applies",
 			script("cut", "", "", "repeat"),
-			[]error{nil}, 1, // nothing after its first try was trimmed: it is added anew
+			[]error{nil},
+			1, // nothing after its first try was trimmed: it is added anew
 		},
 		{
 			"entries after its first try trimmed before it applies",
 			script("other", "cut", "", "repeat", "repeat"),
-			[]error{store.ErrAmbiguous, store.ErrAmbiguous}, 0,
+			[]error{store.ErrAmbiguous, store.ErrAmbiguous},
+			0,
 		},
 		{
 			"trimmed after it applies",
 			script("", "", "cut", "repeat", "repeat"),
-			[]error{store.ErrAmbiguous, store.ErrAmbiguous}, 1,
+			[]error{store.ErrAmbiguous, store.ErrAmbiguous},
+			1,
 		},
 		{
 			"trimmed after it applies, and appended by another",
 			script("", "", "cut", "theirs", "repeat"),
-			[]error{nil}, 2, // the other's own
+			[]error{nil},
+			2, // the other's own
 		},
 		{
 			"repeated before it applies, then trimmed",
 			script("repeat", "cut", "", ""),
-			[]error{nil}, 1,
+			[]error{nil},
+			1,
 		},
 		{
 			"there, and all before it trimmed",
 			script("other", "", "cut before", "repeat"),
-			[]error{nil}, 1,
+			[]error{nil},
+			1,
 		},
 	}
 	for _, tt := range tests {
