@@ -224,7 +224,7 @@ func (m *Member) grant() {
 			for place < len(line) && line[place] != m.life.id {
 				place++
 			}
-			s.tell(grant{phase: inLine, node: int64(place)}, fmt.Errorf("%w: %s; place %d of %d in line", ErrWaiting, s.taken(v), place+1, len(line)))
+			s.tell(grant{phase: inLine, node: int64(place)}, fmt.Errorf("%w: %s, and this member has place %d in line", ErrWaiting, s.taken(v), place+1))
 		default:
 			s.tell(grant{phase: rejoining}, errRejoining)
 		}
@@ -233,16 +233,15 @@ func (m *Member) grant() {
 
 // taken says why there is no node ID for this member.
 func (s *Sequencer) taken(v cluster.Sequencer) string {
-	held := s.definition.Capacity() - v.Free()
 	switch r := s.m.options.Nodes; {
 	case r != nil && r.From == r.To:
 		return fmt.Sprintf("node ID %d is held", r.From)
 	case r != nil:
 		return fmt.Sprintf("all %d of them, %d to %d, are held", r.To-r.From+1, r.From, r.To)
 	case v.Free() == 0:
-		return fmt.Sprintf("all %d of them are held; the sequencer is at capacity", held)
+		return fmt.Sprintf("all %d of them, 0 to %d, are held; the sequencer is at capacity", s.definition.Capacity(), s.definition.Capacity()-1)
 	default:
-		return fmt.Sprintf("%d are held, which is as many as its allocation lets have one", held)
+		return fmt.Sprintf("%d are held, which is as many as its allocation allows", s.definition.Capacity()-v.Free())
 	}
 }
 
