@@ -8,21 +8,26 @@ import (
 
 // Log is the append-only list of entries that all clients of a store see in one order. Its
 // beginning is cut off now and then: a checkpoint stands for the entries up to its position.
-// All methods are safe for concurrent use, also by different clients.
+// All methods are safe for concurrent use, also by different clients, and end with their context or
+// sooner, with Follow as the exception, by a deadline of the store's own. Keys that begin with
+// "log/" or "checkpoint/" are the log's, not to be written by anything else.
 type Log interface {
-	// Append adds an entry at the end of the log and returns its position. The ID names the
-	// entry: while an entry of that ID is in the log or may come to be, another is not added,
-	// and the position is that of the one that is there. So an append in doubt is
-	// repeated, by the store itself until its deadline, and by its caller after
-	// ErrAmbiguous: the entry is there once or not at all.
+	// Append adds an entry at the end of the log and returns its position. The ID names the entry
+	// and is used for no other one: while an entry of that ID is in the log or may come to be,
+	// another is not added, and the position is that of the one that is there. So an append in doubt
+	// is repeated, by the store itself until its deadline, and after ErrAmbiguous by the caller,
+	// through the same client: the entry is added once or not at all. A client remembers
+	// the MaxInDoubt IDs that it left in doubt last.
 	//
 	// ErrRefused or ErrUnavailable is returned when there is no such entry and none will come,
-	// ErrAmbiguous when nobody can tell, also because entries were trimmed meanwhile.
+	// ErrAmbiguous when nobody can tell. If entries that came after the first try were trimmed
+	// meanwhile, repeating it gives ErrAmbiguous again, unless the entry is still there.
 	Append(ctx context.Context, id string, data []byte) (Position, error)
 
 	// Read returns everything after a position as it was at one moment. Where entries after it
 	// may have been trimmed the answer begins anew, with the checkpoint.
-	// ErrUnavailable or ErrRefused is returned when it can't be read.
+	// ErrUnavailable is returned when it can't be read, and ErrRefused too, for one when the position
+	// is negative or lies beyond all that the store has written, so that it is none of this log.
 	Read(ctx context.Context, after Position) (Batch, error)
 
 	// Follow yields everything after a position, and goes on with what is appended from then on:
@@ -30,17 +35,20 @@ type Log interface {
 	// trimmed it begins anew, with the checkpoint. Broken connections it rides out in silence.
 	// The first batch comes as soon as the log is read, though it may be empty; no later one is.
 	//
-	// An error is the last that it yields: that of ctx when ctx has ended, or ErrRefused.
+	// An error is the last that it yields: that of ctx when ctx has ended, or ErrRefused as from Read
+	// or because the store is closed.
 	Follow(ctx context.Context, after Position) iter.Seq2[Batch, error]
 
 	// Checkpoint writes down the value that the entries up to a position led to. It only moves
 	// forward: one at or before that which is written already changes nothing and is no error.
-	// ErrRefused or ErrUnavailable is returned when it was not written, and ErrAmbiguous when nobody can
-	// tell; writing it again is safe.
+	// ErrRefused or ErrUnavailable is returned when it was not written, for one because it is too large or
+	// its position lies beyond all that the store has written, and ErrAmbiguous when nobody can tell;
+	// writing it again is safe.
 	Checkpoint(ctx context.Context, c Checkpoint) error
 
 	// Trim drops the entries up to the checkpoint's position. It is safe to do at any time, by
-	// several clients at once, and again. Any error means that some may be left.
+	// several clients at once, and again. Any error means that some may be left, and is
+	// one of ErrUnavailable, ErrRefused and ErrAmbiguous.
 	Trim(ctx context.Context) error
 }
 
@@ -62,7 +70,8 @@ type Checkpoint struct {
 	Value    []byte
 }
 
-// Batch is a piece of the log.
+// Batch is a piece of the log. It may share its memory with other batches: what it holds is to be
+// read only.
 type Batch struct {
 	// Anew, when it is not nil, is where to begin again: what was known from before is to be
 	// dropped, and the entries follow this checkpoint.
@@ -77,6 +86,10 @@ const (
 	MaxCheckpoint = 1 << 20
 	MaxID         = 64
 )
+
+// MaxInDoubt is how many IDs a client remembers whose appends ended with ErrAmbiguous and were not
+// repeated with success.
+const MaxInDoubt = 4096
 
 // ValidateEntry checks what every store demands of an entry before it is sent. ErrRefused is returned
 // when the ID is empty, too long or not of the characters A-Z, a-z, 0-9 and -, or the data is too long.

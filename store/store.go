@@ -51,9 +51,11 @@ type KV struct {
 
 // Store is a coordination service as one of its clients sees it. All methods
 // are safe for concurrent use. Every call ends with its context, or sooner by a
-// deadline of the store's own; none is retried behind the caller's back once it
-// may have taken effect.
+// deadline of the store's own; none but Log.Append, whose entry is added once all
+// the same, is retried behind the caller's back once it may have taken effect.
 type Store interface {
+	Log
+
 	// Get reads one key. An absent key is no error: its Version is zero.
 	// ErrUnavailable or ErrRefused is returned when it can't be read.
 	Get(ctx context.Context, key string) (KV, error)
@@ -82,7 +84,7 @@ type Store interface {
 	// ErrUnavailable or ErrRefused is returned when the watch can't begin.
 	Gone(ctx context.Context, key string) (<-chan struct{}, error)
 
-	// Close ends every session and watch of this client and frees what it
+	// Close ends every session, watch and Follow of this client and frees what it
 	// holds. Later calls fail with ErrRefused.
 	Close() error
 }

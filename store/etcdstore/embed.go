@@ -1,6 +1,8 @@
 package etcdstore
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
@@ -50,6 +53,9 @@ type Embedded struct {
 // until it serves: normally well under a second. An error is returned when the
 // directory can't be used, for one because another process uses it.
 //
+// The sessions of a process that used the directory before and ended without
+// closing them are over when Embed returns; nobody need wait for their TTLs.
+//
 // Clients connect through a unix socket that only the owner can use. Nothing
 // listens to the network; a port on the loopback is taken, any that is free,
 // because etcd insists on one, and nobody connects to it.
@@ -73,6 +79,9 @@ func Embed(config EmbedConfig) (*Embedded, error) {
 	}
 	e := &Embedded{config: config, log: newEtcdLog(loggerOrNone(config.Logger))}
 	if err := e.start(); err != nil {
+		if e.Store != nil {
+			_ = e.Store.Close()
+		}
 		e.stop()
 		return nil, fmt.Errorf("etcdstore: data directory %q: %w", dir, err)
 	}
@@ -129,8 +138,48 @@ func (e *Embedded) start() (err error) {
 			e.log.error("the embedded etcd failed", err)
 		}
 	})
-	e.Store, err = Open(e.config.client(e.Endpoint()))
-	return err
+	if e.Store, err = Open(e.config.client(e.Endpoint())); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
+	defer cancel()
+	return e.endSessions(ctx)
+}
+
+// endSessions revokes every lease. Only this process can reach the server, and it
+// has granted none yet: they belong to processes that ended without closing them.
+func (e *Embedded) endSessions(ctx context.Context) error {
+	failed := func(err error) error {
+		return fmt.Errorf("ending the sessions of the process before: %w", err)
+	}
+	conn, err := e.connect(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	found, err := conn.Leases(ctx)
+	if err != nil {
+		return failed(err)
+	}
+	const atOnce = 16
+	slots, errs := make(chan struct{}, atOnce), make(chan error, len(found.Leases))
+	for _, lease := range found.Leases {
+		slots <- struct{}{}
+		go func() {
+			_, err := conn.Revoke(ctx, lease.ID)
+			if isAny(err, rpctypes.ErrLeaseNotFound) { // it expired just now
+				err = nil
+			}
+			errs <- err
+			<-slots
+		}()
+	}
+	for range found.Leases {
+		err = cmp.Or(err, <-errs)
+	}
+	if err != nil {
+		return failed(err)
+	}
+	return nil
 }
 
 func (e *Embedded) stop() {

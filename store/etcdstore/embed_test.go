@@ -2,6 +2,8 @@ package etcdstore_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -115,6 +117,46 @@ func TestDataDirectory(t *testing.T) {
 	}
 	if log.Len() > 0 {
 		t.Errorf("a life without errors was logged:\n%s", &log)
+	}
+}
+
+// A process that was killed and started again need not wait until its former
+// sessions expire.
+func TestSessionsEndWithTheirProcess(t *testing.T) {
+	t.Parallel()
+	config := etcdstore.EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")}
+	first := embed(t, config)
+	const sessions = 40
+	for i := range sessions {
+		session, err := first.OpenSession(t.Context(), time.Hour)
+		if err != nil {
+			t.Fatalf("OpenSession: %v", err)
+		}
+		mine := store.PutEphemeral(fmt.Sprintf("mine/%d", i), nil, session)
+		if _, err := first.Commit(t.Context(), putting("key", mine)); err != nil {
+			t.Fatalf("Commit: %v", err)
+		}
+	}
+	etcdstore.Crash(first)
+	second := embed(t, config)
+	if kvs, err := second.List(t.Context(), "mine/"); err != nil || len(kvs) != 0 {
+		t.Errorf("%d of %d ephemeral keys are left, %v", len(kvs), sessions, err)
+	}
+	if kv, err := second.Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+		t.Errorf("Get of what stays = %+v, %v", kv, err)
+	}
+	works(t, second)
+}
+
+// A server whose former sessions can't be ended is not used.
+func TestSessionsThatCantBeEnded(t *testing.T) {
+	t.Parallel()
+	e := embed(t, etcdstore.EmbedConfig{Dir: t.TempDir()})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := etcdstore.EndSessions(ended, e)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "sessions of the process before") {
+		t.Errorf("ending the sessions: %v, want an error that says so", err)
 	}
 }
 

@@ -54,18 +54,21 @@ func isAny(err error, list ...error) bool {
 // commitError says what an error means to a transaction. Whatever is not known
 // to be a definite failure is ambiguous: a context that ended included, and a
 // connection that could not even be made.
-func commitError(err error) error {
+func commitError(err error) error { return writeError("commit", err) }
+
+// writeError says the same of the transactions of any call.
+func writeError(call string, err error) error {
 	switch {
 	case errors.Is(err, errClosed):
 		return err
 	case isAny(err, rpctypes.ErrLeaseNotFound):
-		return wrap("commit", store.ErrSessionEnded, err)
+		return wrap(call, store.ErrSessionEnded, err)
 	case isAny(err, refusals...):
-		return wrap("commit", store.ErrRefused, err)
+		return wrap(call, store.ErrRefused, err)
 	case isAny(err, passing...):
-		return wrap("commit", store.ErrUnavailable, err)
+		return wrap(call, store.ErrUnavailable, err)
 	default:
-		return wrap("commit", store.ErrAmbiguous, err)
+		return wrap(call, store.ErrAmbiguous, err)
 	}
 }
 

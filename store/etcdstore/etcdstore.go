@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/appends"
 )
 
 var errClosed = fmt.Errorf("%w: the store is closed", store.ErrRefused)
@@ -34,9 +35,12 @@ type Store struct {
 	conn    atomic.Pointer[clientv3.Client]
 	trusted atomic.Bool // the servers are known to be recent enough
 
+	appender *appends.Appender
+
 	mu       sync.Mutex // guards what follows
 	closed   bool
 	sessions map[*session]bool
+	tail     *tail          // nil when nobody follows the log
 	running  sync.WaitGroup // renewals and watches; added to only while not closed
 }
 
@@ -56,12 +60,13 @@ func Open(config Config) (*Store, error) {
 		dialing:  make(chan struct{}, 1),
 		sessions: make(map[*session]bool),
 	}
+	s.appender = appends.New(tries{s}, retryAfter)
 	s.life, s.end = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// Close ends every session and watch of this client and frees what it holds.
-// ErrUnavailable is returned when the end of a session was not confirmed; it
+// Close ends every session, watch and Follow of this client and frees what it
+// holds. ErrUnavailable is returned when the end of a session was not confirmed; it
 // then ends by itself within its TTL.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -2,70 +2,273 @@ package etcdstore
 
 import (
 	"context"
-	"log/slog"
-	"sync/atomic"
+	"fmt"
+	"strconv"
+	"strings"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/appends"
 )
 
-// etcdLog passes the errors of an embedded server on, and nothing else, until it
-// is muted. It is safe for concurrent use.
-type etcdLog struct {
-	to    *slog.Logger
-	muted atomic.Bool
+// The keys of the log. Those of the checkpoint are written together, and so have
+// one version; the position is apart, so that reading it doesn't mean reading the
+// value.
+const (
+	logPrefix       = "log/"                // and an ID: the data of that entry, whose position is the key's create revision
+	checkpointAt    = "checkpoint/position" // in decimal, 19 digits, so that etcd can compare positions
+	checkpointValue = "checkpoint/value"
+)
+
+// trimsPerTxn is how many entries are deleted at once. A server allows 128
+// operations, unless it was told otherwise.
+const trimsPerTxn = 100
+
+// Append adds an entry to the log, see store.Log. It normally takes one
+// transaction, and another read once after Open and after each checkpoint.
+func (s *Store) Append(ctx context.Context, id string, data []byte) (store.Position, error) {
+	if err := store.ValidateEntry(id, data); err != nil {
+		return 0, fmt.Errorf("etcdstore: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	defer cancel()
+	position, err := s.appender.Append(ctx, id, data)
+	if err != nil {
+		return 0, fmt.Errorf("etcdstore: %w", err)
+	}
+	return position, nil
 }
 
-func newEtcdLog(to *slog.Logger) *etcdLog { return &etcdLog{to: to} }
+// tries is what its Appender asks of a Store.
+type tries struct{ *Store }
 
-func (l *etcdLog) zap() *zap.Logger { return zap.New(logCore{log: l}) }
+// Try is one transaction, sent at most once as Commit says. Of an entry that is
+// there and of the checkpoint it reads no more than where they are.
+func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store.Version) (appends.Seen, error) {
+	call := "append " + id
+	ctx, cancel, conn, err := s.begin(ctx)
+	if err != nil {
+		return appends.Seen{}, callError(call, err) // it was not sent
+	}
+	defer cancel()
+	entry, at := s.prefix+logPrefix+id, s.prefix+checkpointAt
+	resp, err := conn.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(entry), "=", 0),
+			clientv3.Compare(clientv3.ModRevision(at), "=", int64(checkpoint))).
+		Then(clientv3.OpPut(entry, string(data))).
+		Else(clientv3.OpGet(at), clientv3.OpGet(entry, clientv3.WithKeysOnly())).
+		Commit()
+	if err != nil {
+		return appends.Seen{}, writeError(call, err)
+	}
+	now := store.Position(resp.Header.Revision)
+	if resp.Succeeded {
+		return appends.Seen{Entry: now, Checkpoint: checkpoint, Now: now}, nil
+	}
+	seen, err := seenIn(resp.Responses[0], now)
+	if found := kvsIn(resp.Responses[1]); len(found) > 0 {
+		seen.Entry = store.Position(found[0].CreateRevision)
+	}
+	return seen, err
+}
 
-func (l *etcdLog) mute() { l.muted.Store(true) }
+// Look reads where the checkpoint is.
+func (s tries) Look(ctx context.Context) (appends.Seen, error) {
+	const call = "look at the log"
+	ctx, cancel, conn, err := s.begin(ctx)
+	if err != nil {
+		return appends.Seen{}, callError(call, err)
+	}
+	defer cancel()
+	resp, err := conn.Get(ctx, s.prefix+checkpointAt)
+	if err != nil {
+		return appends.Seen{}, callError(call, err)
+	}
+	return seen(resp.Kvs, store.Position(resp.Header.Revision))
+}
 
-func (l *etcdLog) error(message string, err error) {
-	if err != nil && !l.muted.Load() {
-		l.to.Error(message, "err", err)
+func kvsIn(response *etcdserverpb.ResponseOp) []*mvccpb.KeyValue {
+	return response.GetResponseRange().Kvs
+}
+
+func seenIn(response *etcdserverpb.ResponseOp, now store.Position) (appends.Seen, error) {
+	return seen(kvsIn(response), now)
+}
+
+// seen is what the checkpoint's position, if there is one, tells of the log.
+func seen(at []*mvccpb.KeyValue, now store.Position) (appends.Seen, error) {
+	if len(at) == 0 {
+		return appends.Seen{Now: now}, nil
+	}
+	trimmed, err := strconv.ParseInt(string(at[0].Value), 10, 64)
+	if err != nil || trimmed <= 0 || len(at[0].Value) != len(decimal(0)) {
+		return appends.Seen{}, fmt.Errorf("etcdstore: %w: the key %s holds %q, which is no position of a checkpoint",
+			store.ErrRefused, at[0].Key, at[0].Value)
+	}
+	return appends.Seen{Checkpoint: store.Version(at[0].ModRevision), Trimmed: store.Position(trimmed), Now: now}, nil
+}
+
+// decimal writes positions so that they sort like numbers.
+func decimal(position store.Position) string { return fmt.Sprintf("%019d", position) }
+
+// Read returns what comes after a position, see store.Log. It is one transaction
+// that only reads, and so at one revision.
+func (s *Store) Read(ctx context.Context, after store.Position) (store.Batch, error) {
+	batch, _, err := s.readLog(ctx, after)
+	return batch, err
+}
+
+// readLog also says up to where the batch goes. The value of the checkpoint is
+// read only where it is needed: etcd itself looks whether it is.
+func (s *Store) readLog(ctx context.Context, after store.Position) (store.Batch, store.Position, error) {
+	call := fmt.Sprintf("read the log after %d", after)
+	if after < 0 {
+		return store.Batch{}, 0, fmt.Errorf("etcdstore: %s: %w: no position is negative", call, store.ErrRefused)
+	}
+	ctx, cancel, conn, err := s.begin(ctx)
+	if err != nil {
+		return store.Batch{}, 0, callError(call, err)
+	}
+	defer cancel()
+	at, value := clientv3.OpGet(s.prefix+checkpointAt), clientv3.OpGet(s.prefix+checkpointValue)
+	entries := clientv3.OpGet(s.prefix+logPrefix, clientv3.WithPrefix(), clientv3.WithMinCreateRev(int64(after)+1),
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	resp, err := conn.Txn(ctx).
+		If(clientv3.Compare(clientv3.Value(s.prefix+checkpointAt), ">", decimal(after))).
+		Then(at, entries, value).
+		Else(at, entries).
+		Commit()
+	if err != nil {
+		return store.Batch{}, 0, callError(call, err)
+	}
+	seen, err := seenIn(resp.Responses[0], store.Position(resp.Header.Revision))
+	if err != nil {
+		return store.Batch{}, 0, err
+	}
+	s.appender.Learn(seen)
+	if after > seen.Now {
+		return store.Batch{}, 0, fmt.Errorf("etcdstore: %s: %w: it was written up to %d only", call, store.ErrRefused, seen.Now)
+	}
+	var batch store.Batch
+	if resp.Succeeded {
+		batch.Anew = &store.Checkpoint{Position: seen.Trimmed}
+		if found := kvsIn(resp.Responses[2]); len(found) > 0 {
+			batch.Anew.Value = found[0].Value
+		}
+		after = seen.Trimmed
+	}
+	for _, kv := range kvsIn(resp.Responses[1]) {
+		if entry := s.entry(kv); entry.Position > after {
+			batch.Entries = append(batch.Entries, entry)
+		}
+	}
+	return batch, seen.Now, nil
+}
+
+func (s *Store) entry(kv *mvccpb.KeyValue) store.LogEntry {
+	return store.LogEntry{
+		Position: store.Position(kv.CreateRevision),
+		ID:       strings.TrimPrefix(string(kv.Key), s.prefix+logPrefix),
+		Data:     kv.Value,
 	}
 }
 
-// harmless are errors of a healthy server: a new one can't tell its storage
-// version until its database was first written, tries every few seconds, and
-// complains each time.
-var harmless = map[string]bool{"failed to update storage version": true}
-
-// logCore is what zap writes to.
-type logCore struct {
-	log    *etcdLog
-	fields []zapcore.Field
+// Checkpoint writes down what the log led to, see store.Log.
+func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
+	call := fmt.Sprintf("checkpoint at %d", c.Position)
+	if len(c.Value) > store.MaxCheckpoint {
+		return fmt.Errorf("etcdstore: %s: %w: it has %d bytes; at most %d are allowed", call, store.ErrRefused, len(c.Value), store.MaxCheckpoint)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.deadline)
+	defer cancel()
+	for {
+		seen, err := tries{s}.Look(ctx)
+		switch {
+		case err != nil:
+			return err
+		case c.Position <= seen.Trimmed:
+			return nil
+		case c.Position > seen.Now:
+			return fmt.Errorf("etcdstore: %s: %w: the log was written up to %d only", call, store.ErrRefused, seen.Now)
+		}
+		written, err := s.replaceCheckpoint(ctx, call, seen.Checkpoint, c)
+		if written || err != nil {
+			return err
+		}
+	}
 }
 
-func (c logCore) Enabled(level zapcore.Level) bool { return level >= zapcore.ErrorLevel }
-
-func (c logCore) With(fields []zapcore.Field) zapcore.Core {
-	return logCore{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+// replaceCheckpoint writes a checkpoint in place of that of this version; false
+// when there was another meanwhile.
+func (s *Store) replaceCheckpoint(ctx context.Context, call string, version store.Version, c store.Checkpoint) (bool, error) {
+	ctx, cancel, conn, err := s.begin(ctx)
+	if err != nil {
+		return false, callError(call, err)
+	}
+	defer cancel()
+	at := s.prefix + checkpointAt
+	resp, err := conn.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(at), "=", int64(version))).
+		Then(clientv3.OpPut(at, decimal(c.Position)), clientv3.OpPut(s.prefix+checkpointValue, string(c.Value))).
+		Commit()
+	if err != nil {
+		return false, writeError(call, err)
+	}
+	if resp.Succeeded {
+		now := store.Position(resp.Header.Revision)
+		s.appender.Learn(appends.Seen{Checkpoint: store.Version(now), Trimmed: c.Position, Now: now})
+	}
+	return resp.Succeeded, nil
 }
 
-func (c logCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(entry.Level) {
-		return checked.AddCore(entry, c)
+// Trim drops the entries that the checkpoint stands for, see store.Log. It takes
+// as many transactions as it takes, each with a deadline of its own.
+//
+// An entry is deleted if its create revision still isn't beyond the checkpoint,
+// which holds for one that another client has deleted too: so
+// those who trim at once don't hinder each other, and an entry whose ID was used
+// again is left alone.
+func (s *Store) Trim(ctx context.Context) error {
+	seen, err := tries{s}.Look(ctx)
+	if err != nil || seen.Trimmed == 0 {
+		return err
 	}
-	return checked
-}
-
-func (c logCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if entry.Level == zapcore.ErrorLevel && (c.log.muted.Load() || harmless[entry.Message]) {
-		return nil
+	old, err := s.read(ctx, logPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithMaxCreateRev(int64(seen.Trimmed)))
+	if err != nil {
+		return callError("trim", err)
 	}
-	values := zapcore.NewMapObjectEncoder()
-	for _, field := range append(c.fields[:len(c.fields):len(c.fields)], fields...) {
-		field.AddTo(values)
+	for len(old) > 0 {
+		n := min(len(old), trimsPerTxn)
+		if err := s.deleteUpTo(ctx, seen.Trimmed, old[:n]); err != nil {
+			return err
+		}
+		old = old[n:]
 	}
-	attrs := make([]slog.Attr, 0, len(values.Fields))
-	for key, value := range values.Fields {
-		attrs = append(attrs, slog.Any(key, value))
-	}
-	c.log.to.LogAttrs(context.Background(), slog.LevelError, "etcd: "+entry.Message, attrs...)
 	return nil
 }
 
-func (c logCore) Sync() error { return nil }
+func (s *Store) deleteUpTo(ctx context.Context, position store.Position, old []*mvccpb.KeyValue) error {
+	const call = "trim"
+	conditions, deletes := make([]clientv3.Cmp, 0, len(old)), make([]clientv3.Op, 0, len(old))
+	for _, kv := range old {
+		key := string(kv.Key)
+		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(key), "<", int64(position)+1))
+		deletes = append(deletes, clientv3.OpDelete(key))
+	}
+	ctx, cancel, conn, err := s.begin(ctx)
+	if err != nil {
+		return callError(call, err)
+	}
+	defer cancel()
+	resp, err := conn.Txn(ctx).If(conditions...).Then(deletes...).Commit()
+	if err != nil {
+		return writeError(call, err)
+	}
+	if !resp.Succeeded {
+		return fmt.Errorf("etcdstore: %s: %w: an ID was used again meanwhile", call, store.ErrUnavailable)
+	}
+	return nil
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/appends"
 )
 
 // callDeadline ends a call that has waited this long for its answer.
@@ -18,9 +19,10 @@ var errClosed = fmt.Errorf("%w: the store is closed", store.ErrRefused)
 // Client is one way in to a Service, with faults of its own. It implements
 // store.Store. Make it with Service.Client.
 type Client struct {
-	name string
-	svc  *Service
-	wg   sync.WaitGroup // the goroutines that renew sessions
+	name     string
+	svc      *Service
+	appender *appends.Appender
+	wg       sync.WaitGroup // the goroutines that renew sessions
 
 	// The rest is guarded by svc.mu.
 	hook     Hook
@@ -29,13 +31,17 @@ type Client struct {
 	news     []func() // what the client will learn when the partition ends
 	closed   bool
 	sessions map[*Session]bool
+	heard    store.Position // how far the log reaches, as news have told
+	wake     chan struct{}  // closed when heard has grown or the client is closed; nil when nobody waits
 }
 
 var _ store.Store = (*Client)(nil)
 
 // Client makes a new client. The name tells hooks who calls; it need not be unique.
 func (s *Service) Client(name string) *Client {
-	return &Client{name: name, svc: s, sessions: make(map[*Session]bool)}
+	c := &Client{name: name, svc: s, sessions: make(map[*Session]bool)}
+	c.appender = appends.New(tries{c}, retryAfter)
+	return c
 }
 
 // Get reads one key, see store.Store.
@@ -87,11 +93,12 @@ func (s *Service) watchLocked(ctx context.Context, c *Client, key string) <-chan
 	return w.gone
 }
 
-// Close ends every session and watch of this client, see store.Store. Closed
+// Close ends every session, watch and Follow of this client, see store.Store. Closed
 // during a partition it leaves its sessions to expire, as a crash would.
 func (c *Client) Close() error {
 	c.svc.mu.Lock()
 	c.closed = true
+	c.wakeLocked()
 	for session := range c.sessions {
 		session.doneLocked()
 		if !c.cut {
@@ -124,7 +131,7 @@ func send[T any](ctx context.Context, c *Client, call Call, apply func() (T, err
 	var none T
 	call.Client = c.name
 	silence := store.ErrUnavailable
-	if call.Op == Commit {
+	if call.Op.writes() {
 		silence = store.ErrAmbiguous
 	}
 	failed := func(cause error) (T, error) {

@@ -9,23 +9,39 @@ import (
 // Operation names what a call asks of the service.
 type Operation string
 
-// The operations. Renew is sent by the client itself, every sixth of the TTL.
+// The operations. Renew is sent by the client itself, every sixth of the TTL;
+// Append by Client.Append, as often as it tries, and Follow by Client.Follow when
+// it reads, at its beginning for one. A Client that knows nothing of the log yet sends
+// a Read before its first Append.
 const (
-	Get    Operation = "get"
-	List   Operation = "list"
-	Commit Operation = "commit"
-	Gone   Operation = "gone"
-	Open   Operation = "open session"
-	Renew  Operation = "renew session"
-	End    Operation = "close session"
+	Get        Operation = "get"
+	List       Operation = "list"
+	Commit     Operation = "commit"
+	Gone       Operation = "gone"
+	Open       Operation = "open session"
+	Renew      Operation = "renew session"
+	End        Operation = "close session"
+	Append     Operation = "append"
+	Read       Operation = "read"
+	Follow     Operation = "follow"
+	Checkpoint Operation = "checkpoint"
+	Trim       Operation = "trim"
 )
+
+// writes tells whether a call without an answer is ambiguous.
+func (o Operation) writes() bool {
+	return o == Commit || o == Append || o == Checkpoint || o == Trim
+}
 
 // Call is one call on its way to the service.
 type Call struct {
 	Client string // the name of the client that makes it
 	Op     Operation
-	Key    string    // of Get and Gone; the prefix of List
+	Key    string    // of Get and Gone; the prefix of List; the ID of Append
 	Txn    store.Txn // of Commit
+
+	Position store.Position // after which Read and Follow read; that of Checkpoint
+	Data     []byte         // of Append and Checkpoint, not to be changed
 }
 
 // Outcome is how a call fares.
@@ -36,7 +52,7 @@ const (
 	Answered Outcome = iota
 
 	// FailBefore calls never take effect. ErrAmbiguous is the answer to a Commit,
-	// ErrUnavailable to any other call.
+	// Append, Checkpoint or Trim, ErrUnavailable to any other call.
 	FailBefore
 
 	// FailAfter calls take effect and are then answered like FailBefore.
@@ -93,7 +109,8 @@ func (c *Client) CutOff(cut bool) {
 }
 
 // Lag sets how long news travels from the service to the client: that a watched
-// key is gone, or that a session has ended. Zero is at once.
+// key is gone, that a session has ended, or that an entry was appended to the log
+// that it follows. Zero is at once.
 func (c *Client) Lag(lag time.Duration) {
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()

@@ -25,6 +25,7 @@ type Service struct {
 	mu       sync.Mutex // guards everything here, in the clients and in their sessions
 	revision store.Version
 	keys     map[string]entry
+	log      logbook
 	watches  map[string]map[*watch]bool
 	hook     Hook
 }
@@ -55,6 +56,7 @@ func (w *watch) fire() {
 func NewService() *Service {
 	return &Service{
 		keys:    make(map[string]entry),
+		log:     newLogbook(),
 		watches: make(map[string]map[*watch]bool),
 	}
 }

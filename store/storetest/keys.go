@@ -267,6 +267,8 @@ func endedContext(s *suite) {
 		"List":        func() error { _, err := s.List(ended, ""); return err },
 		"OpenSession": func() error { _, err := s.OpenSession(ended, s.TTL); return err },
 		"Gone":        func() error { _, err := s.Gone(ended, "key"); return err },
+		"Append":      func() error { _, err := s.Append(ended, "a", nil); return err },
+		"Read":        func() error { _, err := s.Read(ended, 0); return err },
 		"Close":       func() error { return session.Close(ended) },
 	}
 	for name, call := range calls {
@@ -274,6 +276,7 @@ func endedContext(s *suite) {
 			s.Errorf("%s: %v, want ErrUnavailable and context.Canceled", name, err)
 		}
 	}
+	s.wantLog()
 	_, err := s.Commit(ended, store.Txn{Then: putting("key", "2")})
 	if !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.Canceled) {
 		s.Errorf("Commit: %v, want ErrAmbiguous and context.Canceled", err)

@@ -184,6 +184,16 @@ func storeClosed(s *suite) {
 		"Commit":      func() error { _, err := other.Commit(s.ctx, store.Txn{Then: putting("key", "1")}); return err },
 		"OpenSession": func() error { _, err := other.OpenSession(s.ctx, s.TTL); return err },
 		"Gone":        func() error { _, err := other.Gone(s.ctx, "key"); return err },
+		"Append":      func() error { _, err := other.Append(s.ctx, "a", nil); return err },
+		"Read":        func() error { _, err := other.Read(s.ctx, 0); return err },
+		"Checkpoint":  func() error { return other.Checkpoint(s.ctx, store.Checkpoint{}) },
+		"Trim":        func() error { return other.Trim(s.ctx) },
+		"Follow": func() error {
+			for _, err := range other.Follow(s.ctx, 0) {
+				return err
+			}
+			return nil
+		},
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, store.ErrRefused) {
@@ -191,4 +201,5 @@ func storeClosed(s *suite) {
 		}
 	}
 	s.wantAbsent("key")
+	s.wantLog()
 }

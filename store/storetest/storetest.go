@@ -100,6 +100,32 @@ var cases = []struct {
 	{"a commit without an answer is ambiguous", cutOffCommit},
 	{"a store forgets nothing that it committed", restart},
 	{"an ambiguous commit is settled by writing", settle},
+
+	{"an append is in the log once", appendOnce},
+	{"an append by many at once is in the log once", appendOnceAtOnce},
+	{"positions ascend", positionsAscend},
+	{"entries come back as they were appended", entryData},
+	{"read gives one moment", readMoment},
+	{"read from before the checkpoint begins anew", readAnew},
+	{"a position of another log is refused", readElsewhere},
+	{"checkpoints only move forward", checkpointForward},
+	{"trim drops what the checkpoint stands for", trimDrops},
+	{"several checkpoint and trim at once", trimAtOnce},
+	{"limits are refused", logLimits},
+
+	{"follow goes on from where it begins", followGoesOn},
+	{"follow has no gap, no repeat, no reordering", followOrder},
+	{"follow survives a partition", followCutOff},
+	{"follow survives a restart", followRestart},
+	{"a follower behind the trim begins anew with the checkpoint", followAnew},
+	{"a follower parted from a log that is cut misses nothing", followCutOffAnew},
+	{"follow ends with its context", followContext},
+	{"follow ends with its store", followClosed},
+
+	{"an append in doubt is there once or not at all", appendDoubt},
+	{"an append in doubt is not repeated over a trim", appendDoubtTrim},
+	{"an append in doubt goes on when no doubtful entry was trimmed", appendDoubtThere},
+	{"the log can't be read or cut in a partition", logCutOff},
 }
 
 // suite is one running case.

@@ -1,0 +1,303 @@
+package etcdstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A tail keeps this many entries, and this many bytes of their data, at the most.
+// A follower that is slower than that reads from the servers.
+const (
+	tailEntries = 4096
+	tailBytes   = 8 << 20
+)
+
+// tail is the end of the log as one watch delivers it, for all who follow it
+// through one Store: each takes from it at its own pace.
+type tail struct {
+	followers int                // guarded by Store.mu
+	stop      context.CancelFunc // ends the watch
+
+	mu         sync.Mutex // guards what follows
+	from, upTo store.Position
+	entries    []store.LogEntry  // all that were appended after from, up to upTo; never changed in place
+	bytes      int               // of their data
+	anew       *store.Checkpoint // at from; nil where the log did not begin anew
+	err        error             // why it has ended; nil while it has not
+	changed    chan struct{}     // closed at the next change
+}
+
+// Follow yields what comes after a position and goes on, see store.Log.
+//
+// Each follower begins with a read of its own. From there on it takes what the
+// one watch delivers that all followers of this Store share.
+func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
+	return func(yield func(store.Batch, error) bool) {
+		f := follower{store: s, upTo: after}
+		defer f.leave()
+		for {
+			batch, err := f.next(ctx)
+			if !yield(batch, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// follower is one running Follow. It is used by one goroutine.
+type follower struct {
+	store *Store
+	upTo  store.Position // it has yielded everything up to there
+	tail  *tail          // nil when it must read to go on: it begins, or has fallen behind
+}
+
+// next is the next batch to yield, once there is one.
+func (f *follower) next(ctx context.Context) (store.Batch, error) {
+	for {
+		switch {
+		case ctx.Err() != nil:
+			return store.Batch{}, ctx.Err()
+		case f.store.isClosed():
+			return store.Batch{}, errClosed
+		case f.tail == nil:
+			return f.read(ctx)
+		}
+		batch, upTo, changed, err := f.tail.after(f.upTo)
+		switch {
+		case err != nil:
+			return store.Batch{}, err
+		case upTo > f.upTo:
+			f.upTo = upTo
+			return batch, nil
+		case changed == nil:
+			f.leave()
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-f.store.life.Done():
+		}
+	}
+}
+
+// read reads until it succeeds, and joins the tail.
+func (f *follower) read(ctx context.Context) (store.Batch, error) {
+	for {
+		batch, upTo, err := f.store.readLog(ctx, f.upTo)
+		switch {
+		case ctx.Err() != nil:
+			return store.Batch{}, ctx.Err()
+		case err == nil:
+			f.upTo = upTo
+			f.tail, err = f.store.joinTail(upTo)
+			return batch, err
+		case errors.Is(err, store.ErrRefused):
+			return store.Batch{}, err
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (f *follower) leave() {
+	if f.tail != nil {
+		f.store.leaveTail(f.tail)
+		f.tail = nil
+	}
+}
+
+// joinTail returns the tail that there is, or starts one that begins here.
+func (s *Store) joinTail(upTo store.Position) (*tail, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if s.tail == nil || s.tail.ended() {
+		ctx, stop := context.WithCancel(s.life)
+		t := &tail{stop: stop, from: upTo, upTo: upTo, changed: make(chan struct{})}
+		s.tail = t
+		s.running.Go(func() { s.keepTail(ctx, t) })
+	}
+	s.tail.followers++
+	return s.tail, nil
+}
+
+// leaveTail ends a tail that nobody follows any more.
+func (s *Store) leaveTail(t *tail) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.followers--
+	if t.followers > 0 {
+		return
+	}
+	t.stop()
+	if s.tail == t {
+		s.tail = nil
+	}
+}
+
+// keepTail watches the log, and reads it again whenever a watch is of no use any
+// more: so the next one begins right after what is known, whatever was
+// compacted meanwhile.
+func (s *Store) keepTail(ctx context.Context, t *tail) {
+	defer t.stop()
+	for {
+		s.watchTail(ctx, t)
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+			return
+		}
+		for {
+			_, err := s.rereadTail(ctx, t)
+			if err == nil {
+				break
+			}
+			if ctx.Err() == nil && errors.Is(err, store.ErrRefused) {
+				t.fail(err)
+				return
+			}
+			select {
+			case <-time.After(retryAfter):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// watchTail adds what a watch delivers, until it breaks or has turned out to miss
+// something: its silence proves nothing, so that the log is read now and then.
+func (s *Store) watchTail(ctx context.Context, t *tail) {
+	conn := s.conn.Load() // the log was read over it
+	// Without a leader the watch ends, instead of being silent for as long.
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	begins := time.AfterFunc(s.deadline, cancel) // Watch waits until a server has begun it
+	responses := conn.Watch(ctx, s.prefix+logPrefix, clientv3.WithPrefix(), clientv3.WithFilterDelete(),
+		clientv3.WithRev(int64(t.upTo)+1)) // nobody else changes upTo
+	begins.Stop()
+	again := time.NewTicker(s.recheck)
+	defer again.Stop()
+	for {
+		select {
+		case resp, ok := <-responses:
+			if !ok || resp.Err() != nil {
+				return
+			}
+			entries := make([]store.LogEntry, 0, len(resp.Events))
+			for _, event := range resp.Events {
+				if event.IsCreate() { // and no stranger's writing over it
+					entries = append(entries, s.entry(event.Kv))
+				}
+			}
+			t.add(store.Batch{Entries: entries}, 0)
+		case <-again.C:
+			if missed, err := s.rereadTail(ctx, t); missed || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// rereadTail adds what a read finds, and tells whether it found something.
+func (s *Store) rereadTail(ctx context.Context, t *tail) (bool, error) {
+	batch, upTo, err := s.readLog(ctx, t.upTo) // nobody else changes it
+	if err != nil {
+		return false, err
+	}
+	return t.add(batch, upTo), nil
+}
+
+// add puts a batch at the end, as far as it is new, and tells whether it was. It
+// is known to be all up to a position, or, with zero, to its last entry.
+func (t *tail) add(batch store.Batch, upTo store.Position) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	news := false
+	if batch.Anew != nil {
+		news = true
+		t.anew, t.entries, t.bytes = batch.Anew, nil, 0
+		t.from, t.upTo = batch.Anew.Position, batch.Anew.Position
+	}
+	for _, entry := range batch.Entries {
+		if entry.Position <= t.upTo {
+			continue
+		}
+		news = true
+		t.entries = append(t.entries, entry)
+		t.bytes += len(entry.Data)
+		t.upTo = entry.Position
+	}
+	t.upTo = max(t.upTo, upTo)
+	t.shorten()
+	if news {
+		close(t.changed)
+		t.changed = make(chan struct{})
+	}
+	return news
+}
+
+// shorten drops what is too much, the oldest first.
+func (t *tail) shorten() {
+	drop := 0
+	for len(t.entries)-drop > tailEntries || t.bytes > tailBytes {
+		t.bytes -= len(t.entries[drop].Data)
+		drop++
+	}
+	if drop > 0 {
+		t.from, t.anew = t.entries[drop-1].Position, nil
+		t.entries = t.entries[drop:]
+	}
+}
+
+// after returns what there is after a position, and up to where that goes; if
+// there is nothing, what will be closed when there may be. With none of both the
+// tail does not reach back so far.
+func (t *tail) after(position store.Position) (batch store.Batch, upTo store.Position, changed <-chan struct{}, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.err != nil:
+		return batch, position, nil, t.err
+	case position < t.from && t.anew == nil:
+		return batch, position, nil, nil
+	case position < t.from:
+		batch.Anew = t.anew
+	}
+	i, _ := slices.BinarySearchFunc(t.entries, position+1, func(e store.LogEntry, p store.Position) int {
+		return cmp.Compare(e.Position, p)
+	})
+	batch.Entries = t.entries[i:len(t.entries):len(t.entries)]
+	if batch.Anew == nil && len(batch.Entries) == 0 {
+		return batch, position, t.changed, nil
+	}
+	return batch, t.upTo, nil, nil
+}
+
+func (t *tail) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+func (t *tail) ended() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err != nil
+}

@@ -1,0 +1,148 @@
+package etcdstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/store"
+)
+
+// watcher is a watch that delivers nothing: be it that it ends at once, or that it is silent.
+type watcher struct{ ends bool }
+
+func (w watcher) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
+	responses := make(chan clientv3.WatchResponse)
+	if w.ends {
+		close(responses)
+	}
+	return responses
+}
+
+func (watcher) RequestProgress(context.Context) error { return nil }
+func (watcher) Close() error                          { return nil }
+
+// Silence proves nothing: what no watch delivers is found by reading.
+func TestFollowWithoutAWatch(t *testing.T) {
+	t.Parallel()
+	for name, w := range map[string]watcher{"silent": {}, "ends at once": {ends: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e, err := Embed(EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")})
+			if err != nil {
+				t.Fatalf("Embed: %v", err)
+			}
+			defer e.Close()
+			if _, err := e.Read(t.Context(), 0); err != nil { // so that it is connected
+				t.Fatalf("Read: %v", err)
+			}
+			e.conn.Load().Watcher = w
+			e.recheck = 10 * time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			next := 0
+			for batch, err := range e.Follow(ctx, 0) {
+				if err != nil {
+					t.Fatalf("Follow: %v after %d entries", err, next)
+				}
+				for _, entry := range batch.Entries {
+					if entry.ID != fmt.Sprint(next) {
+						t.Errorf("%s comes as number %d", entry.ID, next)
+					}
+					next++
+				}
+				if next == 3 {
+					return
+				}
+				if _, err := e.Append(ctx, fmt.Sprint(next), nil); err != nil {
+					t.Fatalf("Append: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// What a tail hands out after any position is what comes there, or it says that it
+// does not reach back so far; whatever was added to it, twice or out of turn.
+func TestTailAgainstAModel(t *testing.T) {
+	const last = 6000
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		exists := func(p store.Position) bool { return (uint64(p)*2654435761+seed)%3 == 0 }
+		data := make([]byte, rng.IntN(4<<10))
+		begin := store.Position(rng.IntN(50))
+		log := &tail{from: begin, upTo: begin, changed: make(chan struct{})}
+		cut := store.Position(0) // where it last began anew
+		behinds, anews := 0, 0
+		for log.upTo < last {
+			changed := log.changed
+			upTo := log.upTo + store.Position(rng.IntN(40))
+			first := max(0, log.upTo-store.Position(rng.IntN(10))) // some of it is known
+			var batch store.Batch
+			if rng.IntN(100) == 0 {
+				first = log.upTo + store.Position(rng.IntN(20)) + 1
+				upTo = max(upTo, first)
+				batch.Anew, cut = &store.Checkpoint{Position: first}, first
+			}
+			for p := first + 1; p <= upTo; p++ {
+				if exists(p) {
+					batch.Entries = append(batch.Entries, store.LogEntry{Position: p, Data: data})
+				}
+			}
+			news := log.add(batch, upTo)
+			select {
+			case <-changed:
+				if !news {
+					t.Fatalf("seed %d: told of nothing", seed)
+				}
+			default:
+				if news {
+					t.Fatalf("seed %d: not told of news", seed)
+				}
+			}
+			after := store.Position(rng.IntN(int(log.upTo) + 10))
+			got, to, wait, err := log.after(after)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case wait == nil && to == after:
+				behinds++
+				if log.from <= after {
+					t.Fatalf("seed %d: it reaches back to %d, and not to %d", seed, log.from, after)
+				}
+				continue
+			case got.Anew != nil:
+				anews++
+				if got.Anew.Position != cut || after >= cut {
+					t.Fatalf("seed %d: after %d it begins anew at %d, and did at %d", seed, after, got.Anew.Position, cut)
+				}
+				after = cut
+			case after < cut:
+				t.Fatalf("seed %d: after %d it does not begin anew at %d", seed, after, cut)
+			}
+			for _, e := range got.Entries {
+				for after++; !exists(after); after++ {
+				}
+				if e.Position != after {
+					t.Fatalf("seed %d: it has %d where %d comes", seed, e.Position, after)
+				}
+			}
+			for after++; after <= log.upTo; after++ {
+				if exists(after) {
+					t.Fatalf("seed %d: it lacks %d", seed, after)
+				}
+			}
+			if len(log.entries) > tailEntries || log.bytes > tailBytes {
+				t.Fatalf("seed %d: it keeps %d entries of %d bytes", seed, len(log.entries), log.bytes)
+			}
+		}
+		if behinds+anews == 0 {
+			t.Errorf("seed %d: nobody was ever behind", seed)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package memstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// retryAfter is how long to wait before a call of the log that failed is sent again.
+const retryAfter = 100 * time.Millisecond
+
+// Follow yields what comes after a position and goes on, see store.Log. Of what is
+// appended later it learns as of any other news, see Client.Lag and Client.CutOff;
+// it sends a call at its beginning, and whenever it has fallen behind a trim.
+func (c *Client) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
+	return func(yield func(store.Batch, error) bool) {
+		c.follow(1)
+		defer c.follow(-1)
+		f := follower{client: c, upTo: after, reads: true}
+		for {
+			batch, err := f.next(ctx)
+			if !yield(batch, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// follow counts a Follow that begins or ends: clients that have one get news of entries.
+func (c *Client) follow(n int) {
+	c.svc.mu.Lock()
+	defer c.svc.mu.Unlock()
+	following := c.svc.log.following
+	if following[c] += n; following[c] == 0 {
+		delete(following, c)
+	}
+}
+
+// tellOfEntryLocked lets the client learn that the log reaches up to a position.
+func (c *Client) tellOfEntryLocked(position store.Position) {
+	c.tellLocked(func() {
+		c.heard = max(c.heard, position)
+		c.wakeLocked()
+	})
+}
+
+// wakeLocked lets every Follow of the client look again.
+func (c *Client) wakeLocked() {
+	if c.wake != nil {
+		close(c.wake)
+		c.wake = nil
+	}
+}
+
+// follower is one running Follow. It is used by one goroutine.
+type follower struct {
+	client *Client
+	upTo   store.Position // it has yielded everything up to there
+	reads  bool           // it must read to go on: it begins, or has fallen behind
+}
+
+// next is the next batch to yield, once there is one.
+func (f *follower) next(ctx context.Context) (store.Batch, error) {
+	for {
+		if f.reads {
+			return f.read(ctx)
+		}
+		if ctx.Err() != nil {
+			return store.Batch{}, ctx.Err()
+		}
+		entries, wake, err := f.hear()
+		if err != nil || len(entries) > 0 {
+			return store.Batch{Entries: entries}, err
+		}
+		if wake == nil {
+			continue
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// read sends a call until one is answered.
+func (f *follower) read(ctx context.Context) (store.Batch, error) {
+	for {
+		batch, upTo, err := f.client.read(ctx, Follow, f.upTo)
+		switch {
+		case ctx.Err() != nil:
+			return store.Batch{}, ctx.Err()
+		case err == nil:
+			f.upTo, f.reads = upTo, false
+			return batch, nil
+		case errors.Is(err, store.ErrRefused):
+			return store.Batch{}, err
+		}
+		select {
+		case <-time.After(retryAfter):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// hear returns the entries that the client has heard of and the follower has not
+// yielded; if there are none, what will be closed when there may be.
+func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
+	c := f.client
+	c.svc.mu.Lock()
+	defer c.svc.mu.Unlock()
+	log := &c.svc.log
+	switch {
+	case c.closed:
+		return nil, nil, errClosed
+	case c.heard <= f.upTo:
+		if c.wake == nil {
+			c.wake = make(chan struct{})
+		}
+		return nil, c.wake, nil
+	case log.trimmed > f.upTo:
+		f.reads = true
+		return nil, nil, nil
+	}
+	entries := log.between(f.upTo, c.heard)
+	f.upTo = c.heard
+	return entries, nil, nil
+}

@@ -1,0 +1,148 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/firn-id/firn/store"
+)
+
+// doubtful appends through a client that is cut off, until its caller gives up.
+func (s *suite) doubtful(victim store.Store, id string) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, s.TTL/2)
+	defer cancel()
+	_, err := victim.Append(ctx, id, []byte("1"))
+	if !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.DeadlineExceeded) {
+		s.Fatalf("Append in a partition: %v, want ErrAmbiguous and its cause", err)
+	}
+}
+
+// "An append in doubt is repeated ...: the entry is added once or not at all."
+func appendDoubt(s *suite) {
+	if s.CutOff == nil {
+		s.Skip("the harness can't cut a client off")
+	}
+	victim := s.open()
+	first := s.append(victim, "first", "1")
+	t := s.follow(s.Store, 0)
+	for i := range 3 {
+		s.CutOff(victim, true)
+		id := fmt.Sprintf("doubt-%d", i)
+		for range 2 {
+			s.doubtful(victim, id)
+		}
+		s.CutOff(victim, false)
+		var position store.Position
+		s.eventually("the append after the partition", func() (err error) {
+			position, err = victim.Append(s.ctx, id, []byte("1"))
+			return err
+		})
+		if again := s.append(victim, id, "1"); again != position || position <= first {
+			s.Errorf("%s is at %d, and appended again at %d", id, position, again)
+		}
+	}
+	t.reaches(s.append(victim, "last", "1"))
+	t.want("first=1", "doubt-0=1", "doubt-1=1", "doubt-2=1", "last=1")
+}
+
+// "If entries that came after the first try were trimmed meanwhile, repeating it
+// gives ErrAmbiguous again, unless the entry is still there": it is never added a
+// second time.
+func appendDoubtTrim(s *suite) {
+	if s.CutOff == nil {
+		s.Skip("the harness can't cut a client off")
+	}
+	victim := s.open()
+	t := s.follow(s.Store, 0)
+	s.append(victim, "first", "1")
+	s.CutOff(victim, true)
+	s.doubtful(victim, "doubt")
+	second := s.append(s.Store, "second", "1")
+	t.reaches(second)
+	s.checkpoint(s.Store, second, "first and second")
+	s.trim(s.Store)
+	s.CutOff(victim, false)
+	// What was sent may still arrive: a store that can't be reached at first is no answer.
+	var err error
+	s.eventually("the answer to the append after the trim", func() error {
+		_, err = victim.Append(s.ctx, "doubt", []byte("1"))
+		if errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		return nil
+	})
+	if !errors.Is(err, store.ErrAmbiguous) {
+		s.Errorf("the append after the trim: %v, want ErrAmbiguous", err)
+	}
+	if _, err := victim.Append(s.ctx, "doubt", []byte("1")); !errors.Is(err, store.ErrAmbiguous) {
+		s.Errorf("the same again: %v, want ErrAmbiguous", err)
+	}
+	t.reaches(s.append(victim, "last", "1"))
+	t.want("first=1", "second=1", "last=1")
+}
+
+// The entry that was in doubt and is in the log when everything before it was
+// trimmed is found there, be it that another added it.
+func appendDoubtThere(s *suite) {
+	if s.CutOff == nil {
+		s.Skip("the harness can't cut a client off")
+	}
+	victim := s.open()
+	first := s.append(victim, "first", "1")
+	s.CutOff(victim, true)
+	s.doubtful(victim, "doubt")
+	s.checkpoint(s.Store, first, "first")
+	s.trim(s.Store)
+	s.CutOff(victim, false)
+	// Nothing that came after its first try was trimmed: it is not in doubt any more.
+	var position store.Position
+	s.eventually("the append after the trim", func() (err error) {
+		position, err = victim.Append(s.ctx, "doubt", []byte("1"))
+		return err
+	})
+	if got := s.read(first); !slices.Equal(lines(got.Entries), []string{"doubt=1"}) || got.Entries[0].Position != position {
+		s.Errorf("the log has %+v, want one entry at %d", got, position)
+	}
+}
+
+// "ErrUnavailable is returned when it can't be read."
+func logCutOff(s *suite) {
+	if s.CutOff == nil {
+		s.Skip("the harness can't cut a client off")
+	}
+	victim := s.open()
+	last := s.append(victim, "a", "1")
+	s.CutOff(victim, true)
+	for name, call := range map[string]struct {
+		do   func(context.Context) error
+		want []error
+	}{
+		"Read": {
+			func(ctx context.Context) error { _, err := victim.Read(ctx, 0); return err },
+			[]error{store.ErrUnavailable},
+		},
+		"Checkpoint": {
+			func(ctx context.Context) error { return victim.Checkpoint(ctx, store.Checkpoint{Position: last}) },
+			[]error{store.ErrUnavailable, store.ErrAmbiguous},
+		},
+		"Trim": {
+			func(ctx context.Context) error { return victim.Trim(ctx) },
+			[]error{store.ErrUnavailable, store.ErrAmbiguous},
+		},
+	} {
+		ctx, cancel := context.WithTimeout(s.ctx, s.TTL/2)
+		err := call.do(ctx)
+		cancel()
+		is := func(want error) bool { return errors.Is(err, want) }
+		if !slices.ContainsFunc(call.want, is) || !is(context.DeadlineExceeded) {
+			s.Errorf("%s in a partition: %v, want %v and its cause", name, err, call.want)
+		}
+	}
+	s.CutOff(victim, false)
+	s.eventually("Checkpoint and Trim after the partition", func() error {
+		return errors.Join(victim.Checkpoint(s.ctx, store.Checkpoint{Position: last}), victim.Trim(s.ctx))
+	})
+}
