@@ -230,7 +230,7 @@ func TestNoLook(t *testing.T) {
 		{"damaged", damaged, "/log", 200, `{"position":6,`},
 		{"foreign", foreign, "/value?at=6", 500, `"unreadable","message":"the entry at position 4: cluster: unreadable: version 2;`},
 		{"foreign", foreign, "/value?at=3", 200, aloneValue},
-		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"cluster: unreadable: version 2; this program reads version 1"}`},
+		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 2; this program reads version 1"}`},
 	} {
 		var log bytes.Buffer
 		h := httpapi.New(&fake{}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))

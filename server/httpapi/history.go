@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/firn-id/firn/cluster"
@@ -62,6 +63,10 @@ type unreadableEntry struct {
 // entryLine is what a line tells of an entry: a cluster.Entry, if it can be read.
 func entryLine(e store.LogEntry) any {
 	command, err := cluster.Decode(e.Data)
+	var unreadable *cluster.UnreadableError
+	if errors.As(err, &unreadable) {
+		err = unreadable.Err
+	}
 	if err != nil {
 		return unreadableEntry{int64(e.Position), err.Error()}
 	}
