@@ -75,6 +75,12 @@ func (v Value) Members() []string {
 	return members
 }
 
+// Joined returns the position at which a member joined, and false when it is none.
+func (v Value) Joined(member string) (int64, bool) {
+	p, ok := v.peers.get(member)
+	return p.joined, ok
+}
+
 // Watched returns whom a member watches in the ring, and false when it watches nobody: it is alone, or
 // no member.
 func (v Value) Watched(member string) (string, bool) {

@@ -52,7 +52,7 @@ func (p *program) idCommand() *cobra.Command {
 	add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(encodingNames(), ", "), firn.EncodingByName)
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(encodingNames(), cobra.ShellCompDirectiveNoFileComp)))
 	addBool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
-	add(flags, &o.server, "server", "URL", "http://127.0.0.1:8080", "the server to ask", parseServer)
+	addServer(flags, &o.server)
 	addBool(flags, &o.local, "local", "make the IDs in this process")
 	addNumber(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
@@ -78,7 +78,7 @@ func (p *program) idCommand() *cobra.Command {
 type source func(ctx context.Context, ids []firn.ID) error
 
 func (p *program) printIDs(ctx context.Context, o idOptions) error {
-	next, end := source(client{base: o.server}.fill), func() error { return nil }
+	next, end := source(client{o.server, ", and --local asks nobody"}.fill), func() error { return nil }
 	if o.local {
 		l, err := newLocal(o)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
@@ -17,7 +18,7 @@ type joining struct {
 	layout firn.Layout
 	atomic.Pointer[member.Member]
 	sequencer atomic.Pointer[member.Sequencer]
-	opened    atomic.Bool // the store is
+	store     atomic.Pointer[store.Store] // nil until it is open
 }
 
 var (
@@ -28,7 +29,7 @@ var (
 // join joins the cluster and attaches to the default sequencer. Unless it is to wait, an error is also
 // returned when there is no node ID for it.
 func (n *node) join(ctx context.Context, s store.Store) error {
-	n.member.opened.Store(true)
+	n.member.store.Store(&s)
 	m, err := member.Join(ctx, s, n.memberOptions())
 	if err != nil {
 		return err
@@ -79,10 +80,34 @@ func (j *joining) Ready() error {
 }
 
 func (j *joining) notReady() error {
-	if j.opened.Load() {
+	if j.store.Load() != nil {
 		return errJoining
 	}
 	return errOpening
 }
 
 func (j *joining) Layout() firn.Layout { return j.layout }
+
+// ID is the member's own ID, and empty until it has joined.
+func (j *joining) ID() string {
+	if m := j.Load(); m != nil {
+		return m.ID()
+	}
+	return ""
+}
+
+// Value is the value of the cluster that it has reached.
+func (j *joining) Value() cluster.Value {
+	if m := j.Load(); m != nil {
+		return m.Value()
+	}
+	return cluster.Value{}
+}
+
+// Log is the log of the cluster; nil until the store is open.
+func (j *joining) Log() store.Log {
+	if s := j.store.Load(); s != nil {
+		return *s
+	}
+	return nil
+}

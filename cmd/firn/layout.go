@@ -86,13 +86,7 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 			strconv.FormatInt(l.NodeIDs(), 10), number(l.Rate()),
 		})
 	}
-	fit(columns, rows)
-	var text strings.Builder
-	text.WriteString(line(columns, nil))
-	for _, row := range rows {
-		text.WriteString(line(columns, row))
-	}
-	return p.printf("%s", text.String())
+	return p.printf("%s", table(columns, rows))
 }
 
 func (p *program) layoutDetail(l firn.Preset) error {

@@ -29,7 +29,7 @@ type node struct {
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
-	n.handler = httpapi.New(&n.member, n.log)
+	n.handler = httpapi.New(&n.member, &n.member, n.log)
 	if err := n.memberOptions().ValidateFor(n.definition()); err != nil {
 		return nil, usageError{err}
 	}

@@ -67,12 +67,18 @@ func (p *program) root(began *bool) *cobra.Command {
 	}
 	root.SetVersionTemplate("firn {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(p.serveCommand(), p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.clusterCommand(), p.versionCommand())
 	root.SetHelpCommand(helpCommand())
-	for _, c := range append(root.Commands(), root) {
-		c.Flags().SortFlags = false
-	}
+	keepOrder(root)
 	return root
+}
+
+// keepOrder lists the flags of a command, and of those below it, as they were added.
+func keepOrder(c *cobra.Command) {
+	c.Flags().SortFlags = false
+	for _, sub := range c.Commands() {
+		keepOrder(sub)
+	}
 }
 
 func helpCommand() *cobra.Command {
@@ -82,7 +88,7 @@ func helpCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return noArguments(c.Root(), args)
+				return noArguments(about, rest)
 			}
 			about.InitDefaultHelpFlag()
 			return about.Help()
@@ -99,12 +105,12 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef("%w; %s --help lists the flags", err, c.CommandPath())
 }
 
-// noArguments refuses arguments of a command that takes none.
+// noArguments refuses arguments of a command that takes none, or only the name of one below it.
 func noArguments(c *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
 		return nil
-	case c.HasParent():
+	case !c.HasAvailableSubCommands():
 		return usagef("%q: %s takes no arguments; %[2]s --help shows what it takes", args[0], c.CommandPath())
 	}
 	var names []string
@@ -113,7 +119,8 @@ func noArguments(c *cobra.Command, args []string) error {
 			names = append(names, sub.Name())
 		}
 	}
-	return usagef("there is no command %q; want one of %s", args[0], strings.Join(names, ", "))
+	path := strings.TrimPrefix(c.CommandPath()+" ", c.Root().Name()+" ")
+	return usagef("there is no command %q; want one of %s", path+args[0], strings.Join(names, ", "))
 }
 
 // environment reads variables as "NAME=value".

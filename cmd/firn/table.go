@@ -36,8 +36,22 @@ func line(columns []column, values []string) string {
 // fit gives each column the width of its widest value.
 func fit(columns []column, rows [][]string) {
 	for _, row := range rows {
-		for i, text := range row {
+		for i, text := range row[:len(columns)] {
 			columns[i].width = max(columns[i].width, len(text))
 		}
 	}
+}
+
+// table lays out rows under their heads. Without rows it is empty.
+func table(columns []column, rows [][]string) string {
+	if len(rows) == 0 {
+		return ""
+	}
+	fit(columns, rows)
+	var text strings.Builder
+	text.WriteString(line(columns, nil))
+	for _, row := range rows {
+		text.WriteString(line(columns, row))
+	}
+	return text.String()
 }

@@ -10,9 +10,10 @@ import (
 
 // Values of headers, made once: every answer has them, none changes them.
 var (
-	jsonType = []string{"application/json"}
-	textType = []string{"text/plain; charset=utf-8"}
-	noStore  = []string{"no-store"}
+	jsonType  = []string{"application/json"}
+	linesType = []string{"application/x-ndjson"}
+	textType  = []string{"text/plain; charset=utf-8"}
+	noStore   = []string{"no-store"}
 )
 
 // piece is how much of an answer is written at once.

@@ -7,16 +7,25 @@
 //	GET  /livez                  "ok" as long as the process serves
 //	GET  /readyz                 "ok" when an ID would be given, and shall be asked for here
 //
+// It shows what the cluster has come to as well, to whoever can ask:
+//
+//	GET /api/v1/cluster                       the Status
+//	GET /api/v1/cluster/value?at=7            the ValueAt a position; without at, the latest
+//	GET /api/v1/cluster/log?from=7&follow=1   entries, one JSON object per line; see LogBeginsAfter
+//
 // Numbers above 2^53 lose digits in JavaScript: use the strings there. Whatever goes wrong is
 // told as {"error":{"code":"...","message":"..."}}:
 //
 //	400 bad_request          the message names what was given and what would be right
 //	403 cross_origin         a browser sent it from another site's page
 //	404 not_found            there is no such path
+//	404 unknown_position     the log does not go back, or has not come, that far
 //	405 method_not_allowed   the Allow header says which are
 //	500 internal             a bug; it is logged
+//	500 unreadable           the log holds what this program can't read; it is logged
 //	503 not_ready            no ID can be given now; try another server, or again
-//	503 overloaded           more is asked for than the node ID can give in 10 s
+//	503 unavailable          the log can't be read now
+//	503 overloaded           more is asked for than the node ID can give in 10 s, or too many look at the log
 //	503 lifetime             the layout's time is over, or has not begun
 //
 // A 503 carries Retry-After, in seconds.
@@ -29,7 +38,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -53,22 +61,34 @@ type Member interface {
 // Handler serves a member. Make it with New. Its methods are safe for concurrent use.
 type Handler struct {
 	member   Member
+	cluster  Cluster // may be nil
 	log      *slog.Logger
 	patience time.Duration
 	mux      *http.ServeMux
 	browsers *http.CrossOriginProtection
-	draining atomic.Bool
+	looking  chan struct{} // one for each call that looks at the log
+
+	serving context.Context // ends with drain
+	drain   context.CancelFunc
 }
 
-// New returns the handler of a member, which need not be ready yet. The logger is told about
-// bugs only: neither refusals nor clients that went away are logged. Nil: nobody is told.
-func New(m Member, log *slog.Logger) *Handler {
+// New returns the handler of a member, which need not be ready yet, and of its cluster; without one,
+// nil, there is nothing at the paths that show it. The logger is told about bugs only: neither refusals nor
+// clients that went away are logged. Nil: nobody is told.
+func New(m Member, c Cluster, log *slog.Logger) *Handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	h := &Handler{
-		member: m, log: log, patience: patience,
+		member: m, cluster: c, log: log, patience: patience,
 		mux: http.NewServeMux(), browsers: http.NewCrossOriginProtection(),
+		looking: make(chan struct{}, maxLooking),
+	}
+	h.serving, h.drain = context.WithCancel(context.Background())
+	if c != nil {
+		h.mux.HandleFunc("/api/v1/cluster", get(h.status))
+		h.mux.HandleFunc("/api/v1/cluster/value", get(h.look(h.value)))
+		h.mux.HandleFunc("/api/v1/cluster/log", get(h.look(h.entries)))
 	}
 	h.mux.HandleFunc("/api/v1/id", h.post(h.next))
 	h.mux.HandleFunc("/api/v1/ids", h.post(h.fill))
@@ -80,19 +100,22 @@ func New(m Member, log *slog.Logger) *Handler {
 }
 
 // Drain makes /readyz say that IDs should be asked for elsewhere, while they are still given
-// here, and asks clients to close their connections. There is no way back.
-func (h *Handler) Drain() { h.draining.Store(true) }
+// here, and asks clients to close their connections. Calls that follow the log end. There is
+// no way back.
+func (h *Handler) Drain() { h.drain() }
+
+func (h *Handler) draining() bool { return h.serving.Err() != nil }
 
 // ServeHTTP implements [http.Handler]. A body that is sent to it is not read.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.draining.Load() {
+	if h.draining() {
 		w.Header().Set("Connection", "close")
 	}
 	h.mux.ServeHTTP(w, r)
 }
 
 func (h *Handler) next(w http.ResponseWriter, r *http.Request) {
-	if err := noParameters(r.URL.RawQuery); err != nil {
+	if err := noParameters(r.URL.RawQuery, "for several IDs POST /api/v1/ids?count=N"); err != nil {
 		badRequest(w, err)
 		return
 	}
@@ -131,12 +154,14 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request) {
 	writeParts(w, parts)
 }
 
+var errDraining = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
+
 func alive(w http.ResponseWriter, _ *http.Request) { writeOK(w) }
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	err := h.member.Ready()
-	if h.draining.Load() {
-		err = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
+	if h.draining() {
+		err = errDraining
 	}
 	if err != nil {
 		h.refuse(w, r, err)

@@ -49,7 +49,7 @@ func call(h http.Handler, method, target string, headers ...string) *httptest.Re
 
 // Every path, with the answer in full.
 func TestAnswers(t *testing.T) {
-	h := httpapi.New(&fake{layout: firn.Twitter}, nil)
+	h := httpapi.New(&fake{layout: firn.Twitter}, nil, nil)
 	for _, tt := range []struct {
 		method, target string
 		status         int
@@ -91,7 +91,7 @@ func TestAnswers(t *testing.T) {
 
 // The largest batch arrives whole and in order, also where it is written in pieces.
 func TestLargestBatch(t *testing.T) {
-	h := httpapi.New(&fake{}, nil)
+	h := httpapi.New(&fake{}, nil, nil)
 	for _, count := range []int{1, 700, 1700, 1701, httpapi.MaxCount} {
 		w := call(h, "POST", fmt.Sprintf("/api/v1/ids?count=%d", count))
 		var got struct {
@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := httpapi.New(&fake{err: tt.err, layout: firn.Default}, slog.New(slog.NewTextHandler(&log, nil)))
+		h := httpapi.New(&fake{err: tt.err, layout: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3", "GET /readyz"} {
 			method, path, _ := strings.Cut(target, " ")
 			w := call(h, method, path)
@@ -146,7 +146,7 @@ func TestRefusals(t *testing.T) {
 // A client that goes away is not logged, and nothing is written to it.
 func TestGoneClient(t *testing.T) {
 	var log bytes.Buffer
-	h := httpapi.New(&fake{err: context.Canceled}, slog.New(slog.NewTextHandler(&log, nil)))
+	h := httpapi.New(&fake{err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
@@ -158,7 +158,7 @@ func TestGoneClient(t *testing.T) {
 
 // While draining, IDs are given, but nobody should ask for them here.
 func TestDrain(t *testing.T) {
-	h := httpapi.New(&fake{}, nil)
+	h := httpapi.New(&fake{}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Header().Get("Connection") != "" {
 		t.Errorf("before draining: %v", w.Header())
 	}
@@ -177,7 +177,7 @@ func TestDrain(t *testing.T) {
 
 // A page of another site can't have its visitors' browsers use up IDs.
 func TestCrossOrigin(t *testing.T) {
-	h := httpapi.New(&fake{layout: firn.Default}, nil)
+	h := httpapi.New(&fake{layout: firn.Default}, nil, nil)
 	for _, tt := range []struct {
 		target, site string
 		status       int
@@ -195,7 +195,7 @@ func TestCrossOrigin(t *testing.T) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	h := httpapi.New(&fake{}, nil)
+	h := httpapi.New(&fake{}, nil, nil)
 	r := httptest.NewRequest(http.MethodPost, "/api/v1/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
 func TestCounts(t *testing.T) {
-	h := httpapi.New(&fake{}, nil)
+	h := httpapi.New(&fake{}, nil, nil)
 	for query, want := range map[string]int{
 		"": 200, "?": 200, "?&": 200, "?count=1": 200, "?count=100000": 200,
 		"?count=": 400, "?count=-1": 400, "?count=+1": 400, "?count=1.0": 400, "?count=1e3": 400, "?count=100001": 400,
@@ -59,17 +60,21 @@ func TestDecode(t *testing.T) {
 }
 
 // Whatever is asked for, the answer is IDs as many as the count says, the parts of the ID that
-// was sent, or an error in the usual shape.
+// was sent, what there is to see of the cluster, or an error in the usual shape.
 func FuzzInput(f *testing.F) {
-	for _, seed := range []string{"", "count=5", "count=100000", "count=1&x=2", "%zz", "count=;", "1234", "9223372036854775808", "../id", "a/b"} {
+	for _, seed := range []string{"", "count=5", "count=100000", "count=1&x=2", "%zz", "count=;", "1234", "9223372036854775808", "../id", "a/b", "at=2", "at=3", "from=2&follow=1"} {
 		f.Add(seed)
 	}
-	h := httpapi.New(&fake{layout: firn.Default}, nil)
+	log := newLog(f, cluster.PrepareJoin{Joiner: "a"})
+	h := httpapi.New(&fake{layout: firn.Default}, log, nil)
 	f.Fuzz(func(t *testing.T, input string) {
 		for _, r := range []http.Request{
 			{Method: "POST", URL: &url.URL{Path: "/api/v1/id", RawQuery: input}},
 			{Method: "POST", URL: &url.URL{Path: "/api/v1/ids", RawQuery: input}},
 			{Method: "GET", URL: &url.URL{Path: "/api/v1/ids/" + input}},
+			{Method: "GET", URL: &url.URL{Path: "/api/v1/cluster", RawQuery: input}},
+			{Method: "GET", URL: &url.URL{Path: "/api/v1/cluster/value", RawQuery: input}},
+			{Method: "HEAD", URL: &url.URL{Path: "/api/v1/cluster/log", RawQuery: input}},
 		} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, &r)
@@ -78,6 +83,9 @@ func FuzzInput(f *testing.F) {
 				IDStr string    `json:"id_str"`
 				IDs   []firn.ID `json:"ids"`
 				httpapi.Failure
+			}
+			if r.Method == http.MethodHead && w.Code == 200 {
+				continue
 			}
 			if w.Code/100 == 3 { // a path that is not clean is sent to the one that is
 				continue
@@ -88,7 +96,7 @@ func FuzzInput(f *testing.F) {
 			switch {
 			case w.Code != 200 && (w.Code < 400 || w.Code > 405 || got.Error.Code == "" || got.Error.Message == ""):
 				t.Errorf("%s %v = %d %s", r.Method, r.URL, w.Code, w.Body)
-			case w.Code == 200 && r.Method == http.MethodGet && r.URL.Path != "/api/v1/ids/"+got.IDStr:
+			case w.Code == 200 && strings.HasPrefix(r.URL.Path, "/api/v1/ids/") && r.URL.Path != "/api/v1/ids/"+got.IDStr:
 				t.Errorf("%v = %s", r.URL, w.Body)
 			case w.Code == 200 && r.URL.Path == "/api/v1/ids":
 				count, err := strconv.Atoi(r.URL.Query().Get("count"))

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const clusterHelp = `Cluster shows what the members of a cluster have agreed on.
+
+They write commands to one log, and every one of them replays it to the same
+value: who the members are, who watches whom, who is about to join, and which
+member has which node ID of which sequencer.
+
+Status, value and log ask a running server, --server or FIRN_SERVER says which;
+replay needs none.`
+
+const clusterExamples = `  firn cluster status
+  firn cluster log --follow
+  firn cluster value --at 57
+  firn cluster replay entries.jsonl`
+
+func (p *program) clusterCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "cluster",
+		Short:   "Show what the members of a cluster have agreed on",
+		Long:    clusterHelp,
+		Example: clusterExamples,
+		Args:    noArguments,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand())
+	return c
+}
+
+// lookOptions are the flags of what looks at a cluster.
+type lookOptions struct {
+	server string
+	json   bool
+}
+
+func (o *lookOptions) add(fs *pflag.FlagSet, json string) {
+	addServer(fs, &o.server)
+	addBool(fs, &o.json, "json", json)
+}
+
+// look asks the server of the flags, until the command is interrupted.
+func (p *program) look(c *cobra.Command, o *lookOptions, ask func(context.Context, client) error) error {
+	if err := (sources{}).fromEnvironment(c.Flags(), p.env, "server"); err != nil {
+		return err
+	}
+	ctx := untilSignal(c.Context())
+	return interrupted(ctx, ask(ctx, client{base: o.server}))
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/server/httpapi"
+)
+
+const logHelp = `Log prints the entries of the log of a cluster: the commands that its members
+wrote, each at its position. With --follow it goes on with those that are
+written from then on, until it is interrupted or the server ends.
+
+The beginning of a long log is dropped now and then. Where entries that were
+asked for are missing, the first line says so: on standard output, or with --json
+on standard error.
+
+With --json each line is an entry as firn cluster replay reads it. A replay
+tells what happened only if the log was printed from its beginning; what
+dropped entries led to shows firn cluster value --at.
+
+FIRN_SERVER stands in for --server.`
+
+const logExamples = `  firn cluster log
+  firn cluster log --follow --from 57
+  firn cluster log --json | firn cluster replay`
+
+func (p *program) logCommand() *cobra.Command {
+	var o lookOptions
+	var from int64
+	var follow bool
+	c := &cobra.Command{
+		Use:     "log",
+		Short:   "Print what the members of a cluster wrote",
+		Long:    logHelp,
+		Example: logExamples,
+		Args:    noArguments,
+	}
+	addNumber(c.Flags(), &from, "from", "0", 0, "the position to begin at")
+	addBool(c.Flags(), &follow, "follow", "go on with what is written from now on")
+	o.add(c.Flags(), "print a JSON object for each entry, one per line")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		path := fmt.Sprintf("/api/v1/cluster/log?from=%d", from)
+		if follow {
+			path += "&follow=1"
+		}
+		return p.look(c, &o, func(ctx context.Context, ask client) error { return p.printLog(ctx, ask, path, follow, o.json) })
+	}
+	return c
+}
+
+// longestEntry is how long the line of an entry may be: longer than what a log takes, since it may be
+// written in more characters there.
+const longestEntry = 1 << 20
+
+func (p *program) printLog(ctx context.Context, ask client, path string, follow, asJSON bool) error {
+	response, err := ask.do(ctx, http.MethodGet, path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	out := bufio.NewWriterSize(p.stdout, 64<<10)
+	lines := bufio.NewScanner(flushing{response.Body, out})
+	lines.Buffer(make([]byte, 0, 64<<10), longestEntry)
+	if after := response.Header.Get(httpapi.LogBeginsAfter); after != "" {
+		what := fmt.Sprintf("the log begins after position %.20s: what was before has been dropped; firn cluster value --at %[1]s shows what it led to", after)
+		if asJSON {
+			fmt.Fprintln(p.stderr, "firn:", what)
+		} else {
+			fmt.Fprintln(out, what)
+		}
+	}
+	var last int64
+	for lines.Scan() {
+		var entry logEntry
+		err := ask.understand(lines.Bytes(), &entry)
+		if err == nil && entry.Error != nil {
+			err = fmt.Errorf("the server %s ends the log: %s (%s)%s", ask.base, entry.Error.Message, entry.Error.Code, goOn(last))
+		}
+		if err != nil {
+			_ = out.Flush() // the entries before; this error is the one to tell
+			return err
+		}
+		switch {
+		case asJSON:
+			fmt.Fprintf(out, "%s\n", lines.Bytes())
+		case last == 0:
+			fmt.Fprint(out, line(logColumns, nil))
+			fallthrough
+		default:
+			fmt.Fprint(out, entry.text())
+		}
+		last = entry.Position
+	}
+	if err := out.Flush(); err != nil { // this one, or that of a write before
+		return err
+	}
+	switch err := lines.Err(); {
+	case err != nil:
+		return fmt.Errorf("the server %s breaks off the log: %w%s", ask.base, err, goOn(last))
+	case follow:
+		return fmt.Errorf("the server %s ends the log%s", ask.base, goOn(last))
+	}
+	return nil
+}
+
+// goOn says how to go on after an entry.
+func goOn(last int64) string {
+	if last == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; go on with --from %d", last+1)
+}
+
+// logEntry is what a line of the log tells.
+type logEntry struct {
+	Position   int64           `json:"position"`
+	Command    string          `json:"command"`
+	Args       json.RawMessage `json:"args"`
+	Unreadable string          `json:"unreadable"` // why there is no command
+	Error      *httpapi.Error  `json:"error"`      // why this is no entry, but the end
+}
+
+// logColumns are wide enough for every command, and for most positions, so that rows can be printed as they
+// come.
+var logColumns = []column{{"POSITION", 0, true}, {"COMMAND", len("prepare-join-cluster"), false}, {"ARGUMENTS", 0, false}}
+
+func (e logEntry) text() string {
+	what, args := shown(e.Command), arguments(e.Args)
+	if e.Unreadable != "" {
+		what, args = "(unreadable)", fmt.Sprintf("%.200q", e.Unreadable)
+	}
+	return line(logColumns, []string{strconv.FormatInt(e.Position, 10), what, args})
+}
+
+// arguments are those of a command for people, in the order in which they were written.
+func arguments(args []byte) string {
+	d := json.NewDecoder(bytes.NewReader(args))
+	if _, err := d.Token(); err != nil {
+		return ""
+	}
+	var parts []string
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			break
+		}
+		text := string(value)
+		var unquoted string
+		if json.Unmarshal(value, &unquoted) == nil {
+			text = shown(unquoted)
+		}
+		parts = append(parts, fmt.Sprintf("%v=%s", name, text))
+	}
+	return strings.Join(parts, " ")
+}

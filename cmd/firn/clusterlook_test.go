@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// looked is a cluster to look at: a member that has replayed a log to its end.
+type looked struct {
+	*memstore.Client
+	value   cluster.Value
+	handler *httpapi.Handler
+	url     string
+}
+
+func (l *looked) ID() string           { return "b" }
+func (l *looked) Value() cluster.Value { return l.value }
+func (l *looked) Log() store.Log       { return l.Client }
+
+// newLooked serves a cluster of two whose second member has a name that is hard to print, with a third about to
+// join, and a sequencer with one node ID for both.
+func newLooked(t *testing.T) *looked {
+	l := &looked{Client: memstore.NewService().Client("node")}
+	for _, entry := range []string{
+		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
+		`{"position":2,"command":"prepare-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
+		`{"position":3,"command":"notify-watchers","args":{"joiner":"b\u001b[2J"}}`,
+		`{"position":4,"command":"accept-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
+		`{"position":5,"command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":1,"allocation":{"kind":"percent","percent":50}}}}`,
+		`{"position":6,"command":"attach","args":{"sequencer":"orders","member":"a"}}`,
+		`{"position":7,"command":"attach","args":{"sequencer":"orders","member":"b\u001b[2J","from":0,"to":0}}`,
+		`{"position":8,"command":"create-sequencer","args":{"sequencer":"users","definition":{"nodes":1000}}}`,
+		`{"position":9,"command":"prepare-join-cluster","args":{"joiner":"c"}}`,
+		`{"position":10,"command":"notify-watchers","args":{"joiner":"c"}}`,
+	} {
+		l.add(t, entry)
+	}
+	l.handler = httpapi.New(&joining{}, l, nil)
+	server := httptest.NewServer(l.handler)
+	t.Cleanup(server.Close)
+	l.url = server.URL
+	return l
+}
+
+// add appends an entry, which must get the position that it has.
+func (l *looked) add(t *testing.T, entry string) {
+	t.Helper()
+	e, err := cluster.ParseEntry([]byte(entry))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := cluster.Encode(e.Command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := l.Append(t.Context(), fmt.Sprintf("entry-%d", e.Position), data)
+	if err != nil || int64(at) != e.Position {
+		t.Fatalf("appended at %d, %v; want %d", at, err, e.Position)
+	}
+	l.value, _ = cluster.Apply(l.value, e)
+}
+
+// cut drops the entries up to a position.
+func (l *looked) cut(t *testing.T, at int64) {
+	t.Helper()
+	batch, err := l.Read(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v cluster.Value
+	for _, e := range batch.Entries[:at] {
+		command, err := cluster.Decode(e.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+	}
+	data, err := cluster.EncodeCheckpoint(v)
+	if err == nil {
+		err = l.Checkpoint(t.Context(), store.Checkpoint{Position: store.Position(at), Value: data})
+	}
+	if err == nil {
+		err = l.Trim(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// firn runs a command that asks the server.
+func (l *looked) firn(t *testing.T, args string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	status = run(t.Context(), strings.Fields(args), []string{"FIRN_SERVER=" + l.url}, strings.NewReader(""), &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+const (
+	statusText = `position  10, after 10 entries
+told by   b
+
+MEMBER      WATCHES     JOINED AT
+a           "b\x1b[2J"          1
+"b\x1b[2J"  a                   4
+
+JOINER  TARGET      PHASE
+c       "b\x1b[2J"  accepted
+
+SEQUENCER  NODE IDS  FREE  FOR             LAYOUT
+orders            1     0  50% of members  41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z
+users          1024  1024  all members     41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
+
+SEQUENCER  NODE ID  MEMBER
+orders           0  a
+orders     waiting  "b\x1b[2J"
+`
+	valueText = `position  6
+
+MEMBER      WATCHES
+a           "b\x1b[2J"
+"b\x1b[2J"  a
+
+SEQUENCER  NODE ID  MEMBER
+orders           0  a
+`
+	logText = `POSITION  COMMAND               ARGUMENTS
+       1  prepare-join-cluster  joiner=a
+       2  prepare-join-cluster  joiner="b\x1b[2J"
+       3  notify-watchers       joiner="b\x1b[2J"
+       4  accept-join-cluster   joiner="b\x1b[2J"
+       5  create-sequencer      sequencer=orders definition={"nodes":1,"allocation":{"kind":"percent","percent":50},"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}
+       6  attach                sequencer=orders member=a
+       7  attach                sequencer=orders member="b\x1b[2J" from=0 to=0
+`
+)
+
+// What people see of a cluster.
+func TestLookAsText(t *testing.T) {
+	l := newLooked(t)
+	rest := "       8  create-sequencer      sequencer=users"
+	for _, tt := range []struct {
+		args string
+		want string // the beginning
+	}{
+		{"cluster status", statusText},
+		{"cluster value --at 6", valueText},
+		{"cluster value --at 0", "position  0\n\nno members\n"},
+		{"cluster value --at 2", "position  2\n\nMEMBER  WATCHES\na       nobody\n\nJOINER      TARGET  PHASE\n\"b\\x1b[2J\"  a       prepared\n"},
+		{"cluster value", "position  10\n\n"},
+		{"cluster log", logText + rest},
+		{"cluster log --from 9", "POSITION  COMMAND               ARGUMENTS\n       9  prepare-join-cluster  joiner=c\n      10  notify"},
+		{"cluster log --from 11", ""},
+	} {
+		if status, out, errs := l.firn(t, tt.args); status != 0 || errs != "" || !strings.HasPrefix(out, tt.want) || tt.want == "" && out != "" {
+			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s", tt.args, status, errs, out, tt.want)
+		}
+	}
+	l.cut(t, 4)
+	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: what was before has been dropped; firn cluster value --at 4 shows what it led to\nPOSITION") {
+		t.Errorf("the log that was cut: %s", out)
+	}
+	if _, out, _ := l.firn(t, "cluster log --from 5"); !strings.HasPrefix(out, "POSITION") {
+		t.Errorf("the log after it was cut: %s", out)
+	}
+}
+
+// What programs see is what the server answers, and the log replays to the value that the server has.
+func TestLookAsJSON(t *testing.T) {
+	l := newLooked(t)
+	for args, path := range map[string]string{
+		"cluster status --json":       "/api/v1/cluster",
+		"cluster value --json":        "/api/v1/cluster/value",
+		"cluster value --json --at 7": "/api/v1/cluster/value?at=7",
+		"cluster log --json":          "/api/v1/cluster/log",
+		"cluster log --json --from 3": "/api/v1/cluster/log?from=3",
+	} {
+		_, body, err := request(http.MethodGet, l.url+path)
+		if status, out, errs := l.firn(t, args); err != nil || status != 0 || errs != "" || out != string(body) || out == "" {
+			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s, %v", args, status, errs, out, body, err)
+		}
+	}
+	_, log, _ := l.firn(t, "cluster log --json")
+	var out strings.Builder
+	if err := replay(strings.NewReader(log), "log", &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	_, value, _ := l.firn(t, "cluster value --json")
+	if want := strings.Replace(value, `,"value"`, `,"outcome":"applied","value"`, 1); lines[len(lines)-1]+"\n" != want {
+		t.Errorf("the log replays to %s\nwant %s", lines[len(lines)-1], want)
+	}
+
+	l.cut(t, 4)
+	status, log, errs := l.firn(t, "cluster log --json")
+	if status != 0 || !strings.HasPrefix(log, `{"position":5,`) ||
+		errs != "firn: the log begins after position 4: what was before has been dropped; firn cluster value --at 4 shows what it led to\n" {
+		t.Errorf("the log that was cut: status %d, %s%s", status, errs, log)
+	}
+}
+
+func TestLookInVain(t *testing.T) {
+	l := newLooked(t)
+	l.cut(t, 4)
+	for _, tt := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"cluster value --at 3", statusFailure, "answers: the log does not go back to position 3 any more; want 4 to 10 (unknown_position)"},
+		{"cluster value --at 11", statusFailure, "answers: the log has not come to position 11 yet; want 4 to 10 (unknown_position)"},
+		{"cluster value --at -1", statusUsage, `--at: "-1" is not right; want a whole number from 0`},
+		{"cluster log --from x", statusUsage, `--from: "x" is not right; want a whole number from 0`},
+		{"cluster status now", statusUsage, "firn cluster status takes no arguments"},
+		{"cluster status --server ftp://a", statusUsage, "no URL of a server"},
+		{"cluster status --server http://127.0.0.1:1", statusFailure, "--server or FIRN_SERVER says where to ask\n"},
+		{"cluster log --server http://127.0.0.1:1", statusFailure, "--server or FIRN_SERVER says where to ask\n"},
+	} {
+		status, out, errs := l.firn(t, tt.args)
+		if status != tt.status || !strings.Contains(errs, tt.says) || strings.Count(errs, "\n") != 1 || out != "" {
+			t.Errorf("firn %s: status %d, %q, %q; want %d, %q", tt.args, status, out, errs, tt.status, tt.says)
+		}
+	}
+}
+
+// Who follows the log sees each entry as it comes. It ends with the server, which is told with how to go on, or
+// when it is interrupted.
+func TestFollowLog(t *testing.T) {
+	for _, flags := range []string{"", " --json"} {
+		l := newLooked(t)
+		read, stdout := io.Pipe()
+		var stderr bytes.Buffer
+		done := make(chan int, 1)
+		go func() {
+			args := "cluster log --follow --from 10 --server " + l.url + flags
+			done <- run(t.Context(), strings.Fields(args), nil, strings.NewReader(""), stdout, &stderr)
+			stdout.Close()
+		}()
+		lines := bufio.NewScanner(read)
+		next := func(want ...string) {
+			for _, want := range want {
+				if !lines.Scan() || !strings.HasPrefix(strings.TrimSpace(lines.Text()), want) {
+					t.Fatalf("have %q, %v; want %s", lines.Text(), lines.Err(), want)
+				}
+			}
+		}
+		accept := `{"position":11,"command":"accept-join-cluster","args":{"joiner":"c"}}`
+		if flags == "" {
+			next("POSITION", "10  notify-watchers       joiner=c")
+			l.add(t, accept)
+			next("11  accept-join-cluster   joiner=c")
+		} else {
+			next(`{"position":10,`)
+			l.add(t, accept)
+			next(accept)
+		}
+		l.handler.Drain()
+		if lines.Scan() {
+			t.Errorf("after the end there is %s", lines.Text())
+		}
+		want := fmt.Sprintf("firn: the server %s ends the log: %s: it is shutting down (not_ready); go on with --from 12\n", l.url, member.ErrNotReady)
+		if status := <-done; status != statusFailure || stderr.String() != want {
+			t.Errorf("status %d, %s\nwant %s", status, &stderr, want)
+		}
+	}
+
+	l := newLooked(t)
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	read, stdout := io.Pipe()
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"cluster", "log", "--follow", "--server", l.url}, nil, strings.NewReader(""), stdout, io.Discard)
+	}()
+	if _, err := read.Read(make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	interrupt(signalError{})
+	if status := <-done; status != statusInterrupted {
+		t.Errorf("interrupted: status %d", status)
+	}
+}
+
+// What is no log of a firn server is an error that says so, after what was fine.
+func TestStrangeLogs(t *testing.T) {
+	const (
+		entry = `{"position":7,"command":"peer-gc","args":{"by":"a"}}` + "\n"
+		text  = "POSITION  COMMAND               ARGUMENTS\n       7  peer-gc               by=a\n"
+	)
+	for _, tt := range []struct {
+		body  string
+		lines int // of them that are entries
+		text  string
+		says  string
+	}{
+		{entry, 1, text, ""},
+		{entry + `{"position":8,"unreadable":"version 2"}`, 2, text + "       8  (unreadable)          \"version 2\"", ""},
+		{entry + "<html>\n" + entry, 1, text, "not as a firn server does"},
+		{entry + `{"error":{"code":"internal","message":"surprise"}}`, 1, text, "ends the log: surprise (internal); go on with --from 8"},
+		{entry + strings.Repeat(" ", longestEntry+1), 1, text, "breaks off the log: bufio.Scanner: token too long; go on with --from 8"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, tt.body) }))
+		l := looked{url: server.URL}
+		for _, flag := range []string{"", " --json"} {
+			status, out, errs := l.firn(t, "cluster log"+flag)
+			if (status == 0) != (tt.says == "") || (errs == "") != (tt.says == "") || !strings.Contains(errs, tt.says) {
+				t.Errorf("%.80q: status %d, %q; want %q", tt.body, status, errs, tt.says)
+			}
+			want := tt.text
+			if flag != "" {
+				want = strings.Join(strings.SplitAfter(tt.body, "\n")[:tt.lines], "")
+			}
+			if strings.TrimSuffix(out, "\n") != strings.TrimSuffix(want, "\n") {
+				t.Errorf("%.80q:\nhave %s\nwant %s", tt.body, out, want)
+			}
+		}
+		server.Close()
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/server/httpapi"
+)
+
+const statusHelp = `Status shows what a member knows of its cluster: the members and whom each
+watches, who is about to join, and who has which node ID of which sequencer.
+
+It asks a server, which answers by what it has read of the log so far: other
+members may have read more. With --json it prints what the server tells.
+
+FIRN_SERVER stands in for --server.`
+
+const statusExamples = `  firn cluster status
+  firn cluster status --server http://ids.example.org:8080 --json`
+
+func (p *program) statusCommand() *cobra.Command {
+	var o lookOptions
+	c := &cobra.Command{
+		Use:     "status",
+		Short:   "Show the members of a cluster and their node IDs",
+		Long:    statusHelp,
+		Example: statusExamples,
+		Args:    noArguments,
+	}
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.look(c, &o, func(ctx context.Context, ask client) error {
+			var status httpapi.Status
+			return p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string {
+				by := "a node that is no member now"
+				if status.Member != "" {
+					by = shown(status.Member)
+				}
+				return fmt.Sprintf("position  %d, after %d entries\ntold by   %s\n", status.Position, status.Entries, by) +
+					sections(memberTable(status.Members, true), joinTable(status.Joins), sequencerTable(status.Sequencers), nodeTable(status.Sequencers))
+			})
+		})
+	}
+	return c
+}
+
+const valueHelp = `Value shows what the log of a cluster has led to: the members and whom each
+watches, who is about to join, and who has which node ID of which sequencer.
+
+With --at it is the value at a position: after the last entry until there. The
+server replays the log for it, as far back as that has been kept. Without, it is
+the latest that the server has come to.
+
+With --json it is {"position":7,"value":{...}}, as firn cluster replay has it.
+FIRN_SERVER stands in for --server.`
+
+const valueExamples = `  firn cluster value
+  firn cluster value --at 57 --json`
+
+func (p *program) valueCommand() *cobra.Command {
+	var o lookOptions
+	var at int64
+	c := &cobra.Command{
+		Use:     "value",
+		Short:   "Show what the log of a cluster led to, at any position",
+		Long:    valueHelp,
+		Example: valueExamples,
+		Args:    noArguments,
+	}
+	addNumber(c.Flags(), &at, "at", "", 0, "the position (default: the latest)")
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		path := "/api/v1/cluster/value"
+		if c.Flags().Changed("at") {
+			path += fmt.Sprintf("?at=%d", at)
+		}
+		return p.look(c, &o, func(ctx context.Context, ask client) error {
+			var v valueAt
+			return p.show(ctx, ask, path, &v, o.json, func() string {
+				s := v.status()
+				return fmt.Sprintf("position  %d\n", v.Position) +
+					sections(memberTable(s.Members, false), joinTable(s.Joins), nodeTable(s.Sequencers))
+			})
+		})
+	}
+	return c
+}
+
+// show prints the JSON that a server answers: as it is, or as text that is made from what was read into
+// answer.
+func (p *program) show(ctx context.Context, ask client, path string, answer any, asJSON bool, text func() string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	body, err := ask.read(ctx, http.MethodGet, path, longestValue)
+	if err == nil {
+		err = ask.understand(body, answer)
+	}
+	switch {
+	case err != nil:
+		return err
+	case asJSON:
+		return p.printf("%s", body)
+	default:
+		return p.printf("%s", text())
+	}
+}
+
+// valueAt is what a server tells of a value.
+type valueAt struct {
+	Position int64 `json:"position"`
+	Value    struct {
+		Members    []string          `json:"members"`
+		Pairs      map[string]string `json:"pairs"`
+		Prepared   map[string]string `json:"prepared"`
+		Accepted   map[string]string `json:"accepted"`
+		Sequencers map[string]struct {
+			Nodes   map[int64]string `json:"nodes"`
+			Waiting []string         `json:"waiting"`
+		} `json:"sequencers"`
+	} `json:"value"`
+}
+
+// status is as much of a status as the value tells.
+func (v valueAt) status() (s httpapi.Status) {
+	for _, id := range v.Value.Members {
+		s.Members = append(s.Members, httpapi.StatusMember{ID: id, Watches: v.Value.Pairs[id]})
+	}
+	for phase, joins := range map[string]map[string]string{httpapi.Prepared: v.Value.Prepared, httpapi.Accepted: v.Value.Accepted} {
+		for joiner, target := range joins {
+			s.Joins = append(s.Joins, httpapi.StatusJoin{Joiner: joiner, Target: target, Phase: phase})
+		}
+	}
+	slices.SortFunc(s.Joins, func(a, b httpapi.StatusJoin) int { return strings.Compare(a.Joiner, b.Joiner) })
+	for _, name := range slices.Sorted(maps.Keys(v.Value.Sequencers)) {
+		q := v.Value.Sequencers[name]
+		s.Sequencers = append(s.Sequencers, httpapi.StatusSequencer{Name: name, Nodes: q.Nodes, Waiting: q.Waiting})
+	}
+	return s
+}
+
+func memberTable(members []httpapi.StatusMember, joined bool) string {
+	columns := []column{{"MEMBER", 0, false}, {"WATCHES", 0, false}, {"JOINED AT", 0, true}}
+	var rows [][]string
+	for _, m := range members {
+		watches := "nobody"
+		if m.Watches != "" {
+			watches = shown(m.Watches)
+		}
+		rows = append(rows, []string{shown(m.ID), watches, strconv.FormatInt(m.Joined, 10)})
+	}
+	if !joined {
+		columns = columns[:2]
+	}
+	if len(rows) == 0 {
+		return "no members\n"
+	}
+	return table(columns, rows)
+}
+
+func joinTable(joins []httpapi.StatusJoin) string {
+	columns := []column{{"JOINER", 0, false}, {"TARGET", 0, false}, {"PHASE", 0, false}}
+	var rows [][]string
+	for _, j := range joins {
+		rows = append(rows, []string{shown(j.Joiner), shown(j.Target), shown(j.Phase)})
+	}
+	return table(columns, rows)
+}
+
+func sequencerTable(sequencers []httpapi.StatusSequencer) string {
+	columns := []column{{"SEQUENCER", 0, false}, {"NODE IDS", 0, true}, {"FREE", 0, true}, {"FOR", 0, false}, {"LAYOUT", 0, false}}
+	var rows [][]string
+	for _, s := range sequencers {
+		capacity := s.Free + int64(len(s.Nodes))
+		rows = append(rows, []string{
+			shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10),
+			holders(s.Definition.Allocation), s.Definition.IDLayout().String(),
+		})
+	}
+	return table(columns, rows)
+}
+
+// holders says for whom node IDs are.
+func holders(a cluster.Allocation) string {
+	switch a.Kind {
+	case cluster.AllocateCount:
+		return fmt.Sprintf("%d members", a.Count)
+	case cluster.AllocatePercent:
+		return fmt.Sprintf("%d%% of members", a.Percent)
+	default:
+		return "all members"
+	}
+}
+
+func nodeTable(sequencers []httpapi.StatusSequencer) string {
+	columns := []column{{"SEQUENCER", 0, false}, {"NODE ID", 0, true}, {"MEMBER", 0, false}}
+	var rows [][]string
+	for _, s := range sequencers {
+		for _, node := range slices.Sorted(maps.Keys(s.Nodes)) {
+			rows = append(rows, []string{shown(s.Name), strconv.FormatInt(node, 10), shown(s.Nodes[node])})
+		}
+		for _, member := range s.Waiting {
+			rows = append(rows, []string{shown(s.Name), "waiting", shown(member)})
+		}
+	}
+	return table(columns, rows)
+}
+
+// sections puts an empty line before each that is not empty.
+func sections(all ...string) string {
+	var text strings.Builder
+	for _, s := range all {
+		if s != "" {
+			text.WriteString("\n" + s)
+		}
+	}
+	return text.String()
+}
+
+// shown is a name for people: as it is, unless a terminal would show it as something else.
+func shown(name string) string {
+	for _, c := range []byte(name) {
+		if c <= ' ' || c >= 0x7f || c == '"' {
+			return strconv.QuoteToASCII(name)
+		}
+	}
+	return name
+}

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
+)
+
+// ValueAt is the value that the log led to at a position, as JSON shows it.
+type ValueAt struct {
+	Position int64         `json:"position"` // of the last entry
+	Value    cluster.Value `json:"value"`
+}
+
+// positionError is returned for a position whose value can't be told.
+type positionError struct{ at, first, last int64 }
+
+func (e *positionError) Error() string {
+	if e.at > e.last {
+		return fmt.Sprintf("the log has not come to position %d yet; want %d to %d", e.at, e.first, e.last)
+	}
+	return fmt.Sprintf("the log does not go back to position %d any more; want %d to %d", e.at, e.first, e.last)
+}
+
+// valueAt replays a log that was read from its beginning, up to a position. A *positionError is returned when
+// that lies outside of what the log holds, and a *cluster.UnreadableError when the log can't be read up to there.
+func valueAt(log store.Batch, at int64) (ValueAt, error) {
+	var v cluster.Value
+	if log.Anew != nil && log.Anew.Position > 0 {
+		var err error
+		if v, err = cluster.DecodeCheckpoint(log.Anew.Value); err != nil {
+			return ValueAt{}, fmt.Errorf("the checkpoint at position %d: %w", log.Anew.Position, err)
+		}
+	}
+	first, last := v.Position(), v.Position()
+	if n := len(log.Entries); n > 0 {
+		last = int64(log.Entries[n-1].Position)
+	}
+	if at < first || at > last {
+		return ValueAt{}, &positionError{at, first, last}
+	}
+	for _, e := range log.Entries {
+		if int64(e.Position) > at {
+			break
+		}
+		command, err := cluster.Decode(e.Data)
+		if err != nil {
+			return ValueAt{}, fmt.Errorf("the entry at position %d: %w", e.Position, err)
+		}
+		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+	}
+	return ValueAt{v.Position(), v}, nil
+}
+
+// unreadableEntry stands for an entry that this program can't read.
+type unreadableEntry struct {
+	Position   int64  `json:"position"`
+	Unreadable string `json:"unreadable"` // why
+}
+
+// entryLine is what a line tells of an entry: a cluster.Entry, if it can be read.
+func entryLine(e store.LogEntry) any {
+	command, err := cluster.Decode(e.Data)
+	var unreadable *cluster.UnreadableError
+	if errors.As(err, &unreadable) {
+		err = unreadable.Err
+	}
+	if err != nil {
+		return unreadableEntry{int64(e.Position), err.Error()}
+	}
+	return cluster.Entry{Position: int64(e.Position), Command: command}
+}
