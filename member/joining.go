@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// joinPatience is how long a joiner waits for the watcher of its target to accept it, at first; then it
-	// aborts and tries elsewhere, with twice the patience.
+	// joinPatience is how long a joiner waits for the watcher of its target to accept it while nothing
+	// moves, at first; then it aborts and tries elsewhere, with twice the patience.
 	joinPatience = 3 * time.Second
 
 	// stuckAfter is how long a joiner that finds no candidate waits for anything to change, at least.
@@ -71,7 +71,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		if j.since.IsZero() {
 			j.since = now
 		}
-		if now.Sub(j.since) < j.patience() {
+		if now.Before(j.tired()) {
 			return nil
 		}
 		return []cluster.Command{cluster.AbortJoin{Joiner: id}}
@@ -123,7 +123,7 @@ func (j *joining) next(now time.Time) time.Time {
 	var next time.Time
 	times := []time.Time{j.stuck, j.again}
 	if !j.since.IsZero() {
-		times = append(times, j.since.Add(j.patience()))
+		times = append(times, j.tired())
 	}
 	for _, at := range times {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -133,4 +133,12 @@ func (j *joining) next(now time.Time) time.Time {
 	return next
 }
 
-func (j *joining) patience() time.Duration { return joinPatience << min(j.aborts, 10) }
+// tired is when it aborts its pending join: nothing has moved for as long as its patience lasts. As long as
+// others join and leave its turn may come; and should the one that it waits for be dead, that is found out.
+func (j *joining) tired() time.Time {
+	since := j.since
+	if j.moved.After(since) {
+		since = j.moved
+	}
+	return since.Add(joinPatience << min(j.aborts, 10))
+}
