@@ -39,16 +39,14 @@ func (c PrepareJoin) apply(v *Value) Outcome {
 	case v.peers.has(c.Joiner) || v.joins.has(c.Joiner):
 		return unchanged
 	case v.peers.len() == 0:
-		v.peers = v.peers.put(c.Joiner, peer{joined: v.position, watches: c.Joiner, watcher: c.Joiner})
-		v.consider(c.Joiner)
+		v.set(c.Joiner, peer{joined: v.position, watches: c.Joiner, watcher: c.Joiner})
 		v.allocateAll()
 		return applied
-	case v.candidates.len() == 0:
+	case v.peers.marked() == 0:
 		return refused("a join is pending at every member or next to it")
 	}
-	target, _ := v.candidates.at(int(v.position % int64(v.candidates.len())))
-	v.joins = v.joins.put(c.Joiner, Join{Target: target})
-	v.setJoiner(target, c.Joiner)
+	target, t := v.peers.atMarked(int(v.position % int64(v.peers.marked())))
+	v.hang(c.Joiner, target, *t)
 	return applied
 }
 
@@ -67,16 +65,15 @@ func (c AcceptJoin) apply(v *Value) Outcome {
 	if !ok || !j.Accepted {
 		return unchanged
 	}
-	t, _ := v.peers.get(j.Target)
-	watcher := t.watcher
 	v.joins = v.joins.without(c.Joiner)
+	t := v.peer(j.Target)
+	watcher := t.watcher // the target itself, when it is alone
 	t.joiner, t.watcher = "", c.Joiner
-	v.peers = v.peers.put(j.Target, t)
-	w, _ := v.peers.get(watcher) // the target itself, when it was alone
+	v.set(j.Target, t)
+	v.set(c.Joiner, peer{joined: v.position, watches: j.Target, watcher: watcher})
+	w := v.peer(watcher)
 	w.watches = c.Joiner
-	v.peers = v.peers.put(watcher, w)
-	v.peers = v.peers.put(c.Joiner, peer{joined: v.position, watches: j.Target, watcher: watcher})
-	v.consider(j.Target, watcher, c.Joiner)
+	v.set(watcher, w)
 	v.allocateAll()
 	return applied
 }
@@ -99,19 +96,16 @@ func (c Leave) apply(v *Value) Outcome {
 		return unchanged
 	}
 	v.forget(p.joiner)
-	if next, _ := v.peers.get(p.watches); next.joiner != "" {
-		v.forget(next.joiner) // its watcher changes
-	}
+	v.forget(v.peer(p.watches).joiner) // its watcher changes
+	watches, watcher := p.watches, p.watcher
 	v.peers = v.peers.without(c.Member)
-	v.candidates = v.candidates.without(c.Member)
-	if p.watcher != c.Member {
-		w, _ := v.peers.get(p.watcher)
-		w.watches = p.watches
-		v.peers = v.peers.put(p.watcher, w)
-		x, _ := v.peers.get(p.watches)
-		x.watcher = p.watcher
-		v.peers = v.peers.put(p.watches, x)
-		v.consider(p.watcher)
+	if watcher != c.Member {
+		x := v.peer(watches)
+		x.watcher = watcher
+		v.set(watches, x)
+		w := v.peer(watcher)
+		w.watches = watches
+		v.set(watcher, w)
 	}
 	for name, s := range v.sequencers.all() {
 		if s.wanting.has(c.Member) {
@@ -124,33 +118,40 @@ func (c Leave) apply(v *Value) Outcome {
 
 func (PeerGC) apply(*Value) Outcome { return unchanged }
 
-// setJoiner makes a member the target of a joiner, or of none.
-func (v *Value) setJoiner(target, joiner string) {
-	t, _ := v.peers.get(target)
+// peer returns a member, which must be one.
+func (v *Value) peer(id string) peer {
+	p, _ := v.peers.get(id)
+	return *p
+}
+
+// set makes a member this, and a candidate if it is one now.
+func (v *Value) set(id string, p peer) {
+	next, ok := v.peers.get(p.watches)
+	free := p.joiner == "" && (p.watches == id || ok && next.joiner == "")
+	v.peers = v.peers.putMarked(id, &p, free)
+}
+
+// hang makes a member the target of a joiner.
+func (v *Value) hang(joiner, target string, t peer) {
+	v.joins = v.joins.put(joiner, Join{Target: target})
 	t.joiner = joiner
-	v.peers = v.peers.put(target, t)
-	v.consider(target, t.watcher)
+	v.set(target, t)
+	if t.watcher != target {
+		v.set(t.watcher, v.peer(t.watcher))
+	}
 }
 
 // forget drops a pending join; there may be none.
 func (v *Value) forget(joiner string) {
-	if j, ok := v.joins.get(joiner); ok {
-		v.joins = v.joins.without(joiner)
-		v.setJoiner(j.Target, "")
+	j, ok := v.joins.get(joiner)
+	if !ok {
+		return
 	}
-}
-
-// consider puts members on the list of candidates, or takes them off it.
-func (v *Value) consider(members ...string) {
-	for _, id := range members {
-		p, _ := v.peers.get(id)
-		next, _ := v.peers.get(p.watches)
-		switch free := p.joiner == "" && next.joiner == ""; {
-		case free == v.candidates.has(id):
-		case free:
-			v.candidates = v.candidates.put(id, struct{}{})
-		default:
-			v.candidates = v.candidates.without(id)
-		}
+	v.joins = v.joins.without(joiner)
+	t := v.peer(j.Target)
+	t.joiner = ""
+	v.set(j.Target, t)
+	if t.watcher != j.Target {
+		v.set(t.watcher, v.peer(t.watcher))
 	}
 }

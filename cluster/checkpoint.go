@@ -119,8 +119,7 @@ func (r checkpointJSON) value() (Value, error) {
 		if v.peers.has(m.ID) {
 			return v, fmt.Errorf("the member %q is in the ring twice", m.ID)
 		}
-		v.peers = v.peers.put(m.ID, peer{joined: m.Joined, watches: next, watcher: before})
-		v.candidates = v.candidates.put(m.ID, struct{}{})
+		v.peers = v.peers.putMarked(m.ID, &peer{joined: m.Joined, watches: next, watcher: before}, true)
 	}
 	for _, j := range r.Joins {
 		target, ok := v.peers.get(j.Target)
@@ -130,8 +129,8 @@ func (r checkpointJSON) value() (Value, error) {
 		if !ok || target.joiner != "" || v.joins.has(j.Joiner) || v.peers.has(j.Joiner) {
 			return v, fmt.Errorf("the join of %q at %q can't be", j.Joiner, j.Target)
 		}
+		v.hang(j.Joiner, j.Target, *target)
 		v.joins = v.joins.put(j.Joiner, Join{j.Target, j.Accepted})
-		v.setJoiner(j.Target, j.Joiner)
 	}
 	for name, r := range r.Sequencers {
 		if err := CheckName(name); err != nil {

@@ -8,17 +8,25 @@ import (
 // tree is an ordered map that never changes: put and without return another one that shares most of
 // its nodes with it. The zero value is empty. It is a weight-balanced tree with the parameters of
 // Hirai and Yamamoto, "Balancing weight-balanced trees" (2011), so that the entry at an index is
-// found as fast as that of a key.
+// found as fast as that of a key. Entries can be marked; those have indexes of their own.
 type tree[K cmp.Ordered, V any] struct{ root *node[K, V] }
 
 type node[K cmp.Ordered, V any] struct {
-	key         K
-	value       V
-	size        int // of the subtree
+	entry[K, V]
+	size, marks int32 // of the subtree
 	left, right *node[K, V]
 }
 
+type entry[K cmp.Ordered, V any] struct {
+	key    K
+	value  V
+	marked bool
+}
+
 func (t tree[K, V]) len() int { return t.root.len() }
+
+// marked is how many entries are marked.
+func (t tree[K, V]) marked() int { return t.root.marked() }
 
 func (t tree[K, V]) get(key K) (value V, ok bool) {
 	for n := t.root; n != nil; {
@@ -55,6 +63,25 @@ func (t tree[K, V]) at(index int) (K, V) {
 	}
 }
 
+// atMarked is the entry of an index among the marked ones, which must be at least 0 and less than marked.
+func (t tree[K, V]) atMarked(index int) (K, V) {
+	n := t.root
+	for {
+		left := n.left.marked()
+		switch {
+		case index < left:
+			n = n.left
+		case index == left && n.entry.marked:
+			return n.key, n.value
+		default:
+			if index -= left; n.entry.marked {
+				index--
+			}
+			n = n.right
+		}
+	}
+}
+
 // all yields the entries in the order of their keys.
 func (t tree[K, V]) all() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) { t.root.walk(yield) }
@@ -86,8 +113,13 @@ func (t tree[K, V]) ceiling(key K) (at K, value V, ok bool) {
 	return at, value, ok
 }
 
-// put returns the tree with the key at this value.
-func (t tree[K, V]) put(key K, value V) tree[K, V] { return tree[K, V]{t.root.put(key, value)} }
+// put returns the tree with the key at this value, not marked.
+func (t tree[K, V]) put(key K, value V) tree[K, V] { return t.putMarked(key, value, false) }
+
+// putMarked returns the tree with the key at this value, marked or not.
+func (t tree[K, V]) putMarked(key K, value V, marked bool) tree[K, V] {
+	return tree[K, V]{t.root.put(entry[K, V]{key, value, marked})}
+}
 
 // without returns the tree without the key, which may be absent.
 func (t tree[K, V]) without(key K) tree[K, V] {
@@ -101,32 +133,39 @@ func (n *node[K, V]) len() int {
 	if n == nil {
 		return 0
 	}
-	return n.size
+	return int(n.size)
+}
+
+func (n *node[K, V]) marked() int {
+	if n == nil {
+		return 0
+	}
+	return int(n.marks)
 }
 
 func (n *node[K, V]) walk(yield func(K, V) bool) bool {
 	return n == nil || n.left.walk(yield) && yield(n.key, n.value) && n.right.walk(yield)
 }
 
-func (n *node[K, V]) put(key K, value V) *node[K, V] {
+func (n *node[K, V]) put(e entry[K, V]) *node[K, V] {
 	switch {
 	case n == nil:
-		return join(key, value, nil, nil)
-	case key < n.key:
-		return balance(n.key, n.value, n.left.put(key, value), n.right)
-	case key > n.key:
-		return balance(n.key, n.value, n.left, n.right.put(key, value))
+		return join(e, nil, nil)
+	case e.key < n.key:
+		return balance(n.entry, n.left.put(e), n.right)
+	case e.key > n.key:
+		return balance(n.entry, n.left, n.right.put(e))
 	default:
-		return join(key, value, n.left, n.right)
+		return join(e, n.left, n.right)
 	}
 }
 
 func (n *node[K, V]) without(key K) *node[K, V] {
 	switch {
 	case key < n.key:
-		return balance(n.key, n.value, n.left.without(key), n.right)
+		return balance(n.entry, n.left.without(key), n.right)
 	case key > n.key:
-		return balance(n.key, n.value, n.left, n.right.without(key))
+		return balance(n.entry, n.left, n.right.without(key))
 	case n.left == nil:
 		return n.right
 	case n.right == nil:
@@ -136,7 +175,7 @@ func (n *node[K, V]) without(key K) *node[K, V] {
 		for next.left != nil {
 			next = next.left
 		}
-		return balance(next.key, next.value, n.left, n.right.without(next.key))
+		return balance(next.entry, n.left, n.right.without(next.key))
 	}
 }
 
@@ -150,24 +189,28 @@ const (
 
 func (n *node[K, V]) weight() int { return n.len() + 1 }
 
-func join[K cmp.Ordered, V any](key K, value V, left, right *node[K, V]) *node[K, V] {
-	return &node[K, V]{key, value, left.len() + right.len() + 1, left, right}
+func join[K cmp.Ordered, V any](e entry[K, V], left, right *node[K, V]) *node[K, V] {
+	marks := left.marked() + right.marked()
+	if e.marked {
+		marks++
+	}
+	return &node[K, V]{e, int32(left.len() + right.len() + 1), int32(marks), left, right}
 }
 
 // balance joins two sides of which one has grown or shrunk by one.
-func balance[K cmp.Ordered, V any](key K, value V, l, r *node[K, V]) *node[K, V] {
+func balance[K cmp.Ordered, V any](e entry[K, V], l, r *node[K, V]) *node[K, V] {
 	switch {
 	case r.weight() > heavier*l.weight():
 		if m := r.left; m.weight() >= inner*r.right.weight() {
-			return join(m.key, m.value, join(key, value, l, m.left), join(r.key, r.value, m.right, r.right))
+			return join(m.entry, join(e, l, m.left), join(r.entry, m.right, r.right))
 		}
-		return join(r.key, r.value, join(key, value, l, r.left), r.right)
+		return join(r.entry, join(e, l, r.left), r.right)
 	case l.weight() > heavier*r.weight():
 		if m := l.right; m.weight() >= inner*l.left.weight() {
-			return join(m.key, m.value, join(l.key, l.value, l.left, m.left), join(key, value, m.right, r))
+			return join(m.entry, join(l.entry, l.left, m.left), join(e, m.right, r))
 		}
-		return join(l.key, l.value, l.left, join(key, value, l.right, r))
+		return join(l.entry, l.left, join(e, l.right, r))
 	default:
-		return join(key, value, l, r)
+		return join(e, l, r)
 	}
 }

@@ -25,19 +25,18 @@ type Value struct {
 
 	// The members form one ring, in which each watches the next. A member that is alone watches itself here,
 	// so that joining and leaving need no special cases; to the outside it watches nobody.
-	peers tree[string, peer]
+	//
+	// Marked are the candidates: those that a joiner may get as its target, since they are neither the
+	// target of a pending join nor the watcher of such a target.
+	peers tree[string, *peer]
 
 	// The pending joins, by joiner. The target of each is a member, and no two have the same.
 	joins tree[string, Join]
 
-	// The members that a joiner may get as its target: those that are neither the target of a pending
-	// join nor the watcher of such a target.
-	candidates tree[string, struct{}]
-
 	sequencers tree[string, Sequencer]
 }
 
-// peer is a member in the ring.
+// peer is a member in the ring. It is never changed.
 type peer struct {
 	joined  int64  // the position at which it became a member: they are listed in this order
 	watches string // the next in the ring
@@ -85,7 +84,10 @@ func (v Value) Joined(member string) (int64, bool) {
 // no member.
 func (v Value) Watched(member string) (string, bool) {
 	p, ok := v.peers.get(member)
-	return p.watches, ok && p.watches != member
+	if !ok || p.watches == member {
+		return "", false
+	}
+	return p.watches, true
 }
 
 // Joins yields the pending joins in the order of the joiners' IDs.
@@ -95,7 +97,7 @@ func (v Value) Joins() iter.Seq2[string, Join] { return v.joins.all() }
 func (v Value) Pending(joiner string) (Join, bool) { return v.joins.get(joiner) }
 
 // Candidates is how many of the joins prepared next would be given a target.
-func (v Value) Candidates() int { return v.candidates.len() }
+func (v Value) Candidates() int { return v.peers.marked() }
 
 // Sequencers yields the sequencers in the order of their names.
 func (v Value) Sequencers() iter.Seq2[string, Sequencer] { return v.sequencers.all() }
