@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 )
@@ -9,16 +10,32 @@ import (
 // exploration is all the worlds that can be reached, and what leads from one to another.
 type exploration struct {
 	model
+	names  bool // worlds that differ only in the names of the IDs are two
 	first  world
 	worlds []world
 	from   []int32 // the world from which each was found first
 	dues   []int32 // where what is due leads, world by world: without what changes nothing
 	ends   []int32 // where the dues of each world end
 	good   int
+	flags  live // that a peer ever had
+
+	seed    maphash.Seed
+	numbers []int32 // those of the worlds, plus one, by hash
 }
 
-// explore visits every world that can be reached, breadth first, and returns the first violation of the promises as a
-// trace, or nothing.
+// violation is a promise that was broken, and the shortest way there.
+type violation struct {
+	what  string
+	steps int
+	trace string
+}
+
+func (v *violation) String() string {
+	return fmt.Sprintf("%s\n%s, after %d steps", v.trace, v.what, v.steps)
+}
+
+// explore visits every world that can be reached, breadth first, and returns the first violation of the promises, or
+// nothing.
 //
 // The promise about what happens in the end is that no fair run avoids the good worlds for ever, where nobody owes
 // anything. A run is fair if a peer that from some time on can always do what is due does it. The budgets are for what
@@ -31,56 +48,49 @@ type exploration struct {
 //
 // Together they say that every fair run ends in a good world, whatever happens in which order. With that, a good
 // world can be reached from each, too.
-func explore(sc scope, r rules) (x *exploration, violation string) {
-	x = &exploration{}
-	x.model = model{table: newTable(r), scope: sc, visit: nil}
-	x.start0()
-	seen := map[world]int32{}
-	add := func(w world, from int32) int32 {
-		at, ok := seen[w]
-		if !ok {
-			at = int32(len(x.worlds))
-			seen[w] = at
-			x.worlds = append(x.worlds, w)
-			x.from = append(x.from, from)
-		}
-		return at
-	}
-	add(x.canonical(x.first), -1)
-	for i := 0; i < len(x.worlds); i++ {
-		w := x.worlds[i]
-		before, dues := w, len(x.dues)
+func explore(sc scope, r rules) (*exploration, *violation) {
+	x := &exploration{model: model{table: newTable(r), scope: sc}}
+	return x, x.explore()
+}
+
+func (x *exploration) explore() *violation {
+	x.begin()
+	for i := int32(0); int(i) < len(x.worlds); i++ {
+		w, dues := x.worlds[i], len(x.dues)
 		x.visit = func(_ move, next world, due bool) {
-			if next == before {
+			if next == w {
 				return
 			}
-			to := add(x.canonical(next), int32(i))
+			to := x.add(x.reduced(next), i)
 			if due && !slices.Contains(x.dues[dues:], to) {
 				x.dues = append(x.dues, to)
 			}
 		}
 		x.next(w)
 		x.ends = append(x.ends, int32(len(x.dues)))
+		for _, p := range w.peers {
+			x.flags |= p
+		}
 		if x.broken != "" {
-			return x, x.trace(int32(i)) + "\n" + x.broken
+			return x.violation(i, x.broken)
 		}
 		if x.model.good(&w) {
 			x.good++
 		} else if len(x.dues) == dues {
-			return x, x.trace(int32(i)) + "\nand nobody can do anything about it"
+			return x.violation(i, "somebody is owed something, and nobody can do anything about it")
 		}
 	}
-	if broken := x.alike(); broken != "" {
-		return x, broken
+	if different := x.alike(); different != "" {
+		return &violation{what: different}
 	}
 	if at := x.cycle(); at >= 0 {
-		return x, x.trace(at) + "\nand around in a circle"
+		return x.violation(at, "it may go on from here for ever, in a circle")
 	}
-	return x, ""
+	return nil
 }
 
-// start0 is the world in which nothing has happened.
-func (x *exploration) start0() {
+// begin makes the world in which nothing has happened.
+func (x *exploration) begin() {
 	var v Value
 	if x.nodes > 0 {
 		v, _ = Apply(v, Entry{1, CreateSequencer{watchedSequencer, small(x.nodes, Allocation{})}})
@@ -89,6 +99,43 @@ func (x *exploration) start0() {
 	for id := range x.peers {
 		x.first.peers[id] = running | pulsing
 	}
+	x.seed = maphash.MakeSeed()
+	x.add(x.reduced(x.first), -1)
+}
+
+func (x *exploration) reduced(w world) world {
+	if x.names {
+		x.fold(&w)
+		return w
+	}
+	return x.canonical(w)
+}
+
+// add returns the number of a world, which may be new.
+func (x *exploration) add(w world, from int32) int32 {
+	if 4*len(x.worlds) >= 3*len(x.numbers) {
+		x.numbers = make([]int32, max(1024, 2*len(x.numbers)))
+		for i := range x.worlds {
+			*x.slot(&x.worlds[i]) = int32(i) + 1
+		}
+	}
+	slot := x.slot(&w)
+	if *slot == 0 {
+		x.worlds = append(x.worlds, w)
+		x.from = append(x.from, from)
+		*slot = int32(len(x.worlds))
+	}
+	return *slot - 1
+}
+
+// slot is where the number of a world is, or is to be.
+func (x *exploration) slot(w *world) *int32 {
+	mask := uint64(len(x.numbers) - 1)
+	at := maphash.Comparable(x.seed, *w) & mask
+	for x.numbers[at] != 0 && x.worlds[x.numbers[at]-1] != *w {
+		at = (at + 1) & mask
+	}
+	return &x.numbers[at]
 }
 
 // cycle finds a world from which what is due leads back to it, or returns -1.
@@ -149,33 +196,39 @@ func (x *exploration) alike() string {
 	return ""
 }
 
-// trace tells how a world was reached, from the beginning, each ID keeping its letter.
-func (x *exploration) trace(to int32) string {
+// violation tells how a world was reached, from the beginning, each ID keeping its letter.
+func (x *exploration) violation(to int32, what string) *violation {
 	var path []int32
 	for at := to; at > 0; at = x.from[at] {
 		path = append(path, at)
 	}
 	slices.Reverse(path)
 	at := x.first
-	lines := []string{x.describe(&at)}
+	var lines []string
+	apply := ""
 	for _, i := range path {
 		found := false
 		x.visit = func(m move, next world, _ bool) {
-			if !found && x.canonical(next) == x.worlds[i] {
-				found = true
-				line := "  " + m.String()
-				x.fold(&next)
-				if m.what != "applies" {
-					line += "\n" + x.describe(&next)
-				}
-				lines = append(lines, line)
-				at = next
+			if found || x.reduced(next) != x.worlds[i] {
+				return
 			}
+			found = true
+			x.fold(&next)
+			at = next
+			if m.what == "applies" {
+				apply += " " + letters[m.who]
+				return
+			}
+			if apply != "" {
+				lines = append(lines, "  apply an entry each:"+apply)
+			}
+			apply = ""
+			lines = append(lines, "  "+m.String(), x.describe(&next))
 		}
 		x.next(at)
-		if !found {
-			return "a trace that can't be told"
-		}
 	}
-	return fmt.Sprintf("%s\nat last, after %d steps: %s", strings.Join(lines, "\n"), len(path), x.describe(&at))
+	if apply != "" {
+		lines = append(lines, "  apply an entry each:"+apply, x.describe(&at))
+	}
+	return &violation{what, len(path), strings.Join(lines, "\n")}
 }

@@ -19,7 +19,7 @@ type world struct {
 }
 
 // lag is how far the slowest live peer may be behind the log: until it has caught up, nothing more is appended.
-const lag = 8
+const lag = 16
 
 const noEntry = ^entry(0)
 
@@ -96,6 +96,7 @@ func (t *table) along(w *world) (values [lag + 1]number) {
 type model struct {
 	*table
 	scope
+	held  bool // somebody could not append before the slowest peer had caught up
 	visit func(m move, next world, due bool)
 }
 
@@ -199,6 +200,7 @@ func (k *known) watcherOf(member uint8) uint8 {
 func (m *model) sends(w world, id uint8, values *[lag + 1]number, pulses ids) {
 	p := w.peers[id]
 	if w.n == m.lag {
+		m.held = true
 		return
 	}
 	k := m.values[values[p.at()]]

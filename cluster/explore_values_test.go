@@ -68,8 +68,14 @@ const watchedSequencer = "s"
 func (e entry) command() Command {
 	id := letters[e.about()]
 	return [...]Command{
-		PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id}, AbortJoin{id}, Leave{id}, PeerGC{id},
-		Attach{Sequencer: watchedSequencer, Member: id}, Detach{watchedSequencer, id},
+		PrepareJoin{id},
+		NotifyWatchers{id},
+		AcceptJoin{id},
+		AbortJoin{id},
+		Leave{id},
+		PeerGC{id},
+		Attach{Sequencer: watchedSequencer, Member: id},
+		Detach{watchedSequencer, id},
 	}[e.op()]
 }
 
@@ -124,11 +130,10 @@ type table struct {
 	rules
 	byKey  map[string]number
 	values []*known
-	wrong  func(Value) string
-	broken string // the first thing that was wrong
+	broken string // the first thing that was wrong with a value
 }
 
-func newTable(r rules) *table { return &table{rules: r, byKey: map[string]number{}, wrong: inconsistency} }
+func newTable(r rules) *table { return &table{rules: r, byKey: map[string]number{}} }
 
 // number finds a value in the table, or puts it there.
 func (t *table) number(v Value) number {
@@ -207,12 +212,20 @@ func (t *table) after(n number, e entry) number {
 	if again := keyOf(t.applied(k.value, e)); again != keyOf(next) || keyOf(k.value) != k.key {
 		t.fail("%s %v: two members may come to %s and %s", k.value, e.command(), keyOf(next), again)
 	}
-	if wrong := t.wrong(next); wrong != "" {
+	if wrong := unsound(next); wrong != "" {
 		t.fail("%s, then %s %v leads to %s: %s", k.value, e.command().Name(), e.command(), keyOf(next), wrong)
 		return n
 	}
 	*to = t.number(next)
 	return *to
+}
+
+// unsound says what of the members or the node IDs can't be.
+func unsound(v Value) string {
+	if wrong := ringOf(v, v.Members()); wrong != "" {
+		return wrong
+	}
+	return nodesOf(v, v.Members())
 }
 
 func (t *table) fail(format string, args ...any) {
@@ -254,8 +267,17 @@ func (t *table) turnsOf(n number) []turn {
 			give(id)
 		}
 		for _, target := range around {
-			if p, _ := k.value.peers.get(letters[target]); p.joiner != "" {
-				give(idOf(p.joiner))
+			for joiner, j := range k.value.joins.all() {
+				if idOf(j.Target) == target {
+					give(idOf(joiner))
+				}
+			}
+		}
+		for joiner, j := range k.value.joins.all() { // by broken rules only: the target is no member
+			for _, id := range []uint8{idOf(j.Target), idOf(joiner)} {
+				if names[id] == nobody {
+					give(id)
+				}
 			}
 		}
 		turn := turn{t.number(renamed(k.value, &names)), names}
