@@ -99,6 +99,16 @@ var brokenRules = []struct {
 		}},
 	},
 	{
+		"an accept forgets the join, so that joining never ends",
+		scope{peers: 2, lag: 3},
+		rules{apply: func(v Value, e Entry) (Value, Outcome) {
+			if c, ok := e.Command.(AcceptJoin); ok {
+				e.Command = AbortJoin(c)
+			}
+			return Apply(v, e)
+		}},
+	},
+	{
 		"a dead joiner can't be taken out",
 		scope{peers: 2, lag: 3, budget: budget{crashes: 1}},
 		rules{apply: func(v Value, e Entry) (Value, Outcome) {

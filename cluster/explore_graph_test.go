@@ -44,7 +44,8 @@ func (v *violation) String() string {
 //
 //   - It has no cycle. So after finitely many edges a run stays in one world.
 //   - Each world that is not good has an edge. Then that is due in it as long as the run stays, and no fair
-//     run stays.
+//     run stays. (Whether a command changes anything does not depend on its position: what is due leads away from a
+//     world whichever way it goes, or never.)
 //
 // Together they say that every fair run ends in a good world, whatever happens in which order. With that, a good
 // world can be reached from each, too.

@@ -308,21 +308,29 @@ func (m *model) good(w *world) bool {
 	return alive == 0 || w.n == 0 && k.members == alive && k.pending == 0
 }
 
+// describe is the value at the end of the log, and how far each live peer is.
 func (m *model) describe(w *world) string {
 	values := m.along(w)
-	s := m.values[values[w.n]].value.String()
+	parts := []string{m.values[values[w.n]].value.String()}
 	for id, p := range w.peers {
-		if p.is(running) {
-			s += fmt.Sprintf("; %s at %d of %d", letters[id], p.at(), w.n)
-			for flag, name := range map[live]string{evicted: "evicted", collecting: "collecting", deaf: "deaf"} {
-				if p.is(flag) {
-					s += ", " + name
-				}
-			}
-			if !p.is(pulsing) {
-				s += ", no pulse"
+		if !p.is(running) {
+			continue
+		}
+		part := []string{fmt.Sprintf("%s at %d of %d", letters[id], p.at(), w.n)}
+		for _, f := range []struct {
+			is   bool
+			name string
+		}{
+			{p.is(evicted), "evicted"},
+			{p.is(collecting), "collecting"},
+			{p.is(deaf), "deaf"},
+			{!p.is(pulsing), "no pulse"},
+		} {
+			if f.is {
+				part = append(part, f.name)
 			}
 		}
+		parts = append(parts, strings.Join(part, ", "))
 	}
-	return strings.TrimSpace(s)
+	return strings.Join(parts, "; ")
 }
