@@ -111,6 +111,10 @@ func DecodeCheckpoint(data []byte) (Value, error) {
 
 func (r checkpointJSON) value() (Value, error) {
 	v := Value{position: r.Position, entries: r.Entries}
+	if r.Position < 0 || r.Entries < 0 {
+		return v, fmt.Errorf("position %d after %d entries; want neither negative", r.Position, r.Entries)
+	}
+	joined := make(map[int64]bool, len(r.Ring))
 	for i, m := range r.Ring {
 		next, before := r.Ring[(i+1)%len(r.Ring)].ID, r.Ring[(i+len(r.Ring)-1)%len(r.Ring)].ID
 		if err := checkID("id", m.ID); err != nil {
@@ -119,6 +123,10 @@ func (r checkpointJSON) value() (Value, error) {
 		if v.peers.has(m.ID) {
 			return v, fmt.Errorf("the member %q is in the ring twice", m.ID)
 		}
+		if m.Joined < 0 || m.Joined > r.Position || joined[m.Joined] {
+			return v, fmt.Errorf("the member %q can't have joined at %d", m.ID, m.Joined)
+		}
+		joined[m.Joined] = true
 		v.peers = v.peers.putMarked(m.ID, &peer{joined: m.Joined, watches: next, watcher: before}, true)
 	}
 	for _, j := range r.Joins {
@@ -178,7 +186,7 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 	}
 	since := int64(-1)
 	for _, j := range r.Wanting {
-		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || (j.From == nil) != (j.To == nil) {
+		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || j.Since > v.position || !j.sound() {
 			return s, fmt.Errorf("the attach of %q can't be", j.Member)
 		}
 		since = j.Since
@@ -202,5 +210,16 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 	if accounted != s.definition.Capacity() {
 		return s, fmt.Errorf("%d node IDs are accounted for, of %d", accounted, s.definition.Capacity())
 	}
+	if s.allocate(v.peers.len()) != s {
+		return s, errors.New("its node IDs are not with those whose turn it is")
+	}
 	return s, nil
+}
+
+// sound tells whether the range is one, and has the node ID in it.
+func (j wantJSON) sound() bool {
+	if j.From == nil || j.To == nil {
+		return j.From == nil && j.To == nil
+	}
+	return 0 <= *j.From && *j.From <= *j.To && (j.Node == nil || *j.From <= *j.Node && *j.Node <= *j.To)
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -41,11 +42,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		}
 	}
 	for name, s := range v.sequencers.all() {
-		nodes := make(map[int64]string, s.nodes.len())
-		for node, member := range s.nodes.all() {
-			nodes[node] = member
-		}
-		w.Sequencers[name] = sequencerJSON{nodes, s.Waiting()}
+		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting()}
 	}
 	return json.Marshal(w)
 }
@@ -84,14 +81,16 @@ func (v Value) String() string {
 		parts = append(parts, fmt.Sprintf("%s %s at %s", joiner, phase, j.Target))
 	}
 	for name, s := range v.sequencers.all() {
-		line := name
+		line := []string{name}
 		for node, member := range s.nodes.all() {
-			line += fmt.Sprintf(" %d:%s", node, member)
+			line = append(line, fmt.Sprintf("%d:%s", node, member))
 		}
 		if s.waiting.len() > 0 {
-			line += ", waiting " + strings.Join(s.Waiting(), " ")
+			line[len(line)-1] += ","
+			line = append(line, "waiting")
+			line = append(line, s.Waiting()...)
 		}
-		parts = append(parts, line)
+		parts = append(parts, strings.Join(line, " "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -12,12 +12,12 @@ import (
 type tree[K cmp.Ordered, V any] struct{ root *node[K, V] }
 
 type node[K cmp.Ordered, V any] struct {
-	entry[K, V]
+	item[K, V]
 	size, marks int32 // of the subtree
 	left, right *node[K, V]
 }
 
-type entry[K cmp.Ordered, V any] struct {
+type item[K cmp.Ordered, V any] struct {
 	key    K
 	value  V
 	marked bool
@@ -71,10 +71,10 @@ func (t tree[K, V]) atMarked(index int) (K, V) {
 		switch {
 		case index < left:
 			n = n.left
-		case index == left && n.entry.marked:
+		case index == left && n.item.marked:
 			return n.key, n.value
 		default:
-			if index -= left; n.entry.marked {
+			if index -= left; n.item.marked {
 				index--
 			}
 			n = n.right
@@ -118,7 +118,7 @@ func (t tree[K, V]) put(key K, value V) tree[K, V] { return t.putMarked(key, val
 
 // putMarked returns the tree with the key at this value, marked or not.
 func (t tree[K, V]) putMarked(key K, value V, marked bool) tree[K, V] {
-	return tree[K, V]{t.root.put(entry[K, V]{key, value, marked})}
+	return tree[K, V]{t.root.put(item[K, V]{key, value, marked})}
 }
 
 // without returns the tree without the key, which may be absent.
@@ -147,14 +147,14 @@ func (n *node[K, V]) walk(yield func(K, V) bool) bool {
 	return n == nil || n.left.walk(yield) && yield(n.key, n.value) && n.right.walk(yield)
 }
 
-func (n *node[K, V]) put(e entry[K, V]) *node[K, V] {
+func (n *node[K, V]) put(e item[K, V]) *node[K, V] {
 	switch {
 	case n == nil:
 		return join(e, nil, nil)
 	case e.key < n.key:
-		return balance(n.entry, n.left.put(e), n.right)
+		return balance(n.item, n.left.put(e), n.right)
 	case e.key > n.key:
-		return balance(n.entry, n.left, n.right.put(e))
+		return balance(n.item, n.left, n.right.put(e))
 	default:
 		return join(e, n.left, n.right)
 	}
@@ -163,9 +163,9 @@ func (n *node[K, V]) put(e entry[K, V]) *node[K, V] {
 func (n *node[K, V]) without(key K) *node[K, V] {
 	switch {
 	case key < n.key:
-		return balance(n.entry, n.left.without(key), n.right)
+		return balance(n.item, n.left.without(key), n.right)
 	case key > n.key:
-		return balance(n.entry, n.left, n.right.without(key))
+		return balance(n.item, n.left, n.right.without(key))
 	case n.left == nil:
 		return n.right
 	case n.right == nil:
@@ -175,7 +175,7 @@ func (n *node[K, V]) without(key K) *node[K, V] {
 		for next.left != nil {
 			next = next.left
 		}
-		return balance(next.entry, n.left, n.right.without(next.key))
+		return balance(next.item, n.left, n.right.without(next.key))
 	}
 }
 
@@ -189,7 +189,7 @@ const (
 
 func (n *node[K, V]) weight() int { return n.len() + 1 }
 
-func join[K cmp.Ordered, V any](e entry[K, V], left, right *node[K, V]) *node[K, V] {
+func join[K cmp.Ordered, V any](e item[K, V], left, right *node[K, V]) *node[K, V] {
 	marks := left.marked() + right.marked()
 	if e.marked {
 		marks++
@@ -198,18 +198,18 @@ func join[K cmp.Ordered, V any](e entry[K, V], left, right *node[K, V]) *node[K,
 }
 
 // balance joins two sides of which one has grown or shrunk by one.
-func balance[K cmp.Ordered, V any](e entry[K, V], l, r *node[K, V]) *node[K, V] {
+func balance[K cmp.Ordered, V any](e item[K, V], l, r *node[K, V]) *node[K, V] {
 	switch {
 	case r.weight() > heavier*l.weight():
 		if m := r.left; m.weight() >= inner*r.right.weight() {
-			return join(m.entry, join(e, l, m.left), join(r.entry, m.right, r.right))
+			return join(m.item, join(e, l, m.left), join(r.item, m.right, r.right))
 		}
-		return join(r.entry, join(e, l, r.left), r.right)
+		return join(r.item, join(e, l, r.left), r.right)
 	case l.weight() > heavier*r.weight():
 		if m := l.right; m.weight() >= inner*l.left.weight() {
-			return join(m.entry, join(l.entry, l.left, m.left), join(e, m.right, r))
+			return join(m.item, join(l.item, l.left, m.left), join(e, m.right, r))
 		}
-		return join(l.entry, l.left, join(e, l.right, r))
+		return join(l.item, l.left, join(e, l.right, r))
 	default:
 		return join(e, l, r)
 	}

@@ -3,6 +3,8 @@ package main
 const (
 	explored = "^TestNoInstantIsUsableByTwoOwners$"
 	fenced   = "^Test[^N]" // all but the exploration
+	replayed = "^TestApplyAgreesWithTheReference$"
+	shortly  = "^TestExploreShortly$"
 	all      = "."
 )
 
@@ -129,5 +131,35 @@ var mutants = []mutant{
 		"a stepped clock goes on to be extended", "member/run.go",
 		"!h.lost && stepped == 0", "!h.lost && stepped >= 0",
 		"./member", all,
+	},
+	{
+		"a leave forgets no join at the member that leaves", "cluster/apply.go",
+		"	v.forget(p.joiner)\n", "",
+		"./cluster", shortly,
+	},
+	{
+		"an accept leaves the target with its old watcher", "cluster/apply.go",
+		"t.joiner, t.watcher = \"\", c.Joiner", "t.joiner = \"\"",
+		"./cluster", replayed,
+	},
+	{
+		"nobody watches a joiner", "cluster/value.go",
+		"	if target, _ := v.peers.get(p.watches); target.joiner != \"\" {", "	if target, _ := v.peers.get(p.watches); target.joiner == id {",
+		"./cluster", shortly,
+	},
+	{
+		"a node ID that was given back is still its old member's", "cluster/sequencer.go",
+		"	s.nodes = s.nodes.without(w.node)\n", "",
+		"./cluster", replayed,
+	},
+	{
+		"a checkpoint forgets what those that wait are waiting for", "cluster/checkpoint.go",
+		"		if want.nodes != nil {\n", "		if want.nodes != nil && want.node != noNode {\n",
+		"./cluster", replayed,
+	},
+	{
+		"an old value changes with the new one", "cluster/tree.go",
+		"		return join(key, value, n.left, n.right)\n", "		n.value = value\n		return n\n",
+		"./cluster", replayed,
 	},
 }

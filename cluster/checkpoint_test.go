@@ -1,0 +1,203 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// sample is a value in which there is something of everything.
+func sample(t testing.TB) Value {
+	t.Helper()
+	var v Value
+	for i, c := range []Command{
+		PrepareJoin{"a"},
+		PrepareJoin{"b"},
+		NotifyWatchers{"b"},
+		AcceptJoin{"b"},
+		PrepareJoin{"c"},
+		NotifyWatchers{"c"},
+		AcceptJoin{"c"},
+		CreateSequencer{"orders", small(2, Allocation{})},
+		Attach{Sequencer: "orders", Member: "b"},
+		Attach{Sequencer: "orders", Member: "c"},
+		Attach{Sequencer: "orders", Member: "a", Nodes: &Range{1, 1}},
+		CreateSequencer{"spare", small(1024, Allocation{Kind: AllocatePercent, Percent: 50})},
+		Attach{Sequencer: "spare", Member: "a"},
+		Attach{Sequencer: "spare", Member: "b", Nodes: &Range{100, 200}},
+		Detach{"spare", "a"},
+		PrepareJoin{"d"},
+		NotifyWatchers{"d"},
+	} {
+		var out Outcome
+		if v, out = Apply(v, Entry{Position: int64(3 * i), Command: c}); out.Result != Applied {
+			t.Fatalf("%s %+v: %v %s", c.Name(), c, out.Result, out.Why)
+		}
+	}
+	return v
+}
+
+func TestCheckpointIsAsDocumented(t *testing.T) {
+	v := sample(t)
+	const want = `ring a>b>c; d accepted at a; orders 0:b 1:c, waiting a; spare 100:b`
+	if v.String() != want {
+		t.Fatalf("have %s\nwant %s", v, want)
+	}
+	if back := restore(t, checkpoint(t, v)); back.String() != want || back.Position() != v.Position() || back.Entries() != 17 {
+		t.Errorf("have %s at %d after %d", back, back.Position(), back.Entries())
+	}
+}
+
+func TestDamagedCheckpointIsRefused(t *testing.T) {
+	data := string(checkpoint(t, sample(t)))
+	for _, c := range []struct{ old, change, why string }{
+		{`"version":1`, `"version":2`, "version 2"},
+		{`"version":1`, `"vers":1`, "version 0"},
+		{`"entries"`, `"entrees"`, "entrees"},
+		{`"position":48`, `"position":-1`, "position -1"},
+		{`"entries":17`, `"entries":-1`, "-1 entries"},
+		{`"id":"b"`, `"id":"a"`, "in the ring twice"},
+		{`"id":"b"`, `"id":""`, "missing"},
+		{`"joined":9`, `"joined":0`, "joined at 0"},
+		{`"joined":9`, `"joined":49`, "joined at 49"},
+		{`"joined":9`, `"joined":-1`, "joined at -1"},
+		{`"joiner":"d"`, `"joiner":"a"`, "the join of"},
+		{`"joiner":"d"`, `"joiner":""`, "missing"},
+		{`"target":"a"`, `"target":"x"`, `at "x"`},
+		{`"orders":{`, `"Orders!":{`, "Orders!"},
+		{`"nodes":2,`, ``, `without "nodes"`},
+		{`"nodes":2,`, `"nodes":4,`, "accounted for"},
+		{`"nodes":2,`, `"nodes":1,`, "node ID 1"},
+		{`"kind":"percent","percent":50`, `"kind":"percent","percent":1000`, "1000 percent"},
+		{`"kind":"percent","percent":50`, `"kind":"count","count":2`, ""}, // that would be right, too
+		{`"kind":"all"`, `"kind":"count","count":1`, "whose turn"},
+		{`"member":"b","since":24,"node":0`, `"member":"b","since":24`, "1 node IDs are accounted for, of 2"},
+		{`"member":"b","since":24`, `"member":"x","since":24`, `attach of "x"`},
+		{`"member":"b","since":24`, `"member":"c","since":24`, `attach of "c"`},
+		{`"since":27`, `"since":24`, `attach of "c"`},
+		{`"since":30`, `"since":49`, `attach of "a"`},
+		{`"from":1,"to":1`, `"from":1`, `attach of "a"`},
+		{`"from":1,"to":1`, `"from":1,"to":0`, `attach of "a"`},
+		{`"from":1,"to":1`, `"from":-1,"to":1`, `attach of "a"`},
+		{`"from":100`, `"from":101`, `attach of "b"`},
+		{`"node":0`, `"node":2`, "node ID 2"},
+		{`"node":0`, `"node":-1`, "node ID -1"},
+		{`"node":0`, `"node":1`, "node ID 1"},
+		{`"fresh":[[1,99]`, `"fresh":[[99,1]`, "99 to 1"},
+		{`"fresh":[[1,99]`, `"fresh":[[-1,99]`, "-1 to 99"},
+		{`,[101,1023]`, `,[101,1024]`, "101 to 1024"},
+		{`,[101,1023]`, `,[100,1023]`, "100 to 1023"},
+		{`"freed":[0]`, `"freed":[0,0]`, "node ID 0"},
+		{`"freed":[0]`, `"freed":[]`, "accounted for"},
+		{`{"version"`, `{}{"version"`, "after top-level"},
+	} {
+		damaged := strings.Replace(data, c.old, c.change, 1)
+		if damaged == data {
+			t.Errorf("there is no %s in %s", c.old, data)
+			continue
+		}
+		_, err := DecodeCheckpoint([]byte(damaged))
+		var unreadable *UnreadableError
+		switch {
+		case c.why == "" && err != nil:
+			t.Errorf("%s to %s: %v", c.old, c.change, err)
+		case c.why != "" && (!errors.As(err, &unreadable) || !strings.Contains(err.Error(), c.why)):
+			t.Errorf("%s to %s: %v, want an UnreadableError with %q", c.old, c.change, err, c.why)
+		}
+	}
+	for _, text := range []string{"", "null", "[]", `"x"`, "{", `{"version":1`, data[:len(data)/2]} {
+		if _, err := DecodeCheckpoint([]byte(text)); err == nil {
+			t.Errorf("%q: no error", text)
+		}
+	}
+}
+
+// acceptedIsSound checks that what was accepted as a checkpoint is as good a value as any.
+func acceptedIsSound(t *testing.T, data []byte) {
+	v, err := DecodeCheckpoint(data)
+	if err != nil {
+		var unreadable *UnreadableError
+		if !errors.As(err, &unreadable) {
+			t.Fatalf("%T %v", err, err)
+		}
+		return
+	}
+	restore(t, checkpoint(t, v))
+	if wrong := inconsistency(v); wrong != "" {
+		t.Fatalf("%s: %s", v, wrong)
+	}
+	_, _ = v.Keeper(), v.ring()
+	w := walk{rand: rand.New(rand.NewPCG(uint64(len(data)), 3)), value: v}
+	for i := range int64(20) {
+		if v.position > 1<<62 {
+			return
+		}
+		w.value, _ = Apply(w.value, Entry{v.position + 1 + i, w.command()})
+		if wrong := inconsistency(w.value); wrong != "" {
+			t.Fatalf("%s, then %s: %s", v, w.value, wrong)
+		}
+	}
+}
+
+// TestFlippedCheckpoint changes bytes and numbers of a checkpoint at random.
+func TestFlippedCheckpoint(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 4))
+	data := checkpoint(t, sample(t))
+	for range 3000 {
+		damaged := bytes.Clone(data)
+		for range 1 + random.IntN(2) {
+			i := random.IntN(len(damaged))
+			switch c := damaged[i]; {
+			case '0' <= c && c <= '9':
+				damaged[i] = byte('0' + random.IntN(10))
+			case 'a' <= c && c <= 'd':
+				damaged[i] = byte('a' + random.IntN(4))
+			case random.IntN(8) == 0:
+				damaged[i] ^= 1 << random.IntN(7)
+			}
+		}
+		acceptedIsSound(t, damaged)
+	}
+}
+
+func FuzzDecodeCheckpoint(f *testing.F) {
+	f.Add(checkpoint(f, sample(f)))
+	f.Add(checkpoint(f, Value{}))
+	f.Add([]byte(`{"version":1,"ring":[{"id":"a","joined":0}],"joins":[{"joiner":"b","target":"a"}],"sequencers":null}`))
+	f.Add([]byte(`{"version":1,"position":-1,"ring":[{"id":"a"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) { acceptedIsSound(t, data) })
+}
+
+// TestZeroValue is that of an empty log: everything can be asked of it.
+func TestZeroValue(t *testing.T) {
+	var v Value
+	have, err := json.Marshal(v)
+	const want = `{"members":[],"pairs":{},"prepared":{},"accepted":{},"sequencers":{}}`
+	if err != nil || string(have) != want {
+		t.Errorf("%s %v", have, err)
+	}
+	if s := fmt.Sprint(v); s != "ring " {
+		t.Errorf("%q", s)
+	}
+	if back := restore(t, checkpoint(t, v)); back != v {
+		t.Errorf("a checkpoint turns it into %+v", back)
+	}
+	_, watched := v.Watched("a")
+	_, pending := v.Pending("a")
+	_, sequencer := v.Sequencer("a")
+	if v.Position() != 0 || v.Entries() != 0 || v.Size() != 0 || v.Candidates() != 0 || v.Keeper() != "" || watched || pending ||
+		sequencer || v.IsMember("a") || len(v.Members()) != 0 || Watches(v, "a") != nil {
+		t.Error("it is not empty")
+	}
+	if duties := Duties(v, "a"); len(duties) != 1 || duties[0] != (PrepareJoin{"a"}) {
+		t.Errorf("duties: %v", duties)
+	}
+	var s Sequencer
+	if _, ok := s.Node("a"); ok || s.Attached("a") || len(s.Waiting()) != 0 {
+		t.Error("the zero sequencer is not empty")
+	}
+}

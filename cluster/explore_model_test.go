@@ -1,0 +1,336 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+)
+
+// world is a log, and the live peers that replay it. What every live peer has applied is folded into one value, so
+// that a world is small however long its log has become. It is comparable.
+//
+// A command that changes nothing leaves no trace here: to have sent it is to have done nothing.
+type world struct {
+	base  number // the value at the slowest live peer
+	n     uint8  // how many entries come after it
+	log   [lag]entry
+	peers [most]live // by ID
+	late  entry      // a command that its sender has sent and that has not reached the log; noEntry: none
+	left  budget     // of what may yet go wrong
+}
+
+// lag is how far the slowest live peer may be behind the log: until it has caught up, nothing more is appended.
+const lag = 16
+
+const noEntry = ^entry(0)
+
+// live is a running peer, under its current ID: how much of the log it has applied, and some flags. Zero: there is none.
+type live uint16
+
+const (
+	running    live = 1 << 8 << iota
+	pulsing         // its session lives: nobody takes it for dead
+	evicted         // it was a member, and has seen that it is none any more
+	collecting      // it can't get in, has seen its own peer-gc, and takes out who is dead
+	deaf            // it has lost the watch on a joiner; under broken rules only
+)
+
+func (p live) at() uint8         { return uint8(p) }
+func (p live) is(flag live) bool { return p&flag != 0 }
+
+// budget is how often what may go wrong still may.
+type budget struct {
+	crashes   uint8 // a peer ends; its pulse ends at once, or it was slow before
+	losses    uint8 // a peer's pulse ends while it goes on; then it finds out, and comes back under a new ID
+	comebacks uint8 // a peer starts anew after a crash
+	aborts    uint8 // a joiner loses its patience
+	lates     uint8 // a command is late: meanwhile its sender goes on, or crashes
+}
+
+// scope is what is explored.
+type scope struct {
+	peers  int
+	budget budget
+	lag    uint8
+	nodes  int64 // of a sequencer that they attach to and detach from; 0: there is none
+}
+
+// move is what happened, for traces.
+type move struct {
+	who  uint8
+	what string
+	e    entry
+}
+
+func (m move) String() string {
+	s := "somebody who is gone"
+	if m.who != nobody {
+		s = letters[m.who]
+	}
+	s += " " + m.what
+	if m.e != noEntry {
+		s += fmt.Sprintf(" %s %v", m.e.command().Name(), m.e.command())
+	}
+	return s
+}
+
+// pulses are the IDs that are not taken for dead.
+func (w *world) pulses() (pulses ids) {
+	for id, p := range w.peers {
+		if p.is(pulsing) {
+			pulses |= 1 << id
+		}
+	}
+	return pulses
+}
+
+// values are those at each place of the log.
+func (t *table) along(w *world) (values [lag + 1]number) {
+	values[0] = w.base
+	for i := range w.n {
+		values[i+1] = t.after(values[i], w.log[i])
+	}
+	return values
+}
+
+// model enumerates what can happen.
+type model struct {
+	*table
+	scope
+	held  bool // somebody could not append before the slowest peer had caught up
+	visit func(m move, next world, due bool)
+}
+
+// next calls visit with everything that can happen in a world. What is due happens sooner or later: a peer that can do
+// it for ever does it at some time. Of a peer without a pulse nothing is due but that it finds out.
+func (m *model) next(w world) {
+	values := m.along(&w)
+	pulses := w.pulses()
+	runs := 0
+	for id := range uint8(most) {
+		if p := w.peers[id]; p.is(running) {
+			runs++
+			m.steps(w, id, &values)
+			m.sends(w, id, &values, pulses)
+			m.fails(w, id)
+		}
+	}
+	if runs < m.peers && w.left.comebacks > 0 {
+		n := w
+		n.left.comebacks--
+		m.start(n, "starts after a crash", false)
+	}
+	if w.late != noEntry && w.n < m.lag {
+		n := w
+		n.late = noEntry
+		m.append(n, w.late.sender(), w.late, &values, "was late to append", false)
+	}
+}
+
+// start brings a peer up under a new ID: one that is nowhere to be found.
+func (m *model) start(w world, what string, due bool) {
+	used := m.used(&w)
+	for id := range uint8(most) {
+		if !used.has(id) {
+			w.peers[id] = running | pulsing
+			m.visit(move{id, what, noEntry}, w, due)
+			return
+		}
+	}
+	panic("too few IDs for the exploration")
+}
+
+func (m *model) used(w *world) ids {
+	k := m.values[w.base]
+	used := k.members | k.pending
+	for id, p := range w.peers {
+		if p != 0 {
+			used |= 1 << id
+		}
+	}
+	for _, e := range append(w.log[:w.n:w.n], w.late) {
+		if e != noEntry {
+			used |= 1 << e.about()
+		}
+	}
+	return used
+}
+
+// steps is that a peer applies its next entry.
+func (m *model) steps(w world, id uint8, values *[lag + 1]number) {
+	p := w.peers[id]
+	if p.at() == w.n {
+		return
+	}
+	e := w.log[p.at()]
+	before, after := m.values[values[p.at()]], m.values[values[p.at()+1]]
+	p++
+	if e.op() == opGC && e.about() == id {
+		p |= collecting
+	}
+	if before.members.has(id) && !after.members.has(id) {
+		p |= evicted
+		if p.is(pulsing) {
+			m.fail("%s, a member with a pulse, was taken out by %v", letters[id], e.command())
+		}
+	}
+	if m.oneSlot {
+		switch b, a := before.joinerOf(id), after.joinerOf(id); {
+		case a == 0 || a != b:
+			p &^= deaf
+		case before.watcherOf(id) != after.watcherOf(id):
+			p |= deaf
+		}
+	}
+	w.peers[id] = p
+	m.visit(move{id, "applies", e}, w, p.is(pulsing))
+}
+
+func (k *known) joinerOf(watcher uint8) ids { return k.watches[watcher] & k.pending }
+
+func (k *known) watcherOf(member uint8) uint8 {
+	for id, watched := range k.ring {
+		if k.members.has(uint8(id)) && watched == member {
+			return uint8(id)
+		}
+	}
+	return nobody
+}
+
+// sends is what a peer may append at the value that it has reached.
+func (m *model) sends(w world, id uint8, values *[lag + 1]number, pulses ids) {
+	p := w.peers[id]
+	if w.n == m.lag {
+		m.held = true
+		return
+	}
+	k := m.values[values[p.at()]]
+	if !p.is(evicted) {
+		for _, duty := range k.duties[id] {
+			m.send(w, id, duty, values, "appends", p.is(pulsing))
+		}
+	}
+	watches := k.watches[id] &^ pulses
+	if p.is(deaf) {
+		watches &^= k.pending
+	}
+	everybody := k.members | k.pending
+	dead := everybody &^ pulses
+	outside := k.members != 0 && !everybody.has(id)
+	if outside && p.is(collecting) {
+		watches |= dead
+	}
+	for other := range uint8(most) {
+		if watches.has(other) {
+			m.send(w, id, newEntry(opLeave, other, nobody), values, "finds it dead and appends", p.is(pulsing))
+		}
+	}
+	// With nobody dead it would do nothing: it is sent all the same, and changes nothing.
+	if outside && len(k.candidates) == 0 && !p.is(collecting) && dead != 0 && !m.noGC {
+		m.send(w, id, newEntry(opGC, id, nobody), values, "can't get in and appends", p.is(pulsing))
+	}
+	if k.pending.has(id) && w.left.aborts > 0 {
+		n := w
+		n.left.aborts--
+		m.send(n, id, newEntry(opAbort, id, nobody), values, "loses its patience and appends", false)
+	}
+	if m.nodes > 0 && k.members.has(id) {
+		op := opAttach
+		if k.attached.has(id) {
+			op = opDetach
+		}
+		m.send(w, id, newEntry(op, id, nobody), values, "appends", false)
+	}
+}
+
+// send appends a command, or has it be late, unless its sender waits for the same one.
+func (m *model) send(w world, id uint8, e entry, values *[lag + 1]number, what string, due bool) {
+	for _, sent := range w.log[w.peers[id].at():w.n] {
+		if sent.sender() == id && sent.op() == e.op() && sent.about() == e.about() {
+			return
+		}
+	}
+	m.append(w, id, e, values, what, due)
+	if w.late == noEntry && w.left.lates > 0 {
+		w.left.lates--
+		w.late = e.by(id)
+		m.visit(move{id, "sends late", e}, w, false)
+	}
+}
+
+// append puts a command into the log. A prepare may get each of the candidates, as its position has it.
+func (m *model) append(w world, id uint8, e entry, values *[lag + 1]number, what string, due bool) {
+	last := values[w.n]
+	targets := []uint8{nobody}
+	if k := m.values[last]; e.op() == opPrepare && len(k.candidates) > 0 {
+		targets = k.candidates
+	}
+	for _, target := range targets {
+		n, sent := w, newEntry(e.op(), e.about(), target)
+		if m.after(last, sent) != last || e.op() == opGC {
+			n.log[n.n] = sent.by(id)
+			n.n++
+		}
+		m.visit(move{id, what, sent}, n, due)
+	}
+}
+
+// fails is what may go wrong with a peer.
+func (m *model) fails(w world, id uint8) {
+	if w.left.crashes > 0 {
+		n := w
+		n.left.crashes--
+		n.peers[id] = 0
+		m.visit(move{id, "crashes", noEntry}, n, false)
+	}
+	if p := w.peers[id]; !p.is(pulsing) {
+		w.peers[id] = 0
+		m.start(w, "is "+letters[id]+", which has found out that it has no pulse, and starts anew", true)
+	} else if w.left.losses > 0 {
+		w.left.losses--
+		w.peers[id] &^= pulsing
+		m.visit(move{id, "loses its pulse, and lives", noEntry}, w, false)
+	}
+}
+
+// good tells whether nobody owes anything: all live peers have applied everything and are members, and there is nobody
+// else. If no peer is left there is nothing to be wished for.
+func (m *model) good(w *world) bool {
+	var alive ids
+	for id, p := range w.peers {
+		if p.is(running) {
+			alive |= 1 << id
+			if !p.is(pulsing) {
+				return false
+			}
+		}
+	}
+	k := m.values[w.base]
+	return alive == 0 || w.n == 0 && k.members == alive && k.pending == 0
+}
+
+// describe is the value at the end of the log, and how far each live peer is.
+func (m *model) describe(w *world) string {
+	values := m.along(w)
+	parts := []string{m.values[values[w.n]].value.String()}
+	for id, p := range w.peers {
+		if !p.is(running) {
+			continue
+		}
+		part := []string{fmt.Sprintf("%s at %d of %d", letters[id], p.at(), w.n)}
+		for _, f := range []struct {
+			is   bool
+			name string
+		}{
+			{p.is(evicted), "evicted"},
+			{p.is(collecting), "collecting"},
+			{p.is(deaf), "deaf"},
+			{!p.is(pulsing), "no pulse"},
+		} {
+			if f.is {
+				part = append(part, f.name)
+			}
+		}
+		parts = append(parts, strings.Join(part, ", "))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"flag"
+	"testing"
+	"time"
+)
+
+// This file explores the cluster exhaustively: it runs Apply, Watches and Duties themselves, for up to five peers,
+// through every order of everything that can happen. Each peer applies its entries as late as it likes, does what it
+// owes, finds out who is dead, loses its patience, crashes, and comes back under a new ID; its pulse may end while it
+// goes on, and its commands may be late.
+//
+// The promises: values reached by the same entries are equal; the members are always in one ring; no node ID of a
+// sequencer has two members; no member with a pulse is taken out; and whatever has happened, once nothing goes wrong
+// any more all live peers become members, all dead ones are gone, and nobody owes anything.
+
+var deeper = flag.Bool("deeper", false, "explore more, for minutes and in 3 GB: go test -v -run Explore ./cluster -deeper -timeout 1h")
+
+// What is explored. Where the lag is the greatest that there is, a peer may be as far behind as it likes: no
+// longer log comes about. In the others nobody can append while the slowest peer is as far behind as the lag.
+var (
+	shallow = []scope{
+		{peers: 3, lag: lag, budget: budget{crashes: 2}},
+		{peers: 3, lag: lag, budget: budget{crashes: 2, lates: 1}},
+		{peers: 3, lag: 3, budget: budget{losses: 1}},
+		{peers: 2, lag: 3, budget: budget{crashes: 1, comebacks: 1, aborts: 1}},
+		{peers: 2, lag: 3, budget: budget{crashes: 1}, nodes: 2},
+	}
+	middling = []scope{
+		{peers: 3, lag: lag, budget: budget{crashes: 2, comebacks: 1}},
+		{peers: 3, lag: lag, budget: budget{crashes: 2, aborts: 2}},
+		{peers: 4, lag: lag, budget: budget{crashes: 2}},
+		{peers: 3, lag: 4, budget: budget{crashes: 2, comebacks: 2}},
+		{peers: 3, lag: 3, budget: budget{crashes: 1, losses: 1, aborts: 1}},
+		{peers: 4, lag: 3, budget: budget{crashes: 2, comebacks: 1}},
+		{peers: 4, lag: 3, budget: budget{crashes: 2, aborts: 1, lates: 1}},
+		{peers: 4, lag: 3, budget: budget{crashes: 1, losses: 1}},
+		{peers: 5, lag: 3, budget: budget{crashes: 2}},
+		{peers: 2, lag: 4, budget: budget{crashes: 1, comebacks: 1}, nodes: 2},
+		{peers: 3, lag: 4, nodes: 2},
+		{peers: 3, lag: 3, budget: budget{crashes: 1}, nodes: 2},
+	}
+	deep = []scope{
+		{peers: 4, lag: 8, budget: budget{crashes: 2, aborts: 1}},
+		{peers: 3, lag: 5, budget: budget{crashes: 2, comebacks: 2}},
+		{peers: 3, lag: 4, budget: budget{crashes: 2, comebacks: 1, aborts: 1, lates: 1}},
+		{peers: 4, lag: 5, budget: budget{crashes: 2, comebacks: 1}},
+		{peers: 4, lag: 4, budget: budget{crashes: 1, losses: 1}},
+		{peers: 5, lag: 4, budget: budget{crashes: 3}},
+		{peers: 3, lag: 5, budget: budget{crashes: 1}, nodes: 2},
+	}
+)
+
+// TestExploreShortly is for the race detector, for -short, and for mutants.
+func TestExploreShortly(t *testing.T) { exploreAll(t, shallow) }
+
+func TestExplore(t *testing.T) {
+	if testing.Short() || underRace {
+		t.Skip("takes half a minute, or with the race detector five")
+	}
+	if *deeper {
+		exploreAll(t, deep)
+	}
+	exploreAll(t, middling)
+}
+
+func exploreAll(t *testing.T, scopes []scope) {
+	t.Helper()
+	var flags live
+	changed := map[operation]bool{}
+	for _, sc := range scopes {
+		began := time.Now()
+		x, wrong := explore(sc, realRules())
+		t.Logf("%+v: %d worlds, %d good, %d values, %.1f s", sc, len(x.worlds), x.good, len(x.values), time.Since(began).Seconds())
+		if wrong != nil {
+			t.Fatal(wrong)
+		}
+		if x.held && sc.lag == lag {
+			t.Errorf("%+v: it is not all: a peer can be further behind", sc)
+		}
+		flags |= x.flags
+		for n, k := range x.values {
+			for e, to := range k.next {
+				if e := entry(e << 3); to != unknown && to != number(n) {
+					changed[e.op()] = true
+				}
+			}
+		}
+	}
+	if flags&(evicted|collecting) != evicted|collecting {
+		t.Errorf("nobody was ever evicted, or nobody ever collected: %x", flags)
+	}
+	for op := opPrepare; op <= opDetach; op++ {
+		if changed[op] != (op != opGC) {
+			t.Errorf("%s has an effect: %v", newEntry(op, 0, nobody).command().Name(), changed[op])
+		}
+	}
+}
+
+// TestExploreByAnyName explores without making worlds equal that differ in the names of their IDs, and comes to
+// the same worlds.
+func TestExploreByAnyName(t *testing.T) {
+	for _, sc := range []scope{
+		{peers: 2, lag: 3, budget: budget{crashes: 1, comebacks: 1, aborts: 1}},
+		{peers: 3, lag: 3, budget: budget{crashes: 1, lates: 1}},
+		{peers: 3, lag: 2, nodes: 2},
+	} {
+		named := exploration{model: model{table: newTable(realRules()), scope: sc}, names: true}
+		if wrong := named.explore(); wrong != nil {
+			t.Fatal(wrong)
+		}
+		x, wrong := explore(sc, realRules())
+		if wrong != nil {
+			t.Fatal(wrong)
+		}
+		// Both have tables of their own: the worlds are compared in one of them.
+		both := exploration{model: named.model, seed: x.seed}
+		for _, w := range named.worlds {
+			both.add(both.canonical(w), 0)
+		}
+		t.Logf("%+v: %d worlds, %d by name", sc, len(x.worlds), len(named.worlds))
+		if len(both.worlds) != len(x.worlds) {
+			t.Errorf("%+v: %d worlds, but %d when named first", sc, len(x.worlds), len(both.worlds))
+		}
+	}
+}

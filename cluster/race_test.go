@@ -1,0 +1,6 @@
+//go:build race
+
+package cluster
+
+// underRace tells that the race detector makes everything slow.
+const underRace = true

@@ -1,0 +1,306 @@
+package cluster
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// reference is the cluster with plain maps and slices: each rule as it is told, with no thought of speed. It is what
+// Apply is compared with.
+type reference struct {
+	members    []string          // in the order in which they joined
+	pairs      map[string]string // watcher to watched
+	prepared   map[string]string // joiner to target
+	accepted   map[string]string // joiner to target
+	sequencers map[string]*plainSequencer
+}
+
+type plainSequencer struct {
+	definition Definition
+	wanting    []string // in the order of their attach
+	ranges     map[string]*Range
+	nodes      map[string]int64 // by member
+	free       []int64
+}
+
+func newReference() *reference {
+	return &reference{
+		pairs: map[string]string{}, prepared: map[string]string{}, accepted: map[string]string{},
+		sequencers: map[string]*plainSequencer{},
+	}
+}
+
+func (r *reference) isMember(id string) bool { return slices.Contains(r.members, id) }
+
+// target returns that of a pending join.
+func (r *reference) target(joiner string) (string, bool) {
+	if t, ok := r.prepared[joiner]; ok {
+		return t, true
+	}
+	t, ok := r.accepted[joiner]
+	return t, ok
+}
+
+// watcher returns who watches a member: itself, when it is alone.
+func (r *reference) watcher(member string) string {
+	for watcher, watched := range r.pairs {
+		if watched == member {
+			return watcher
+		}
+	}
+	return member
+}
+
+func (r *reference) candidates() []string {
+	busy := map[string]bool{}
+	for _, pending := range []map[string]string{r.prepared, r.accepted} {
+		for _, target := range pending {
+			busy[target], busy[r.watcher(target)] = true, true
+		}
+	}
+	var free []string
+	for _, member := range r.members {
+		if !busy[member] {
+			free = append(free, member)
+		}
+	}
+	slices.Sort(free)
+	return free
+}
+
+func (r *reference) forget(joiner string) {
+	delete(r.prepared, joiner)
+	delete(r.accepted, joiner)
+}
+
+func (r *reference) apply(e Entry) Result {
+	switch c := e.Command.(type) {
+	case PrepareJoin:
+		return r.prepare(c.Joiner, e.Position)
+	case NotifyWatchers:
+		if target, ok := r.prepared[c.Joiner]; ok {
+			delete(r.prepared, c.Joiner)
+			r.accepted[c.Joiner] = target
+			return Applied
+		}
+	case AcceptJoin:
+		if target, ok := r.accepted[c.Joiner]; ok {
+			delete(r.accepted, c.Joiner)
+			r.pairs[r.watcher(target)] = c.Joiner
+			r.pairs[c.Joiner] = target
+			r.join(c.Joiner)
+			return Applied
+		}
+	case AbortJoin:
+		if _, ok := r.target(c.Joiner); ok {
+			r.forget(c.Joiner)
+			return Applied
+		}
+	case Leave:
+		return r.leave(c.Member)
+	case PeerGC:
+	case CreateSequencer:
+		switch s, ok := r.sequencers[c.Sequencer]; {
+		case !ok:
+			r.sequencers[c.Sequencer] = newPlainSequencer(c.Definition)
+			return Applied
+		case !s.definition.Equal(c.Definition):
+			return Refused
+		}
+	case DestroySequencer:
+		if _, ok := r.sequencers[c.Sequencer]; !ok {
+			return Refused
+		}
+		delete(r.sequencers, c.Sequencer)
+		return Applied
+	case Attach:
+		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
+			if slices.Contains(s.wanting, c.Member) {
+				return false
+			}
+			s.wanting = append(s.wanting, c.Member)
+			s.ranges[c.Member] = c.Nodes
+			return true
+		})
+	case Detach:
+		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool { return s.detach(c.Member) })
+	case Decline:
+		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
+			if node, ok := s.nodes[c.Member]; !ok || node != c.Node {
+				return false
+			}
+			s.giveBack(c.Member)
+			s.take(c.Member)
+			return true
+		})
+	}
+	return Unchanged
+}
+
+func (r *reference) prepare(joiner string, position int64) Result {
+	_, pending := r.target(joiner)
+	candidates := r.candidates()
+	switch {
+	case pending || r.isMember(joiner):
+		return Unchanged
+	case len(r.members) == 0:
+		r.join(joiner)
+	case len(candidates) == 0:
+		return Refused
+	default:
+		r.prepared[joiner] = candidates[position%int64(len(candidates))]
+	}
+	return Applied
+}
+
+func (r *reference) join(id string) {
+	r.members = append(r.members, id)
+	r.allocate()
+}
+
+func (r *reference) leave(id string) Result {
+	if _, pending := r.target(id); pending {
+		r.forget(id)
+		return Applied
+	}
+	if !r.isMember(id) {
+		return Unchanged
+	}
+	watcher, watched := r.watcher(id), r.pairs[id]
+	for _, pending := range []map[string]string{r.prepared, r.accepted} {
+		for joiner, target := range pending {
+			if target == id || target == watched {
+				delete(pending, joiner)
+			}
+		}
+	}
+	delete(r.pairs, id)
+	switch {
+	case len(r.members) == 2:
+		clear(r.pairs)
+	case len(r.members) > 2:
+		r.pairs[watcher] = watched
+	}
+	r.members = slices.DeleteFunc(r.members, func(m string) bool { return m == id })
+	for _, s := range r.sequencers {
+		s.detach(id)
+	}
+	r.allocate()
+	return Applied
+}
+
+func (r *reference) allocate() {
+	for _, s := range r.sequencers {
+		s.allocate(len(r.members))
+	}
+}
+
+func (r *reference) change(name, member string, do func(*plainSequencer) bool) Result {
+	s, ok := r.sequencers[name]
+	if !ok || !r.isMember(member) {
+		return Refused
+	}
+	if !do(s) {
+		return Unchanged
+	}
+	s.allocate(len(r.members))
+	return Applied
+}
+
+func newPlainSequencer(d Definition) *plainSequencer {
+	s := &plainSequencer{definition: d, ranges: map[string]*Range{}, nodes: map[string]int64{}}
+	for node := range int64(capacityOf(d.Nodes)) {
+		s.free = append(s.free, node)
+	}
+	return s
+}
+
+func capacityOf(nodes int64) int {
+	capacity := 1
+	for int64(capacity) < nodes {
+		capacity *= 2
+	}
+	return capacity
+}
+
+func (s *plainSequencer) detach(member string) bool {
+	at := slices.Index(s.wanting, member)
+	if at < 0 {
+		return false
+	}
+	s.giveBack(member)
+	s.wanting = slices.Delete(s.wanting, at, at+1)
+	delete(s.ranges, member)
+	return true
+}
+
+func (s *plainSequencer) giveBack(member string) {
+	if node, ok := s.nodes[member]; ok {
+		s.free = append(s.free, node)
+		delete(s.nodes, member)
+	}
+}
+
+func (s *plainSequencer) take(member string) {
+	at := slices.IndexFunc(s.free, func(node int64) bool {
+		r := s.ranges[member]
+		return r == nil || r.From <= node && node <= r.To
+	})
+	if at >= 0 {
+		s.nodes[member] = s.free[at]
+		s.free = slices.Delete(s.free, at, at+1)
+	}
+}
+
+func (s *plainSequencer) allocate(members int) {
+	holders := members
+	switch a := s.definition.Allocation; a.Kind {
+	case AllocateCount:
+		holders = int(a.Count)
+	case AllocatePercent:
+		for holders = 0; int64(holders)*100 < a.Percent*int64(members); {
+			holders++
+		}
+	}
+	holders = min(holders, capacityOf(s.definition.Nodes), len(s.wanting))
+	held := 0
+	for _, member := range s.wanting {
+		if _, ok := s.nodes[member]; ok {
+			if held++; held > holders {
+				s.giveBack(member)
+			}
+		}
+	}
+	for _, member := range s.wanting {
+		if _, ok := s.nodes[member]; !ok && len(s.nodes) < holders {
+			s.take(member)
+		}
+	}
+}
+
+// marshal writes what Value.MarshalJSON writes.
+func (r *reference) marshal() ([]byte, error) {
+	type sequencer struct {
+		Nodes   map[int64]string `json:"nodes"`
+		Waiting []string         `json:"waiting"`
+	}
+	sequencers := map[string]sequencer{}
+	for name, s := range r.sequencers {
+		w := sequencer{map[int64]string{}, []string{}}
+		for _, member := range s.wanting {
+			if node, ok := s.nodes[member]; ok {
+				w.Nodes[node] = member
+			} else {
+				w.Waiting = append(w.Waiting, member)
+			}
+		}
+		sequencers[name] = w
+	}
+	return json.Marshal(struct {
+		Members    []string             `json:"members"`
+		Pairs      map[string]string    `json:"pairs"`
+		Prepared   map[string]string    `json:"prepared"`
+		Accepted   map[string]string    `json:"accepted"`
+		Sequencers map[string]sequencer `json:"sequencers"`
+	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers})
+}

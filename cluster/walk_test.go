@@ -1,0 +1,275 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/firn-id/firn"
+)
+
+// walk is a cluster on its way through commands that are mostly sensible: they are what its members would send.
+type walk struct {
+	rand     *rand.Rand
+	position int64
+	value    Value
+}
+
+var walkDefinitions = map[string][]Definition{
+	"all":     {small(4, Allocation{}), small(3, Allocation{}), small(2, Allocation{})},
+	"count":   {small(6, Allocation{Kind: AllocateCount, Count: 3}), small(2, Allocation{Kind: AllocateCount, Count: 5})},
+	"percent": {small(8, Allocation{Kind: AllocatePercent, Percent: 34}), small(16, Allocation{Kind: AllocatePercent, Percent: 100})},
+}
+
+func small(nodes int64, a Allocation) Definition {
+	return Definition{Nodes: nodes, Allocation: a, Layout: firn.Default}
+}
+
+var walkSequencers = []string{"all", "count", "percent"}
+
+func (w *walk) one(of int) bool { return w.rand.IntN(of) == 0 }
+
+// someone is any ID. Few of them are busy for a while, then others.
+func (w *walk) someone() string {
+	era := int(w.position/400) % 4
+	return fmt.Sprintf("m%02d", (era*3+w.rand.IntN([]int{4, 12, 7, 12}[era]))%12)
+}
+
+func (w *walk) command() Command {
+	who := w.someone()
+	if duties := Duties(w.value, who); len(duties) > 0 && !w.one(4) {
+		return duties[0]
+	}
+	name := walkSequencers[w.rand.IntN(len(walkSequencers))]
+	switch s, _ := w.value.Sequencer(name); w.rand.IntN(20) {
+	case 0:
+		return PrepareJoin{Joiner: who}
+	case 1:
+		return NotifyWatchers{Joiner: who}
+	case 2:
+		return AcceptJoin{Joiner: who}
+	case 3:
+		return AbortJoin{Joiner: who}
+	case 4:
+		if w.one(2) {
+			return Leave{Member: who}
+		}
+		return PeerGC{By: who}
+	case 5:
+		if w.one(10) {
+			return DestroySequencer{Sequencer: name}
+		}
+		fallthrough
+	case 6, 7:
+		definitions := walkDefinitions[name]
+		return CreateSequencer{Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))]}
+	case 8, 9, 10:
+		return Detach{Sequencer: name, Member: who}
+	case 11, 12, 13:
+		node, ok := s.Node(who)
+		if !ok || w.one(6) {
+			node = w.rand.Int64N(9)
+		}
+		return Decline{Sequencer: name, Member: who, Node: node}
+	default:
+		attach := Attach{Sequencer: name, Member: who}
+		if w.one(3) {
+			from := w.rand.Int64N(8)
+			attach.Nodes = &Range{from, from + w.rand.Int64N(4)}
+		}
+		return attach
+	}
+}
+
+// TestApplyAgreesWithTheReference walks at random, and holds every value against the reference and against what
+// must be true of any.
+func TestApplyAgreesWithTheReference(t *testing.T) {
+	steps := 6000
+	if testing.Short() {
+		steps = 1000
+	}
+	outcomes := map[string]int{}
+	largest := 0
+	for seed := range uint64(4) {
+		w := walk{rand: rand.New(rand.NewPCG(seed, 7))}
+		r := newReference()
+		twin, before := w.value, checkpoint(t, w.value) // the twin is restored from a checkpoint now and then
+		for step := range steps {
+			w.position += 1 + w.rand.Int64N(5)
+			e := Entry{w.position, w.command()}
+			next, out := Apply(w.value, e)
+			at := fmt.Sprintf("seed %d, step %d, %s %+v: %s", seed, step, e.Command.Name(), e.Command, w.value)
+			if result := r.apply(e); result != out.Result {
+				t.Fatalf("%s\n%v, but the reference: %v", at, out, result)
+			}
+			if (out.Result == Refused) != (out.Why != "") {
+				t.Errorf("%s\n%+v: only a refusal has a reason", at, out)
+			}
+			have, err := json.Marshal(next)
+			if want, err2 := r.marshal(); err != nil || err2 != nil || !bytes.Equal(have, want) {
+				t.Fatalf("%s\n%v %v\nhave %s\nwant %s", at, err, err2, have, want)
+			}
+			if !bytes.Equal(checkpoint(t, w.value), before) {
+				t.Fatalf("%s\nApply changed its argument", at)
+			}
+			before = checkpoint(t, next)
+			if twin, _ = Apply(twin, e); !bytes.Equal(checkpoint(t, twin), before) {
+				t.Fatalf("%s\nrestored from a checkpoint, it goes another way:\nhave %s\nwant %s", at, checkpoint(t, twin), before)
+			}
+			if w.one(20) {
+				twin = restore(t, before)
+			}
+			if wrong := inconsistency(next); wrong != "" {
+				t.Fatalf("%s\nleads to %s:\n%s", at, next, wrong)
+			}
+			if have := next.Candidates(); have != len(r.candidates()) {
+				t.Fatalf("%s\n%d candidates, want %v", at, have, r.candidates())
+			}
+			if next.Position() != e.Position || next.Entries() != int64(step+1) {
+				t.Fatalf("%s\nposition %d, %d entries", at, next.Position(), next.Entries())
+			}
+			w.value = next
+			outcomes[e.Command.Name()+" "+out.Result.String()]++
+			largest = max(largest, next.Size())
+		}
+	}
+	t.Logf("up to %d members; %v", largest, outcomes)
+	for name := range readers {
+		for _, result := range []Result{Unchanged, Applied, Refused} {
+			if n := outcomes[name+" "+result.String()]; n == 0 && possible(name, result) && !testing.Short() {
+				t.Errorf("no %s was ever %v", name, result)
+			}
+		}
+	}
+	if largest < 10 {
+		t.Errorf("never more than %d members", largest)
+	}
+}
+
+// possible tells whether a command can have a result.
+func possible(name string, r Result) bool {
+	switch name {
+	case PeerGC{}.Name():
+		return r == Unchanged
+	case NotifyWatchers{}.Name(), AcceptJoin{}.Name(), AbortJoin{}.Name(), Leave{}.Name():
+		return r != Refused
+	case DestroySequencer{}.Name():
+		return r != Unchanged
+	}
+	return true
+}
+
+func checkpoint(t testing.TB, v Value) []byte {
+	t.Helper()
+	data, err := EncodeCheckpoint(v)
+	if err != nil {
+		t.Fatalf("%s: %v", v, err)
+	}
+	return data
+}
+
+// restore decodes a checkpoint, and checks that nothing got lost.
+func restore(t testing.TB, data []byte) Value {
+	t.Helper()
+	v, err := DecodeCheckpoint(data)
+	if err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	if again := checkpoint(t, v); !bytes.Equal(again, data) {
+		t.Fatalf("have %s\nwant %s", again, data)
+	}
+	return v
+}
+
+// inconsistency says what of a value can't be, and nothing when it is sound.
+func inconsistency(v Value) string {
+	members := v.Members()
+	if wrong := ringOf(v, members); wrong != "" {
+		return wrong
+	}
+	watchers := map[string]int{} // how many members watch somebody
+	for _, member := range members {
+		for _, watched := range Watches(v, member) {
+			watchers[watched]++
+		}
+	}
+	for _, member := range members {
+		if n := watchers[member]; n != 1 && len(members) > 1 {
+			return fmt.Sprintf("%d watch the member %s", n, member)
+		}
+	}
+	targets := map[string]bool{}
+	for joiner, j := range v.Joins() {
+		switch {
+		case watchers[joiner] != 1:
+			return fmt.Sprintf("%d watch the joiner %s", watchers[joiner], joiner)
+		case v.IsMember(joiner):
+			return fmt.Sprintf("the joiner %s is a member already", joiner)
+		case !v.IsMember(j.Target):
+			return fmt.Sprintf("the target of %s is %s, no member", joiner, j.Target)
+		case targets[j.Target]:
+			return fmt.Sprintf("two joins have the target %s", j.Target)
+		case !slices.Equal(Watches(v, joiner), []string{j.Target}):
+			return fmt.Sprintf("%s watches %v, not its target %s", joiner, Watches(v, joiner), j.Target)
+		}
+		targets[j.Target] = true
+	}
+	return nodesOf(v, members)
+}
+
+// ringOf says why the pairs are not one ring over exactly the members.
+func ringOf(v Value, members []string) string {
+	around := map[string]bool{}
+	for at := ""; len(members) > 1 && len(around) <= len(members); {
+		if at == "" {
+			at = members[0]
+		}
+		next, ok := v.Watched(at)
+		if !ok || !v.IsMember(next) {
+			return fmt.Sprintf("the member %s watches %q", at, next)
+		}
+		if around[next] {
+			break
+		}
+		around[next] = true
+		at = next
+	}
+	if len(members) > 1 && len(around) != len(members) || v.Size() != len(members) {
+		return fmt.Sprintf("a ring of %d, of %d members: %v", len(around), len(members), members)
+	}
+	if len(members) == 1 {
+		if watched, ok := v.Watched(members[0]); ok {
+			return "the only member watches " + watched
+		}
+	}
+	return ""
+}
+
+// nodesOf says what of the node IDs can't be.
+func nodesOf(v Value, members []string) string {
+	for name, s := range v.Sequencers() {
+		holder, held := map[int64]string{}, 0
+		for _, member := range members {
+			if node, ok := s.Node(member); ok {
+				if other := holder[node]; other != "" {
+					return fmt.Sprintf("node ID %d of %s has two members: %s and %s", node, name, other, member)
+				}
+				holder[node] = member
+				held++
+			}
+		}
+		for node, member := range s.Nodes() {
+			if holder[node] != member || node < 0 || node >= s.Definition().Capacity() {
+				return fmt.Sprintf("node ID %d of %s is said to be that of %s, but is that of %q", node, name, member, holder[node])
+			}
+			held--
+		}
+		if held != 0 {
+			return fmt.Sprintf("%s: %d node IDs are held and not listed", name, held)
+		}
+	}
+	return ""
+}
