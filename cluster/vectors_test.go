@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -65,5 +67,44 @@ func sameJSON(t *testing.T, at string, v Value, want []byte) {
 	var a, b any
 	if json.Unmarshal(have, &a) != nil || json.Unmarshal(want, &b) != nil || !reflect.DeepEqual(a, b) {
 		t.Errorf("%s:\nhave %s\nwant %s", at, have, want)
+	}
+}
+
+// What is read without a JSON parser is what a JSON parser reads.
+func TestPlainCommandsAreReadAlike(t *testing.T) {
+	for _, form := range plain {
+		c := form.make("abc123")
+		data, err := Encode(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fast, ok := decodePlain(data); !ok || fast != c {
+			t.Errorf("%s: %v, %v", data, fast, ok)
+		}
+		spaced := append([]byte(" "), data...)
+		if _, ok := decodePlain(spaced); ok {
+			t.Errorf("%q is not as Encode writes it", spaced)
+		}
+		if slow, err := Decode(spaced); err != nil || slow != c {
+			t.Errorf("%s: %v, %v", spaced, slow, err)
+		}
+		for _, id := range []string{"", `a\"b`, "a b", "Ä", strings.Repeat("a", maxName+1)} {
+			odd := bytes.Replace(data, []byte("abc123"), []byte(id), 1)
+			if fast, ok := decodePlain(odd); ok {
+				t.Errorf("%s: read as %v", odd, fast)
+			}
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	data, err := Encode(AcceptJoin{"abc123"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := Decode(data); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

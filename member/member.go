@@ -1,219 +1,215 @@
-// Package member is one living member of a cluster: it holds a node ID, keeps its fence, and
-// makes IDs with it. It owns the clock, and the goroutine is the caller's: the one that
-// runs Run.
+// Package member is one living member of a cluster. It joins, plays the log, watches whom the cluster's
+// value says it must, and makes IDs under the node IDs that the value gives it, each kept by a fence.
+// It owns the goroutines and the clock; what to do follows from package cluster, which is pure.
 //
-// Whatever happens to the store, the session, the node ID or the clock, callers of Next get a
-// unique ID or an error. While the store is gone IDs flow until the horizon; when the node ID is lost the
-// member claims another while it uses up what it has, and switches over.
+// Whatever happens to the store, the session, the other members or the clock, callers of Next get a
+// unique ID or an error. While the store is gone IDs flow until the horizon; a member that lost its
+// session, or that the others took for dead, joins again under a new ID while it uses up what it has, and
+// switches over.
 package member
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/store"
 )
 
-// ErrNotReady is returned when no ID can be given now: no node ID is held yet or any more, its
-// horizon is reached, or the member has left. It passes by itself, except after Run has returned.
-var ErrNotReady = errors.New("member: not ready to make IDs")
+// leaveWithin bounds what is done to leave in order.
+const leaveWithin = 5 * time.Second
 
-// Defaults for the fields of Config that are zero.
-const (
-	DefaultSequencer = "default"
-	DefaultTTL       = 20 * time.Second
-)
-
-// Config says what a member needs and how it behaves.
-type Config struct {
-	Store  store.Store
-	Layout firn.Layout
-
-	// Sequencer names the ID space; members of one name share their node IDs and must have the
-	// same layout. Empty means "default".
-	Sequencer string
-
-	// Nodes are the node IDs to choose from. Nil means all that the layout has.
-	Nodes *Range
-
-	// TTL is how long the store waits for a silent member before others may take over its node
-	// ID. Zero means 20 s. Uniqueness does not depend on it.
-	TTL time.Duration
-
-	// Window is how far ahead of the clock the horizon is written: for how long IDs flow while
-	// the store is gone. Zero means 30 s. At least three ticks of the layout.
-	Window time.Duration
-
-	// Wait makes Run wait for a node ID at the start, instead of returning the error, when none
-	// is free or the clock is behind all that are.
-	Wait bool
-
-	// RandomStart begins the sequence of each tick at random, see firn.WithRandomStart.
-	RandomStart bool
-
-	Owner  string            // what the store shows people of this member; decides nothing
-	Clock  *firn.SteadyClock // nil: one over package time
-	Logger *slog.Logger      // nil: silent
-}
-
-// Range is the node IDs from First to Last.
-type Range struct{ First, Last int64 }
-
-// Member is made by New. Its methods are safe for concurrent use.
+// Member is a member of a cluster, made by Join. Its methods are safe for concurrent use.
 type Member struct {
-	config Config
-	fences fence.Config
-	log    *slog.Logger
+	store   store.Store
+	options Options
+	log     *slog.Logger
+	nags    nags
 
-	current atomic.Pointer[hold] // what Next uses; nil while there is nothing to use
+	end  context.CancelFunc // ends the goroutine that plays the log
+	done chan struct{}      // closed when it has ended
+	wake chan struct{}      // has it look again at what there is to do
 
-	switching sync.RWMutex // held for writing while current is exchanged
-	used      time.Time    // guarded by switching: the end of the last tick of any generator before
+	mu         sync.Mutex    // guards what follows
+	value      cluster.Value // that it has reached
+	life       *life         // nil before the first
+	changed    chan struct{} // closed when value or life changes
+	outcomes   map[string]chan<- outcome
+	sequencers map[string]*Sequencer
+	leaving    bool
+	err        error // why it ended
 
-	why atomic.Pointer[string] // why current is nil or no longer moves
-
-	// The rest belongs to the goroutine of Run.
-	session store.Session
-	agreed  bool  // the layout is that of all members
-	latest  *hold // the newest node ID; it becomes current once the clock is past its floor
-	nags    map[string]time.Time
+	player // belongs to the goroutine that plays the log
 }
 
-// Validate reports what makes no sense in the configuration, apart from the store, and nil when all does.
-func (c Config) Validate() error {
-	c = c.withDefaults()
-	if err := c.Layout.Validate(); err != nil {
-		return err
-	}
-	if n := c.nodes(); n.First < 0 || n.Last < n.First || n.Last >= c.Layout.NodeIDs() {
-		return fmt.Errorf("member: node IDs %d to %d: the layout has 0 to %d", n.First, n.Last, c.Layout.NodeIDs()-1)
-	}
-	if least := max(3*c.Layout.Tick, 3*time.Millisecond); c.Window < least {
-		return fmt.Errorf("member: a window of %v is too short: at least %v, three ticks of the layout", c.Window, least)
-	}
-	if c.TTL < time.Second {
-		return fmt.Errorf("member: a TTL of %v is too short: at least 1s", c.TTL)
-	}
-	return nil
+// outcome is what came of a command that somebody waits for.
+type outcome struct {
+	cluster.Outcome
+	value  cluster.Value // that it led to
+	missed bool          // nobody saw what came of it
 }
 
-func (c Config) withDefaults() Config {
-	c.Sequencer = cmp.Or(c.Sequencer, DefaultSequencer)
-	c.TTL = cmp.Or(c.TTL, DefaultTTL)
-	c.Window = cmp.Or(c.Window, fence.DefaultWindow)
-	if c.Clock == nil {
-		c.Clock = firn.NewSteadyClock(0)
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	return c
-}
+var errNoStore = errors.New("member: there is no store")
 
-func (c Config) nodes() Range {
-	if c.Nodes == nil {
-		return Range{0, c.Layout.NodeIDs() - 1}
+// Join makes a new member of the cluster that lives in the store, and returns once it has joined. It is a
+// member until Leave, whatever becomes of ctx.
+//
+// The error says what is wrong with the options, or what stops it: an *cluster.UnreadableError or
+// store.ErrRefused. Everything else is tried again until ctx ends; its error is then returned.
+func Join(ctx context.Context, s store.Store, options Options) (*Member, error) {
+	if s == nil {
+		return nil, errNoStore
 	}
-	return *c.Nodes
-}
-
-// New returns a member that does nothing until Run. An error is returned when the configuration
-// is not valid or has no store.
-func New(config Config) (*Member, error) {
-	if err := config.Validate(); err != nil {
+	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	if config.Store == nil {
-		return nil, errors.New("member: there is no store")
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	options = options.withDefaults()
+	m := &Member{
+		store: s, options: options, log: options.Logger, nags: nags{log: options.Logger, last: map[string]time.Time{}},
+		end: end, done: make(chan struct{}), wake: make(chan struct{}, 1),
+		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
+		player: newPlayer(),
 	}
-	config = config.withDefaults()
-	m := &Member{config: config, log: config.Logger, nags: map[string]time.Time{}}
-	m.fences = fence.Config{
-		Store:  config.Store,
-		Prefix: "sequencers/" + config.Sequencer + "/workers/",
-		Owner:  config.Owner,
-		Window: config.Window,
+	go m.run(life)
+	_, _, err := m.awaitJoined(ctx)
+	if err != nil {
+		end()
+		<-m.done
+		return nil, err
 	}
-	m.say("it has not joined yet")
 	return m, nil
 }
 
-// Next returns the next ID. It waits for the clock, by milliseconds, until ctx ends, but not for the
-// store: ErrNotReady is returned when an ID can't be given.
-func (m *Member) Next(ctx context.Context) (firn.ID, error) {
-	var id firn.ID
-	err := m.with(func(g *firn.Generator) (err error) {
-		id, err = g.Next(ctx)
-		return err
-	})
-	return id, err
-}
-
-// Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; after
-// an error ids is zeroed.
-func (m *Member) Fill(ctx context.Context, ids []firn.ID) error {
-	err := m.with(func(g *firn.Generator) error { return g.Fill(ctx, ids) })
-	if err != nil {
-		clear(ids)
+// Leave gives the node IDs back, leaves the cluster and ends the member; later calls of its sequencers fail
+// with ErrNotReady. It takes a few seconds at the most. What it could not do in that time, the others
+// do once the session has ended.
+func (m *Member) Leave() {
+	m.mu.Lock()
+	m.leaving = true
+	var all sync.WaitGroup
+	for _, s := range m.sequencers {
+		all.Go(s.close)
 	}
-	return err
+	m.mu.Unlock()
+	all.Wait()
+	m.end()
+	<-m.done
 }
 
-// with calls f with the current generator, and again with the next one if that was stopped
-// because another took its place.
-func (m *Member) with(f func(*firn.Generator) error) error {
+// Done is closed when the member has ended: by Leave, or because it can't go on, see Err.
+func (m *Member) Done() <-chan struct{} { return m.done }
+
+// Err returns nil until Done is closed and after Leave, and else why the member can't go on: an
+// *cluster.UnreadableError when it met an entry of a version that it does not know, or store.ErrRefused. Its
+// sequencers then use up what time they have written down, and end.
+func (m *Member) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// ID returns the member ID under which it is known to the others. It changes when it has to join again, and is
+// empty before it first tries.
+func (m *Member) ID() string {
+	_, life, _ := m.look()
+	if life == nil {
+		return ""
+	}
+	return life.id
+}
+
+// Value returns the value that it has reached.
+func (m *Member) Value() cluster.Value {
+	v, _, _ := m.look()
+	return v
+}
+
+// Log returns the log that it plays.
+func (m *Member) Log() store.Log { return m.store }
+
+// look returns how things stand, and a channel that is closed when that changes.
+func (m *Member) look() (cluster.Value, *life, <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.value, m.life, m.changed
+}
+
+// awaitJoined waits until it is a member, under which ID whatever.
+func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *life, error) {
 	for {
-		h := m.current.Load()
-		if h == nil {
-			return m.notReady()
+		v, life, changed := m.look()
+		if life != nil && v.IsMember(life.id) {
+			return v, life, nil
 		}
-		err := f(h.generator)
-		switch {
-		case errors.Is(err, firn.ErrStopped):
-			m.switching.RLock() // whoever stopped it puts another in its place
-			m.switching.RUnlock()
-		case errors.Is(err, firn.ErrBound):
-			if m.current.Load() == h {
-				return m.notReady()
-			}
-		default:
-			return err
+		select {
+		case <-changed:
+		case <-m.done:
+			return v, life, m.ended()
+		case <-ctx.Done():
+			return v, life, fmt.Errorf("member: it has not joined the cluster: %w", m.nags.because(ctx.Err()))
 		}
 	}
 }
 
-func (m *Member) notReady() error { return fmt.Errorf("%w: %s", ErrNotReady, *m.why.Load()) }
-
-// Ready returns nil when Next can be expected to give an ID, and else an ErrNotReady that says why not.
-func (m *Member) Ready() error {
-	h := m.current.Load()
-	if h == nil || m.now().Add(m.config.Layout.Tick).After(h.fence.Horizon()) {
-		return m.notReady()
+func (m *Member) ended() error {
+	if err := m.Err(); err != nil {
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w: the member has left", ErrNotReady)
 }
 
-// Layout returns the layout of the IDs.
-func (m *Member) Layout() firn.Layout { return m.config.Layout }
-
-// NodeID returns the node ID that is in use, and whether there is one.
-func (m *Member) NodeID() (int64, bool) {
-	h := m.current.Load()
-	if h == nil {
-		return 0, false
+// do appends a command of this member's, once it has joined, and waits until it has replayed it.
+func (m *Member) do(ctx context.Context, command func(member string) cluster.Command) (outcome, error) {
+	_, life, err := m.awaitJoined(ctx)
+	if err != nil {
+		return outcome{}, err
 	}
-	return h.fence.Node(), true
+	data, err := cluster.Encode(command(life.id))
+	if err != nil {
+		return outcome{}, err
+	}
+	entry, came := rand.Text(), make(chan outcome, 1)
+	m.mu.Lock()
+	m.outcomes[entry] = came
+	m.mu.Unlock()
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.outcomes, entry)
+	}()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		if _, err = m.store.Append(ctx, entry, data); err == nil {
+			break
+		}
+		if ctx.Err() != nil || !passes(err) {
+			return outcome{}, err
+		}
+		if err := sleep(ctx, jitter(pause)); err != nil {
+			return outcome{}, err
+		}
+	}
+	select {
+	case o := <-came:
+		return o, nil
+	case <-m.done:
+		return outcome{}, m.ended()
+	case <-ctx.Done():
+		return outcome{}, ctx.Err()
+	}
 }
 
-// now is ID time.
-func (m *Member) now() time.Time { return time.Unix(0, m.config.Clock.Now()) }
+// passes tells whether what the store said may be otherwise the next time.
+func passes(err error) bool {
+	return errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable) ||
+		errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrSessionEnded)
+}
 
-func (m *Member) say(why string) { m.why.Store(&why) }
+// newID is fresh: 65 bits by chance.
+func newID() string { return strings.ToLower(rand.Text()[:13]) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -57,72 +58,127 @@ func (w *wall) read() (int64, int64) {
 	return now + w.off.Load(), now - epoch.UnixNano()
 }
 
-// node is a member that runs, with its way to the store and its clock.
+// node is a member with a sequencer, its way to the store and its clock.
 type node struct {
-	*Member
 	world  *world
 	name   string
 	client *memstore.Client
 	wall   *wall
+	seq    atomic.Pointer[Sequencer]
+	mem    atomic.Pointer[Member]
 	cancel func()
-	done   chan struct{} // closed when Run has returned
-	err    error         // what it returned
+	done   chan struct{} // closed when it has joined and attached, or could not
+	err    error         // why it could not
 
 	mu   sync.Mutex
 	last firn.ID
 }
 
-func (w *world) start(name string, changes ...func(*Config)) *node {
+// setup is what a test can change of a node.
+type setup struct {
+	Options
+	store      *memstore.Client
+	definition cluster.Definition
+}
+
+func (w *world) start(name string, changes ...func(*setup)) *node {
 	w.t.Helper()
 	n := &node{world: w, name: name, client: w.service.Client(name), wall: new(wall), done: make(chan struct{})}
-	config := Config{
-		Store: n.client, Layout: layout, TTL: ttl, Window: window, Owner: name,
-		Clock: firn.NewSteadyClockFrom(0, n.wall.read),
+	c := setup{
+		store: n.client, definition: cluster.Define(layout),
+		Options: Options{TTL: ttl, Window: window, Owner: name, Clock: firn.NewSteadyClockFrom(0, n.wall.read)},
 	}
 	for _, change := range changes {
-		change(&config)
-	}
-	var err error
-	if n.Member, err = New(config); err != nil {
-		w.t.Fatal(err)
+		change(&c)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	n.cancel = cancel
 	go func() {
 		defer close(n.done)
-		n.err = n.Run(ctx)
+		m, err := Join(ctx, c.store, c.Options)
+		if err != nil {
+			n.err = err
+			return
+		}
+		n.mem.Store(m)
+		s, err := m.Sequencer(ctx, DefaultSequencer, c.definition)
+		if err != nil {
+			n.err = err
+			return
+		}
+		n.seq.Store(s)
 	}()
 	w.t.Cleanup(func() {
-		cancel()
-		<-n.done
+		n.stop()
 		n.client.Close()
 	})
 	return n
 }
 
-func (n *node) leave() {
-	n.world.t.Helper()
+// stop has it leave, if it ever joined.
+func (n *node) stop() {
 	n.cancel()
-	if <-n.done; n.err != nil {
-		n.world.t.Errorf("%s: Run: %v", n.name, n.err)
+	<-n.done
+	if m := n.mem.Load(); m != nil {
+		m.Leave()
 	}
 }
 
-// gaveUp waits until Run has returned by itself, and checks its error.
-func gaveUp[E error](n *node) {
+func (n *node) leave() {
+	n.world.t.Helper()
+	n.stop()
+	if m := n.mem.Load(); m != nil && m.Err() != nil {
+		n.world.t.Errorf("%s: %v", n.name, m.Err())
+	}
+}
+
+// settled waits until the outcome of its first attempt at a node ID is known.
+func (n *node) settled() *Sequencer {
 	n.world.t.Helper()
 	select {
 	case <-n.done:
 	case <-time.After(time.Hour):
-		n.world.t.Fatalf("%s: Run has not returned", n.name)
+		n.world.t.Fatalf("%s: it has not settled", n.name)
 	}
-	var e E
-	if !errors.As(n.err, &e) {
-		n.world.t.Errorf("%s: Run returned %v, want a %T", n.name, n.err, e)
-	}
+	return n.seq.Load()
 }
 
-func onOneNode(c *Config) { c.Layout = oneNode }
+// session is the one that it has now.
+func (n *node) session() *memstore.Session {
+	_, life, _ := n.mem.Load().look()
+	return life.session.(*memstore.Session)
+}
+
+// Next and the other methods are those of the sequencer; not ready while there is none.
+func (n *node) Next(ctx context.Context) (firn.ID, error) {
+	if s := n.seq.Load(); s != nil {
+		return s.Next(ctx)
+	}
+	return 0, ErrNotReady
+}
+
+func (n *node) Fill(ctx context.Context, ids []firn.ID) error {
+	if s := n.seq.Load(); s != nil {
+		return s.Fill(ctx, ids)
+	}
+	return ErrNotReady
+}
+
+func (n *node) Ready() error {
+	if s := n.seq.Load(); s != nil {
+		return s.Ready()
+	}
+	return ErrNotReady
+}
+
+func (n *node) NodeID() (int64, bool) {
+	if s := n.seq.Load(); s != nil {
+		return s.NodeID()
+	}
+	return 0, false
+}
+
+func onOneNode(c *setup) { c.definition = cluster.Define(oneNode) }
 
 // take takes an ID, and checks it against all others.
 func (n *node) take() error {
@@ -228,7 +284,7 @@ func TestALostNodeIDIsReplaced(t *testing.T) {
 		a.ready(time.Second)
 		for range 5 {
 			before, _ := a.NodeID()
-			w.service.Expire(a.session)
+			w.service.Expire(a.session())
 			a.serves(window)
 			if now, _ := a.NodeID(); now == before {
 				t.Errorf("it still has the node ID %d", now)
@@ -246,7 +302,7 @@ func TestIDsAscendAcrossNodeIDs(t *testing.T) {
 		nodes := map[int64]bool{}
 		ids := make([]firn.ID, 5000)
 		for range 20 {
-			w.service.Expire(a.session)
+			w.service.Expire(a.session())
 			for end := time.Now().Add(15 * time.Millisecond); time.Now().Before(end); {
 				if err := a.Fill(t.Context(), ids); err != nil {
 					t.Fatal(err)
@@ -303,8 +359,8 @@ func TestAfterACrashTheHorizonIsWaitedFor(t *testing.T) {
 		a := w.start("a", onOneNode)
 		a.ready(time.Second)
 		a.serves(time.Second)
-		horizon := a.latest.fence.Horizon()
-		w.service.Expire(a.session)
+		horizon := a.seq.Load().current.Load().fence.Horizon()
+		w.service.Expire(a.session())
 		a.client.CutOff(true)
 		b := w.start("b", onOneNode)
 		time.Sleep(time.Second)
@@ -313,70 +369,125 @@ func TestAfterACrashTheHorizonIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestRunEndsWhenThereIsNoNodeIDAtTheStart(t *testing.T) {
+// With all node IDs taken a member stands in line, says so, and has one as soon as one is given back.
+func TestWaitingInLine(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", onOneNode)
 		a.ready(time.Second)
-		b := w.start("b", onOneNode)
-		gaveUp[*fence.NoNodeError](b)
-		c := w.start("c", onOneNode, func(c *Config) { c.Wait = true })
-		c.refuses(time.Minute)
+		b, c := w.start("b", onOneNode), w.start("c", onOneNode)
+		for i, n := range []*node{b, c} {
+			if err := n.settled().Ready(); !errors.Is(err, ErrNotReady) || !errors.Is(err, ErrWaiting) {
+				t.Errorf("%s: %v, want ErrWaiting", n.name, err)
+			}
+			_ = i
+		}
+		b.refuses(time.Minute)
 		a.leave()
-		c.ready(10 * time.Second)
+		first, second := b, c
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			if b.Ready() == nil {
+				break
+			}
+			if c.Ready() == nil {
+				first, second = c, b
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("nobody took over: %v, %v", b.Ready(), c.Ready())
+			}
+		}
+		first.serves(time.Second)
+		second.refuses(time.Second)
 	})
 }
 
-func TestRunEndsWhenTheClockIsBehindEveryFloor(t *testing.T) {
+// A member that asks for certain node IDs gets one of those, or waits for it.
+func TestNodeIDsThatAreWishedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		seven := func(c *setup) { c.Nodes = &cluster.Range{From: 7, To: 7} }
+		a := w.start("a", seven)
+		a.ready(time.Second)
+		if node, _ := a.NodeID(); node != 7 {
+			t.Errorf("it has node ID %d", node)
+		}
+		b := w.start("b", seven)
+		if err := b.settled().Ready(); !errors.Is(err, ErrWaiting) || !strings.Contains(err.Error(), "node ID 7 is held") {
+			t.Errorf("b: %v", err)
+		}
+		w.start("c").ready(time.Second)
+		a.leave()
+		b.ready(10 * time.Second)
+	})
+}
+
+func TestTheClockIsBehindEveryFloor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", onOneNode)
 		a.ready(time.Second)
 		a.leave()
-		late := func(c *Config) {
+		b := w.start("b", onOneNode, func(c *setup) {
 			h := new(wall)
 			h.step(-time.Hour)
 			c.Clock = firn.NewSteadyClockFrom(0, h.read)
+		})
+		var behind *fence.ClockBehindError
+		if err := b.settled().Ready(); !errors.As(err, &behind) {
+			t.Errorf("%v, want a ClockBehindError", err)
 		}
-		b := w.start("b", onOneNode, late)
-		gaveUp[*fence.ClockBehindError](b)
-		c := w.start("c", onOneNode, late, func(c *Config) { c.Wait = true })
-		c.refuses(58 * time.Minute)
-		c.ready(3 * time.Minute)
+		b.refuses(58 * time.Minute)
+		b.ready(3 * time.Minute)
 	})
 }
 
-func TestRunEndsWhenTheLayoutIsNotThatOfTheOthers(t *testing.T) {
+// A node ID that was used by a clock that ran ahead is exchanged for another.
+func TestANodeIDWithAFloorAheadIsDeclined(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a := w.start("a")
+		few := func(c *setup) { c.definition.Nodes = 2 }
+		ahead := func(c *setup) {
+			h := new(wall)
+			h.step(time.Hour)
+			c.Clock = firn.NewSteadyClockFrom(0, h.read)
+		}
+		a := w.start("a", few, ahead)
 		a.ready(time.Second)
-		b := w.start("b", func(c *Config) { c.Layout.NodeBits, c.Layout.SequenceBits = 11, 11 })
-		gaveUp[*LayoutError](b)
-		w.start("c", func(c *Config) { c.Layout.NodeBits, c.Layout.SequenceBits = 11, 11; c.Sequencer = "other" }).ready(time.Second)
+		w.start("b", few).ready(time.Minute)
+		a.leave()
+		c := w.start("c", few)
+		err := c.settled().Ready()
+		var behind *fence.ClockBehindError
+		if !errors.As(err, &behind) {
+			t.Errorf("%v, want a ClockBehindError: the other node ID is held", err)
+		}
 	})
 }
 
-// The layouts are compared also when the store fails in between.
-func TestTheLayoutIsComparedInTheEnd(t *testing.T) {
+func TestTheDefinitionIsNotThatOfTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start("a").ready(time.Second)
-		b := w.start("b", func(c *Config) {
-			c.Layout.NodeBits, c.Layout.SequenceBits = 11, 11
-			fails := 3
-			c.Store.(*memstore.Client).Inject(func(call memstore.Call) memstore.Fault {
-				if call.Op == memstore.Get && fails > 0 {
-					fails--
-					return memstore.Fault{Outcome: memstore.FailBefore}
-				}
-				return memstore.Fault{}
-			})
-		})
-		gaveUp[*LayoutError](b)
+		b := w.start("b", func(c *setup) { c.definition.Nodes = 8 })
+		b.settled()
+		var exists *ExistsError
+		if !errors.Is(b.err, ErrSequencerExists) || !errors.As(b.err, &exists) || exists.InForce.Nodes != 1024 || exists.Wanted.Nodes != 8 {
+			t.Errorf("%v, want an ExistsError", b.err)
+		}
+		other, err := b.mem.Load().Sequencer(t.Context(), "other", exists.Wanted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := other.Next(t.Context()); err != nil {
+			t.Error(err)
+		}
+		again, err := b.mem.Load().Sequencer(t.Context(), "other", exists.Wanted)
+		if err != nil || again != other {
+			t.Errorf("asked for again: %p, %v, want %p", again, err, other)
+		}
 	})
 }
 
 // Callers that come while one node ID takes the place of another get an ID all the same.
 func TestTheSwitchIsNotSeen(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a := w.start("a", func(c *Config) { c.Layout.NodeBits, c.Layout.SequenceBits = 2, 20 }) // it is never exhausted for long
+		a := w.start("a", func(c *setup) { c.definition.Nodes = 4 }) // so that it is never exhausted for long
 		a.ready(time.Second)
 		ctx, end := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
@@ -390,17 +501,18 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 				}
 			})
 		}
-		for range 2000 {
-			h, err := a.claim(t.Context())
+		s := a.settled()
+		for i := range 2000 {
+			h, err := s.claim(t.Context(), grant{phase: granted, life: s.grant().life, node: int64(i+1) % 4})
 			if err != nil {
 				t.Fatal(err)
 			}
-			old, err := a.exchange(h)
+			old, err := s.exchange(h)
 			if err != nil {
 				t.Fatal(err)
 			}
-			a.release(t.Context(), old)
-			a.latest = h
+			s.giveBack(t.Context(), old)
+			s.latest = h
 		}
 		end()
 		callers.Wait()
@@ -411,8 +523,8 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 func TestRunKeepsTryingWhileTheStoreIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var log strings.Builder
-		a := w.start("a", func(c *Config) {
-			c.Store.(*memstore.Client).CutOff(true)
+		a := w.start("a", func(c *setup) {
+			c.store.CutOff(true)
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		a.refuses(10 * time.Minute)
@@ -452,7 +564,7 @@ func TestAClockThatTheOthersContradict(t *testing.T) {
 		a.serves(window / 2)
 		time.Sleep(window)
 		a.refuses(10 * time.Minute)
-		all, err := w.service.Client("test").List(t.Context(), a.fences.Prefix)
+		all, err := w.service.Client("test").List(t.Context(), a.seq.Load().fences.Prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -472,7 +584,7 @@ func TestAClockThatTheOthersContradict(t *testing.T) {
 func TestAClockThatNobodyContradicts(t *testing.T) {
 	for _, l := range []firn.Layout{layout, oneNode} {
 		inBubble(t, func(t *testing.T, w *world) {
-			a := w.start("a", func(c *Config) { c.Layout = l })
+			a := w.start("a", func(c *setup) { c.definition = cluster.Define(l) })
 			a.ready(time.Second)
 			a.wall.step(time.Hour)
 			time.Sleep(window / 2)
@@ -488,8 +600,6 @@ func TestAClockThatNobodyContradicts(t *testing.T) {
 
 // Whatever the store, the sessions, the processes and the clocks do, no ID is given twice and each member's ascend.
 func TestNoDuplicateWhateverHappens(t *testing.T) {
-	few := layout
-	few.NodeBits = 2
 	for seed := range uint64(40) {
 		inBubble(t, func(t *testing.T, w *world) {
 			r := rand.New(rand.NewPCG(seed, 3))
@@ -514,12 +624,13 @@ func TestNoDuplicateWhateverHappens(t *testing.T) {
 				n := nodes[name]
 				switch {
 				case n == nil:
-					nodes[name] = w.start(name, func(c *Config) { c.Layout = few; c.Wait = true })
+					nodes[name] = w.start(name, func(c *setup) { c.definition.Nodes = 4 })
 				case chance(12):
 					n.leave()
 					delete(nodes, name)
 				case chance(12): // a crash: nothing of it is heard again
 					n.client.CutOff(true)
+					n.cancel()
 					delete(nodes, name)
 				case chance(8):
 					n.client.CutOff(chance(2))
@@ -555,24 +666,34 @@ func TestFill(t *testing.T) {
 	})
 }
 
-func TestNewRejects(t *testing.T) {
-	good := Config{Store: memstore.NewService().Client("a"), Layout: layout}
-	for name, change := range map[string]func(*Config){
-		"no store":            func(c *Config) { c.Store = nil },
-		"no layout":           func(c *Config) { c.Layout = firn.Layout{} },
-		"node ID too great":   func(c *Config) { c.Nodes = &Range{0, 1024} },
-		"node ID negative":    func(c *Config) { c.Nodes = &Range{-1, 3} },
-		"empty range":         func(c *Config) { c.Nodes = &Range{3, 2} },
-		"window under a tick": func(c *Config) { c.Window = time.Millisecond },
-		"TTL under a second":  func(c *Config) { c.TTL = time.Millisecond },
+func TestJoinRejects(t *testing.T) {
+	for name, options := range map[string]Options{
+		"a TTL under a second":      {TTL: time.Millisecond},
+		"a window of nothing":       {Window: time.Millisecond},
+		"a negative checkpoint":     {CheckpointEvery: -1},
+		"an empty range":            {Nodes: &cluster.Range{From: 3, To: 2}},
+		"a range below all of them": {Nodes: &cluster.Range{From: -1, To: 2}},
 	} {
-		c := good
-		change(&c)
-		if _, err := New(c); err == nil {
+		if _, err := Join(t.Context(), memstore.NewService().Client("a"), options); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := New(good); err != nil {
-		t.Error(err)
+	if _, err := Join(t.Context(), nil, Options{}); err == nil {
+		t.Error("no store: no error")
 	}
+}
+
+func TestSequencerRejects(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", func(c *setup) { c.Nodes = &cluster.Range{From: 0, To: 10} })
+		a.ready(time.Second)
+		good := cluster.Define(layout)
+		slow, small, none := good, good, good
+		slow.Layout.Tick, small.Nodes, none.Nodes = time.Second*20, 8, 0
+		for name, d := range map[string]cluster.Definition{"Capital": good, "": good, "no-layout": {}, "slow": slow, "small": small, "none": none} {
+			if _, err := a.mem.Load().Sequencer(t.Context(), name, d); err == nil {
+				t.Errorf("%q: no error", name)
+			}
+		}
+	})
 }

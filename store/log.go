@@ -8,20 +8,22 @@ import (
 
 // Log is the append-only list of entries that all clients of a store see in one order. Its
 // beginning is cut off now and then: a checkpoint stands for the entries up to its position.
-// All methods are safe for concurrent use, also by different clients, and end with their context or
-// sooner, with Follow as the exception, by a deadline of the store's own. Keys that begin with
-// "log/" or "checkpoint/" are the log's, not to be written by anything else.
+// All methods are safe for concurrent use, also by different clients. They end with their context,
+// and, but for Follow and a Trim that gets on, sooner by a deadline of the store's own. Keys that
+// begin with "log/" or "checkpoint/" are the log's, not to be written by anything else.
 type Log interface {
 	// Append adds an entry at the end of the log and returns its position. The ID names the entry
 	// and is used for no other one: while an entry of that ID is in the log or may come to be,
 	// another is not added, and the position is that of the one that is there. So an append in doubt
 	// is repeated, by the store itself until its deadline, and after ErrAmbiguous by the caller,
-	// through the same client: the entry is added once or not at all. A client remembers
-	// the MaxInDoubt IDs that it left in doubt last.
+	// through the same client: the entry is added once or not at all. A client remembers the
+	// MaxInDoubt IDs that it left in doubt last; of an older one it knows nothing any more, and a
+	// repeat may add it again if it was trimmed meanwhile.
 	//
-	// ErrRefused or ErrUnavailable is returned when there is no such entry and none will come,
-	// ErrAmbiguous when nobody can tell. If entries that came after the first try were trimmed
-	// meanwhile, repeating it gives ErrAmbiguous again, unless the entry is still there.
+	// ErrRefused or ErrUnavailable is returned when this call added nothing, nor did one with this ID
+	// that was left in doubt, and nothing will come of them; ErrAmbiguous when nobody can tell. That
+	// stays so when a checkpoint lies beyond what the client had seen of the log before the first try,
+	// as the entry may have been trimmed: repeating then gives ErrAmbiguous, unless it is still there.
 	Append(ctx context.Context, id string, data []byte) (Position, error)
 
 	// Read returns everything after a position as it was at one moment. Where entries after it

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/member"
 )
 
 // Exit statuses.
@@ -32,7 +33,6 @@ var errReported = errors.New("reported")
 // status tells the exit status of an error.
 func status(err error) int {
 	var usage usageError
-	var noNode *fence.NoNodeError
 	var behind *fence.ClockBehindError
 	var interrupted signalError
 	switch {
@@ -40,7 +40,7 @@ func status(err error) int {
 		return statusOK
 	case errors.As(err, &usage):
 		return statusUsage
-	case errors.As(err, &noNode), errors.As(err, &behind):
+	case errors.Is(err, member.ErrWaiting), errors.As(err, &behind):
 		return statusNoNode
 	case errors.As(err, &interrupted):
 		return statusInterrupted

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/member"
 )
 
 func TestStatus(t *testing.T) {
@@ -48,7 +49,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("firn %s says %q, want one line with %q", tt.args, say, tt.says)
 		}
 	}
-	for _, err := range []error{&fence.NoNodeError{}, &fence.ClockBehindError{Behind: time.Hour}} {
+	for _, err := range []error{member.ErrWaiting, &fence.ClockBehindError{Behind: time.Hour}} {
 		explained := explain(err)
 		if status(fmt.Errorf("wrapped: %w", explained)) != statusNoNode || !strings.HasSuffix(explained.Error(), "--wait waits") {
 			t.Errorf("%v: status %d", explained, status(explained))

@@ -2,40 +2,112 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
 )
 
-// joining is the member that HTTP sees: not ready while there is none yet.
+// joining is the member that HTTP sees, with its sequencer: not ready while there is none yet.
 type joining struct {
 	layout firn.Layout
 	atomic.Pointer[member.Member]
+	sequencer atomic.Pointer[member.Sequencer]
+	store     atomic.Pointer[store.Store] // nil until it is open
 }
 
-var errStarting = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+var (
+	errOpening = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+	errJoining = fmt.Errorf("%w: it is joining the cluster", member.ErrNotReady)
+)
+
+// join joins the cluster and attaches to the default sequencer. Unless it is to wait, an error is also
+// returned when there is no node ID for it.
+func (n *node) join(ctx context.Context, s store.Store) error {
+	n.member.store.Store(&s)
+	m, err := member.Join(ctx, s, n.memberOptions())
+	if err != nil {
+		return err
+	}
+	n.member.Store(m)
+	sequencer, err := m.Sequencer(ctx, member.DefaultSequencer, n.definition())
+	if err != nil {
+		return err
+	}
+	n.member.sequencer.Store(sequencer)
+	err = sequencer.Ready()
+	var behind *fence.ClockBehindError
+	if !n.wait && (errors.Is(err, member.ErrWaiting) || errors.As(err, &behind)) || errors.Is(err, firn.ErrLifetime) {
+		return err
+	}
+	return nil
+}
+
+// leave has the member leave, once it is known whether there is one.
+func (j *joining) leave(joined <-chan error) {
+	if joined != nil {
+		<-joined
+	}
+	if m := j.Load(); m != nil {
+		m.Leave()
+	}
+}
 
 func (j *joining) Next(ctx context.Context) (firn.ID, error) {
-	if m := j.Load(); m != nil {
-		return m.Next(ctx)
+	if s := j.sequencer.Load(); s != nil {
+		return s.Next(ctx)
 	}
-	return 0, errStarting
+	return 0, j.notReady()
 }
 
 func (j *joining) Fill(ctx context.Context, ids []firn.ID) error {
-	if m := j.Load(); m != nil {
-		return m.Fill(ctx, ids)
+	if s := j.sequencer.Load(); s != nil {
+		return s.Fill(ctx, ids)
 	}
-	return errStarting
+	return j.notReady()
 }
 
 func (j *joining) Ready() error {
-	if m := j.Load(); m != nil {
-		return m.Ready()
+	if s := j.sequencer.Load(); s != nil {
+		return s.Ready()
 	}
-	return errStarting
+	return j.notReady()
+}
+
+func (j *joining) notReady() error {
+	if j.store.Load() != nil {
+		return errJoining
+	}
+	return errOpening
 }
 
 func (j *joining) Layout() firn.Layout { return j.layout }
+
+// ID is the member's own ID, and empty until it has joined.
+func (j *joining) ID() string {
+	if m := j.Load(); m != nil {
+		return m.ID()
+	}
+	return ""
+}
+
+// Value is the value of the cluster that it has reached.
+func (j *joining) Value() cluster.Value {
+	if m := j.Load(); m != nil {
+		return m.Value()
+	}
+	return cluster.Value{}
+}
+
+// Log is the log of the cluster; nil until the store is open.
+func (j *joining) Log() store.Log {
+	if s := j.store.Load(); s != nil {
+		return *s
+	}
+	return nil
+}

@@ -9,9 +9,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server/httpapi"
-	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -29,8 +29,8 @@ type node struct {
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
-	n.handler = httpapi.New(&n.member, nil, n.log)
-	if err := n.memberConfig(nil).Validate(); err != nil {
+	n.handler = httpapi.New(&n.member, &n.member, n.log)
+	if err := n.memberOptions().ValidateFor(n.definition()); err != nil {
 		return nil, usageError{err}
 	}
 	if len(s.etcd.Endpoints) == 0 {
@@ -46,17 +46,19 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	return n, nil
 }
 
-func (n *node) memberConfig(s store.Store) member.Config {
+func (n *node) memberOptions() member.Options {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"
 	}
-	return member.Config{
-		Store: s, Layout: n.layout, Nodes: n.nodes,
-		TTL: n.ttl, Window: n.window, Wait: n.wait, RandomStart: n.randomStart,
+	return member.Options{
+		Nodes: n.nodes, TTL: n.ttl, Window: n.window, RandomStart: n.randomStart,
 		Owner: fmt.Sprintf("%s, process %d", host, os.Getpid()), Logger: n.log,
 	}
 }
+
+// definition is that of the sequencer which serves those who name none.
+func (n *node) definition() cluster.Definition { return cluster.Define(n.layout) }
 
 // serve is the life of the node, until ctx ends or it can't go on. It listens first, so that who looks
 // sees it alive, though not ready, while it joins.
@@ -72,28 +74,35 @@ func (n *node) serve(ctx context.Context) error {
 		return err
 	}
 	defer n.closeStore(opened)
-	m, err := member.New(n.memberConfig(opened))
-	if err != nil {
-		return err
-	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to serve on
 	defer end()
-	left := make(chan error, 1)
-	go func() { left <- m.Run(life) }()
-	n.member.Store(m)
+	joined := make(chan error, 1)
+	go func() { joined <- n.join(life, opened) }()
 	n.greet(web.url())
 
-	select {
-	case <-ctx.Done():
-		n.drain(ctx, web)
-		end()
-		return <-left
-	case err := <-left:
-		web.stop(n.shutdownWithin)
-		return explain(err)
-	case err := <-web.failed:
-		end()
-		return errors.Join(fmt.Errorf("serving HTTP: %w", err), <-left)
+	for left := (<-chan struct{})(nil); ; {
+		select {
+		case <-ctx.Done():
+			n.drain(ctx, web)
+			end()
+			n.member.leave(joined)
+			return nil
+		case err := <-joined:
+			joined = nil
+			if err != nil {
+				web.stop(n.shutdownWithin)
+				n.member.leave(joined)
+				return explain(err)
+			}
+			left = n.member.Load().Done()
+		case <-left:
+			web.stop(n.shutdownWithin)
+			return n.member.Load().Err()
+		case err := <-web.failed:
+			end()
+			n.member.leave(joined)
+			return fmt.Errorf("serving HTTP: %w", err)
+		}
 	}
 }
 
@@ -108,13 +117,12 @@ func (n *node) drain(ctx context.Context, web *web) {
 		n.log.Error("serving HTTP", "err", err)
 	}
 	web.stop(n.shutdownWithin)
-	n.log.Info("stopped serving, giving the node ID back")
+	n.log.Info("stopped serving, leaving the cluster")
 }
 
 // explain says what to do about an error that ends a member.
 func explain(err error) error {
-	var layout *member.LayoutError
-	if errors.As(err, &layout) {
+	if errors.Is(err, member.ErrSequencerExists) {
 		return fmt.Errorf("%w; --layout and --epoch must be those of the cluster's first start", err)
 	}
 	if status(err) == statusNoNode {

@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/cluster"
 )
 
 // settings are the options of firn serve that were found to fit together.
 type settings struct {
 	serveOptions
 	layout firn.Layout
-	nodes  *member.Range
+	nodes  *cluster.Range
 }
 
 // settings checks what can be checked without opening anything.
@@ -52,19 +52,19 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, e
 }
 
 // nodes are the node IDs to choose from; nil is all.
-func (o *serveOptions) nodes(flags *pflag.FlagSet, from sources, layout firn.Layout) (*member.Range, error) {
+func (o *serveOptions) nodes(flags *pflag.FlagSet, from sources, layout firn.Layout) (*cluster.Range, error) {
 	switch {
 	case flags.Changed("node"):
 		if o.node >= layout.NodeIDs() {
 			return nil, usagef("%s: the layout %v has node IDs 0 to %d, not %d", from.of("node"), layout, layout.NodeIDs()-1, o.node)
 		}
-		return &member.Range{First: o.node, Last: o.node}, nil
+		return &cluster.Range{From: o.node, To: o.node}, nil
 	case flags.Changed("datacenter"):
 		first, last, err := layout.DatacenterNodes(o.datacenter)
 		if err != nil {
 			return nil, usagef("%s: %w", from.of("datacenter"), err)
 		}
-		return &member.Range{First: first, Last: last}, nil
+		return &cluster.Range{From: first, To: last}, nil
 	}
 	return nil, nil
 }

@@ -35,7 +35,7 @@ var rooms = map[string]room{
 	"store/etcdstore":        {code: []string{"store", "store/internal/appends", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
 	"fence":                  {code: []string{"store"}, tests: []string{"store/memstore"}},
 	"cluster":                {code: []string{"."}},
-	"member":                 {code: []string{".", "fence", "store"}, tests: []string{"store/memstore"}},
+	"member":                 {code: []string{".", "cluster", "fence", "store"}, tests: []string{"store/memstore"}},
 	"server/httpapi":         {code: []string{".", "cluster", "member", "store"}},
 	"cmd/firn":               {code: []string{".", "cluster", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
 	"internal/etcdtest":      {},

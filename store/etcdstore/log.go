@@ -35,11 +35,7 @@ func (s *Store) Append(ctx context.Context, id string, data []byte) (store.Posit
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
-	position, err := s.appender.Append(ctx, id, data)
-	if err != nil {
-		return 0, fmt.Errorf("etcdstore: %w", err)
-	}
-	return position, nil
+	return s.appender.Append(ctx, id, data)
 }
 
 // tries is what its Appender asks of a Store.

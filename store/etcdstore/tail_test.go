@@ -67,6 +67,67 @@ func TestFollowWithoutAWatch(t *testing.T) {
 	}
 }
 
+// Whoever comes when a tail has ended, and others have yet to find out, gets a new one.
+func TestTailThatEnded(t *testing.T) {
+	t.Parallel()
+	e, err := Embed(EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatalf("Embed: %v", err)
+	}
+	defer e.Close()
+	if _, err := e.Append(t.Context(), "a", nil); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	old, err := e.joinTail(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.fail(store.ErrRefused)
+	for batch, err := range e.Follow(t.Context(), 0) {
+		if err != nil {
+			t.Fatalf("Follow: %v", err)
+		}
+		if len(batch.Entries) > 0 && batch.Entries[0].ID == "b" {
+			break
+		}
+		e.leaveTail(old)
+		if left := e.currentTail(); left == nil || left == old {
+			t.Errorf("the new tail went with the old one: %v", left)
+		}
+		if _, err := e.Append(t.Context(), "b", nil); err != nil {
+			t.Fatalf("Append: %v", err)
+		}
+	}
+	if e.currentTail() != nil {
+		t.Error("a tail is left, and nobody follows")
+	}
+}
+
+func (s *Store) currentTail() *tail {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tail
+}
+
+// Of two that replace the same checkpoint one does.
+func TestReplacedCheckpoint(t *testing.T) {
+	t.Parallel()
+	e, err := Embed(EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatalf("Embed: %v", err)
+	}
+	defer e.Close()
+	for i, want := range []bool{true, false} {
+		written, err := e.replaceCheckpoint(t.Context(), "checkpoint", 0, store.Checkpoint{Position: store.Position(2 - i)})
+		if err != nil || written != want {
+			t.Errorf("replacing none, for the %d. time: %v, %v", i+1, written, err)
+		}
+	}
+	if seen, err := (tries{e.Store}).Look(t.Context()); err != nil || seen.Trimmed != 2 {
+		t.Errorf("the checkpoint is at %d, %v; want 2", seen.Trimmed, err)
+	}
+}
+
 // What a tail hands out after any position is what comes there, or it says that it
 // does not reach back so far; whatever was added to it, twice or out of turn.
 func TestTailAgainstAModel(t *testing.T) {

@@ -232,6 +232,39 @@ func checkpointForward(s *suite) {
 	}
 }
 
+// The same when several write them at once: what was written, or found to be
+// written already, is never undone.
+func checkpointForwardAtOnce(s *suite) {
+	const clients, each = 4, 20
+	positions := make([]store.Position, clients*each)
+	for i := range positions {
+		positions[i] = s.append(s.Store, fmt.Sprintf("e-%d", i), "1")
+	}
+	var all sync.WaitGroup
+	for i := range clients {
+		client := s.open()
+		all.Go(func() {
+			var last store.Position
+			for n := range each {
+				at := positions[n*clients+i]
+				err := client.Checkpoint(s.ctx, store.Checkpoint{Position: at, Value: []byte(strconv.Itoa(int(at)))})
+				if err != nil {
+					s.Errorf("Checkpoint: %v", err)
+					return
+				}
+				batch, err := client.Read(s.ctx, 0)
+				if err != nil || batch.Anew == nil || batch.Anew.Position < max(at, last) ||
+					string(batch.Anew.Value) != strconv.Itoa(int(batch.Anew.Position)) {
+					s.Errorf("after checkpoints up to %d the log begins with %+v, %v", max(at, last), batch.Anew, err)
+					return
+				}
+				last = batch.Anew.Position
+			}
+		})
+	}
+	all.Wait()
+}
+
 // "Trim drops the entries up to the checkpoint's position", and no other. An ID
 // that was trimmed is in the log no more.
 func trimDrops(s *suite) {

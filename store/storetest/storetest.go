@@ -109,6 +109,7 @@ var cases = []struct {
 	{"read from before the checkpoint begins anew", readAnew},
 	{"a position of another log is refused", readElsewhere},
 	{"checkpoints only move forward", checkpointForward},
+	{"checkpoints written at once only move forward", checkpointForwardAtOnce},
 	{"trim drops what the checkpoint stands for", trimDrops},
 	{"several checkpoint and trim at once", trimAtOnce},
 	{"limits are refused", logLimits},

@@ -1,0 +1,45 @@
+package member
+
+import (
+	"context"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
+)
+
+// keep cuts the log where a checkpoint is due: after every so many entries, the member that the value chooses
+// writes down the value at the time before that one. So the log always reaches back that far, and its
+// beginning is a checkpoint. Should the chosen one be dead, the next one will do.
+func (m *Member) keep(v cluster.Value) {
+	if v.Entries()%m.options.CheckpointEvery != 0 {
+		return
+	}
+	before := m.anchor
+	m.anchor = v
+	if before.Position() == 0 || m.life == nil || v.Keeper() != m.life.id {
+		return
+	}
+	m.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), checkpointWithin)
+		defer cancel()
+		if err := m.checkpoint(ctx, before); err != nil {
+			m.nags.nag(ctx, "the log was not cut; the next to try is another member", err)
+		}
+	})
+}
+
+// checkpoint writes a checkpoint and drops the entries that it stands for.
+func (m *Member) checkpoint(ctx context.Context, v cluster.Value) error {
+	data, err := cluster.EncodeCheckpoint(v)
+	if err != nil {
+		return err
+	}
+	if err := m.store.Checkpoint(ctx, store.Checkpoint{Position: store.Position(v.Position()), Value: data}); err != nil {
+		return err
+	}
+	if err := m.store.Trim(ctx); err != nil {
+		return err
+	}
+	m.log.Info("cut the log", "checkpoint", v.Position())
+	return nil
+}

@@ -1,0 +1,81 @@
+package member
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn/store"
+)
+
+// life is a member under one ID, with the session that its pulse and its fences are under. Once the
+// session has ended, or the others have taken the member out, there is no way back: it joins anew.
+type life struct {
+	id      string
+	session store.Session
+	joined  bool // it has been a member; belongs to the goroutine that plays the log
+}
+
+func pulseKey(member string) string { return pulses + member }
+
+const pulses = "peers/"
+
+// born opens a session and puts a pulse under it.
+func (m *Member) born(ctx context.Context) (*life, error) {
+	session, err := m.store.OpenSession(ctx, m.options.TTL)
+	if err != nil {
+		return nil, err
+	}
+	l := &life{id: newID(), session: session}
+	if err := m.putPulse(ctx, l); err != nil {
+		m.bury(ctx, l)
+		return nil, err
+	}
+	return l, nil
+}
+
+// putPulse settles doubt by writing again under the same condition. The ID is fresh, so that what is found
+// under it is its own.
+func (m *Member) putPulse(ctx context.Context, l *life) error {
+	key := pulseKey(l.id)
+	mark := fmt.Appendf(nil, "%s %d %s", newID(), m.now().UnixMilli(), m.options.Owner)
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		_, err := m.store.Commit(ctx, store.Txn{
+			If:   []store.Condition{{Key: key}},
+			Then: []store.Op{store.PutEphemeral(key, mark, l.session)},
+		})
+		switch {
+		case errors.Is(err, store.ErrConflict):
+			kv, err := m.store.Get(ctx, key)
+			if err == nil && !bytes.Equal(kv.Value, mark) {
+				return fmt.Errorf("member: the pulse of %s is another's, or is gone: %w", l.id, store.ErrConflict)
+			}
+			return err
+		case !errors.Is(err, store.ErrAmbiguous):
+			return err
+		}
+		if err := sleep(ctx, jitter(pause)); err != nil {
+			return err
+		}
+	}
+}
+
+// bury ends the session, and with it the pulse.
+func (m *Member) bury(ctx context.Context, l *life) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	if err := l.session.Close(ctx); err != nil {
+		m.log.Warn("the session was not closed; it ends by itself", "ttl", l.session.TTL(), "err", err)
+	}
+}
+
+// over tells whether the session has ended.
+func (l *life) over() bool {
+	select {
+	case <-l.session.Done():
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,90 @@
+package member
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/fence"
+)
+
+// Defaults for the fields of Options that are zero.
+const (
+	DefaultTTL             = 20 * time.Second
+	DefaultCheckpointEvery = 1000
+)
+
+// Options say how a member behaves. The zero value is good for production.
+type Options struct {
+	// TTL is how long the store waits for a silent member before the others take it out and its node
+	// IDs may be taken over. Zero means 20 s. At least a second. Uniqueness does not depend on it.
+	TTL time.Duration
+
+	// Window is how far ahead of the clock the horizon is written: for how long IDs flow while
+	// the store is gone. Zero means 30 s. At least three ticks of each layout used.
+	Window time.Duration
+
+	// Nodes are the node IDs to wish for. Nil means any.
+	Nodes *cluster.Range
+
+	// RandomStart begins the sequence of each tick at random, see firn.WithRandomStart.
+	RandomStart bool
+
+	// CheckpointEvery is after how many entries of the log a checkpoint is written. Zero means 1000. The
+	// log keeps between one and two times as many entries, for looking back.
+	CheckpointEvery int64
+
+	Owner  string            // what the store shows people of this member; decides nothing
+	Clock  *firn.SteadyClock // nil: one over package time
+	Logger *slog.Logger      // nil: silent
+}
+
+func (o Options) withDefaults() Options {
+	o.TTL = cmp.Or(o.TTL, DefaultTTL)
+	o.Window = cmp.Or(o.Window, fence.DefaultWindow)
+	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, DefaultCheckpointEvery)
+	if o.Clock == nil {
+		o.Clock = firn.NewSteadyClock(0)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Validate reports what makes no sense, and nil when all does.
+func (o Options) Validate() error {
+	o = o.withDefaults()
+	switch {
+	case o.TTL < time.Second:
+		return fmt.Errorf("member: a TTL of %v is too short: at least 1s", o.TTL)
+	case o.Window < 3*time.Millisecond:
+		return fmt.Errorf("member: a window of %v is too short: at least 3ms", o.Window)
+	case o.CheckpointEvery < 1:
+		return fmt.Errorf("member: a checkpoint every %d entries; want at least 1", o.CheckpointEvery)
+	case o.Nodes != nil && (o.Nodes.From < 0 || o.Nodes.To < o.Nodes.From):
+		return fmt.Errorf("member: node IDs %d to %d; want 0 <= from <= to", o.Nodes.From, o.Nodes.To)
+	}
+	return nil
+}
+
+// ValidateFor reports also what makes no sense for a sequencer of this definition.
+func (o Options) ValidateFor(d cluster.Definition) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	o = o.withDefaults()
+	if least := 3 * d.Layout.Tick; o.Window < least {
+		return fmt.Errorf("member: a window of %v is too short: at least %v, three ticks of the layout", o.Window, least)
+	}
+	if last := d.Capacity() - 1; o.Nodes != nil && o.Nodes.To > last {
+		return fmt.Errorf("member: node IDs %d to %d: there are 0 to %d", o.Nodes.From, o.Nodes.To, last)
+	}
+	return nil
+}

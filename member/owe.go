@@ -1,0 +1,88 @@
+package member
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
+)
+
+// errand is a command that this member owes the log. It is sent, and sent again, with longer and longer pauses,
+// if its replay left it owed.
+type errand struct {
+	entry    string         // the ID of its next entry; the same until it is known to be there
+	position store.Position // where it was put last
+	tries    int
+	after    time.Time // when it may be sent again
+}
+
+// owed is what the member owes the log now: its duties at the value, what it alone can know, and what its
+// sequencers want.
+func (m *Member) owed() []cluster.Command {
+	v, id := m.value, m.life.id
+	var owed []cluster.Command
+	if _, pending := v.Pending(id); pending || v.IsMember(id) {
+		owed = cluster.Duties(v, id)
+	}
+	switch {
+	case !v.IsMember(id):
+		owed = append(owed, m.joining.owed(v, id, time.Now())...)
+	default:
+		owed = append(owed, m.attaches(v, id)...)
+	}
+	for _, dead := range slices.Sorted(maps.Keys(m.dead)) {
+		if _, pending := v.Pending(dead); pending || v.IsMember(dead) {
+			owed = append(owed, cluster.Leave{Member: dead})
+		} else {
+			delete(m.dead, dead)
+		}
+	}
+	return owed
+}
+
+// send appends what is owed and not under way, and says when to look again.
+func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration {
+	wait := idle
+	if at := m.joining.next(time.Now()); !at.IsZero() {
+		wait = min(wait, time.Until(at))
+	}
+	errands := make(map[string]*errand, len(owed))
+	for _, c := range owed {
+		data, err := cluster.Encode(c)
+		if err != nil {
+			m.nags.nag(ctx, "a command is not valid", err) // a bug
+			continue
+		}
+		e := m.errands[string(data)]
+		if e == nil {
+			e = &errand{entry: newID()}
+		}
+		errands[string(data)] = e
+		if int64(e.position) > m.value.Position() {
+			continue // it is under way, and will be seen
+		}
+		if until := time.Until(e.after); until > 0 {
+			wait = min(wait, until)
+			continue
+		}
+		drill(c.Name())
+		position, err := m.store.Append(ctx, e.entry, data)
+		if err != nil {
+			m.nags.nag(ctx, "can't write to the log at present, trying again", err)
+		} else {
+			e.position, e.entry = position, newID()
+			m.joining.sent(c)
+		}
+		pause := jitter(backoff(e.tries))
+		e.tries++
+		e.after = time.Now().Add(pause)
+		if err != nil {
+			wait = min(wait, pause)
+		}
+	}
+	m.errands = errands
+	return wait
+}

@@ -1,0 +1,260 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
+)
+
+// player is what belongs to the goroutine that plays the log.
+type player struct {
+	started bool // the log has been read up to where it was then
+	errands map[string]*errand
+	joining joining
+	watched map[string]context.CancelFunc // the pulses being watched
+	gone    chan string                   // those that disappear
+	dead    map[string]bool               // members and joiners without a pulse that the value still has
+	anchor  cluster.Value                 // at the last position where a checkpoint was due, and the one to be written next
+	running sync.WaitGroup                // what it has begun: following the log, watching pulses
+	retry   time.Time                     // when a new life is tried again
+	failed  int                           // how often it failed
+}
+
+func newPlayer() player {
+	return player{
+		errands: map[string]*errand{}, watched: map[string]context.CancelFunc{},
+		gone: make(chan string), dead: map[string]bool{},
+	}
+}
+
+// idle is how long the player sleeps when nothing is to be done at a certain time.
+const idle = time.Hour
+
+// run plays the log until ctx ends, or it can't go on.
+func (m *Member) run(ctx context.Context) {
+	defer close(m.done)
+	following, cancel := context.WithCancel(ctx)
+	err := m.play(ctx, m.follow(following))
+	cancel()
+	if err == nil {
+		m.leaveCluster(ctx)
+	}
+	m.watchOnly(nil)
+	m.running.Wait()
+	if m.life != nil {
+		m.bury(ctx, m.life)
+	}
+	m.mu.Lock()
+	m.err = err
+	all := m.sequencers
+	m.mu.Unlock()
+	if err != nil {
+		m.log.Error("the member can't go on", "err", err)
+		for _, s := range all {
+			s.tell(grant{phase: rejoining}, err)
+		}
+	}
+}
+
+// delivery is a batch of the log, or the error that ended it.
+type delivery struct {
+	batch store.Batch
+	err   error
+}
+
+// follow hands over the log. The channel is never closed: at the end of ctx there comes nothing more.
+func (m *Member) follow(ctx context.Context) <-chan delivery {
+	deliveries := make(chan delivery)
+	m.running.Go(func() {
+		for batch, err := range m.store.Follow(ctx, 0) {
+			select {
+			case deliveries <- delivery{batch, err}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return deliveries
+}
+
+// play does what is to be done whenever something happens. What that is follows from how things stand.
+func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
+	for {
+		timer := time.NewTimer(m.tend(ctx))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case d := <-deliveries:
+			if d.err != nil {
+				timer.Stop()
+				if ctx.Err() != nil {
+					return nil
+				}
+				return fmt.Errorf("member: following the log: %w", d.err)
+			}
+			if err := m.replay(d.batch); err != nil {
+				timer.Stop()
+				return err
+			}
+		case id := <-m.gone:
+			m.dead[id] = true
+		case <-m.sessionDone():
+		case <-m.wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// sessionDone tells of the end of the session, once.
+func (m *Member) sessionDone() <-chan struct{} {
+	if m.life == nil || m.life.over() {
+		return nil
+	}
+	return m.life.session.Done()
+}
+
+// tend does what is to be done now, and says in how long to look again at the latest.
+func (m *Member) tend(ctx context.Context) time.Duration {
+	if wait, ok := m.live(ctx); !ok {
+		return wait
+	}
+	if !m.started {
+		return idle
+	}
+	m.watchOnly(cluster.Watches(m.value, m.life.id))
+	wait := m.collect(ctx)
+	wait = min(wait, m.send(ctx, m.owed()))
+	m.grant()
+	return wait
+}
+
+// live sees to it that there is a life, a new one if need be. False: not yet, look again after a while.
+func (m *Member) live(ctx context.Context) (time.Duration, bool) {
+	old := m.life
+	if old != nil && !old.over() && (!old.joined || m.value.IsMember(old.id)) {
+		return 0, true
+	}
+	if wait := time.Until(m.retry); wait > 0 {
+		return wait, false
+	}
+	l, err := m.born(ctx)
+	if err != nil {
+		m.nags.nag(ctx, "can't begin a session at present, trying again", err)
+		wait := jitter(backoff(m.failed))
+		m.failed++
+		m.retry = time.Now().Add(wait)
+		return wait, false
+	}
+	m.failed = 0
+	if old != nil {
+		m.log.Warn("it was a member no longer, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
+		m.bury(ctx, old)
+		m.dead[old.id] = true // whoever notices first takes it out
+	}
+	m.joining = joining{}
+	clear(m.errands)
+	m.publish(m.value, l)
+	return 0, true
+}
+
+// replay applies what the log brings.
+func (m *Member) replay(b store.Batch) error {
+	v := m.value
+	if b.Anew != nil {
+		var err error
+		if v, err = restore(*b.Anew); err != nil {
+			return err
+		}
+		if m.started {
+			m.log.Warn("it fell behind the log's beginning, going on from the checkpoint", "was_at", m.value.Position(), "checkpoint", b.Anew.Position)
+			m.miss()
+		}
+		m.anchor = v
+		m.joining.line = nil
+	}
+	for _, e := range b.Entries {
+		command, err := cluster.Decode(e.Data)
+		if err != nil {
+			return fmt.Errorf("member: the log's entry at position %d: %w", e.Position, err)
+		}
+		var out cluster.Outcome
+		v, out = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+		if m.life != nil && !m.life.joined && v.IsMember(m.life.id) {
+			m.life.joined, m.joining = true, joining{}
+			m.log.Info("joined the cluster", "member", m.life.id, "members", v.Size(), "position", e.Position)
+		}
+		m.joining.saw(command, out, m.life)
+		m.settle(e.ID, outcome{Outcome: out, value: v})
+		m.keep(v)
+	}
+	m.started = true
+	m.publish(v, m.life)
+	return nil
+}
+
+// restore is the value of a checkpoint; that of an empty one is that of an empty log.
+func restore(c store.Checkpoint) (cluster.Value, error) {
+	if c.Position == 0 {
+		return cluster.Value{}, nil
+	}
+	v, err := cluster.DecodeCheckpoint(c.Value)
+	if err != nil {
+		return v, fmt.Errorf("member: the checkpoint at position %d: %w", c.Position, err)
+	}
+	return v, nil
+}
+
+// publish shows others how things stand now.
+func (m *Member) publish(v cluster.Value, l *life) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.value, m.life = v, l
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// settle tells who waits for an entry what came of it.
+func (m *Member) settle(entry string, o outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if came, ok := m.outcomes[entry]; ok {
+		came <- o
+		delete(m.outcomes, entry)
+	}
+}
+
+// miss tells all who wait that their entries may have gone by unseen.
+func (m *Member) miss() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for entry, came := range m.outcomes {
+		came <- outcome{missed: true}
+		delete(m.outcomes, entry)
+	}
+}
+
+// leaveCluster tells the others that it goes; ctx has ended.
+func (m *Member) leaveCluster(ctx context.Context) {
+	if m.life == nil {
+		return
+	}
+	_, pending := m.value.Pending(m.life.id)
+	if !pending && !m.value.IsMember(m.life.id) && len(m.errands) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	data, err := cluster.Encode(cluster.Leave{Member: m.life.id})
+	if err == nil {
+		_, err = m.store.Append(ctx, newID(), data)
+	}
+	if err != nil {
+		m.log.Warn("the others were not told; they find out when the session has ended", "ttl", m.options.TTL, "err", err)
+	}
+}

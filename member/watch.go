@@ -1,0 +1,84 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// watchOnly watches these pulses and no others. Those that are gone already are told of as well, so that it
+// does not matter when a watch begins.
+func (m *Member) watchOnly(ids []string) {
+	for id, cancel := range m.watched {
+		if !slices.Contains(ids, id) {
+			cancel()
+			delete(m.watched, id)
+		}
+	}
+	for _, id := range ids {
+		if m.watched[id] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		m.watched[id] = cancel
+		m.running.Go(func() { m.watch(ctx, id) })
+	}
+}
+
+// watch tells when a pulse is gone, unless ctx ends before.
+func (m *Member) watch(ctx context.Context, id string) {
+	for tries := 0; ctx.Err() == nil; tries++ {
+		gone, err := m.store.Gone(ctx, pulseKey(id))
+		if errors.Is(err, store.ErrRefused) {
+			m.nags.nag(ctx, "can't watch a pulse", err)
+		}
+		if err != nil {
+			_ = sleep(ctx, jitter(backoff(tries)))
+			continue
+		}
+		select {
+		case <-gone:
+			m.log.Info("a pulse is gone", "member", id)
+			select {
+			case m.gone <- id:
+			case <-ctx.Done():
+			}
+			return
+		case <-ctx.Done():
+		}
+	}
+}
+
+// collect finds everybody whose pulse is gone, once its own call for that has been replayed. Whoever the value
+// knows has put a pulse before, so that who has none is dead.
+// It says when to try again.
+func (m *Member) collect(ctx context.Context) time.Duration {
+	if !m.joining.collect {
+		return idle
+	}
+	alive, err := m.store.List(ctx, pulses)
+	if err != nil {
+		m.nags.nag(ctx, "can't look for pulses at present, trying again", err)
+		return jitter(longestPause)
+	}
+	m.joining.collect = false
+	pulse := make(map[string]bool, len(alive))
+	for _, kv := range alive {
+		pulse[kv.Key[len(pulses):]] = true
+	}
+	for _, id := range m.value.Members() {
+		if !pulse[id] {
+			m.dead[id] = true
+		}
+	}
+	for id := range m.value.Joins() {
+		if !pulse[id] {
+			m.dead[id] = true
+		}
+	}
+	m.log.Info("looked for members without a pulse", "dead", len(m.dead), "alive", len(pulse))
+	return idle
+}
