@@ -10,6 +10,7 @@ const serveHelp = `Serve joins a cluster as one node and gives out IDs over HTTP
   POST /api/v1/ids?count=100   as many, 1 to 100000, in ascending order
   GET  /api/v1/ids/{id}        what an ID says: its time, node and sequence
   GET  /livez, /readyz         alive; ready to give IDs (else status 503)
+  GET  /api/v1/cluster         the members, and who has which node ID
 
 Without flags it is a cluster of its own, with an etcd inside that keeps its data
 in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/firn-id/firn/cluster"
@@ -83,11 +84,7 @@ func StatusOf(id string, v cluster.Value) Status {
 		s.Joins = append(s.Joins, StatusJoin{joiner, j.Target, phase})
 	}
 	for name, q := range v.Sequencers() {
-		nodes := map[int64]string{}
-		for node, member := range q.Nodes() {
-			nodes[node] = member
-		}
-		s.Sequencers = append(s.Sequencers, StatusSequencer{name, q.Definition(), nodes, q.Waiting(), q.Free()})
+		s.Sequencers = append(s.Sequencers, StatusSequencer{name, q.Definition(), maps.Collect(q.Nodes()), q.Waiting(), q.Free()})
 	}
 	return s
 }
