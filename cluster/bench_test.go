@@ -2,8 +2,9 @@ package cluster
 
 import (
 	"fmt"
-	"github.com/firn-id/firn"
 	"testing"
+
+	"github.com/firn-id/firn"
 )
 
 // churn is a cluster of so many members that share a sequencer, and the entries by which its members are
