@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 )
@@ -12,7 +14,6 @@ import (
 type churn struct {
 	value    Value
 	position int64
-	turn     int
 	members  int
 }
 
@@ -41,6 +42,18 @@ func (c *churn) join(i int) {
 	c.append(AcceptJoin{c.id(i)})
 }
 
+// replaceOne returns the commands by which the i-th member is replaced.
+func (c *churn) replaceOne(i int) []Command {
+	old, next := c.id(i), c.id(i+c.members)
+	return []Command{
+		Leave{old},
+		PrepareJoin{next},
+		NotifyWatchers{next},
+		AcceptJoin{next},
+		Attach{Sequencer: "default", Member: next},
+	}
+}
+
 // A member leaves and another joins and attaches: five entries.
 func BenchmarkApply(b *testing.B) {
 	for _, members := range []int{16, 1024} {
@@ -48,14 +61,7 @@ func BenchmarkApply(b *testing.B) {
 			c := newChurn(members)
 			var entries []Entry
 			for i := range 20_000 {
-				old, next := c.id(i), c.id(i+members)
-				for _, command := range []Command{
-					Leave{old},
-					PrepareJoin{next},
-					NotifyWatchers{next},
-					AcceptJoin{next},
-					Attach{Sequencer: "default", Member: next},
-				} {
+				for _, command := range c.replaceOne(i) {
 					c.position++
 					entries = append(entries, Entry{c.position, command})
 				}
@@ -72,4 +78,56 @@ func BenchmarkApply(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 		})
 	}
+}
+
+// A million entries are replayed from a checkpoint, as they come from a store, and what a member holds does not
+// grow with them. Run it with -v for the rate.
+func TestReplayFromACheckpointInBoundedMemory(t *testing.T) {
+	const members, limit = 1024, 32 << 20
+	replaced := 200_000
+	if testing.Short() || underRace {
+		replaced = 5_000
+	}
+	c := newChurn(members)
+	checkpoint, err := EncodeCheckpoint(c.value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := DecodeCheckpoint(checkpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began, position, base := time.Now(), v.Position(), heap()
+	for i := range replaced {
+		for _, command := range c.replaceOne(i) {
+			data, err := Encode(command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read, err := Decode(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			position++
+			v, _ = Apply(v, Entry{position, read})
+		}
+		if i%(replaced/5) == 0 {
+			if grown := heap() - base; grown > limit {
+				t.Fatalf("after %d entries it holds %d MiB more than at the beginning", 5*i, grown>>20)
+			}
+		}
+	}
+	if v.Size() != members || v.Entries() != c.value.Entries()+int64(5*replaced) {
+		t.Errorf("%d members after %d entries", v.Size(), v.Entries())
+	}
+	t.Logf("%d entries in %v, encoded and decoded: %.0f a second; it holds %d KiB more than at the beginning",
+		5*replaced, time.Since(began).Round(time.Millisecond), float64(5*replaced)/time.Since(began).Seconds(), (heap()-base)>>10)
+}
+
+// heap is how many bytes are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -12,7 +12,7 @@ import (
 
 // player is what belongs to the goroutine that plays the log.
 type player struct {
-	started bool // the log has been read up to where it was then
+	started bool // the log has been read up to where it was when it began
 	errands map[string]*errand
 	joining joining
 	watched map[string]context.CancelFunc // the pulses being watched
@@ -193,7 +193,7 @@ func (m *Member) replay(b store.Batch) error {
 		m.settle(e.ID, outcome{Outcome: out, value: v})
 		m.keep(v)
 	}
-	m.started = true
+	m.started = m.started || !b.More
 	m.publish(v, m.life)
 	return nil
 }

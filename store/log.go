@@ -35,7 +35,8 @@ type Log interface {
 	// Follow yields everything after a position, and goes on with what is appended from then on:
 	// in order, with no gap and no repeat, until ctx ends. Where it has fallen behind what was
 	// trimmed it begins anew, with the checkpoint. Broken connections it rides out in silence.
-	// The first batch comes as soon as the log is read, though it may be empty; no later one is.
+	// The first batch comes as soon as the log is read, though it may be empty; no later one is. All
+	// that was there when Follow was called has come with the first that does not say More.
 	//
 	// An error is the last that it yields: that of ctx when ctx has ended, or ErrRefused as from Read
 	// or because the store is closed.
@@ -80,6 +81,10 @@ type Batch struct {
 	Anew *Checkpoint
 
 	Entries []LogEntry
+
+	// More is set by Follow when the log is known to go on after these entries: a long one comes in
+	// pieces, so that no more than one of them is in memory.
+	More bool
 }
 
 // MaxEntry is how many bytes an entry holds at the most, MaxCheckpoint a checkpoint, and MaxID an ID.

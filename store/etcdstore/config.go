@@ -69,11 +69,12 @@ type settings struct {
 	etcd     clientv3.Config
 	prefix   string // with the "/" that follows it
 	deadline time.Duration
+	piece    int64         // how many entries of the log are read at once by those who follow it
 	recheck  time.Duration // how often a watched key is read though nothing hints at its end
 }
 
 func (c Config) settings() (settings, error) {
-	s := settings{deadline: c.CallDeadline, prefix: c.Prefix, recheck: defaultRecheck}
+	s := settings{deadline: c.CallDeadline, prefix: c.Prefix, recheck: defaultRecheck, piece: defaultPiece}
 	if s.deadline == 0 {
 		s.deadline = DefaultCallDeadline
 	}

@@ -29,3 +29,7 @@ func EndSessions(ctx context.Context, e *Embedded) error { return e.endSessions(
 // Recheck sets how often the log is read though the watch is silent. It must be
 // called before anything is followed.
 func (s *Store) Recheck(every time.Duration) { s.recheck = every }
+
+// Piece sets how many entries are read at once by those who follow the log. It must be called before
+// anything is followed.
+func (s *Store) Piece(entries int64) { s.piece = entries }

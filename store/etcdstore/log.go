@@ -113,13 +113,14 @@ func decimal(position store.Position) string { return fmt.Sprintf("%019d", posit
 // Read returns what comes after a position, see store.Log. It is one transaction
 // that only reads, and so at one revision.
 func (s *Store) Read(ctx context.Context, after store.Position) (store.Batch, error) {
-	batch, _, err := s.readLog(ctx, after)
+	batch, _, err := s.readLog(ctx, after, 0)
 	return batch, err
 }
 
-// readLog also says up to where the batch goes. The value of the checkpoint is
-// read only where it is needed: etcd itself looks whether it is.
-func (s *Store) readLog(ctx context.Context, after store.Position) (store.Batch, store.Position, error) {
+// readLog reads no more than so many entries, if that is not zero, and also says up
+// to where the batch goes. The value of the checkpoint is read only where it is
+// needed: etcd itself looks whether it is.
+func (s *Store) readLog(ctx context.Context, after store.Position, limit int64) (store.Batch, store.Position, error) {
 	call := fmt.Sprintf("read the log after %d", after)
 	if after < 0 {
 		return store.Batch{}, 0, fmt.Errorf("etcdstore: %s: %w: no position is negative", call, store.ErrRefused)
@@ -131,7 +132,7 @@ func (s *Store) readLog(ctx context.Context, after store.Position) (store.Batch,
 	defer cancel()
 	at, value := clientv3.OpGet(s.prefix+checkpointAt), clientv3.OpGet(s.prefix+checkpointValue)
 	entries := clientv3.OpGet(s.prefix+logPrefix, clientv3.WithPrefix(), clientv3.WithMinCreateRev(int64(after)+1),
-		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(limit))
 	resp, err := conn.Txn(ctx).
 		If(clientv3.Compare(clientv3.Value(s.prefix+checkpointAt), ">", decimal(after))).
 		Then(at, entries, value).
@@ -160,6 +161,11 @@ func (s *Store) readLog(ctx context.Context, after store.Position) (store.Batch,
 		if entry := s.entry(kv); entry.Position > after {
 			batch.Entries = append(batch.Entries, entry)
 		}
+	}
+	if resp.Responses[1].GetResponseRange().More {
+		batch.More = true
+		last := kvsIn(resp.Responses[1])[limit-1]
+		return batch, max(after, store.Position(last.CreateRevision)), nil
 	}
 	return batch, seen.Now, nil
 }

@@ -457,3 +457,53 @@ func TestDamagedCheckpoint(t *testing.T) {
 	mustAppend(t, s, "third")
 	follow(t, s, 0).until(t, "third")
 }
+
+// A long log comes in pieces to who follows it, before and after it was cut.
+func TestALongLogComesInPieces(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{})
+	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	s.Piece(10)
+	var positions []store.Position
+	for i := range 35 {
+		positions = append(positions, mustAppend(t, s, fmt.Sprintf("e%02d", i)))
+	}
+	for _, checkpoint := range []int{-1, 3} {
+		if checkpoint >= 0 { // the entries before it are still there
+			at := store.Checkpoint{Position: positions[checkpoint], Value: []byte("value")}
+			if err := s.Checkpoint(t.Context(), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		var ids []string
+		pieces := 0
+		for batch, err := range s.Follow(ctx, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if pieces++; len(batch.Entries) > 10 || (batch.Anew != nil) != (checkpoint >= 0 && pieces == 1) {
+				t.Errorf("piece %d: %d entries, anew %v", pieces, len(batch.Entries), batch.Anew)
+			}
+			for _, e := range batch.Entries {
+				ids = append(ids, e.ID)
+			}
+			if !batch.More {
+				break
+			}
+		}
+		cancel()
+		var want []string
+		for i := checkpoint + 1; i < 35; i++ {
+			want = append(want, fmt.Sprintf("e%02d", i))
+		}
+		if pieces != 4 || !slices.Equal(ids, want) {
+			t.Errorf("checkpoint %d: %d pieces: %v", checkpoint, pieces, ids)
+		}
+	}
+	f := follow(t, s, 0)
+	mustAppend(t, s, "last")
+	if got := f.until(t, "last"); len(got) != 33 || got[0] != fmt.Sprintf("@%d", positions[3]) {
+		t.Errorf("followed: %v", got)
+	}
+}

@@ -14,6 +14,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
+// defaultPiece is how many entries are read at once by those who follow the log.
+const defaultPiece = 4096
+
 // A tail keeps this many entries, and this many bytes of their data, at the most.
 // A follower that is slower than that reads from the servers.
 const (
@@ -57,7 +60,7 @@ func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[stor
 type follower struct {
 	store *Store
 	upTo  store.Position // it has yielded everything up to there
-	tail  *tail          // nil when it must read to go on: it begins, or has fallen behind
+	tail  *tail          // nil when it must read to go on: it begins, is in a long log, or has fallen behind
 }
 
 // next is the next batch to yield, once there is one.
@@ -93,13 +96,15 @@ func (f *follower) next(ctx context.Context) (store.Batch, error) {
 // read reads until it succeeds, and joins the tail.
 func (f *follower) read(ctx context.Context) (store.Batch, error) {
 	for {
-		batch, upTo, err := f.store.readLog(ctx, f.upTo)
+		batch, upTo, err := f.store.readLog(ctx, f.upTo, f.store.piece)
 		switch {
 		case ctx.Err() != nil:
 			return store.Batch{}, ctx.Err()
 		case err == nil:
 			f.upTo = upTo
-			f.tail, err = f.store.joinTail(upTo)
+			if !batch.More {
+				f.tail, err = f.store.joinTail(upTo)
+			}
 			return batch, err
 		case errors.Is(err, store.ErrRefused):
 			return store.Batch{}, err
@@ -215,7 +220,7 @@ func (s *Store) watchTail(ctx context.Context, t *tail) {
 
 // rereadTail adds what a read finds, and tells whether it found something.
 func (s *Store) rereadTail(ctx context.Context, t *tail) (bool, error) {
-	batch, upTo, err := s.readLog(ctx, t.upTo) // nobody else changes it
+	batch, upTo, err := s.readLog(ctx, t.upTo, s.piece) // nobody else changes it
 	if err != nil {
 		return false, err
 	}
