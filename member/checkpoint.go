@@ -10,7 +10,7 @@ import (
 // keep cuts the log where a checkpoint is due: after every so many entries, the member that the value chooses
 // writes down the value at the time before that one. So the log always reaches back that far, and its
 // beginning is a checkpoint. Should the chosen one be dead, the next one will do.
-func (m *Member) keep(v cluster.Value) {
+func (m *Member) keep(ctx context.Context, v cluster.Value) {
 	if v.Entries()%m.options.CheckpointEvery != 0 {
 		return
 	}
@@ -20,8 +20,6 @@ func (m *Member) keep(v cluster.Value) {
 		return
 	}
 	m.running.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), checkpointWithin)
-		defer cancel()
 		if err := m.checkpoint(ctx, before); err != nil {
 			m.nags.nag(ctx, "the log was not cut; the next to try is another member", err)
 		}

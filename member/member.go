@@ -184,24 +184,24 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 		defer m.mu.Unlock()
 		delete(m.outcomes, entry)
 	}()
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		if _, err = m.store.Append(ctx, entry, data); err == nil {
-			break
+	for tries := 0; ; tries++ {
+		var again <-chan time.Time
+		if _, err := m.store.Append(ctx, entry, data); err != nil {
+			if !passes(err) {
+				return outcome{}, err
+			}
+			m.nags.nag(ctx, "can't write to the log at present, trying again", err)
+			again = time.After(jitter(backoff(tries)))
 		}
-		if ctx.Err() != nil || !passes(err) {
-			return outcome{}, err
+		select {
+		case o := <-came: // also of one whose append was in doubt
+			return o, nil
+		case <-again:
+		case <-m.done:
+			return outcome{}, m.ended()
+		case <-ctx.Done():
+			return outcome{}, m.nags.because(ctx.Err())
 		}
-		if err := sleep(ctx, jitter(pause)); err != nil {
-			return outcome{}, err
-		}
-	}
-	select {
-	case o := <-came:
-		return o, nil
-	case <-m.done:
-		return outcome{}, m.ended()
-	case <-ctx.Done():
-		return outcome{}, ctx.Err()
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 // errand is a command that this member owes the log. It is sent, and sent again, with longer and longer pauses,
 // if its replay left it owed.
 type errand struct {
-	entry    string         // the ID of its next entry; the same until it is known to be there
 	position store.Position // where it was put last
 	tries    int
 	after    time.Time // when it may be sent again
@@ -58,7 +57,7 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		}
 		e := m.errands[string(data)]
 		if e == nil {
-			e = &errand{entry: newID()}
+			e = new(errand)
 		}
 		errands[string(data)] = e
 		if int64(e.position) > m.value.Position() {
@@ -69,11 +68,12 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 			continue
 		}
 		drill(c.Name())
-		position, err := m.store.Append(ctx, e.entry, data)
+		// Should an append in doubt be in the log after all, there will be two: commands are idempotent.
+		position, err := m.store.Append(ctx, newID(), data)
 		if err != nil {
 			m.nags.nag(ctx, "can't write to the log at present, trying again", err)
 		} else {
-			e.position, e.entry = position, newID()
+			e.position = position
 			m.joining.sent(c)
 		}
 		pause := jitter(backoff(e.tries))

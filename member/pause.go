@@ -16,8 +16,6 @@ const (
 	firstPause   = 100 * time.Millisecond // after a failure, and doubled from there
 	longestPause = 5 * time.Second
 	nagEvery     = time.Minute
-
-	checkpointWithin = time.Minute
 )
 
 // backoff is the pause after so many failures.

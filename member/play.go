@@ -97,7 +97,7 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 				}
 				return fmt.Errorf("member: following the log: %w", d.err)
 			}
-			if err := m.replay(d.batch); err != nil {
+			if err := m.replay(ctx, d.batch); err != nil {
 				timer.Stop()
 				return err
 			}
@@ -164,7 +164,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 }
 
 // replay applies what the log brings.
-func (m *Member) replay(b store.Batch) error {
+func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	v := m.value
 	if b.Anew != nil {
 		var err error
@@ -191,7 +191,7 @@ func (m *Member) replay(b store.Batch) error {
 		}
 		m.joining.saw(command, out, m.life)
 		m.settle(e.ID, outcome{Outcome: out, value: v})
-		m.keep(v)
+		m.keep(ctx, v)
 	}
 	m.started = m.started || !b.More
 	m.publish(v, m.life)
