@@ -15,21 +15,20 @@ const (
 	claimMaxPause = 2 * time.Second
 )
 
-// Claim takes a free node ID from first to last (the same twice for a given one) under the session,
-// and returns its fence. Its floor may lie ahead of the clock by up to MaxWait: it is the caller who
-// waits. While others are faster, or the store leaves an attempt in doubt, Claim tries again until
-// ctx ends.
+// Claim takes a node ID under the session, and returns its fence. Its floor may lie ahead of the
+// clock by up to MaxWait: it is the caller who waits. While the store leaves an attempt in doubt, Claim
+// tries again until ctx ends.
 //
-// The error is a *NoNodeError when no node ID is free, a *ClockBehindError when the clock is too far
-// behind all that are, and a *ClockAheadError when it is too far ahead of the living owners; those may
-// pass with time. Otherwise it is the error of the store, or that of ctx.
-func Claim(ctx context.Context, config Config, session store.Session, first, last int64) (*Fence, error) {
+// The error is a *HeldError when somebody holds the node ID, a *ClockBehindError when the clock is too far
+// behind its floor, and a *ClockAheadError when it is too far ahead of the living owners of other node
+// IDs; those may pass with time. Otherwise it is the error of the store, or that of ctx.
+func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
-	if first < 0 || last < first {
-		return nil, fmt.Errorf("fence: no node IDs from %d to %d; want 0 <= first <= last", first, last)
+	if node < 0 {
+		return nil, fmt.Errorf("fence: there is no node ID %d; want 0 or more", node)
 	}
 	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
-		f, err := attempt(ctx, config, session, first, last)
+		f, err := attempt(ctx, config, session, node)
 		if f != nil || err != nil {
 			return f, err
 		}
@@ -39,9 +38,9 @@ func Claim(ctx context.Context, config Config, session store.Session, first, las
 	}
 }
 
-// attempt tries one node ID until it is clear who has it. It returns neither a fence nor an error when
-// somebody else was faster.
-func attempt(ctx context.Context, config Config, session store.Session, first, last int64) (*Fence, error) {
+// attempt tries until it is clear who has the node ID. It returns neither a fence nor an error when
+// somebody else was faster, who may be gone again.
+func attempt(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	t, err := readTable(ctx, config.Store, config.Prefix)
 	if err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func attempt(ctx context.Context, config Config, session store.Session, first, l
 	if err := t.checkClock(now, config.MaxSkew, config.Before); err != nil {
 		return nil, err
 	}
-	node, view, err := t.choose(first, last, now, config.MaxWait)
+	view, err := t.free(node, now, config.MaxWait)
 	if err != nil {
 		return nil, err
 	}

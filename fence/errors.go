@@ -10,33 +10,28 @@ import (
 // never be extended again. The time up to its horizon remains usable.
 var ErrLost = errors.New("fence: the node ID is lost")
 
-// NoNodeError is returned when every node ID is held by somebody: the cluster is at capacity.
-type NoNodeError struct{ First, Last int64 }
+// HeldError is returned when a node ID is held by somebody else.
+type HeldError struct{ Node int64 }
 
-func (e *NoNodeError) Error() string {
-	if e.First == e.Last {
-		return fmt.Sprintf("fence: node ID %d is held by another owner", e.First)
-	}
-	return fmt.Sprintf("fence: no node ID is free: all %d of them, %d to %d, are held; the cluster is at capacity",
-		e.Last-e.First+1, e.First, e.Last)
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("fence: node ID %d is held by another owner", e.Node)
 }
 
-// ClockBehindError is returned when node IDs are free, but all of them were used further into
-// the future of the own clock than it is worth waiting: the clock is wrong, or that of
-// an earlier owner was.
+// ClockBehindError is returned when a node ID is free, but was used further into the future of
+// the own clock than it is worth waiting: the clock is wrong, or that of an earlier owner
+// was.
 type ClockBehindError struct {
-	First, Last int64
-	Behind      time.Duration // how far the clock is behind the nearest floor
-	MaxWait     time.Duration
+	Node    int64
+	Behind  time.Duration // how far the clock is behind the floor
+	MaxWait time.Duration
 }
 
 func (e *ClockBehindError) Error() string {
-	which := fmt.Sprintf("node ID %d", e.First)
-	if e.First != e.Last {
-		which = fmt.Sprintf("every free node ID of %d to %d", e.First, e.Last)
+	if e.Behind >= unreadable {
+		return fmt.Sprintf("fence: up to when node ID %d was used can't be read, so that nobody may use it", e.Node)
 	}
-	return fmt.Sprintf("fence: this machine's clock is %v or more behind the time up to which %s was used; up to %v is waited for",
-		e.Behind, which, e.MaxWait)
+	return fmt.Sprintf("fence: this machine's clock is %v behind the time up to which node ID %d was used; up to %v is waited for",
+		e.Behind, e.Node, e.MaxWait)
 }
 
 // ClockAheadError is returned when the own clock is so far ahead of the living owners' that what it

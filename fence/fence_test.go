@@ -56,13 +56,13 @@ func (q *party) renew() {
 	}
 }
 
-func (q *party) claim(first, last int64) (*Fence, error) {
-	return Claim(q.t.Context(), q.config, q.session, first, last)
+func (q *party) claim(node int64) (*Fence, error) {
+	return Claim(q.t.Context(), q.config, q.session, node)
 }
 
-func (q *party) mustClaim(first, last int64) *Fence {
+func (q *party) mustClaim(node int64) *Fence {
 	q.t.Helper()
-	f, err := q.claim(first, last)
+	f, err := q.claim(node)
 	if err != nil {
 		q.t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func wantTime(t *testing.T, what string, got, want time.Time) {
 func TestExtendMovesTheHorizonOnceTheStoreHasConfirmed(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		claimed := time.Now()
 		wantTime(t, "the first horizon", f.Horizon(), claimed.Add(window))
 		time.Sleep(window / 3)
@@ -101,7 +101,7 @@ func TestExtendMovesTheHorizonOnceTheStoreHasConfirmed(t *testing.T) {
 			t.Error(err)
 		}
 		wantTime(t, "the horizon", f.Horizon(), time.Now().Add(window))
-		if _, err := p.party("b").claim(7, 7); !isNoNode(err) {
+		if _, err := p.party("b").claim(7); !isHeld(err) {
 			t.Errorf("somebody else claims: %v", err)
 		}
 	})
@@ -113,7 +113,7 @@ func TestExtendSettlesAWriteInDoubt(t *testing.T) {
 	for _, outcome := range []memstore.Outcome{memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate} {
 		inBubble(t, func(t *testing.T, p *place) {
 			a := p.party("a")
-			f := a.mustClaim(7, 7)
+			f := a.mustClaim(7)
 			time.Sleep(window / 3)
 			a.client.Inject(func(memstore.Call) memstore.Fault {
 				return memstore.Fault{Outcome: outcome, Delay: 3 * time.Second}
@@ -137,7 +137,7 @@ func TestExtendSettlesAWriteInDoubt(t *testing.T) {
 func TestALateWriteIsNotApplied(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, b := p.party("a"), p.party("b")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		time.Sleep(window / 3)
 		a.client.Inject(func(memstore.Call) memstore.Fault {
 			return memstore.Fault{Outcome: memstore.ApplyLate, Delay: 10 * time.Second}
@@ -152,7 +152,7 @@ func TestALateWriteIsNotApplied(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		a.crash()
-		wantTime(t, "the successor's floor", b.mustClaim(7, 7).Floor(), f.Horizon())
+		wantTime(t, "the successor's floor", b.mustClaim(7).Floor(), f.Horizon())
 	})
 }
 
@@ -160,7 +160,7 @@ func TestALateWriteIsNotApplied(t *testing.T) {
 func TestALostSessionIsALostNodeID(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		p.service.Expire(a.session)
 		time.Sleep(window / 3)
 		horizon := f.Horizon()
@@ -175,9 +175,9 @@ func TestALostSessionIsALostNodeID(t *testing.T) {
 func TestSuccessorBeginsAtTheHorizonOfACrashedOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, b := p.party("a"), p.party("b")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		a.crash()
-		g := b.mustClaim(7, 7)
+		g := b.mustClaim(7)
 		wantTime(t, "the floor", g.Floor(), f.Horizon())
 		wantTime(t, "the horizon", g.Horizon(), f.Horizon().Add(window))
 		a.client.CutOff(false)
@@ -202,8 +202,8 @@ func TestReleaseWritesTheEndOfTheUse(t *testing.T) {
 	} {
 		inBubble(t, func(t *testing.T, p *place) {
 			a, b := p.party("a"), p.party("b")
-			release(t, a.mustClaim(7, 7), time.Now().Add(time.Second))
-			f := a.mustClaim(7, 7)
+			release(t, a.mustClaim(7), time.Now().Add(time.Second))
+			f := a.mustClaim(7)
 			stopped := false
 			err := f.Release(t.Context(), func() time.Time {
 				if stopped = true; c.used == 0 {
@@ -214,7 +214,7 @@ func TestReleaseWritesTheEndOfTheUse(t *testing.T) {
 			if err != nil || !stopped {
 				t.Errorf("%s: Release: %v, stopped: %v", c.name, err, stopped)
 			}
-			g := b.mustClaim(7, 7)
+			g := b.mustClaim(7)
 			wantTime(t, c.name+": the floor", g.Floor(), f.Floor().Add(c.wantFloor))
 			if err := f.Extend(t.Context()); !errors.Is(err, ErrLost) {
 				t.Errorf("%s: Extend after Release: %v", c.name, err)
@@ -228,7 +228,7 @@ func TestReleaseStopsFirst(t *testing.T) {
 	for _, outcome := range []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate} {
 		inBubble(t, func(t *testing.T, p *place) {
 			a, b := p.party("a"), p.party("b")
-			f := a.mustClaim(7, 7)
+			f := a.mustClaim(7)
 			stops, tries := 0, 0
 			a.client.Inject(func(c memstore.Call) memstore.Fault {
 				if stops == 0 {
@@ -246,7 +246,7 @@ func TestReleaseStopsFirst(t *testing.T) {
 			if stops != 1 {
 				t.Errorf("fault %d: stopped %d times", outcome, stops)
 			}
-			wantTime(t, "the successor's floor", b.mustClaim(7, 7).Floor(), end)
+			wantTime(t, "the successor's floor", b.mustClaim(7).Floor(), end)
 		})
 	}
 }
@@ -255,9 +255,9 @@ func TestReleaseStopsFirst(t *testing.T) {
 func TestReleaseAfterALoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, b := p.party("a"), p.party("b")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		p.service.Expire(a.session)
-		g := b.mustClaim(7, 7)
+		g := b.mustClaim(7)
 		if err := f.Release(t.Context(), time.Now); err != nil {
 			t.Error(err)
 		}
@@ -280,7 +280,7 @@ func TestClaimSettlesAWriteInDoubt(t *testing.T) {
 				}
 				return memstore.Fault{Outcome: outcome, Delay: 30 * time.Millisecond}
 			})
-			f := a.mustClaim(7, 7)
+			f := a.mustClaim(7)
 			if s := f.State(); s.Phase != Held {
 				t.Errorf("fault %d: %+v", outcome, s)
 			}
@@ -304,7 +304,7 @@ func TestClaimEndsWithItsContext(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if f, err := Claim(ctx, a.config, a.session, 0, 9); !errors.Is(err, context.DeadlineExceeded) {
+		if f, err := Claim(ctx, a.config, a.session, 0); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, %v", f, err)
 		}
 	})
@@ -314,7 +314,7 @@ func TestClaimFailsWhenItsSessionHasEnded(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		p.service.Expire(a.session)
-		if f, err := a.claim(0, 9); !errors.Is(err, store.ErrSessionEnded) {
+		if f, err := a.claim(0); !errors.Is(err, store.ErrSessionEnded) {
 			t.Errorf("got %v, %v", f, err)
 		}
 	})
@@ -324,7 +324,7 @@ func TestClaimFailsWhenItsSessionHasEnded(t *testing.T) {
 func TestAClockThatRanAheadDoesNotPoisonTheHorizon(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		before := f.Horizon()
 		a.off = 365 * 24 * time.Hour
 		time.Sleep(window / 3)
@@ -339,7 +339,7 @@ func TestAClockThatRanAheadDoesNotPoisonTheHorizon(t *testing.T) {
 func TestTheHorizonNeverGoesBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		before := f.Horizon()
 		a.off = -time.Hour
 		time.Sleep(window / 3)
@@ -359,19 +359,18 @@ func TestForeignValuesAreLeftAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if f := a.mustClaim(0, 4); f.Node() != 4 {
-			t.Errorf("claimed node ID %d", f.Node())
+		for node := range int64(4) {
+			_, err := a.claim(node)
+			wantError[*ClockBehindError](t, err, "can't be read")
 		}
-		if f, err := a.claim(0, 3); err == nil {
-			t.Errorf("claimed node ID %d", f.Node())
-		}
+		a.mustClaim(4)
 	})
 }
 
 func TestTheStoreShowsPeopleWhoHoldsWhat(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
-		f := a.mustClaim(7, 7)
+		f := a.mustClaim(7)
 		all, err := a.client.List(t.Context(), prefix)
 		if err != nil || len(all) != 2 {
 			t.Fatal(all, err)
@@ -386,8 +385,8 @@ func TestTheStoreShowsPeopleWhoHoldsWhat(t *testing.T) {
 	})
 }
 
-func isNoNode(err error) bool {
-	var e *NoNodeError
+func isHeld(err error) bool {
+	var e *HeldError
 	return errors.As(err, &e)
 }
 

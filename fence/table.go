@@ -1,9 +1,7 @@
 package fence
 
 import (
-	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -39,8 +37,11 @@ func readTable(ctx context.Context, s store.Store, prefix string) (table, error)
 	return t, nil
 }
 
-// never is a horizon that no clock reaches.
-const never = int64(1)<<62 - 1
+// never is a horizon that no clock reaches, and unreadable how far at least every clock is behind it.
+const (
+	never      = int64(1)<<62 - 1
+	unreadable = 200 * 365 * 24 * time.Hour
+)
 
 // checkClock compares a clock with those of the owners that are alive, which have written
 // horizons ahead of theirs; before is not one of them. A *ClockAheadError is returned when now is further
@@ -64,60 +65,19 @@ func (t table) checkClock(now int64, maxSkew time.Duration, before *Fence) error
 	return nil
 }
 
-// choose picks a free node ID from first to last: one that was never used, or else the least
-// recently used; among those that are alike, and among the older half of those that
-// are not, by chance, so that many who choose at once don't all choose the same.
-//
-// A *NoNodeError is returned when none is free, and a *ClockBehindError when the floors of all that are
-// free lie further ahead of now than maxWait.
-func (t table) choose(first, last, now int64, maxWait time.Duration) (node int64, v View, err error) {
-	var used, free []int64 // free: with a floor that is past
-	behind := never
-	var soon int64 // the free one whose floor is the least ahead
-	for n, v := range t {
-		if n < first || n > last {
-			continue
-		}
-		used = append(used, n)
-		if v.Live != 0 {
-			continue
-		}
-		if v.Horizon <= now {
-			free = append(free, n)
-		}
-		if ahead := v.Horizon - now; ahead < behind {
-			soon, behind = n, ahead
-		}
-	}
-	if size := last - first + 1; int64(len(used)) < size {
-		return t.neverUsed(first, last, used), View{}, nil
-	}
-	if len(free) > 0 {
-		slices.SortFunc(free, func(a, b int64) int { return cmp.Compare(t[a].Reported, t[b].Reported) })
-		node = free[rand.IntN((len(free)+1)/2)]
-		return node, *t[node], nil
-	}
+// free is the view of a node ID that nobody holds. A *HeldError is returned when somebody does, and a
+// *ClockBehindError when its floor lies further ahead of now than maxWait.
+func (t table) free(node, now int64, maxWait time.Duration) (View, error) {
+	v := t[node]
 	switch {
-	case behind == never:
-		return 0, View{}, &NoNodeError{First: first, Last: last}
-	case millis(behind) > maxWait:
-		return 0, View{}, &ClockBehindError{First: first, Last: last, Behind: millis(behind), MaxWait: maxWait}
+	case v == nil:
+		return View{}, nil
+	case v.Live != 0:
+		return View{}, &HeldError{Node: node}
+	case millis(v.Horizon-now) > maxWait:
+		return View{}, &ClockBehindError{Node: node, Behind: millis(v.Horizon - now), MaxWait: maxWait}
 	}
-	return soon, *t[soon], nil
-}
-
-// neverUsed picks by chance one of the node IDs from first to last that are not among used.
-func (t table) neverUsed(first, last int64, used []int64) int64 {
-	slices.Sort(used)
-	nth := rand.Int64N(last - first + 1 - int64(len(used))) // of those that are not used
-	node := first + nth
-	for _, u := range used {
-		if u > node {
-			break
-		}
-		node++
-	}
-	return node
+	return *v, nil
 }
 
 // millis is a number of milliseconds as a duration, and the longest duration when it is more.

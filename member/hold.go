@@ -163,16 +163,16 @@ func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
 	if s.latest != nil {
 		config.Before = s.latest.fence
 	}
-	f, err := fence.Claim(ctx, config, g.life.session, g.node, g.node)
+	f, err := fence.Claim(ctx, config, g.life.session, g.node)
 	byTheWall = false
-	var noNode *fence.NoNodeError
+	var held *fence.HeldError
 	var behind *fence.ClockBehindError
 	switch {
 	case err == nil:
 		clock.Follow()
 		s.m.log.Info("claimed a node ID", "sequencer", s.name, "node", f.Node(), "horizon", f.Horizon())
 		return &hold{fence: f, life: g.life}, nil
-	case errors.As(err, &noNode) && s.latest != nil && !s.latest.lost && (s.latest.fence.Node() == g.node || !s.usable(s.latest)):
+	case errors.As(err, &held) && s.latest != nil && !s.latest.lost && (s.latest.fence.Node() == g.node || !s.usable(s.latest)):
 		// It is its own: the clock has stepped, nobody contradicts it, and there is no other node ID. Or it is one
 		// that can't be used any more, and that somebody may be waiting for.
 		s.drop(ctx)

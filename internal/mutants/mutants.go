@@ -63,11 +63,6 @@ var mutants = []mutant{
 		"./fence", fenced,
 	},
 	{
-		"everybody chooses the same node ID", "fence/table.go",
-		"nth := rand.Int64N(last - first + 1 - int64(len(used)))", "nth := rand.Int64N(1)",
-		"./fence", "Thousand",
-	},
-	{
 		"the end of the use is rounded down", "fence/fence.go",
 		"t.Add(time.Millisecond - 1).UnixMilli()", "t.UnixMilli()",
 		"./fence", fenced,
