@@ -12,8 +12,10 @@ const (
 	// moves, at first; then it aborts and tries elsewhere, with twice the patience.
 	joinPatience = 3 * time.Second
 
-	// stuckAfter is how long a joiner that finds no candidate waits for anything to change, at least.
+	// stuckAfter is how long a joiner in line waits for anything to move, at least, and at most twice as
+	// long. In a crowd everything takes longer: perJoiner is added for everybody in line.
 	stuckAfter = time.Second
+	perJoiner  = 10 * time.Millisecond
 )
 
 // joining is what a joiner knows of its own way in.
@@ -91,7 +93,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 	}
 	if v.Candidates() > 0 {
 		if j.again.Before(j.moved) {
-			j.again = now.Add(jitter(2 * stuckAfter))
+			j.again = now.Add(jitter(2*stuckAfter + j.crowd()))
 		}
 		if !now.Before(j.again) {
 			return prepare
@@ -99,7 +101,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		return nil
 	}
 	if j.stuck.IsZero() {
-		j.stuck = now.Add(jitter(2 * stuckAfter))
+		j.stuck = now.Add(jitter(2*stuckAfter + j.crowd()))
 	}
 	if now.Before(j.stuck) {
 		return nil
@@ -140,5 +142,7 @@ func (j *joining) tired() time.Time {
 	if j.moved.After(since) {
 		since = j.moved
 	}
-	return since.Add(joinPatience << min(j.aborts, 10))
+	return since.Add(joinPatience<<min(j.aborts, 10) + j.crowd())
 }
+
+func (j *joining) crowd() time.Duration { return time.Duration(len(j.line)) * perJoiner }
