@@ -40,7 +40,8 @@ func (m *Member) run(ctx context.Context) {
 	following, cancel := context.WithCancel(ctx)
 	err := m.play(ctx, m.follow(following))
 	cancel()
-	if err == nil {
+	if ctx.Err() != nil {
+		err = nil // it leaves
 		m.leaveCluster(ctx)
 	}
 	m.watchOnly(nil)
@@ -81,7 +82,8 @@ func (m *Member) follow(ctx context.Context) <-chan delivery {
 	return deliveries
 }
 
-// play does what is to be done whenever something happens. What that is follows from how things stand.
+// play does what is to be done whenever something happens, until ctx ends. What that is follows from how things
+// stand.
 func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 	for {
 		timer := time.NewTimer(m.tend(ctx))
@@ -92,9 +94,6 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 		case d := <-deliveries:
 			if d.err != nil {
 				timer.Stop()
-				if ctx.Err() != nil {
-					return nil
-				}
 				return fmt.Errorf("member: following the log: %w", d.err)
 			}
 			if err := m.replay(ctx, d.batch); err != nil {

@@ -105,7 +105,7 @@ func ValidateEntry(id string, data []byte) error {
 		return fmt.Errorf("%w: the entry's ID %.80q has %d bytes; want 1 to %d", ErrRefused, id, len(id), MaxID)
 	}
 	for _, c := range []byte(id) {
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-') {
+		if ok := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'; !ok {
 			return fmt.Errorf("%w: the entry's ID %q; want only A-Z, a-z, 0-9 and -", ErrRefused, id)
 		}
 	}

@@ -51,7 +51,7 @@ func (n *node) join(ctx context.Context, s store.Store) error {
 // leave has the member leave, once it is known whether there is one.
 func (j *joining) leave(joined <-chan error) {
 	if joined != nil {
-		<-joined
+		_ = <-joined // whether it did is seen below
 	}
 	if m := j.Load(); m != nil {
 		m.Leave()

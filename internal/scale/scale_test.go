@@ -40,7 +40,7 @@ func TestScale(t *testing.T) {
 	// A thousand members in one process hold a thousand copies of the value. That is the price of measuring
 	// them in one; collecting garbage less often keeps it small.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	for _, text := range strings.Split(*sizes, ",") {
+	for text := range strings.SplitSeq(*sizes, ",") {
 		members, err := strconv.Atoi(text)
 		if err != nil || members < 8 {
 			t.Fatalf("-members %q; want numbers of at least 8", text)
