@@ -48,14 +48,20 @@ func (n *node) join(ctx context.Context, s store.Store) error {
 	return nil
 }
 
-// leave has the member leave, once it is known whether there is one.
-func (j *joining) leave(joined <-chan error) {
+// leave has the member leave, once it is known whether there is one: joined brings why there is none, unless
+// that is because it was told to stop. Nil: it is known already.
+func (j *joining) leave(joined <-chan error) error {
+	var err error
 	if joined != nil {
-		_ = <-joined // whether it did is seen below
+		err = <-joined
 	}
 	if m := j.Load(); m != nil {
 		m.Leave()
 	}
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 func (j *joining) Next(ctx context.Context) (firn.ID, error) {

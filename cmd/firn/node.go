@@ -85,14 +85,12 @@ func (n *node) serve(ctx context.Context) error {
 		case <-ctx.Done():
 			n.drain(ctx, web)
 			end()
-			n.member.leave(joined)
-			return nil
+			return explain(n.member.leave(joined))
 		case err := <-joined:
 			joined = nil
 			if err != nil {
 				web.stop(n.shutdownWithin)
-				n.member.leave(joined)
-				return explain(err)
+				return errors.Join(explain(err), n.member.leave(nil))
 			}
 			left = n.member.Load().Done()
 		case <-left:
@@ -100,8 +98,7 @@ func (n *node) serve(ctx context.Context) error {
 			return n.member.Load().Err()
 		case err := <-web.failed:
 			end()
-			n.member.leave(joined)
-			return fmt.Errorf("serving HTTP: %w", err)
+			return errors.Join(fmt.Errorf("serving HTTP: %w", err), n.member.leave(joined))
 		}
 	}
 }
