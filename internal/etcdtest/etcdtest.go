@@ -7,6 +7,7 @@ package etcdtest
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -49,6 +50,9 @@ type Server struct {
 	dir     string
 	address string // host:port, chosen at the first start and kept
 	process *process
+
+	// How it is known to the other servers of its cluster, if there are any.
+	name, peer, cluster string
 }
 
 // Start starts a server and waits until it serves. It is killed when the test ends.
@@ -60,10 +64,51 @@ func Start(t testing.TB, options Options) *Server {
 	if options.Election == 0 {
 		options.Election = 100
 	}
-	s := &Server{options: options, dir: t.TempDir(), address: "127.0.0.1:0"}
+	// Nobody connects to the peer port, so that any will do, each time another.
+	const name, peer = "etcdtest", "http://127.0.0.1:0"
+	s := &Server{options: options, dir: t.TempDir(), address: "127.0.0.1:0", name: name, peer: peer, cluster: name + "=" + peer}
 	t.Cleanup(s.end)
 	s.Start(t)
 	return s
+}
+
+// StartCluster starts servers that form one cluster, and waits until all of them serve. Zero timing is
+// etcd's own here: with less, a busy machine has them elect leaders all the time.
+func StartCluster(t testing.TB, servers int, options Options) []*Server {
+	t.Helper()
+	if options.Heartbeat == 0 {
+		options.Heartbeat = 100
+	}
+	if options.Election == 0 {
+		options.Election = 1000
+	}
+	all := make([]*Server, servers)
+	var cluster []string
+	for i := range all {
+		name, peer := fmt.Sprintf("etcdtest-%d", i), "http://"+freeAddress(t)
+		all[i] = &Server{options: options, dir: t.TempDir(), address: "127.0.0.1:0", name: name, peer: peer}
+		cluster = append(cluster, name+"="+peer)
+		t.Cleanup(all[i].end)
+	}
+	for _, s := range all {
+		s.cluster = strings.Join(cluster, ",")
+		s.launch(t)
+	}
+	for _, s := range all {
+		s.address = s.process.serving(t)
+	}
+	return all
+}
+
+// freeAddress is a port on the loopback that is free at present.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // Endpoint is the URL that clients connect to. It stays the same over restarts.
@@ -83,18 +128,23 @@ func (s *Server) scheme() string {
 // until it serves.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
+	s.launch(t)
+	s.address = s.process.serving(t)
+}
+
+// launch starts the process.
+func (s *Server) launch(t testing.TB) {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatalf("etcdtest: building the server: %v", err)
 	}
 	client := s.Endpoint()
-	// Nobody connects to the peer port, so that any will do, each time another.
-	const peer = "http://127.0.0.1:0"
 	args := []string{
-		"--name=etcdtest", "--data-dir=" + s.dir, "--log-level=info", "--logger=zap",
+		"--name=" + s.name, "--data-dir=" + s.dir, "--log-level=info", "--logger=zap",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
-		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
-		"--initial-cluster=etcdtest=" + peer,
+		"--listen-peer-urls=" + s.peer, "--initial-advertise-peer-urls=" + s.peer,
+		"--initial-cluster=" + s.cluster,
 		fmt.Sprintf("--heartbeat-interval=%d", s.options.Heartbeat),
 		fmt.Sprintf("--election-timeout=%d", s.options.Election),
 	}
@@ -103,7 +153,6 @@ func (s *Server) Start(t testing.TB) {
 			"--trusted-ca-file="+c.CA, "--client-cert-auth")
 	}
 	s.process = launch(t, path, append(args, s.options.Args...))
-	s.address = s.process.serving(t)
 }
 
 // Stop ends the server cleanly, with SIGTERM.
