@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -31,7 +32,14 @@ var (
 	binaries      string // where they are put
 )
 
+// atOnce is how many tests run at a time, unless the command line says otherwise: they mostly wait.
+const atOnce = "6"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = flag.Set("test.parallel", atOnce)
+	}
 	dir, err := os.MkdirTemp("", "firn-e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
