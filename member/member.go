@@ -52,7 +52,7 @@ type Member struct {
 type outcome struct {
 	cluster.Outcome
 	value  cluster.Value // that it led to
-	missed bool          // nobody saw what came of it
+	missed bool          // nobody saw what came of it, or whether it is in the log
 }
 
 var errNoStore = errors.New("member: there is no store")
@@ -165,7 +165,8 @@ func (m *Member) ended() error {
 	return fmt.Errorf("%w: the member has left", ErrNotReady)
 }
 
-// do appends a command of this member's, once it has joined, and waits until it has replayed it.
+// do appends a command of this member's, once it has joined, and waits until it has replayed it. An outcome
+// that was missed tells nothing; the command, which does no harm when it is there twice, may be done again.
 func (m *Member) do(ctx context.Context, command func(member string) cluster.Command) (outcome, error) {
 	_, life, err := m.awaitJoined(ctx)
 	if err != nil {
@@ -193,6 +194,14 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 		}
 		if err := sleep(ctx, jitter(pause)); err != nil {
 			return outcome{}, err
+		}
+		if errors.Is(err, store.ErrAmbiguous) {
+			select {
+			case o := <-came:
+				return o, nil
+			default:
+				return outcome{missed: true}, nil // the doubt may stay for ever, if the log was cut
+			}
 		}
 	}
 	select {

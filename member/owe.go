@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -13,7 +14,7 @@ import (
 // errand is a command that this member owes the log. It is sent, and sent again, with longer and longer pauses,
 // if its replay left it owed.
 type errand struct {
-	entry    string         // the ID of its next entry; the same until it is known to be there
+	entry    string         // the ID of its next entry
 	position store.Position // where it was put last
 	tries    int
 	after    time.Time // when it may be sent again
@@ -73,8 +74,12 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		if err != nil {
 			m.nags.nag(ctx, "can't write to the log at present, trying again", err)
 		} else {
-			e.position, e.entry = position, newID()
+			e.position = position
 			m.joining.sent(c)
+		}
+		if err == nil || errors.Is(err, store.ErrAmbiguous) {
+			// In doubt as well: the doubt may stay for ever, if the log was cut, and twice does no harm.
+			e.entry = newID()
 		}
 		pause := jitter(backoff(e.tries))
 		e.tries++
