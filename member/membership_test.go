@@ -116,6 +116,24 @@ func (w *world) append(c cluster.Command) {
 	}
 }
 
+// value is what the whole log leads to.
+func (w *world) value() cluster.Value {
+	w.t.Helper()
+	batch, err := w.service.Client("test").Read(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var v cluster.Value
+	for _, e := range batch.Entries {
+		command, err := cluster.Decode(e.Data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+	}
+	return v
+}
+
 func TestManyJoinAtOnce(t *testing.T) {
 	for _, many := range []int{1, 2, 8, 40} {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -193,13 +211,16 @@ func TestAllCrashWhileJoining(t *testing.T) {
 	}
 }
 
-// A member that leaves is out at once, before its session would end.
+// A member that leaves is out at once, before its session would end: it says so itself, also when it is the last.
 func TestLeavingIsSeenAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := w.startMany("n", 4)
-		for len(nodes) > 1 {
+		for len(nodes) > 0 {
 			nodes[0].leave()
 			nodes = nodes[1:]
+			if v := w.value(); v.Size() > len(nodes) {
+				t.Errorf("when it has left the members are %v", v.Members())
+			}
 			if took := w.becomeOneRing(time.Second, nodes, nodes...); took > 50*time.Millisecond {
 				t.Errorf("it took %v", took)
 			}
