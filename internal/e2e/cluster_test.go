@@ -115,6 +115,7 @@ type nodes struct {
 	live   []*node
 	loads  map[*node]*load
 	births int
+	since  time.Time // the latest death
 }
 
 func newNodes(t *testing.T, args ...string) *nodes {
@@ -152,6 +153,7 @@ func (c *nodes) add(n *node) {
 // kill kills nodes at once.
 func (c *nodes) kill(dead ...*node) {
 	c.t.Helper()
+	c.since = time.Now()
 	for _, n := range dead {
 		_ = n.cmd.Process.Kill()
 	}
@@ -159,6 +161,13 @@ func (c *nodes) kill(dead ...*node) {
 		n.ended()
 		c.buried(n)
 	}
+}
+
+// dies waits until a joiner has died by a drill.
+func (c *nodes) dies(n *node) {
+	c.t.Helper()
+	n.ended()
+	c.since = time.Now()
 }
 
 // buried notes that a node is dead.
@@ -177,6 +186,7 @@ func (c *nodes) victim() *node {
 		for _, n := range c.live {
 			select {
 			case <-n.exited:
+				c.since = time.Now()
 				c.buried(n)
 				return n
 			default:
@@ -187,10 +197,14 @@ func (c *nodes) victim() *node {
 	return nil
 }
 
-// ring waits until the living are one ring, and returns how they see it.
+// ring waits until the living are one ring, and returns how they see it. It logs how long that took, from the latest death
+// on, if there was one since the last ring.
 func (c *nodes) ring(why string) []view {
 	c.t.Helper()
 	views, took := becomeOneRing(c.t, ttl+slack, c.live)
+	if !c.since.IsZero() {
+		took, c.since = time.Since(c.since), time.Time{}
+	}
 	c.t.Logf("%s: a ring of %d after %v", why, len(c.live), took.Round(time.Millisecond))
 	return views
 }
@@ -267,7 +281,7 @@ func TestDeathAtEachStep(t *testing.T) {
 	c.ring("started")
 	for _, command := range []string{"prepare-join-cluster", "notify-watchers", "attach"} {
 		c.drills.kill(command)
-		c.joiner().ended()
+		c.dies(c.joiner())
 		c.ring("a joiner died before it sent " + command)
 		c.grow(1)
 		c.ring("one more")
@@ -276,7 +290,7 @@ func TestDeathAtEachStep(t *testing.T) {
 	goOn := c.drills.hold("accept-join-cluster")
 	j := c.joiner()
 	c.drills.held("accept-join-cluster")
-	j.kill()
+	c.kill(j)
 	goOn() // and it is accepted all the same
 	c.ring("a joiner died when it was to be accepted")
 
@@ -284,7 +298,7 @@ func TestDeathAtEachStep(t *testing.T) {
 	c.drills.kill("abort-join-cluster")
 	j = c.joiner()
 	c.drills.held("accept-join-cluster")
-	j.ended()
+	c.dies(j)
 	goOn()
 	c.ring("a joiner died before it sent abort-join-cluster")
 
