@@ -132,6 +132,9 @@ func (s *Sequencer) decline(ctx context.Context, g grant) (int64, error) {
 	o, err := s.m.do(ctx, func(member string) cluster.Command {
 		return cluster.Decline{Sequencer: s.name, Member: member, Node: g.node}
 	})
+	if err == nil && o.missed {
+		err = errMissed
+	}
 	if err != nil {
 		return g.node, err
 	}
@@ -144,6 +147,8 @@ func (s *Sequencer) decline(ctx context.Context, g grant) (int64, error) {
 }
 
 const noNode = -1
+
+var errMissed = errors.New("member: it is not known what came of a decline")
 
 // enoughDeclines is after how many node IDs whose floors are ahead of the clock it is clear that the clock
 // is what is wrong.

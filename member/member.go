@@ -52,7 +52,7 @@ type Member struct {
 type outcome struct {
 	cluster.Outcome
 	value  cluster.Value // that it led to
-	missed bool          // nobody saw what came of it
+	missed bool          // nobody saw what came of it, or whether it is in the log
 }
 
 var errNoStore = errors.New("member: there is no store")
@@ -165,7 +165,8 @@ func (m *Member) ended() error {
 	return fmt.Errorf("%w: the member has left", ErrNotReady)
 }
 
-// do appends a command of this member's, once it has joined, and waits until it has replayed it.
+// do appends a command of this member's, once it has joined, and waits until it has replayed it. An outcome
+// that was missed tells nothing; the command, which does no harm when it is there twice, may be done again.
 func (m *Member) do(ctx context.Context, command func(member string) cluster.Command) (outcome, error) {
 	_, life, err := m.awaitJoined(ctx)
 	if err != nil {
@@ -185,18 +186,22 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 		delete(m.outcomes, entry)
 	}()
 	for tries := 0; ; tries++ {
+		_, failed := m.store.Append(ctx, entry, data)
 		var again <-chan time.Time
-		if _, err := m.store.Append(ctx, entry, data); err != nil {
-			if !passes(err) {
-				return outcome{}, err
+		if failed != nil {
+			if !passes(failed) {
+				return outcome{}, failed
 			}
-			m.nags.nag(ctx, "can't write to the log at present, trying again", err)
+			m.nags.nag(ctx, "can't write to the log at present, trying again", failed)
 			again = time.After(jitter(backoff(tries)))
 		}
 		select {
 		case o := <-came: // also of one whose append was in doubt
 			return o, nil
 		case <-again:
+			if errors.Is(failed, store.ErrAmbiguous) {
+				return outcome{missed: true}, nil // the doubt may stay for ever, if the log was cut
+			}
 		case <-m.done:
 			return outcome{}, m.ended()
 		case <-ctx.Done():

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -468,7 +469,7 @@ func TestTheDefinitionIsNotThatOfTheOthers(t *testing.T) {
 		b.settled()
 		var exists *ExistsError
 		if !errors.Is(b.err, ErrSequencerExists) || !errors.As(b.err, &exists) || exists.InForce.Nodes != 1024 || exists.Wanted.Nodes != 8 {
-			t.Errorf("%v, want an ExistsError", b.err)
+			t.Fatalf("%v, want an ExistsError", b.err)
 		}
 		other, err := b.mem.Load().Sequencer(t.Context(), "other", exists.Wanted)
 		if err != nil {
@@ -516,6 +517,48 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 		}
 		end()
 		callers.Wait()
+	})
+}
+
+// A caller that comes when the old generator is stopped already, and the new one is not there yet, waits for it.
+func TestTheSwitchIsWaitedFor(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var between atomic.Pointer[func()] // called in the middle of an exchange, where the new generator looks at the clock
+		a := w.start("a", func(c *setup) {
+			h := new(wall)
+			c.Clock = firn.NewSteadyClockFrom(0, func() (int64, int64) {
+				if call := between.Swap(nil); call != nil {
+					(*call)()
+				}
+				return h.read()
+			})
+		})
+		a.ready(time.Second)
+		s := a.settled()
+		h, err := s.claim(t.Context(), grant{phase: granted, life: s.grant().life, node: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		came := make(chan error, 1)
+		comes := func() {
+			go func() { came <- a.take() }()
+			for range 10_000 { // waiting for a lock is nothing that the bubble can tell
+				runtime.Gosched()
+			}
+			if len(came) > 0 {
+				t.Error("it did not wait")
+			}
+		}
+		between.Store(&comes)
+		old, err := s.exchange(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.giveBack(t.Context(), old)
+		s.latest = h
+		if err := <-came; err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -45,19 +45,18 @@ func TestPausedAtEveryPoint(t *testing.T) {
 		"Next": func(n *node) (firn.ID, error) { return n.Next(n.world.t.Context()) },
 		"Fill": (*node).fillOne,
 	}
-	waits := func(c *Config) { c.Layout, c.Wait = oneNode, true }
 	// What happens meanwhile, and who then owns the node ID.
 	happens := map[string]func(a *node) (successor *node){
 		"is frozen": func(a *node) *node {
 			a.client.CutOff(true)
-			return a.world.start("b", waits)
+			return a.world.start("b", onOneNode)
 		},
 		"leaves": func(a *node) *node {
 			a.leave()
-			return a.world.start("b", waits)
+			return a.world.start("b", onOneNode)
 		},
 		"loses its session": func(a *node) *node {
-			a.world.service.Expire(a.session)
+			a.world.service.Expire(a.session())
 			time.Sleep(time.Millisecond)
 			return a
 		},
@@ -67,7 +66,7 @@ func TestPausedAtEveryPoint(t *testing.T) {
 		for name, take := range takes {
 			for what, happen := range happens {
 				inBubble(t, func(t *testing.T, w *world) {
-					a := w.start("a", waits)
+					a := w.start("a", onOneNode)
 					a.ready(time.Second)
 					time.Sleep(5 * time.Millisecond)
 
@@ -114,8 +113,8 @@ func TestPausedAtEveryPoint(t *testing.T) {
 							t.Errorf("%s at %q while it %s: %d was given by %s", name, point, what, r.id, w.given[r.id])
 						}
 						p, _ := oneNode.Decompose(r.id)
-						if ends := oneNode.TimeOf(p.Tick + 1); ends.After(b.latest.fence.Floor()) {
-							t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, b.latest.fence.Floor())
+						if ends := oneNode.TimeOf(p.Tick + 1); ends.After(b.seq.Load().latest.fence.Floor()) {
+							t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, b.seq.Load().latest.fence.Floor())
 						}
 					case errors.Is(r.err, ErrNotReady):
 						refused++

@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,14 +25,22 @@ import (
 // patience is how long anything may take that must happen. It is no claim about speed.
 const patience = time.Minute
 
-// binaries are built once: as shipped, and with a wall clock that a test can step.
+// binaries are built once: as shipped, with a wall clock that a test can step, and with drills.
 var (
 	firn          = sync.OnceValues(func() (string, error) { return build() })
 	firnSteppable = sync.OnceValues(func() (string, error) { return build(steppableClock()) })
+	firnDrilled   = sync.OnceValues(func() (string, error) { return build(drilled()) })
 	binaries      string // where they are put
 )
 
+// atOnce is how many tests run at a time, unless the command line says otherwise: they mostly wait.
+const atOnce = "6"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		_ = flag.Set("test.parallel", atOnce)
+	}
 	dir, err := os.MkdirTemp("", "firn-e2e")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -80,16 +89,16 @@ var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 // serve starts a node on a port of its own, and returns once that is open. It is killed when the test ends.
 func serve(t testing.TB, name string, args ...string) *node {
 	t.Helper()
-	return start(t, firn, name, args...)
+	return start(t, firn, name, "", args...)
 }
 
 // serveSteppable is serve with a wall clock that step steps.
 func serveSteppable(t testing.TB, name string, args ...string) *node {
 	t.Helper()
-	return start(t, firnSteppable, name, args...)
+	return start(t, firnSteppable, name, "", args...)
 }
 
-func start(t testing.TB, binary func() (string, error), name string, args ...string) *node {
+func start(t testing.TB, binary func() (string, error), name, drills string, args ...string) *node {
 	t.Helper()
 	path, err := binary()
 	if err != nil {
@@ -97,7 +106,7 @@ func start(t testing.TB, binary func() (string, error), name string, args ...str
 	}
 	n := &node{t: t, name: name, exited: make(chan struct{}), log: new(lines), clockAt: filepath.Join(t.TempDir(), "clock")}
 	n.cmd = exec.Command(path, append([]string{"serve", "--http-addr=127.0.0.1:0"}, args...)...)
-	n.cmd.Env = append(os.Environ(), "FAKE_WALL_FILE="+n.clockAt)
+	n.cmd.Env = append(os.Environ(), "FAKE_WALL_FILE="+n.clockAt, "DRILLS="+drills)
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +131,12 @@ func start(t testing.TB, binary func() (string, error), name string, args ...str
 	case at := <-address:
 		n.url = "http://" + at
 	case <-n.exited:
-		t.Fatalf("%s ended at the start:\n%s", name, n.log)
+		select {
+		case at := <-address:
+			n.url = "http://" + at
+		default:
+			t.Fatalf("%s ended at the start:\n%s", name, n.log)
+		}
 	case <-time.After(patience):
 		t.Fatalf("%s does not say where it listens:\n%s", name, n.log)
 	}

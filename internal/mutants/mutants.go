@@ -109,22 +109,67 @@ var mutants = []mutant{
 	},
 	{
 		"a new node ID begins where the old one still was", "member/hold.go",
-		"	if m.used.After(floor) {\n		floor = m.used\n	}\n", "",
+		"	if s.used.After(floor) {\n		floor = s.used\n	}\n", "",
 		"./member", all,
 	},
 	{
 		"callers find nothing while node IDs are switched", "member/hold.go",
-		"if old = m.current.Load(); old != nil {", "if old = m.current.Swap(nil); old != nil {",
-		"./member", "TestTheSwitchIsNotSeen",
+		"if old = s.current.Load(); old != nil {", "if old = s.current.Swap(nil); old != nil {",
+		"./member", "TheSwitch",
 	},
 	{
-		"a node joins without having compared layouts", "member/layout.go",
-		"	if m.agreed {", "	if m.agreed || m.session != nil {",
-		"./member", "Layout",
+		"a sequencer of another definition is used all the same", "member/sequencer.go",
+		"		case ok && s.Definition().Equal(d):\n", "		case ok:\n",
+		"./member", "Definition",
 	},
 	{
-		"a stepped clock goes on to be extended", "member/run.go",
-		"!h.lost && stepped == 0", "!h.lost && stepped >= 0",
+		"a stepped clock goes on to be extended", "member/hold.go",
+		"!h.lost && ahead == 0", "!h.lost && ahead >= 0",
+		"./member", all,
+	},
+	{
+		"a pulse that is gone is not told of", "member/play.go",
+		"m.dead[id] = true\n		case <-m.session", "_ = id\n		case <-m.session",
+		"./member", all,
+	},
+	{
+		"a lost session is not replaced", "member/play.go",
+		"old != nil && !old.over() && (", "old != nil && (",
+		"./member", all,
+	},
+	{
+		"a member that was taken out does not come back", "member/play.go",
+		"(!old.joined || m.value.IsMember(old.id))", "(!old.joined || old.joined)",
+		"./member", all,
+	},
+	{
+		"nobody looks for the dead when there is no way in", "member/joining.go",
+		"j.collect = j.collect || c.By == l.id", "_ = c.By",
+		"./member", all,
+	},
+	{
+		"who leaves does not say so", "member/play.go",
+		"	if err == nil {\n		m.leaveCluster(ctx)\n	}\n", "",
+		"./member", all,
+	},
+	{
+		"the log is cut up to the present", "member/checkpoint.go",
+		"m.checkpoint(ctx, before)", "m.checkpoint(ctx, v)",
+		"./member", all,
+	},
+	{
+		"an entry that can't be read is passed over", "member/play.go",
+		"			return fmt.Errorf(\"member: the log's entry at position %d: %w\", e.Position, err)\n", "			continue\n",
+		"./member", all,
+	},
+	{
+		"an append whose doubt stays is repeated for ever", "member/owe.go",
+		"err == nil || errors.Is(err, store.ErrAmbiguous)", "err == nil || errors.Is(err, store.ErrUnavailable)",
+		"./member", all,
+	},
+	{
+		"an outcome that went by unseen is waited for", "member/play.go",
+		"			m.miss()\n", "",
 		"./member", all,
 	},
 	{

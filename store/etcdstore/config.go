@@ -15,6 +15,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 )
 
 const (
@@ -28,6 +30,10 @@ const (
 	// A connection that is silent for this long is probed, and given up when the
 	// probe is not answered. Servers don't allow shorter ones.
 	probeAfter, probeDeadline = 10 * time.Second, 5 * time.Second
+
+	// A server that is gone is tried again this often in the end. gRPC's own default is two minutes, by
+	// which a server that is back would stay unused.
+	longestBackoff = time.Second
 )
 
 // Config says which etcd cluster to use, and how.
@@ -102,7 +108,11 @@ func (c Config) settings() (settings, error) {
 		DialTimeout:          s.deadline, // of the login; connecting is never waited for
 		DialKeepAliveTime:    probeAfter,
 		DialKeepAliveTimeout: probeDeadline,
-		Logger:               zap.NewNop(), // every error it could log is returned to us too
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: longestBackoff / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestBackoff},
+			MinConnectTimeout: probeDeadline,
+		})},
+		Logger: zap.NewNop(), // every error it could log is returned to us too
 	}
 	if secure {
 		s.etcd.TLS, err = c.tls()

@@ -98,6 +98,33 @@ func TestPausedServer(t *testing.T) {
 	}
 }
 
+// A server that was gone for a while is used again soon after it is back, not only when a pause that
+// grew with the time is over.
+func TestServerComesBack(t *testing.T) {
+	t.Parallel()
+	const gone = 10 * time.Second
+	server := etcdtest.Start(t, etcdtest.Options{})
+	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}, CallDeadline: 100 * time.Millisecond})
+	server.Kill(t)
+	for killed := time.Now(); time.Since(killed) < gone; time.Sleep(50 * time.Millisecond) {
+		if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("Get = %v, want ErrUnavailable", err)
+		}
+	}
+	server.Start(t)
+	back := time.Now()
+	for {
+		if _, err := s.Get(t.Context(), "key"); err == nil {
+			break
+		}
+	}
+	if took := time.Since(back); took > 3*time.Second {
+		t.Errorf("it took %v until the server was used again", took)
+	} else {
+		t.Logf("it took %v", took)
+	}
+}
+
 // "Opening must not require that the server is reachable", with a user name
 // neither, and a server that comes up later is used without opening anew.
 func TestServerComesUpLater(t *testing.T) {

@@ -1,0 +1,599 @@
+package member
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// crash ends a node at once: nothing of it reaches the store any more. Its pulse ends a TTL later.
+func (n *node) crash() {
+	n.client.CutOff(true)
+	n.cancel()
+	_ = n.client.Close()
+}
+
+// oneRing returns what is missing so that exactly these nodes are members, in one ring, with nothing pending, and have
+// all reached the same value.
+func oneRing(nodes []*node) error {
+	var first []byte
+	for _, n := range nodes {
+		m := n.mem.Load()
+		if m == nil {
+			return fmt.Errorf("%s has not joined: %w", n.name, n.err)
+		}
+		v, id := m.Value(), m.ID()
+		if v.Size() != len(nodes) || !v.IsMember(id) {
+			var live []string
+			for _, n := range nodes {
+				if m := n.mem.Load(); m != nil {
+					live = append(live, m.ID())
+				}
+			}
+			return fmt.Errorf("%s, %s: the members are %v, those that live %v", n.name, id, v.Members(), live)
+		}
+		for joiner, j := range v.Joins() {
+			return fmt.Errorf("%s: the join of %s at %s is pending", n.name, joiner, j.Target)
+		}
+		at, seen := id, 0
+		for ok := len(nodes) > 1; ok && (seen == 0 || at != id); seen++ {
+			at, ok = v.Watched(at)
+		}
+		if len(nodes) > 1 && seen != len(nodes) {
+			return fmt.Errorf("%s: a ring of %d", n.name, seen)
+		}
+		value, err := cluster.EncodeCheckpoint(v)
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = value
+		}
+		if !bytes.Equal(value, first) {
+			return fmt.Errorf("%s has come to\n%s\n%s to\n%s", n.name, value, nodes[0].name, first)
+		}
+	}
+	return nil
+}
+
+// becomeOneRing waits until these nodes are the cluster, and returns how long it took. All the while
+// those that serve must.
+func (w *world) becomeOneRing(within time.Duration, nodes []*node, serving ...*node) time.Duration {
+	w.t.Helper()
+	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := oneRing(nodes)
+		if err == nil {
+			return time.Since(begun)
+		}
+		if time.Since(begun) > within {
+			w.t.Fatalf("no ring after %v: %v", within, err)
+		}
+		for _, n := range serving {
+			if err := n.take(); err != nil {
+				w.t.Fatalf("%s after %v: %v", n.name, time.Since(begun), err)
+			}
+		}
+	}
+}
+
+// startMany starts so many nodes, one after the other.
+func (w *world) startMany(prefix string, count int, changes ...func(*setup)) []*node {
+	w.t.Helper()
+	var nodes []*node
+	for i := range count {
+		n := w.start(fmt.Sprint(prefix, i), changes...)
+		n.ready(time.Minute)
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// without is the nodes but these.
+func without(nodes []*node, gone ...*node) []*node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return slices.Contains(gone, n) })
+}
+
+// append writes to the log as some member would.
+func (w *world) append(c cluster.Command) {
+	w.t.Helper()
+	client := w.service.Client("test")
+	client.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{} })
+	data, err := cluster.Encode(c)
+	if err == nil {
+		_, err = client.Append(w.t.Context(), newID(), data)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// value is what the whole log leads to.
+func (w *world) value() cluster.Value {
+	w.t.Helper()
+	batch, err := w.service.Client("test").Read(w.t.Context(), 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var v cluster.Value
+	for _, e := range batch.Entries {
+		command, err := cluster.Decode(e.Data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+	}
+	return v
+}
+
+func TestManyJoinAtOnce(t *testing.T) {
+	for _, many := range []int{1, 2, 8, 40} {
+		inBubble(t, func(t *testing.T, w *world) {
+			var nodes []*node
+			for i := range many {
+				nodes = append(nodes, w.start(fmt.Sprint("n", i)))
+			}
+			t.Logf("%d: %v", many, w.becomeOneRing(10*time.Second, nodes))
+			for _, n := range nodes {
+				n.ready(time.Second)
+			}
+		})
+	}
+}
+
+// Any two members die at once: the others notice when the pulses end, and none that lives is missed by anybody.
+func TestAnyTwoCrash(t *testing.T) {
+	const many = 6
+	longest := time.Duration(0)
+	for i := range many {
+		for j := range i {
+			inBubble(t, func(t *testing.T, w *world) {
+				nodes := w.startMany("n", many)
+				w.becomeOneRing(time.Second, nodes)
+				nodes[i].crash()
+				nodes[j].crash()
+				left := without(nodes, nodes[i], nodes[j])
+				took := w.becomeOneRing(ttl+2*time.Second, left, left...)
+				longest = max(longest, took)
+				if took < ttl/2 {
+					t.Errorf("the dead were out after %v; their pulses were there for longer", took)
+				}
+				fresh := w.start("fresh")
+				w.becomeOneRing(time.Second, append(left, fresh), left...)
+			})
+		}
+	}
+	t.Logf("the ring was closed after %v at the latest, with a TTL of %v", longest, ttl)
+}
+
+// All members die, and as many new ones come at once.
+func TestAllCrash(t *testing.T) {
+	for _, many := range []int{1, 2, 5} {
+		inBubble(t, func(t *testing.T, w *world) {
+			for _, n := range w.startMany("old", many) {
+				n.crash()
+			}
+			var nodes []*node
+			for i := range many {
+				nodes = append(nodes, w.start(fmt.Sprint("new", i)))
+			}
+			t.Logf("%d: %v", many, w.becomeOneRing(ttl+5*time.Second, nodes))
+			for _, n := range nodes {
+				n.ready(time.Second)
+				n.serves(time.Second)
+			}
+		})
+	}
+}
+
+// Every member dies while a join is pending at each: whoever comes then finds nobody to join at, and clears up.
+func TestAllCrashWhileJoining(t *testing.T) {
+	for _, phase := range []string{"notify-watchers", "accept-join-cluster"} {
+		inBubble(t, func(t *testing.T, w *world) {
+			a := w.start("a")
+			a.ready(time.Second)
+			firstDies([]*node{a}, "accept-join-cluster")
+			b := w.start("b", diesBefore(phase))
+			time.Sleep(time.Second)
+			b.crash()
+			a.crash()
+			nodes := []*node{w.start("c"), w.start("d"), w.start("e")}
+			t.Logf("%s: %v", phase, w.becomeOneRing(ttl+10*time.Second, nodes))
+		})
+	}
+}
+
+// A member that leaves is out at once, before its session would end: it says so itself, also when it is the last.
+func TestLeavingIsSeenAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.startMany("n", 4)
+		for len(nodes) > 0 {
+			nodes[0].leave()
+			nodes = nodes[1:]
+			if v := w.value(); v.Size() > len(nodes) {
+				t.Errorf("when it has left the members are %v", v.Members())
+			}
+			if took := w.becomeOneRing(time.Second, nodes, nodes...); took > 50*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+		}
+	})
+}
+
+// A member that the others take out though it lives comes back under another ID. Those who ask it for IDs see nothing of it.
+func TestEvictedWhileAlive(t *testing.T) {
+	for _, many := range []int{1, 2, 5} {
+		inBubble(t, func(t *testing.T, w *world) {
+			nodes := w.startMany("n", many)
+			w.becomeOneRing(time.Second, nodes)
+			for _, n := range nodes {
+				was := n.mem.Load().ID()
+				w.append(cluster.Leave{Member: was})
+				time.Sleep(time.Millisecond)
+				w.becomeOneRing(5*time.Second, nodes, nodes...)
+				n.serves(2 * window)
+				if n.mem.Load().ID() == was {
+					t.Errorf("%s is still %s", n.name, was)
+				}
+			}
+		})
+	}
+}
+
+// A member whose session has ended joins again with another.
+func TestALostSessionIsReplaced(t *testing.T) {
+	for _, many := range []int{1, 2, 5} {
+		inBubble(t, func(t *testing.T, w *world) {
+			nodes := w.startMany("n", many)
+			w.becomeOneRing(time.Second, nodes)
+			for _, n := range nodes {
+				was := n.mem.Load().ID()
+				w.service.Expire(n.session())
+				time.Sleep(time.Millisecond)
+				w.becomeOneRing(5*time.Second, nodes, nodes...)
+				n.serves(2 * window)
+				if n.mem.Load().ID() == was {
+					t.Errorf("%s is still %s", n.name, was)
+				}
+			}
+		})
+	}
+}
+
+// diesBefore has a node crash when it is about to send a command.
+func diesBefore(command string) func(*setup) {
+	return func(c *setup) {
+		client := c.store
+		client.Inject(func(call memstore.Call) memstore.Fault {
+			if isOf(call, command) {
+				client.CutOff(true)
+				_ = client.Close()
+			}
+			return memstore.Fault{}
+		})
+	}
+}
+
+func isOf(c memstore.Call, command string) bool {
+	return c.Op == memstore.Append && strings.Contains(string(c.Data), `"`+command+`"`)
+}
+
+// firstDies has the first of these nodes that is about to send a command crash, and tells which one it was: nil while
+// none was.
+func firstDies(nodes []*node, command string) func() *node {
+	var mu sync.Mutex
+	var dead *node
+	for _, n := range nodes {
+		n.client.Inject(func(c memstore.Call) memstore.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if dead == nil && isOf(c, command) {
+				dead = n
+				n.crash()
+			}
+			return memstore.Fault{}
+		})
+	}
+	return func() *node {
+		mu.Lock()
+		defer mu.Unlock()
+		return dead
+	}
+}
+
+// A joiner dies at each step of its join, or the member that is to accept it does, or the one that noticed a death before
+// it tells. The living are one ring soon, and the next joiner gets in.
+func TestDeathAtEachStep(t *testing.T) {
+	// Each of these kills somebody, and returns who lives.
+	deaths := map[string]func(w *world, nodes []*node) []*node{
+		"a member before it accepts": func(w *world, nodes []*node) []*node {
+			dead := firstDies(nodes, "accept-join-cluster")
+			j := w.start("joiner")
+			time.Sleep(time.Second)
+			return append(without(nodes, dead()), j)
+		},
+		"the joiner while it waits to be accepted": func(w *world, nodes []*node) []*node {
+			for _, n := range nodes {
+				n.client.Lag(time.Second)
+			}
+			j := w.start("joiner")
+			time.Sleep(500 * time.Millisecond)
+			j.crash()
+			return nodes
+		},
+		"who notices a death before it tells": func(w *world, nodes []*node) []*node {
+			nodes[0].crash()
+			dead := firstDies(nodes[1:], "leave-cluster")
+			time.Sleep(ttl + time.Second)
+			return without(nodes[1:], dead())
+		},
+		"a member before it takes part again": func(w *world, nodes []*node) []*node {
+			dead := firstDies(nodes, "prepare-join-cluster")
+			w.service.Expire(nodes[0].session())
+			time.Sleep(time.Second)
+			return without(nodes, dead())
+		},
+	}
+	for _, command := range []string{"prepare-join-cluster", "notify-watchers", "attach"} {
+		deaths["the joiner before it sends "+command] = func(w *world, nodes []*node) []*node {
+			j := w.start("joiner", diesBefore(command))
+			time.Sleep(time.Second)
+			j.crash()
+			return nodes
+		}
+	}
+	for what, dies := range deaths {
+		longest := time.Duration(0)
+		for _, many := range []int{1, 2, 3, 6} {
+			inBubble(t, func(t *testing.T, w *world) {
+				nodes := w.startMany("n", many)
+				w.becomeOneRing(time.Second, nodes)
+				left := dies(w, nodes)
+				if slices.Contains(left, nil) || len(left) > many+1 {
+					t.Fatalf("%s: nobody died", what)
+				}
+				left = append(left, w.start("next"))
+				longest = max(longest, w.becomeOneRing(ttl+5*time.Second, left))
+				for _, n := range left {
+					n.ready(time.Second)
+				}
+			})
+		}
+		t.Logf("%s: one ring after %v at the latest", what, longest)
+	}
+}
+
+// The log is cut every so many entries, and reaches back that far. Who comes late begins at the checkpoint; so does who was
+// cut off until what it had not read was gone.
+func TestTheLogIsCut(t *testing.T) {
+	const every = 20
+	inBubble(t, func(t *testing.T, w *world) {
+		cut := func(c *setup) { c.CheckpointEvery = every }
+		nodes := w.startMany("n", 3, cut)
+		w.becomeOneRing(time.Second, nodes)
+		write := func(many int, check func()) {
+			for range many {
+				w.append(cluster.PeerGC{By: "nobody"})
+				time.Sleep(time.Millisecond)
+				check()
+			}
+		}
+		anyhow := func() {} // with a member cut off that may have been the one to write a checkpoint
+		write(10*every, func() {
+			batch, err := w.service.Client("test").Read(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cut := nodes[0].mem.Load().Value().Entries() >= 2*every
+			if n := len(batch.Entries); (batch.Anew != nil) != cut || n > 2*every || cut && n < every {
+				t.Fatalf("after %d entries the log has %d of them, a checkpoint: %v", nodes[0].mem.Load().Value().Entries(), n, batch.Anew != nil)
+			}
+		})
+		nodes = slices.Insert(nodes, 3, w.start("late", cut))
+		w.becomeOneRing(time.Second, nodes, nodes[:3]...)
+
+		away, was := nodes[1], nodes[1].mem.Load().ID()
+		away.client.CutOff(true)
+		write(5*every, anyhow)
+		away.client.CutOff(false)
+		w.becomeOneRing(5*time.Second, nodes, nodes...)
+		if id := away.mem.Load().ID(); id != was {
+			t.Errorf("it was %s, and is %s: its session had not ended", was, id)
+		}
+
+		away.client.CutOff(true)
+		time.Sleep(2 * ttl)
+		write(5*every, anyhow)
+		away.client.CutOff(false)
+		w.becomeOneRing(10*time.Second, nodes, without(nodes, away)...)
+		away.ready(10 * time.Second) // a call of when it was cut off may wait for so long
+	})
+}
+
+// What a member asked for while it was cut off may have gone by unseen. It asks again.
+func TestAnAnswerThatWasCutOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		cut := func(c *setup) { c.CheckpointEvery = 2 }
+		nodes := w.startMany("n", 2, cut)
+		a := nodes[0]
+		a.client.Lag(time.Second)
+		created := make(chan error, 1)
+		go func() {
+			s, err := a.mem.Load().Sequencer(t.Context(), "other", cluster.Define(layout))
+			if err == nil {
+				_, err = s.Next(t.Context())
+			}
+			created <- err
+		}()
+		time.Sleep(time.Millisecond)
+		a.client.CutOff(true)
+		for range 20 {
+			w.append(cluster.PeerGC{By: "nobody"})
+			time.Sleep(time.Millisecond)
+		}
+		a.client.CutOff(false)
+		select {
+		case err := <-created:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("it waits on")
+		}
+	})
+}
+
+// An append is in doubt, and the log is cut beyond it before it is repeated, so that nobody will ever know. That
+// holds up neither a joiner nor who wants a sequencer.
+func TestADoubtThatStays(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.startMany("n", 3, func(c *setup) { c.CheckpointEvery = 2 })
+		doubted := func(command string) memstore.Hook {
+			until := time.Now().Add(7 * time.Second)
+			return func(c memstore.Call) memstore.Fault {
+				if isOf(c, command) && time.Now().Before(until) {
+					return memstore.Fault{Outcome: memstore.FailBefore}
+				}
+				return memstore.Fault{}
+			}
+		}
+		joiner := w.start("joiner", func(c *setup) { c.store.Inject(doubted("prepare-join-cluster")) })
+		created := make(chan error, 1)
+		nodes[0].client.Inject(doubted("create-sequencer"))
+		go func() {
+			_, err := nodes[0].mem.Load().Sequencer(t.Context(), "other", cluster.Define(layout))
+			created <- err
+		}()
+		for range 10 {
+			time.Sleep(time.Second)
+			w.append(cluster.PeerGC{By: "nobody"})
+		}
+		w.becomeOneRing(10*time.Second, append(nodes, joiner), nodes...)
+		select {
+		case err := <-created:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the sequencer is not there")
+		}
+	})
+}
+
+// An entry that this program can't read ends every member, with an error that says which, and those who ask for IDs get
+// none after the horizon.
+func TestAnUnreadableEntry(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.startMany("n", 3)
+		w.becomeOneRing(time.Second, nodes)
+		_, err := w.service.Client("test").Append(t.Context(), newID(), []byte(`{"version":99,"command":"x","args":{}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range nodes {
+			m := n.mem.Load()
+			select {
+			case <-m.Done():
+			case <-time.After(time.Second):
+				t.Fatalf("%s goes on", n.name)
+			}
+			var unreadable *cluster.UnreadableError
+			if err := m.Err(); !errors.As(err, &unreadable) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "position") {
+				t.Errorf("%s: %v", n.name, err)
+			}
+			n.serves(time.Second)
+		}
+		time.Sleep(window)
+		for _, n := range nodes {
+			n.refuses(time.Minute)
+			if err := n.Ready(); !strings.Contains(err.Error(), "version 99") {
+				t.Errorf("%s: %v", n.name, err)
+			}
+		}
+		late := w.start("late")
+		late.settled()
+		var unreadable *cluster.UnreadableError
+		if !errors.As(late.err, &unreadable) {
+			t.Errorf("late: %v", late.err)
+		}
+	})
+}
+
+// Whatever the store, the sessions and the processes do: once that ends, the living are one ring and have come to
+// the same value, and no ID was given twice.
+func TestOneRingInTheEnd(t *testing.T) {
+	const most = 7
+	longest := time.Duration(0)
+	for seed := range uint64(40) {
+		inBubble(t, func(t *testing.T, w *world) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			var mu sync.Mutex
+			faults := true
+			w.service.Inject(func(memstore.Call) memstore.Fault {
+				mu.Lock()
+				defer mu.Unlock()
+				if !faults || r.IntN(5) > 0 {
+					return memstore.Fault{}
+				}
+				outcomes := []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate}
+				return memstore.Fault{Outcome: outcomes[r.IntN(4)], Delay: time.Duration(r.Int64N(int64(8 * time.Second)))}
+			})
+			chance := func(n int) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return r.IntN(n) == 0
+			}
+			var nodes []*node
+			for i := range 200 {
+				if len(nodes) < most && chance(4) {
+					nodes = append(nodes, w.start(fmt.Sprint("n", i), func(c *setup) { c.CheckpointEvery = 20 }))
+				}
+				for _, n := range nodes {
+					switch {
+					case chance(100):
+						n.leave()
+						nodes = without(nodes, n)
+						continue
+					case chance(60):
+						n.crash()
+						nodes = without(nodes, n)
+						continue
+					case chance(30):
+						n.client.CutOff(chance(2))
+					case chance(60):
+						if m := n.mem.Load(); m != nil {
+							w.append(cluster.Leave{Member: m.ID()})
+						}
+					case chance(20):
+						n.client.Lag(time.Duration(i%4) * time.Second)
+					}
+					_ = n.take()
+				}
+				time.Sleep(time.Duration(i%5) * time.Second)
+			}
+			mu.Lock()
+			faults = false
+			mu.Unlock()
+			for _, n := range nodes {
+				n.client.CutOff(false)
+				n.client.Lag(0)
+			}
+			// What is under way goes on for up to 8 s, and a last one in doubt for as long again.
+			took := w.becomeOneRing(2*ttl+30*time.Second, nodes)
+			t.Logf("seed %d: %d nodes, %v", seed, len(nodes), took)
+			longest = max(longest, took)
+			for _, n := range nodes {
+				n.ready(2 * window)
+			}
+		})
+	}
+	t.Logf("one ring after %v at the latest", longest)
+}
