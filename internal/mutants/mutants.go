@@ -149,7 +149,7 @@ var mutants = []mutant{
 	},
 	{
 		"who leaves does not say so", "member/play.go",
-		"	if err == nil {\n		m.leaveCluster(ctx)\n	}\n", "",
+		"\t\tm.leaveCluster(ctx)\n", "",
 		"./member", all,
 	},
 	{
@@ -163,8 +163,8 @@ var mutants = []mutant{
 		"./member", all,
 	},
 	{
-		"an append whose doubt stays is repeated for ever", "member/owe.go",
-		"err == nil || errors.Is(err, store.ErrAmbiguous)", "err == nil || errors.Is(err, store.ErrUnavailable)",
+		"an append whose doubt stays is repeated for ever", "member/member.go",
+		"errors.Is(failed, store.ErrAmbiguous)", "errors.Is(failed, store.ErrRefused)",
 		"./member", all,
 	},
 	{
