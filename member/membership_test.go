@@ -528,9 +528,9 @@ func TestAnUnreadableEntry(t *testing.T) {
 }
 
 // Whatever the store, the sessions and the processes do: once that ends, the living are one ring and have come to
-// the same value, and no ID was given twice.
+// the same value, as many as there are node IDs make IDs, and none was given twice.
 func TestOneRingInTheEnd(t *testing.T) {
-	const most = 7
+	const most, few = 7, 4
 	longest := time.Duration(0)
 	for seed := range uint64(40) {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -551,10 +551,16 @@ func TestOneRingInTheEnd(t *testing.T) {
 				defer mu.Unlock()
 				return r.IntN(n) == 0
 			}
+			capacity := layout.NodeIDs()
+			if seed%2 == 0 {
+				capacity = few
+			}
 			var nodes []*node
 			for i := range 200 {
 				if len(nodes) < most && chance(4) {
-					nodes = append(nodes, w.start(fmt.Sprint("n", i), func(c *setup) { c.CheckpointEvery = 20 }))
+					nodes = append(nodes, w.start(fmt.Sprint("n", i), func(c *setup) {
+						c.CheckpointEvery, c.definition.Nodes = 20, capacity
+					}))
 				}
 				for _, n := range nodes {
 					switch {
@@ -590,8 +596,20 @@ func TestOneRingInTheEnd(t *testing.T) {
 			took := w.becomeOneRing(2*ttl+30*time.Second, nodes)
 			t.Logf("seed %d: %d nodes, %v", seed, len(nodes), took)
 			longest = max(longest, took)
-			for _, n := range nodes {
-				n.ready(2 * window)
+			want := min(len(nodes), int(capacity))
+			for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+				var refuse []error
+				for _, n := range nodes {
+					if err := n.take(); err != nil {
+						refuse = append(refuse, fmt.Errorf("%s: %w", n.name, n.Ready()))
+					}
+				}
+				if len(nodes)-len(refuse) == want {
+					break
+				}
+				if time.Since(begun) > 3*window {
+					t.Fatalf("seed %d: %d of %d make IDs; want %d: %v", seed, len(nodes)-len(refuse), len(nodes), want, refuse)
+				}
 			}
 		})
 	}
