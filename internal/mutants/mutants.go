@@ -175,4 +175,9 @@ var mutants = []mutant{
 		"			m.miss()\n", "",
 		"./member", all,
 	},
+	{
+		"a decline that went by unseen is taken for done", "member/hold.go",
+		"if err == nil && o.missed {", "if err == nil && o.missed && s == nil {",
+		"./member", "Decline",
+	},
 }
