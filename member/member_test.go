@@ -562,17 +562,35 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 	})
 }
 
+// logbook is what was logged. It is safe for concurrent use.
+type logbook struct {
+	mu   sync.Mutex
+	said strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.said.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.said.String()
+}
+
 // A store that can't be reached is tried again and again, and complained of once a minute.
 func TestRunKeepsTryingWhileTheStoreIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var log strings.Builder
+		var log logbook
 		a := w.start("a", func(c *setup) {
 			c.store.CutOff(true)
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		a.refuses(10 * time.Minute)
-		if n := strings.Count(log.String(), "\n"); n < 9 || n > 11 {
-			t.Errorf("%d complaints in ten minutes:\n%s", n, &log)
+		if said := log.String(); strings.Count(said, "\n") < 9 || strings.Count(said, "\n") > 11 {
+			t.Errorf("%d complaints in ten minutes:\n%s", strings.Count(said, "\n"), said)
 		}
 		a.client.CutOff(false)
 		a.ready(10 * time.Second)

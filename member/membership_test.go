@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -124,6 +125,11 @@ func (w *world) value() cluster.Value {
 		w.t.Fatal(err)
 	}
 	var v cluster.Value
+	if batch.Anew != nil {
+		if v, err = restore(*batch.Anew); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	for _, e := range batch.Entries {
 		command, err := cluster.Decode(e.Data)
 		if err != nil {
@@ -132,6 +138,23 @@ func (w *world) value() cluster.Value {
 		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
 	}
 	return v
+}
+
+// cut appends something and cuts the log up to there.
+func (w *world) cut() {
+	w.t.Helper()
+	w.append(cluster.PeerGC{By: "nobody"})
+	v, client := w.value(), w.service.Client("test")
+	data, err := cluster.EncodeCheckpoint(v)
+	if err == nil {
+		err = client.Checkpoint(w.t.Context(), store.Checkpoint{Position: store.Position(v.Position()), Value: data})
+	}
+	if err == nil {
+		err = client.Trim(w.t.Context())
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func TestManyJoinAtOnce(t *testing.T) {
@@ -421,8 +444,7 @@ func TestTheLogIsCut(t *testing.T) {
 // What a member asked for while it was cut off may have gone by unseen. It asks again.
 func TestAnAnswerThatWasCutOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		cut := func(c *setup) { c.CheckpointEvery = 2 }
-		nodes := w.startMany("n", 2, cut)
+		nodes := w.startMany("n", 2)
 		a := nodes[0]
 		a.client.Lag(time.Second)
 		created := make(chan error, 1)
@@ -435,10 +457,7 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 		}()
 		time.Sleep(time.Millisecond)
 		a.client.CutOff(true)
-		for range 20 {
-			w.append(cluster.PeerGC{By: "nobody"})
-			time.Sleep(time.Millisecond)
-		}
+		w.cut()
 		a.client.CutOff(false)
 		select {
 		case err := <-created:
@@ -451,11 +470,36 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 	})
 }
 
+// The same of a decline of the only node ID, which a clock that stepped ahead asks for.
+func TestADeclineThatWasCutOff(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		declined := make(chan struct{}, 100)
+		a.client.Inject(func(c memstore.Call) memstore.Fault {
+			if isOf(c, "decline") {
+				declined <- struct{}{}
+			}
+			return memstore.Fault{}
+		})
+		a.client.Lag(time.Second)
+		a.wall.step(time.Hour)
+		<-declined
+		time.Sleep(time.Millisecond)
+		a.client.CutOff(true)
+		w.cut()
+		a.client.CutOff(false)
+		time.Sleep(window)
+		a.ready(10 * time.Second)
+		a.serves(time.Minute)
+	})
+}
+
 // An append is in doubt, and the log is cut beyond it before it is repeated, so that nobody will ever know. That
 // holds up neither a joiner nor who wants a sequencer.
 func TestADoubtThatStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		nodes := w.startMany("n", 3, func(c *setup) { c.CheckpointEvery = 2 })
+		nodes := w.startMany("n", 3)
 		doubted := func(command string) memstore.Hook {
 			until := time.Now().Add(7 * time.Second)
 			return func(c memstore.Call) memstore.Fault {
@@ -474,7 +518,7 @@ func TestADoubtThatStays(t *testing.T) {
 		}()
 		for range 10 {
 			time.Sleep(time.Second)
-			w.append(cluster.PeerGC{By: "nobody"})
+			w.cut()
 		}
 		w.becomeOneRing(10*time.Second, append(nodes, joiner), nodes...)
 		select {
@@ -528,9 +572,9 @@ func TestAnUnreadableEntry(t *testing.T) {
 }
 
 // Whatever the store, the sessions and the processes do: once that ends, the living are one ring and have come to
-// the same value, and no ID was given twice.
+// the same value, as many as there are node IDs make IDs, and none was given twice.
 func TestOneRingInTheEnd(t *testing.T) {
-	const most = 7
+	const most, few = 7, 4
 	longest := time.Duration(0)
 	for seed := range uint64(40) {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -551,10 +595,16 @@ func TestOneRingInTheEnd(t *testing.T) {
 				defer mu.Unlock()
 				return r.IntN(n) == 0
 			}
+			capacity := layout.NodeIDs()
+			if seed%2 == 0 {
+				capacity = few
+			}
 			var nodes []*node
 			for i := range 200 {
 				if len(nodes) < most && chance(4) {
-					nodes = append(nodes, w.start(fmt.Sprint("n", i), func(c *setup) { c.CheckpointEvery = 20 }))
+					nodes = append(nodes, w.start(fmt.Sprint("n", i), func(c *setup) {
+						c.CheckpointEvery, c.definition.Nodes = 20, capacity
+					}))
 				}
 				for _, n := range nodes {
 					switch {
@@ -590,8 +640,20 @@ func TestOneRingInTheEnd(t *testing.T) {
 			took := w.becomeOneRing(2*ttl+30*time.Second, nodes)
 			t.Logf("seed %d: %d nodes, %v", seed, len(nodes), took)
 			longest = max(longest, took)
-			for _, n := range nodes {
-				n.ready(2 * window)
+			want := min(len(nodes), int(capacity))
+			for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+				var refuse []error
+				for _, n := range nodes {
+					if err := n.take(); err != nil {
+						refuse = append(refuse, fmt.Errorf("%s: %w", n.name, n.Ready()))
+					}
+				}
+				if len(nodes)-len(refuse) == want {
+					break
+				}
+				if time.Since(begun) > 3*window {
+					t.Fatalf("seed %d: %d of %d make IDs; want %d: %v", seed, len(nodes)-len(refuse), len(nodes), want, refuse)
+				}
 			}
 		})
 	}

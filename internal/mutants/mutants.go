@@ -199,7 +199,12 @@ var mutants = []mutant{
 	},
 	{
 		"an old value changes with the new one", "cluster/tree.go",
-		"		return join(key, value, n.left, n.right)\n", "		n.value = value\n		return n\n",
+		"		return join(e, n.left, n.right)\n", "		n.item = e\n		return n\n",
 		"./cluster", replayed,
+	},
+	{
+		"a decline that went by unseen is taken for done", "member/hold.go",
+		"if err == nil && o.missed {", "if err == nil && o.missed && s == nil {",
+		"./member", "Decline",
 	},
 }
