@@ -50,6 +50,9 @@ func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *life) {
 		switch {
 		case moved:
 			leaves(c.Joiner)
+			if c.Joiner == l.id {
+				j.again = time.Time{} // should this join come to nothing, it has waited enough
+			}
 		case out.Result == cluster.Refused && !slices.Contains(j.line, c.Joiner):
 			j.line = append(j.line, c.Joiner)
 		}

@@ -217,6 +217,31 @@ func TestAllCrash(t *testing.T) {
 	}
 }
 
+// The same with a store that takes its time: as soon as the pulses have ended the new ones get in, one after the other
+// and without a pause.
+func TestAllCrashAndTheStoreTakesItsTime(t *testing.T) {
+	longest := time.Duration(0)
+	for range 40 {
+		inBubble(t, func(t *testing.T, w *world) {
+			w.service.Inject(func(memstore.Call) memstore.Fault {
+				return memstore.Fault{Delay: rand.N(10 * time.Millisecond)}
+			})
+			for _, n := range w.startMany("old", 5) {
+				n.crash()
+			}
+			var nodes []*node
+			for i := range 5 {
+				nodes = append(nodes, w.start(fmt.Sprint("new", i)))
+			}
+			longest = max(longest, w.becomeOneRing(ttl+5*time.Second, nodes))
+		})
+	}
+	t.Logf("one ring after %v at the latest", longest)
+	if longest > ttl+500*time.Millisecond {
+		t.Errorf("one ring after %v; somebody waited for nothing", longest)
+	}
+}
+
 // Every member dies while a join is pending at each: whoever comes then finds nobody to join at, and clears up.
 func TestAllCrashWhileJoining(t *testing.T) {
 	for _, phase := range []string{"notify-watchers", "accept-join-cluster"} {

@@ -207,4 +207,9 @@ var mutants = []mutant{
 		"if err == nil && o.missed {", "if err == nil && o.missed && s == nil {",
 		"./member", "Decline",
 	},
+	{
+		"a joiner whose target died waits for what is over", "member/joining.go",
+		"			if c.Joiner == l.id {\n", "			if c.Joiner == \"\" {\n",
+		"./member", "AllCrash",
+	},
 }
