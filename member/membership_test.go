@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
@@ -144,6 +145,7 @@ func (w *world) value() cluster.Value {
 func (w *world) cut() {
 	w.t.Helper()
 	w.append(cluster.PeerGC{By: "nobody"})
+	synctest.Wait() // who can see that has seen it, and is not behind
 	v, client := w.value(), w.service.Client("test")
 	data, err := cluster.EncodeCheckpoint(v)
 	if err == nil {
