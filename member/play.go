@@ -57,6 +57,7 @@ func (m *Member) run(ctx context.Context) {
 		m.log.Error("the member can't go on", "err", err)
 		for _, s := range all {
 			s.tell(grant{phase: rejoining}, err)
+			s.say(err) // even if it was joining again
 		}
 	}
 }

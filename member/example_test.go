@@ -1,0 +1,45 @@
+package member_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// An application that makes its IDs itself, as a member of the cluster. In production the store is one of
+// package etcdstore.
+func ExampleJoin() {
+	ctx := context.Background()
+	store := memstore.NewService().Client("example")
+	m, err := member.Join(ctx, store, member.Options{Owner: "example"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Leave()
+
+	orders, err := m.Sequencer(ctx, "orders", cluster.Define(firn.Default))
+	if err != nil {
+		log.Fatal(err)
+	}
+	first, err := orders.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	second, err := orders.Next(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	node, _ := orders.NodeID()
+	fmt.Println("node ID:", node)
+	fmt.Println("ascending:", first < second)
+	fmt.Println("members:", len(m.Value().Members()))
+	// Output:
+	// node ID: 0
+	// ascending: true
+	// members: 1
+}
