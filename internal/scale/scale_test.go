@@ -61,6 +61,7 @@ func run(t *testing.T, size int) {
 	}
 	t.Cleanup(func() { etcd.Close() })
 
+	entries := follow(t, etcd)
 	began, before, used := time.Now(), count(t), cpu()
 	peers := make([]*peer, size)
 	var all sync.WaitGroup
@@ -88,12 +89,9 @@ func run(t *testing.T, size int) {
 	})
 	everybody := agree(t, peers, began)
 	after := count(t)
-	h := readHistory(t, etcd)
-	per := func(n float64) string { return fmt.Sprintf("%.1f", n/float64(size)) }
 	t.Logf("%d members joined in %v, and all knew it after %v; CPU %v, %d goroutines", size, round(joined), round(everybody), round(cpu()-used), runtime.NumGoroutine())
-	t.Logf("  entries per join: %s (%s)", per(float64(h.entries)), h.kinds(size))
-	t.Logf("  prepares refused: %d; joins aborted: %d", h.refused, h.commands[cluster.AbortJoin{}.Name()])
-	t.Logf("  etcd per join: %s writes, %s reads", per(after.writes-before.writes), per(after.reads-before.reads))
+	entries.print(t, size)
+	t.Logf("  etcd per join: %.1f writes, %.1f reads", (after.writes-before.writes)/float64(size), (after.reads-before.reads)/float64(size))
 
 	before = count(t)
 	took, live := die(t, peers, peers[size/2:size/2+1])
@@ -212,49 +210,68 @@ func (m *mortal) Follow(ctx context.Context, after store.Position) iter.Seq2[sto
 	return m.Store.Follow(ctx, after)
 }
 
-// history is what the log tells.
+// history is what the log tells, also of entries that were dropped since.
 type history struct {
-	entries  int64
+	mu       sync.Mutex // guards what follows
+	value    cluster.Value
 	refused  int
 	commands map[string]int
 }
 
-func readHistory(t *testing.T, s store.Store) history {
-	t.Helper()
-	log, err := s.Read(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := history{commands: map[string]int{}}
-	var v cluster.Value
-	if log.Anew != nil {
-		if v, err = cluster.DecodeCheckpoint(log.Anew.Value); err != nil {
-			t.Fatal(err)
+// follow counts the entries as they come.
+func follow(t *testing.T, s store.Store) *history {
+	h := &history{commands: map[string]int{}}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for batch := range s.Follow(ctx, 0) {
+			if err := h.add(batch); err != nil {
+				t.Error(err)
+				return
+			}
 		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return h
+}
+
+func (h *history) add(batch store.Batch) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if batch.Anew != nil {
+		return fmt.Errorf("the log was cut to %d before it was read", batch.Anew.Position)
 	}
-	for _, e := range log.Entries {
+	for _, e := range batch.Entries {
 		c, err := cluster.Decode(e.Data)
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		var out cluster.Outcome
-		v, out = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: c})
+		h.value, out = cluster.Apply(h.value, cluster.Entry{Position: int64(e.Position), Command: c})
 		h.commands[c.Name()]++
 		if out.Result == cluster.Refused {
 			h.refused++
 		}
 	}
-	h.entries = v.Entries()
-	return h
+	return nil
 }
 
-func (h history) kinds(size int) string {
+// print tells what the joins took.
+func (h *history) print(t *testing.T, size int) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	var kinds []string
 	for name, n := range h.commands {
-		kinds = append(kinds, fmt.Sprintf("%s %.2f", name, float64(n)/float64(size)))
+		kinds = append(kinds, fmt.Sprintf("%s %d", name, n))
 	}
 	slices.Sort(kinds)
-	return strings.Join(kinds, ", ")
+	t.Logf("  %.1f entries per join: %s; %d prepares refused, %d joins aborted",
+		float64(h.value.Entries())/float64(size), strings.Join(kinds, ", "), h.refused, h.commands[cluster.AbortJoin{}.Name()])
 }
 
 // counts are what etcd has done.
