@@ -98,10 +98,11 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		if j.again.Before(j.moved) {
 			j.again = now.Add(jitter(2*stuckAfter + j.crowd()))
 		}
-		if !now.Before(j.again) {
-			return prepare
+		if now.Before(j.again) {
+			return nil
 		}
-		return nil
+		j.line = slices.Delete(j.line, 0, rank) // they have had their turn, and may be dead
+		return prepare
 	}
 	if j.stuck.IsZero() {
 		j.stuck = now.Add(jitter(2*stuckAfter + j.crowd()))

@@ -1,0 +1,156 @@
+package member
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+)
+
+// queue is a joiner's view of a log.
+type queue struct {
+	t        *testing.T
+	value    cluster.Value
+	position int64
+	me       *life
+	joining
+}
+
+// inQueue has a ring of so many members, at each of which so many joins can be pending as there is room for.
+func inQueue(t *testing.T, members int, f func(q *queue)) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{t: t, me: &life{id: "me"}}
+		for i := range members {
+			id := fmt.Sprint("m", i)
+			q.see(cluster.PrepareJoin{Joiner: id})
+			q.see(cluster.NotifyWatchers{Joiner: id})
+			q.see(cluster.AcceptJoin{Joiner: id})
+		}
+		f(q)
+	})
+}
+
+// see replays a command.
+func (q *queue) see(c cluster.Command) cluster.Result {
+	var out cluster.Outcome
+	q.position++
+	q.value, out = cluster.Apply(q.value, cluster.Entry{Position: q.position, Command: c})
+	q.saw(c, out, q.me)
+	return out.Result
+}
+
+// fill prepares joins until there is no room.
+func (q *queue) fill() (joiners []string) {
+	for q.value.Candidates() > 0 {
+		id := fmt.Sprint("j", len(joiners))
+		joiners = append(joiners, id)
+		q.see(cluster.PrepareJoin{Joiner: id})
+	}
+	return joiners
+}
+
+// owes checks what is owed now.
+func (q *queue) owes(want ...cluster.Command) {
+	q.t.Helper()
+	if have := q.owed(q.value, "me", time.Now()); !slices.Equal(have, want) {
+		q.t.Errorf("after %v it owes %v, want %v", time.Since(epoch), have, want)
+	}
+}
+
+var prepare = cluster.PrepareJoin{Joiner: "me"}
+
+// Who was refused waits for those who were refused before, and goes when there is room for all of them.
+func TestJoinersGoInTheOrderOfTheirRefusal(t *testing.T) {
+	inQueue(t, 6, func(q *queue) {
+		q.owes(prepare)
+		pending := q.fill()
+		q.see(cluster.PrepareJoin{Joiner: "first"})
+		if q.see(prepare) != cluster.Refused {
+			t.Fatal("there was room")
+		}
+		q.owes()
+		q.see(cluster.AbortJoin{Joiner: pending[0]})
+		if n := q.value.Candidates(); n < 1 || n > 3 {
+			t.Fatalf("%d candidates", n)
+		}
+		q.owes() // there is room for one
+		q.see(cluster.PrepareJoin{Joiner: "first"})
+		for q.value.Candidates() == 0 {
+			pending = pending[1:]
+			q.see(cluster.AbortJoin{Joiner: pending[0]})
+		}
+		q.owes(prepare)
+	})
+}
+
+// One who was refused and died holds up the others once, for a while.
+func TestADeadJoinerInLineIsPassedOver(t *testing.T) {
+	inQueue(t, 6, func(q *queue) {
+		pending := q.fill()
+		q.see(cluster.PrepareJoin{Joiner: "dead"})
+		q.see(prepare)
+		q.see(cluster.AbortJoin{Joiner: pending[0]})
+		q.owes()
+		at := q.next(time.Now())
+		if wait := time.Until(at); wait < stuckAfter || wait > 3*stuckAfter {
+			t.Errorf("it waits for %v", wait)
+		}
+		time.Sleep(time.Until(at))
+		q.owes(prepare)
+		q.owes(prepare)
+		if slices.Contains(q.line, "dead") {
+			t.Errorf("in line: %v", q.line)
+		}
+	})
+}
+
+// Who finds no way in calls for a collection once nothing has moved for a while, and not again at once.
+func TestAStuckJoinerCallsForACollection(t *testing.T) {
+	inQueue(t, 3, func(q *queue) {
+		pending := q.fill()
+		q.see(prepare)
+		q.owes()
+		time.Sleep(time.Until(q.next(time.Now())) - time.Millisecond)
+		q.owes()
+		q.see(cluster.NotifyWatchers{Joiner: pending[0]}) // something moves
+		time.Sleep(time.Millisecond)
+		q.owes()
+		time.Sleep(time.Until(q.next(time.Now())))
+		gc := cluster.PeerGC{By: "me"}
+		q.owes(gc)
+		q.sent(gc)
+		q.owes()
+		q.see(gc)
+		if !q.collect {
+			t.Error("it does not collect")
+		}
+	})
+}
+
+// A pending join is aborted when nothing moves, with twice the patience the next time.
+func TestAJoinerGrowsTiredMoreAndMoreSlowly(t *testing.T) {
+	inQueue(t, 3, func(q *queue) {
+		for patience := joinPatience; patience < 10*joinPatience; patience *= 2 {
+			if q.see(prepare) != cluster.Applied {
+				t.Fatal("there was no room")
+			}
+			q.owes()
+			time.Sleep(patience / 2)
+			q.see(cluster.PrepareJoin{Joiner: "other"}) // something moves
+			q.see(cluster.AbortJoin{Joiner: "other"})
+			time.Sleep(patience - time.Millisecond)
+			q.owes()
+			time.Sleep(time.Millisecond)
+			abort := cluster.AbortJoin{Joiner: "me"}
+			q.owes(abort)
+			q.sent(abort)
+			q.see(abort)
+			q.owes()
+			time.Sleep(joinPatience)
+			q.owes(prepare)
+		}
+	})
+}
