@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -20,6 +23,29 @@ type life struct {
 func pulseKey(member string) string { return pulses + member }
 
 const pulses = "peers/"
+
+// Pulse is what the key by which a member shows that it lives tells people.
+type Pulse struct {
+	Owner string    // see Options.Owner
+	Since time.Time // when it was put, by its own clock
+}
+
+// Pulses reads the pulses of all members and joiners that live, by their IDs. A member that has none is
+// dead, or as good as dead. The error is one of the store.
+func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
+	all, err := m.store.List(ctx, pulses)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]Pulse, len(all))
+	for _, kv := range all {
+		_, rest, _ := strings.Cut(string(kv.Value), " ")
+		since, owner, _ := strings.Cut(rest, " ")
+		ms, _ := strconv.ParseInt(since, 10, 64) // what is not ours shows as 1970
+		found[kv.Key[len(pulses):]] = Pulse{Owner: owner, Since: time.UnixMilli(ms)}
+	}
+	return found, nil
+}
 
 // born opens a session and puts a pulse under it.
 func (m *Member) born(ctx context.Context) (*life, error) {

@@ -59,26 +59,21 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 	if !m.joining.collect {
 		return idle
 	}
-	alive, err := m.store.List(ctx, pulses)
+	alive, err := m.Pulses(ctx)
 	if err != nil {
 		m.nags.nag(ctx, "can't look for pulses at present, trying again", err)
 		return jitter(longestPause)
 	}
 	m.joining.collect = false
-	pulse := make(map[string]bool, len(alive))
-	for _, kv := range alive {
-		pulse[kv.Key[len(pulses):]] = true
+	known := m.value.Members()
+	for joiner := range m.value.Joins() {
+		known = append(known, joiner)
 	}
-	for _, id := range m.value.Members() {
-		if !pulse[id] {
+	for _, id := range known {
+		if _, ok := alive[id]; !ok {
 			m.dead[id] = true
 		}
 	}
-	for id := range m.value.Joins() {
-		if !pulse[id] {
-			m.dead[id] = true
-		}
-	}
-	m.log.Info("looked for members without a pulse", "dead", len(m.dead), "alive", len(pulse))
+	m.log.Info("looked for members without a pulse", "dead", len(m.dead), "alive", len(alive))
 	return idle
 }

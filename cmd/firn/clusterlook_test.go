@@ -30,6 +30,10 @@ func (l *looked) ID() string           { return "b" }
 func (l *looked) Value() cluster.Value { return l.value }
 func (l *looked) Log() store.Log       { return l.Client }
 
+func (l *looked) Pulses(context.Context) (map[string]member.Pulse, error) {
+	return map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {Owner: "host-c\x1b, process 8"}}, nil
+}
+
 // newLooked serves a cluster of two whose second member has a name that is hard to print, with a third about to
 // join, and a sequencer with one node ID for both.
 func newLooked(t *testing.T) *looked {
@@ -112,12 +116,12 @@ const (
 	statusText = `position  10, after 10 entries
 told by   b
 
-MEMBER      WATCHES     JOINED AT
-a           "b\x1b[2J"          1
-"b\x1b[2J"  a                   4
+MEMBER      WATCHES     JOINED AT  OWNER
+a           "b\x1b[2J"          1  host-a, process 7
+"b\x1b[2J"  a                   4  nobody: its pulse is gone
 
-JOINER  TARGET      PHASE
-c       "b\x1b[2J"  accepted
+JOINER  TARGET      PHASE     OWNER
+c       "b\x1b[2J"  accepted  "host-c\x1b, process 8"
 
 SEQUENCER  NODE IDS  FREE  FOR             LAYOUT
 orders            1     0  50% of members  41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z

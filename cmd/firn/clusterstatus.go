@@ -45,7 +45,7 @@ func (p *program) statusCommand() *cobra.Command {
 					by = shown(status.Member)
 				}
 				return fmt.Sprintf("position  %d, after %d entries\ntold by   %s\n", status.Position, status.Entries, by) +
-					sections(memberTable(status.Members, true), joinTable(status.Joins), sequencerTable(status.Sequencers), nodeTable(status.Sequencers))
+					sections(memberTable(status.Members, true), joinTable(status.Joins, true), sequencerTable(status.Sequencers), nodeTable(status.Sequencers))
 			})
 		})
 	}
@@ -87,7 +87,7 @@ func (p *program) valueCommand() *cobra.Command {
 			return p.show(ctx, ask, path, &v, o.json, func() string {
 				s := v.status()
 				return fmt.Sprintf("position  %d\n", v.Position) +
-					sections(memberTable(s.Members, false), joinTable(s.Joins), nodeTable(s.Sequencers))
+					sections(memberTable(s.Members, false), joinTable(s.Joins, false), nodeTable(s.Sequencers))
 			})
 		})
 	}
@@ -147,14 +147,14 @@ func (v valueAt) status() (s httpapi.Status) {
 }
 
 func memberTable(members []httpapi.StatusMember, joined bool) string {
-	columns := []column{{"MEMBER", 0, false}, {"WATCHES", 0, false}, {"JOINED AT", 0, true}}
+	columns := []column{{"MEMBER", 0, false}, {"WATCHES", 0, false}, {"JOINED AT", 0, true}, {"OWNER", 0, false}}
 	var rows [][]string
 	for _, m := range members {
 		watches := "nobody"
 		if m.Watches != "" {
 			watches = shown(m.Watches)
 		}
-		rows = append(rows, []string{shown(m.ID), watches, strconv.FormatInt(m.Joined, 10)})
+		rows = append(rows, []string{shown(m.ID), watches, strconv.FormatInt(m.Joined, 10), owner(m.Pulse)})
 	}
 	if !joined {
 		columns = columns[:2]
@@ -165,13 +165,30 @@ func memberTable(members []httpapi.StatusMember, joined bool) string {
 	return table(columns, rows)
 }
 
-func joinTable(joins []httpapi.StatusJoin) string {
-	columns := []column{{"JOINER", 0, false}, {"TARGET", 0, false}, {"PHASE", 0, false}}
+func joinTable(joins []httpapi.StatusJoin, owners bool) string {
+	columns := []column{{"JOINER", 0, false}, {"TARGET", 0, false}, {"PHASE", 0, false}, {"OWNER", 0, false}}
 	var rows [][]string
 	for _, j := range joins {
-		rows = append(rows, []string{shown(j.Joiner), shown(j.Target), shown(j.Phase)})
+		rows = append(rows, []string{shown(j.Joiner), shown(j.Target), shown(j.Phase), owner(j.Pulse)})
+	}
+	if !owners {
+		columns = columns[:3]
 	}
 	return table(columns, rows)
+}
+
+// owner says whose an ID is.
+func owner(p httpapi.Pulse) string {
+	switch {
+	case p.Alive == nil:
+		return "unknown: no answer from the store"
+	case !*p.Alive:
+		return "nobody: its pulse is gone"
+	case p.Owner == "":
+		return "unnamed"
+	default:
+		return shownText(p.Owner)
+	}
 }
 
 func sequencerTable(sequencers []httpapi.StatusSequencer) string {
@@ -222,6 +239,14 @@ func sections(all ...string) string {
 		}
 	}
 	return text.String()
+}
+
+// shownText is shown for what may have spaces in it.
+func shownText(text string) string {
+	if shown(strings.ReplaceAll(text, " ", "")) == strings.ReplaceAll(text, " ", "") {
+		return text
+	}
+	return strconv.QuoteToASCII(text)
 }
 
 // shown is a name for people: as it is, unless a terminal would show it as something else.

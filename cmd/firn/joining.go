@@ -110,6 +110,14 @@ func (j *joining) Value() cluster.Value {
 	return cluster.Value{}
 }
 
+// Pulses are those of all that live.
+func (j *joining) Pulses(ctx context.Context) (map[string]member.Pulse, error) {
+	if m := j.Load(); m != nil {
+		return m.Pulses(ctx)
+	}
+	return nil, errJoining
+}
+
 // Log is the log of the cluster; nil until the store is open.
 func (j *joining) Log() store.Log {
 	if s := j.store.Load(); s != nil {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 )
@@ -194,6 +195,23 @@ type none struct{ httpapi.Cluster }
 func (none) ID() string           { return "" }
 func (none) Value() cluster.Value { return cluster.Value{} }
 func (none) Log() store.Log       { return nil }
+
+// What the store tells of those behind the IDs is added to the status, and left out when it tells nothing.
+func TestStatusWithPulses(t *testing.T) {
+	log := example(t)
+	log.pulses = map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {}}
+	answer := httptest.NewRecorder()
+	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/api/v1/cluster", nil))
+	for _, want := range []string{
+		`{"id":"a","watches":"b","joined":2,"alive":true,"owner":"host-a, process 7"}`,
+		`{"id":"b","watches":"a","joined":8,"alive":false}`,
+		`{"joiner":"c","target":"a","phase":"prepared","alive":true}`,
+	} {
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("the status is %s; want it to hold %s", answer.Body, want)
+		}
+	}
+}
 
 func TestNoLook(t *testing.T) {
 	failing := func(err error) *fakeLog {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
@@ -16,6 +17,7 @@ type fakeLog struct {
 	unused
 	silent bool  // it does not answer
 	err    error // or with this
+	pulses map[string]member.Pulse
 
 	mu         sync.Mutex // guards the rest
 	checkpoint *store.Checkpoint
@@ -31,6 +33,8 @@ type unused struct{ store.Log }
 func (f *fakeLog) ID() string { return "b" }
 
 func (f *fakeLog) Log() store.Log { return f }
+
+func (f *fakeLog) Pulses(context.Context) (map[string]member.Pulse, error) { return f.pulses, nil }
 
 func (f *fakeLog) Value() cluster.Value {
 	f.mu.Lock()

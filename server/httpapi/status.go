@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
+	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
@@ -21,6 +23,9 @@ type Cluster interface {
 
 	// Log is the log of the cluster. Nil: the store is not open yet.
 	Log() store.Log
+
+	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
+	Pulses(ctx context.Context) (map[string]member.Pulse, error)
 }
 
 // Status is what a member knows of its cluster, as JSON shows it.
@@ -38,6 +43,13 @@ type StatusMember struct {
 	ID      string `json:"id"`
 	Watches string `json:"watches,omitempty"` // nobody, when it is alone
 	Joined  int64  `json:"joined"`            // the position at which it did
+	Pulse
+}
+
+// Pulse is what a Status tells of the process behind an ID; nothing when the store could not tell.
+type Pulse struct {
+	Alive *bool  `json:"alive,omitempty"`
+	Owner string `json:"owner,omitempty"` // its host and process, if it lives
 }
 
 // StatusJoin is a pending join in a Status.
@@ -45,6 +57,7 @@ type StatusJoin struct {
 	Joiner string `json:"joiner"`
 	Target string `json:"target"` // whom it is to watch
 	Phase  string `json:"phase"`  // prepared; or accepted: it does so, and its watcher is to watch it
+	Pulse
 }
 
 // StatusSequencer is a sequencer in a Status.
@@ -62,14 +75,22 @@ const (
 	Accepted = "accepted"
 )
 
-// StatusOf describes a value, as the member of an ID has reached it.
-func StatusOf(id string, v cluster.Value) Status {
+// StatusOf describes a value, as the member of an ID has reached it, with the pulses of those who live; nil when
+// they are not known.
+func StatusOf(id string, v cluster.Value, pulses map[string]member.Pulse) Status {
+	pulse := func(id string) Pulse {
+		if pulses == nil {
+			return Pulse{}
+		}
+		p, alive := pulses[id]
+		return Pulse{&alive, p.Owner}
+	}
 	s := Status{
 		Member: id, Position: v.Position(), Entries: v.Entries(),
 		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: []StatusSequencer{},
 	}
 	for _, id := range v.Members() {
-		m := StatusMember{ID: id}
+		m := StatusMember{ID: id, Pulse: pulse(id)}
 		m.Joined, _ = v.Joined(id)
 		if watched, ok := v.Watched(id); ok {
 			m.Watches = watched
@@ -81,7 +102,7 @@ func StatusOf(id string, v cluster.Value) Status {
 		if j.Accepted {
 			phase = Accepted
 		}
-		s.Joins = append(s.Joins, StatusJoin{joiner, j.Target, phase})
+		s.Joins = append(s.Joins, StatusJoin{joiner, j.Target, phase, pulse(joiner)})
 	}
 	for name, q := range v.Sequencers() {
 		s.Sequencers = append(s.Sequencers, StatusSequencer{name, q.Definition(), maps.Collect(q.Nodes()), q.Waiting(), q.Free()})
@@ -99,9 +120,18 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, err)
 		return
 	}
+	// Without the store there is a status all the same, and soon.
+	ctx, cancel := context.WithTimeout(r.Context(), pulsesWithin)
+	defer cancel()
+	pulses, err := h.cluster.Pulses(ctx)
+	if err != nil {
+		pulses = nil
+	}
 	header(w, jsonType)
-	writeJSON(w, StatusOf(h.cluster.ID(), v))
+	writeJSON(w, StatusOf(h.cluster.ID(), v, pulses))
 }
+
+const pulsesWithin = time.Second
 
 // latest is the value that the member has reached. Every position is positive, so that a value at 0 is none
 // that was read.
