@@ -15,11 +15,13 @@ import (
 	"github.com/firn-id/firn/server/httpapi"
 )
 
-const statusHelp = `Status shows what a member knows of its cluster: the members and whom each
-watches, who is about to join, and who has which node ID of which sequencer.
+const statusHelp = `Status shows what a member knows of its cluster: the members, whom each watches
+and whose process it is, who is about to join, and who has which node ID of which
+sequencer.
 
 It asks a server, which answers by what it has read of the log so far: other
-members may have read more. With --json it prints what the server tells.
+members may have read more. A member whose pulse is gone is dead, and about to be
+taken out. With --json it prints what the server tells.
 
 FIRN_SERVER stands in for --server.`
 
