@@ -60,6 +60,18 @@ func (k *AllocationKind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("the allocation kind %.40q; want all, count or percent", text)
 }
 
+// String says for whom node IDs are: "all members", "2 members", "50% of the members".
+func (a Allocation) String() string {
+	switch a.Kind {
+	case AllocateCount:
+		return fmt.Sprintf("%d members", a.Count)
+	case AllocatePercent:
+		return fmt.Sprintf("%d%% of the members", a.Percent)
+	default:
+		return "all members"
+	}
+}
+
 // holders is how many of so many members may hold a node ID.
 func (a Allocation) holders(members int) int64 {
 	switch a.Kind {
@@ -121,6 +133,11 @@ func (d Definition) IDLayout() firn.Layout {
 func (d Definition) Equal(other Definition) bool {
 	d.Layout.Epoch, other.Layout.Epoch = d.Layout.Epoch.UTC(), other.Layout.Epoch.UTC()
 	return d == other
+}
+
+// String is the definition for people.
+func (d Definition) String() string {
+	return fmt.Sprintf("%d nodes for %v, layout %v", d.Nodes, d.Allocation, d.Layout)
 }
 
 // definitionJSON is a definition as it is written: only Nodes must be there.

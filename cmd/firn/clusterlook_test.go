@@ -123,9 +123,9 @@ a           "b\x1b[2J"          1  host-a, process 7
 JOINER  TARGET      PHASE     OWNER
 c       "b\x1b[2J"  accepted  "host-c\x1b, process 8"
 
-SEQUENCER  NODE IDS  FREE  FOR             LAYOUT
-orders            1     0  50% of members  41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z
-users          1024  1024  all members     41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
+SEQUENCER  NODE IDS  FREE  FOR                 LAYOUT
+orders            1     0  50% of the members  41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z
+users          1024  1024  all members         41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
 
 SEQUENCER  NODE ID  MEMBER
 orders           0  a

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
@@ -200,22 +199,10 @@ func sequencerTable(sequencers []httpapi.StatusSequencer) string {
 		capacity := s.Free + int64(len(s.Nodes))
 		rows = append(rows, []string{
 			shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10),
-			holders(s.Definition.Allocation), s.Definition.IDLayout().String(),
+			s.Definition.Allocation.String(), s.Definition.IDLayout().String(),
 		})
 	}
 	return table(columns, rows)
-}
-
-// holders says for whom node IDs are.
-func holders(a cluster.Allocation) string {
-	switch a.Kind {
-	case cluster.AllocateCount:
-		return fmt.Sprintf("%d members", a.Count)
-	case cluster.AllocatePercent:
-		return fmt.Sprintf("%d%% of members", a.Percent)
-	default:
-		return "all members"
-	}
 }
 
 func nodeTable(sequencers []httpapi.StatusSequencer) string {
