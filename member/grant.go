@@ -24,7 +24,7 @@ type phase uint8
 
 const (
 	rejoining phase = iota // it has no say at present; what is written down may be used up
-	inLine                 // it has no node ID, and is not to use the one that it had
+	inLine                 // it has no node ID, and gives back the one that it had in this life
 	destroyed              // nobody has
 	granted                // it has a node ID
 )
@@ -33,7 +33,7 @@ const (
 type grant struct {
 	phase phase
 	life  *life
-	node  int64
+	node  int64 // in line: the place there
 }
 
 // grant tells the sequencers what the value gives them.
@@ -53,7 +53,7 @@ func (m *Member) grant() {
 			for place < len(line) && line[place] != m.life.id {
 				place++
 			}
-			s.tell(grant{phase: inLine, node: int64(place)}, fmt.Errorf("%w: %s, and this member has place %d in line", ErrWaiting, s.taken(v), place+1))
+			s.tell(grant{phase: inLine, life: m.life, node: int64(place)}, fmt.Errorf("%w: %s, and this member has place %d in line", ErrWaiting, s.taken(v), place+1))
 		default:
 			s.tell(grant{phase: rejoining}, errRejoining)
 		}

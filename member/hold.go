@@ -80,7 +80,12 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 	switch g.phase {
 	case rejoining:
 		return idle, nil // what is written down is used up meanwhile
-	case inLine, destroyed:
+	case inLine:
+		if h != nil && h.life == g.life { // of a former life there is nothing to give back, but time to use up
+			s.drop(ctx)
+		}
+		return idle, nil
+	case destroyed:
 		s.drop(ctx)
 		return idle, nil
 	}

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
@@ -399,6 +400,56 @@ func TestWaitingInLine(t *testing.T) {
 		}
 		first.serves(time.Second)
 		second.refuses(time.Second)
+	})
+}
+
+// Who loses its session and finds others in line for the only node ID uses up what it has written down, and its successor
+// goes on right there.
+func TestWhoIsInLineAgainUsesUpItsTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		b := w.start("b", onOneNode)
+		b.settled()
+		w.service.Expire(a.session())
+		horizon := a.seq.Load().current.Load().fence.Horizon()
+		a.serves(time.Until(horizon) - 10*time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
+		a.refuses(time.Second)
+		b.ready(10 * time.Millisecond)
+		if err := a.Ready(); !errors.Is(err, ErrWaiting) {
+			t.Errorf("a: %v, want ErrWaiting", err)
+		}
+	})
+}
+
+// A member whose node ID the cluster takes back, since fewer are to have one, stops at once and gives it back.
+func TestANodeIDThatIsTakenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		half := func(c *setup) {
+			c.definition.Allocation = cluster.Allocation{Kind: cluster.AllocatePercent, Percent: 50}
+		}
+		a := w.start("a", half)
+		a.ready(time.Second)
+		b := w.start("b", half)
+		if err := b.settled().Ready(); !errors.Is(err, ErrWaiting) {
+			t.Errorf("b: %v, want ErrWaiting", err)
+		}
+		c := w.start("c", half) // of three, two are to have one
+		b.ready(time.Second)
+		node, _ := b.NodeID()
+		c.leave()
+		for deadline := time.Now().Add(time.Second); b.Ready() == nil; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("b goes on")
+			}
+		}
+		b.refuses(time.Second)
+		kv, err := w.service.Client("test").Get(t.Context(), fmt.Sprintf("sequencers/default/workers/live/%d", node))
+		if err != nil || kv.Version != 0 {
+			t.Errorf("b holds node ID %d still: %s, %v", node, kv.Value, err)
+		}
+		a.serves(time.Second)
 	})
 }
 
