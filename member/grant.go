@@ -11,12 +11,22 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var owed []cluster.Command
-	for name := range m.sequencers {
-		if s, ok := v.Sequencer(name); ok && !s.Attached(id) {
+	for name, s := range m.sequencers {
+		if v, ok := s.in(v); ok && !v.Attached(id) {
 			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.Nodes})
 		}
 	}
 	return owed
+}
+
+// in is this sequencer in a value. One of the same name with another definition is another one: IDs of both could be
+// the same.
+func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
+	found, ok := v.Sequencer(s.name)
+	if !ok || !found.Definition().Equal(s.definition) {
+		return cluster.Sequencer{}, false
+	}
+	return found, true
 }
 
 // phase is where a member stands with a sequencer.
@@ -40,8 +50,8 @@ type grant struct {
 func (m *Member) grant() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name, s := range m.sequencers {
-		v, ok := m.value.Sequencer(name)
+	for _, s := range m.sequencers {
+		v, ok := s.in(m.value)
 		node, has := v.Node(m.life.id)
 		switch {
 		case !ok && m.value.IsMember(m.life.id):

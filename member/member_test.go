@@ -453,6 +453,46 @@ func TestANodeIDThatIsTakenBack(t *testing.T) {
 	})
 }
 
+// A sequencer that is created anew with another definition is another one: the handle of the former makes no more IDs,
+// under whatever layout, and the name can be asked for again.
+func TestASequencerThatIsCreatedAnewIsAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		small := cluster.Define(layout)
+		small.Nodes = 8
+		w.append(cluster.DestroySequencer{Sequencer: DefaultSequencer})
+		w.append(cluster.CreateSequencer{Sequencer: DefaultSequencer, Definition: small})
+		synctest.Wait()
+		if _, err := a.Next(t.Context()); !errors.Is(err, ErrDestroyed) {
+			t.Errorf("Next of the former one: %v, want ErrDestroyed", err)
+		}
+		if s, _ := a.mem.Load().Value().Sequencer(DefaultSequencer); s.Attached(a.mem.Load().ID()) {
+			t.Error("it attached to the new one by itself")
+		}
+		if _, err := a.mem.Load().Sequencer(t.Context(), DefaultSequencer, cluster.Define(layout)); !errors.Is(err, ErrSequencerExists) {
+			t.Errorf("asked for the former one: %v, want ErrSequencerExists", err)
+		}
+		s, err := a.mem.Load().Sequencer(t.Context(), DefaultSequencer, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := s.Next(t.Context())
+		for deadline := time.Now().Add(time.Second); err != nil; id, err = s.Next(t.Context()) {
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond) // its node ID was used until a moment ago
+		}
+		if p, err := small.IDLayout().Decompose(id); err != nil || p.Node > 7 {
+			t.Errorf("%d is %+v, %v", id, p, err)
+		}
+		if _, err := a.Next(t.Context()); !errors.Is(err, ErrNotReady) {
+			t.Errorf("Next of the former one: %v", err)
+		}
+	})
+}
+
 // A member that asks for certain node IDs gets one of those, or waits for it.
 func TestNodeIDsThatAreWishedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -109,7 +109,10 @@ func (m *Member) attach(name string, d cluster.Definition) (*Sequencer, error) {
 		return nil, fmt.Errorf("%w: the member has left", ErrNotReady)
 	}
 	if s := m.sequencers[name]; s != nil {
-		return s, nil
+		if s.definition.Equal(d) {
+			return s, nil
+		}
+		s.end() // it was destroyed, and the name created anew
 	}
 	ctx, end := context.WithCancel(context.Background())
 	s := &Sequencer{
