@@ -42,4 +42,5 @@ var (
 	errAttaching = errors.New("its attach has not come back from the log yet")
 	errRejoining = errors.New("it is joining the cluster again")
 	errLeft      = errors.New("it has left")
+	errHasLeft   = fmt.Errorf("%w: %w", ErrNotReady, errLeft)
 )

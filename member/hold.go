@@ -94,12 +94,12 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 		s.stepped = false
 	} else if h != nil && !s.stepped {
 		// A clock that has stepped ahead is to be believed under another node ID, if at all.
-		node, err := s.decline(ctx, g)
+		same, err := s.decline(ctx, g)
 		if err != nil {
 			return 0, err
 		}
 		s.stepped = true
-		if node != g.node && s.grant() == g {
+		if !same && s.grant() == g {
 			return idle, nil // the news is on its way
 		}
 		return 0, nil
@@ -132,8 +132,8 @@ func (s *Sequencer) untilNext(h *hold) time.Duration {
 	return third
 }
 
-// decline asks for another node ID, and returns it: the same one, when there is no other.
-func (s *Sequencer) decline(ctx context.Context, g grant) (int64, error) {
+// decline asks for another node ID, and tells whether the same one came back: there is no other.
+func (s *Sequencer) decline(ctx context.Context, g grant) (same bool, err error) {
 	o, err := s.m.do(ctx, func(member string) cluster.Command {
 		return cluster.Decline{Sequencer: s.name, Member: member, Node: g.node}
 	})
@@ -141,17 +141,12 @@ func (s *Sequencer) decline(ctx context.Context, g grant) (int64, error) {
 		err = errMissed
 	}
 	if err != nil {
-		return g.node, err
+		return false, err
 	}
-	v, _ := o.value.Sequencer(s.name)
+	v, _ := s.in(o.value)
 	node, ok := v.Node(g.life.id)
-	if !ok {
-		return noNode, nil
-	}
-	return node, nil
+	return ok && node == g.node, nil
 }
-
-const noNode = -1
 
 var errMissed = errors.New("member: it is not known what came of a decline")
 
@@ -190,8 +185,8 @@ func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
 		if s.declines++; s.declines > enoughDeclines {
 			return nil, err
 		}
-		node, failed := s.decline(ctx, g)
-		if failed == nil && node == g.node {
+		same, failed := s.decline(ctx, g)
+		if same {
 			s.declines = enoughDeclines
 		}
 		return nil, errors.Join(err, failed)

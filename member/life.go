@@ -66,7 +66,7 @@ func (m *Member) born(ctx context.Context) (*life, error) {
 func (m *Member) putPulse(ctx context.Context, l *life) error {
 	key := pulseKey(l.id)
 	mark := fmt.Appendf(nil, "%s %d %s", newID(), m.now().UnixMilli(), m.options.Owner)
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for tries := 0; ; tries++ {
 		_, err := m.store.Commit(ctx, store.Txn{
 			If:   []store.Condition{{Key: key}},
 			Then: []store.Op{store.PutEphemeral(key, mark, l.session)},
@@ -81,7 +81,7 @@ func (m *Member) putPulse(ctx context.Context, l *life) error {
 		case !errors.Is(err, store.ErrAmbiguous):
 			return err
 		}
-		if err := sleep(ctx, jitter(pause)); err != nil {
+		if err := sleep(ctx, jitter(backoff(tries))); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,7 @@ var errNoStore = errors.New("member: there is no store")
 // Join makes a new member of the cluster that lives in the store, and returns once it has joined. It is a
 // member until Leave, whatever becomes of ctx.
 //
-// The error says what is wrong with the options, or what stops it: an *cluster.UnreadableError or
+// The error says what is wrong with the options, or what stops it: a *cluster.UnreadableError or
 // store.ErrRefused. Everything else is tried again until ctx ends; its error is then returned.
 func Join(ctx context.Context, s store.Store, options Options) (*Member, error) {
 	if s == nil {
@@ -106,7 +106,7 @@ func (m *Member) Leave() {
 // Done is closed when the member has ended: by Leave, or because it can't go on, see Err.
 func (m *Member) Done() <-chan struct{} { return m.done }
 
-// Err returns nil until Done is closed and after Leave, and else why the member can't go on: an
+// Err returns nil until Done is closed and after Leave, and else why the member can't go on: a
 // *cluster.UnreadableError when it met an entry of a version that it does not know, or store.ErrRefused. Its
 // sequencers then use up what time they have written down, and end.
 func (m *Member) Err() error {
@@ -162,7 +162,7 @@ func (m *Member) ended() error {
 	if err := m.Err(); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the member has left", ErrNotReady)
+	return errHasLeft
 }
 
 // do appends a command of this member's, once it has joined, and waits until it has replayed it. An outcome
@@ -212,8 +212,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 
 // passes tells whether what the store said may be otherwise the next time.
 func passes(err error) bool {
-	return errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable) ||
-		errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrSessionEnded)
+	return errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable)
 }
 
 // newID is fresh: 65 bits by chance.

@@ -106,7 +106,7 @@ func (m *Member) attach(name string, d cluster.Definition) (*Sequencer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.leaving {
-		return nil, fmt.Errorf("%w: the member has left", ErrNotReady)
+		return nil, errHasLeft
 	}
 	if s := m.sequencers[name]; s != nil {
 		if s.definition.Equal(d) {
