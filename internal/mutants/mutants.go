@@ -203,6 +203,11 @@ var mutants = []mutant{
 		"./cluster", replayed,
 	},
 	{
+		"a sequencer that was created anew is taken for the former", "member/grant.go",
+		"!ok || !found.Definition().Equal(s.definition)", "!ok",
+		"./member", "CreatedAnew",
+	},
+	{
 		"a decline that went by unseen is taken for done", "member/hold.go",
 		"if err == nil && o.missed {", "if err == nil && o.missed && s == nil {",
 		"./member", "Decline",
