@@ -486,15 +486,21 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 		a.client.CutOff(true)
 		w.cut()
 		a.client.CutOff(false)
-		select {
-		case err := <-created:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("it waits on")
-		}
+		succeeds(t, created)
 	})
+}
+
+// succeeds waits for what goes on elsewhere to end without an error.
+func succeeds(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits on")
+	}
 }
 
 // The same of a decline of the only node ID, which a clock that stepped ahead asks for.
@@ -548,14 +554,7 @@ func TestADoubtThatStays(t *testing.T) {
 			w.cut()
 		}
 		w.becomeOneRing(10*time.Second, append(nodes, joiner), nodes...)
-		select {
-		case err := <-created:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(time.Minute):
-			t.Error("the sequencer is not there")
-		}
+		succeeds(t, created)
 	})
 }
 
