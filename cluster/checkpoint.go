@@ -29,6 +29,7 @@ type joinJSON struct {
 
 type sequencerCheckpoint struct {
 	Definition Definition `json:"definition"`
+	Created    int64      `json:"created"`
 	Wanting    []wantJSON `json:"wanting"` // in the order of their attach
 	Fresh      [][2]int64 `json:"fresh"`   // stretches of node IDs never used: first and last
 	Freed      []int64    `json:"freed"`   // node IDs given back, the longest free first
@@ -60,7 +61,7 @@ func EncodeCheckpoint(v Value) ([]byte, error) {
 }
 
 func (s Sequencer) checkpoint() sequencerCheckpoint {
-	w := sequencerCheckpoint{Definition: s.definition}
+	w := sequencerCheckpoint{Definition: s.definition, Created: s.created}
 	line := s.waiting
 	for since, member := range s.holding.all() {
 		line = line.put(since, member)
@@ -154,9 +155,12 @@ func (r checkpointJSON) value() (Value, error) {
 }
 
 func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
-	s := Sequencer{definition: r.Definition}
-	if s.definition == (Definition{}) {
+	s := Sequencer{definition: r.Definition, created: r.Created}
+	switch {
+	case s.definition == (Definition{}):
 		return s, errors.New("it has no definition")
+	case s.created < 0 || s.created > v.position:
+		return s, fmt.Errorf("it can't have been created at %d", s.created)
 	}
 	accounted := int64(0) // node IDs that are fresh, freed or held: each must be once
 	var at int64          // the first node ID that may be fresh
@@ -184,7 +188,7 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 		}
 		s.free = s.free.give(node)
 	}
-	since := int64(-1)
+	since := s.created
 	for _, j := range r.Wanting {
 		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || j.Since > v.position || !j.sound() {
 			return s, fmt.Errorf("the attach of %q can't be", j.Member)

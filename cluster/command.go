@@ -58,9 +58,11 @@ type (
 		Definition Definition `json:"definition"`
 	}
 
-	// DestroySequencer ends a sequencer. The name may be created anew.
+	// DestroySequencer ends a sequencer. The name may be created anew: Created, if it is not zero, says which of
+	// its incarnations is meant, so that a command that comes late does not end the next.
 	DestroySequencer struct {
 		Sequencer string `json:"sequencer"`
+		Created   int64  `json:"created,omitempty"`
 	}
 
 	// Attach puts a member in the line of those that want a node ID.
@@ -120,13 +122,12 @@ func (Detach) Name() string { return "detach" }
 // Name is decline.
 func (Decline) Name() string { return "decline" }
 
-func (c PrepareJoin) validate() error      { return checkID("joiner", c.Joiner) }
-func (c NotifyWatchers) validate() error   { return checkID("joiner", c.Joiner) }
-func (c AcceptJoin) validate() error       { return checkID("joiner", c.Joiner) }
-func (c AbortJoin) validate() error        { return checkID("joiner", c.Joiner) }
-func (c Leave) validate() error            { return checkID("member", c.Member) }
-func (c PeerGC) validate() error           { return checkID("by", c.By) }
-func (c DestroySequencer) validate() error { return CheckName(c.Sequencer) }
+func (c PrepareJoin) validate() error    { return checkID("joiner", c.Joiner) }
+func (c NotifyWatchers) validate() error { return checkID("joiner", c.Joiner) }
+func (c AcceptJoin) validate() error     { return checkID("joiner", c.Joiner) }
+func (c AbortJoin) validate() error      { return checkID("joiner", c.Joiner) }
+func (c Leave) validate() error          { return checkID("member", c.Member) }
+func (c PeerGC) validate() error         { return checkID("by", c.By) }
 
 func (c CreateSequencer) validate() error {
 	if err := CheckName(c.Sequencer); err != nil {
@@ -136,6 +137,13 @@ func (c CreateSequencer) validate() error {
 		return errors.New(`"definition" is missing`)
 	}
 	return c.Definition.Validate()
+}
+
+func (c DestroySequencer) validate() error {
+	if c.Created < 0 {
+		return fmt.Errorf("created at the position %d; want 1 or more, or 0 for whichever there is", c.Created)
+	}
+	return CheckName(c.Sequencer)
 }
 
 func (c Attach) validate() error {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/bits"
 	"time"
@@ -18,6 +19,10 @@ type Definition struct {
 	// Allocation is how many of the members that want a node ID get one. The zero value stands for
 	// every one.
 	Allocation Allocation
+
+	// After, if it is not zero, is an ID that every new ID must exceed: the greatest that there is already, where
+	// an ID space is continued. No ID is made in a tick that After lies in, or before.
+	After firn.ID
 
 	// Layout is that of the IDs if Nodes is all that it has; with fewer, the spare node bits go to the
 	// sequence, see IDLayout.
@@ -103,6 +108,12 @@ func (d Definition) Validate() error {
 		return fmt.Errorf("cluster: %d nodes are fewer than the %d datacenters of the layout; want at least one for each",
 			d.Nodes, int64(1)<<d.Layout.DatacenterBits)
 	}
+	if d.Layout.Tick < time.Millisecond {
+		return fmt.Errorf("cluster: a tick of %v; want 1ms to 1s", d.Layout.Tick)
+	}
+	if _, err := d.Above(d.After); err != nil {
+		return err
+	}
 	switch a := d.Allocation; {
 	case a.Kind > AllocatePercent:
 		return fmt.Errorf("cluster: there is no allocation kind %d", a.Kind)
@@ -129,6 +140,87 @@ func (d Definition) IDLayout() firn.Layout {
 	return l
 }
 
+// Above returns the beginning of the first tick in which all IDs exceed this one, and the layout's epoch for
+// zero. An error is returned when there is no such tick.
+func (d Definition) Above(id firn.ID) (time.Time, error) {
+	l := d.IDLayout()
+	if id == 0 {
+		return l.Epoch, nil
+	}
+	p, err := l.Decompose(id)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("cluster: IDs after %d: %w", int64(id), err)
+	}
+	at := l.TimeOf(p.Tick + 1)
+	if !at.Before(l.Lifetime()) {
+		return time.Time{}, fmt.Errorf("cluster: IDs after %d: it is in the layout's last tick", int64(id))
+	}
+	return at, nil
+}
+
+// Scarce is how much of a layout's time must be left for it not to be worth a warning.
+const Scarce = 365 * 24 * time.Hour
+
+// Check reports what is wrong with creating a sequencer of this definition at this time: an error, when it could make
+// no ID now; or what its creator should know, when its time ends within a year.
+func (d Definition) Check(now time.Time) (warning string, err error) {
+	if err := d.Validate(); err != nil {
+		return "", err
+	}
+	end := d.Layout.Lifetime()
+	left := end.Sub(now)
+	switch {
+	case now.Before(d.Layout.Epoch):
+		return "", fmt.Errorf("cluster: %w: its epoch %s has not come; want one in the past", firn.ErrLifetime, stamp(d.Layout.Epoch))
+	case left <= 0:
+		return "", fmt.Errorf("cluster: %w: its time ended on %s; want a later epoch, more time bits or a longer tick", firn.ErrLifetime, stamp(end))
+	case left < Scarce:
+		return fmt.Sprintf("its time ends on %s, in %.0f days; a later epoch, more time bits or a longer tick last longer", stamp(end), left.Hours()/24), nil
+	}
+	return "", nil
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Difference is a field in which a definition that is wanted differs from the one in force.
+type Difference struct {
+	Field   string `json:"field"` // its name in JSON
+	InForce string `json:"in_force"`
+	Wanted  string `json:"wanted"`
+}
+
+// String is such as "nodes: 128 is in force, 64 is wanted".
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s is in force, %s is wanted", d.Field, d.InForce, d.Wanted)
+}
+
+// Differences returns the fields in which the definition that is wanted differs from this one, which is in force.
+// There are none if they are Equal.
+func (d Definition) Differences(wanted Definition) []Difference {
+	var all []Difference
+	a, b := d.Layout, wanted.Layout
+	for _, f := range []struct {
+		name            string
+		inForce, wanted any
+	}{
+		{"nodes", d.Nodes, wanted.Nodes},
+		{"allocation", d.Allocation, wanted.Allocation},
+		{"epoch", stamp(a.Epoch), stamp(b.Epoch)},
+		{"tick", a.Tick, b.Tick},
+		{"time_bits", a.TimeBits, b.TimeBits},
+		{"datacenter_bits", a.DatacenterBits, b.DatacenterBits},
+		{"node_bits", a.NodeBits, b.NodeBits},
+		{"sequence_bits", a.SequenceBits, b.SequenceBits},
+		{"node_lowest", a.NodeLowest, b.NodeLowest},
+		{"after", d.After, wanted.After},
+	} {
+		if f.inForce != f.wanted {
+			all = append(all, Difference{f.name, fmt.Sprint(f.inForce), fmt.Sprint(f.wanted)})
+		}
+	}
+	return all
+}
+
 // Equal tells whether two definitions are the same.
 func (d Definition) Equal(other Definition) bool {
 	d.Layout.Epoch, other.Layout.Epoch = d.Layout.Epoch.UTC(), other.Layout.Epoch.UTC()
@@ -137,10 +229,14 @@ func (d Definition) Equal(other Definition) bool {
 
 // String is the definition for people.
 func (d Definition) String() string {
-	return fmt.Sprintf("%d nodes for %v, layout %v", d.Nodes, d.Allocation, d.Layout)
+	after := ""
+	if d.After != 0 {
+		after = fmt.Sprintf(", after %d", int64(d.After))
+	}
+	return fmt.Sprintf("%d nodes for %v, layout %v%s", d.Nodes, d.Allocation, d.Layout, after)
 }
 
-// definitionJSON is a definition as it is written: only Nodes must be there.
+// definitionJSON is a definition as it is written.
 type definitionJSON struct {
 	Nodes          *int64          `json:"nodes"`
 	Allocation     *allocationJSON `json:"allocation,omitempty"`
@@ -151,6 +247,8 @@ type definitionJSON struct {
 	NodeBits       *int            `json:"node_bits,omitempty"`
 	SequenceBits   *int            `json:"sequence_bits,omitempty"`
 	NodeLowest     *bool           `json:"node_lowest,omitempty"`
+	After          firn.ID         `json:"after,omitempty"`
+	Layout         *string         `json:"layout,omitempty"` // only read
 }
 
 type allocationJSON struct {
@@ -177,28 +275,46 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	allocation := allocationJSON(d.Allocation)
 	return json.Marshal(definitionJSON{
 		&d.Nodes, &allocation, &epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, nil,
 	})
 }
 
-// UnmarshalJSON reads a definition in which all fields but nodes may be absent: the layout's are then those of
-// firn.Default, and the allocation is to every member. An error is returned when it is not valid.
+// UnmarshalJSON reads a definition in which every field may be absent: the layout is then firn.Default, or
+// what "layout" names as firn.ParseLayout reads it, the nodes are all that the layout has, and the allocation is
+// to every member. An error is returned when it is not valid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return errors.New("null; want a definition")
+	}
+	var base struct{ Layout *string }
+	if err := json.Unmarshal(data, &base); err != nil {
+		return err
+	}
 	*d = Definition{Layout: firn.Default}
+	if base.Layout != nil {
+		var err error
+		if d.Layout, err = firn.ParseLayout(*base.Layout); err != nil {
+			return err
+		}
+	}
 	var allocation allocationJSON
 	tick := duration(d.Layout.Tick)
 	l := &d.Layout
 	fields := definitionJSON{
 		nil, &allocation, &l.Epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, nil,
 	}
 	if err := strictJSON(data, &fields); err != nil {
 		return err
 	}
-	if fields.Nodes == nil {
-		return fmt.Errorf(`cluster: a definition without "nodes"`)
+	l.Tick, l.Epoch = time.Duration(tick), l.Epoch.UTC()
+	if err := l.Validate(); err != nil {
+		return err
 	}
-	d.Nodes = *fields.Nodes
+	d.Nodes, d.After = l.NodeIDs(), fields.After
+	if fields.Nodes != nil {
+		d.Nodes = *fields.Nodes
+	}
 	d.Allocation = Allocation{Kind: allocation.Kind}
 	switch allocation.Kind { // what the kind does not use is dropped
 	case AllocateCount:
@@ -206,6 +322,5 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	case AllocatePercent:
 		d.Allocation.Percent = allocation.Percent
 	}
-	l.Tick, l.Epoch = time.Duration(tick), l.Epoch.UTC()
 	return d.Validate()
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -42,13 +43,18 @@ func TestDefinitionDefaults(t *testing.T) {
 
 func TestDefinitionErrorsNameTheValue(t *testing.T) {
 	for text, why := range map[string]string{
-		`{}`:                        `without "nodes"`,
-		`null`:                      `without "nodes"`,
-		`{"nodes":0}`:               "0 nodes",
-		`{"nodes":1025}`:            "1025 nodes",
-		`{"nodes":2,"nods":3}`:      `"nods"`,
-		`{"nodes":2,"tick":"2s"}`:   "2s",
-		`{"nodes":2,"tick":"fast"}`: `"fast"`,
+		`null`:                "want a definition",
+		`[]`:                  "array",
+		`{"layout":"twiter"}`: `"twiter"`,
+		`{"tick":"999us"}`:    "999µs",
+		`{"after":"-1"}`:      "-1",
+		`{"after":"9223372036854775807","time_bits":40}`:                "9223372036854775807",
+		`{"after":9223372036854775807}`:                                 "last tick",
+		`{"nodes":0}`:                                                   "0 nodes",
+		`{"nodes":1025}`:                                                "1025 nodes",
+		`{"nodes":2,"nods":3}`:                                          `"nods"`,
+		`{"nodes":2,"tick":"2s"}`:                                       "2s",
+		`{"nodes":2,"tick":"fast"}`:                                     `"fast"`,
 		`{"nodes":2,"epoch":"9999-12-31T23:59:59-10:00"}`:               "10000",
 		`{"nodes":2,"time_bits":63}`:                                    "63 time bits",
 		`{"nodes":2,"datacenter_bits":2,"node_bits":8}`:                 "4 datacenters",
@@ -67,5 +73,124 @@ func TestDefinitionErrorsNameTheValue(t *testing.T) {
 	var d Definition // what the kind does not use is dropped, so that equal definitions are equal
 	if err := d.UnmarshalJSON([]byte(`{"nodes":2,"allocation":{"kind":"all","count":5,"percent":7}}`)); err != nil || d.Allocation != (Allocation{}) {
 		t.Errorf("%+v %v", d, err)
+	}
+}
+
+func TestDefinitionFromAPreset(t *testing.T) {
+	for text, want := range map[string]Definition{
+		`{}`:                                Define(firn.Default),
+		`{"layout":"twitter"}`:              Define(firn.Twitter),
+		`{"layout":"sonyflake","nodes":16}`: {Nodes: 16, Layout: firn.Sonyflake},
+		`{"layout":"41/5/17","after":"99"}`: {
+			Nodes: 32, After: 99,
+			Layout: firn.Layout{Epoch: firn.Default.Epoch, Tick: time.Millisecond, TimeBits: 41, NodeBits: 5, SequenceBits: 17},
+		},
+	} {
+		var d Definition
+		if err := json.Unmarshal([]byte(text), &d); err != nil || !d.Equal(want) {
+			t.Errorf("%s is %v %v, want %v", text, d, err, want)
+		}
+		data, err := json.Marshal(d)
+		var back Definition
+		if err == nil {
+			err = json.Unmarshal(data, &back)
+		}
+		if err != nil || !back.Equal(d) {
+			t.Errorf("%s is read as %v %v, want %v", data, back, err, d)
+		}
+	}
+}
+
+// TestAbove compares Above with what it promises, for IDs of every preset and of fewer nodes than it has.
+func TestAbove(t *testing.T) {
+	for _, p := range firn.Presets() {
+		for _, nodes := range []int64{1, 2, p.NodeIDs()} {
+			if nodes < 1<<p.DatacenterBits {
+				continue
+			}
+			d := Definition{Nodes: nodes, Layout: p.Layout}
+			l := d.IDLayout()
+			for _, tick := range []int64{0, 1, 1 << 30, 1<<l.TimeBits - 2} {
+				last, err := l.Last(l.TimeOf(tick))
+				if err != nil {
+					t.Fatal(err)
+				}
+				at, err := d.Above(last)
+				if err != nil {
+					t.Fatalf("%s: above %d: %v", p.Name, last, err)
+				}
+				above, err := l.First(at)
+				before, errBefore := l.First(at.Add(-l.Tick))
+				if err != nil || errBefore != nil || above != last+1 || before > last {
+					t.Errorf("%s: the first ID above %d is %d %v, and that of the tick before %d", p.Name, last, above, err, before)
+				}
+			}
+			all := l.TimeBits + l.DatacenterBits + l.NodeBits + l.SequenceBits
+			greatest := firn.ID(1)<<all - 1
+			if at, err := d.Above(greatest); err == nil {
+				t.Errorf("%s: IDs above %d from %v on", p.Name, greatest, at)
+			}
+			if at, err := d.Above(0); err != nil || !at.Equal(p.Epoch) {
+				t.Errorf("%s: above 0: %v %v", p.Name, at, err)
+			}
+		}
+	}
+}
+
+func TestCheckLooksAtTheTimeThatIsLeft(t *testing.T) {
+	d := Define(firn.Default)
+	end := d.Layout.Lifetime()
+	for _, c := range []struct {
+		now           time.Time
+		warning, fail string
+	}{
+		{d.Layout.Epoch.Add(-1), "", "has not come"},
+		{d.Layout.Epoch, "", ""},
+		{end.Add(-Scarce), "", ""},
+		{end.Add(1 - Scarce), "365 days", ""},
+		{end.Add(-36 * time.Hour), "in 2 days", ""},
+		{end.Add(-1), "in 0 days", ""},
+		{end, "", "its time ended on 2095"},
+	} {
+		warning, err := d.Check(c.now)
+		if !strings.Contains(warning, c.warning) || (warning == "") != (c.warning == "") {
+			t.Errorf("at %v it warns of %q, want %q", c.now, warning, c.warning)
+		}
+		if (err == nil) != (c.fail == "") || err != nil && (!strings.Contains(err.Error(), c.fail) || !errors.Is(err, firn.ErrLifetime)) {
+			t.Errorf("at %v the error is %v, want an ErrLifetime with %q", c.now, err, c.fail)
+		}
+	}
+	if _, err := small(0, Allocation{}).Check(d.Layout.Epoch); err == nil {
+		t.Error("a definition that is not valid is not refused")
+	}
+}
+
+// TestDifferencesNameEveryField changes one field after the other.
+func TestDifferencesNameEveryField(t *testing.T) {
+	base := Define(firn.Default)
+	for field, change := range map[string]func(*Definition){
+		"nodes":           func(d *Definition) { d.Nodes = 7 },
+		"allocation":      func(d *Definition) { d.Allocation = Allocation{Kind: AllocateCount, Count: 7} },
+		"epoch":           func(d *Definition) { d.Layout.Epoch = d.Layout.Epoch.Add(time.Second) },
+		"tick":            func(d *Definition) { d.Layout.Tick = 10 * time.Millisecond },
+		"time_bits":       func(d *Definition) { d.Layout.TimeBits = 40 },
+		"datacenter_bits": func(d *Definition) { d.Layout.DatacenterBits = 1 },
+		"node_bits":       func(d *Definition) { d.Layout.NodeBits = 11 },
+		"sequence_bits":   func(d *Definition) { d.Layout.SequenceBits = 11 },
+		"node_lowest":     func(d *Definition) { d.Layout.NodeLowest = true },
+		"after":           func(d *Definition) { d.After = 7 },
+	} {
+		wanted := base
+		change(&wanted)
+		have := base.Differences(wanted)
+		if len(have) != 1 || have[0].Field != field || have[0].InForce == have[0].Wanted {
+			t.Errorf("%s: %v", field, have)
+		}
+		if data, err := json.Marshal(base); err != nil || field != "after" && !strings.Contains(string(data), `"`+field+`":`) {
+			t.Errorf("%s is no field of %s %v", field, data, err)
+		}
+	}
+	if d := base.Differences(base); d != nil {
+		t.Errorf("it differs from itself in %v", d)
 	}
 }

@@ -17,6 +17,7 @@ type reference struct {
 
 type plainSequencer struct {
 	definition Definition
+	created    int64
 	wanting    []string // in the order of their attach
 	ranges     map[string]*Range
 	nodes      map[string]int64 // by member
@@ -103,12 +104,13 @@ func (r *reference) apply(e Entry) Result {
 		switch s, ok := r.sequencers[c.Sequencer]; {
 		case !ok:
 			r.sequencers[c.Sequencer] = newPlainSequencer(c.Definition)
+			r.sequencers[c.Sequencer].created = e.Position
 			return Applied
 		case !s.definition.Equal(c.Definition):
 			return Refused
 		}
 	case DestroySequencer:
-		if _, ok := r.sequencers[c.Sequencer]; !ok {
+		if s, ok := r.sequencers[c.Sequencer]; !ok || c.Created != 0 && c.Created != s.created {
 			return Refused
 		}
 		delete(r.sequencers, c.Sequencer)

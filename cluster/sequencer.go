@@ -6,6 +6,7 @@ import "iter"
 // immutable.
 type Sequencer struct {
 	definition Definition
+	created    int64               // the position of its create-sequencer
 	wanting    tree[string, want]  // everybody who has attached
 	waiting    tree[int64, string] // those of them without a node ID, in the order of their attach
 	holding    tree[int64, string] // those with one, in the same order
@@ -24,6 +25,9 @@ const noNode = -1
 
 // Definition is what the sequencer was created with.
 func (s Sequencer) Definition() Definition { return s.definition }
+
+// Created returns the position of the entry that created it. It tells the incarnations of a name apart.
+func (s Sequencer) Created() int64 { return s.created }
 
 // Node returns the node ID that a member has, and false when it has none.
 func (s Sequencer) Node(member string) (int64, bool) {
@@ -53,7 +57,7 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 	s, ok := v.sequencers.get(c.Sequencer)
 	switch {
 	case !ok:
-		s = Sequencer{definition: c.Definition, free: newFreeList(c.Definition.Capacity())}
+		s = Sequencer{definition: c.Definition, created: v.position, free: newFreeList(c.Definition.Capacity())}
 		v.sequencers = v.sequencers.put(c.Sequencer, s)
 		return applied
 	case s.definition.Equal(c.Definition):
@@ -64,8 +68,11 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 }
 
 func (c DestroySequencer) apply(v *Value) Outcome {
-	if !v.sequencers.has(c.Sequencer) {
+	switch s, ok := v.sequencers.get(c.Sequencer); {
+	case !ok:
 		return refused(noSequencer)
+	case c.Created != 0 && c.Created != s.created:
+		return refused("the sequencer that was meant is gone, and this is another of its name")
 	}
 	v.sequencers = v.sequencers.without(c.Sequencer)
 	return applied

@@ -60,7 +60,7 @@ func (w *walk) command() Command {
 		return PeerGC{By: who}
 	case 5:
 		if w.one(10) {
-			return DestroySequencer{Sequencer: name}
+			return DestroySequencer{Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)]}
 		}
 		fallthrough
 	case 6, 7:
