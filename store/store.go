@@ -106,6 +106,14 @@ type Session interface {
 	Close(ctx context.Context) error
 }
 
+// A transaction may have up to MaxOps conditions and up to MaxOps operations, etcd's
+// default, and up to MaxBytes bytes of keys and values in its operations. More is
+// refused.
+const (
+	MaxOps   = 128
+	MaxBytes = 1 << 20
+)
+
 // Txn is a transaction: if all conditions hold, then all operations apply at one
 // moment. An operation's key must not appear in another operation of the same Txn.
 type Txn struct {

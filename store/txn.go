@@ -2,21 +2,13 @@ package store
 
 import "fmt"
 
-// A transaction holds at most this many conditions, this many operations, and
-// this many bytes of keys and values.
-const (
-	MaxConditions = 64
-	MaxOps        = 64
-	MaxBytes      = 1 << 20
-)
-
 // Validate checks what every store demands of a transaction before it is sent.
 // ErrRefused is returned when a key is empty, when two operations are on one
 // key, or when the transaction is larger than the limits allow.
 func (t Txn) Validate() error {
-	if len(t.If) > MaxConditions || len(t.Then) > MaxOps {
-		return fmt.Errorf("%w: a transaction of %d conditions and %d operations; at most %d and %d are allowed",
-			ErrRefused, len(t.If), len(t.Then), MaxConditions, MaxOps)
+	if len(t.If) > MaxOps || len(t.Then) > MaxOps {
+		return fmt.Errorf("%w: a transaction of %d conditions and %d operations; at most %d of each are allowed",
+			ErrRefused, len(t.If), len(t.Then), MaxOps)
 	}
 	for _, c := range t.If {
 		if c.Key == "" {

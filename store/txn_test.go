@@ -9,7 +9,7 @@ import (
 
 func TestValidate(t *testing.T) {
 	many := make([]store.Op, store.MaxOps+1)
-	conditions := make([]store.Condition, store.MaxConditions+1)
+	conditions := make([]store.Condition, store.MaxOps+1)
 	for i := range many {
 		many[i] = store.Delete(string(rune('a' + i)))
 	}
@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 		{"nothing", store.Txn{}, false},
 		{"one of each", store.Txn{Then: []store.Op{store.Put("a", nil), store.Delete("b")}}, false},
 		{"two conditions on one key", store.Txn{If: []store.Condition{{Key: "a"}, {Key: "a", Version: 1}}}, false},
-		{"as many operations as allowed", store.Txn{Then: many[1:]}, false},
+		{"as many of each as allowed", store.Txn{If: conditions[1:], Then: many[1:]}, false},
 		{"as many bytes as allowed", store.Txn{Then: []store.Op{store.Put("k", make([]byte, store.MaxBytes-1))}}, false},
 		{"a byte too many", store.Txn{Then: []store.Op{store.Put("kk", make([]byte, store.MaxBytes-1))}}, true},
 		{"an operation too many", store.Txn{Then: many}, true},

@@ -17,6 +17,7 @@ import (
 // one, is said by a server that has applied it.
 var refusals = []error{
 	rpctypes.ErrDuplicateKey,
+	rpctypes.ErrTooManyOps,
 	rpctypes.ErrRequestTooLarge,
 	rpctypes.ErrCompacted,
 

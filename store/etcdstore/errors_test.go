@@ -28,6 +28,7 @@ func TestErrors(t *testing.T) {
 		{rpctypes.ErrGRPCLeaseNotFound, ended, unavailable},
 
 		{rpctypes.ErrGRPCDuplicateKey, refused, refused},
+		{rpctypes.ErrGRPCTooManyOps, refused, refused},
 		{rpctypes.ErrGRPCRequestTooLarge, refused, refused},
 		{rpctypes.ErrGRPCRequestTooManyRequests, unavailable, unavailable},
 		{rpctypes.ErrGRPCCompacted, refused, refused},
@@ -53,7 +54,6 @@ func TestErrors(t *testing.T) {
 		{rpctypes.ErrGRPCCorrupt, ambiguous, unavailable},
 		{rpctypes.ErrGRPCCanceled, ambiguous, unavailable},
 		{rpctypes.ErrGRPCDeadlineExceeded, ambiguous, unavailable},
-		{rpctypes.ErrGRPCTooManyOps, ambiguous, unavailable},
 		{status.Error(codes.Unavailable, "transport is closing"), ambiguous, unavailable},
 		{status.Error(codes.Canceled, "grpc: the client connection is closing"), ambiguous, unavailable},
 		{status.Error(codes.ResourceExhausted, "grpc: received message larger than max"), ambiguous, unavailable},

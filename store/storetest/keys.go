@@ -223,6 +223,27 @@ func duplicateKey(s *suite) {
 	s.wantAbsent("key")
 }
 
+// "A transaction may have up to MaxOps conditions and up to MaxOps operations ... More is refused."
+func largest(s *suite) {
+	var txn store.Txn
+	for i := range store.MaxOps + 1 {
+		key := fmt.Sprintf("many/%d", i)
+		txn.If = append(txn.If, store.Condition{Key: key})
+		txn.Then = append(txn.Then, store.Put(key, []byte("1")))
+	}
+	s.refuse(store.ErrRefused, txn)
+	s.refuse(store.ErrRefused, store.Txn{If: txn.If})
+	s.refuse(store.ErrRefused, store.Txn{Then: txn.Then})
+	s.wantAbsent("many/0")
+	version := s.commit(store.Txn{If: txn.If[1:], Then: txn.Then[1:]})
+	s.wantAbsent("many/0")
+	for _, op := range txn.Then[1:] {
+		if kv := s.want(op.Key, "1"); kv.Version != version {
+			s.Fatalf("%s has version %d, want %d", op.Key, kv.Version, version)
+		}
+	}
+}
+
 // A store is linearizable: of any number of transactions under one condition at
 // most one applies, and it is the one that was told so.
 func contention(s *suite) {

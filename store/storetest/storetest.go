@@ -75,6 +75,7 @@ var cases = []struct {
 	{"all operations apply at one moment", allOrNothing},
 	{"deleting an absent key is no error", deleteAbsent},
 	{"two operations on one key are refused", duplicateKey},
+	{"a transaction has up to MaxOps conditions and operations", largest},
 	{"of many under one condition one applies", contention},
 	{"a call ends with its context", endedContext},
 
