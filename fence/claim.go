@@ -16,12 +16,13 @@ const (
 )
 
 // Claim takes a node ID under the session, and returns its fence. Its floor may lie ahead of the
-// clock by up to MaxWait: it is the caller who waits. While the store leaves an attempt in doubt, Claim
-// tries again until ctx ends.
+// clock by up to MaxWait, or as far as NotBefore does: it is the caller who waits. While the store leaves
+// an attempt in doubt, Claim tries again until ctx ends.
 //
 // The error is a *HeldError when somebody holds the node ID, a *ClockBehindError when the clock is too far
-// behind its floor, and a *ClockAheadError when it is too far ahead of the living owners of other node
-// IDs; those may pass with time. Otherwise it is the error of the store, or that of ctx.
+// behind the last owner's horizon, and a *ClockAheadError when it is too far ahead of the living owners of
+// other node IDs; those may pass with time. ErrClosed is returned when the guard was what kept it from claiming:
+// that stays. Otherwise it is the error of the store, or that of ctx.
 func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
 	if node < 0 {
@@ -59,8 +60,8 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		switch phase := f.State().Phase; {
 		case phase == Held:
 			return f, nil
-		case phase != Claiming: // somebody else has it, or had our session end
-			return nil, nil
+		case phase != Claiming: // somebody else has it, or had our session end, or the guard does not hold
+			return nil, checkGuard(ctx, config)
 		case err != nil && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, store.ErrUnavailable):
 			return nil, err
 		}
@@ -68,6 +69,18 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 			return nil, err
 		}
 	}
+}
+
+// checkGuard returns ErrClosed when the guard does not hold any more.
+func checkGuard(ctx context.Context, config Config) error {
+	if config.Guard.Key == "" {
+		return nil
+	}
+	kv, err := config.Store.Get(ctx, config.Guard.Key)
+	if err == nil && kv.Version != config.Guard.Version {
+		err = fmt.Errorf("%w: %s has changed", ErrClosed, config.Guard.Key)
+	}
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -10,6 +10,10 @@ import (
 // never be extended again. The time up to its horizon remains usable.
 var ErrLost = errors.New("fence: the node ID is lost")
 
+// ErrClosed is returned when the guard of a claim does not hold any more: nobody can claim a node ID
+// under it again.
+var ErrClosed = errors.New("fence: closed to claims")
+
 // HeldError is returned when a node ID is held by somebody else.
 type HeldError struct{ Node int64 }
 

@@ -3,8 +3,6 @@ package fence
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -33,6 +31,15 @@ type Config struct {
 	// means twice the window: one crash of a node with the same window leaves the floor one
 	// window ahead, and crashes before the floor was reached leave it further.
 	MaxWait time.Duration
+
+	// NotBefore is a floor of its own for whoever claims: the later of it and the last owner's horizon is the
+	// fence's floor. Zero means none. It is rounded up to a millisecond, and may lie ahead of the clock by any time.
+	NotBefore time.Time
+
+	// Guard is a condition of claims, and of nothing else: a key that exists and the version that it
+	// must have. No guard when its Key is empty. Whoever changes the key has closed the prefix
+	// to all who claim under this guard.
+	Guard store.Condition
 
 	// MaxSkew is how far the clock may be ahead of the median horizon of the living owners.
 	// Zero means 10 s.
@@ -80,6 +87,7 @@ type Fence struct {
 }
 
 func newFence(config Config, session store.Session, node int64, v View) *Fence {
+	v.Horizon = max(v.Horizon, roundUp(config.NotBefore)) // as if an earlier owner had got that far
 	return &Fence{
 		config: config, session: session, node: node, operation: rand.Text(),
 		state: Begin(v), written: time.Now(),
@@ -103,19 +111,6 @@ func (f *Fence) State() State {
 	return f.state
 }
 
-// Extend moves the horizon to the window ahead of the clock, and reports nil when the store has
-// confirmed it or there is nothing to write. ErrLost is returned when it can never move again. Every
-// other error means that it has not moved yet: call Extend again, soon.
-func (f *Fence) Extend(ctx context.Context) error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
-	err := f.write(ctx)
-	if phase := f.State().Phase; phase != Held {
-		return fmt.Errorf("%w: node ID %d is %v", ErrLost, f.node, phase)
-	}
-	return err
-}
-
 // Release gives the node ID back. It calls stop, which must stop the use of the node ID for good and
 // return where it ended (the zero time when there was none), and only then writes that, so that the next
 // owner need not wait. An error means that the store has not confirmed; the node ID is then free once
@@ -133,35 +128,6 @@ func (f *Fence) Release(ctx context.Context, stop func() time.Time) error {
 		}
 	}
 	return nil
-}
-
-// write does what is due: it sends a transaction, and if that conflicts, looks why.
-func (f *Fence) write(ctx context.Context) error {
-	f.mu.Lock()
-	elapsed := time.Since(f.written)
-	f.mu.Unlock()
-	sent := time.Now()
-	action := f.step(Due{Now: f.config.Clock().UnixMilli(), Elapsed: elapsed.Milliseconds()})
-	if action.Kind != Commit {
-		return nil
-	}
-	version, err := f.config.Store.Commit(ctx, f.transaction(action.Write))
-	switch {
-	case err == nil:
-		f.step(Applied{Write: action.Write, Version: version})
-		f.mu.Lock()
-		f.written = sent
-		f.mu.Unlock()
-		return nil
-	case errors.Is(err, store.ErrConflict):
-		if f.step(Conflict{}).Kind != Look {
-			return nil
-		}
-		return f.look(ctx)
-	case errors.Is(err, store.ErrAmbiguous):
-		f.step(Doubt{})
-	}
-	return err
 }
 
 // look reads what became of earlier writes.
@@ -204,6 +170,9 @@ func (f *Fence) transaction(w Write) store.Txn {
 	case Take:
 		since := f.config.Clock().UnixMilli()
 		t.Then = append(t.Then, store.PutEphemeral(live, liveValue(f.operation, since, f.config.Owner), f.session))
+		if f.config.Guard.Key != "" {
+			t.If = append(t.If, f.config.Guard)
+		}
 	case Drop:
 		t.Then = append(t.Then, store.Delete(live))
 	}

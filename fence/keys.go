@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -23,6 +24,17 @@ func reportedKey(prefix string, node int64) string {
 
 func liveValue(operation string, since int64, owner string) []byte {
 	return fmt.Appendf(nil, "%s %d %s", operation, since, owner)
+}
+
+// readLive is what a live key shows people: nothing when its value is not one of ours.
+func readLive(value []byte) (since time.Time, owner string) {
+	_, rest, _ := strings.Cut(string(value), " ")
+	at, owner, _ := strings.Cut(rest, " ")
+	millis, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return time.Time{}, ""
+	}
+	return time.UnixMilli(millis), owner
 }
 
 func reportedValue(horizon int64, operation string) []byte {

@@ -19,6 +19,10 @@ func readTable(ctx context.Context, s store.Store, prefix string) (table, error)
 	if err != nil {
 		return nil, err
 	}
+	return tableOf(prefix, all), nil
+}
+
+func tableOf(prefix string, all []store.KV) table {
 	t := table{}
 	for _, kv := range all {
 		node, ok := nodeOf(prefix, kv.Key)
@@ -34,7 +38,7 @@ func readTable(ctx context.Context, s store.Store, prefix string) (table, error)
 			v.Horizon = never
 		}
 	}
-	return t, nil
+	return t
 }
 
 // never is a horizon that no clock reaches, and unreadable how far at least every clock is behind it.

@@ -1,0 +1,77 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Expel takes every node ID below a prefix from its owner, and returns the last horizon of all, the
+// zero time when there is none. The owners can't extend any more, but may use up what they have
+// written down: up to that horizon, and no further if no new claim is possible (see Config.Guard).
+//
+// While the store leaves an attempt in doubt or is unavailable, Expel tries again until ctx ends. An error is
+// returned when the horizon of a node ID can't be read, since nobody can know how far that one was
+// used; the owners are expelled all the same. Otherwise the error is that of the store, or that of ctx.
+func Expel(ctx context.Context, s store.Store, prefix string) (horizon time.Time, err error) {
+	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
+		t, err := expel(ctx, s, prefix)
+		switch {
+		case err == nil:
+			return t.lastHorizon()
+		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrUnavailable):
+		default:
+			return time.Time{}, err
+		}
+		if err := sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+			return time.Time{}, err
+		}
+	}
+}
+
+// expel deletes live keys until it has read a table without any: the horizons in it are final.
+func expel(ctx context.Context, s store.Store, prefix string) (table, error) {
+	for {
+		t, err := readTable(ctx, s, prefix)
+		live := t.live(prefix)
+		if err != nil || len(live) == 0 {
+			return t, err
+		}
+		for some := range slices.Chunk(live, store.MaxOps) {
+			drop := store.Txn{If: some}
+			for _, c := range some {
+				drop.Then = append(drop.Then, store.Delete(c.Key))
+			}
+			if _, err := s.Commit(ctx, drop); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// live are the live keys, as they are in the table.
+func (t table) live(prefix string) (keys []store.Condition) {
+	for node, v := range t {
+		if v.Live != 0 {
+			keys = append(keys, store.Condition{Key: liveKey(prefix, node), Version: v.Live})
+		}
+	}
+	return keys
+}
+
+func (t table) lastHorizon() (last time.Time, err error) {
+	for node, v := range t {
+		if v.Horizon == never {
+			return time.Time{}, fmt.Errorf("fence: up to when node ID %d was used can't be read", node)
+		}
+		if h := time.UnixMilli(v.Horizon); h.After(last) {
+			last = h
+		}
+	}
+	return last, nil
+}

@@ -1,0 +1,57 @@
+package fence
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// Owner is who owns a node ID, or owned it last.
+type Owner struct {
+	Node  int64
+	Live  bool      // somebody holds it
+	Since time.Time // when it was claimed, by the owner's clock; the zero time when nobody holds it
+	Name  string    // what Config.Owner was; empty when nobody holds it
+
+	// Horizon is the last one written: the zero time when there never was one, and far in the future when
+	// it can't be read.
+	Horizon time.Time
+}
+
+// Owners reads, at one moment, who owns or owned the node IDs below a prefix, in ascending order of
+// the node IDs. The error is that of the store.
+func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) {
+	all, err := s.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	var owners []Owner
+	for node, v := range tableOf(prefix, all) {
+		o := Owner{Node: node, Live: v.Live != 0}
+		if v.Reported != 0 {
+			o.Horizon = time.UnixMilli(v.Horizon)
+		}
+		if i, ok := slices.BinarySearchFunc(all, liveKey(prefix, node), compareKey); ok {
+			o.Since, o.Name = readLive(all[i].Value)
+		}
+		owners = append(owners, o)
+	}
+	slices.SortFunc(owners, func(a, b Owner) int { return cmp.Compare(a.Node, b.Node) })
+	return owners, nil
+}
+
+func compareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
+
+// CheckClock returns a *ClockAheadError when a claim at this time would. Otherwise the error is that of the
+// store.
+func CheckClock(ctx context.Context, config Config, now time.Time) error {
+	config = config.withDefaults()
+	t, err := readTable(ctx, config.Store, config.Prefix)
+	if err != nil {
+		return err
+	}
+	return t.checkClock(now.UnixMilli(), config.MaxSkew, config.Before)
+}
