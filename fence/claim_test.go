@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 func TestClaimTakesWhatIsFree(t *testing.T) {
@@ -87,6 +88,97 @@ func TestTheMedianDecidesAboutClocks(t *testing.T) {
 		late.mustClaim(2)
 		right.mustClaim(3)
 	})
+}
+
+// Who claims begins at the later of the last owner's horizon and NotBefore, however far ahead that is.
+func TestClaimBeginsNotBeforeItsOwnFloor(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		floor := time.Now().Add(time.Hour)
+		a.config.NotBefore = floor.Add(time.Nanosecond)
+		f := a.mustClaim(0)
+		wantTime(t, "the floor", f.Floor(), floor.Add(time.Millisecond))
+		wantTime(t, "the horizon", f.Horizon(), f.Floor().Add(window))
+		release(t, f, f.Horizon())
+
+		time.Sleep(time.Hour)
+		a.config.NotBefore = floor
+		g := a.mustClaim(0)
+		wantTime(t, "the second floor", g.Floor(), f.Horizon())
+		release(t, g, time.Time{})
+
+		time.Sleep(time.Hour)
+		h := a.mustClaim(1)
+		wantTime(t, "a floor that is past", h.Floor(), floor)
+		wantTime(t, "the horizon", h.Horizon(), time.Now().Add(window))
+	})
+}
+
+const guard = "guard"
+
+// guarded puts the guard's key and has the party's claims depend on it.
+func (q *party) guarded() {
+	q.t.Helper()
+	version, err := q.client.Commit(q.t.Context(), store.Txn{Then: []store.Op{store.Put(guard, nil)}})
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	q.config.Guard = store.Condition{Key: guard, Version: version}
+}
+
+func TestTheGuardStopsClaimsAndNothingElse(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		a.guarded()
+		f, g := a.mustClaim(0), a.mustClaim(1)
+		old := a.config
+		a.guarded() // it changes
+		time.Sleep(window / 3)
+		if err := f.Extend(t.Context()); err != nil {
+			t.Errorf("Extend: %v", err)
+		}
+		release(t, g, time.Now())
+		a.mustClaim(2) // under the new guard
+		a.config = old
+		if _, err := a.claim(1); !errors.Is(err, ErrClosed) {
+			t.Errorf("claiming what was released: %v", err)
+		}
+		if _, err := a.claim(3); !errors.Is(err, ErrClosed) {
+			t.Errorf("claiming what was never used: %v", err)
+		}
+	})
+}
+
+// The guard changes while a claim is in doubt. If it had been applied it stands, else it never will be.
+func TestTheGuardChangesUnderAClaimInDoubt(t *testing.T) {
+	for outcome, want := range map[memstore.Outcome]error{
+		memstore.FailBefore: ErrClosed, memstore.FailAfter: nil, memstore.ApplyLate: ErrClosed,
+	} {
+		inBubble(t, func(t *testing.T, p *place) {
+			a, closer := p.party("a"), p.party("closer")
+			a.guarded()
+			calls := 0
+			a.client.Inject(func(c memstore.Call) memstore.Fault {
+				if calls++; calls != 2 { // the first call is a List, the second a Commit
+					return memstore.Fault{}
+				}
+				time.AfterFunc(time.Millisecond, closer.guarded)
+				fault := memstore.Fault{Outcome: outcome}
+				if outcome == memstore.ApplyLate {
+					fault.Delay = 5 * time.Second
+				}
+				return fault
+			})
+			if _, err := a.claim(0); !errors.Is(err, want) {
+				t.Errorf("fault %d: %v, want %v", outcome, err, want)
+			}
+			time.Sleep(10 * time.Second) // the late one arrives
+			owners, err := Owners(t.Context(), a.client, prefix)
+			if held := len(owners) > 0; err != nil || held != (want == nil) {
+				t.Errorf("fault %d: %+v, %v", outcome, owners, err)
+			}
+		})
+	}
 }
 
 func TestAStoreThatRefusesEndsTheClaim(t *testing.T) {
