@@ -3,24 +3,35 @@ package member
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 )
 
 var (
-	// ErrNotReady is returned when no ID can be given now: no node ID is held yet or any more, its
-	// horizon is reached, or the member has left. Except after Leave it passes by itself.
+	// ErrNotReady is returned when no ID can be given now: no node ID is held yet or any more, its horizon is
+	// reached, or the member has left. It passes by itself, unless one of the following is within it, or the
+	// member has ended.
 	ErrNotReady = errors.New("member: not ready to make IDs")
 
-	// ErrWaiting is returned, within an ErrNotReady, while all node IDs are taken: the member stands in line
-	// for one.
+	// ErrWaiting is returned, within an ErrNotReady, while all node IDs are taken: the member stands in line for
+	// one, and its text says in which place.
 	ErrWaiting = errors.New("no node ID is free")
 
-	// ErrDestroyed is returned, within an ErrNotReady, when the sequencer was destroyed. It does not pass.
-	ErrDestroyed = errors.New("the sequencer was destroyed")
+	// ErrDetached is returned, within an ErrNotReady, after Detach. It passes with Attach.
+	ErrDetached = errors.New("the sequencer is detached; Attach attaches it again")
 
-	// ErrSequencerExists is returned when there is a sequencer of this name with another definition: IDs of both
-	// could be the same. The error is an *ExistsError.
+	// ErrDestroyed is returned, within an ErrNotReady, when the sequencer was destroyed. It does not pass: what is
+	// created under the name later is another sequencer, with a handle of its own.
+	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created anew needs a new handle")
+
+	// ErrNoSequencer is returned when there is no sequencer of a name.
+	ErrNoSequencer = errors.New("member: there is no such sequencer; it has to be created")
+
+	// ErrSequencerExists is returned when there is a sequencer of this name with another definition. The error is
+	// an *ExistsError.
 	ErrSequencerExists = errors.New("member: the sequencer exists with another definition")
 )
 
@@ -31,11 +42,46 @@ type ExistsError struct {
 }
 
 func (e *ExistsError) Error() string {
-	return fmt.Sprintf("%v: %q has %v; wanted is %v", ErrSequencerExists, e.Name, e.InForce, e.Wanted)
+	var fields []string
+	for _, d := range e.InForce.Differences(e.Wanted) {
+		fields = append(fields, d.String())
+	}
+	return fmt.Sprintf("%v: %q: %s; ask for the one in force, or take another name", ErrSequencerExists, e.Name, strings.Join(fields, "; "))
 }
 
 // Is makes it an ErrSequencerExists.
 func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExists }
+
+// EarlyError is returned when the IDs of a definition exceed those that there are already only from some time on,
+// which is too far away to be waited for.
+type EarlyError struct {
+	After firn.ID   // the greatest that there may be
+	From  time.Time // when IDs exceed it
+}
+
+func (e *EarlyError) Error() string {
+	return fmt.Sprintf("member: every ID must exceed %d, and IDs of this layout do from %s on; want an earlier epoch, more bits below the time, or another name",
+		int64(e.After), e.From.UTC().Format(time.RFC3339))
+}
+
+// UsedUntilError is returned by Destroy when the sequencer is destroyed, but its context ended before all
+// who had a node ID had given it back.
+type UsedUntilError struct {
+	Name  string
+	Until time.Time // until when IDs may still be made elsewhere; zero when that is not known
+	Err   error     // that of the context, or of the store
+}
+
+func (e *UsedUntilError) Error() string {
+	until := "for a while"
+	if !e.Until.IsZero() {
+		until = "until " + e.Until.UTC().Format(time.RFC3339Nano)
+	}
+	return fmt.Sprintf("member: the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v", e.Name, until, e.Err)
+}
+
+// Unwrap returns why it was not waited for.
+func (e *UsedUntilError) Unwrap() error { return e.Err }
 
 // Why no ID can be given, beside what the store and the fence say.
 var (

@@ -2,49 +2,64 @@ package member
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/firn-id/firn/cluster"
 )
 
-// attaches is what the member owes the log so that it is attached where it wants to be.
+// attaches is what the member owes the log so that it is attached where it wants to be, and nowhere else.
 func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var owed []cluster.Command
-	for name, s := range m.sequencers {
-		if v, ok := s.in(v); ok && !v.Attached(id) {
-			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.Nodes})
+	for name, q := range v.Sequencers() {
+		wanted, holds := false, false
+		if s := m.sequencers[name]; s != nil && s.created == q.Created() {
+			wanted, holds = s.wants()
+		}
+		switch attached := q.Attached(id); {
+		case wanted && !attached:
+			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition())})
+		case attached && !wanted && !holds: // whoever comes next finds the node ID free
+			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
 	}
 	return owed
 }
 
-// in is this sequencer in a value. One of the same name with another definition is another one: IDs of both could be
-// the same.
+// wants tells whether the sequencer wants a node ID, and whether it holds one.
+func (s *Sequencer) wants() (wanted, holds bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wanted, s.holds
+}
+
+// in is this sequencer in a value, and false when there is none or another of its name.
 func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	found, ok := v.Sequencer(s.name)
-	if !ok || !found.Definition().Equal(s.definition) {
+	if !ok || found.Created() != s.created {
 		return cluster.Sequencer{}, false
 	}
 	return found, true
 }
 
-// phase is where a member stands with a sequencer.
-type phase uint8
+// grant is what a member is given.
+type grant struct {
+	kind  grantKind
+	life  *life
+	node  int64 // granted
+	place int64 // in line, from 1
+}
+
+type grantKind uint8
 
 const (
-	rejoining phase = iota // it has no say at present; what is written down may be used up
-	inLine                 // it has no node ID, and gives back the one that it had in this life
-	destroyed              // nobody has
-	granted                // it has a node ID
+	rejoining grantKind = iota // it has no say at present; what is written down may be used up
+	inLine                     // it has no node ID, and gives back the one that it had in this life
+	unwanted                   // it wants none
+	destroyed                  // nobody has
+	granted                    // it has a node ID
 )
-
-// grant is what the value gives a member.
-type grant struct {
-	phase phase
-	life  *life
-	node  int64 // in line: the place there
-}
 
 // grant tells the sequencers what the value gives them.
 func (m *Member) grant() {
@@ -54,25 +69,23 @@ func (m *Member) grant() {
 		v, ok := s.in(m.value)
 		node, has := v.Node(m.life.id)
 		switch {
-		case !ok && m.value.IsMember(m.life.id):
-			s.tell(grant{phase: destroyed}, ErrDestroyed)
+		case !ok:
+			s.tell(grant{kind: destroyed}, ErrDestroyed)
 		case has:
-			s.tell(grant{phase: granted, life: m.life, node: node}, nil)
+			s.tell(grant{kind: granted, life: m.life, node: node}, nil)
 		case v.Attached(m.life.id):
-			place, line := 0, v.Waiting()
-			for place < len(line) && line[place] != m.life.id {
-				place++
-			}
-			s.tell(grant{phase: inLine, life: m.life, node: int64(place)}, fmt.Errorf("%w: %s, and this member has place %d in line", ErrWaiting, s.taken(v), place+1))
+			place := slices.Index(v.Waiting(), m.life.id) + 1
+			s.tell(grant{kind: inLine, life: m.life, place: int64(place)},
+				fmt.Errorf("%w: %s; this member has place %d in line", ErrWaiting, s.taken(v), place))
 		default:
-			s.tell(grant{phase: rejoining}, errRejoining)
+			s.tell(grant{}, errRejoining)
 		}
 	}
 }
 
 // taken says why there is no node ID for this member.
 func (s *Sequencer) taken(v cluster.Sequencer) string {
-	switch r := s.m.options.Nodes; {
+	switch r := s.m.options.wish(s.name, s.definition); {
 	case r != nil && r.From == r.To:
 		return fmt.Sprintf("node ID %d is held", r.From)
 	case r != nil:
@@ -84,10 +97,17 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 	}
 }
 
-// tell passes on what the value gives, if that is news.
+// tell passes on what it is given, if that is news, and why there are no IDs because of it.
 func (s *Sequencer) tell(g grant, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.tellLocked(g, why)
+}
+
+func (s *Sequencer) tellLocked(g grant, why error) {
+	if !s.wanted && g.kind != destroyed {
+		g, why = grant{kind: unwanted}, ErrDetached
+	}
 	if s.granted == g {
 		return
 	}
@@ -95,10 +115,24 @@ func (s *Sequencer) tell(g grant, why error) {
 	if why != nil {
 		s.say(why)
 	}
+	s.showLocked()
+	s.poke()
+}
+
+// poke has the sequencer's goroutine look again.
+func (s *Sequencer) poke() {
 	select {
 	case s.news <- struct{}{}:
 	default:
 	}
+}
+
+// begin is what it is given now. From then on it holds something, if it may claim.
+func (s *Sequencer) begin() grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds = s.holds || s.granted.kind == granted
+	return s.granted
 }
 
 func (s *Sequencer) grant() grant {

@@ -4,71 +4,112 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/store"
 )
 
 // hold is a node ID with its generator.
 type hold struct {
 	fence     *fence.Fence
 	life      *life           // under whose session it is
+	era       int64           // of the clock by which it was claimed
 	generator *firn.Generator // nil until it is current
-	lost      bool            // belongs to the sequencer's goroutine
 }
 
-// holder is what belongs to the goroutine that keeps a sequencer's node ID.
+// held tells whether it can still be extended, for all that is known.
+func (h *hold) held() bool { return h.fence.State().Phase == fence.Held }
+
+// holder is what belongs to the goroutine that keeps a sequencer's node ID. Others may read latest.
 type holder struct {
-	latest   *hold // the newest node ID; it becomes current once the clock is past its floor
-	stepped  bool  // another node ID was asked for since the clock stepped ahead
-	declines int   // in a row, because of floors ahead of the clock
+	latest   atomic.Pointer[hold] // the newest node ID; it becomes current once the clock is past its floor
+	stopped  []*hold              // to be given back
+	lost     *hold                // the one last told of that was lost
+	stepped  bool                 // another node ID was asked for since the clock stepped ahead
+	declines int                  // in a row, because of floors ahead of the clock
+
+	guard store.Condition // under which node IDs can be claimed; without a key while that is not known
+	from  time.Time       // no ID may be from before that
 }
 
-// run keeps the node ID until ctx ends.
+// run keeps the node ID until ctx ends, or the sequencer is destroyed.
 func (s *Sequencer) run(ctx context.Context) {
-	defer close(s.done)
-	defer s.release(ctx)
 	for failures := 0; ctx.Err() == nil; {
 		wait, err := s.tend(ctx)
+		s.settle(err)
+		err = errors.Join(err, s.giveBack(ctx))
+		if s.rest() {
+			return
+		}
 		if err == nil {
 			failures = 0
 		} else {
-			s.m.nags.nag(ctx, "can't hold the node ID at present, trying again", err)
-			if s.current.Load() == nil {
+			s.m.nags.nag(ctx, "can't hold or give back a node ID at present, trying again", err)
+			if s.current.Load() == nil && s.grant().kind == granted {
 				s.say(err)
 			}
 			wait = min(jitter(backoff(failures)), s.m.options.Window/6)
 			failures++
 		}
-		s.settle(err)
 		select {
 		case <-ctx.Done():
 		case <-s.news:
 		case <-time.After(wait):
 		}
 	}
-}
-
-// close ends it, and waits until it has.
-func (s *Sequencer) close() {
-	s.end()
-	<-s.done
-}
-
-// settle notes that the first attempt at a node ID has come to an end.
-func (s *Sequencer) settle(err error) {
-	select {
-	case <-s.settled:
-		return
-	default:
+	s.finish(errLeft)
+	s.drop()
+	if err := s.giveBack(context.WithoutCancel(ctx)); err != nil {
+		s.m.log.Warn("a node ID was not given back; it is free once its session has ended", "sequencer", s.name, "err", err)
 	}
+}
+
+// rest notes whether it holds nothing any more, and says whether that is for ever.
+func (s *Sequencer) rest() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.latest.Load() == nil && len(s.stopped) == 0 && s.holds && s.granted.kind != granted {
+		s.holds = false
+		s.nudgeLocked()
+		s.m.poke()
+	}
+	return s.granted.kind == destroyed && !s.holds
+}
+
+// finish notes that it makes no IDs any more, or will not for long.
+func (s *Sequencer) finish(why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.granted.kind == destroyed {
+		return
+	}
+	s.say(why)
+	s.ended = true
+	s.showLocked()
+}
+
+// settle notes that the attempt at a node ID has come to an end.
+func (s *Sequencer) settle(err error) {
 	var behind *fence.ClockBehindError
 	var aheadOf *fence.ClockAheadError
-	switch phase := s.grant().phase; {
-	case phase == granted && s.latest != nil && !s.latest.lost, phase == inLine, phase == destroyed,
-		errors.As(err, &behind) && s.declines >= enoughDeclines, errors.As(err, &aheadOf), errors.Is(err, firn.ErrLifetime):
+	var early *EarlyError
+	h := s.latest.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch kind := s.granted.kind; {
+	case kind == granted && h != nil && h.held(), kind == inLine, kind == destroyed,
+		errors.As(err, &behind) && s.declines >= enoughDeclines,
+		errors.As(err, &aheadOf), errors.As(err, &early), errors.Is(err, firn.ErrLifetime):
+	default:
+		return
+	}
+	select {
+	case <-s.settled:
+	default:
 		close(s.settled)
 	}
 }
@@ -76,24 +117,34 @@ func (s *Sequencer) settle(err error) {
 // tend does what is to be done now, and says in how long to look again at the latest. What it does follows
 // from how things stand, not from what happened, so that nothing has to be remembered.
 func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
-	g, h := s.grant(), s.latest
-	switch g.phase {
+	g, h := s.begin(), s.latest.Load()
+	if g.kind != granted {
+		s.kept.Store(nil)
+	}
+	switch g.kind {
 	case rejoining:
 		return idle, nil // what is written down is used up meanwhile
 	case inLine:
 		if h != nil && h.life == g.life { // of a former life there is nothing to give back, but time to use up
-			s.drop(ctx)
+			s.drop()
 		}
 		return idle, nil
-	case destroyed:
-		s.drop(ctx)
+	case unwanted, destroyed:
+		s.drop()
 		return idle, nil
 	}
-	ahead := s.m.options.Clock.Ahead()
-	if ahead == 0 {
+	if s.m.options.Clock.Ahead() != 0 {
+		s.kept.Store(nil)
+		if err := s.m.believe(ctx); err != nil {
+			return 0, err
+		}
+	}
+	inStep := h == nil || h.era == s.m.era.Load()
+	if inStep {
 		s.stepped = false
-	} else if h != nil && !s.stepped {
-		// A clock that has stepped ahead is to be believed under another node ID, if at all.
+	} else if !s.stepped {
+		// A clock that has stepped ahead is used under another node ID: this one can't be extended that far at once.
+		s.kept.Store(nil)
 		same, err := s.decline(ctx, g)
 		if err != nil {
 			return 0, err
@@ -104,14 +155,12 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 		}
 		return 0, nil
 	}
-	if h != nil && !h.lost && ahead == 0 && h.life == g.life && h.fence.Node() == g.node {
-		switch err := h.fence.Extend(ctx); {
-		case err == nil:
-			return s.untilNext(h), s.use(ctx, h)
-		case !errors.Is(err, fence.ErrLost):
-			return 0, err
-		}
-		h.lost = true
+	if h != nil && h.held() && inStep && h.life == g.life && h.fence.Node() == g.node {
+		return s.untilNext(h), s.use(h)
+	}
+	s.kept.Store(nil)
+	if h != nil && h.fence.State().Phase == fence.Lost && s.lost != h {
+		s.lost = h
 		s.m.log.Warn("lost the node ID, claiming it again", "sequencer", s.name, "node", h.fence.Node(), "usable_until", h.fence.Horizon())
 		s.say(errors.New("its node ID was lost, and there is no other yet"))
 	}
@@ -119,17 +168,17 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.latest, s.declines = h, 0
-	return s.untilNext(h), s.use(ctx, h)
+	s.latest.Store(h)
+	s.declines = 0
+	return s.untilNext(h), s.use(h)
 }
 
 // untilNext is how long there is nothing to do.
 func (s *Sequencer) untilNext(h *hold) time.Duration {
-	third := s.m.options.Window / 3
 	if h.generator == nil {
-		return min(third, max(h.fence.Floor().Sub(s.m.now()), time.Millisecond))
+		return min(s.m.options.Window/3, max(h.fence.Floor().Sub(s.m.now()), time.Millisecond))
 	}
-	return third
+	return idle // it is kept
 }
 
 // decline asks for another node ID, and tells whether the same one came back: there is no other.
@@ -154,33 +203,29 @@ var errMissed = errors.New("member: it is not known what came of a decline")
 // is what is wrong.
 const enoughDeclines = 8
 
-// claim takes the node ID that the value gives, under the session of the same life. If the wall clock has stepped
-// ahead it does so by the wall: should the other owners agree with that, or there be none, it is believed.
+// claim takes the node ID that the value gives, under the session of the same life.
 func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
-	clock := s.m.options.Clock
-	config, byTheWall := s.fences, true
-	config.Clock = func() time.Time {
-		if byTheWall {
-			return s.m.now().Add(clock.Ahead())
-		}
-		return s.m.now()
+	if err := s.open(ctx); err != nil {
+		return nil, err
 	}
-	if s.latest != nil {
-		config.Before = s.latest.fence
+	config, latest, era := s.fences, s.latest.Load(), s.m.era.Load()
+	config.Guard, config.NotBefore = s.guard, s.from
+	if latest != nil {
+		config.Before = latest.fence
 	}
 	f, err := fence.Claim(ctx, config, g.life.session, g.node)
-	byTheWall = false
 	var held *fence.HeldError
 	var behind *fence.ClockBehindError
 	switch {
 	case err == nil:
-		clock.Follow()
 		s.m.log.Info("claimed a node ID", "sequencer", s.name, "node", f.Node(), "horizon", f.Horizon())
-		return &hold{fence: f, life: g.life}, nil
-	case errors.As(err, &held) && s.latest != nil && !s.latest.lost && (s.latest.fence.Node() == g.node || !s.usable(s.latest)):
-		// It is its own: the clock has stepped, nobody contradicts it, and there is no other node ID. Or it is one
-		// that can't be used any more, and that somebody may be waiting for.
-		s.drop(ctx)
+		return &hold{fence: f, life: g.life, era: era}, nil
+	case errors.Is(err, fence.ErrClosed):
+		s.guard = store.Condition{} // somebody has ended the incarnation, or begun it anew
+	case errors.As(err, &held) && latest != nil && latest.held() && (latest.fence.Node() == g.node || !s.usable(latest)):
+		// It is its own: the clock has stepped, and there is no other node ID. Or it is one that can't be used any
+		// more, and that somebody may be waiting for.
+		s.drop()
 	case errors.As(err, &behind):
 		if s.declines++; s.declines > enoughDeclines {
 			return nil, err
@@ -197,37 +242,32 @@ func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
 // usable tells whether there is time left that is written down.
 func (s *Sequencer) usable(h *hold) bool { return s.m.now().Before(h.fence.Horizon()) }
 
-// use puts the generator of h in the place of the current one once the clock is past its floor; or, when it is
-// there already, moves its bound to what the store has confirmed.
-func (s *Sequencer) use(ctx context.Context, h *hold) error {
-	if h.generator != nil {
-		h.generator.SetBound(h.fence.Horizon())
-		return nil
+// use puts the generator of h in the place of the current one once the clock is past its floor, and has it kept.
+func (s *Sequencer) use(h *hold) error {
+	if h.generator == nil {
+		if floor := h.fence.Floor(); s.m.now().Before(floor) {
+			s.say(fmt.Errorf("node ID %d may not be used before %v; waiting for the clock to get there", h.fence.Node(), floor.UTC()))
+			s.m.log.Info("waiting for the clock to pass what the node ID was used for", "sequencer", s.name, "node", h.fence.Node(), "until", floor)
+			return nil
+		}
+		if err := s.exchange(h); err != nil {
+			s.say(err)
+			return err
+		}
+		s.say(errors.New("the horizon is reached, and the store has not confirmed a later one"))
 	}
-	if floor := h.fence.Floor(); s.m.now().Before(floor) {
-		s.say(fmt.Errorf("node ID %d was used until %v; waiting for the clock to get there", h.fence.Node(), floor.UTC()))
-		s.m.log.Info("waiting for the clock to pass what the node ID was used for", "sequencer", s.name, "node", h.fence.Node(), "until", floor)
-		return nil
-	}
-	old, err := s.exchange(h)
-	if err != nil {
-		s.say(err)
-		return err
-	}
-	s.say(errors.New("the horizon is reached, and the store has not confirmed a later one"))
-	if old != nil {
-		s.giveBack(ctx, old)
-	}
+	s.kept.Store(h)
 	return nil
 }
 
 // exchange stops the current generator and puts that of h in its place, which goes on after the last tick
 // that any before it used.
-func (s *Sequencer) exchange(h *hold) (old *hold, err error) {
+func (s *Sequencer) exchange(h *hold) (err error) {
 	s.switching.Lock()
 	defer s.switching.Unlock()
-	if old = s.current.Load(); old != nil {
-		s.stopped(old) // who comes now waits at s.switching, and finds the new one
+	old := s.current.Load()
+	if old != nil {
+		s.stop(old) // who comes now waits at s.switching, and finds the new one
 	}
 	floor := h.fence.Floor()
 	if s.used.After(floor) {
@@ -240,57 +280,58 @@ func (s *Sequencer) exchange(h *hold) (old *hold, err error) {
 	if s.m.options.RandomStart {
 		options = append(options, firn.WithRandomStart())
 	}
+	defer s.show()
 	if h.generator, err = firn.NewGenerator(s.layout, h.fence.Node(), options...); err != nil {
 		s.current.Store(nil)
-		return old, err
+		return err
 	}
 	s.current.Store(h)
-	return old, nil
+	return nil
 }
 
-// stopped stops the generator of h and returns the end of its use. s.switching is held.
-func (s *Sequencer) stopped(h *hold) time.Time {
-	used := h.generator.Stop()
-	if used.After(s.used) {
-		s.used = used
+// stop stops the use of h, which is then to be given back. s.switching is held.
+func (s *Sequencer) stop(h *hold) {
+	if h.generator != nil {
+		if used := h.generator.Stop(); used.After(s.used) {
+			s.used = used
+		}
 	}
-	return used
+	s.stopped = append(s.stopped, h)
 }
 
-// drop stops the use of all that it has, and gives it back.
-func (s *Sequencer) drop(ctx context.Context) {
+// drop stops the use of all that it has.
+func (s *Sequencer) drop() {
+	s.kept.Store(nil)
 	s.switching.Lock()
-	current := s.current.Swap(nil)
+	current, latest := s.current.Swap(nil), s.latest.Swap(nil)
 	if current != nil {
-		s.stopped(current)
+		s.stop(current)
+	}
+	if latest != nil && latest != current {
+		s.stop(latest)
 	}
 	s.switching.Unlock()
-	if current != nil {
-		s.giveBack(ctx, current)
-	}
-	if s.latest != nil && s.latest != current {
-		s.giveBack(ctx, s.latest)
-	}
-	s.latest = nil
+	s.show()
 }
 
-// release is the end; ctx has ended.
-func (s *Sequencer) release(ctx context.Context) {
-	s.say(errLeft)
-	s.drop(context.WithoutCancel(ctx))
-}
-
-// giveBack gives the node ID of h back, whose generator, if it has one, is stopped.
-func (s *Sequencer) giveBack(ctx context.Context, h *hold) {
-	ctx, cancel := context.WithTimeout(ctx, leaveWithin)
-	defer cancel()
-	err := h.fence.Release(ctx, func() time.Time {
-		if h.generator == nil {
-			return time.Time{}
+// giveBack gives back what was stopped. What it could not give back, it tries again the next time.
+func (s *Sequencer) giveBack(ctx context.Context) error {
+	var failed error
+	left := s.stopped[:0]
+	for _, h := range s.stopped {
+		within, cancel := context.WithTimeout(ctx, leaveWithin)
+		err := h.fence.Release(within, func() time.Time {
+			if h.generator == nil {
+				return time.Time{}
+			}
+			return h.generator.Stop()
+		})
+		cancel()
+		if err != nil {
+			left = append(left, h)
+			failed = fmt.Errorf("giving back node ID %d: %w", h.fence.Node(), err)
 		}
-		return h.generator.Stop()
-	})
-	if err != nil {
-		s.m.log.Warn("the node ID was not given back; it is free once its session has ended", "sequencer", s.name, "node", h.fence.Node(), "err", err)
 	}
+	s.stopped = left
+	return failed
 }

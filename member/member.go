@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
@@ -31,6 +32,13 @@ type Member struct {
 	options Options
 	log     *slog.Logger
 	nags    nags
+
+	serving context.Context    // ends when the sequencers are to end
+	release context.CancelFunc // ends it
+	holding sync.WaitGroup     // the goroutines of the sequencers
+
+	stepping sync.Mutex   // held while it is found out whether a stepped clock is to be believed
+	era      atomic.Int64 // how many steps of the clock were
 
 	end  context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
@@ -70,18 +78,18 @@ func Join(ctx context.Context, s store.Store, options Options) (*Member, error) 
 		return nil, err
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	serving, release := context.WithCancel(context.WithoutCancel(ctx))
 	options = options.withDefaults()
 	m := &Member{
 		store: s, options: options, log: options.Logger, nags: nags{log: options.Logger, last: map[string]time.Time{}},
-		end: end, done: make(chan struct{}), wake: make(chan struct{}, 1),
+		serving: serving, release: release, end: end, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
 		player: newPlayer(),
 	}
 	go m.run(life)
 	_, _, err := m.awaitJoined(ctx)
 	if err != nil {
-		end()
-		<-m.done
+		m.Leave()
 		return nil, err
 	}
 	return m, nil
@@ -93,12 +101,9 @@ func Join(ctx context.Context, s store.Store, options Options) (*Member, error) 
 func (m *Member) Leave() {
 	m.mu.Lock()
 	m.leaving = true
-	var all sync.WaitGroup
-	for _, s := range m.sequencers {
-		all.Go(s.close)
-	}
 	m.mu.Unlock()
-	all.Wait()
+	m.release()
+	m.holding.Wait()
 	m.end()
 	<-m.done
 }
@@ -158,6 +163,41 @@ func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *life, error) 
 	}
 }
 
+// catchUp waits until it has reached what is in the log now.
+func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
+	v, _, changed := m.look()
+	batch, err := m.store.Read(ctx, store.Position(v.Position()))
+	if err != nil {
+		return v, err
+	}
+	var last store.Position
+	if batch.Anew != nil {
+		last = batch.Anew.Position
+	}
+	if n := len(batch.Entries); n > 0 {
+		last = batch.Entries[n-1].Position
+	}
+	for v.Position() < int64(last) {
+		select {
+		case <-changed:
+		case <-m.done:
+			return v, m.ended()
+		case <-ctx.Done():
+			return v, m.nags.because(ctx.Err())
+		}
+		v, _, changed = m.look()
+	}
+	return v, nil
+}
+
+// poke has the player look again at what there is to do.
+func (m *Member) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
 func (m *Member) ended() error {
 	if err := m.Err(); err != nil {
 		return err
@@ -214,6 +254,9 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 func passes(err error) bool {
 	return errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable)
 }
+
+// now is ID time.
+func (m *Member) now() time.Time { return time.Unix(0, m.options.Clock.Now()) }
 
 // newID is fresh: 65 bits by chance.
 func newID() string { return strings.ToLower(rand.Text()[:13]) }

@@ -180,6 +180,11 @@ func (n *node) NodeID() (int64, bool) {
 	return 0, false
 }
 
+// wish is for the node IDs of a range, in every sequencer.
+func wish(from, to int64) func(string, cluster.Definition) *cluster.Range {
+	return func(string, cluster.Definition) *cluster.Range { return &cluster.Range{From: from, To: to} }
+}
+
 func onOneNode(c *setup) { c.definition = cluster.Define(oneNode) }
 
 // take takes an ID, and checks it against all others.
@@ -496,7 +501,7 @@ func TestASequencerThatIsCreatedAnewIsAnother(t *testing.T) {
 // A member that asks for certain node IDs gets one of those, or waits for it.
 func TestNodeIDsThatAreWishedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		seven := func(c *setup) { c.Nodes = &cluster.Range{From: 7, To: 7} }
+		seven := func(c *setup) { c.Nodes = wish(7, 7) }
 		a := w.start("a", seven)
 		a.ready(time.Second)
 		if node, _ := a.NodeID(); node != 7 {
@@ -595,16 +600,14 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 		}
 		s := a.settled()
 		for i := range 2000 {
-			h, err := s.claim(t.Context(), grant{phase: granted, life: s.grant().life, node: int64(i+1) % 4})
+			h, err := s.claim(t.Context(), grant{kind: granted, life: s.grant().life, node: int64(i+1) % 4})
 			if err != nil {
 				t.Fatal(err)
 			}
-			old, err := s.exchange(h)
-			if err != nil {
+			if err := errors.Join(s.exchange(h), s.giveBack(t.Context())); err != nil {
 				t.Fatal(err)
 			}
-			s.giveBack(t.Context(), old)
-			s.latest = h
+			s.latest.Store(h)
 		}
 		end()
 		callers.Wait()
@@ -626,7 +629,7 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 		})
 		a.ready(time.Second)
 		s := a.settled()
-		h, err := s.claim(t.Context(), grant{phase: granted, life: s.grant().life, node: 5})
+		h, err := s.claim(t.Context(), grant{kind: granted, life: s.grant().life, node: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -641,12 +644,10 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 			}
 		}
 		between.Store(&comes)
-		old, err := s.exchange(h)
-		if err != nil {
+		if err := errors.Join(s.exchange(h), s.giveBack(t.Context())); err != nil {
 			t.Fatal(err)
 		}
-		s.giveBack(t.Context(), old)
-		s.latest = h
+		s.latest.Store(h)
 		if err := <-came; err != nil {
 			t.Error(err)
 		}
@@ -823,8 +824,6 @@ func TestJoinRejects(t *testing.T) {
 		"a TTL under a second":      {TTL: time.Millisecond},
 		"a window of nothing":       {Window: time.Millisecond},
 		"a negative checkpoint":     {CheckpointEvery: -1},
-		"an empty range":            {Nodes: &cluster.Range{From: 3, To: 2}},
-		"a range below all of them": {Nodes: &cluster.Range{From: -1, To: 2}},
 	} {
 		if _, err := Join(t.Context(), memstore.NewService().Client("a"), options); err == nil {
 			t.Errorf("%s: no error", name)
@@ -835,9 +834,17 @@ func TestJoinRejects(t *testing.T) {
 	}
 }
 
+func TestWishesAreValidated(t *testing.T) {
+	for name, r := range map[string][2]int64{"an empty range": {3, 2}, "a range below all of them": {-1, 2}, "one beyond": {0, 1024}} {
+		if err := (Options{Nodes: wish(r[0], r[1])}).ValidateFor("orders", cluster.Define(layout)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
 func TestSequencerRejects(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a := w.start("a", func(c *setup) { c.Nodes = &cluster.Range{From: 0, To: 10} })
+		a := w.start("a", func(c *setup) { c.Nodes = wish(0, 10) })
 		a.ready(time.Second)
 		good := cluster.Define(layout)
 		slow, small, none := good, good, good

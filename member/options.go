@@ -27,8 +27,9 @@ type Options struct {
 	// the store is gone. Zero means 30 s. At least three ticks of each layout used.
 	Window time.Duration
 
-	// Nodes are the node IDs to wish for. Nil means any.
-	Nodes *cluster.Range
+	// Nodes says which node IDs of a sequencer to wish for; nil, or nil as its answer, means any. It must answer
+	// the same each time.
+	Nodes func(name string, d cluster.Definition) *cluster.Range
 
 	// RandomStart begins the sequence of each tick at random, see firn.WithRandomStart.
 	RandomStart bool
@@ -65,14 +66,20 @@ func (o Options) Validate() error {
 		return fmt.Errorf("member: a window of %v is too short: at least 3ms", o.Window)
 	case o.CheckpointEvery < 1:
 		return fmt.Errorf("member: a checkpoint every %d entries; want at least 1", o.CheckpointEvery)
-	case o.Nodes != nil && (o.Nodes.From < 0 || o.Nodes.To < o.Nodes.From):
-		return fmt.Errorf("member: node IDs %d to %d; want 0 <= from <= to", o.Nodes.From, o.Nodes.To)
 	}
 	return nil
 }
 
-// ValidateFor reports also what makes no sense for a sequencer of this definition.
-func (o Options) ValidateFor(d cluster.Definition) error {
+// wish is which node IDs of a sequencer to wish for; nil: any.
+func (o Options) wish(name string, d cluster.Definition) *cluster.Range {
+	if o.Nodes == nil {
+		return nil
+	}
+	return o.Nodes(name, d)
+}
+
+// ValidateFor reports also what makes no sense for a sequencer of this name and definition.
+func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
@@ -83,8 +90,8 @@ func (o Options) ValidateFor(d cluster.Definition) error {
 	if least := 3 * d.Layout.Tick; o.Window < least {
 		return fmt.Errorf("member: a window of %v is too short: at least %v, three ticks of the layout", o.Window, least)
 	}
-	if last := d.Capacity() - 1; o.Nodes != nil && o.Nodes.To > last {
-		return fmt.Errorf("member: node IDs %d to %d: there are 0 to %d", o.Nodes.From, o.Nodes.To, last)
+	if r, last := o.wish(name, d), d.Capacity()-1; r != nil && (r.From < 0 || r.To < r.From || r.To > last) {
+		return fmt.Errorf("member: node IDs %d to %d of the sequencer %q; there are 0 to %d", r.From, r.To, name, last)
 	}
 	return nil
 }

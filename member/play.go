@@ -38,6 +38,7 @@ const idle = time.Hour
 func (m *Member) run(ctx context.Context) {
 	defer close(m.done)
 	following, cancel := context.WithCancel(ctx)
+	m.running.Go(func() { m.keepFences(following) })
 	err := m.play(ctx, m.follow(following))
 	cancel()
 	if ctx.Err() != nil {
@@ -51,13 +52,12 @@ func (m *Member) run(ctx context.Context) {
 	}
 	m.mu.Lock()
 	m.err = err
-	all := m.sequencers
 	m.mu.Unlock()
 	if err != nil {
 		m.log.Error("the member can't go on", "err", err)
-		for _, s := range all {
-			s.tell(grant{phase: rejoining}, err)
-			s.say(err) // even if it was joining again
+		for _, s := range m.Sequencers() {
+			s.tell(grant{}, err)
+			s.finish(err)
 		}
 	}
 }

@@ -17,167 +17,103 @@ import (
 const DefaultSequencer = "default"
 
 // Sequencer makes the IDs of one ID space under the node ID that this member has in it. Get it from
-// Member.Sequencer. Its methods are safe for concurrent use.
+// Member.Sequencer or Member.Attach. Once attached it keeps its place by itself, through lost sessions and the others'
+// comings and goings, until Detach. Its methods are safe for concurrent use.
 type Sequencer struct {
 	m          *Member
 	name       string
 	definition cluster.Definition
+	created    int64 // tells it from others of its name
 	layout     firn.Layout
 	fences     fence.Config
-	end        context.CancelFunc
-	done       chan struct{} // closed when its goroutine has ended
-	news       chan struct{} // the grant is another
-	settled    chan struct{} // closed when it is clear how the first attempt at a node ID ended
+	news       chan struct{} // it is to look again
 
 	current atomic.Pointer[hold] // what Next uses; nil while there is nothing to use
+	kept    atomic.Pointer[hold] // the current one, while it is to be extended
 
 	switching sync.RWMutex // held for writing while current is exchanged
 	used      time.Time    // guarded by switching: the end of the last tick of any generator before
 
 	why atomic.Pointer[error] // why current is nil or no longer moves
 
-	mu      sync.Mutex // guards granted
-	granted grant
+	mu      sync.Mutex    // guards what follows
+	wanted  bool          // Attach was the last that was asked for, not Detach
+	granted grant         // what the cluster's value gives it
+	holds   bool          // it has a node ID, is about to claim one, or has not given all back
+	settled chan struct{} // closed when it is clear how the attempt at a node ID ended that Attach began
+	ended   bool
+	state   State
+	changed chan struct{} // closed when the state or holds changes
 
 	holder // belongs to its goroutine
 }
 
-// Sequencer creates a sequencer, or finds that it is there, attaches to it, and waits until the outcome of
-// that is known: this member has a node ID and may use it, or Ready says why not yet. From then on it keeps
-// its place by itself, through lost sessions and the others' comings and goings. Called again with the same
-// definition it returns the same Sequencer.
-//
-// An *ExistsError is returned when there is one with another definition, and other errors when the definition is
-// not valid, ctx has ended, or the member has.
-func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
-	if err := cluster.CheckName(name); err != nil {
-		return nil, fmt.Errorf("member: %w", err)
-	}
-	if err := m.options.ValidateFor(d); err != nil {
-		return nil, err
-	}
-	if err := m.create(ctx, name, d); err != nil {
-		return nil, err
-	}
-	s, err := m.attach(name, d)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-s.settled:
-		return s, nil
-	case <-m.done:
-		return nil, m.ended()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", m.nags.because(ctx.Err()), s.notReady())
-	}
-}
-
-// create makes sure that the sequencer is there with this definition.
-func (m *Member) create(ctx context.Context, name string, d cluster.Definition) error {
-	for {
-		v, _, err := m.awaitJoined(ctx)
-		if err != nil {
-			return err
-		}
-		s, ok := v.Sequencer(name)
-		switch {
-		case ok && s.Definition().Equal(d):
-			return nil
-		case ok:
-			return &ExistsError{Name: name, InForce: s.Definition(), Wanted: d}
-		}
-		o, err := m.do(ctx, func(string) cluster.Command {
-			return cluster.CreateSequencer{Sequencer: name, Definition: d}
-		})
-		if err != nil {
-			return err
-		}
-		if s, ok := o.value.Sequencer(name); ok && !s.Definition().Equal(d) {
-			return &ExistsError{Name: name, InForce: s.Definition(), Wanted: d}
-		} else if ok {
-			return nil
-		}
-	}
-}
-
-// attach has the player see to it that the member is attached.
-func (m *Member) attach(name string, d cluster.Definition) (*Sequencer, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.leaving {
-		return nil, errHasLeft
-	}
-	if s := m.sequencers[name]; s != nil {
-		if s.definition.Equal(d) {
-			return s, nil
-		}
-		s.end() // it was destroyed, and the name created anew
-	}
-	ctx, end := context.WithCancel(context.Background())
+func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 	s := &Sequencer{
-		m: m, name: name, definition: d, layout: d.IDLayout(),
+		m: m, name: name, definition: v.Definition(), created: v.Created(), layout: v.Definition().IDLayout(),
 		fences: fence.Config{
-			Store: m.store, Prefix: "sequencers/" + name + "/workers/",
-			Owner: m.options.Owner, Window: m.options.Window,
+			Store: m.store, Prefix: fencePrefix(name),
+			Owner: m.options.Owner, Window: m.options.Window, Clock: m.now,
 		},
-		end: end, done: make(chan struct{}), news: make(chan struct{}, 1), settled: make(chan struct{}),
+		news: make(chan struct{}, 1), wanted: true, settled: make(chan struct{}), changed: make(chan struct{}),
 	}
 	s.say(errAttaching)
-	m.sequencers[name] = s
-	go s.run(ctx)
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-	return s, nil
+	return s
 }
 
 // Next returns the next ID. It waits for the clock, by milliseconds, until ctx ends, but not for the
 // store: ErrNotReady is returned when an ID can't be given.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
-	var id firn.ID
-	err := s.with(func(g *firn.Generator) (err error) {
-		id, err = g.Next(ctx)
-		return err
-	})
-	return id, err
+	h := s.current.Load()
+	for h != nil {
+		id, err := h.generator.Next(ctx)
+		if err == nil {
+			return id, nil
+		}
+		if h, err = s.next(h, err); err != nil {
+			return 0, err
+		}
+	}
+	return 0, s.notReady()
 }
 
 // Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; after
 // an error ids is zeroed.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
-	err := s.with(func(g *firn.Generator) error { return g.Fill(ctx, ids) })
-	if err != nil {
-		clear(ids)
-	}
-	return err
-}
-
-// with calls f with the current generator, and again with the next one if that was stopped
-// because another took its place.
-func (s *Sequencer) with(f func(*firn.Generator) error) error {
-	for {
-		h := s.current.Load()
-		if h == nil {
-			return s.notReady()
+	h := s.current.Load()
+	for h != nil {
+		err := h.generator.Fill(ctx, ids)
+		if err == nil {
+			return nil
 		}
-		err := f(h.generator)
-		switch {
-		case errors.Is(err, firn.ErrStopped):
-			s.switching.RLock() // whoever stopped it puts another in its place
-			s.switching.RUnlock()
-		case errors.Is(err, firn.ErrBound):
-			if s.current.Load() == h {
-				return s.notReady()
-			}
-		default:
+		if h, err = s.next(h, err); err != nil {
 			return err
 		}
+	}
+	clear(ids)
+	return s.notReady()
+}
+
+// next is what to go on with after h has failed; nil: there is nothing.
+func (s *Sequencer) next(h *hold, err error) (*hold, error) {
+	switch {
+	case errors.Is(err, firn.ErrStopped):
+		s.switching.RLock() // whoever stopped it puts another in its place
+		defer s.switching.RUnlock()
+		return s.current.Load(), nil
+	case errors.Is(err, firn.ErrBound):
+		if now := s.current.Load(); now != h {
+			return now, nil
+		}
+		return nil, s.notReady()
+	default:
+		return nil, err
 	}
 }
 
 func (s *Sequencer) notReady() error { return fmt.Errorf("%w: %w", ErrNotReady, *s.why.Load()) }
+
+func (s *Sequencer) say(why error) { s.why.Store(&why) }
 
 // Ready returns nil when Next can be expected to give an ID, and else an ErrNotReady that says why not.
 func (s *Sequencer) Ready() error {
@@ -186,6 +122,82 @@ func (s *Sequencer) Ready() error {
 		return s.notReady()
 	}
 	return nil
+}
+
+// Attach has the member get a node ID of the sequencer again after Detach, and waits until the outcome of that is
+// known. Attached already, it does nothing.
+//
+// ErrNotReady is returned when there is no node ID to use yet: within it, ErrWaiting when all are taken, and the member
+// stands in line; it takes over by itself. ErrDestroyed is returned within an ErrNotReady when there is no such
+// sequencer any more. When ctx ends first, its error is returned, and the member goes on trying.
+func (s *Sequencer) Attach(ctx context.Context) error {
+	if err := s.awaitSettled(ctx, s.want()); err != nil {
+		return err
+	}
+	return s.Ready()
+}
+
+// want has the member see to it that it is attached, and returns a channel that is closed when the outcome is known.
+func (s *Sequencer) want() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.wanted && s.granted.kind != destroyed {
+		s.wanted, s.granted, s.settled = true, grant{}, make(chan struct{})
+		s.say(errAttaching)
+		s.showLocked()
+	}
+	s.m.poke()
+	return s.settled
+}
+
+func (s *Sequencer) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
+	select {
+	case <-settled:
+		return nil
+	case <-s.m.done:
+		return s.m.ended()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", s.m.nags.because(ctx.Err()), s.notReady())
+	}
+}
+
+var errAttachedAgain = errors.New("member: the sequencer was attached again meanwhile")
+
+// Detach ends the making of IDs here, gives the node ID back, and returns when others may have it. From then on Next
+// fails with ErrDetached. Attach is the way back; both can be repeated without limit. Detached already, it does
+// nothing.
+//
+// ErrDestroyed is returned within an ErrNotReady when there is no such sequencer any more. When ctx ends first, its
+// error is returned, and the member goes on to detach. An error is also returned when Attach is called meanwhile.
+func (s *Sequencer) Detach(ctx context.Context) error {
+	s.mu.Lock()
+	s.wanted = false
+	s.tellLocked(grant{}, nil)
+	s.mu.Unlock()
+	s.m.poke()
+	for {
+		v, life, news := s.m.look()
+		q, there := s.in(v)
+		s.mu.Lock()
+		holds, wanted, changed := s.holds, s.wanted, s.changed
+		s.mu.Unlock()
+		switch {
+		case !there && v.Position() >= s.created:
+			return fmt.Errorf("%w: %w", ErrNotReady, ErrDestroyed)
+		case wanted:
+			return errAttachedAgain
+		case !holds && (life == nil || !q.Attached(life.id)):
+			return nil
+		}
+		select {
+		case <-news:
+		case <-changed:
+		case <-s.m.done:
+			return s.m.ended()
+		case <-ctx.Done():
+			return fmt.Errorf("member: detaching from %q is not done yet, and goes on: %w", s.name, s.m.nags.because(ctx.Err()))
+		}
+	}
 }
 
 // Name returns the sequencer's name.
@@ -197,6 +209,9 @@ func (s *Sequencer) Definition() cluster.Definition { return s.definition }
 // Layout returns the layout of the IDs.
 func (s *Sequencer) Layout() firn.Layout { return s.layout }
 
+// Parts takes an ID of the sequencer apart. An error is returned when its layout has no such ID.
+func (s *Sequencer) Parts(id firn.ID) (firn.Parts, error) { return s.layout.Decompose(id) }
+
 // NodeID returns the node ID that is in use, and whether there is one.
 func (s *Sequencer) NodeID() (int64, bool) {
 	h := s.current.Load()
@@ -206,7 +221,6 @@ func (s *Sequencer) NodeID() (int64, bool) {
 	return h.fence.Node(), true
 }
 
-// now is ID time.
-func (m *Member) now() time.Time { return time.Unix(0, m.options.Clock.Now()) }
+// fencePrefix is what the keys of a sequencer's fences begin with.
+func fencePrefix(name string) string { return "sequencers/" + name + "/workers/" }
 
-func (s *Sequencer) say(why error) { s.why.Store(&why) }

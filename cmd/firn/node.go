@@ -30,7 +30,7 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
 	n.handler = httpapi.New(&n.member, &n.member, n.log)
-	if err := n.memberOptions().ValidateFor(n.definition()); err != nil {
+	if err := n.memberOptions().ValidateFor(member.DefaultSequencer, n.definition()); err != nil {
 		return nil, usageError{err}
 	}
 	if len(s.etcd.Endpoints) == 0 {
@@ -52,9 +52,17 @@ func (n *node) memberOptions() member.Options {
 		host = "unknown host"
 	}
 	return member.Options{
-		Nodes: n.nodes, TTL: n.ttl, Window: n.window, RandomStart: n.randomStart,
+		Nodes: n.wish, TTL: n.ttl, Window: n.window, RandomStart: n.randomStart,
 		Owner: fmt.Sprintf("%s, process %d", host, os.Getpid()), Logger: n.log,
 	}
+}
+
+// wish is for the node IDs that the flags say.
+func (n *node) wish(name string, _ cluster.Definition) *cluster.Range {
+	if name != member.DefaultSequencer {
+		return nil
+	}
+	return n.nodes
 }
 
 // definition is that of the sequencer which serves those who name none.

@@ -1,0 +1,279 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/fence"
+)
+
+// Sequencer creates a sequencer, or finds that it is there, attaches to it, and waits until the outcome of
+// that is known: this member has a node ID and may use it, or Ready says why not yet. Called again with the same
+// definition it returns the same Sequencer.
+//
+// An *ExistsError is returned when there is one with another definition, an *EarlyError when its IDs would
+// not exceed those that they must for long, and other errors when the definition is not valid, its time is over,
+// ctx has ended, or the member has.
+func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
+	v, _, err := m.create(ctx, name, d)
+	if err != nil {
+		return nil, err
+	}
+	return m.attach(ctx, name, v)
+}
+
+// Attach attaches to a sequencer that is there, whatever its definition, and waits as Member.Sequencer does. A handle
+// that was detached is attached again, and is the one returned. ErrNoSequencer is returned when there is none of this
+// name, and other errors when the options do not go with its definition, ctx has ended, or the member has.
+func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
+	v, err := m.find(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return m.attach(ctx, name, v)
+}
+
+// Create creates a sequencer without attaching to it, and tells whether it was not there before. The errors are those
+// of Member.Sequencer.
+func (m *Member) Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error) {
+	_, created, err = m.create(ctx, name, d)
+	return created, err
+}
+
+// Sequencers returns the sequencers that this member was attached to and that were not destroyed, by name. All of the
+// cluster are in its Value.
+func (m *Member) Sequencers() []*Sequencer {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]*Sequencer, 0, len(m.sequencers))
+	for _, s := range m.sequencers {
+		if s.grant().kind != destroyed {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Sequencer) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// Find returns the sequencer of a name if this member was attached to it, and false otherwise. It asks nobody.
+func (m *Member) Find(name string) (*Sequencer, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sequencers[name]
+	return s, s != nil && s.grant().kind != destroyed
+}
+
+// create makes sure that the sequencer is there with this definition, and tells whether it was not before.
+func (m *Member) create(ctx context.Context, name string, d cluster.Definition) (cluster.Sequencer, bool, error) {
+	var none cluster.Sequencer
+	if err := cluster.CheckName(name); err != nil {
+		return none, false, fmt.Errorf("member: %w", err)
+	}
+	if err := m.options.ValidateFor(name, d); err != nil {
+		return none, false, err
+	}
+	v, _, err := m.awaitJoined(ctx)
+	for created := false; err == nil; {
+		switch q, ok := v.Sequencer(name); {
+		case ok && !q.Definition().Equal(d):
+			return none, false, &ExistsError{Name: name, InForce: q.Definition(), Wanted: d}
+		case ok:
+			return q, created, nil
+		}
+		if err := m.checkNew(ctx, name, d); err != nil {
+			return none, false, err
+		}
+		var o outcome
+		o, err = m.do(ctx, func(string) cluster.Command {
+			return cluster.CreateSequencer{Sequencer: name, Definition: d}
+		})
+		created = o.Result == cluster.Applied
+		v = o.value
+		if o.missed {
+			v, _, err = m.awaitJoined(ctx)
+		}
+	}
+	return none, false, err
+}
+
+// checkNew refuses a definition that would make no IDs if it were created now.
+func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition) error {
+	warning, err := d.Check(m.now())
+	if err != nil {
+		return fmt.Errorf("member: the sequencer %q: %w", name, err)
+	}
+	if warning != "" {
+		m.log.Warn("a sequencer is created that does not last long", "sequencer", name, "warning", warning)
+	}
+	i, _, err := m.readIncarnation(ctx, name)
+	if err != nil {
+		return err
+	}
+	next := i.successor(i.Created+1, d)
+	if next.Former != nil {
+		horizon, _, err := m.horizons(ctx, name)
+		if err != nil {
+			return err
+		}
+		next = next.closed(horizon)
+	}
+	_, err = m.above(d, next.After)
+	return err
+}
+
+// find is the sequencer of a name in the cluster's value, which is brought up to date if it has none.
+func (m *Member) find(ctx context.Context, name string) (cluster.Sequencer, error) {
+	if err := cluster.CheckName(name); err != nil {
+		return cluster.Sequencer{}, fmt.Errorf("member: %w", err)
+	}
+	v, _, err := m.awaitJoined(ctx)
+	if err != nil {
+		return cluster.Sequencer{}, err
+	}
+	q, ok := v.Sequencer(name)
+	if !ok { // it may have been created a moment ago, through another member
+		if v, err = m.catchUp(ctx); err != nil {
+			return q, err
+		}
+		q, ok = v.Sequencer(name)
+	}
+	if !ok {
+		return q, fmt.Errorf("%w: %q", ErrNoSequencer, name)
+	}
+	return q, nil
+}
+
+// attach has the player see to it that the member is attached to this one.
+func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (*Sequencer, error) {
+	if err := m.options.ValidateFor(name, v.Definition()); err != nil {
+		return nil, err
+	}
+	s, err := m.handle(name, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.awaitSettled(ctx, s.want()); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// handle is the one that the member has for this sequencer, or a new one.
+func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sequencers[name]
+	switch {
+	case m.leaving:
+		return nil, errHasLeft
+	case s != nil && s.created >= v.Created():
+		return s, nil
+	}
+	if s != nil { // this may be known here before the player gets to say so
+		s.tell(grant{kind: destroyed}, ErrDestroyed)
+	}
+	s = m.newSequencer(name, v)
+	m.sequencers[name] = s
+	m.holding.Go(func() {
+		s.run(m.serving)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.sequencers[name] == s {
+			delete(m.sequencers, name)
+		}
+	})
+	return s, nil
+}
+
+// Destroy ends a sequencer, on every member and for ever, and returns once no handle of it anywhere can make an
+// ID: each was stopped by its member, or has no time left that it has written down. That takes a round through the
+// log where all members are well, and up to a window where one has crashed or is out of reach. Time is this member's:
+// the clock of one that is out of reach may differ from it.
+//
+// ErrNoSequencer is returned when there is none of this name. A *UsedUntilError is returned when it is destroyed, but
+// ctx ended before the rest was known. Every other error says that it may or may not be destroyed.
+func (m *Member) Destroy(ctx context.Context, name string) error {
+	q, err := m.find(ctx, name)
+	for there := true; err == nil && there; {
+		var o outcome
+		o, err = m.do(ctx, func(string) cluster.Command {
+			return cluster.DestroySequencer{Sequencer: name, Created: q.Created()}
+		})
+		if err == nil && !o.missed {
+			now, ok := o.value.Sequencer(name)
+			there = ok && now.Created() == q.Created()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if until, err := m.quiet(ctx, name, q); err != nil {
+		return &UsedUntilError{Name: name, Until: until, Err: err}
+	}
+	return nil
+}
+
+const (
+	quietFirst   = 5 * time.Millisecond // the pause between two looks, and doubled from there
+	quietLongest = 500 * time.Millisecond
+	quietAfter   = 5 * time.Second // those who have not given their node IDs back by then lose them
+)
+
+// quiet waits until no ID of a sequencer that was destroyed can be made, and says until when some can if it had
+// to give up.
+func (m *Member) quiet(ctx context.Context, name string, q cluster.Sequencer) (until time.Time, err error) {
+	i, _, err := m.changeIncarnation(ctx, name, func(i incarnation) (incarnation, bool, error) {
+		switch {
+		case i.Created < q.Created():
+			i = i.successor(q.Created(), q.Definition())
+		case i.Created > q.Created() || i.Destroyed:
+			return i, true, nil
+		}
+		i.Destroyed = true
+		return i, false, nil
+	})
+	for began, pause := time.Now(), quietFirst; err == nil; pause = min(2*pause, quietLongest) {
+		live := i.Created > q.Created()
+		if live && i.Former == nil { // the next has begun, above all that this one can make
+			until, err = i.Definition.Above(i.After)
+			live = false
+		} else if !live {
+			until, live, err = m.horizons(ctx, name)
+		}
+		rest := until.Sub(m.now())
+		switch {
+		case err != nil:
+			return until, err
+		case !live && rest <= 0:
+			return until, nil
+		case !live:
+			pause = max(rest, time.Millisecond)
+		case time.Since(began) > quietAfter && i.Created == q.Created():
+			if _, err := fence.Expel(ctx, m.store, fencePrefix(name)); err != nil {
+				return until, err
+			}
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return until, err
+		}
+		i, _, err = m.readIncarnation(ctx, name)
+	}
+	return until, err
+}
+
+// horizons says until when the node IDs of a name may be used by those who have them or had them, and whether
+// anybody has one.
+func (m *Member) horizons(ctx context.Context, name string) (last time.Time, live bool, err error) {
+	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
+	for _, o := range owners {
+		live = live || o.Live
+		if o.Horizon.After(last) {
+			last = o.Horizon
+		}
+	}
+	return last, live, err
+}

@@ -1,0 +1,149 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/store"
+)
+
+// A name is used by one sequencer after another: its incarnations. IDs of one never come again in a later one, whatever
+// the log says and whoever has not read it yet; that rests on a key, as all that makes IDs unique rests on fences:
+//
+//	sequencers/<name>/incarnation
+//
+// Node IDs are claimed only under the condition that this key is unchanged. Whoever claims the first one for the next
+// incarnation puts the key, so that none can be claimed for the former any more; then takes those away that are
+// claimed, so that none can be extended; and reads how far the former may have gone, to begin above that.
+
+// incarnation is what the key holds: the latest sequencer of a name for which a node ID was claimed, or that was
+// destroyed.
+type incarnation struct {
+	Created    int64              `json:"created"` // the position that tells it from others
+	Definition cluster.Definition `json:"definition"`
+
+	// After is at or above every ID of the incarnations before it.
+	After firn.ID `json:"after"`
+
+	// Former, while it is there, is one that has to be closed before After is right and a node ID can be claimed.
+	Former *cluster.Definition `json:"former,omitempty"`
+
+	Destroyed bool `json:"destroyed,omitempty"` // no node ID may be claimed any more
+}
+
+func incarnationKey(name string) string { return "sequencers/" + name + "/incarnation" }
+
+var errSuperseded = errors.New("member: the sequencer has ended, as the log is about to tell")
+
+// readIncarnation reads the key; where there is none, the incarnation is one created at 0.
+func (m *Member) readIncarnation(ctx context.Context, name string) (i incarnation, at store.Condition, err error) {
+	at.Key = incarnationKey(name)
+	kv, err := m.store.Get(ctx, at.Key)
+	if err != nil || kv.Version == 0 {
+		return i, at, err
+	}
+	at.Version = kv.Version
+	if err := json.Unmarshal(kv.Value, &i); err != nil {
+		return i, at, fmt.Errorf("member: the key %q can't be read, so that no ID of %q can be made: %w", at.Key, name, err)
+	}
+	return i, at, nil
+}
+
+// changeIncarnation has next say what the key is to hold, until it is content; it returns what is there then.
+// A write in doubt needs no care: the next goes out under the same condition.
+func (m *Member) changeIncarnation(ctx context.Context, name string, next func(incarnation) (incarnation, bool, error)) (incarnation, store.Condition, error) {
+	for tries := 0; ; tries++ {
+		i, at, err := m.readIncarnation(ctx, name)
+		if err != nil {
+			return i, at, err
+		}
+		i, content, err := next(i)
+		if content || err != nil {
+			return i, at, err
+		}
+		value, err := json.Marshal(i)
+		if err != nil {
+			return i, at, err
+		}
+		_, err = m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{store.Put(at.Key, value)}})
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrAmbiguous):
+			if err := sleep(ctx, jitter(min(backoff(tries), time.Second))); err != nil {
+				return i, at, err
+			}
+		default:
+			return i, at, err
+		}
+	}
+}
+
+// successor is the incarnation that follows.
+func (i incarnation) successor(created int64, d cluster.Definition) incarnation {
+	next := incarnation{Created: created, Definition: d, After: i.After}
+	if i.Former == nil && i.Created != 0 {
+		i.Former = &i.Definition
+	}
+	next.Former = i.Former
+	return next
+}
+
+// closed is the incarnation once it is known how far the former went: up to the horizon.
+func (i incarnation) closed(horizon time.Time) incarnation {
+	if i.Former != nil && !horizon.Before(i.Former.Layout.Epoch) {
+		l := i.Former.IDLayout()
+		last, err := l.Last(horizon)
+		if err != nil { // beyond the layout's time
+			last, _ = l.Last(l.Lifetime().Add(-l.Tick))
+		}
+		i.After = max(i.After, last)
+	}
+	i.Former = nil
+	return i
+}
+
+// open sees to it that node IDs can be claimed for this sequencer, and for no other of its name.
+func (s *Sequencer) open(ctx context.Context) error {
+	if s.guard.Key != "" {
+		return nil
+	}
+	i, at, err := s.m.changeIncarnation(ctx, s.name, func(i incarnation) (incarnation, bool, error) {
+		switch {
+		case i.Created > s.created, i.Created == s.created && i.Destroyed:
+			return i, false, errSuperseded
+		case i.Created < s.created:
+			return i.successor(s.created, s.definition), false, nil
+		case i.Former != nil:
+			horizon, err := fence.Expel(ctx, s.m.store, s.fences.Prefix)
+			return i.closed(horizon), false, err
+		}
+		return i, true, nil
+	})
+	if err != nil {
+		return err
+	}
+	from, err := s.m.above(s.definition, i.After)
+	if err == nil {
+		s.guard, s.from = at, from
+	}
+	return err
+}
+
+// above is when IDs of a definition exceed both the IDs that it is to come after and another one.
+func (m *Member) above(d cluster.Definition, after firn.ID) (time.Time, error) {
+	after = max(after, d.After)
+	from, err := d.Above(after)
+	if err != nil {
+		return from, fmt.Errorf("member: IDs of a sequencer never come again, and those of this one could not: %w; want more bits, or another name", err)
+	}
+	if from.After(m.now().Add(2 * m.options.Window)) {
+		return from, &EarlyError{After: after, From: from}
+	}
+	return from, nil
+}

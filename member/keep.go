@@ -1,0 +1,90 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/firn-id/firn/fence"
+)
+
+// keepFences extends the fences of all sequencers, all in one go, every third of the window, until ctx ends. What many
+// sequencers cost the store is bytes, not round trips.
+func (m *Member) keepFences(ctx context.Context) {
+	third := m.options.Window / 3
+	for failures := 0; ; {
+		wait := third
+		if err := m.extend(ctx); err == nil {
+			failures = 0
+		} else {
+			m.nags.nag(ctx, "can't extend the node IDs at present, trying again", err)
+			wait = min(jitter(backoff(failures)), third/2)
+			failures++
+		}
+		if sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// extend extends the fences of all sequencers once. The error is one of those that may pass.
+func (m *Member) extend(ctx context.Context) error {
+	var keepers []*Sequencer
+	var holds []*hold
+	var fences []*fence.Fence
+	ahead := m.options.Clock.Ahead() != 0
+	for _, s := range m.Sequencers() {
+		h := s.kept.Load()
+		switch {
+		case h == nil:
+		case ahead: // a clock that has stepped ahead is to be believed first
+			s.poke()
+		default:
+			keepers, holds, fences = append(keepers, s), append(holds, h), append(fences, h.fence)
+		}
+	}
+	var failed error
+	for i, err := range fence.ExtendAll(ctx, fences) {
+		switch h := holds[i]; {
+		case err == nil:
+			h.generator.SetBound(h.fence.Horizon())
+		case errors.Is(err, fence.ErrLost):
+			keepers[i].poke()
+		default:
+			failed = err
+		}
+	}
+	return failed
+}
+
+// settleWithin bounds how long the clocks of others are asked for.
+const settleWithin = 5 * time.Second
+
+// believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it, in
+// any of the sequencers. It then has to be that time by which every node ID is held: all are claimed anew.
+func (m *Member) believe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
+	m.stepping.Lock()
+	defer m.stepping.Unlock()
+	clock := m.options.Clock
+	ahead := clock.Ahead()
+	if ahead == 0 {
+		return nil // another has been here
+	}
+	for _, s := range m.Sequencers() {
+		config := s.fences
+		if h := s.latest.Load(); h != nil {
+			config.Before = h.fence
+		}
+		if err := fence.CheckClock(ctx, config, m.now().Add(ahead)); err != nil {
+			return err
+		}
+	}
+	clock.Follow()
+	m.era.Add(1)
+	for _, s := range m.Sequencers() {
+		s.poke()
+	}
+	return nil
+}
