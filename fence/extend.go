@@ -99,7 +99,7 @@ func commit(ctx context.Context, drafts []draft) {
 	}
 }
 
-// failedForGood tells whether a transaction was not applied and would fail again.
+// failedForGood tells whether a transaction was not applied because of something in it.
 func failedForGood(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrSessionEnded)
 }
