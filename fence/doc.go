@@ -10,6 +10,9 @@
 // The decisions are Step, a pure function; Fence feeds it. A Fence has no goroutine and
 // no timer of its own.
 //
+// A prefix is closed to its owners by changing the guard of their claims, and then by Expel: nobody
+// gets beyond the horizon that it returns.
+//
 // The keys, below a prefix of the caller's, and their values:
 //
 //	live/<node>                 ephemeral    "<operation> <since> <owner>"

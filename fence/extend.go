@@ -21,8 +21,9 @@ func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fen
 // It sends as few transactions as it can, each for 64 fences that have something to write. When one
 // fence is lost, its neighbours are extended all the same, in a few more transactions.
 //
-// The fences are different ones and share one Store. Two ExtendAll with fences in common must not
-// run at once; Extend and Release of single fences may.
+// The fences are different ones and share one Store. They are locked in the order given until all are done:
+// two ExtendAll with fences in common must not run at once, as each could wait for the other. Extend and
+// Release of single fences may.
 func ExtendAll(ctx context.Context, fences []*Fence) []error {
 	errs := make([]error, len(fences))
 	for _, f := range fences {
@@ -99,7 +100,7 @@ func commit(ctx context.Context, drafts []draft) {
 	}
 }
 
-// failedForGood tells whether a transaction was not applied and would fail again.
+// failedForGood tells whether a transaction was not applied because of something in it.
 func failedForGood(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrSessionEnded)
 }

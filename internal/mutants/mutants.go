@@ -3,6 +3,7 @@ package main
 const (
 	explored = "^TestNoInstantIsUsableByTwoOwners$"
 	fenced   = "^Test[^N]" // all but the exploration
+	closed   = "^TestWhatIsClosedStaysClosed$"
 	replayed = "^TestApplyAgreesWithTheReference$"
 	shortly  = "^TestExploreShortly$"
 	all      = "."
@@ -65,6 +66,26 @@ var mutants = []mutant{
 	{
 		"the end of the use is rounded down", "fence/fence.go",
 		"t.Add(time.Millisecond - 1).UnixMilli()", "t.UnixMilli()",
+		"./fence", fenced,
+	},
+	{
+		"a claim goes without its guard", "fence/fence.go",
+		"if f.config.Guard.Key != \"\" {", "if f.config.Guard.Key == \"none\" {",
+		"./fence", closed,
+	},
+	{
+		"who is expelled keeps the live key", "fence/expel.go",
+		"err != nil || len(live) == 0", "err != nil || len(live) >= 0",
+		"./fence", closed,
+	},
+	{
+		"a joint transaction in doubt is taken for a success", "fence/extend.go",
+		"	case err == nil:\n", "	case err == nil, errors.Is(err, store.ErrAmbiguous):\n",
+		"./fence", "ExtendAll",
+	},
+	{
+		"a floor of the claimer's own is ignored", "fence/fence.go",
+		"max(v.Horizon, roundUp(config.NotBefore))", "max(v.Horizon, roundUp(time.Time{}))",
 		"./fence", fenced,
 	},
 	{
