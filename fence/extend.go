@@ -21,19 +21,16 @@ func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fen
 // It sends as few transactions as it can, each for 64 fences that have something to write. When one
 // fence is lost, its neighbours are extended all the same, in a few more transactions.
 //
-// The fences are different ones and share one Store. They are locked in the order given until all are done:
-// two ExtendAll with fences in common must not run at once, as each could wait for the other. Extend and
-// Release of single fences may.
+// The fences share one Store. One that another call is writing at the moment is left to that.
 func ExtendAll(ctx context.Context, fences []*Fence) []error {
 	errs := make([]error, len(fences))
-	for _, f := range fences {
-		f.writing.Lock()
-		defer f.writing.Unlock()
-	}
 	var batch []draft
 	for i, f := range fences {
-		if d := f.draft(&errs[i]); d.action.Kind == Commit && f.State().Phase == Held {
-			batch = append(batch, d)
+		if f.tryLock() {
+			defer f.unlock()
+			if d := f.draft(&errs[i]); d.action.Kind == Commit && f.State().Phase == Held {
+				batch = append(batch, d)
+			}
 		}
 		if len(batch) == perTransaction || i == len(fences)-1 {
 			commit(ctx, batch)

@@ -79,7 +79,7 @@ type Fence struct {
 	node      int64
 	operation string // found in the keys that this fence wrote
 
-	writing sync.Mutex // held from sending a write until its answer was understood
+	writing chan struct{} // has room for one, who holds it from sending a write until its answer was understood
 
 	mu      sync.Mutex
 	state   State
@@ -90,7 +90,7 @@ func newFence(config Config, session store.Session, node int64, v View) *Fence {
 	v.Horizon = max(v.Horizon, roundUp(config.NotBefore)) // as if an earlier owner had got that far
 	return &Fence{
 		config: config, session: session, node: node, operation: rand.Text(),
-		state: Begin(v), written: time.Now(),
+		writing: make(chan struct{}, 1), state: Begin(v), written: time.Now(),
 	}
 }
 
@@ -113,11 +113,13 @@ func (f *Fence) State() State {
 
 // Release gives the node ID back. It calls stop, which must stop the use of the node ID for good and
 // return where it ended (the zero time when there was none), and only then writes that, so that the next
-// owner need not wait. An error means that the store has not confirmed; the node ID is then free once
+// owner need not wait. It is not called when ctx ends while another call writes. An error means that the store has not confirmed; the node ID is then free once
 // its session has ended, from the horizon on, or sooner if Release is called again.
 func (f *Fence) Release(ctx context.Context, stop func() time.Time) error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
+	if err := f.lock(ctx); err != nil {
+		return err
+	}
+	defer f.unlock()
 	if f.step(Leave{}).Kind == Stop {
 		end := stop()
 		f.step(Stopped{End: roundUp(end)})
@@ -129,6 +131,26 @@ func (f *Fence) Release(ctx context.Context, stop func() time.Time) error {
 	}
 	return nil
 }
+
+func (f *Fence) lock(ctx context.Context) error {
+	select {
+	case f.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *Fence) tryLock() bool {
+	select {
+	case f.writing <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *Fence) unlock() { <-f.writing }
 
 // look reads what became of earlier writes.
 func (f *Fence) look(ctx context.Context) error {

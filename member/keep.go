@@ -29,6 +29,8 @@ func (m *Member) keepFences(ctx context.Context) {
 
 // extend extends the fences of all sequencers once. The error is one of those that may pass.
 func (m *Member) extend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.options.Window/3)
+	defer cancel()
 	var keepers []*Sequencer
 	var holds []*hold
 	var fences []*fence.Fence

@@ -821,9 +821,9 @@ func TestFill(t *testing.T) {
 
 func TestJoinRejects(t *testing.T) {
 	for name, options := range map[string]Options{
-		"a TTL under a second":      {TTL: time.Millisecond},
-		"a window of nothing":       {Window: time.Millisecond},
-		"a negative checkpoint":     {CheckpointEvery: -1},
+		"a TTL under a second":  {TTL: time.Millisecond},
+		"a window of nothing":   {Window: time.Millisecond},
+		"a negative checkpoint": {CheckpointEvery: -1},
 	} {
 		if _, err := Join(t.Context(), memstore.NewService().Client("a"), options); err == nil {
 			t.Errorf("%s: no error", name)

@@ -223,4 +223,3 @@ func (s *Sequencer) NodeID() (int64, bool) {
 
 // fencePrefix is what the keys of a sequencer's fences begin with.
 func fencePrefix(name string) string { return "sequencers/" + name + "/workers/" }
-

@@ -23,7 +23,7 @@ var hotPath = []struct {
 	functions  []string
 }{
 	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "reserve", "enter"}},
-	{"member/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "with"}},
+	{"member/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "next"}},
 }
 
 const declaration = `package firn
