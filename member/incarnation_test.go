@@ -287,3 +287,48 @@ func TestNoIDComesAgain(t *testing.T) {
 		t.Errorf("%d IDs, %d times destroyed: that is not enough to show anything", total, destroyed)
 	}
 }
+
+// TestAClaimThatComesLate: a member's claim for a sequencer is under way while that is destroyed and created anew with
+// another layout, of which the member does not hear. The claim is refused, and the member does not claim for the new
+// one, whose layout it does not know.
+func TestAClaimThatComesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start("a"), w.start("b", func(c *setup) { c.Nodes = wish(5, 5) }) // another node ID than that of a
+		a.ready(time.Second)
+		b.ready(time.Second)
+		claims := 0
+		b.client.Inject(func(c memstore.Call) memstore.Fault {
+			if c.Op != memstore.Commit || len(c.Txn.Then) < 2 || !strings.HasPrefix(c.Txn.Then[1].Key, fencePrefix("orders")+"live/") {
+				return memstore.Fault{}
+			}
+			claims++
+			b.client.Lag(time.Hour) // so that it does not read the log
+			if claims == 1 {
+				return memstore.Fault{Outcome: memstore.ApplyLate, Delay: time.Second}
+			}
+			return memstore.Fault{}
+		})
+		large, small := cluster.Define(layout), cluster.Define(layout)
+		small.Nodes = 2
+		go func() {
+			_, _ = b.mem.Load().Sequencer(t.Context(), "orders", large)
+		}()
+		synctest.Wait()
+		w.append(cluster.DestroySequencer{Sequencer: "orders"})
+		synctest.Wait()
+		s, err := a.mem.Load().Sequencer(t.Context(), "orders", small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next(t, s, time.Second)
+		old, ok := b.mem.Load().Find("orders")
+		if !ok || claims == 0 {
+			t.Fatal("b is not about to claim: nothing is tried")
+		}
+		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
+			if id, err := old.Next(t.Context()); err == nil {
+				t.Fatalf("%d under node ID %v of a sequencer that is gone", id, old.State())
+			}
+		}
+	})
+}
