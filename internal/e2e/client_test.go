@@ -3,9 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -46,45 +43,29 @@ func (l *ledger) unique(t *testing.T, least int) {
 	}
 }
 
-// connection is one connection to a node. It takes IDs one request after the other, checks that they are
-// positive and ascend, and enters them in the ledger.
+// connection is one connection to a node. It takes IDs of one sequencer, one request after the other, checks that they
+// are positive and ascend, and enters them in the ledger.
 type connection struct {
-	t      *testing.T
-	n      *node
-	ledger *ledger
-	http   *http.Client
-	last   int64
+	t           *testing.T
+	n           *node
+	path        string // of the sequencer
+	ledger      *ledger
+	http        *http.Client
+	first, last int64 // of the latest answer
 }
 
+// connect is for the default sequencer.
 func (n *node) connect(t *testing.T, l *ledger) *connection {
 	transport := &http.Transport{MaxConnsPerHost: 1}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &connection{t: t, n: n, ledger: l, http: &http.Client{Transport: transport, Timeout: patience}}
+	return &connection{t: t, n: n, path: "/api/v1", ledger: l, http: &http.Client{Transport: transport, Timeout: patience}}
 }
 
-// refused is an answer other than 200.
-type refused struct {
-	status     int
-	retryAfter string
-	body       string
-}
-
-func (r *refused) Error() string { return fmt.Sprintf("%d: %s", r.status, r.body) }
-
-func (c *connection) post(path string, into any) error {
-	response, err := c.http.Post(c.n.url+path, "", nil)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return &refused{response.StatusCode, response.Header.Get("Retry-After"), string(body)}
-	}
-	return json.Unmarshal(body, into)
+// connectTo is for a sequencer with a name.
+func (n *node) connectTo(t *testing.T, name string, l *ledger) *connection {
+	c := n.connect(t, l)
+	c.path = sequencers + "/" + name
+	return c
 }
 
 // one takes an ID.
@@ -93,7 +74,7 @@ func (c *connection) one() error {
 		ID    int64  `json:"id"`
 		IDStr string `json:"id_str"`
 	}
-	if err := c.post("/api/v1/id", &answer); err != nil {
+	if err := c.post("/id", &answer); err != nil {
 		return err
 	}
 	return c.enter([]int64{answer.ID}, []string{answer.IDStr})
@@ -105,7 +86,7 @@ func (c *connection) many(count int) error {
 		IDs    []int64  `json:"ids"`
 		IDsStr []string `json:"ids_str"`
 	}
-	if err := c.post("/api/v1/ids?count="+strconv.Itoa(count), &answer); err != nil {
+	if err := c.post("/ids?count="+strconv.Itoa(count), &answer); err != nil {
 		return err
 	}
 	if len(answer.IDs) != count {
@@ -114,8 +95,16 @@ func (c *connection) many(count int) error {
 	return c.enter(answer.IDs, answer.IDsStr)
 }
 
+func (c *connection) post(path string, into any) error {
+	_, err := exchange(c.http, http.MethodPost, c.n.url+c.path+path, "", into)
+	return err
+}
+
 func (c *connection) enter(ids []int64, texts []string) error {
 	for i, id := range ids {
+		if i == 0 {
+			c.first = id
+		}
 		if id <= c.last {
 			c.t.Errorf("%s: %d after %d on one connection", c.n.name, id, c.last)
 		}
