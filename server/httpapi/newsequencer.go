@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/firn-id/firn/cluster"
 )
@@ -92,6 +93,7 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 func readable(err error) error {
 	var syntax *json.SyntaxError
 	var mistyped *json.UnmarshalTypeError
+	var at *time.ParseError
 	if errors.As(err, &syntax) {
 		return fmt.Errorf("it is not one JSON object: %s, at byte %d", syntax, syntax.Offset)
 	}
@@ -102,6 +104,9 @@ func readable(err error) error {
 		}
 		return fmt.Errorf("%s: it is a JSON %s; want %s", what, mistyped.Value, wanted(mistyped.Type))
 	}
+	if errors.As(err, &at) {
+		return fmt.Errorf("epoch: %.40s is no time; want one such as 2026-01-01T00:00:00Z", strings.Trim(at.Value, `"`))
+	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("there is no field %s; want name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
 			"sequence_bits, node_lowest and after, or some of them", field)
@@ -111,6 +116,9 @@ func readable(err error) error {
 
 // wanted is what JSON has for a Go type.
 func wanted(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	switch {
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()):
 		return "a string"
