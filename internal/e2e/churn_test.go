@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -121,6 +122,9 @@ func (c *churn) answered(n *node, what string, err error) bool {
 	}
 	select {
 	case <-n.exited:
+		if n.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			c.t.Errorf("%s ended by itself:\n%s", n.name, n.log)
+		}
 	case <-time.After(patience):
 		c.t.Errorf("%s lives, and did not answer: %s: %v", n.name, what, err)
 	}
