@@ -201,6 +201,7 @@ func (c *churn) trouble(u *ups, r *rand.Rand) {
 			c.destroy(u, r)
 			c.pause(r, 300*time.Millisecond)
 			c.create(u, r)
+			c.rouse(u, r)
 		}
 	}
 }
@@ -243,6 +244,18 @@ func (c *churn) create(u *ups, r *rand.Rand) {
 		c.answered(n, fmt.Sprintf("create (%d)", status), err)
 		if err == nil {
 			return
+		}
+	}
+}
+
+// rouse has about half of the nodes attach, of those too that don't by themselves.
+func (c *churn) rouse(u *ups, r *rand.Rand) {
+	c.mu.Lock()
+	nodes := slices.Clone(c.nodes)
+	c.mu.Unlock()
+	for _, n := range nodes {
+		if r.IntN(2) == 0 {
+			c.answered(n, "attach", n.attach(u.name))
 		}
 	}
 }
