@@ -42,6 +42,9 @@ type Here struct {
 	Why   string `json:"why,omitempty"`   // there are no IDs
 }
 
+// never is the state of a member that was never attached.
+const never = "none"
+
 // String is the state for people.
 func (e Here) String() string {
 	switch {
@@ -49,6 +52,8 @@ func (e Here) String() string {
 		return fmt.Sprintf("%s, node ID %d", e.State, *e.Node)
 	case e.Place > 0:
 		return fmt.Sprintf("%s, place %d in line", e.State, e.Place)
+	case e.State == never:
+		return "not attached"
 	default:
 		return e.State
 	}
@@ -75,7 +80,7 @@ func (h *Handler) describe(name string, q cluster.Sequencer) StatusSequencer {
 func (h *Handler) here(name string) Here {
 	s, ok := h.cluster.Find(name)
 	if !ok {
-		return Here{State: "none"}
+		return Here{State: never}
 	}
 	state := s.State()
 	here := Here{State: state.Phase.String(), Place: state.Place}

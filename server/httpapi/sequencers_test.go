@@ -243,6 +243,7 @@ func TestWaiting(t *testing.T) {
 		// Waiting leaves the line too.
 		a.ask("POST /api/v1/sequencers/orders/id", "", 503, code("waiting", ""))
 		a.ask("POST /api/v1/sequencers/orders/detach", "", 200, `"detached"`)
+		synctest.Wait()
 		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\[\],`)
 	})
 }
