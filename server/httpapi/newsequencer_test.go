@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
@@ -37,7 +38,7 @@ func FuzzNewSequencer(f *testing.F) {
 	h := httpapi.New(&fake{}, m, nil)
 	post := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/sequencers", strings.NewReader(body)))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/sequencers", strings.NewReader(body)))
 		return w
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -81,7 +82,7 @@ func FuzzNewSequencer(f *testing.F) {
 		}
 		if n.Name != member.DefaultSequencer { // keep the cluster small
 			r := httptest.NewRecorder()
-			if h.ServeHTTP(r, httptest.NewRequest("DELETE", "/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
+			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
 				t.Errorf("DELETE %s = %d %s", n.Name, r.Code, r.Body)
 			}
 		}
