@@ -29,7 +29,7 @@ type holder struct {
 	latest   atomic.Pointer[hold] // the newest node ID; it becomes current once the clock is past its floor
 	stopped  []*hold              // to be given back
 	lost     *hold                // the one last told of that was lost
-	stepped  bool                 // another node ID was asked for since the clock stepped ahead
+	asked    bool                 // another node ID was asked for in place of the latest, and the same came back
 	declines int                  // in a row, because of floors ahead of the clock
 
 	guard store.Condition // under which node IDs can be claimed; without a key while that is not known
@@ -140,29 +140,25 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	inStep := h == nil || h.era == s.m.era.Load()
-	if inStep {
-		s.stepped = false
-	} else if !s.stepped {
-		// A clock that has stepped ahead is used under another node ID: this one can't be extended that far at once.
-		s.kept.Store(nil)
+	its := h != nil && h.life == g.life && h.fence.Node() == g.node
+	if its && inStep && h.held() {
+		s.asked = false
+		return s.untilNext(h), s.use(h)
+	}
+	s.kept.Store(nil)
+	s.tellOfLoss(h)
+	if its && !s.asked {
+		// It was lost, or can't be extended as far at once as the clock has stepped. Another node ID can be used
+		// while there is still time left under this one.
 		same, err := s.decline(ctx, g)
 		if err != nil {
 			return 0, err
 		}
-		s.stepped = true
+		s.asked = same
 		if !same && s.grant() == g {
 			return idle, nil // the news is on its way
 		}
 		return 0, nil
-	}
-	if h != nil && h.held() && inStep && h.life == g.life && h.fence.Node() == g.node {
-		return s.untilNext(h), s.use(h)
-	}
-	s.kept.Store(nil)
-	if h != nil && h.fence.State().Phase == fence.Lost && s.lost != h {
-		s.lost = h
-		s.m.log.Warn("lost the node ID, claiming it again", "sequencer", s.name, "node", h.fence.Node(), "usable_until", h.fence.Horizon())
-		s.say(errors.New("its node ID was lost, and there is no other yet"))
 	}
 	h, err := s.claim(ctx, g)
 	if err != nil {
@@ -171,6 +167,16 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 	s.latest.Store(h)
 	s.declines = 0
 	return s.untilNext(h), s.use(h)
+}
+
+// tellOfLoss says, once, that h was lost, if it was.
+func (s *Sequencer) tellOfLoss(h *hold) {
+	if h == nil || h == s.lost || h.fence.State().Phase != fence.Lost {
+		return
+	}
+	s.lost = h
+	s.m.log.Warn("lost the node ID, asking for another", "sequencer", s.name, "node", h.fence.Node(), "usable_until", h.fence.Horizon())
+	s.say(errors.New("its node ID was lost, and there is no other yet"))
 }
 
 // untilNext is how long there is nothing to do.
