@@ -13,6 +13,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // few is a sequencer of two nodes.
@@ -59,6 +61,22 @@ func TestDetachAndAttach(t *testing.T) {
 		a := w.start("a")
 		a.ready(time.Second)
 		s := a.settled()
+		live := func() []store.KV {
+			kv, err := w.service.Client("test").List(t.Context(), s.fences.Prefix+"live/")
+			if err != nil {
+				t.Error(err)
+			}
+			return kv
+		}
+		a.client.Inject(func(c memstore.Call) memstore.Fault {
+			if isOf(c, "detach") && len(live()) != 0 {
+				t.Error("others are told that the node ID is free, and it is not")
+			}
+			if c.Op == memstore.Commit {
+				return memstore.Fault{Delay: 50 * time.Millisecond}
+			}
+			return memstore.Fault{}
+		})
 		seen := watch(t, s)
 		want := []string{s.State().String()}
 		for range 5 {
@@ -78,9 +96,8 @@ func TestDetachAndAttach(t *testing.T) {
 			if q, _ := w.value().Sequencer(DefaultSequencer); q.Attached(a.mem.Load().ID()) {
 				t.Error("the cluster has it attached still")
 			}
-			kv, err := w.service.Client("test").List(t.Context(), s.fences.Prefix+"live/")
-			if err != nil || len(kv) != 0 {
-				t.Errorf("it holds %v %v", kv, err)
+			if kv := live(); len(kv) != 0 {
+				t.Errorf("it holds %v", kv)
 			}
 			want = append(want, "detached")
 			synctest.Wait() // so that who looks on misses nothing
