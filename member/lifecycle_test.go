@@ -357,3 +357,21 @@ func TestTwoCreateTheSameNameAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatWasDoneIsInTheValue: whoever is told that a command has taken effect sees that in the member's value.
+func TestWhatWasDoneIsInTheValue(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		n := w.start("n")
+		n.ready(time.Second)
+		m := n.mem.Load()
+		for i := range 3000 {
+			name := fmt.Sprint("orders-", i)
+			if created, err := m.Create(t.Context(), name, cluster.Define(layout)); !created || err != nil {
+				t.Fatal(created, err)
+			}
+			if _, ok := m.Value().Sequencer(name); !ok {
+				t.Fatalf("%s was created, and is not in the value", name)
+			}
+		}
+	})
+}
