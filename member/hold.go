@@ -40,6 +40,9 @@ type holder struct {
 func (s *Sequencer) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		wait, err := s.tend(ctx)
+		if err != nil && s.current.Load() == nil && s.grant().kind == granted {
+			s.say(err)
+		}
 		s.settle(err)
 		err = errors.Join(err, s.giveBack(ctx))
 		if s.rest() {
@@ -49,9 +52,6 @@ func (s *Sequencer) run(ctx context.Context) {
 			failures = 0
 		} else {
 			s.m.nags.nag(ctx, "can't hold or give back a node ID at present, trying again", err)
-			if s.current.Load() == nil && s.grant().kind == granted {
-				s.say(err)
-			}
 			wait = min(jitter(backoff(failures)), s.m.options.Window/6)
 			failures++
 		}
@@ -77,7 +77,11 @@ func (s *Sequencer) rest() bool {
 		s.nudgeLocked()
 		s.m.poke()
 	}
-	return s.granted.kind == destroyed && !s.holds
+	over := s.granted.kind == destroyed && !s.holds
+	if over {
+		s.settleLocked()
+	}
+	return over
 }
 
 // finish notes that it makes no IDs any more, or will not for long.
@@ -104,9 +108,11 @@ func (s *Sequencer) settle(err error) {
 	case kind == granted && h != nil && h.held(), kind == inLine, kind == destroyed,
 		errors.As(err, &behind) && s.declines >= enoughDeclines,
 		errors.As(err, &aheadOf), errors.As(err, &early), errors.Is(err, firn.ErrLifetime):
-	default:
-		return
+		s.settleLocked()
 	}
+}
+
+func (s *Sequencer) settleLocked() {
 	select {
 	case <-s.settled:
 	default:
