@@ -264,8 +264,11 @@ func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 
 func (d *duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("the tick %.40q; want a duration of 1ms to 1s, such as 10ms", text)
+	}
 	*d = duration(parsed)
-	return err
+	return nil
 }
 
 // MarshalJSON writes every field.

@@ -21,10 +21,16 @@ import (
 // looked is a cluster to look at: a member that has replayed a log to its end.
 type looked struct {
 	*memstore.Client
+	noSequencers
 	value   cluster.Value
 	handler *httpapi.Handler
 	url     string
 }
+
+// noSequencers are those of a member that is attached to none.
+type noSequencers struct{ httpapi.Sequencers }
+
+func (noSequencers) Find(string) (*member.Sequencer, bool) { return nil, false }
 
 func (l *looked) ID() string           { return "b" }
 func (l *looked) Value() cluster.Value { return l.value }

@@ -125,3 +125,35 @@ func (j *joining) Log() store.Log {
 	}
 	return nil
 }
+
+// Create creates a sequencer, once it has joined.
+func (j *joining) Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error) {
+	if m := j.Load(); m != nil {
+		return m.Create(ctx, name, d)
+	}
+	return false, j.notReady()
+}
+
+// Attach attaches to a sequencer, once it has joined.
+func (j *joining) Attach(ctx context.Context, name string) (*member.Sequencer, error) {
+	if m := j.Load(); m != nil {
+		return m.Attach(ctx, name)
+	}
+	return nil, j.notReady()
+}
+
+// Find is the sequencer of a name, if it is attached to it.
+func (j *joining) Find(name string) (*member.Sequencer, bool) {
+	if m := j.Load(); m != nil {
+		return m.Find(name)
+	}
+	return nil, false
+}
+
+// Destroy destroys a sequencer, once it has joined.
+func (j *joining) Destroy(ctx context.Context, name string) error {
+	if m := j.Load(); m != nil {
+		return m.Destroy(ctx, name)
+	}
+	return j.notReady()
+}

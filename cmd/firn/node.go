@@ -30,6 +30,7 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
 	n.handler = httpapi.New(&n.member, &n.member, n.log)
+	n.handler.NoAutoAttach = s.noAutoAttach
 	if err := n.memberOptions().ValidateFor(member.DefaultSequencer, n.definition()); err != nil {
 		return nil, usageError{err}
 	}
@@ -57,12 +58,20 @@ func (n *node) memberOptions() member.Options {
 	}
 }
 
-// wish is for the node IDs that the flags say.
-func (n *node) wish(name string, _ cluster.Definition) *cluster.Range {
-	if name != member.DefaultSequencer {
+// wish is for the node IDs that the flags say: a node is that of the default sequencer, a datacenter that of every
+// sequencer which has it.
+func (n *node) wish(name string, d cluster.Definition) *cluster.Range {
+	if name == member.DefaultSequencer {
+		return n.nodes
+	}
+	if !n.inDatacenter {
 		return nil
 	}
-	return n.nodes
+	first, last, err := d.IDLayout().DatacenterNodes(n.datacenter)
+	if err != nil {
+		return nil
+	}
+	return &cluster.Range{From: first, To: last}
 }
 
 // definition is that of the sequencer which serves those who name none.

@@ -23,6 +23,7 @@ type serveOptions struct {
 	layout                     layoutFlags
 	node, datacenter           int64
 	randomStart, wait          bool
+	noAutoAttach               bool
 	window, ttl                time.Duration
 	drainDelay, shutdownWithin time.Duration
 	logFormat                  string
@@ -48,13 +49,14 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text(&o.etcd.Prefix, "etcd-prefix", "path", etcdstore.DefaultPrefix, "what firn's keys in etcd begin with; another makes another cluster")
 
 	o.layout.add(c, flags)
-	addNumber(flags, &o.node, "node", "", 0, "use exactly this node ID (default: any that is free)")
-	addNumber(flags, &o.datacenter, "datacenter", "", 0, "use only node IDs of this datacenter, in a layout that has them")
+	addNumber(flags, &o.node, "node", "", 0, "use exactly this node ID, in the default sequencer (default: any that\nis free)")
+	addNumber(flags, &o.datacenter, "datacenter", "", 0, "use only node IDs of this datacenter, in every sequencer whose layout\nhas it")
 	addBool(flags, &o.randomStart, "random-start", "begin each tick's sequence at random, so that nobody can tell from\nIDs how many there are")
 
 	addDuration(flags, &o.window, "window", fence.DefaultWindow.String(), least, "how far ahead the use of a node ID is written down: for how long\nIDs are given while etcd is gone")
 	addDuration(flags, &o.ttl, "ttl", member.DefaultTTL.String(), least, "how long etcd waits for a silent node before others may have its\nnode ID")
 	addBool(flags, &o.wait, "wait", "at the start wait for a node ID when none is free, or when the clock\nis too far behind")
+	addBool(flags, &o.noAutoAttach, "no-auto-attach", "don't attach to a sequencer when asked for an ID of it, but only when\nfirn sequencer attach says so")
 
 	addDuration(flags, &o.drainDelay, "drain-delay", "1s", 0, "how long to serve on when stopping, not ready, for balancers to notice")
 	addDuration(flags, &o.shutdownWithin, "shutdown-timeout", "10s", least, "how long requests may then take to finish")

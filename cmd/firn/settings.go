@@ -14,13 +14,14 @@ import (
 // settings are the options of firn serve that were found to fit together.
 type settings struct {
 	serveOptions
-	layout firn.Layout
-	nodes  *cluster.Range
+	layout       firn.Layout
+	nodes        *cluster.Range // of the default sequencer to choose from; nil: all
+	inDatacenter bool           // only node IDs of the datacenter, in every sequencer that has it
 }
 
 // settings checks what can be checked without opening anything.
 func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, error) {
-	s := settings{serveOptions: *o}
+	s := settings{serveOptions: *o, inDatacenter: flags.Changed("datacenter")}
 	for _, pair := range [][2]string{{"data-dir", "etcd"}, {"node", "datacenter"}, {"etcd-password", "etcd-password-file"}} {
 		if flags.Changed(pair[0]) && flags.Changed(pair[1]) {
 			return s, usagef("%s and %s exclude each other; give one", from.of(pair[0]), from.of(pair[1]))

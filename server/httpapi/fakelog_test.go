@@ -9,12 +9,14 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 )
 
 // fakeLog is a log that was read to its end by the member that serves. What is not read or followed panics.
 type fakeLog struct {
 	unused
+	noSequencers
 	silent bool  // it does not answer
 	err    error // or with this
 	pulses map[string]member.Pulse
@@ -29,6 +31,11 @@ type fakeLog struct {
 
 // unused are the methods of a log that are not called.
 type unused struct{ store.Log }
+
+// noSequencers are those of a member that is attached to none.
+type noSequencers struct{ httpapi.Sequencers }
+
+func (noSequencers) Find(string) (*member.Sequencer, bool) { return nil, false }
 
 func (f *fakeLog) ID() string { return "b" }
 

@@ -7,6 +7,20 @@
 //	GET  /livez                  "ok" as long as the process serves
 //	GET  /readyz                 "ok" when an ID would be given, and shall be asked for here
 //
+// These are for the default sequencer. There can be any number of others, by name:
+//
+//	GET    /api/v1/sequencers                   {"sequencers":[...]}, each a StatusSequencer
+//	POST   /api/v1/sequencers                   creates one that a NewSequencer describes
+//	GET    /api/v1/sequencers/{name}            the StatusSequencer
+//	DELETE /api/v1/sequencers/{name}            destroys it: a Destroyed
+//	POST   /api/v1/sequencers/{name}/id         as above
+//	POST   /api/v1/sequencers/{name}/ids        as above
+//	GET    /api/v1/sequencers/{name}/ids/{id}   as above; any member can tell
+//	POST   /api/v1/sequencers/{name}/attach     this member attaches: where it then stands, as Here
+//	POST   /api/v1/sequencers/{name}/detach     and lets go
+//
+// A member that is asked for an ID attaches by itself where it is not attached, see Handler.NoAutoAttach.
+//
 // It shows what the cluster has come to as well, to whoever can ask:
 //
 //	GET /api/v1/cluster                       the Status
@@ -19,12 +33,19 @@
 //	400 bad_request          the message names what was given and what would be right
 //	403 cross_origin         a browser sent it from another site's page
 //	404 not_found            there is no such path
+//	404 unknown_sequencer    there is no sequencer of this name, or it was destroyed
 //	404 unknown_position     the log does not go back, or has not come, that far
 //	405 method_not_allowed   the Allow header says which are
+//	409 exists               there is a sequencer of this name with another definition: a Conflict
+//	409 in_use               the default sequencer can't be destroyed
+//	409 attached_again       it was attached while it was to be detached
+//	413 too_large            a body of more than 64 KiB
 //	500 internal             a bug; it is logged
 //	500 unreadable           the log holds what this program can't read; it is logged
 //	503 not_ready            no ID can be given now; try another server, or again
-//	503 unavailable          the log can't be read now
+//	503 waiting              all node IDs are taken, and the member stands in line; try another server
+//	503 detached             the member is not attached, and does not attach by itself; try another server
+//	503 unavailable          the store does not answer; what was to be changed may be changed or not
 //	503 overloaded           more is asked for than the node ID can give in 10 s, or too many look at the log
 //	503 lifetime             the layout's time is over, or has not begun
 //
@@ -37,7 +58,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -60,6 +80,10 @@ type Member interface {
 
 // Handler serves a member. Make it with New. Its methods are safe for concurrent use.
 type Handler struct {
+	// NoAutoAttach has a call for an ID fail where the member is not attached to the sequencer. Otherwise it
+	// attaches by itself. Set it before the handler serves.
+	NoAutoAttach bool
+
 	member   Member
 	cluster  Cluster // may be nil
 	log      *slog.Logger
@@ -67,14 +91,15 @@ type Handler struct {
 	mux      *http.ServeMux
 	browsers *http.CrossOriginProtection
 	looking  chan struct{} // one for each call that looks at the log
+	attaches attaches
 
 	serving context.Context // ends with drain
 	drain   context.CancelFunc
 }
 
 // New returns the handler of a member, which need not be ready yet, and of its cluster; without one,
-// nil, there is nothing at the paths that show it. The logger is told about bugs only: neither refusals nor
-// clients that went away are logged. Nil: nobody is told.
+// nil, there is nothing at the paths of sequencers and of the cluster. The logger is told about bugs only: neither
+// refusals nor clients that went away are logged. Nil: nobody is told.
 func New(m Member, c Cluster, log *slog.Logger) *Handler {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -82,21 +107,33 @@ func New(m Member, c Cluster, log *slog.Logger) *Handler {
 	h := &Handler{
 		member: m, cluster: c, log: log, patience: patience,
 		mux: http.NewServeMux(), browsers: http.NewCrossOriginProtection(),
-		looking: make(chan struct{}, maxLooking),
+		looking: make(chan struct{}, maxLooking), attaches: attaches{byName: map[string]int{}},
 	}
 	h.serving, h.drain = context.WithCancel(context.Background())
-	if c != nil {
-		h.mux.HandleFunc("/api/v1/cluster", get(h.status))
-		h.mux.HandleFunc("/api/v1/cluster/value", get(h.look(h.value)))
-		h.mux.HandleFunc("/api/v1/cluster/log", get(h.look(h.entries)))
-	}
-	h.mux.HandleFunc("/api/v1/id", h.post(h.next))
-	h.mux.HandleFunc("/api/v1/ids", h.post(h.fill))
-	h.mux.HandleFunc("/api/v1/ids/{id}", get(h.decode))
-	h.mux.HandleFunc("/livez", get(alive))
-	h.mux.HandleFunc("/readyz", get(h.ready))
+	h.post("/api/v1/id", h.next)
+	h.post("/api/v1/ids", h.fill)
+	h.get("/api/v1/ids/{id}", h.decode)
+	h.get("/livez", alive)
+	h.get("/readyz", h.ready)
 	h.mux.HandleFunc("/", notFound)
+	if c != nil {
+		h.serveSequencers()
+		h.get("/api/v1/cluster", h.status)
+		h.get("/api/v1/cluster/value", h.look(h.value))
+		h.get("/api/v1/cluster/log", h.look(h.entries))
+	}
 	return h
+}
+
+func (h *Handler) serveSequencers() {
+	const one = "/api/v1/sequencers/{name}"
+	h.handle("/api/v1/sequencers", map[string]http.HandlerFunc{http.MethodGet: h.list, http.MethodPost: h.create})
+	h.handle(one, map[string]http.HandlerFunc{http.MethodGet: h.show, http.MethodDelete: h.destroy})
+	h.post(one+"/id", h.nextOf)
+	h.post(one+"/ids", h.fillOf)
+	h.get(one+"/ids/{id}", h.decodeOf)
+	h.post(one+"/attach", h.attach)
+	h.post(one+"/detach", h.detach)
 }
 
 // Drain makes /readyz say that IDs should be asked for elsewhere, while they are still given
@@ -106,52 +143,12 @@ func (h *Handler) Drain() { h.drain() }
 
 func (h *Handler) draining() bool { return h.serving.Err() != nil }
 
-// ServeHTTP implements [http.Handler]. A body that is sent to it is not read.
+// ServeHTTP implements [http.Handler]. It reads no body but that of POST /api/v1/sequencers.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining() {
 		w.Header().Set("Connection", "close")
 	}
 	h.mux.ServeHTTP(w, r)
-}
-
-func (h *Handler) next(w http.ResponseWriter, r *http.Request) {
-	if err := noParameters(r.URL.RawQuery, "for several IDs POST /api/v1/ids?count=N"); err != nil {
-		badRequest(w, err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.patience)
-	defer cancel()
-	id, err := h.member.Next(ctx)
-	if err != nil {
-		h.refuse(w, r, err)
-		return
-	}
-	writeID(w, id)
-}
-
-func (h *Handler) fill(w http.ResponseWriter, r *http.Request) {
-	count, err := parseCount(r.URL.RawQuery)
-	if err != nil {
-		badRequest(w, err)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.patience)
-	defer cancel()
-	ids := make([]firn.ID, count)
-	if err := h.member.Fill(ctx, ids); err != nil {
-		h.refuse(w, r, err)
-		return
-	}
-	writeIDs(w, ids)
-}
-
-func (h *Handler) decode(w http.ResponseWriter, r *http.Request) {
-	parts, err := parseParts(h.member.Layout(), r.PathValue("id"))
-	if err != nil {
-		badRequest(w, err)
-		return
-	}
-	writeParts(w, parts)
 }
 
 var errDraining = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
@@ -163,60 +160,12 @@ func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	if h.draining() {
 		err = errDraining
 	}
-	if err != nil {
-		h.refuse(w, r, err)
-		return
-	}
-	writeOK(w)
-}
-
-// refuse answers a call that gets no ID.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
-	case r.Context().Err() != nil: // the client went away: there is nobody to tell
-	case errors.Is(err, member.ErrNotReady):
+	case err == nil:
+		writeOK(w)
+	case errors.Is(err, member.ErrNotReady): // whatever the reason is, and if only others can do something about it
 		unavailable(w, "not_ready", err.Error())
-	case errors.Is(err, context.DeadlineExceeded):
-		unavailable(w, "overloaded", fmt.Sprintf("no answer within %v: a node of this layout makes at most %.0f IDs a second; ask for fewer, or more servers",
-			h.patience, h.member.Layout().Rate()))
-	case errors.Is(err, firn.ErrLifetime):
-		unavailable(w, "lifetime", err.Error())
 	default:
-		h.log.Error("a call failed", "method", r.Method, "path", r.URL.Path, "err", err)
-		writeError(w, http.StatusInternalServerError, "internal", err.Error())
+		h.refuse(w, r, err)
 	}
-}
-
-// post lets only POST through, and no browser that is sent here by another site's page.
-func (h *Handler) post(next http.HandlerFunc) http.HandlerFunc {
-	return only(next, func(r *http.Request) error { return h.browsers.Check(r) }, http.MethodPost)
-}
-
-func get(next http.HandlerFunc) http.HandlerFunc {
-	return only(next, func(*http.Request) error { return nil }, http.MethodGet, http.MethodHead)
-}
-
-func only(next http.HandlerFunc, check func(*http.Request) error, methods ...string) http.HandlerFunc {
-	allow := strings.Join(methods, ", ")
-	return func(w http.ResponseWriter, r *http.Request) {
-		for _, m := range methods {
-			if r.Method != m {
-				continue
-			}
-			if err := check(r); err != nil {
-				writeError(w, http.StatusForbidden, "cross_origin", err.Error())
-				return
-			}
-			next(w, r)
-			return
-		}
-		w.Header().Set("Allow", allow)
-		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed",
-			fmt.Sprintf("%.40q is no method for %.80q; want %s", r.Method, r.URL.Path, allow))
-	}
-}
-
-func notFound(w http.ResponseWriter, r *http.Request) {
-	writeError(w, http.StatusNotFound, "not_found",
-		fmt.Sprintf("there is nothing at %.80q; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}", r.URL.Path))
 }

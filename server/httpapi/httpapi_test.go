@@ -123,7 +123,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		h := httpapi.New(&fake{err: tt.err, layout: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
-		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3", "GET /readyz"} {
+		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3"} {
 			method, path, _ := strings.Cut(target, " ")
 			w := call(h, method, path)
 			var got httpapi.Failure
@@ -133,6 +133,9 @@ func TestRefusals(t *testing.T) {
 			if retry := w.Header().Get("Retry-After"); (retry == "1") != (tt.status == 503) {
 				t.Errorf("%s with %v has Retry-After: %q", target, tt.err, retry)
 			}
+		}
+		if w := call(h, "GET", "/readyz"); w.Code != tt.status {
+			t.Errorf("/readyz with %v = %d %s", tt.err, w.Code, w.Body)
 		}
 		if w := call(h, "GET", "/livez"); w.Code != 200 {
 			t.Errorf("/livez with %v = %d", tt.err, w.Code)

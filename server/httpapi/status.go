@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"time"
 
@@ -26,6 +25,8 @@ type Cluster interface {
 
 	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
+
+	Sequencers
 }
 
 // Status is what a member knows of its cluster, as JSON shows it.
@@ -60,24 +61,14 @@ type StatusJoin struct {
 	Pulse
 }
 
-// StatusSequencer is a sequencer in a Status.
-type StatusSequencer struct {
-	Name       string             `json:"name"`
-	Definition cluster.Definition `json:"definition"`
-	Nodes      map[int64]string   `json:"nodes"`   // which member has a node ID
-	Waiting    []string           `json:"waiting"` // for one, in order
-	Free       int64              `json:"free"`    // how many node IDs nobody has
-}
-
 // Phases of a pending join.
 const (
 	Prepared = "prepared"
 	Accepted = "accepted"
 )
 
-// StatusOf describes a value, as the member of an ID has reached it, with the pulses of those who live; nil when
-// they are not known.
-func StatusOf(id string, v cluster.Value, pulses map[string]member.Pulse) Status {
+// statusOf describes a value, with the pulses of those who live; nil when they are not known.
+func (h *Handler) statusOf(v cluster.Value, pulses map[string]member.Pulse) Status {
 	pulse := func(id string) Pulse {
 		if pulses == nil {
 			return Pulse{}
@@ -86,8 +77,8 @@ func StatusOf(id string, v cluster.Value, pulses map[string]member.Pulse) Status
 		return Pulse{&alive, p.Owner}
 	}
 	s := Status{
-		Member: id, Position: v.Position(), Entries: v.Entries(),
-		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: []StatusSequencer{},
+		Member: h.cluster.ID(), Position: v.Position(), Entries: v.Entries(),
+		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: h.describeAll(v),
 	}
 	for _, id := range v.Members() {
 		m := StatusMember{ID: id, Pulse: pulse(id)}
@@ -103,9 +94,6 @@ func StatusOf(id string, v cluster.Value, pulses map[string]member.Pulse) Status
 			phase = Accepted
 		}
 		s.Joins = append(s.Joins, StatusJoin{joiner, j.Target, phase, pulse(joiner)})
-	}
-	for name, q := range v.Sequencers() {
-		s.Sequencers = append(s.Sequencers, StatusSequencer{name, q.Definition(), maps.Collect(q.Nodes()), q.Waiting(), q.Free()})
 	}
 	return s
 }
@@ -128,7 +116,7 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
 		pulses = nil
 	}
 	header(w, jsonType)
-	writeJSON(w, StatusOf(h.cluster.ID(), v, pulses))
+	writeJSON(w, h.statusOf(v, pulses))
 }
 
 const pulsesWithin = time.Second

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+)
+
+// maxBody is how long the body of a call may be.
+const maxBody = 64 << 10
+
+// NewSequencer describes a sequencer that is to be created. In JSON its name stands beside the fields of the definition;
+// those that are absent are as cluster.Definition has them.
+type NewSequencer struct {
+	Name       string
+	Definition cluster.Definition
+}
+
+// MarshalJSON writes every field.
+func (n NewSequencer) MarshalJSON() ([]byte, error) {
+	definition, err := json.Marshal(n.Definition)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]json.RawMessage{}
+	if err := json.Unmarshal(definition, &fields); err != nil {
+		return nil, err
+	}
+	if fields["name"], err = json.Marshal(n.Name); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
+// UnmarshalJSON reads a JSON object. An error is returned when it has a field that is not known, or when the name or
+// the definition is not valid.
+func (n *NewSequencer) UnmarshalJSON(data []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return err
+	}
+	if fields == nil {
+		return errors.New("it is null; want an object")
+	}
+	name, ok := fields["name"]
+	if !ok {
+		return errors.New("it has no name")
+	}
+	n.Name = ""
+	if err := json.Unmarshal(name, &n.Name); err != nil {
+		return fmt.Errorf("name: it is %.40s; want a string", name)
+	}
+	if err := cluster.CheckName(n.Name); err != nil {
+		return err
+	}
+	delete(fields, "name")
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(rest, &n.Definition)
+}
+
+// readNew reads the body of a call that is to create a sequencer. An *http.MaxBytesError is returned when it is too
+// long.
+func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
+	var n NewSequencer
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return n, fmt.Errorf("reading the body: %w", err)
+	}
+	if len(strings.TrimSpace(string(data))) == 0 {
+		return n, errors.New(`the body is empty; want JSON such as {"name":"orders","nodes":128}`)
+	}
+	if err := json.Unmarshal(data, &n); err != nil {
+		return n, fmt.Errorf("the body: %w", readable(err))
+	}
+	// A path of dots is another path, for browsers and for most else.
+	if n.Name == "." || n.Name == ".." {
+		return n, fmt.Errorf("the body: the sequencer's name %q can't be in a URL; want another", n.Name)
+	}
+	return n, nil
+}
+
+// readable is an error of encoding/json for people who write no Go.
+func readable(err error) error {
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	var at *time.ParseError
+	if errors.As(err, &syntax) {
+		return fmt.Errorf("it is not one JSON object: %s, at byte %d", syntax, syntax.Offset)
+	}
+	if errors.As(err, &mistyped) {
+		what := mistyped.Field
+		if what == "" {
+			what = "it"
+		}
+		return fmt.Errorf("%s: it is a JSON %s; want %s", what, mistyped.Value, wanted(mistyped.Type))
+	}
+	if errors.As(err, &at) {
+		return fmt.Errorf("epoch: %.40s is no time; want one such as 2026-01-01T00:00:00Z", strings.Trim(at.Value, `"`))
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("there is no field %s; want name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
+			"sequence_bits, node_lowest and after, or some of them", field)
+	}
+	return err
+}
+
+// wanted is what JSON has for a Go type.
+func wanted(t reflect.Type) string {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()):
+		return "a string"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Int || t.Kind() == reflect.Int64:
+		return "a whole number"
+	case t.Kind() == reflect.String:
+		return "a string"
+	default:
+		return "an object"
+	}
+}
