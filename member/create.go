@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/fence"
 )
 
 // Sequencer creates a sequencer, or finds that it is there, attaches to it, and waits until the outcome of
@@ -84,7 +82,8 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 		case ok:
 			return q, created, nil
 		}
-		if err := m.checkNew(ctx, name, d); err != nil {
+		err = m.insist(ctx, "can't read what was there before", func() error { return m.checkNew(ctx, name, d) })
+		if err != nil {
 			return none, false, err
 		}
 		var o outcome
@@ -187,93 +186,4 @@ func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 		}
 	})
 	return s, nil
-}
-
-// Destroy ends a sequencer, on every member and for ever, and returns once no handle of it anywhere can make an
-// ID: each was stopped by its member, or has no time left that it has written down. That takes a round through the
-// log where all members are well, and up to a window where one has crashed or is out of reach. Time is this member's:
-// the clock of one that is out of reach may differ from it.
-//
-// ErrNoSequencer is returned when there is none of this name. A *UsedUntilError is returned when it is destroyed, but
-// ctx ended before the rest was known. Every other error says that it may or may not be destroyed.
-func (m *Member) Destroy(ctx context.Context, name string) error {
-	q, err := m.find(ctx, name)
-	for there := true; err == nil && there; {
-		var o outcome
-		o, err = m.do(ctx, func(string) cluster.Command {
-			return cluster.DestroySequencer{Sequencer: name, Created: q.Created()}
-		})
-		if err == nil && !o.missed {
-			now, ok := o.value.Sequencer(name)
-			there = ok && now.Created() == q.Created()
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if until, err := m.quiet(ctx, name, q); err != nil {
-		return &UsedUntilError{Name: name, Until: until, Err: err}
-	}
-	return nil
-}
-
-const (
-	quietFirst   = 5 * time.Millisecond // the pause between two looks, and doubled from there
-	quietLongest = 500 * time.Millisecond
-	quietAfter   = 5 * time.Second // those who have not given their node IDs back by then lose them
-)
-
-// quiet waits until no ID of a sequencer that was destroyed can be made, and says until when some can if it had
-// to give up.
-func (m *Member) quiet(ctx context.Context, name string, q cluster.Sequencer) (until time.Time, err error) {
-	i, _, err := m.changeIncarnation(ctx, name, func(i incarnation) (incarnation, bool, error) {
-		switch {
-		case i.Created < q.Created():
-			i = i.successor(q.Created(), q.Definition())
-		case i.Created > q.Created() || i.Destroyed:
-			return i, true, nil
-		}
-		i.Destroyed = true
-		return i, false, nil
-	})
-	for began, pause := time.Now(), quietFirst; err == nil; pause = min(2*pause, quietLongest) {
-		live := i.Created > q.Created()
-		if live && i.Former == nil { // the next has begun, above all that this one can make
-			until, err = i.Definition.Above(i.After)
-			live = false
-		} else if !live {
-			until, live, err = m.horizons(ctx, name)
-		}
-		rest := until.Sub(m.now())
-		switch {
-		case err != nil:
-			return until, err
-		case !live && rest <= 0:
-			return until, nil
-		case !live:
-			pause = max(rest, time.Millisecond)
-		case time.Since(began) > quietAfter && i.Created == q.Created():
-			if _, err := fence.Expel(ctx, m.store, fencePrefix(name)); err != nil {
-				return until, err
-			}
-		}
-		if err := sleep(ctx, pause); err != nil {
-			return until, err
-		}
-		i, _, err = m.readIncarnation(ctx, name)
-	}
-	return until, err
-}
-
-// horizons says until when the node IDs of a name may be used by those who have them or had them, and whether
-// anybody has one.
-func (m *Member) horizons(ctx context.Context, name string) (last time.Time, live bool, err error) {
-	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
-	for _, o := range owners {
-		live = live || o.Live
-		if o.Horizon.After(last) {
-			last = o.Horizon
-		}
-	}
-	return last, live, err
 }

@@ -52,16 +52,20 @@ func (e *ExistsError) Error() string {
 // Is makes it an ErrSequencerExists.
 func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExists }
 
-// EarlyError is returned when the IDs of a definition exceed those that there are already only from some time on,
-// which is too far away to be waited for.
+// EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and those
+// of former sequencers of the name. They will in the future, too far away to be waited for, or never.
 type EarlyError struct {
 	After firn.ID   // the greatest that there may be
-	From  time.Time // when IDs exceed it
+	From  time.Time // when IDs exceed it; the zero time is never
 }
 
 func (e *EarlyError) Error() string {
-	return fmt.Sprintf("member: every ID must exceed %d, and IDs of this layout do from %s on; want an earlier epoch, more bits below the time, or another name",
-		int64(e.After), e.From.UTC().Format(time.RFC3339))
+	when := "never do"
+	if !e.From.IsZero() {
+		when = "do from " + e.From.UTC().Format(time.RFC3339) + " on"
+	}
+	return fmt.Sprintf("member: every ID must exceed %d, and those of this definition %s; want an earlier epoch, more bits below the time, or another name",
+		int64(e.After), when)
 }
 
 // UsedUntilError is returned by Destroy when the sequencer is destroyed, but its context ended before all

@@ -11,6 +11,9 @@ import (
 func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.leaving { // which takes it out everywhere
+		return nil
+	}
 	var owed []cluster.Command
 	for name, q := range v.Sequencers() {
 		wanted, holds := false, false
@@ -108,7 +111,7 @@ func (s *Sequencer) tellLocked(g grant, why error) {
 	if !s.wanted && g.kind != destroyed {
 		g, why = grant{kind: unwanted}, ErrDetached
 	}
-	if s.granted == g {
+	if s.granted == g || s.granted.kind == destroyed {
 		return
 	}
 	s.granted = g

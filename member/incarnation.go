@@ -140,10 +140,26 @@ func (m *Member) above(d cluster.Definition, after firn.ID) (time.Time, error) {
 	after = max(after, d.After)
 	from, err := d.Above(after)
 	if err != nil {
-		return from, fmt.Errorf("member: IDs of a sequencer never come again, and those of this one could not: %w; want more bits, or another name", err)
+		return from, &EarlyError{After: after}
 	}
 	if from.After(m.now().Add(2 * m.options.Window)) {
 		return from, &EarlyError{After: after, From: from}
 	}
 	return from, nil
+}
+
+// horizons says until when the node IDs of a name may be used by those who have them or had them, and whether
+// anybody has one.
+func (m *Member) horizons(ctx context.Context, name string) (last time.Time, live bool, err error) {
+	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
+	for _, o := range owners {
+		if o.Horizon.Year() > 9999 { // it can't be read
+			return last, live, fmt.Errorf("member: nobody can tell how far node ID %d of %q was used: %w", o.Node, name, store.ErrRefused)
+		}
+		live = live || o.Live
+		if o.Horizon.After(last) {
+			last = o.Horizon
+		}
+	}
+	return last, live, err
 }

@@ -63,7 +63,8 @@ func (m *Member) extend(ctx context.Context) error {
 const settleWithin = 5 * time.Second
 
 // believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it, in
-// any of the sequencers. It then has to be that time by which every node ID is held: all are claimed anew.
+// any of the sequencers: then nothing changes, and the error says by how much. Once it is believed, every node ID has to
+// be claimed anew, by the new time.
 func (m *Member) believe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
@@ -74,12 +75,16 @@ func (m *Member) believe(ctx context.Context) error {
 	if ahead == 0 {
 		return nil // another has been here
 	}
+	if time.Since(m.contradicted) < firstPause {
+		return m.contradiction
+	}
 	for _, s := range m.Sequencers() {
 		config := s.fences
 		if h := s.latest.Load(); h != nil {
 			config.Before = h.fence
 		}
 		if err := fence.CheckClock(ctx, config, m.now().Add(ahead)); err != nil {
+			m.contradicted, m.contradiction = time.Now(), err
 			return err
 		}
 	}

@@ -37,8 +37,10 @@ type Member struct {
 	release context.CancelFunc // ends it
 	holding sync.WaitGroup     // the goroutines of the sequencers
 
-	stepping sync.Mutex   // held while it is found out whether a stepped clock is to be believed
-	era      atomic.Int64 // how many steps of the clock were
+	era           atomic.Int64 // how many steps of the clock were believed
+	stepping      sync.Mutex   // held while it is found out whether one is, and guards what follows
+	contradicted  time.Time    // when others contradicted it last
+	contradiction error        // and how
 
 	end  context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
@@ -166,7 +168,11 @@ func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *life, error) 
 // catchUp waits until it has reached what is in the log now.
 func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 	v, _, changed := m.look()
-	batch, err := m.store.Read(ctx, store.Position(v.Position()))
+	var batch store.Batch
+	err := m.insist(ctx, "can't read the log at present", func() (err error) {
+		batch, err = m.store.Read(ctx, store.Position(v.Position()))
+		return err
+	})
 	if err != nil {
 		return v, err
 	}
@@ -246,6 +252,20 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 			return outcome{}, m.ended()
 		case <-ctx.Done():
 			return outcome{}, m.nags.because(ctx.Err())
+		}
+	}
+}
+
+// insist tries something that changes nothing again and again until it is clear what comes of it, or ctx ends.
+func (m *Member) insist(ctx context.Context, what string, try func() error) error {
+	for tries := 0; ; tries++ {
+		err := try()
+		if err == nil || !passes(err) {
+			return err
+		}
+		m.nags.nag(ctx, what+", trying again", err)
+		if err := sleep(ctx, jitter(backoff(tries))); err != nil {
+			return m.nags.because(err)
 		}
 	}
 }

@@ -178,6 +178,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		m.anchor = v
 		m.joining.line = nil
 	}
+	outcomes := map[string]outcome{}
 	for _, e := range b.Entries {
 		command, err := cluster.Decode(e.Data)
 		if err != nil {
@@ -190,11 +191,14 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 			m.log.Info("joined the cluster", "member", m.life.id, "members", v.Size(), "position", e.Position)
 		}
 		m.joining.saw(command, out, m.life)
-		m.settle(e.ID, outcome{Outcome: out, value: v})
+		if m.awaited(e.ID) {
+			outcomes[e.ID] = outcome{Outcome: out, value: v}
+		}
 		m.keep(ctx, v)
 	}
 	m.started = m.started || !b.More
 	m.publish(v, m.life)
+	m.settle(outcomes)
 	return nil
 }
 
@@ -219,13 +223,22 @@ func (m *Member) publish(v cluster.Value, l *life) {
 	m.changed = make(chan struct{})
 }
 
-// settle tells who waits for an entry what came of it.
-func (m *Member) settle(entry string, o outcome) {
+// awaited tells whether somebody waits for an entry.
+func (m *Member) awaited(entry string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if came, ok := m.outcomes[entry]; ok {
-		came <- o
-		delete(m.outcomes, entry)
+	return m.outcomes[entry] != nil
+}
+
+// settle tells who waits for entries what came of them, once the value that is shown has reached them.
+func (m *Member) settle(outcomes map[string]outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for entry, o := range outcomes {
+		if came, ok := m.outcomes[entry]; ok {
+			came <- o
+			delete(m.outcomes, entry)
+		}
 	}
 }
 

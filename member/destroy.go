@@ -1,0 +1,102 @@
+package member
+
+import (
+	"context"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/fence"
+)
+
+// Destroy ends a sequencer, on every member and for ever, and returns once no handle of it anywhere can make an
+// ID: each was stopped by its member, or has no time left that it has written down. That takes a round through the
+// log where all members are well, and up to a window where one has crashed or is out of reach. Time is this member's:
+// the clock of one that is out of reach may differ from it.
+//
+// ErrNoSequencer is returned when there is none of this name. A *UsedUntilError is returned when it is destroyed, but
+// ctx ended before the rest was known. Every other error says that it may or may not be destroyed.
+func (m *Member) Destroy(ctx context.Context, name string) error {
+	q, err := m.find(ctx, name)
+	for there := true; err == nil && there; {
+		var o outcome
+		o, err = m.do(ctx, func(string) cluster.Command {
+			return cluster.DestroySequencer{Sequencer: name, Created: q.Created()}
+		})
+		if err == nil && !o.missed {
+			now, ok := o.value.Sequencer(name)
+			there = ok && now.Created() == q.Created()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return m.awaitQuiet(ctx, name, q)
+}
+
+const (
+	quietFirst   = 5 * time.Millisecond // the pause between two looks, and doubled from there
+	quietLongest = 500 * time.Millisecond
+	quietAfter   = 5 * time.Second // those who have not given their node IDs back by then lose them
+)
+
+// awaitQuiet waits until no ID of a sequencer that was destroyed can be made. A *UsedUntilError is returned when it can't
+// find out.
+func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequencer) error {
+	var last time.Time
+	for began, pause := time.Now(), quietFirst; ; pause = min(2*pause, quietLongest) {
+		until, live, err := m.lookAround(ctx, name, q, time.Since(began) > quietAfter)
+		rest := until.Sub(m.now())
+		switch {
+		case err != nil && !passes(err):
+			return &UsedUntilError{Name: name, Until: last, Err: err}
+		case err != nil:
+			m.nags.nag(ctx, "can't find out whether a destroyed sequencer is at rest, trying again", err)
+		case !live && rest <= 0:
+			return nil
+		case !live:
+			pause = max(rest, time.Millisecond)
+			fallthrough
+		default:
+			last = until
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return &UsedUntilError{Name: name, Until: last, Err: m.nags.because(err)}
+		}
+	}
+}
+
+// lookAround says until when IDs of a sequencer that was destroyed can be made, if nobody is live any more. Whoever is, is
+// to lose the node ID, when it is time for that.
+func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, expel bool) (until time.Time, live bool, err error) {
+	i, err := m.markDestroyed(ctx, name, q)
+	switch {
+	case err != nil:
+		return until, false, err
+	case i.Created == q.Created():
+		if until, live, err = m.horizons(ctx, name); live && expel && err == nil {
+			_, err = fence.Expel(ctx, m.store, fencePrefix(name))
+		}
+		return until, live, err
+	case i.Former != nil: // the next one is about to begin, which sees to it
+		return until, true, nil
+	default: // it has begun, above all that this one can make
+		until, err = i.Definition.Above(i.After)
+		return until, false, err
+	}
+}
+
+// markDestroyed has the store refuse all claims for a sequencer that was destroyed, and returns its incarnation, or
+// one that came later.
+func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer) (incarnation, error) {
+	i, _, err := m.changeIncarnation(ctx, name, func(i incarnation) (incarnation, bool, error) {
+		switch {
+		case i.Created < q.Created():
+			i = i.successor(q.Created(), q.Definition())
+		case i.Created > q.Created() || i.Destroyed:
+			return i, true, nil
+		}
+		i.Destroyed = true
+		return i, false, nil
+	})
+	return i, err
+}
