@@ -235,7 +235,7 @@ func TestWaiting(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
-		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\["`+b.member.ID()+`"\],"free":0,"here":\{"state":"waiting","place":1,"why":".*place 1 in line"\}\}`)
+		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\["`+b.member.ID()+`"\],"free":0,"here":\{"state":"waiting","place":1,"why":".*place 1 in line; .*"\}\}`)
 		a.ask("POST /api/v1/sequencers/orders/detach", "", 200, "")
 		synctest.Wait()
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `"attached","node":0`)
