@@ -171,7 +171,7 @@ func TestBadSequencers(t *testing.T) {
 			{`{"name":"a","epoch":"yesterday"}`, 400, "epoch: yesterday is no time; want one such as 2026-01-01T00:00:00Z"},
 			{`{"name":"a","epoch":"2026-01-01T00:00:00Z"}`, 400, "its epoch 2026-01-01T00:00:00Z has not come; want one in the past"},
 			{`{"name":"a","epoch":"1971-01-01T00:00:00Z","time_bits":30}`, 400, "its time ended on 1971-01-13T10:15:41.824Z; want a later epoch"},
-			{`{"name":"a",` + before + `,"after":"4194304000000000000"}`, 400, "every ID must exceed 4194304000000000000, and IDs of this layout do from 2030-"},
+			{`{"name":"a",` + before + `,"after":"4194304000000000000"}`, 400, "every ID must exceed 4194304000000000000, and those of this definition do from 2030-"},
 		} {
 			a.ask("POST /api/v1/sequencers", tt.body, tt.status, code("bad_request", tt.says))
 		}
