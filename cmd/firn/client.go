@@ -44,7 +44,7 @@ func (c client) fill(ctx context.Context, ids []firn.ID) error {
 	if c.sequencer != "" {
 		path = sequencerPath(c.sequencer, "")
 	}
-	body, err := c.read(ctx, http.MethodPost, fmt.Sprintf("%s/ids?count=%d", path, len(ids)), nil, longestAnswer)
+	_, body, err := c.read(ctx, http.MethodPost, fmt.Sprintf("%s/ids?count=%d", path, len(ids)), nil, longestAnswer)
 	if err == nil {
 		err = c.understand(body, &answer)
 	}
@@ -83,29 +83,35 @@ func (c client) do(ctx context.Context, method, path string, body []byte) (*http
 	return nil, newAnswerError(c.base, response.Status, answer)
 }
 
-// read sends a request and returns the body of the answer, cut off where it is too long.
-func (c client) read(ctx context.Context, method, path string, body []byte, longest int64) ([]byte, error) {
+// read sends a request and returns the status and the body of the answer, which is cut off where it is too long.
+func (c client) read(ctx context.Context, method, path string, body []byte, longest int64) (status int, answer []byte, err error) {
 	response, err := c.do(ctx, method, path, body)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	answer, err := io.ReadAll(io.LimitReader(response.Body, longest))
+	answer, err = io.ReadAll(io.LimitReader(response.Body, longest))
 	if err != nil {
-		return nil, c.unreachable(err)
+		return 0, nil, c.unreachable(err)
 	}
-	return answer, nil
+	return response.StatusCode, answer, nil
 }
 
 // call sends a request, reads what is answered into answer, and returns it as it came.
 func (c client) call(ctx context.Context, method, path string, body []byte, answer any) ([]byte, error) {
+	_, text, err := c.callStatus(ctx, method, path, body, answer)
+	return text, err
+}
+
+// callStatus is call, and returns the status too.
+func (c client) callStatus(ctx context.Context, method, path string, body []byte, answer any) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	text, err := c.read(ctx, method, path, body, longestValue)
+	status, text, err := c.read(ctx, method, path, body, longestValue)
 	if err == nil {
 		err = c.understand(text, answer)
 	}
-	return text, err
+	return status, text, err
 }
 
 // answerError is an answer of a server that tells of an error.

@@ -126,14 +126,18 @@ func parseAllocation(text string) (cluster.Allocation, error) {
 // create has a server create a sequencer, and tells what there is then.
 func (p *program) create(ctx context.Context, ask client, n httpapi.NewSequencer, asJSON bool) error {
 	var s httpapi.Created
-	body, err := ask.call(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)
+	status, body, err := ask.callStatus(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)
 	if err != nil {
 		return p.conflict(n.Name, err, asJSON)
 	}
 	for _, w := range s.Warnings {
 		fmt.Fprintf(p.stderr, "firn: %s: %s\n", n.Name, shownText(w))
 	}
-	return p.answer(body, nil, asJSON, func() string { return sequencerText(s.StatusSequencer) })
+	what := "is there already, with this definition"
+	if status == http.StatusCreated {
+		what = "is created"
+	}
+	return p.answer(body, nil, asJSON, func() string { return fmt.Sprintf("%s %s\n\n%s", n.Name, what, sequencerText(s.StatusSequencer)) })
 }
 
 // conflict tells how what is in force differs from what was wanted, if that is the error.

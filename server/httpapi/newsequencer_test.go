@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server/httpapi"
@@ -105,5 +106,27 @@ func TestNewSequencerIsReadAsWritten(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(n, again) {
 			t.Errorf("%+v was written as %s, and read as %+v, %v", n, data, again, err)
 		}
+	}
+}
+
+// A named sequencer costs no more than to find it.
+func BenchmarkNextOf(b *testing.B) {
+	client := memstore.NewService().Client("a")
+	m, err := member.Join(b.Context(), client, member.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		m.Leave()
+		client.Close()
+	})
+	if _, err := m.Sequencer(b.Context(), "orders", cluster.Define(firn.Default)); err != nil {
+		b.Fatal(err)
+	}
+	h := httpapi.New(&fake{}, m, nil)
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/sequencers/orders/id", nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
 }
