@@ -51,7 +51,7 @@ func TestAllFencesInOneTransaction(t *testing.T) {
 				if _, err := s.Next(t.Context()); err != nil {
 					t.Errorf("%s: %v", s.Name(), err)
 				}
-				if left := s.current.Load().fence.Horizon().Sub(time.Now()); left < 2*window/3-time.Second {
+				if left := time.Until(s.current.Load().fence.Horizon()); left < 2*window/3-time.Second {
 					t.Errorf("%s has %v left", s.Name(), left)
 				}
 			}

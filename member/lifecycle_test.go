@@ -130,9 +130,9 @@ func TestAStandbyTakesOver(t *testing.T) {
 		a, b := w.start("a", few), w.start("b", few)
 		a.ready(time.Second)
 		b.ready(time.Second)
-		c, d := w.start("c", few), (*node)(nil)
+		c := w.start("c", few)
 		seen := watch(t, c.settled())
-		d = w.start("d", few)
+		d := w.start("d", few)
 		seenByD := watch(t, d.settled())
 		if err := c.settled().Attach(t.Context()); !errors.Is(err, ErrWaiting) || !strings.Contains(err.Error(), "place 1 in line") {
 			t.Errorf("Attach: %v, want ErrWaiting with the place", err)
@@ -289,7 +289,7 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p, err := s.Parts(id); err != nil || layout.TimeOf(p.Tick).Sub(time.Now()).Abs() > time.Second {
+			if p, err := s.Parts(id); err != nil || time.Until(layout.TimeOf(p.Tick)).Abs() > time.Second {
 				t.Errorf("%d is %+v %v", id, p, err)
 			}
 			if _, ok := a.mem.Load().Find(name); ok {

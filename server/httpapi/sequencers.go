@@ -17,6 +17,7 @@ type Sequencers interface {
 	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
 	Attach(ctx context.Context, name string) (*member.Sequencer, error)
 	Find(name string) (*member.Sequencer, bool)
+	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
 	Destroy(ctx context.Context, name string) error
 }
 
@@ -138,22 +139,11 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request) {
 // lookup is the sequencer that a path names.
 func (h *Handler) lookup(r *http.Request) (string, cluster.Sequencer, error) {
 	name := r.PathValue("name")
-	q, err := h.known(name)
-	return name, q, err
-}
-
-// known is the sequencer of a name, as far as this member has read the log.
-func (h *Handler) known(name string) (cluster.Sequencer, error) {
 	if err := cluster.CheckName(name); err != nil {
-		return cluster.Sequencer{}, inputError{err}
+		return name, cluster.Sequencer{}, inputError{err}
 	}
-	v, err := h.latest()
-	if err != nil {
-		return cluster.Sequencer{}, err
-	}
-	q, ok := v.Sequencer(name)
-	if !ok {
-		err = fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
-	}
-	return q, err
+	ctx, cancel := context.WithTimeout(r.Context(), h.patience)
+	defer cancel()
+	q, err := h.cluster.Lookup(ctx, name)
+	return name, q, err
 }
