@@ -81,9 +81,10 @@ func floors() []contender {
 
 func firnNext(name string, layout firn.Layout) (contender, error) {
 	g, err := firn.NewGenerator(layout, 1)
-	if err != nil {
-		return contender{}, err
-	}
+	return generatorNext(name, g), err
+}
+
+func generatorNext(name string, g *firn.Generator) contender {
 	ctx := context.Background()
 	return contender{name, func(n int) (last int64) {
 		for range n {
@@ -94,14 +95,15 @@ func firnNext(name string, layout firn.Layout) (contender, error) {
 			last = int64(id)
 		}
 		return last
-	}}, nil
+	}}
 }
 
 func firnFill(name string, layout firn.Layout, batch int) (contender, error) {
 	g, err := firn.NewGenerator(layout, 1)
-	if err != nil {
-		return contender{}, err
-	}
+	return generatorFill(name, g, batch), err
+}
+
+func generatorFill(name string, g *firn.Generator, batch int) contender {
 	ctx := context.Background()
 	return contender{name, func(n int) (last int64) {
 		ids := make([]firn.ID, batch)
@@ -113,7 +115,7 @@ func firnFill(name string, layout firn.Layout, batch int) (contender, error) {
 			last = int64(ids[len(ids)-1])
 		}
 		return last
-	}}, nil
+	}}
 }
 
 var bwmarrinBits sync.Mutex // the layout of bwmarrin/snowflake is in variables of its package

@@ -3,8 +3,8 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, limit and serve; without any, all of them run. Tables go to
-// standard output, progress to standard error.
+// The sections are next, fill, limit, serve, sequencer, cluster-cost and attach; without any, all of them
+// run. Tables go to standard output, progress to standard error.
 package main
 
 import (
@@ -29,7 +29,15 @@ type section struct {
 }
 
 func sections() []section {
-	return []section{{"next", runNext}, {"fill", runFill}, {"limit", runLimit}, {"serve", runServe}}
+	return []section{
+		{"next", runNext},
+		{"fill", runFill},
+		{"limit", runLimit},
+		{"serve", runServe},
+		{"sequencer", runSequencer},
+		{"cluster-cost", runClusterCost},
+		{"attach", runAttach},
+	}
 }
 
 // settings say how long to measure, and where to tell of it.
@@ -39,6 +47,9 @@ type settings struct {
 	limit    time.Duration // how long one sample at the limit of a layout takes
 	limits   int           // samples at the limit of each contender
 	requests time.Duration // how long requests are sent to the service
+	window   time.Duration // of the member whose transactions are counted
+	keeps    int           // rounds in which they are counted, at least
+	attaches int           // how often members attach, detach and take over
 	progress io.Writer
 }
 
@@ -47,8 +58,14 @@ func (s settings) tell(format string, args ...any) {
 }
 
 var (
-	thorough = settings{rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, requests: 3 * time.Second}
-	quick    = settings{rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, requests: 300 * time.Millisecond}
+	thorough = settings{
+		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, requests: 3 * time.Second,
+		window: 3 * time.Second, keeps: 10, attaches: 300,
+	}
+	quick = settings{
+		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, requests: 300 * time.Millisecond,
+		window: 600 * time.Millisecond, keeps: 2, attaches: 10,
+	}
 )
 
 // report is the whole result, for programs.

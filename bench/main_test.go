@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestJSONHoldsEverySectionThatWasChosen(t *testing.T) {
@@ -12,7 +13,7 @@ func TestJSONHoldsEverySectionThatWasChosen(t *testing.T) {
 		t.Skip("it measures")
 	}
 	var out strings.Builder
-	if err := run(t.Context(), []string{"--quick", "--json", "next", "fill", "limit"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"--quick", "--json", "next", "fill", "limit", "sequencer", "cluster-cost", "attach"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -24,7 +25,7 @@ func TestJSONHoldsEverySectionThatWasChosen(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Tables) != 2+2+3 {
+	if len(got.Tables) != 2+2+3+2+1+1 {
 		t.Errorf("%d tables", len(got.Tables))
 	}
 	for _, table := range got.Tables {
@@ -34,9 +35,24 @@ func TestJSONHoldsEverySectionThatWasChosen(t *testing.T) {
 	}
 }
 
+func TestRoundsAreCountedWhole(t *testing.T) {
+	start := time.Now()
+	var all []commit
+	for _, ms := range []int{0, 1000, 1001, 2000, 2001, 3000} { // the first and last round may lack some
+		all = append(all, commit{at: start.Add(time.Duration(ms) * time.Millisecond)})
+	}
+	rounds, whole := wholeRounds(all, 500*time.Millisecond)
+	if rounds != 2 || len(whole) != 4 {
+		t.Errorf("%d commits in %d rounds, want 4 in 2", len(whole), rounds)
+	}
+	if rounds, _ := wholeRounds(all[:3], 500*time.Millisecond); rounds != 0 {
+		t.Errorf("%d rounds, want none, of which none is known to be whole", rounds)
+	}
+}
+
 func TestUnknownSection(t *testing.T) {
 	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve") {
+	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve, sequencer, cluster-cost, attach") {
 		t.Errorf("got %v, want an error that names the sections", err)
 	}
 }

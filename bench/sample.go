@@ -121,9 +121,12 @@ func allocations(c contender) float64 {
 }
 
 // plural counts goroutines.
-func plural(n int) string {
+func plural(n int) string { return counted(n, "goroutine") }
+
+// counted says how many there are of something.
+func counted(n int, what string) string {
 	if n == 1 {
-		return "1 goroutine"
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d goroutines", n)
+	return fmt.Sprintf("%d %ss", n, what)
 }

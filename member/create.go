@@ -26,9 +26,10 @@ func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definitio
 
 // Attach attaches to a sequencer that is there, whatever its definition, and waits as Member.Sequencer does. A handle
 // that was detached is attached again, and is the one returned. ErrNoSequencer is returned when there is none of this
-// name, and other errors when the options do not go with its definition, ctx has ended, or the member has.
+// name, ErrUnfit when the member's options do not go with its definition, and other errors when ctx has ended, or the
+// member has.
 func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
-	v, err := m.find(ctx, name)
+	v, err := m.Lookup(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +125,10 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 	return err
 }
 
-// find is the sequencer of a name in the cluster's value, which is brought up to date if it has none.
-func (m *Member) find(ctx context.Context, name string) (cluster.Sequencer, error) {
+// Lookup returns the sequencer of a name as the cluster's value has it; the value is brought up to date first if it has
+// none, so that one is found that was created elsewhere a moment ago. ErrNoSequencer is returned when there is none,
+// and other errors when the name is not allowed, ctx has ended, or the member has.
+func (m *Member) Lookup(ctx context.Context, name string) (cluster.Sequencer, error) {
 	if err := cluster.CheckName(name); err != nil {
 		return cluster.Sequencer{}, fmt.Errorf("member: %w", err)
 	}
@@ -134,7 +137,7 @@ func (m *Member) find(ctx context.Context, name string) (cluster.Sequencer, erro
 		return cluster.Sequencer{}, err
 	}
 	q, ok := v.Sequencer(name)
-	if !ok { // it may have been created a moment ago, through another member
+	if !ok {
 		if v, err = m.catchUp(ctx); err != nil {
 			return q, err
 		}
@@ -149,7 +152,7 @@ func (m *Member) find(ctx context.Context, name string) (cluster.Sequencer, erro
 // attach has the player see to it that the member is attached to this one.
 func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (*Sequencer, error) {
 	if err := m.options.ValidateFor(name, v.Definition()); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	s, err := m.handle(name, v)
 	if err != nil {

@@ -30,6 +30,13 @@ var (
 	// ErrNoSequencer is returned when there is no sequencer of a name.
 	ErrNoSequencer = errors.New("member: there is no such sequencer; it has to be created")
 
+	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
+	ErrAttachedAgain = errors.New("member: the sequencer was attached again while it was being detached")
+
+	// ErrUnfit is returned when the member's options do not go with the definition of a sequencer that is there: its
+	// window is too short for the tick, or there are no such node IDs as it wishes for.
+	ErrUnfit = errors.New("member: this member can't take part in the sequencer")
+
 	// ErrSequencerExists is returned when there is a sequencer of this name with another definition. The error is
 	// an *ExistsError.
 	ErrSequencerExists = errors.New("member: the sequencer exists with another definition")

@@ -79,7 +79,7 @@ func (m *Member) grant() {
 		case v.Attached(m.life.id):
 			place := slices.Index(v.Waiting(), m.life.id) + 1
 			s.tell(grant{kind: inLine, life: m.life, place: int64(place)},
-				fmt.Errorf("%w: %s, and this member has place %d in line", ErrWaiting, s.taken(v), place))
+				fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach or leave", ErrWaiting, s.taken(v), place))
 		default:
 			s.tell(grant{}, errRejoining)
 		}

@@ -29,7 +29,7 @@ type holder struct {
 	latest   atomic.Pointer[hold] // the newest node ID; it becomes current once the clock is past its floor
 	stopped  []*hold              // to be given back
 	lost     *hold                // the one last told of that was lost
-	stepped  bool                 // another node ID was asked for since the clock stepped ahead
+	asked    bool                 // another node ID was asked for in place of the latest, and the same came back
 	declines int                  // in a row, because of floors ahead of the clock
 
 	guard store.Condition // under which node IDs can be claimed; without a key while that is not known
@@ -40,6 +40,9 @@ type holder struct {
 func (s *Sequencer) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		wait, err := s.tend(ctx)
+		if err != nil && s.current.Load() == nil && s.grant().kind == granted {
+			s.say(err)
+		}
 		s.settle(err)
 		err = errors.Join(err, s.giveBack(ctx))
 		if s.rest() {
@@ -49,9 +52,6 @@ func (s *Sequencer) run(ctx context.Context) {
 			failures = 0
 		} else {
 			s.m.nags.nag(ctx, "can't hold or give back a node ID at present, trying again", err)
-			if s.current.Load() == nil && s.grant().kind == granted {
-				s.say(err)
-			}
 			wait = min(jitter(backoff(failures)), s.m.options.Window/6)
 			failures++
 		}
@@ -77,7 +77,11 @@ func (s *Sequencer) rest() bool {
 		s.nudgeLocked()
 		s.m.poke()
 	}
-	return s.granted.kind == destroyed && !s.holds
+	over := s.granted.kind == destroyed && !s.holds
+	if over {
+		s.settleLocked()
+	}
+	return over
 }
 
 // finish notes that it makes no IDs any more, or will not for long.
@@ -104,9 +108,11 @@ func (s *Sequencer) settle(err error) {
 	case kind == granted && h != nil && h.held(), kind == inLine, kind == destroyed,
 		errors.As(err, &behind) && s.declines >= enoughDeclines,
 		errors.As(err, &aheadOf), errors.As(err, &early), errors.Is(err, firn.ErrLifetime):
-	default:
-		return
+		s.settleLocked()
 	}
+}
+
+func (s *Sequencer) settleLocked() {
 	select {
 	case <-s.settled:
 	default:
@@ -140,29 +146,25 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	inStep := h == nil || h.era == s.m.era.Load()
-	if inStep {
-		s.stepped = false
-	} else if !s.stepped {
-		// A clock that has stepped ahead is used under another node ID: this one can't be extended that far at once.
-		s.kept.Store(nil)
+	its := h != nil && h.life == g.life && h.fence.Node() == g.node
+	if its && inStep && h.held() {
+		s.asked = false
+		return s.untilNext(h), s.use(h)
+	}
+	s.kept.Store(nil)
+	s.tellOfLoss(h)
+	if its && !s.asked {
+		// It was lost, or can't be extended as far at once as the clock has stepped. Another node ID can be used
+		// while there is still time left under this one.
 		same, err := s.decline(ctx, g)
 		if err != nil {
 			return 0, err
 		}
-		s.stepped = true
+		s.asked = same
 		if !same && s.grant() == g {
 			return idle, nil // the news is on its way
 		}
 		return 0, nil
-	}
-	if h != nil && h.held() && inStep && h.life == g.life && h.fence.Node() == g.node {
-		return s.untilNext(h), s.use(h)
-	}
-	s.kept.Store(nil)
-	if h != nil && h.fence.State().Phase == fence.Lost && s.lost != h {
-		s.lost = h
-		s.m.log.Warn("lost the node ID, claiming it again", "sequencer", s.name, "node", h.fence.Node(), "usable_until", h.fence.Horizon())
-		s.say(errors.New("its node ID was lost, and there is no other yet"))
 	}
 	h, err := s.claim(ctx, g)
 	if err != nil {
@@ -171,6 +173,16 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 	s.latest.Store(h)
 	s.declines = 0
 	return s.untilNext(h), s.use(h)
+}
+
+// tellOfLoss says, once, that h was lost, if it was.
+func (s *Sequencer) tellOfLoss(h *hold) {
+	if h == nil || h == s.lost || h.fence.State().Phase != fence.Lost {
+		return
+	}
+	s.lost = h
+	s.m.log.Warn("lost the node ID, asking for another", "sequencer", s.name, "node", h.fence.Node(), "usable_until", h.fence.Horizon())
+	s.say(errors.New("its node ID was lost, and there is no other yet"))
 }
 
 // untilNext is how long there is nothing to do.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -296,14 +297,13 @@ func TestAClaimThatComesLate(t *testing.T) {
 		a, b := w.start("a"), w.start("b", func(c *setup) { c.Nodes = wish(5, 5) }) // another node ID than that of a
 		a.ready(time.Second)
 		b.ready(time.Second)
-		claims := 0
+		var claims atomic.Int64
 		b.client.Inject(func(c memstore.Call) memstore.Fault {
 			if c.Op != memstore.Commit || len(c.Txn.Then) < 2 || !strings.HasPrefix(c.Txn.Then[1].Key, fencePrefix("orders")+"live/") {
 				return memstore.Fault{}
 			}
-			claims++
 			b.client.Lag(time.Hour) // so that it does not read the log
-			if claims == 1 {
+			if claims.Add(1) == 1 {
 				return memstore.Fault{Outcome: memstore.ApplyLate, Delay: time.Second}
 			}
 			return memstore.Fault{}
@@ -322,7 +322,7 @@ func TestAClaimThatComesLate(t *testing.T) {
 		}
 		next(t, s, time.Second)
 		old, ok := b.mem.Load().Find("orders")
-		if !ok || claims == 0 {
+		if !ok || claims.Load() == 0 {
 			t.Fatal("b is not about to claim: nothing is tried")
 		}
 		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // few is a sequencer of two nodes.
@@ -59,6 +61,22 @@ func TestDetachAndAttach(t *testing.T) {
 		a := w.start("a")
 		a.ready(time.Second)
 		s := a.settled()
+		live := func() []store.KV {
+			kv, err := w.service.Client("test").List(t.Context(), s.fences.Prefix+"live/")
+			if err != nil {
+				t.Error(err)
+			}
+			return kv
+		}
+		a.client.Inject(func(c memstore.Call) memstore.Fault {
+			if isOf(c, "detach") && len(live()) != 0 {
+				t.Error("others are told that the node ID is free, and it is not")
+			}
+			if c.Op == memstore.Commit {
+				return memstore.Fault{Delay: 50 * time.Millisecond}
+			}
+			return memstore.Fault{}
+		})
 		seen := watch(t, s)
 		want := []string{s.State().String()}
 		for range 5 {
@@ -78,9 +96,8 @@ func TestDetachAndAttach(t *testing.T) {
 			if q, _ := w.value().Sequencer(DefaultSequencer); q.Attached(a.mem.Load().ID()) {
 				t.Error("the cluster has it attached still")
 			}
-			kv, err := w.service.Client("test").List(t.Context(), s.fences.Prefix+"live/")
-			if err != nil || len(kv) != 0 {
-				t.Errorf("it holds %v %v", kv, err)
+			if kv := live(); len(kv) != 0 {
+				t.Errorf("it holds %v", kv)
 			}
 			want = append(want, "detached")
 			synctest.Wait() // so that who looks on misses nothing
@@ -113,9 +130,9 @@ func TestAStandbyTakesOver(t *testing.T) {
 		a, b := w.start("a", few), w.start("b", few)
 		a.ready(time.Second)
 		b.ready(time.Second)
-		c, d := w.start("c", few), (*node)(nil)
+		c := w.start("c", few)
 		seen := watch(t, c.settled())
-		d = w.start("d", few)
+		d := w.start("d", few)
 		seenByD := watch(t, d.settled())
 		if err := c.settled().Attach(t.Context()); !errors.Is(err, ErrWaiting) || !strings.Contains(err.Error(), "place 1 in line") {
 			t.Errorf("Attach: %v, want ErrWaiting with the place", err)
@@ -272,7 +289,7 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p, err := s.Parts(id); err != nil || layout.TimeOf(p.Tick).Sub(time.Now()).Abs() > time.Second {
+			if p, err := s.Parts(id); err != nil || time.Until(layout.TimeOf(p.Tick)).Abs() > time.Second {
 				t.Errorf("%d is %+v %v", id, p, err)
 			}
 			if _, ok := a.mem.Load().Find(name); ok {

@@ -161,14 +161,12 @@ func (s *Sequencer) awaitSettled(ctx context.Context, settled <-chan struct{}) e
 	}
 }
 
-var errAttachedAgain = errors.New("member: the sequencer was attached again meanwhile")
-
 // Detach ends the making of IDs here, gives the node ID back, and returns when others may have it. From then on Next
 // fails with ErrDetached. Attach is the way back; both can be repeated without limit. Detached already, it does
 // nothing.
 //
 // ErrDestroyed is returned within an ErrNotReady when there is no such sequencer any more. When ctx ends first, its
-// error is returned, and the member goes on to detach. An error is also returned when Attach is called meanwhile.
+// error is returned, and the member goes on to detach. ErrAttachedAgain is returned when Attach is called meanwhile.
 func (s *Sequencer) Detach(ctx context.Context) error {
 	s.mu.Lock()
 	s.wanted = false
@@ -185,7 +183,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 		case !there && v.Position() >= s.created:
 			return fmt.Errorf("%w: %w", ErrNotReady, ErrDestroyed)
 		case wanted:
-			return errAttachedAgain
+			return ErrAttachedAgain
 		case !holds && (life == nil || !q.Attached(life.id)):
 			return nil
 		}

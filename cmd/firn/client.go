@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,13 +15,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
 // client asks a server.
 type client struct {
-	base    string
-	without string // what the error says to do without one; may be empty
+	base      string
+	sequencer string // whose IDs it asks for; empty: the default one's
+	without   string // what the error says to do without one; may be empty
 }
 
 // answerWithin is how long an answer may take, longestAnswer how long the text of a batch may be, and
@@ -37,7 +40,11 @@ func (c client) fill(ctx context.Context, ids []firn.ID) error {
 	var answer struct {
 		IDs []firn.ID `json:"ids_str"`
 	}
-	body, err := c.read(ctx, http.MethodPost, fmt.Sprintf("/api/v1/ids?count=%d", len(ids)), longestAnswer)
+	path := "/api/v1"
+	if c.sequencer != "" {
+		path = sequencerPath(c.sequencer, "")
+	}
+	_, body, err := c.read(ctx, http.MethodPost, fmt.Sprintf("%s/ids?count=%d", path, len(ids)), nil, longestAnswer)
 	if err == nil {
 		err = c.understand(body, &answer)
 	}
@@ -51,40 +58,88 @@ func (c client) fill(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// do sends a request. The answer's body is to be closed. An error is returned when there is none, or one with
-// another status than 200.
-func (c client) do(ctx context.Context, method, path string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, nil)
+// do sends a request. The answer's body is to be closed. An error is returned when there is none; and an *answerError
+// for one that tells of an error.
+func (c client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
-	if response.StatusCode == http.StatusOK {
+	if response.StatusCode/100 == 2 {
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
-	return nil, fmt.Errorf("the server %s answers: %s", c.base, failure(response.Status, body))
+	return nil, newAnswerError(c.base, response.Status, answer)
 }
 
-// read sends a request and returns the body of the answer, cut off where it is too long.
-func (c client) read(ctx context.Context, method, path string, longest int64) ([]byte, error) {
-	response, err := c.do(ctx, method, path)
+// read sends a request and returns the status and the body of the answer, which is cut off where it is too long.
+func (c client) read(ctx context.Context, method, path string, body []byte, longest int64) (status int, answer []byte, err error) {
+	response, err := c.do(ctx, method, path, body)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	body, err := io.ReadAll(io.LimitReader(response.Body, longest))
+	answer, err = io.ReadAll(io.LimitReader(response.Body, longest))
 	if err != nil {
-		return nil, c.unreachable(err)
+		return 0, nil, c.unreachable(err)
 	}
-	return body, nil
+	return response.StatusCode, answer, nil
+}
+
+// call sends a request, reads what is answered into answer, and returns it as it came.
+func (c client) call(ctx context.Context, method, path string, body []byte, answer any) ([]byte, error) {
+	_, text, err := c.callStatus(ctx, method, path, body, answer)
+	return text, err
+}
+
+// callStatus is call, and returns the status too.
+func (c client) callStatus(ctx context.Context, method, path string, body []byte, answer any) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	status, text, err := c.read(ctx, method, path, body, longestValue)
+	if err == nil {
+		err = c.understand(text, answer)
+	}
+	return status, text, err
+}
+
+// answerError is an answer of a server that tells of an error.
+type answerError struct {
+	server, status string
+	body           []byte
+	failure        httpapi.Error // empty when it is none of a firn server
+}
+
+func newAnswerError(server, status string, body []byte) *answerError {
+	e := &answerError{server: server, status: status, body: body}
+	var f httpapi.Failure
+	if json.Unmarshal(body, &f) == nil {
+		e.failure = f.Error
+	}
+	return e
+}
+
+func (e *answerError) Error() string {
+	if e.failure.Message == "" {
+		return fmt.Sprintf("the server %s answers: %s, and not as a firn server does", e.server, e.status)
+	}
+	return plain(fmt.Errorf("the server %s answers: %s (%s)", e.server, e.failure.Message, e.failure.Code))
+}
+
+// Is makes it a member.ErrWaiting when it is one.
+func (e *answerError) Is(target error) bool {
+	return target == member.ErrWaiting && e.failure.Code == "waiting"
 }
 
 // understand reads the body of an answer.

@@ -62,7 +62,7 @@ func (p *program) logCommand() *cobra.Command {
 const longestEntry = 1 << 20
 
 func (p *program) printLog(ctx context.Context, ask client, path string, follow, asJSON bool) error {
-	response, err := ask.do(ctx, http.MethodGet, path)
+	response, err := ask.do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}

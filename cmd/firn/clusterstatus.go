@@ -98,12 +98,7 @@ func (p *program) valueCommand() *cobra.Command {
 // show prints the JSON that a server answers: as it is, or as text that is made from what was read into
 // answer.
 func (p *program) show(ctx context.Context, ask client, path string, answer any, asJSON bool, text func() string) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	body, err := ask.read(ctx, http.MethodGet, path, longestValue)
-	if err == nil {
-		err = ask.understand(body, answer)
-	}
+	body, err := ask.call(ctx, http.MethodGet, path, nil, answer)
 	switch {
 	case err != nil:
 		return err

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,8 @@ const decodeHelp = `Decode takes IDs apart: when and by which node each was made
 IDs are arguments, or lines of standard input when there is none or it is "-".
 Any encoding will do: digits are decimal, and other text is read as the one
 encoding in which it is an ID. Where there are two, say which with --format.
-Nothing in an ID tells its layout: name the one it was made with.
+Nothing in an ID tells its layout: name the one it was made with, or with
+--sequencer the sequencer. A server is then asked for its layout.
 
 What can't be read is named on standard error; the rest is still printed, and
 the exit status is 1. With --json each line is an object: what was given as
@@ -26,11 +28,13 @@ the exit status is 1. With --json each line is an object: what was given as
 
 const decodeExamples = `  firn decode --layout twitter 1541815603606036480
   firn decode --layout discord --json 175928847299117063
-  firn id -n 5 --format base58 | firn decode --format base58`
+  firn id -n 5 --format base58 | firn decode --format base58
+  firn id --sequencer orders | firn decode --sequencer orders`
 
 func (p *program) decodeCommand() *cobra.Command {
 	var layout layoutFlags
-	var format string
+	var format, name string
+	var ask client
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "decode [ID...]",
@@ -43,12 +47,11 @@ func (p *program) decodeCommand() *cobra.Command {
 	add(flags, &format, "format", "format", "auto", "the encoding of the IDs: "+strings.Join(formats, ", "), oneOf(formats...))
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	layout.add(c, flags)
+	addSequencer(flags, &name, "whose IDs they are, in the place of --layout and --epoch")
+	addServer(flags, &ask.base)
 	addBool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
-			return err
-		}
-		chosen, err := layout.chosen()
+	c.RunE = func(c *cobra.Command, args []string) error {
+		chosen, err := p.layoutToDecode(c, name, &ask, &layout)
 		if err != nil {
 			return err
 		}
@@ -68,6 +71,33 @@ func (p *program) decodeCommand() *cobra.Command {
 		return d.verdict()
 	}
 	return c
+}
+
+// layoutToDecode is the layout of the sequencer that the flags name, or of the flags themselves.
+func (p *program) layoutToDecode(c *cobra.Command, name string, ask *client, layout *layoutFlags) (firn.Layout, error) {
+	flags := c.Flags()
+	if name == "" {
+		if flags.Changed("server") {
+			return firn.Layout{}, usagef("--server goes with --sequencer; without, nobody is asked")
+		}
+		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
+			return firn.Layout{}, err
+		}
+		return layout.chosen()
+	}
+	for _, other := range []string{"layout", "epoch"} {
+		if flags.Changed(other) {
+			return firn.Layout{}, usagef("--sequencer and --%s exclude each other; a sequencer has its own", other)
+		}
+	}
+	if err := (sources{}).fromEnvironment(flags, p.env, "server"); err != nil {
+		return firn.Layout{}, err
+	}
+	var s httpapi.StatusSequencer
+	if _, err := ask.call(c.Context(), http.MethodGet, sequencerPath(name, ""), nil, &s); err != nil {
+		return firn.Layout{}, err
+	}
+	return s.Definition.IDLayout(), nil
 }
 
 // decoder prints one ID after the other.

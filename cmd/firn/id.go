@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -14,7 +13,8 @@ import (
 )
 
 const idHelp = `Id prints new IDs, one per line, in ascending order. It asks a server for them,
-in batches of at most 100000.
+in batches of at most 100000. They are those of the default sequencer, or of the
+one that --sequencer names: firn sequencer list shows which there are.
 
 With --local it makes them itself, as the node that --node says. They are unique
 among runs that follow each other on one machine. Runs at the same time, or with
@@ -25,6 +25,7 @@ FIRN_SERVER, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
 const idExamples = `  firn id
   firn id -n 1000000 --format base32 > ids.txt
   firn id --server http://ids.example.org:8080 --json
+  firn id --sequencer orders
   firn id --local --layout twitter --node 378`
 
 // idOptions are the flags of firn id.
@@ -33,6 +34,7 @@ type idOptions struct {
 	encoding *firn.Encoding
 	json     bool
 	server   string
+	name     string // of the sequencer; empty: the default one
 	local    bool
 	node     int64
 	layout   layoutFlags
@@ -53,6 +55,7 @@ func (p *program) idCommand() *cobra.Command {
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(encodingNames(), cobra.ShellCompDirectiveNoFileComp)))
 	addBool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
 	addServer(flags, &o.server)
+	addSequencer(flags, &o.name, "whose IDs (default: those of the default one)")
 	addBool(flags, &o.local, "local", "make the IDs in this process")
 	addNumber(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
@@ -62,8 +65,10 @@ func (p *program) idCommand() *cobra.Command {
 				return usagef("--%s goes with --local; a server has its own", name)
 			}
 		}
-		if flags.Changed("server") && o.local {
-			return usagef("--server and --local exclude each other")
+		for _, name := range []string{"server", "sequencer"} {
+			if flags.Changed(name) && o.local {
+				return usagef("--%s and --local exclude each other", name)
+			}
 		}
 		if err := (sources{}).fromEnvironment(flags, p.env, "server", "layout", "epoch"); err != nil {
 			return err
@@ -78,7 +83,7 @@ func (p *program) idCommand() *cobra.Command {
 type source func(ctx context.Context, ids []firn.ID) error
 
 func (p *program) printIDs(ctx context.Context, o idOptions) error {
-	next, end := source(client{o.server, ", and --local asks nobody"}.fill), func() error { return nil }
+	next, end := source(client{o.server, o.name, ", and --local asks nobody"}.fill), func() error { return nil }
 	if o.local {
 		l, err := newLocal(o)
 		if err != nil {
@@ -125,13 +130,4 @@ func appendJSON(b []byte, id firn.ID, e *firn.Encoding) []byte {
 		b = fmt.Appendf(b, `,%q:%q`, e, e.Encode(id))
 	}
 	return append(b, '}')
-}
-
-// failure is what a server says of an error, or what stands for it.
-func failure(status string, body []byte) string {
-	var f httpapi.Failure
-	if err := json.Unmarshal(body, &f); err != nil || f.Error.Message == "" {
-		return fmt.Sprintf("%s, and not as a firn server does", status)
-	}
-	return plain(fmt.Errorf("%s (%s)", f.Error.Message, f.Error.Code))
 }

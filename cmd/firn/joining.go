@@ -126,6 +126,14 @@ func (j *joining) Log() store.Log {
 	return nil
 }
 
+// Lookup returns a sequencer of the cluster, once it has joined.
+func (j *joining) Lookup(ctx context.Context, name string) (cluster.Sequencer, error) {
+	if m := j.Load(); m != nil {
+		return m.Lookup(ctx, name)
+	}
+	return cluster.Sequencer{}, j.notReady()
+}
+
 // Create creates a sequencer, once it has joined.
 func (j *joining) Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error) {
 	if m := j.Load(); m != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}
 //	signal NAME SIGNAL TEXT        sends a signal and waits until the log says TEXT
 //	end NAME STATUS [SIGNAL]       sends a signal, TERM by default, waits for its end with this
 //	                               status, and leaves its log in NAME.log
-//	http METHOD URL                prints the status and body of an answer; fails unless it is 2xx
+//	http METHOD URL [BODY]         prints the status and body of an answer; fails unless it is 2xx
 func TestScripts(t *testing.T) { scripts(t, "testdata/script", nil) }
 
 // scripts runs those of a directory, with variables besides the usual.
@@ -49,10 +50,10 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 }
 
 func httpCall(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) != 2 {
-		ts.Fatalf("usage: http METHOD URL")
+	if len(args) != 2 && len(args) != 3 {
+		ts.Fatalf("usage: http METHOD URL [BODY]")
 	}
-	status, body, err := request(args[0], args[1])
+	status, body, err := send(args[0], args[1], strings.Join(args[2:], ""))
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%d %s", status, body)
 	if ok := status/100 == 2; ok == neg {
@@ -60,10 +61,12 @@ func httpCall(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func request(method, url string) (int, []byte, error) {
+func request(method, url string) (int, []byte, error) { return send(method, url, "") }
+
+func send(method, url, sent string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, url, nil)
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(sent))
 	if err != nil {
 		return 0, nil, err
 	}

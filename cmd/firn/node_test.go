@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -159,15 +164,22 @@ func TestStopWhileOpening(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	url, done := running(t, ctx, n)
-	for path, want := range map[string]int{"/livez": 200, "/readyz": 503, "/api/v1/ids/5": 200} {
+	for path, want := range map[string]int{"/livez": 200, "/readyz": 503, "/api/v1/ids/5": 200, "/api/v1/sequencers": 503} {
 		if status, body, err := request(http.MethodGet, url+path); err != nil || status != want {
 			t.Errorf("%s = %d %s, %v; want %d", path, status, body, err, want)
 		}
 	}
-	for _, path := range []string{"/api/v1/id", "/api/v1/ids"} {
+	const named = "/api/v1/sequencers/orders"
+	for _, path := range []string{"/api/v1/id", "/api/v1/ids", named + "/id", named + "/ids", named + "/attach", named + "/detach"} {
 		if status, body, err := request(http.MethodPost, url+path); err != nil || status != 503 {
 			t.Errorf("%s = %d %s, %v; want 503", path, status, body, err)
 		}
+	}
+	if status, body, err := send(http.MethodPost, url+"/api/v1/sequencers", `{"name":"orders"}`); err != nil || status != 503 {
+		t.Errorf("creating = %d %s, %v; want 503", status, body, err)
+	}
+	if status, body, err := request(http.MethodDelete, url+named); err != nil || status != 503 {
+		t.Errorf("destroying = %d %s, %v; want 503", status, body, err)
 	}
 	stop()
 	if err := ended(t, done); err != nil {
@@ -257,3 +269,45 @@ type at struct {
 }
 
 func (a at) Addr() net.Addr { return a.addr }
+
+// A node wishes for node IDs of its datacenter in every sequencer that has it, and for its node in the default one.
+func TestWish(t *testing.T) {
+	define := func(text string, nodes int64) cluster.Definition {
+		l, err := firn.ParseLayout(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := cluster.Define(l)
+		d.Nodes = nodes
+		return d
+	}
+	const name = member.DefaultSequencer
+	for _, tt := range []struct {
+		flags, name string
+		definition  cluster.Definition
+		want        *cluster.Range
+	}{
+		{"", name, define("twitter", 1024), nil},
+		{"", "orders", define("twitter", 1024), nil},
+		{"--node 7", name, define("twitter", 1024), &cluster.Range{From: 7, To: 7}},
+		{"--node 7", "orders", define("twitter", 1024), nil},
+		{"--datacenter 3", name, define("twitter", 1024), &cluster.Range{From: 96, To: 127}},
+		{"--datacenter 3", "orders", define("twitter", 1024), &cluster.Range{From: 96, To: 127}},
+		{"--datacenter 3", "orders", define("twitter", 40), &cluster.Range{From: 6, To: 7}},
+		{"--datacenter 3", "orders", define("41/2/8/12", 4), &cluster.Range{From: 3, To: 3}},
+		{"--datacenter 3", "orders", define("41/1/9/12", 1024), nil},
+		{"--datacenter 3", "orders", define("41/10/12", 1024), nil},
+		{"--datacenter 0", "orders", define("41/1/9/12", 1024), &cluster.Range{From: 0, To: 511}},
+	} {
+		n, err := newNode(testSettings(t, append([]string{"--layout", "twitter"}, strings.Fields(tt.flags)...)...), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.wish(tt.name, tt.definition); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: of %s, %v, it wishes for %v; want %v", tt.flags, tt.name, tt.definition, got, tt.want)
+		}
+		if err := n.memberOptions().ValidateFor(tt.name, tt.definition); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -23,6 +23,11 @@ A first try, in two terminals:
   firn id                   # ask it for an ID
   firn decode $(firn id)    # see what an ID says
 
+There can be any number of ID spaces, each with a layout of its own:
+
+  firn sequencer create orders --nodes 128
+  firn id --sequencer orders
+
 Exit statuses: 0 success; 1 failure; 2 a flag, an argument, a variable or the
 config file is wrong; 3 no node ID is free, or this machine's clock is too far
 behind; 130 a client command was interrupted.`
@@ -67,7 +72,7 @@ func (p *program) root(began *bool) *cobra.Command {
 	}
 	root.SetVersionTemplate("firn {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(p.serveCommand(), p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.clusterCommand(), p.versionCommand())
+	root.AddCommand(p.serveCommand(), p.idCommand(), p.decodeCommand(), p.layoutCommand(), p.sequencerCommand(), p.clusterCommand(), p.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	keepOrder(root)
 	return root

@@ -9,12 +9,15 @@ const serveHelp = `Serve joins a cluster as one node and gives out IDs over HTTP
   POST /api/v1/id              {"id":1234,"id_str":"1234"}
   POST /api/v1/ids?count=100   as many, 1 to 100000, in ascending order
   GET  /api/v1/ids/{id}        what an ID says: its time, node and sequence
+  POST /api/v1/sequencers      create another ID space; firn sequencer does that
   GET  /livez, /readyz         alive; ready to give IDs (else status 503)
   GET  /api/v1/cluster         the members, and who has which node ID
 
 Without flags it is a cluster of its own, with an etcd inside that keeps its data
 in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each
-takes a node ID that nobody else has. All must have the same layout and epoch.
+takes a node ID that nobody else has. All must have the same layout and epoch:
+these are the default sequencer's. Others, by name, have their own, and a node
+attaches to one, that is it takes a node ID there, when it is asked for an ID of it.
 
 Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr)
 or a key of a YAML file (http-addr) that --config names. Flags go before
@@ -33,6 +36,7 @@ const serveExamples = `  firn serve
   firn serve --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --wait
   firn serve --etcd https://etcd:2379 --etcd-ca ca.pem --etcd-cert firn.pem --etcd-key firn.key
   firn serve --layout twitter --datacenter 11
+  firn serve --etcd 10.0.0.1:2379 --no-auto-attach
   FIRN_LOG_FORMAT=json firn serve --config /etc/firn.yaml`
 
 func (p *program) serveCommand() *cobra.Command {

@@ -56,7 +56,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	addDuration(flags, &o.window, "window", fence.DefaultWindow.String(), least, "how far ahead the use of a node ID is written down: for how long\nIDs are given while etcd is gone")
 	addDuration(flags, &o.ttl, "ttl", member.DefaultTTL.String(), least, "how long etcd waits for a silent node before others may have its\nnode ID")
 	addBool(flags, &o.wait, "wait", "at the start wait for a node ID when none is free, or when the clock\nis too far behind")
-	addBool(flags, &o.noAutoAttach, "no-auto-attach", "give IDs of other sequencers than the default one only once told to\nattach: firn sequencer attach")
+	addBool(flags, &o.noAutoAttach, "no-auto-attach", "don't attach to a sequencer when asked for an ID of it, but only when\nfirn sequencer attach says so")
 
 	addDuration(flags, &o.drainDelay, "drain-delay", "1s", 0, "how long to serve on when stopping, not ready, for balancers to notice")
 	addDuration(flags, &o.shutdownWithin, "shutdown-timeout", "10s", least, "how long requests may then take to finish")

@@ -135,17 +135,17 @@ var mutants = []mutant{
 	},
 	{
 		"callers find nothing while node IDs are switched", "member/hold.go",
-		"if old = s.current.Load(); old != nil {", "if old = s.current.Swap(nil); old != nil {",
+		"old := s.current.Load()", "old := s.current.Swap(nil)",
 		"./member", "TheSwitch",
 	},
 	{
-		"a sequencer of another definition is used all the same", "member/sequencer.go",
-		"		case ok && s.Definition().Equal(d):\n", "		case ok:\n",
-		"./member", "Definition",
+		"a sequencer of another definition is used all the same", "member/create.go",
+		"case ok && !q.Definition().Equal(d):", "case ok && false:",
+		"./member", "Definition|TwoCreate",
 	},
 	{
 		"a stepped clock goes on to be extended", "member/hold.go",
-		"!h.lost && ahead == 0", "!h.lost && ahead >= 0",
+		"h.era == s.m.era.Load()", "h.era >= 0",
 		"./member", all,
 	},
 	{
@@ -225,8 +225,53 @@ var mutants = []mutant{
 	},
 	{
 		"a sequencer that was created anew is taken for the former", "member/grant.go",
-		"!ok || !found.Definition().Equal(s.definition)", "!ok",
+		"!ok || found.Created() != s.created", "!ok",
 		"./member", "CreatedAnew",
+	},
+	{
+		"node IDs are claimed for an incarnation that is over", "member/hold.go",
+		"config.Guard, config.NotBefore = s.guard, s.from", "config.NotBefore = s.from",
+		"./member", "ComesLate",
+	},
+	{
+		"an older incarnation claims under the newer one", "member/incarnation.go",
+		"case i.Created > s.created, i.Created", "case i.Created",
+		"./member", "ComesLate",
+	},
+	{
+		"the former incarnation is not closed", "member/incarnation.go",
+		"		i.Former = &i.Definition\n", "",
+		"./member", "Again|Incarnations",
+	},
+	{
+		"a new incarnation begins where the former may still be", "member/incarnation.go",
+		"i.After = max(i.After, last)", "_ = last",
+		"./member", "Again|Incarnations",
+	},
+	{
+		"Destroy does not wait for those out of reach", "member/destroy.go",
+		"return m.awaitQuiet(ctx, name, q)", "return nil",
+		"./member", "Destroy",
+	},
+	{
+		"others are told of a detach before the node ID is free", "member/grant.go",
+		"attached && !wanted && !holds", "attached && !wanted && (holds || !holds)",
+		"./member", "Detach|Standby",
+	},
+	{
+		"a fence is extended by a clock that has stepped", "member/keep.go",
+		"		case ahead: //", "		case ahead && s == nil: //",
+		"./member", "Clock|Step",
+	},
+	{
+		"a step is believed though another sequencer contradicts it", "member/keep.go",
+		"	for _, s := range m.Sequencers() {\n		config :=", "	for _, s := range m.Sequencers()[1:] {\n		config :=",
+		"./member", "Step",
+	},
+	{
+		"an ID space is continued within the last tick of the former", "cluster/definition.go",
+		"l.TimeOf(p.Tick + 1)", "l.TimeOf(p.Tick)",
+		"./cluster", "Above",
 	},
 	{
 		"a decline that went by unseen is taken for done", "member/hold.go",

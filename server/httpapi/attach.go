@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -57,15 +58,15 @@ func (h *Handler) attached(ctx context.Context, name string, why error) (Member,
 			return s, nil
 		}
 	}
+	if err := cluster.CheckName(name); err != nil {
+		return nil, inputError{err}
+	}
 	if h.NoAutoAttach {
-		_, err := h.known(name)
+		_, err := h.cluster.Lookup(ctx, name)
 		if err == nil {
 			err = &detachedError{name}
 		}
 		return nil, err
-	}
-	if err := cluster.CheckName(name); err != nil {
-		return nil, inputError{err}
 	}
 	s, err := h.attachTo(ctx, name)
 	if err != nil {
@@ -153,13 +154,13 @@ func (h *Handler) detach(w http.ResponseWriter, r *http.Request) {
 	if ok {
 		err = s.Detach(ctx)
 	} else {
-		_, err = h.known(name)
+		_, err = h.cluster.Lookup(ctx, name)
 	}
 	switch {
 	case err == nil:
 		header(w, jsonType)
 		writeJSON(w, h.here(name))
-	case ok && ctx.Err() == nil && s.State().Phase < member.Detached:
+	case errors.Is(err, member.ErrAttachedAgain):
 		writeError(w, http.StatusConflict, "attached_again",
 			fmt.Sprintf("%v; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name))
 	default:

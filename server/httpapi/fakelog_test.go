@@ -49,6 +49,14 @@ func (f *fakeLog) Value() cluster.Value {
 	return f.value
 }
 
+func (f *fakeLog) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
+	q, ok := f.Value().Sequencer(name)
+	if !ok {
+		return q, member.ErrNoSequencer
+	}
+	return q, nil
+}
+
 // newLog is a log with these commands at the positions 2, 4, 6 and so on.
 func newLog(t testing.TB, commands ...cluster.Command) *fakeLog {
 	f := &fakeLog{more: make(chan struct{})}

@@ -21,8 +21,8 @@ func (h *Handler) nextOf(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) giveOne(w http.ResponseWriter, r *http.Request, from Member, name string) {
-	if err := noParameters(r.URL.RawQuery, "for several IDs POST /api/v1/ids?count=N"); err != nil {
-		badRequest(w, err)
+	if query := r.URL.RawQuery; query != "" {
+		badRequest(w, noParameters(query, "for several IDs POST "+r.URL.Path+"s?count=N"))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.patience)

@@ -45,6 +45,7 @@
 //	503 not_ready            no ID can be given now; try another server, or again
 //	503 waiting              all node IDs are taken, and the member stands in line; try another server
 //	503 detached             the member is not attached, and does not attach by itself; try another server
+//	503 unfit                the member's window or wished-for node IDs do not go with the sequencer; try another
 //	503 unavailable          the store does not answer; what was to be changed may be changed or not
 //	503 overloaded           more is asked for than the node ID can give in 10 s, or too many look at the log
 //	503 lifetime             the layout's time is over, or has not begun

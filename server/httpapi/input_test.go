@@ -75,6 +75,9 @@ func FuzzInput(f *testing.F) {
 			{Method: "GET", URL: &url.URL{Path: "/api/v1/cluster", RawQuery: input}},
 			{Method: "GET", URL: &url.URL{Path: "/api/v1/cluster/value", RawQuery: input}},
 			{Method: "HEAD", URL: &url.URL{Path: "/api/v1/cluster/log", RawQuery: input}},
+			{Method: "GET", URL: &url.URL{Path: "/api/v1/sequencers/" + input}},
+			{Method: "GET", URL: &url.URL{Path: "/api/v1/sequencers/orders/ids/" + input}},
+			{Method: "POST", URL: &url.URL{Path: "/api/v1/sequencers/orders/detach", RawQuery: input}},
 		} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, &r)

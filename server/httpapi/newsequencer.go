@@ -95,7 +95,7 @@ func readable(err error) error {
 	var mistyped *json.UnmarshalTypeError
 	var at *time.ParseError
 	if errors.As(err, &syntax) {
-		return fmt.Errorf("it is not one JSON object: %s, at byte %d", syntax, syntax.Offset)
+		return fmt.Errorf("it is not one JSON object: %w, at byte %d", syntax, syntax.Offset)
 	}
 	if errors.As(err, &mistyped) {
 		what := mistyped.Field

@@ -2,12 +2,14 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server/httpapi"
@@ -37,7 +39,7 @@ func FuzzNewSequencer(f *testing.F) {
 	h := httpapi.New(&fake{}, m, nil)
 	post := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/sequencers", strings.NewReader(body)))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/sequencers", strings.NewReader(body)))
 		return w
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -81,7 +83,7 @@ func FuzzNewSequencer(f *testing.F) {
 		}
 		if n.Name != member.DefaultSequencer { // keep the cluster small
 			r := httptest.NewRecorder()
-			if h.ServeHTTP(r, httptest.NewRequest("DELETE", "/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
+			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
 				t.Errorf("DELETE %s = %d %s", n.Name, r.Code, r.Body)
 			}
 		}
@@ -104,5 +106,27 @@ func TestNewSequencerIsReadAsWritten(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(n, again) {
 			t.Errorf("%+v was written as %s, and read as %+v, %v", n, data, again, err)
 		}
+	}
+}
+
+// A named sequencer costs no more than to find it.
+func BenchmarkNextOf(b *testing.B) {
+	client := memstore.NewService().Client("a")
+	m, err := member.Join(b.Context(), client, member.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		m.Leave()
+		client.Close()
+	})
+	if _, err := m.Sequencer(b.Context(), "orders", cluster.Define(firn.Default)); err != nil {
+		b.Fatal(err)
+	}
+	h := httpapi.New(&fake{}, m, nil)
+	r := httptest.NewRequest(http.MethodPost, "/api/v1/sequencers/orders/id", nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
 }

@@ -27,6 +27,8 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		badRequest(w, err)
 	case is(member.ErrNoSequencer), is(member.ErrDestroyed):
 		writeError(w, http.StatusNotFound, "unknown_sequencer", err.Error())
+	case is(member.ErrUnfit):
+		unavailable(w, "unfit", err.Error())
 	case is(member.ErrWaiting):
 		unavailable(w, "waiting", err.Error())
 	case is(member.ErrDetached), errors.As(err, &detached):

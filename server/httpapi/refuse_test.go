@@ -33,6 +33,10 @@ func (f failing) Create(context.Context, string, cluster.Definition) (bool, erro
 
 func (f failing) Attach(context.Context, string) (*member.Sequencer, error) { return nil, f.err }
 
+func (f failing) Lookup(context.Context, string) (cluster.Sequencer, error) {
+	return cluster.Sequencer{}, f.err
+}
+
 func (f failing) Destroy(context.Context, string) error { return f.err }
 
 // What stops a member is told by kind. Only bugs are logged.
@@ -47,6 +51,7 @@ func TestFailingSequencers(t *testing.T) {
 		{fmt.Errorf("%w: no answer", store.ErrAmbiguous), 503, "unavailable"},
 		{fmt.Errorf("member: it has not joined the cluster: %w", context.DeadlineExceeded), 503, "unavailable"},
 		{fmt.Errorf("%w: %q", member.ErrNoSequencer, "orders"), 404, "unknown_sequencer"},
+		{fmt.Errorf("%w: a window of 1s is too short", member.ErrUnfit), 503, "unfit"},
 		{fmt.Errorf("%w: no permission", store.ErrRefused), 500, "internal"},
 		{errors.New("surprise"), 500, "internal"},
 	} {

@@ -17,6 +17,7 @@ type Sequencers interface {
 	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
 	Attach(ctx context.Context, name string) (*member.Sequencer, error)
 	Find(name string) (*member.Sequencer, bool)
+	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
 	Destroy(ctx context.Context, name string) error
 }
 
@@ -42,6 +43,9 @@ type Here struct {
 	Why   string `json:"why,omitempty"`   // there are no IDs
 }
 
+// never is the state of a member that was never attached.
+const never = "none"
+
 // String is the state for people.
 func (e Here) String() string {
 	switch {
@@ -49,6 +53,8 @@ func (e Here) String() string {
 		return fmt.Sprintf("%s, node ID %d", e.State, *e.Node)
 	case e.Place > 0:
 		return fmt.Sprintf("%s, place %d in line", e.State, e.Place)
+	case e.State == never:
+		return "not attached"
 	default:
 		return e.State
 	}
@@ -75,7 +81,7 @@ func (h *Handler) describe(name string, q cluster.Sequencer) StatusSequencer {
 func (h *Handler) here(name string) Here {
 	s, ok := h.cluster.Find(name)
 	if !ok {
-		return Here{State: "none"}
+		return Here{State: never}
 	}
 	state := s.State()
 	here := Here{State: state.Phase.String(), Place: state.Place}
@@ -133,22 +139,11 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request) {
 // lookup is the sequencer that a path names.
 func (h *Handler) lookup(r *http.Request) (string, cluster.Sequencer, error) {
 	name := r.PathValue("name")
-	q, err := h.known(name)
-	return name, q, err
-}
-
-// known is the sequencer of a name, as far as this member has read the log.
-func (h *Handler) known(name string) (cluster.Sequencer, error) {
 	if err := cluster.CheckName(name); err != nil {
-		return cluster.Sequencer{}, inputError{err}
+		return name, cluster.Sequencer{}, inputError{err}
 	}
-	v, err := h.latest()
-	if err != nil {
-		return cluster.Sequencer{}, err
-	}
-	q, ok := v.Sequencer(name)
-	if !ok {
-		err = fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
-	}
-	return q, err
+	ctx, cancel := context.WithTimeout(r.Context(), h.patience)
+	defer cancel()
+	q, err := h.cluster.Lookup(ctx, name)
+	return name, q, err
 }

@@ -171,7 +171,7 @@ func TestBadSequencers(t *testing.T) {
 			{`{"name":"a","epoch":"yesterday"}`, 400, "epoch: yesterday is no time; want one such as 2026-01-01T00:00:00Z"},
 			{`{"name":"a","epoch":"2026-01-01T00:00:00Z"}`, 400, "its epoch 2026-01-01T00:00:00Z has not come; want one in the past"},
 			{`{"name":"a","epoch":"1971-01-01T00:00:00Z","time_bits":30}`, 400, "its time ended on 1971-01-13T10:15:41.824Z; want a later epoch"},
-			{`{"name":"a",` + before + `,"after":"4194304000000000000"}`, 400, "every ID must exceed 4194304000000000000, and IDs of this layout do from 2030-"},
+			{`{"name":"a",` + before + `,"after":"4194304000000000000"}`, 400, "every ID must exceed 4194304000000000000, and those of this definition do from 2030-"},
 		} {
 			a.ask("POST /api/v1/sequencers", tt.body, tt.status, code("bad_request", tt.says))
 		}
@@ -191,7 +191,7 @@ func TestBadSequencers(t *testing.T) {
 			{"POST /api/v1/sequencers/Orders/attach", 400, code("bad_request", `name \\"Orders\\"`)},
 			{"POST /api/v1/sequencers/Orders/detach", 400, code("bad_request", `name \\"Orders\\"`)},
 			{"POST /api/v1/sequencers/default/ids?count=0", 400, code("bad_request", "count is")},
-			{"POST /api/v1/sequencers/default/id?count=1", 400, code("bad_request", "has no effect here; for several IDs")},
+			{"POST /api/v1/sequencers/default/id?count=1", 400, code("bad_request", `has no effect here; for several IDs POST /api/v1/sequencers/default/ids\?count=N`)},
 			{"GET /api/v1/sequencers/default/ids/x", 400, code("bad_request", "no decimal ID")},
 			{"GET /api/v1/sequencers?name=a", 400, code("bad_request", "for one sequencer GET /api/v1/sequencers/{name}")},
 			{"GET /api/v1/sequencers/default?x", 400, code("bad_request", "leave it out")},
@@ -235,7 +235,7 @@ func TestWaiting(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
-		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\["`+b.member.ID()+`"\],"free":0,"here":\{"state":"waiting","place":1,"why":".*place 1 in line"\}\}`)
+		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\["`+b.member.ID()+`"\],"free":0,"here":\{"state":"waiting","place":1,"why":".*place 1 in line; .*"\}\}`)
 		a.ask("POST /api/v1/sequencers/orders/detach", "", 200, "")
 		synctest.Wait()
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `"attached","node":0`)
@@ -243,6 +243,7 @@ func TestWaiting(t *testing.T) {
 		// Waiting leaves the line too.
 		a.ask("POST /api/v1/sequencers/orders/id", "", 503, code("waiting", ""))
 		a.ask("POST /api/v1/sequencers/orders/detach", "", 200, `"detached"`)
+		synctest.Wait()
 		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\[\],`)
 	})
 }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// runSequencer measures what a sequencer of a member costs beside the generator that it has inside.
+func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
+	sequencer, leave, err := attached(ctx, wide)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	generator, err := likeAMembers(wide)
+	if err != nil {
+		return nil, err
+	}
+	const next, fill = "Sequencer.Next", "Sequencer.Fill of 1024"
+	const bareNext, bareFill = "Generator.Next", "Generator.Fill of 1024"
+	contenders := []contender{
+		generatorNext(bareNext, generator), sequencerNext(next, sequencer),
+		generatorFill(bareFill, generator, 1024), sequencerFill(fill, sequencer, 1024),
+	}
+	for _, goroutines := range []int{1, 2} {
+		got, cpu, err := measure(ctx, s, contenders, goroutines)
+		if err != nil {
+			return nil, err
+		}
+		t := table{
+			Title: "sequencer: a member's sequencer beside a generator alone, " + plural(goroutines),
+			Note: "Both have 1+21 bits, a SteadyClock and a bound. The member keeps its node ID meanwhile, in a store in memory.\n" +
+				"Ratios are medians over the rounds.",
+			columns: []column{
+				{"min_ns", "min ns/ID", "%.2f"},
+				{"median_ns", "median ns/ID", "%.2f"},
+				{"cpu_ns", "median CPU ns/ID", "%.2f"},
+				{"to_generator", "to the generator", "%.3f"},
+				{"allocations", "allocs/ID", "%.0f"},
+			},
+		}
+		for i, c := range contenders {
+			bare := contenders[i&^1].name
+			t.rows = append(t.rows, row{c.name, []float64{
+				got.least(c.name), got.median(c.name), cpu.median(c.name), got.ratio(c.name, bare), allocations(c),
+			}})
+		}
+		t.Targets = append(t.Targets,
+			atMost("Next to the generator's", got.ratio(next, bareNext), 1.1),
+			atMost("Next to the generator's, of the minima", got.least(next)/got.least(bareNext), 1.1))
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+// attached is a sequencer with IDs of this layout, of a member that is alone in a store in memory.
+func attached(ctx context.Context, l firn.Layout) (s *member.Sequencer, leave func(), err error) {
+	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err = m.Sequencer(ctx, "bench", cluster.Define(l))
+	if err == nil {
+		err = s.Ready()
+	}
+	if err != nil {
+		m.Leave()
+		return nil, nil, err
+	}
+	return s, m.Leave, nil
+}
+
+// likeAMembers is a generator with the options that a member gives to its own.
+func likeAMembers(l firn.Layout) (*firn.Generator, error) {
+	return firn.NewGenerator(l, 0,
+		firn.WithClock(firn.NewSteadyClock(0)), firn.FailAtBound(),
+		firn.WithFloor(l.Epoch), firn.WithBound(time.Now().Add(24*time.Hour)))
+}
+
+func sequencerNext(name string, q *member.Sequencer) contender {
+	ctx := context.Background()
+	return contender{name, func(n int) (last int64) {
+		for range n {
+			id, err := q.Next(ctx)
+			if err != nil {
+				panic(err)
+			}
+			last = int64(id)
+		}
+		return last
+	}}
+}
+
+func sequencerFill(name string, q *member.Sequencer, batch int) contender {
+	ctx := context.Background()
+	return contender{name, func(n int) (last int64) {
+		ids := make([]firn.ID, batch)
+		for ; n > 0; n -= batch {
+			ids := ids[:min(n, batch)]
+			if err := q.Fill(ctx, ids); err != nil {
+				panic(err)
+			}
+			last = int64(ids[len(ids)-1])
+		}
+		return last
+	}}
+}

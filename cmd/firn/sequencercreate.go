@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/server/httpapi"
+)
+
+const createHelp = `Create creates a sequencer, and shows it. What it is created with stays. When it is
+there already with the same definition, that is fine too; with another, the exit
+status is 1, and the fields that differ are shown.
+
+No node is attached to it at first: one attaches when it is asked for an ID.
+
+--nodes is how many nodes can make IDs at a time, rounded up to a power of two.
+The bits that fewer nodes leave go to the sequence: fewer nodes make more IDs each.
+
+FIRN_SERVER, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
+
+const createExamples = `  firn sequencer create orders
+  firn sequencer create orders --nodes 128
+  firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
+  firn sequencer create tweets --layout twitter --after 1541815603606036480`
+
+// createOptions are the flags of firn sequencer create.
+type createOptions struct {
+	lookOptions
+	layout     layoutFlags
+	nodes      int64 // 0: as many as the layout has
+	allocation cluster.Allocation
+	tick       time.Duration // 0: that of the layout
+	nodeLowest bool
+	after      firn.ID
+}
+
+func (p *program) createCommand() *cobra.Command {
+	var o createOptions
+	c := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Create a sequencer",
+		Long:    createHelp,
+		Example: createExamples,
+		Args:    oneName,
+	}
+	flags := c.Flags()
+	addNumber(flags, &o.nodes, "nodes", "", 1, "how many nodes there can be (default: as many as the layout has)")
+	add(flags, &o.allocation, "allocation", "nodes", "all", "which nodes that want one get a node ID: all, so many such as 3,\nor a part of the cluster such as 50%", parseAllocation)
+	o.layout.add(c, flags)
+	addDuration(flags, &o.tick, "tick", "", time.Millisecond, "one step of the layout's time, 1ms to 1s (default: that of the layout)")
+	addBool(flags, &o.nodeLowest, "node-lowest", "put the node below the sequence")
+	add(flags, &o.after, "after", "ID", "", "the greatest ID that there is already, in decimal: all new ones\nexceed it", firn.Parse)
+	o.add(flags, "print a JSON object")
+	must(c.RegisterFlagCompletionFunc("allocation", cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
+			return err
+		}
+		d, err := o.definition(flags.Changed("node-lowest"))
+		if err != nil {
+			return err
+		}
+		return p.look(c, &o.lookOptions, func(ctx context.Context, ask client) error {
+			return p.create(ctx, ask, httpapi.NewSequencer{Name: args[0], Definition: d}, o.json)
+		})
+	}
+	return c
+}
+
+// definition is what the flags say.
+func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
+	l, err := o.layout.chosen()
+	if err != nil {
+		return cluster.Definition{}, err
+	}
+	switch {
+	case o.tick > time.Second:
+		return cluster.Definition{}, usagef("--tick: %v is too long; want at most 1s", o.tick)
+	case o.tick != 0:
+		l.Tick = o.tick
+	}
+	if nodeLowest {
+		l.NodeLowest = o.nodeLowest
+	}
+	if err := l.Validate(); err != nil {
+		return cluster.Definition{}, usageError{err}
+	}
+	d := cluster.Define(l)
+	d.Allocation, d.After = o.allocation, o.after
+	if o.nodes != 0 {
+		d.Nodes = o.nodes
+	}
+	if err := d.Validate(); err != nil {
+		return d, usageError{err}
+	}
+	return d, nil
+}
+
+// parseAllocation reads for how many nodes there are node IDs.
+func parseAllocation(text string) (cluster.Allocation, error) {
+	if text == "all" {
+		return cluster.Allocation{}, nil
+	}
+	digits, percent := strings.CutSuffix(text, "%")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	switch {
+	case err != nil || n < 1 || percent && n > 100:
+		return cluster.Allocation{}, fmt.Errorf("%.40q is not right; want all, a number from 1, or 1%% to 100%%", text)
+	case percent:
+		return cluster.Allocation{Kind: cluster.AllocatePercent, Percent: n}, nil
+	default:
+		return cluster.Allocation{Kind: cluster.AllocateCount, Count: n}, nil
+	}
+}
+
+// create has a server create a sequencer, and tells what there is then.
+func (p *program) create(ctx context.Context, ask client, n httpapi.NewSequencer, asJSON bool) error {
+	var s httpapi.Created
+	status, body, err := ask.callStatus(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)
+	if err != nil {
+		return p.conflict(n.Name, err, asJSON)
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintf(p.stderr, "firn: %s: %s\n", n.Name, shownText(w))
+	}
+	what := "is there already, with this definition"
+	if status == http.StatusCreated {
+		what = "is created"
+	}
+	return p.answer(body, nil, asJSON, func() string { return fmt.Sprintf("%s %s\n\n%s", n.Name, what, sequencerText(s.StatusSequencer)) })
+}
+
+// conflict tells how what is in force differs from what was wanted, if that is the error.
+func (p *program) conflict(name string, err error, asJSON bool) error {
+	var answer *answerError
+	var c httpapi.Conflict
+	if !errors.As(err, &answer) || json.Unmarshal(answer.body, &c) != nil || len(c.Differences) == 0 {
+		return err
+	}
+	if asJSON {
+		return errors.Join(p.printf("%s", answer.body), err)
+	}
+	columns := []column{{"FIELD", 0, false}, {"IN FORCE", 0, false}, {"WANTED", 0, false}}
+	var rows [][]string
+	for _, d := range c.Differences {
+		rows = append(rows, []string{shown(d.Field), shownText(d.InForce), shownText(d.Wanted)})
+	}
+	fmt.Fprintf(p.stderr, "firn: there is a sequencer %q already, with another definition; take it as it is, or another name\n\n%s", name, table(columns, rows))
+	return errReported
+}

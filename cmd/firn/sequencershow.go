@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/httpapi"
+)
+
+const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many of them
+are free, how many nodes wait for one, and where the server that answers stands.
+
+With --json it prints what the server tells. FIRN_SERVER stands in for --server.`
+
+func (p *program) listCommand() *cobra.Command {
+	var o lookOptions
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List the sequencers of a cluster",
+		Long:    listHelp,
+		Example: "  firn sequencer list",
+		Args:    noArguments,
+	}
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.look(c, &o, func(ctx context.Context, ask client) error {
+			var all httpapi.SequencerList
+			return p.show(ctx, ask, "/api/v1/sequencers", &all, o.json, func() string {
+				if len(all.Sequencers) == 0 {
+					return "no sequencers\n"
+				}
+				return listTable(all.Sequencers)
+			})
+		})
+	}
+	return c
+}
+
+func listTable(all []httpapi.StatusSequencer) string {
+	columns := []column{
+		{"SEQUENCER", 0, false},
+		{"NODE IDS", 0, true},
+		{"FREE", 0, true},
+		{"WAITING", 0, true},
+		{"IDS/S PER NODE", 0, true},
+		{"UNTIL", 0, false},
+		{"HERE", 0, false},
+	}
+	var rows [][]string
+	for _, s := range all {
+		rows = append(rows, []string{
+			shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
+			number(s.Rate), s.Until.Format(time.DateOnly), shownText(s.Here.String()),
+		})
+	}
+	return table(columns, rows)
+}
+
+const showHelp = `Show shows one sequencer: what it was created with, which nodes have its node IDs,
+and where the server that answers stands: attached to it, in line for a node ID,
+or none of these.
+
+With --json it prints what the server tells. FIRN_SERVER stands in for --server.`
+
+func (p *program) showCommand() *cobra.Command {
+	var o lookOptions
+	c := &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Show one sequencer",
+		Long:    showHelp,
+		Example: "  firn sequencer show orders",
+		Args:    oneName,
+	}
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.look(c, &o, func(ctx context.Context, ask client) error {
+			var s httpapi.StatusSequencer
+			return p.show(ctx, ask, sequencerPath(args[0], ""), &s, o.json, func() string {
+				return sequencerText(s) + sections(nodeTable([]httpapi.StatusSequencer{s}))
+			})
+		})
+	}
+	return c
+}
+
+// sequencerText is what there is to know of a sequencer, but for its nodes.
+func sequencerText(s httpapi.StatusSequencer) string {
+	l := s.Definition.IDLayout()
+	lines := [][2]string{
+		{"sequencer", shown(s.Name)},
+		{"layout", l.String()},
+		{"nodes", nodesText(s)},
+		{"IDs", fmt.Sprintf("%s a second on each node, %s in each tick", number(s.Rate), number(math.Ldexp(1, l.SequenceBits)))},
+		{"until", moment(s.Until)},
+	}
+	if after := s.Definition.After; after != 0 {
+		lines = append(lines, [2]string{"after", after.String()})
+	}
+	here := shownText(s.Here.String())
+	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
+		here += ": " + shownText(plain(fmt.Errorf("%s", strings.TrimPrefix(s.Here.Why, "member: "))))
+	}
+	lines = append(lines, [2]string{"created", fmt.Sprintf("at position %d", s.Created)}, [2]string{"here", here})
+	var text strings.Builder
+	for _, l := range lines {
+		fmt.Fprintf(&text, "%-9s  %s\n", l[0], l[1])
+	}
+	return text.String()
+}
+
+// nodesText says how many nodes there can be.
+func nodesText(s httpapi.StatusSequencer) string {
+	text := fmt.Sprintf("%d, for %v; %d free", s.Capacity, s.Definition.Allocation, s.Free)
+	if d := datacenters(s.Definition.IDLayout()); d != "" {
+		text += "; " + d
+	}
+	return text
+}
+
+func datacenters(l firn.Layout) string {
+	if l.DatacenterBits == 0 {
+		return ""
+	}
+	return fmt.Sprintf("in %d datacenters of %d", int64(1)<<l.DatacenterBits, int64(1)<<l.NodeBits)
+}
+
+// moment is an instant for people.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

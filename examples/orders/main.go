@@ -1,0 +1,116 @@
+// Command orders is an example of an application that makes its IDs itself: it joins the cluster as a member, and makes
+// the IDs of two sequencers, each with a definition of its own. It keeps on while etcd restarts. See README.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/etcdstore"
+)
+
+func main() {
+	etcd := flag.String("etcd", "127.0.0.1:2379", "the etcd `servers`, separated by commas")
+	window := flag.Duration("window", 0, "for how `long` IDs flow while etcd is gone (default 30s)")
+	file := flag.String("ids", os.DevNull, "a `file` that every ID is added to")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ids, err := os.OpenFile(*file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		err = run(ctx, strings.Split(*etcd, ","), *window, ids)
+	}
+	if err != nil && ctx.Err() == nil { // a signal is no failure
+		fmt.Fprintln(os.Stderr, "orders:", err)
+		os.Exit(1)
+	}
+}
+
+// run takes orders and writes invoices until ctx ends.
+func run(ctx context.Context, etcd []string, window time.Duration, ids io.Writer) error {
+	store, err := etcdstore.Open(etcdstore.Config{Endpoints: etcd, Logger: slog.Default()})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = store.Close() }()
+
+	m, err := member.Join(ctx, store, member.Options{Owner: "the orders example", Window: window, Logger: slog.Default()})
+	if err != nil {
+		return err
+	}
+	defer m.Leave() // gives the node IDs back, so that whoever comes next has them at once
+
+	orders := cluster.Define(firn.Default)
+	invoices := cluster.Define(firn.JavaScript) // 53 bits, exact in JavaScript
+	invoices.Nodes = 8                          // fewer nodes, more IDs for each
+
+	ctx, cancel := context.WithCancel(ctx)
+	var working sync.WaitGroup
+	defer func() { cancel(); working.Wait() }() // before it leaves
+	for name, d := range map[string]cluster.Definition{"orders": orders, "invoices": invoices} {
+		s, err := m.Sequencer(ctx, name, d) // created by whoever comes first
+		if err != nil {
+			return err
+		}
+		working.Go(func() { watch(ctx, s) })
+		working.Go(func() { work(ctx, s, ids) })
+	}
+	select {
+	case <-ctx.Done(): // a signal
+	case <-m.Done(): // it can't go on
+	}
+	return m.Err()
+}
+
+// watch prints where the sequencer stands, whenever that changes.
+func watch(ctx context.Context, s *member.Sequencer) {
+	for state := range s.Changes(ctx) {
+		fmt.Printf("%s: is now %v\n", s.Name(), state)
+	}
+}
+
+// work makes an ID every ten milliseconds, and prints a line every second.
+func work(ctx context.Context, s *member.Sequencer, ids io.Writer) {
+	var last firn.ID
+	made, since := 0, time.Now()
+	for next := time.Tick(10 * time.Millisecond); ; {
+		if id, err := s.Next(ctx); err == nil {
+			last, made = id, made+1
+			fmt.Fprintln(ids, s.Name(), id)
+		} // else there is none now: it is tried again, and report says why
+		if passed := time.Since(since); passed >= time.Second {
+			report(s, last, float64(made)/passed.Seconds())
+			made, since = 0, time.Now()
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// report says how things are. What keeps a sequencer from making IDs passes by itself.
+func report(s *member.Sequencer, last firn.ID, rate float64) {
+	if err := s.Ready(); err != nil {
+		fmt.Printf("%s: no IDs at present: %v\n", s.Name(), err)
+		return
+	}
+	if parts, err := s.Parts(last); err == nil && last != 0 {
+		at := s.Layout().TimeOf(parts.Tick).Format(time.RFC3339Nano)
+		fmt.Printf("%s: %.0f IDs/s, the last %v made at %s by node %d; %v\n", s.Name(), rate, last, at, parts.Node, s.State())
+	}
+}

@@ -1,0 +1,144 @@
+package member
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// many attaches a member to so many sequencers beside the default one.
+func (n *node) many(count int) []*Sequencer {
+	n.world.t.Helper()
+	var all []*Sequencer
+	for i := range count {
+		s, err := n.mem.Load().Sequencer(n.world.t.Context(), fmt.Sprintf("orders-%03d", i), cluster.Define(layout))
+		if err != nil {
+			n.world.t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// TestAllFencesInOneTransaction counts what extending costs the store: a round every third of a window, and in it
+// one transaction for each 64 sequencers.
+func TestAllFencesInOneTransaction(t *testing.T) {
+	for _, c := range []struct{ sequencers, perRound int }{{1, 1}, {10, 1}, {64, 1}, {65, 2}, {200, 4}} {
+		inBubble(t, func(t *testing.T, w *world) {
+			a := w.start("a")
+			a.ready(time.Second)
+			all := append(a.many(c.sequencers-1), a.seq.Load())
+			time.Sleep(window) // all are in step
+			var commits atomic.Int64
+			a.client.Inject(func(c memstore.Call) memstore.Fault {
+				if c.Op == memstore.Commit {
+					commits.Add(1)
+				}
+				return memstore.Fault{}
+			})
+			const windows = 10
+			time.Sleep(windows * window)
+			if have, want := commits.Load(), int64(windows*3*c.perRound); have != want {
+				t.Errorf("%d sequencers: %d transactions in %d windows, want %d", c.sequencers, have, windows, want)
+			}
+			for _, s := range all {
+				if _, err := s.Next(t.Context()); err != nil {
+					t.Errorf("%s: %v", s.Name(), err)
+				}
+				if left := time.Until(s.current.Load().fence.Horizon()); left < 2*window/3-time.Second {
+					t.Errorf("%s has %v left", s.Name(), left)
+				}
+			}
+		})
+	}
+}
+
+// TestOneOfManyIsLost: it gets another node ID, and the others do not notice.
+func TestOneOfManyIsLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		all := a.many(100)
+		lost := all[37]
+		node, _ := lost.NodeID()
+		thief := w.service.Client("thief")
+		_, err := thief.Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", lost.fences.Prefix, node))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(2 * window); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			for _, s := range all {
+				if _, err := s.Next(t.Context()); err != nil {
+					t.Fatalf("%s after %v: %v", s.Name(), time.Since(epoch), err)
+				}
+			}
+		}
+		if kv, err := thief.List(t.Context(), lost.fences.Prefix+"live/"); err != nil || len(kv) != 1 {
+			t.Errorf("it holds %v %v", kv, err)
+		}
+	})
+}
+
+// TestAStepIsBelievedForAllSequencersOrNone: what the owners of node IDs say in one of them counts for all, since a member
+// has one clock.
+func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
+	t.Run("contradicted", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, w *world) {
+			a, b := w.start("a"), w.start("b")
+			a.ready(time.Second)
+			b.ready(time.Second)
+			all := a.many(3) // in which it is alone
+			a.wall.step(time.Hour)
+			time.Sleep(window + time.Second)
+			for range 600 {
+				for _, s := range all {
+					if id, err := s.Next(t.Context()); err == nil {
+						t.Fatalf("%s gives %d", s.Name(), id)
+					}
+					if h := s.current.Load(); h != nil && h.fence.Horizon().After(time.Now().Add(window)) {
+						t.Fatalf("%s has the horizon %v", s.Name(), h.fence.Horizon())
+					}
+				}
+				time.Sleep(time.Second)
+			}
+			a.wall.step(-time.Hour)
+			for _, s := range all {
+				next(t, s, 10*time.Second)
+			}
+			b.serves(time.Second)
+		})
+	})
+	t.Run("alone", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, w *world) {
+			a := w.start("a")
+			a.ready(time.Second)
+			all := append(a.many(3), a.seq.Load())
+			last := make([]firn.ID, len(all))
+			for i, s := range all {
+				last[i] = next(t, s, time.Second)
+			}
+			a.wall.step(time.Hour)
+			for end := time.Now().Add(3 * window); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+				for i, s := range all {
+					if id, err := s.Next(t.Context()); err == nil && id <= last[i] {
+						t.Fatalf("%s gives %d after %d", s.Name(), id, last[i])
+					} else if err == nil {
+						last[i] = id
+					}
+				}
+			}
+			for i, s := range all {
+				p, _ := s.Parts(last[i])
+				if off := layout.TimeOf(p.Tick).Sub(time.Now().Add(time.Hour)).Abs(); off > time.Second {
+					t.Errorf("IDs of %s are %v away from the wall", s.Name(), off)
+				}
+			}
+		})
+	})
+}
