@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// stopped freezes the process, and returns when each of its threads stands still.
-func (n *node) stopped() {
+// stop freezes the process, and returns when each of its threads stands still.
+func (n *node) stop() {
 	n.t.Helper()
 	n.signal(syscall.SIGSTOP)
 	var status syscall.WaitStatus
@@ -32,8 +32,9 @@ func (n *node) stopped() {
 	}
 }
 
-// horizonOf is up to when the node may use its node ID of a sequencer, as it has written down.
-func (n *node) horizonOf(name string, s *etcdstore.Store) time.Time {
+// freeze freezes the node, and returns up to when it may use its node ID of a sequencer, as it has written down. Whether it
+// still holds that does not matter.
+func (n *node) freeze(name string, s *etcdstore.Store) time.Time {
 	n.t.Helper()
 	v, err := n.view()
 	if err != nil {
@@ -43,13 +44,13 @@ func (n *node) horizonOf(name string, s *etcdstore.Store) time.Time {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.stopped()
+	n.stop()
 	owners, err := fence.Owners(n.t.Context(), s, "sequencers/"+name+"/workers/")
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	for _, o := range owners {
-		if o.Live && q.Nodes[o.Node] == v.Member {
+		if q.Nodes[o.Node] == v.Member {
 			return o.Horizon
 		}
 	}
@@ -57,7 +58,7 @@ func (n *node) horizonOf(name string, s *etcdstore.Store) time.Time {
 	return time.Time{}
 }
 
-// load of a sequencer that has its ups and downs.
+// pressure is load on a sequencer that has its ups and downs.
 type pressure struct {
 	t    *testing.T
 	u    *ups
@@ -114,7 +115,12 @@ func TestDestroyedEverywhere(t *testing.T) {
 				close(p.end)
 				p.done.Wait()
 			})
-			defer end()
+			defer func() {
+				for _, n := range nodes {
+					_ = n.cmd.Process.Signal(syscall.SIGCONT) // for those who wait for its answer
+				}
+				end()
+			}()
 			nodes[0].mustCreate(p.u.name, `"nodes":128`)
 			for _, n := range nodes {
 				n.mustAttach(p.u.name)
@@ -125,7 +131,7 @@ func TestDestroyedEverywhere(t *testing.T) {
 					n.taken(t, &p.u.ledger, 20)
 				}
 				frozen, other := nodes[i], nodes[7-i]
-				horizon := frozen.horizonOf(p.u.name, s)
+				horizon := frozen.freeze(p.u.name, s)
 				begun := time.Now()
 				status, d, err := other.destroy(p.u.name)
 				took := time.Since(begun)
