@@ -61,7 +61,7 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		case phase == Held:
 			return f, nil
 		case phase != Claiming: // somebody else has it, or had our session end, or the guard does not hold
-			return nil, checkGuard(ctx, config)
+			return nil, checkGuard(ctx, config.Store, config.Guard)
 		case err != nil && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, store.ErrUnavailable):
 			return nil, err
 		}
@@ -72,13 +72,13 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 }
 
 // checkGuard returns ErrClosed when the guard does not hold any more.
-func checkGuard(ctx context.Context, config Config) error {
-	if config.Guard.Key == "" {
+func checkGuard(ctx context.Context, s store.Store, guard store.Condition) error {
+	if guard.Key == "" {
 		return nil
 	}
-	kv, err := config.Store.Get(ctx, config.Guard.Key)
-	if err == nil && kv.Version != config.Guard.Version {
-		err = fmt.Errorf("%w: %s has changed", ErrClosed, config.Guard.Key)
+	kv, err := s.Get(ctx, guard.Key)
+	if err == nil && kv.Version != guard.Version {
+		err = fmt.Errorf("%w: %s has changed", ErrClosed, guard.Key)
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func TestWhatIsClosedStaysClosed(t *testing.T) {
 			time.Sleep(d.upTo(2 * time.Minute))
 
 			changeGuard(t, closer.client, closer.config.Guard)
-			horizon, err := Expel(t.Context(), closer.client, prefix)
+			horizon, err := Expel(t.Context(), closer.client, prefix, store.Condition{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,13 +13,13 @@ import (
 func TestExpelTakesEveryNodeID(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, closer := p.party("a"), p.party("closer")
-		if h, err := Expel(t.Context(), closer.client, prefix); err != nil || !h.IsZero() {
+		if h, err := Expel(t.Context(), closer.client, prefix, store.Condition{}); err != nil || !h.IsZero() {
 			t.Errorf("of nobody: %v, %v", h, err)
 		}
 		fences := a.mustClaimAll(2*store.MaxOps + 1)
 		time.Sleep(time.Second)
 		release(t, a.mustClaim(1000), time.Now().Add(time.Hour))
-		horizon, err := Expel(t.Context(), closer.client, prefix)
+		horizon, err := Expel(t.Context(), closer.client, prefix, store.Condition{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestExpelTriesAgain(t *testing.T) {
 				}
 				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}
 			})
-			horizon, err := Expel(t.Context(), closer.client, prefix)
+			horizon, err := Expel(t.Context(), closer.client, prefix, store.Condition{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestExpelSaysWhatItCanNotKnow(t *testing.T) {
 		a := p.party("a")
 		f := a.mustClaim(1)
 		a.put(reportedKey(prefix, 5), "soon")
-		if _, err := Expel(t.Context(), a.client, prefix); err == nil {
+		if _, err := Expel(t.Context(), a.client, prefix, store.Condition{}); err == nil {
 			t.Error("with a horizon that can't be read: no error")
 		}
 		time.Sleep(time.Second)
@@ -84,12 +84,44 @@ func TestExpelEnds(t *testing.T) {
 		a.befall(memstore.FailBefore)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := Expel(ctx, a.client, prefix); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Expel(ctx, a.client, prefix, store.Condition{}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with its context: %v", err)
 		}
 		a.client.Close()
-		if _, err := Expel(t.Context(), a.client, prefix); !errors.Is(err, store.ErrRefused) {
+		if _, err := Expel(t.Context(), a.client, prefix, store.Condition{}); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("with its store: %v", err)
+		}
+	})
+}
+
+// Once its guard has changed, those who have claimed since are left alone.
+func TestExpelUnderAGuard(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, closer := p.party("a"), p.party("closer")
+		closer.guarded()
+		guard := closer.config.Guard
+		f := a.mustClaim(1)
+		changeGuard(t, closer.client, guard)
+		if _, err := Expel(t.Context(), closer.client, prefix, guard); !errors.Is(err, ErrClosed) {
+			t.Errorf("under a guard that has changed: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := f.Extend(t.Context()); err != nil {
+			t.Errorf("Extend: %v", err)
+		}
+		kv, err := closer.client.Get(t.Context(), guard.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard.Version = kv.Version
+		horizon, err := Expel(t.Context(), closer.client, prefix, guard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantTime(t, "the last horizon", horizon, f.Horizon())
+		time.Sleep(time.Second)
+		if err := f.Extend(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("Extend: %v", err)
 		}
 	})
 }

@@ -2,10 +2,12 @@ package member
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/store"
 )
 
 // Destroy ends a sequencer, on every member and for ever, and returns once no handle of it anywhere can make an
@@ -68,13 +70,16 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 // lookAround says until when IDs of a sequencer that was destroyed can be made, if nobody is live any more. Whoever is, is
 // to lose the node ID, when it is time for that.
 func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, expel bool) (until time.Time, live bool, err error) {
-	i, err := m.markDestroyed(ctx, name, q)
+	i, at, err := m.markDestroyed(ctx, name, q)
 	switch {
 	case err != nil:
 		return until, false, err
 	case i.Created == q.Created():
 		if until, live, err = m.horizons(ctx, name); live && expel && err == nil {
-			_, err = fence.Expel(ctx, m.store, fencePrefix(name))
+			_, err = fence.Expel(ctx, m.store, fencePrefix(name), at)
+		}
+		if errors.Is(err, fence.ErrClosed) { // the next one is about to begin
+			err = nil
 		}
 		return until, live, err
 	case i.Former != nil: // the next one is about to begin, which sees to it
@@ -86,9 +91,9 @@ func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequence
 }
 
 // markDestroyed has the store refuse all claims for a sequencer that was destroyed, and returns its incarnation, or
-// one that came later.
-func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer) (incarnation, error) {
-	i, _, err := m.changeIncarnation(ctx, name, func(i incarnation) (incarnation, bool, error) {
+// one that came later, and its condition.
+func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer) (incarnation, store.Condition, error) {
+	return m.changeIncarnation(ctx, name, func(i incarnation, _ store.Condition) (incarnation, bool, error) {
 		switch {
 		case i.Created < q.Created():
 			i = i.successor(q.Created(), q.Definition())
@@ -98,5 +103,4 @@ func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Seque
 		i.Destroyed = true
 		return i, false, nil
 	})
-	return i, err
 }

@@ -55,15 +55,19 @@ func (m *Member) readIncarnation(ctx context.Context, name string) (i incarnatio
 	return i, at, nil
 }
 
-// changeIncarnation has next say what the key is to hold, until it is content; it returns what is there then.
+// changeIncarnation has next say what the key is to hold, until it is content; it returns what is there then. It asks
+// anew when next finds that the key has changed: fence.ErrClosed.
 // A write in doubt needs no care: the next goes out under the same condition.
-func (m *Member) changeIncarnation(ctx context.Context, name string, next func(incarnation) (incarnation, bool, error)) (incarnation, store.Condition, error) {
+func (m *Member) changeIncarnation(ctx context.Context, name string, next func(incarnation, store.Condition) (incarnation, bool, error)) (incarnation, store.Condition, error) {
 	for tries := 0; ; tries++ {
 		i, at, err := m.readIncarnation(ctx, name)
 		if err != nil {
 			return i, at, err
 		}
-		i, content, err := next(i)
+		i, content, err := next(i, at)
+		if errors.Is(err, fence.ErrClosed) {
+			continue
+		}
 		if content || err != nil {
 			return i, at, err
 		}
@@ -113,14 +117,14 @@ func (s *Sequencer) open(ctx context.Context) error {
 	if s.guard.Key != "" {
 		return nil
 	}
-	i, at, err := s.m.changeIncarnation(ctx, s.name, func(i incarnation) (incarnation, bool, error) {
+	i, at, err := s.m.changeIncarnation(ctx, s.name, func(i incarnation, at store.Condition) (incarnation, bool, error) {
 		switch {
 		case i.Created > s.created, i.Created == s.created && i.Destroyed:
 			return i, false, errSuperseded
 		case i.Created < s.created:
 			return i.successor(s.created, s.definition), false, nil
 		case i.Former != nil:
-			horizon, err := fence.Expel(ctx, s.m.store, s.fences.Prefix)
+			horizon, err := fence.Expel(ctx, s.m.store, s.fences.Prefix, at)
 			return i.closed(horizon), false, err
 		}
 		return i, true, nil

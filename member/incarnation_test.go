@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -329,6 +330,37 @@ func TestAClaimThatComesLate(t *testing.T) {
 			if id, err := old.Next(t.Context()); err == nil {
 				t.Fatalf("%d under node ID %v of a sequencer that is gone", id, old.State())
 			}
+		}
+	})
+}
+
+// TestTheNextOneIsNotTakenAway: all begin the next sequencer of a name at once, and none of them loses the node ID that
+// it got, because another is late to take away those of the one before.
+func TestTheNextOneIsNotTakenAway(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var log logbook
+		nodes := w.startMany("n", 8, func(c *setup) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		w.service.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{Delay: rand.N(10 * time.Millisecond)} })
+		for range 30 {
+			if _, err := nodes[0].mem.Load().Create(t.Context(), "orders", cluster.Define(layout)); err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for _, n := range nodes {
+				all.Go(func() {
+					if _, err := n.mem.Load().Attach(t.Context(), "orders"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			time.Sleep(window)
+			if err := nodes[0].mem.Load().Destroy(t.Context(), "orders"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lost := strings.Count(log.String(), "lost the node ID"); lost > 0 {
+			t.Errorf("%d node IDs were lost", lost)
 		}
 	})
 }
