@@ -321,13 +321,17 @@ func (c *churn) finish() {
 		c.settled(u)
 	}
 	sameValue(c.t, c.nodes)
+	calls, ids := 0, 0
 	for _, what := range slices.Sorted(maps.Keys(c.count)) {
 		c.t.Logf("%7d  %s", c.count[what], what)
+		calls += c.count[what]
 	}
 	for _, u := range c.names {
 		c.t.Logf("%s, %d times destroyed:", u.name, (u.steps+1)/2)
 		u.ledger.unique(c.t, 100)
+		ids += len(u.ledger.ids)
 	}
+	c.t.Logf("%d IDs in %d calls", ids, calls)
 }
 
 // All nodes are asked for IDs of three sequencers all the time, while nodes attach and detach, sequencers are destroyed and
