@@ -104,7 +104,7 @@ func (c *churn) tally(what string, err error) {
 // documented are the errors that a call may end with.
 var documented = map[string][]int{
 	"not_ready": {503}, "waiting": {503}, "detached": {503}, "unavailable": {503}, "overloaded": {503},
-	"unknown_sequencer": {404}, "attached_again": {409},
+	"unknown_sequencer": {404}, "attached_again": {409}, "exists": {409},
 }
 
 // answered checks how a call to a node ended, and tells whether the node lives.
@@ -194,9 +194,12 @@ func (c *churn) trouble(u *ups, r *rand.Rand) {
 		case k < 20:
 			n := c.any(r)
 			c.answered(n, "attach", n.attach(u.name))
-		case k < 37:
+		case k < 36:
 			n := c.any(r)
 			c.answered(n, "detach", n.detach(u.name))
+		case k == 36:
+			c.replace(u, r)
+			c.rouse(u, r)
 		default:
 			c.destroy(u, r)
 			c.pause(r, 300*time.Millisecond)
@@ -233,19 +236,50 @@ func (c *churn) destroy(u *ups, r *rand.Rand) {
 
 // create creates one anew, mostly with another definition.
 func (c *churn) create(u *ups, r *rand.Rand) {
-	fields := u.definitions[0]
-	if r.IntN(3) > 0 {
-		fields = u.definitions[r.IntN(len(u.definitions))]
-	}
 	u.coming()
+	fields := u.any(r)
 	for {
 		n := c.any(r)
 		status, err := n.create(u.name, fields, nil)
 		c.answered(n, fmt.Sprintf("create (%d)", status), err)
-		if err == nil {
+		if err == nil || codeOf(err) == "exists" { // an attempt in doubt was none
 			return
 		}
 	}
+}
+
+// any is a definition: most often the first.
+func (u *ups) any(r *rand.Rand) string {
+	if r.IntN(3) == 0 {
+		return u.definitions[0]
+	}
+	return u.definitions[r.IntN(len(u.definitions))]
+}
+
+// replace creates the next one before it is known that no more IDs of the former can be made.
+func (c *churn) replace(u *ups, r *rand.Rand) {
+	former, fields := c.any(r), u.any(r)
+	gone := make(chan struct{})
+	c.running.Go(func() {
+		defer close(gone)
+		status, _, err := former.destroy(u.name)
+		c.answered(former, fmt.Sprintf("destroy in haste (%d)", status), err)
+	})
+	for created := false; !created; {
+		select {
+		case <-gone:
+			created = true // or it is in doubt whether there is one
+			c.create(u, r)
+		default:
+			next := c.any(r)
+			status, err := next.create(u.name, fields, nil)
+			if codeOf(err) != "exists" {
+				c.answered(next, fmt.Sprintf("create in haste (%d)", status), err)
+			}
+			created = status == http.StatusCreated
+		}
+	}
+	<-gone
 }
 
 // rouse has about half of the nodes attach, of those too that don't by themselves.
