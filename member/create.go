@@ -29,7 +29,10 @@ func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definitio
 // name, ErrUnfit when the member's options do not go with its definition, and other errors when ctx has ended, or the
 // member has.
 func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
-	v, err := m.Lookup(ctx, name)
+	if s, ok := m.Find(name); ok {
+		return s.attached(ctx)
+	}
+	v, err := m.latest(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +78,12 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 	if err := m.options.ValidateFor(name, d); err != nil {
 		return none, false, err
 	}
-	v, _, err := m.awaitJoined(ctx)
+	if s, ok := m.Find(name); ok && s.definition.Equal(d) {
+		if q, there := s.in(m.Value()); there {
+			return q, false, nil
+		}
+	}
+	v, err := m.catchUp(ctx)
 	for created := false; err == nil; {
 		switch q, ok := v.Sequencer(name); {
 		case ok && !q.Definition().Equal(d):
@@ -94,7 +102,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 		created = o.Result == cluster.Applied
 		v = o.value
 		if o.missed {
-			v, _, err = m.awaitJoined(ctx)
+			v, err = m.catchUp(ctx)
 		}
 	}
 	return none, false, err
@@ -129,20 +137,22 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 // none, so that one is found that was created elsewhere a moment ago. ErrNoSequencer is returned when there is none,
 // and other errors when the name is not allowed, ctx has ended, or the member has.
 func (m *Member) Lookup(ctx context.Context, name string) (cluster.Sequencer, error) {
+	if q, ok := m.Value().Sequencer(name); ok {
+		return q, nil
+	}
+	return m.latest(ctx, name)
+}
+
+// latest is the sequencer that a name stands for now, wherever it was created or destroyed.
+func (m *Member) latest(ctx context.Context, name string) (cluster.Sequencer, error) {
 	if err := cluster.CheckName(name); err != nil {
 		return cluster.Sequencer{}, fmt.Errorf("member: %w", err)
 	}
-	v, _, err := m.awaitJoined(ctx)
+	v, err := m.catchUp(ctx)
 	if err != nil {
 		return cluster.Sequencer{}, err
 	}
 	q, ok := v.Sequencer(name)
-	if !ok {
-		if v, err = m.catchUp(ctx); err != nil {
-			return q, err
-		}
-		q, ok = v.Sequencer(name)
-	}
 	if !ok {
 		return q, fmt.Errorf("%w: %q", ErrNoSequencer, name)
 	}
@@ -158,6 +168,11 @@ func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (
 	if err != nil {
 		return nil, err
 	}
+	return s.attached(ctx)
+}
+
+// attached is the sequencer once the outcome of its attach is known.
+func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	if err := s.awaitSettled(ctx, s.want()); err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 // ErrNoSequencer is returned when there is none of this name. A *UsedUntilError is returned when it is destroyed, but
 // ctx ended before the rest was known. Every other error says that it may or may not be destroyed.
 func (m *Member) Destroy(ctx context.Context, name string) error {
-	q, err := m.Lookup(ctx, name)
+	q, err := m.latest(ctx, name)
 	for there := true; err == nil && there; {
 		var o outcome
 		o, err = m.do(ctx, func(string) cluster.Command {

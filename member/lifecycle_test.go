@@ -375,3 +375,48 @@ func TestWhatWasDoneIsInTheValue(t *testing.T) {
 		}
 	})
 }
+
+// TestAMemberThatIsBehind is asked for what others have changed a moment ago: it finds out before it answers.
+func TestAMemberThatIsBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start("a"), w.start("b")
+		a.ready(time.Second)
+		b.ready(time.Second)
+		one, two := a.mem.Load(), b.mem.Load()
+		large, small := cluster.Define(layout), cluster.Define(layout)
+		small.Nodes = 2
+		create := func(m *Member, d cluster.Definition, want bool) {
+			t.Helper()
+			if created, err := m.Create(t.Context(), "orders", d); created != want || err != nil {
+				t.Fatalf("created: %v %v, want %v", created, err, want)
+			}
+		}
+		anew := func() { // behind the back of b
+			if err := one.Destroy(t.Context(), "orders"); err != nil {
+				t.Fatal(err)
+			}
+			create(one, small, true)
+			large, small = small, large
+		}
+		create(one, large, true)
+		synctest.Wait()
+		b.client.Lag(time.Second)
+
+		anew()
+		create(two, large, false)
+
+		anew()
+		if s, err := two.Attach(t.Context(), "orders"); err != nil || !s.Definition().Equal(large) || s.State().Phase == Destroyed {
+			t.Fatalf("it attached to %v %v", s, err)
+		}
+
+		anew()
+		if err := two.Destroy(t.Context(), "orders"); err != nil {
+			t.Fatal(err)
+		}
+		if q, ok := w.value().Sequencer("orders"); ok {
+			t.Errorf("%v is there still", q.Definition())
+		}
+		create(two, small, true)
+	})
+}

@@ -165,8 +165,11 @@ func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *life, error) 
 	}
 }
 
-// catchUp waits until it has reached what is in the log now.
+// catchUp waits until it is a member and has reached what is in the log now.
 func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
+	if _, _, err := m.awaitJoined(ctx); err != nil {
+		return cluster.Value{}, err
+	}
 	v, _, changed := m.look()
 	var batch store.Batch
 	err := m.insist(ctx, "can't read the log at present", func() (err error) {

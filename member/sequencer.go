@@ -131,7 +131,7 @@ func (s *Sequencer) Ready() error {
 // stands in line; it takes over by itself. ErrDestroyed is returned within an ErrNotReady when there is no such
 // sequencer any more. When ctx ends first, its error is returned, and the member goes on trying.
 func (s *Sequencer) Attach(ctx context.Context) error {
-	if err := s.awaitSettled(ctx, s.want()); err != nil {
+	if _, err := s.attached(ctx); err != nil {
 		return err
 	}
 	return s.Ready()
