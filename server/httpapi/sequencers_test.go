@@ -345,8 +345,8 @@ func TestSequencersWithoutStore(t *testing.T) {
 			time.Sleep(30 * time.Second) // simulated: the horizon moves on
 			a.client.CutOff(true)
 		}
-		a.ask("POST /api/v1/sequencers/orders/id", "", 503, code("not_ready", ""))
-		a.ask("GET /api/v1/sequencers/orders", "", 200, `"here":\{"state":"attaching","why":"`)
+		a.ask("POST /api/v1/sequencers/orders/id", "", 503, code("unavailable", ""))
+		a.ask("GET /api/v1/sequencers/orders", "", 200, `"here":\{"state":"none"\}`)
 		a.client.CutOff(false)
 	})
 }
