@@ -176,7 +176,14 @@ func checkID(field, id string) error {
 	return nil
 }
 
-// CheckName returns an error when a sequencer can't have this name: it takes 1 to 100 of the
+// NameError is returned when a sequencer can't have a name.
+type NameError struct{ Name string }
+
+func (e *NameError) Error() string {
+	return fmt.Sprintf("the sequencer's name %.120q; want 1 to %d of a-z, 0-9, '.', '_' and '-'", e.Name, maxName)
+}
+
+// CheckName returns a *NameError when a sequencer can't have this name: it takes 1 to 100 of the
 // characters a-z, 0-9, '.', '_' and '-'.
 func CheckName(name string) error {
 	ok := name != "" && len(name) <= maxName
@@ -184,7 +191,7 @@ func CheckName(name string) error {
 		ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-')
 	}
 	if !ok {
-		return fmt.Errorf("the sequencer's name %.120q; want 1 to %d of a-z, 0-9, '.', '_' and '-'", name, maxName)
+		return &NameError{name}
 	}
 	return nil
 }

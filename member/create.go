@@ -13,9 +13,9 @@ import (
 // that is known: this member has a node ID and may use it, or Ready says why not yet. Called again with the same
 // definition it returns the same Sequencer.
 //
-// An *ExistsError is returned when there is one with another definition, an *EarlyError when its IDs would
-// not exceed those that they must for long, and other errors when the definition is not valid, its time is over,
-// ctx has ended, or the member has.
+// A *cluster.NameError is returned when the name is not allowed, an *ExistsError when there is one with another
+// definition, an *EarlyError when its IDs would not exceed those that they must for long, firn.ErrLifetime when its time
+// is over or has not begun, and other errors when the definition is not valid, ctx has ended, or the member has.
 func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
 	v, _, err := m.create(ctx, name, d)
 	if err != nil {
@@ -135,7 +135,7 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 
 // Lookup returns the sequencer of a name as the cluster's value has it; the value is brought up to date first if it has
 // none, so that one is found that was created elsewhere a moment ago. ErrNoSequencer is returned when there is none,
-// and other errors when the name is not allowed, ctx has ended, or the member has.
+// a *cluster.NameError when there can't be, and other errors when ctx has ended, or the member has.
 func (m *Member) Lookup(ctx context.Context, name string) (cluster.Sequencer, error) {
 	if q, ok := m.Value().Sequencer(name); ok {
 		return q, nil

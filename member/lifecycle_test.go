@@ -307,7 +307,8 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 		}
 		for _, name := range []string{"", "Capital", "a b", "a/b", "é", strings.Repeat("a", 101)} {
 			_, err := a.mem.Load().Attach(t.Context(), name)
-			if err == nil || !strings.Contains(err.Error(), "1 to 100") || !strings.Contains(err.Error(), fmt.Sprintf("%.120q", name)) {
+			var not *cluster.NameError
+			if !errors.As(err, &not) || not.Name != name || !strings.Contains(err.Error(), "1 to 100") || !strings.Contains(err.Error(), fmt.Sprintf("%.120q", name)) {
 				t.Errorf("%q: %v", name, err)
 			}
 			if err := a.mem.Load().Destroy(t.Context(), name); err == nil || !strings.Contains(err.Error(), "1 to 100") {
