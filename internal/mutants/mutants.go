@@ -124,17 +124,17 @@ var mutants = []mutant{
 		".", "SteadyClock",
 	},
 	{
-		"the successor's generator begins before the floor", "member/hold.go",
+		"the successor's generator begins before the floor", "member/exchange.go",
 		"firn.WithFloor(floor), firn.WithBound", "firn.WithBound",
 		"./member", all,
 	},
 	{
-		"a new node ID begins where the old one still was", "member/hold.go",
+		"a new node ID begins where the old one still was", "member/exchange.go",
 		"	if s.used.After(floor) {\n		floor = s.used\n	}\n", "",
 		"./member", all,
 	},
 	{
-		"callers find nothing while node IDs are switched", "member/hold.go",
+		"callers find nothing while node IDs are switched", "member/exchange.go",
 		"old := s.current.Load()", "old := s.current.Swap(nil)",
 		"./member", "TheSwitch",
 	},
@@ -229,7 +229,7 @@ var mutants = []mutant{
 		"./member", "CreatedAnew",
 	},
 	{
-		"node IDs are claimed for an incarnation that is over", "member/hold.go",
+		"node IDs are claimed for an incarnation that is over", "member/claim.go",
 		"config.Guard, config.NotBefore = s.guard, s.from", "config.NotBefore = s.from",
 		"./member", "ComesLate",
 	},
@@ -274,7 +274,7 @@ var mutants = []mutant{
 		"./cluster", "Above",
 	},
 	{
-		"a decline that went by unseen is taken for done", "member/hold.go",
+		"a decline that went by unseen is taken for done", "member/claim.go",
 		"if err == nil && o.missed {", "if err == nil && o.missed && s == nil {",
 		"./member", "Decline",
 	},
