@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/firn-id/firn"
 )
 
 // sample is a value in which there is something of everything.
@@ -201,5 +203,43 @@ func TestZeroValue(t *testing.T) {
 	var s Sequencer
 	if _, ok := s.Node("a"); ok || s.Attached("a") || len(s.Waiting()) != 0 {
 		t.Error("the zero sequencer is not empty")
+	}
+}
+
+// TestLargeCheckpoint is about more members and sequencers than an uncompressed one has room for.
+func TestLargeCheckpoint(t *testing.T) {
+	var v Value
+	random := rand.New(rand.NewPCG(1, 5))
+	apply := func(c Command) { v, _ = Apply(v, Entry{v.position + 1 + random.Int64N(9), c}) }
+	for range 500 {
+		id := fmt.Sprintf("%013x", random.Uint64()>>12)
+		apply(PrepareJoin{id})
+		apply(NotifyWatchers{id})
+		apply(AcceptJoin{id})
+	}
+	for i := range 60 {
+		name := fmt.Sprint("orders-", i)
+		apply(CreateSequencer{name, Define(firn.Default)})
+		for _, m := range v.Members() {
+			apply(Attach{Sequencer: name, Member: m})
+		}
+	}
+	data := checkpoint(t, v)
+	if len(data) > 1<<20 {
+		t.Errorf("%d bytes for 30 000 attachments, want no more than a store takes: a MiB", len(data))
+	}
+	if back := restore(t, data); back.String() != v.String() {
+		t.Error("it is another value")
+	}
+	for _, cut := range []int{2, 10, 11, 100, len(data) / 2, len(data) - 1} {
+		acceptedIsSound(t, data[:cut])
+		if _, err := DecodeCheckpoint(data[:cut]); err == nil {
+			t.Errorf("the first %d bytes of it are read", cut)
+		}
+	}
+	for range 50 {
+		damaged := bytes.Clone(data)
+		damaged[random.IntN(len(damaged))] ^= 1 << random.IntN(8)
+		acceptedIsSound(t, damaged)
 	}
 }

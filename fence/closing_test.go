@@ -28,7 +28,11 @@ func (d *dice) n(n int) int {
 	return d.r.IntN(n)
 }
 
-func (d *dice) upTo(t time.Duration) time.Duration { return time.Duration(d.n(int(t))) }
+func (d *dice) upTo(t time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Duration(d.r.Int64N(int64(t)))
+}
 
 // fault befalls a third of all calls.
 func (d *dice) fault(memstore.Call) memstore.Fault {

@@ -207,12 +207,17 @@ func TestNoIDComesAgain(t *testing.T) {
 				defer mu.Unlock()
 				return r.IntN(n)
 			}
+			upTo := func(d time.Duration) time.Duration {
+				mu.Lock()
+				defer mu.Unlock()
+				return time.Duration(r.Int64N(int64(d)))
+			}
 			hostile := func(memstore.Call) memstore.Fault {
 				if !chance(8) {
 					return memstore.Fault{}
 				}
 				outcomes := []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate}
-				return memstore.Fault{Outcome: outcomes[pick(4)], Delay: time.Duration(pick(int(8 * time.Second)))}
+				return memstore.Fault{Outcome: outcomes[pick(4)], Delay: upTo(8 * time.Second)}
 			}
 			given := map[string]map[firn.ID]string{"one": {}, "two": {}}
 			var nodes []*node
@@ -268,14 +273,14 @@ func TestNoIDComesAgain(t *testing.T) {
 				switch pick(4) {
 				case 0:
 					n.client.CutOff(true)
-					time.Sleep(time.Duration(pick(int(12 * time.Second))))
+					time.Sleep(upTo(12 * time.Second))
 					n.client.CutOff(false)
 				case 1:
 					w.service.Expire(n.session())
 				case 2:
-					n.wall.step(time.Duration(pick(int(4*time.Second))) - 2*time.Second)
+					n.wall.step(upTo(4*time.Second) - 2*time.Second)
 				}
-				time.Sleep(time.Duration(pick(int(10 * time.Second))))
+				time.Sleep(upTo(10 * time.Second))
 			}
 			all.Wait()
 			for _, n := range nodes {
