@@ -139,7 +139,7 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 	}
 	if s.m.options.Clock.Ahead() != 0 {
 		s.kept.Store(nil)
-		if err := s.m.believe(ctx); err != nil {
+		if err := s.m.believe(ctx, s); err != nil {
 			return 0, err
 		}
 	}

@@ -345,7 +345,12 @@ func TestTheNextOneIsNotTakenAway(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		var log logbook
 		nodes := w.startMany("n", 8, func(c *setup) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		w.service.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{Delay: rand.N(10 * time.Millisecond)} })
+		w.service.Inject(func(c memstore.Call) memstore.Fault {
+			if c.Op == memstore.List { // so that it finds what others have claimed meanwhile
+				return memstore.Fault{Delay: rand.N(100 * time.Millisecond)}
+			}
+			return memstore.Fault{Delay: rand.N(10 * time.Millisecond)}
+		})
 		for range 30 {
 			if _, err := nodes[0].mem.Load().Create(t.Context(), "orders", cluster.Define(layout)); err != nil {
 				t.Fatal(err)

@@ -64,8 +64,8 @@ const settleWithin = 5 * time.Second
 
 // believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it, in
 // any of the sequencers: then nothing changes, and the error says by how much. Once it is believed, every node ID has to
-// be claimed anew, by the new time.
-func (m *Member) believe(ctx context.Context) error {
+// be claimed anew, by the new time; the first to notice knows, the others are told.
+func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWithin)
 	defer cancel()
 	m.stepping.Lock()
@@ -91,7 +91,9 @@ func (m *Member) believe(ctx context.Context) error {
 	clock.Follow()
 	m.era.Add(1)
 	for _, s := range m.Sequencers() {
-		s.poke()
+		if s != first {
+			s.poke()
+		}
 	}
 	return nil
 }

@@ -249,6 +249,11 @@ var mutants = []mutant{
 		"./member", "Again|Incarnations",
 	},
 	{
+		"who is late to close the former incarnation robs the next", "member/incarnation.go",
+		"s.fences.Prefix, at)", "s.fences.Prefix, store.Condition{})",
+		"./member", "NextOne",
+	},
+	{
 		"Destroy does not wait for those out of reach", "member/destroy.go",
 		"return m.awaitQuiet(ctx, name, q)", "return nil",
 		"./member", "Destroy",
