@@ -1,9 +1,7 @@
 package member
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -186,113 +184,6 @@ func TestAKeyThatCantBeRead(t *testing.T) {
 			t.Errorf("%v, want an error with the key", err)
 		}
 	})
-}
-
-// TestNoIDComesAgain has members create, attach to, detach from and destroy sequencers of two names with all
-// kinds of definitions, over a store that delays, loses and reorders, crash and come back. No ID of a name is given
-// twice, whatever the incarnations.
-func TestNoIDComesAgain(t *testing.T) {
-	total, destroyed := 0, 0
-	for seed := range uint64(25) {
-		inBubble(t, func(t *testing.T, w *world) {
-			r := rand.New(rand.NewPCG(seed, 4))
-			var mu sync.Mutex
-			chance := func(n int) bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return r.IntN(n) == 0
-			}
-			pick := func(n int) int {
-				mu.Lock()
-				defer mu.Unlock()
-				return r.IntN(n)
-			}
-			upTo := func(d time.Duration) time.Duration {
-				mu.Lock()
-				defer mu.Unlock()
-				return time.Duration(r.Int64N(int64(d)))
-			}
-			hostile := func(memstore.Call) memstore.Fault {
-				if !chance(8) {
-					return memstore.Fault{}
-				}
-				outcomes := []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate}
-				return memstore.Fault{Outcome: outcomes[pick(4)], Delay: upTo(8 * time.Second)}
-			}
-			given := map[string]map[firn.ID]string{"one": {}, "two": {}}
-			var nodes []*node
-			ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
-			defer stop()
-			var all sync.WaitGroup
-			for i := range 4 {
-				n := w.start(fmt.Sprint("n", i), func(c *setup) { c.Window = 6 * time.Second })
-				nodes = append(nodes, n)
-				n.settled()
-				n.client.Inject(hostile)
-				all.Go(func() {
-					for ctx.Err() == nil {
-						name := []string{"one", "two"}[pick(2)]
-						d := cluster.Define(layout)
-						d.Nodes = []int64{1, 2, 3, 64, 1024}[pick(5)]
-						within, cancel := context.WithTimeout(ctx, time.Duration(pick(20))*time.Second)
-						m := n.mem.Load()
-						s, err := m.Sequencer(within, name, d)
-						if err != nil {
-							s, err = m.Attach(within, name)
-						}
-						if err == nil {
-							for range pick(400) {
-								id, err := s.Next(within)
-								if err != nil {
-									break
-								}
-								mu.Lock()
-								if by := given[name][id]; by != "" {
-									t.Errorf("seed %d: %s gives %d of %s, which %s gave", seed, n.name, id, name, by)
-								}
-								given[name][id] = n.name
-								mu.Unlock()
-								time.Sleep(time.Duration(pick(5)) * time.Millisecond)
-							}
-							if chance(3) {
-								_ = s.Detach(within)
-							}
-						}
-						if chance(4) && m.Destroy(within, name) == nil {
-							mu.Lock()
-							destroyed++
-							mu.Unlock()
-						}
-						cancel()
-						time.Sleep(time.Duration(pick(300)) * time.Millisecond)
-					}
-				})
-			}
-			for ctx.Err() == nil {
-				n := nodes[pick(len(nodes))]
-				switch pick(4) {
-				case 0:
-					n.client.CutOff(true)
-					time.Sleep(upTo(12 * time.Second))
-					n.client.CutOff(false)
-				case 1:
-					w.service.Expire(n.session())
-				case 2:
-					n.wall.step(upTo(4*time.Second) - 2*time.Second)
-				}
-				time.Sleep(upTo(10 * time.Second))
-			}
-			all.Wait()
-			for _, n := range nodes {
-				n.client.Inject(nil)
-			}
-			total += len(given["one"]) + len(given["two"])
-		})
-	}
-	t.Logf("%d IDs, %d times destroyed", total, destroyed)
-	if total < 100_000 || destroyed < 50 {
-		t.Errorf("%d IDs, %d times destroyed: that is not enough to show anything", total, destroyed)
-	}
 }
 
 // TestAClaimThatComesLate: a member's claim for a sequencer is under way while that is destroyed and created anew with

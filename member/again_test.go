@@ -1,0 +1,173 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// hostile is a world in which members create, attach to, detach from and destroy sequencers of two names with all
+// kinds of definitions, over a store that delays, loses and reorders, while they are cut off, lose their sessions, and
+// their clocks step.
+type hostile struct {
+	*world
+	seed   uint64
+	steps  bool // of the clocks
+	random *rand.Rand
+
+	mu        sync.Mutex
+	given     map[string]map[firn.ID]string // who gave it
+	gone      map[string]int64              // the latest sequencer of which nobody may give one
+	destroyed int
+}
+
+func (h *hostile) pick(n int64) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.random.Int64N(n)
+}
+
+func (h *hostile) chance(n int64) bool { return h.pick(n) == 0 }
+
+func (h *hostile) upTo(d time.Duration) time.Duration { return time.Duration(h.pick(int64(d))) }
+
+func (h *hostile) fault(memstore.Call) memstore.Fault {
+	if !h.chance(8) {
+		return memstore.Fault{}
+	}
+	outcomes := []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate}
+	return memstore.Fault{Outcome: outcomes[h.pick(4)], Delay: h.upTo(8 * time.Second)}
+}
+
+// work is what a member does, again and again.
+func (h *hostile) work(ctx context.Context, n *node) {
+	for ctx.Err() == nil {
+		name := []string{"one", "two"}[h.pick(2)]
+		d := cluster.Define(layout)
+		d.Nodes = []int64{1, 2, 3, 64, 1024}[h.pick(5)]
+		within, cancel := context.WithTimeout(ctx, h.upTo(20*time.Second))
+		m := n.mem.Load()
+		s, err := m.Sequencer(within, name, d)
+		if err != nil {
+			s, err = m.Attach(within, name)
+		}
+		if err == nil {
+			h.take(within, n, s)
+			if h.chance(3) {
+				_ = s.Detach(within)
+			}
+		}
+		if h.chance(4) && m.Destroy(within, name) == nil {
+			h.isGone(name)
+		}
+		cancel()
+		time.Sleep(h.upTo(300 * time.Millisecond))
+	}
+}
+
+// take takes some IDs, and checks each.
+func (h *hostile) take(ctx context.Context, n *node, s *Sequencer) {
+	for range h.pick(400) {
+		h.mu.Lock()
+		over := s.created <= h.gone[s.name]
+		h.mu.Unlock()
+		id, err := s.Next(ctx)
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		if by := h.given[s.name][id]; by != "" {
+			h.t.Errorf("seed %d: %s gives %d of %s, which %s gave", h.seed, n.name, id, s.name, by)
+		}
+		h.given[s.name][id] = n.name
+		h.mu.Unlock()
+		if over && !h.steps { // else clocks differ, and with them when it is over
+			h.t.Errorf("seed %d: %s gives %d of %s, which was destroyed everywhere", h.seed, n.name, id, s.name)
+		}
+		time.Sleep(h.upTo(5 * time.Millisecond))
+	}
+}
+
+// isGone notes that Destroy has returned: nobody may give an ID of the latest that was destroyed, nor of any before.
+func (h *hostile) isGone(name string) {
+	kv, err := h.service.Client("test").Get(h.t.Context(), incarnationKey(name))
+	var i incarnation
+	if err == nil {
+		err = json.Unmarshal(kv.Value, &i)
+	}
+	if err != nil {
+		h.t.Error(err)
+	}
+	latest := i.Created
+	if !i.Destroyed { // the next has begun
+		latest--
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.destroyed++
+	h.gone[name] = max(h.gone[name], latest)
+}
+
+// trouble makes trouble for the members.
+func (h *hostile) trouble(ctx context.Context, nodes []*node) {
+	for ctx.Err() == nil {
+		n := nodes[h.pick(int64(len(nodes)))]
+		switch h.pick(4) {
+		case 0:
+			n.client.CutOff(true)
+			time.Sleep(h.upTo(12 * time.Second))
+			n.client.CutOff(false)
+		case 1:
+			h.service.Expire(n.session())
+		case 2:
+			if h.steps {
+				n.wall.step(h.upTo(4*time.Second) - 2*time.Second)
+			}
+		}
+		time.Sleep(h.upTo(10 * time.Second))
+	}
+}
+
+// TestNoIDComesAgain: no ID of a name is given twice, whatever the incarnations, and none of a sequencer for which Destroy
+// has returned.
+func TestNoIDComesAgain(t *testing.T) {
+	total, destroyed := 0, 0
+	for seed := range uint64(24) {
+		inBubble(t, func(t *testing.T, w *world) {
+			h := &hostile{
+				world: w, seed: seed, steps: seed%2 == 1, random: rand.New(rand.NewPCG(seed, 4)),
+				given: map[string]map[firn.ID]string{"one": {}, "two": {}}, gone: map[string]int64{},
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 4*time.Minute)
+			defer stop()
+			var nodes []*node
+			var all sync.WaitGroup
+			for i := range 4 {
+				n := w.start(fmt.Sprint("n", i), func(c *setup) { c.Window = 6 * time.Second })
+				nodes = append(nodes, n)
+				n.settled()
+				n.client.Inject(h.fault)
+				all.Go(func() { h.work(ctx, n) })
+			}
+			h.trouble(ctx, nodes)
+			all.Wait()
+			for _, n := range nodes {
+				n.client.Inject(nil)
+			}
+			total += len(h.given["one"]) + len(h.given["two"])
+			destroyed += h.destroyed
+		})
+	}
+	t.Logf("%d IDs, %d times destroyed", total, destroyed)
+	if total < 100_000 || destroyed < 50 {
+		t.Errorf("%d IDs, %d times destroyed: that is not enough to show anything", total, destroyed)
+	}
+}
