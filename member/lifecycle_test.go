@@ -421,3 +421,64 @@ func TestAMemberThatIsBehind(t *testing.T) {
 		create(two, small, true)
 	})
 }
+
+// TestWhoHasNotReadOfTheDestroy does not hear that a sequencer is destroyed. Once Destroy has returned, it makes no ID
+// all the same.
+func TestWhoHasNotReadOfTheDestroy(t *testing.T) {
+	live := fencePrefix("orders") + "live/"
+	claims := func(c memstore.Call) bool {
+		return c.Op == memstore.Commit && len(c.Txn.Then) == 2 && strings.HasPrefix(c.Txn.Then[1].Key, live)
+	}
+	extends := func(c memstore.Call) bool {
+		return c.Op == memstore.Commit && strings.Contains(c.Txn.Then[0].Key, "last_reported_time")
+	}
+	for name, c := range map[string]struct {
+		befalls func(memstore.Call) bool
+		fault   memstore.Fault
+		after   time.Duration
+	}{
+		"its claim is under way":     {claims, memstore.Fault{Outcome: memstore.ApplyLate, Delay: time.Second}, 0},
+		"it holds a node ID":         {func(memstore.Call) bool { return false }, memstore.Fault{}, 0},
+		"its horizon is not written": {extends, memstore.Fault{Outcome: memstore.FailBefore}, 2 * window},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.start("a"), w.start("b")
+				a.ready(time.Second)
+				b.ready(time.Second)
+				if _, err := a.mem.Load().Create(t.Context(), "orders", cluster.Define(layout)); err != nil {
+					t.Fatal(err)
+				}
+				befall := func() {
+					b.client.Inject(func(call memstore.Call) memstore.Fault {
+						if c.befalls(call) {
+							return c.fault
+						}
+						return memstore.Fault{}
+					})
+				}
+				if c.after == 0 {
+					befall()
+				}
+				go func() { _, _ = b.mem.Load().Attach(t.Context(), "orders") }()
+				synctest.Wait()
+				b.client.Lag(time.Hour)
+				befall()
+				time.Sleep(c.after)
+				if err := a.mem.Load().Destroy(t.Context(), "orders"); err != nil {
+					t.Fatal(err)
+				}
+				b.client.Inject(nil)
+				s, ok := b.mem.Load().Find("orders")
+				if !ok {
+					t.Fatal("b has heard of it: nothing is tried")
+				}
+				for end := time.Now().Add(2 * window); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
+					if id, err := s.Next(t.Context()); err == nil {
+						t.Fatalf("it gives %d, %v", id, s.State())
+					}
+				}
+			})
+		})
+	}
+}

@@ -259,6 +259,16 @@ var mutants = []mutant{
 		"./member", "Destroy",
 	},
 	{
+		"Destroy does not wait for who holds a node ID", "member/destroy.go",
+		"case !live && rest <= 0:", "case rest <= 0:",
+		"./member", "Destroy",
+	},
+	{
+		"node IDs can be claimed for what was destroyed", "member/destroy.go",
+		"		i.Destroyed = true\n		return i, false, nil", "		return i, true, nil",
+		"./member", "Destroy",
+	},
+	{
 		"others are told of a detach before the node ID is free", "member/grant.go",
 		"attached && !wanted && !holds", "attached && !wanted && (holds || !holds)",
 		"./member", "Detach|Standby",
