@@ -53,6 +53,9 @@ func (s *Sequencer) run(ctx context.Context) {
 			wait = min(jitter(backoff(failures)), s.m.options.Window/6)
 			failures++
 		}
+		if wait <= 0 {
+			continue
+		}
 		select {
 		case <-ctx.Done():
 		case <-s.news:
