@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -65,8 +64,8 @@ func (h *hostile) work(ctx context.Context, n *node) {
 				_ = s.Detach(within)
 			}
 		}
-		if h.chance(4) && m.Destroy(within, name) == nil {
-			h.isGone(name)
+		if h.chance(4) {
+			h.destroy(within, m, name)
 		}
 		cancel()
 		time.Sleep(h.upTo(300 * time.Millisecond))
@@ -96,24 +95,17 @@ func (h *hostile) take(ctx context.Context, n *node, s *Sequencer) {
 	}
 }
 
-// isGone notes that Destroy has returned: nobody may give an ID of the latest that was destroyed, nor of any before.
-func (h *hostile) isGone(name string) {
-	kv, err := h.service.Client("test").Get(h.t.Context(), incarnationKey(name))
-	var i incarnation
-	if err == nil {
-		err = json.Unmarshal(kv.Value, &i)
-	}
-	if err != nil {
-		h.t.Error(err)
-	}
-	latest := i.Created
-	if !i.Destroyed { // the next has begun
-		latest--
+// destroy has a member destroy the sequencer of a name that there is, or a later one, and notes that nobody may give
+// an ID of it or of any before once that has returned.
+func (h *hostile) destroy(ctx context.Context, m *Member, name string) {
+	q, err := m.latest(ctx, name)
+	if err != nil || m.Destroy(ctx, name) != nil {
+		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.destroyed++
-	h.gone[name] = max(h.gone[name], latest)
+	h.gone[name] = max(h.gone[name], q.Created())
 }
 
 // trouble makes trouble for the members.
