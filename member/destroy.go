@@ -71,23 +71,16 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 // to lose the node ID, when it is time for that.
 func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, expel bool) (until time.Time, live bool, err error) {
 	i, at, err := m.markDestroyed(ctx, name, q)
-	switch {
-	case err != nil:
-		return until, false, err
-	case i.Created == q.Created():
-		if until, live, err = m.horizons(ctx, name); live && expel && err == nil {
-			_, err = fence.Expel(ctx, m.store, fencePrefix(name), at)
-		}
-		if errors.Is(err, fence.ErrClosed) { // the next one is about to begin
-			err = nil
-		}
-		return until, live, err
-	case i.Former != nil: // the next one is about to begin, which sees to it
-		return until, true, nil
-	default: // it has begun, above all that this one can make
-		until, err = i.Definition.Above(i.After)
-		return until, false, err
+	if err != nil || !i.Destroyed && i.Former == nil { // the next one has begun, when this one was closed
+		return i.Until, false, err
 	}
+	if until, live, err = m.horizons(ctx, name); live && expel && err == nil {
+		_, err = fence.Expel(ctx, m.store, fencePrefix(name), at)
+	}
+	if errors.Is(err, fence.ErrClosed) { // somebody else is at it
+		err = nil
+	}
+	return until, live, err
 }
 
 // markDestroyed has the store refuse all claims for a sequencer that was destroyed, and returns its incarnation, or

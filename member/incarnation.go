@@ -31,6 +31,9 @@ type incarnation struct {
 	// After is at or above every ID of the incarnations before it.
 	After firn.ID `json:"after"`
 
+	// Until is the last instant up to which any of those before it can make IDs, and is right when After is.
+	Until time.Time `json:"until,omitzero"`
+
 	// Former, while it is there, is one that has to be closed before After is right and a node ID can be claimed.
 	Former *cluster.Definition `json:"former,omitempty"`
 
@@ -90,7 +93,7 @@ func (m *Member) changeIncarnation(ctx context.Context, name string, next func(i
 
 // successor is the incarnation that follows.
 func (i incarnation) successor(created int64, d cluster.Definition) incarnation {
-	next := incarnation{Created: created, Definition: d, After: i.After}
+	next := incarnation{Created: created, Definition: d, After: i.After, Until: i.Until}
 	if i.Former == nil && i.Created != 0 {
 		i.Former = &i.Definition
 	}
@@ -107,6 +110,9 @@ func (i incarnation) closed(horizon time.Time) incarnation {
 			last, _ = l.Last(l.Lifetime().Add(-l.Tick))
 		}
 		i.After = max(i.After, last)
+	}
+	if horizon.After(i.Until) {
+		i.Until = horizon
 	}
 	i.Former = nil
 	return i

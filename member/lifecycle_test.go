@@ -482,3 +482,51 @@ func TestWhoHasNotReadOfTheDestroy(t *testing.T) {
 		})
 	}
 }
+
+// TestDestroyWhileTheNextOneBegins: another member out of reach goes on with the former sequencer, while the next one has an
+// earlier epoch, so that its IDs exceed the former's at once; or is destroyed before anybody has claimed a node ID for it.
+func TestDestroyWhileTheNextOneBegins(t *testing.T) {
+	for _, begins := range []bool{true, false} {
+		t.Run(fmt.Sprintf("and begins: %v", begins), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b, c := w.start("a"), w.start("b"), w.start("c")
+				for _, n := range []*node{a, b, c} {
+					n.ready(time.Second)
+				}
+				old, err := b.mem.Load().Sequencer(t.Context(), "orders", cluster.Define(layout))
+				if err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				b.client.CutOff(true)
+				destroyed := make(chan error, 1)
+				go func() { destroyed <- a.mem.Load().Destroy(t.Context(), "orders") }()
+				time.Sleep(100 * time.Millisecond) // it waits for b
+				next := cluster.Define(layout)
+				next.Layout.Epoch = layout.Epoch.Add(-time.Hour)
+				if _, err := c.mem.Load().Create(t.Context(), "orders", next); err != nil {
+					t.Fatal(err)
+				}
+				if begins {
+					_, err = c.mem.Load().Attach(t.Context(), "orders")
+				} else {
+					err = c.mem.Load().Destroy(t.Context(), "orders")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				select {
+				case err = <-destroyed:
+				case <-time.After(time.Hour):
+					t.Fatal("Destroy does not return")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if id, err := old.Next(t.Context()); err == nil {
+					t.Errorf("b gives %d after Destroy has returned", id)
+				}
+			})
+		})
+	}
+}
