@@ -91,8 +91,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 		case ok:
 			return q, created, nil
 		}
-		err = m.insist(ctx, "can't read what was there before", func() error { return m.checkNew(ctx, name, d) })
-		if err != nil {
+		if err := m.checkNew(ctx, name, d); err != nil {
 			return none, false, err
 		}
 		var o outcome
@@ -117,20 +116,18 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 	if warning != "" {
 		m.log.Warn("a sequencer is created that does not last long", "sequencer", name, "warning", warning)
 	}
-	i, _, err := m.readIncarnation(ctx, name)
-	if err != nil {
-		return err
-	}
-	next := i.successor(i.Created+1, d)
-	if next.Former != nil {
+	return m.insist(ctx, "can't read what was there before", func() error {
+		i, _, err := m.readIncarnation(ctx, name)
+		if err != nil {
+			return err
+		}
 		horizon, _, err := m.horizons(ctx, name)
 		if err != nil {
 			return err
 		}
-		next = next.closed(horizon)
-	}
-	_, err = m.above(d, next.After)
-	return err
+		_, err = m.above(d, i.successor(i.Created+1, d).closed(horizon).After)
+		return err
+	})
 }
 
 // Lookup returns the sequencer of a name as the cluster's value has it; the value is brought up to date first if it has
@@ -169,14 +166,6 @@ func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (
 		return nil, err
 	}
 	return s.attached(ctx)
-}
-
-// attached is the sequencer once the outcome of its attach is known.
-func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
-	if err := s.awaitSettled(ctx, s.want()); err != nil {
-		return nil, err
-	}
-	return s, nil
 }
 
 // handle is the one that the member has for this sequencer, or a new one.

@@ -59,14 +59,14 @@ func (m *Member) extend(ctx context.Context) error {
 	return failed
 }
 
-// settleWithin bounds how long the clocks of others are asked for.
-const settleWithin = 5 * time.Second
+// askWithin bounds how long the clocks of others are asked for.
+const askWithin = 5 * time.Second
 
 // believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it, in
 // any of the sequencers: then nothing changes, and the error says by how much. Once it is believed, every node ID has to
 // be claimed anew, by the new time; the first to notice knows, the others are told.
 func (m *Member) believe(ctx context.Context, first *Sequencer) error {
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	m.stepping.Lock()
 	defer m.stepping.Unlock()

@@ -150,14 +150,15 @@ func (s *Sequencer) want() <-chan struct{} {
 	return s.settled
 }
 
-func (s *Sequencer) awaitSettled(ctx context.Context, settled <-chan struct{}) error {
+// attached is the sequencer once the outcome of its attach is known.
+func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	select {
-	case <-settled:
-		return nil
+	case <-s.want():
+		return s, nil
 	case <-s.m.done:
-		return s.m.ended()
+		return nil, s.m.ended()
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", s.m.nags.because(ctx.Err()), s.notReady())
+		return nil, fmt.Errorf("%w: %w", s.m.nags.because(ctx.Err()), s.notReady())
 	}
 }
 
