@@ -17,9 +17,10 @@ import (
 // Nobody is expelled once a guard does not hold any more: who has claimed since then is not meant. The zero
 // Condition is none.
 //
-// While the store leaves an attempt in doubt or is unavailable, Expel tries again until ctx ends. ErrClosed is returned
-// when the guard does not hold. An error is also returned when the horizon of a node ID can't be read, since nobody can know how far that one was
-// used; the owners are expelled all the same. Otherwise the error is that of the store, or that of ctx.
+// While the store leaves an attempt in doubt or is unavailable, Expel tries again until ctx ends. ErrClosed is
+// returned when the guard does not hold. An error is also returned when the horizon of a node ID can't be read, since
+// nobody can know how far that one was used; the owners are expelled all the same. Otherwise the error is that of
+// the store, or that of ctx.
 func Expel(ctx context.Context, s store.Store, prefix string, guard store.Condition) (horizon time.Time, err error) {
 	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
 		t, err := expel(ctx, s, prefix, guard)

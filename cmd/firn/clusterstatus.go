@@ -99,14 +99,7 @@ func (p *program) valueCommand() *cobra.Command {
 // answer.
 func (p *program) show(ctx context.Context, ask client, path string, answer any, asJSON bool, text func() string) error {
 	body, err := ask.call(ctx, http.MethodGet, path, nil, answer)
-	switch {
-	case err != nil:
-		return err
-	case asJSON:
-		return p.printf("%s", body)
-	default:
-		return p.printf("%s", text())
-	}
+	return p.answer(body, err, asJSON, text)
 }
 
 // valueAt is what a server tells of a value.

@@ -92,8 +92,8 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 
 func (p *program) layoutDetail(l firn.Preset) error {
 	nodes := fmt.Sprintf("%d", l.NodeIDs())
-	if l.DatacenterBits > 0 {
-		nodes += fmt.Sprintf(", in %d datacenters of %d", int64(1)<<l.DatacenterBits, int64(1)<<l.NodeBits)
+	if d := datacenters(l.Layout); d != "" {
+		nodes += ", " + d
 	}
 	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n%-9s %s a second on each node, %s in each tick\n",
 		picture(l.Layout),
