@@ -34,9 +34,7 @@ func next(t *testing.T, s *Sequencer, within time.Duration) firn.ID {
 // off while its sequencer is destroyed.
 func TestIDsExceedThoseOfFormerIncarnations(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a"), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
+		a, b := w.two()
 		ticks := cluster.Define(layout)
 		ticks.Layout.Tick, ticks.Layout.TimeBits, ticks.Layout.SequenceBits = 10*time.Millisecond, 37, 16
 		early := cluster.Define(layout)
@@ -96,9 +94,7 @@ func TestIDsExceedThoseOfFormerIncarnations(t *testing.T) {
 // another layout. What it makes is not made again, and it comes to an end.
 func TestAMemberThatHasNotReadTheLog(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a"), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
+		a, b := w.two()
 		b.client.CutOff(true) // from the log and everything
 		w.append(cluster.DestroySequencer{Sequencer: DefaultSequencer})
 		synctest.Wait()

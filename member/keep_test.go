@@ -90,9 +90,7 @@ func TestOneOfManyIsLost(t *testing.T) {
 func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 	t.Run("contradicted", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, w *world) {
-			a, b := w.start("a"), w.start("b")
-			a.ready(time.Second)
-			b.ready(time.Second)
+			a, b := w.two()
 			all := a.many(3) // in which it is alone
 			a.wall.step(time.Hour)
 			time.Sleep(window + time.Second)

@@ -228,9 +228,7 @@ func TestDestroyEndsEveryHandle(t *testing.T) {
 // TestDestroyWaitsForThoseOutOfReach: what they have written down they may use up, and Destroy returns after that.
 func TestDestroyWaitsForThoseOutOfReach(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a"), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
+		a, b := w.two()
 		b.client.CutOff(true)
 		within, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -248,9 +246,7 @@ func TestDestroyWaitsForThoseOutOfReach(t *testing.T) {
 		}
 	})
 	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a"), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
+		a, b := w.two()
 		b.client.CutOff(true)
 		if err := a.mem.Load().Destroy(t.Context(), DefaultSequencer); err != nil {
 			t.Fatal(err)
@@ -269,9 +265,7 @@ func TestDestroyWaitsForThoseOutOfReach(t *testing.T) {
 // TestAttachFindsWhatOthersHaveJustCreated: through whichever member one asks.
 func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a"), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
+		a, b := w.two()
 		for i := range 20 {
 			name := fmt.Sprint("orders-", i)
 			created, err := a.mem.Load().Create(t.Context(), name, cluster.Define(layout))
@@ -380,9 +374,7 @@ func TestWhatWasDoneIsInTheValue(t *testing.T) {
 // TestAMemberThatIsBehind is asked for what others have changed a moment ago: it finds out before it answers.
 func TestAMemberThatIsBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a"), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
+		a, b := w.two()
 		one, two := a.mem.Load(), b.mem.Load()
 		large, small := cluster.Define(layout), cluster.Define(layout)
 		small.Nodes = 2
@@ -443,9 +435,7 @@ func TestWhoHasNotReadOfTheDestroy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
-				a, b := w.start("a"), w.start("b")
-				a.ready(time.Second)
-				b.ready(time.Second)
+				a, b := w.two()
 				if _, err := a.mem.Load().Create(t.Context(), "orders", cluster.Define(layout)); err != nil {
 					t.Fatal(err)
 				}

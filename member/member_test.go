@@ -117,6 +117,15 @@ func (w *world) start(name string, changes ...func(*setup)) *node {
 	return n
 }
 
+// two are ready members.
+func (w *world) two() (a, b *node) {
+	w.t.Helper()
+	a, b = w.start("a"), w.start("b")
+	a.ready(time.Second)
+	b.ready(time.Second)
+	return a, b
+}
+
 // stop has it leave, if it ever joined.
 func (n *node) stop() {
 	n.cancel()
@@ -693,9 +702,7 @@ func TestRunKeepsTryingWhileTheStoreIsGone(t *testing.T) {
 func TestTheWallClockSteps(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, -10 * time.Second, 5 * time.Second} {
 		inBubble(t, func(t *testing.T, w *world) {
-			a, b := w.start("a"), w.start("b")
-			a.ready(time.Second)
-			b.ready(time.Second)
+			a, b := w.two()
 			a.serves(time.Second)
 			a.wall.step(step)
 			a.serves(2 * time.Minute)
