@@ -171,9 +171,19 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.latest.Store(h)
+	s.replace(h)
 	s.declines = 0
 	return s.untilNext(h), s.use(h)
+}
+
+// replace makes h the latest. The one before is used until h is current, unless it never was of any use: nobody else
+// would ever give that back.
+func (s *Sequencer) replace(h *hold) {
+	s.switching.Lock()
+	defer s.switching.Unlock()
+	if former := s.latest.Swap(h); former != nil && former != s.current.Load() {
+		s.stop(former)
+	}
 }
 
 // tellOfLoss says, once, that h was lost, if it was.

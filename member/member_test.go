@@ -567,6 +567,32 @@ func TestANodeIDWithAFloorAheadIsDeclined(t *testing.T) {
 	})
 }
 
+// A member that is given another node ID while it waits for the floor of the first gives that one back.
+func TestANodeIDThatWasNeverUsedIsGivenBack(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		two := func(c *setup) { c.definition.Nodes = 2 }
+		for _, name := range []string{"a", "b"} {
+			crashes := w.start(name, two)
+			crashes.ready(time.Second)
+			w.service.Expire(crashes.session())
+			crashes.client.CutOff(true)
+		}
+		c := w.start("c", two)
+		waits := func() *hold {
+			if s := c.seq.Load(); s != nil {
+				return s.latest.Load()
+			}
+			return nil
+		}
+		for waits() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		w.append(cluster.Decline{Sequencer: DefaultSequencer, Member: c.mem.Load().ID(), Node: waits().fence.Node()})
+		c.ready(2 * window)
+		w.start("d", two).ready(2 * window)
+	})
+}
+
 func TestTheDefinitionIsNotThatOfTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		w.start("a").ready(time.Second)

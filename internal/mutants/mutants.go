@@ -139,6 +139,11 @@ var mutants = []mutant{
 		"./member", "TheSwitch",
 	},
 	{
+		"a node ID that was never used is not given back", "member/hold.go",
+		"former != nil && former != s.current.Load()", "former == nil && h == nil",
+		"./member", "NeverUsed",
+	},
+	{
 		"a sequencer of another definition is used all the same", "member/create.go",
 		"case ok && !q.Definition().Equal(d):", "case ok && false:",
 		"./member", "Definition|TwoCreate",
