@@ -1,0 +1,118 @@
+// Package door decides who comes in: it tells callers apart by the tokens that they show, and says what each may do,
+// for which sequencers, and how much of it. What stands behind the door need not know how a caller was recognised.
+package door
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Right is what a caller may do.
+type Right uint8
+
+// The rights. They can be added up.
+const (
+	Issue Right = 1 << iota // take IDs, and take them apart
+	Admin                   // create, destroy, attach and detach sequencers, and look at the cluster
+
+	All = Issue | Admin
+)
+
+// String is the right's name in a file of tokens.
+func (r Right) String() string {
+	switch r {
+	case Issue:
+		return "issue"
+	case Admin:
+		return "admin"
+	case All:
+		return "issue and admin"
+	default:
+		return fmt.Sprintf("Right(%d)", uint8(r))
+	}
+}
+
+// Errors to match with errors.Is.
+var (
+	// ErrUnauthenticated is returned when it is not known who asks: the answer to a better token may be another.
+	ErrUnauthenticated = errors.New("door: it is not known who asks")
+
+	// ErrForbidden is returned when it is known who asks, who may not do that.
+	ErrForbidden = errors.New("door: not allowed")
+)
+
+// LimitError is returned when a caller asks for more than its limit allows.
+type LimitError struct {
+	Caller     string
+	Rate       float64       // IDs per second
+	RetryAfter time.Duration // when it may be asked again; zero: never for as many
+}
+
+func (e *LimitError) Error() string {
+	if e.RetryAfter == 0 {
+		return fmt.Sprintf("the token %q allows %g IDs a second, and no call for more than that", e.Caller, e.Rate)
+	}
+	return fmt.Sprintf("the token %q allows %g IDs a second; try again in %v", e.Caller, e.Rate, e.RetryAfter.Round(time.Millisecond))
+}
+
+// Caller is who asks. It does not change; any number of goroutines can use it at once. Nil may do nothing.
+type Caller struct {
+	name       string
+	rights     Right
+	sequencers []string      // patterns; nil: all
+	limit      *rate.Limiter // nil: none
+}
+
+var (
+	anyone  = &Caller{rights: Issue}
+	trusted = &Caller{rights: All}
+)
+
+// Name is the name of the caller's token, and empty for who needs none.
+func (c *Caller) Name() string { return c.name }
+
+// May returns nil when the caller has a right for a sequencer. An empty name stands for the cluster and all of its
+// sequencers. Otherwise the error is ErrForbidden, and says what is missing.
+func (c *Caller) May(r Right, sequencer string) error {
+	switch {
+	case c == nil:
+		return ErrUnauthenticated
+	case c.rights&r != r && c.name == "":
+		return fmt.Errorf("%w: administration is for the admin listener, or for a token that allows it", ErrForbidden)
+	case c.rights&r != r:
+		return fmt.Errorf("%w: the token %q allows %v, not %v", ErrForbidden, c.name, c.rights, r)
+	case c.sequencers == nil:
+		return nil
+	case sequencer == "":
+		return fmt.Errorf("%w: the token %q allows the sequencers %s only, and this concerns all", ErrForbidden, c.name, strings.Join(c.sequencers, ", "))
+	}
+	for _, pattern := range c.sequencers {
+		if ok, err := path.Match(pattern, sequencer); ok && err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the token %q allows the sequencers %s, not %.100q", ErrForbidden, c.name, strings.Join(c.sequencers, ", "), sequencer)
+}
+
+// Spend counts n IDs, or calls that give none, against the caller's limit. A *LimitError is returned when that is more
+// than it allows now; then nothing is counted.
+func (c *Caller) Spend(n int) error {
+	if c.limit == nil {
+		return nil
+	}
+	now := time.Now()
+	r := c.limit.ReserveN(now, n)
+	if !r.OK() {
+		return &LimitError{Caller: c.name, Rate: float64(c.limit.Limit())}
+	}
+	if wait := r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+		return &LimitError{Caller: c.name, Rate: float64(c.limit.Limit()), RetryAfter: wait}
+	}
+	return nil
+}
