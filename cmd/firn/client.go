@@ -16,6 +16,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
@@ -30,7 +31,7 @@ type client struct {
 // longestValue that of a cluster.
 const (
 	answerWithin  = 30 * time.Second
-	longestAnswer = httpapi.MaxCount*48 + 1024
+	longestAnswer = server.MaxCount*48 + 1024
 	longestValue  = 64 << 20
 )
 

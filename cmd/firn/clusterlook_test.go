@@ -13,6 +13,8 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -23,12 +25,12 @@ type looked struct {
 	*memstore.Client
 	noSequencers
 	value   cluster.Value
-	handler *httpapi.Handler
+	service *server.Service
 	url     string
 }
 
 // noSequencers are those of a member that is attached to none.
-type noSequencers struct{ httpapi.Sequencers }
+type noSequencers struct{ server.Sequencers }
 
 func (noSequencers) Find(string) (*member.Sequencer, bool) { return nil, false }
 
@@ -58,10 +60,10 @@ func newLooked(t *testing.T) *looked {
 	} {
 		l.add(t, entry)
 	}
-	l.handler = httpapi.New(&joining{}, l, nil)
-	server := httptest.NewServer(l.handler)
-	t.Cleanup(server.Close)
-	l.url = server.URL
+	l.service = server.New(&joining{}, l, server.Options{})
+	serves := httptest.NewServer(httpapi.New(l.service, &door.Entrance{Trusted: true}))
+	t.Cleanup(serves.Close)
+	l.url = serves.URL
 	return l
 }
 
@@ -276,7 +278,7 @@ func TestFollowLog(t *testing.T) {
 			l.add(t, accept)
 			next(accept)
 		}
-		l.handler.Drain()
+		l.service.Drain()
 		if lines.Scan() {
 			t.Errorf("after the end there is %s", lines.Text())
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 )
 
 const statusHelp = `Status shows what a member knows of its cluster: the members, whom each watches
@@ -39,7 +39,7 @@ func (p *program) statusCommand() *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask client) error {
-			var status httpapi.Status
+			var status server.Status
 			return p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string {
 				by := "a node that is no member now"
 				if status.Member != "" {
@@ -118,24 +118,24 @@ type valueAt struct {
 }
 
 // status is as much of a status as the value tells.
-func (v valueAt) status() (s httpapi.Status) {
+func (v valueAt) status() (s server.Status) {
 	for _, id := range v.Value.Members {
-		s.Members = append(s.Members, httpapi.StatusMember{ID: id, Watches: v.Value.Pairs[id]})
+		s.Members = append(s.Members, server.StatusMember{ID: id, Watches: v.Value.Pairs[id]})
 	}
-	for phase, joins := range map[string]map[string]string{httpapi.Prepared: v.Value.Prepared, httpapi.Accepted: v.Value.Accepted} {
+	for phase, joins := range map[string]map[string]string{server.Prepared: v.Value.Prepared, server.Accepted: v.Value.Accepted} {
 		for joiner, target := range joins {
-			s.Joins = append(s.Joins, httpapi.StatusJoin{Joiner: joiner, Target: target, Phase: phase})
+			s.Joins = append(s.Joins, server.StatusJoin{Joiner: joiner, Target: target, Phase: phase})
 		}
 	}
-	slices.SortFunc(s.Joins, func(a, b httpapi.StatusJoin) int { return strings.Compare(a.Joiner, b.Joiner) })
+	slices.SortFunc(s.Joins, func(a, b server.StatusJoin) int { return strings.Compare(a.Joiner, b.Joiner) })
 	for _, name := range slices.Sorted(maps.Keys(v.Value.Sequencers)) {
 		q := v.Value.Sequencers[name]
-		s.Sequencers = append(s.Sequencers, httpapi.StatusSequencer{Name: name, Nodes: q.Nodes, Waiting: q.Waiting})
+		s.Sequencers = append(s.Sequencers, server.StatusSequencer{Name: name, Nodes: q.Nodes, Waiting: q.Waiting})
 	}
 	return s
 }
 
-func memberTable(members []httpapi.StatusMember, joined bool) string {
+func memberTable(members []server.StatusMember, joined bool) string {
 	columns := []column{{"MEMBER", 0, false}, {"WATCHES", 0, false}, {"JOINED AT", 0, true}, {"OWNER", 0, false}}
 	var rows [][]string
 	for _, m := range members {
@@ -154,7 +154,7 @@ func memberTable(members []httpapi.StatusMember, joined bool) string {
 	return table(columns, rows)
 }
 
-func joinTable(joins []httpapi.StatusJoin, owners bool) string {
+func joinTable(joins []server.StatusJoin, owners bool) string {
 	columns := []column{{"JOINER", 0, false}, {"TARGET", 0, false}, {"PHASE", 0, false}, {"OWNER", 0, false}}
 	var rows [][]string
 	for _, j := range joins {
@@ -167,7 +167,7 @@ func joinTable(joins []httpapi.StatusJoin, owners bool) string {
 }
 
 // owner says whose an ID is.
-func owner(p httpapi.Pulse) string {
+func owner(p server.Pulse) string {
 	switch {
 	case p.Alive == nil:
 		return "unknown: no answer from the store"
@@ -180,7 +180,7 @@ func owner(p httpapi.Pulse) string {
 	}
 }
 
-func sequencerTable(sequencers []httpapi.StatusSequencer) string {
+func sequencerTable(sequencers []server.StatusSequencer) string {
 	columns := []column{{"SEQUENCER", 0, false}, {"NODE IDS", 0, true}, {"FREE", 0, true}, {"FOR", 0, false}, {"LAYOUT", 0, false}}
 	var rows [][]string
 	for _, s := range sequencers {
@@ -193,7 +193,7 @@ func sequencerTable(sequencers []httpapi.StatusSequencer) string {
 	return table(columns, rows)
 }
 
-func nodeTable(sequencers []httpapi.StatusSequencer) string {
+func nodeTable(sequencers []server.StatusSequencer) string {
 	columns := []column{{"SEQUENCER", 0, false}, {"NODE ID", 0, true}, {"MEMBER", 0, false}}
 	var rows [][]string
 	for _, s := range sequencers {

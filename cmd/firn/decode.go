@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 )
 
 const decodeHelp = `Decode takes IDs apart: when and by which node each was made.
@@ -93,7 +93,7 @@ func (p *program) layoutToDecode(c *cobra.Command, name string, ask *client, lay
 	if err := (sources{}).fromEnvironment(flags, p.env, "server"); err != nil {
 		return firn.Layout{}, err
 	}
-	var s httpapi.StatusSequencer
+	var s server.StatusSequencer
 	if _, err := ask.call(c.Context(), http.MethodGet, sequencerPath(name, ""), nil, &s); err != nil {
 		return firn.Layout{}, err
 	}
@@ -115,7 +115,7 @@ type decoder struct {
 type decoded struct {
 	Input  string `json:"input"`
 	Format string `json:"format"`
-	httpapi.Parts
+	server.Parts
 }
 
 func (d *decoder) all(args []string) error {
@@ -147,8 +147,8 @@ func (d *decoder) all(args []string) error {
 func (d *decoder) one(text string) error {
 	id, encoding, err := d.read(text)
 	if err == nil {
-		var parts httpapi.Parts
-		if parts, err = httpapi.Decode(d.layout, id); err == nil {
+		var parts server.Parts
+		if parts, err = server.Decode(d.layout, id); err == nil {
 			return d.print(decoded{text, encoding.String(), parts})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 )
 
 const idHelp = `Id prints new IDs, one per line, in ascending order. It asks a server for them,
@@ -92,7 +92,7 @@ func (p *program) printIDs(ctx context.Context, o idOptions) error {
 		next, end = l.Fill, func() error { return l.end(ctx) }
 	}
 	out := bufio.NewWriterSize(p.stdout, 64<<10)
-	ids := make([]firn.ID, min(o.count, httpapi.MaxCount))
+	ids := make([]firn.ID, min(o.count, server.MaxCount))
 	for left := o.count; left > 0; left -= int64(len(ids)) {
 		ids = ids[:min(int64(len(ids)), left)]
 		if err := next(ctx, ids); err != nil {

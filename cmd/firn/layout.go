@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 )
 
 const layoutHelp = `Layout lists the presets, or shows one layout in detail: how the bits of an ID
@@ -83,7 +83,7 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 	var rows [][]string
 	for _, l := range presets {
 		rows = append(rows, []string{
-			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), httpapi.Until(l.Layout).Format(time.DateOnly),
+			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), server.Until(l.Layout).Format(time.DateOnly),
 			strconv.FormatInt(l.NodeIDs(), 10), number(l.Rate()),
 		})
 	}
@@ -100,7 +100,7 @@ func (p *program) layoutDetail(l firn.Preset) error {
 		"layout", l.Name,
 		"tick", l.Tick,
 		"from", l.Epoch.Format(time.RFC3339Nano),
-		"until", httpapi.Until(l.Layout).Format(time.RFC3339Nano),
+		"until", server.Until(l.Layout).Format(time.RFC3339Nano),
 		"nodes", nodes,
 		"IDs", number(l.Rate()), number(math.Ldexp(1, l.SequenceBits)))
 }
@@ -177,7 +177,7 @@ func (p *program) layoutsJSON(presets []firn.Preset) error {
 			NodeIDs        int64   `json:"node_ids"`
 			IDsPerSecond   float64 `json:"ids_per_second_and_node"`
 		}{
-			l.Name, l.Epoch.Format(time.RFC3339Nano), httpapi.Until(l.Layout).Format(time.RFC3339Nano), int64(l.Tick),
+			l.Name, l.Epoch.Format(time.RFC3339Nano), server.Until(l.Layout).Format(time.RFC3339Nano), int64(l.Tick),
 			l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest, l.NodeIDs(), l.Rate(),
 		})
 		if err != nil {

@@ -36,7 +36,7 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
-			e.Values[servers{}] = map[string]*server{}
+			e.Values[servers{}] = map[string]*process{}
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command would sleep a second at its end
 			for name, value := range env {
 				e.Setenv(name, value)

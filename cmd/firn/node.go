@@ -11,6 +11,8 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -22,15 +24,14 @@ type node struct {
 	log     *slog.Logger
 	open    func() (closingStore, error)
 	member  joining
-	handler *httpapi.Handler
+	service *server.Service
 }
 
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
-	n.handler = httpapi.New(&n.member, &n.member, n.log)
-	n.handler.NoAutoAttach = s.noAutoAttach
+	n.service = server.New(&n.member, &n.member, server.Options{NoAutoAttach: s.noAutoAttach, Log: n.log})
 	if err := n.memberOptions().ValidateFor(member.DefaultSequencer, n.definition()); err != nil {
 		return nil, usageError{err}
 	}
@@ -80,7 +81,7 @@ func (n *node) definition() cluster.Definition { return cluster.Define(n.layout)
 // serve is the life of the node, until ctx ends or it can't go on. It listens first, so that who looks
 // sees it alive, though not ready, while it joins.
 func (n *node) serve(ctx context.Context) error {
-	web, err := listen(n.httpAddr, n.handler, n.log)
+	web, err := listen(n.httpAddr, httpapi.New(n.service, &door.Entrance{Trusted: true}), n.log)
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (n *node) serve(ctx context.Context) error {
 // is there is served.
 func (n *node) drain(ctx context.Context, web *web) {
 	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.drainDelay)
-	n.handler.Drain()
+	n.service.Drain()
 	select {
 	case <-time.After(n.drainDelay):
 	case err := <-web.failed:

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 )
 
 const sequencerHelp = `Sequencer creates ID spaces, shows them and ends them.
@@ -107,7 +107,7 @@ func (p *program) standCommand(do, short, long, example string) *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask client) error {
-			var here httpapi.Here
+			var here server.Here
 			body, err := ask.call(ctx, http.MethodPost, sequencerPath(args[0], "/"+do), nil, &here)
 			return p.answer(body, err, o.json, func() string { return args[0] + ": " + shownText(here.String()) + "\n" })
 		})
@@ -148,7 +148,7 @@ func (p *program) destroyCommand() *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask client) error {
-			var d httpapi.Destroyed
+			var d server.Destroyed
 			body, err := ask.call(ctx, http.MethodDelete, sequencerPath(args[0], ""), nil, &d)
 			return p.answer(body, err, o.json, func() string { return destroyedText(args[0], d) })
 		})
@@ -156,7 +156,7 @@ func (p *program) destroyCommand() *cobra.Command {
 	return c
 }
 
-func destroyedText(name string, d httpapi.Destroyed) string {
+func destroyedText(name string, d server.Destroyed) string {
 	switch {
 	case d.Until != nil:
 		return name + " is destroyed; nodes that are out of reach may still make IDs of it until " + moment(*d.Until) + "\n"

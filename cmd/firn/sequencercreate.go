@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
@@ -125,7 +126,7 @@ func parseAllocation(text string) (cluster.Allocation, error) {
 
 // create has a server create a sequencer, and tells what there is then.
 func (p *program) create(ctx context.Context, ask client, n httpapi.NewSequencer, asJSON bool) error {
-	var s httpapi.Created
+	var s server.Created
 	status, body, err := ask.callStatus(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)
 	if err != nil {
 		return p.conflict(n.Name, err, asJSON)

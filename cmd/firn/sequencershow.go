@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
@@ -44,7 +45,7 @@ func (p *program) listCommand() *cobra.Command {
 	return c
 }
 
-func listTable(all []httpapi.StatusSequencer) string {
+func listTable(all []server.StatusSequencer) string {
 	columns := []column{
 		{"SEQUENCER", 0, false},
 		{"NODE IDS", 0, true},
@@ -82,9 +83,9 @@ func (p *program) showCommand() *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask client) error {
-			var s httpapi.StatusSequencer
+			var s server.StatusSequencer
 			return p.show(ctx, ask, sequencerPath(args[0], ""), &s, o.json, func() string {
-				return sequencerText(s) + sections(nodeTable([]httpapi.StatusSequencer{s}))
+				return sequencerText(s) + sections(nodeTable([]server.StatusSequencer{s}))
 			})
 		})
 	}
@@ -92,7 +93,7 @@ func (p *program) showCommand() *cobra.Command {
 }
 
 // sequencerText is what there is to know of a sequencer, but for its nodes.
-func sequencerText(s httpapi.StatusSequencer) string {
+func sequencerText(s server.StatusSequencer) string {
 	l := s.Definition.IDLayout()
 	lines := [][2]string{
 		{"sequencer", shown(s.Name)},
@@ -117,7 +118,7 @@ func sequencerText(s httpapi.StatusSequencer) string {
 }
 
 // nodesText says how many nodes there can be.
-func nodesText(s httpapi.StatusSequencer) string {
+func nodesText(s server.StatusSequencer) string {
 	text := fmt.Sprintf("%d, for %v; %d free", s.Capacity, s.Definition.Allocation, s.Free)
 	if d := datacenters(s.Definition.IDLayout()); d != "" {
 		text += "; " + d

@@ -21,8 +21,8 @@ import (
 // servers is the key of a script's servers by name.
 type servers struct{}
 
-// server is a firn that runs, with its log.
-type server struct {
+// process is a firn that runs, with its log.
+type process struct {
 	cmd *exec.Cmd
 	url string
 	end chan struct{} // closed when its log has ended
@@ -39,7 +39,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	self, err := os.Executable()
 	ts.Check(err)
-	s := &server{cmd: exec.Command(self), end: make(chan struct{})}
+	s := &process{cmd: exec.Command(self), end: make(chan struct{})}
 	s.cmd.Args = args[1:]
 	s.cmd.Dir = ts.MkAbs(".")
 	for _, name := range []string{"HOME", "TMPDIR", "GORACE", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_CONFIG"} {
@@ -64,12 +64,12 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	case <-time.After(patience):
 		ts.Fatalf("%s does not listen:\n%s", args[0], s.read())
 	}
-	ts.Value(servers{}).(map[string]*server)[args[0]] = s
+	ts.Value(servers{}).(map[string]*process)[args[0]] = s
 	ts.Setenv(args[0], s.url)
 }
 
 // follow keeps the log, and tells the address that it names.
-func (s *server) follow(stderr io.Reader, address chan<- string) {
+func (s *process) follow(stderr io.Reader, address chan<- string) {
 	defer close(s.end)
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
@@ -82,14 +82,14 @@ func (s *server) follow(stderr io.Reader, address chan<- string) {
 	}
 }
 
-func (s *server) read() string {
+func (s *process) read() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.log.String()
 }
 
-func find(ts *testscript.TestScript, name string) *server {
-	s := ts.Value(servers{}).(map[string]*server)[name]
+func find(ts *testscript.TestScript, name string) *process {
+	s := ts.Value(servers{}).(map[string]*process)[name]
 	if s == nil {
 		ts.Fatalf("no server is named %q", name)
 	}
@@ -144,7 +144,7 @@ func signalServer(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func (s *server) signal(ts *testscript.TestScript, name string) {
+func (s *process) signal(ts *testscript.TestScript, name string) {
 	known := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
 	if known[name] == nil {
 		ts.Fatalf("unknown signal %s", name)

@@ -3,9 +3,9 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/server"
 )
 
 // Values of headers, made once: every answer has them, none changes them.
@@ -65,9 +65,10 @@ func appendIDs(w http.ResponseWriter, b []byte, ids []firn.ID, quote string) ([]
 	return b, nil
 }
 
-func writeParts(w http.ResponseWriter, p Parts) {
+func writeAnswer(w http.ResponseWriter, status int, v any) {
 	header(w, jsonType)
-	writeJSON(w, p)
+	w.WriteHeader(status)
+	writeJSON(w, v)
 }
 
 func writeOK(w http.ResponseWriter) {
@@ -76,18 +77,13 @@ func writeOK(w http.ResponseWriter) {
 }
 
 func badRequest(w http.ResponseWriter, err error) {
-	writeError(w, http.StatusBadRequest, "bad_request", err.Error())
-}
-
-func unavailable(w http.ResponseWriter, code, message string) {
-	w.Header().Set("Retry-After", strconv.Itoa(1))
-	writeError(w, http.StatusServiceUnavailable, code, message)
+	writeError(w, http.StatusBadRequest, server.BadRequest, err.Error())
 }
 
 // Error is what an answer that is none says.
 type Error struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
+	Code    server.Code `json:"code"`
+	Message string      `json:"message"`
 }
 
 // Failure is the body of every answer that tells of an error.
@@ -95,10 +91,8 @@ type Failure struct {
 	Error Error `json:"error"`
 }
 
-func writeError(w http.ResponseWriter, status int, code, message string) {
-	header(w, jsonType)
-	w.WriteHeader(status)
-	writeJSON(w, Failure{Error{code, message}})
+func writeError(w http.ResponseWriter, status int, code server.Code, message string) {
+	writeAnswer(w, status, Failure{Error{code, message}})
 }
 
 func header(w http.ResponseWriter, contentType []string) {

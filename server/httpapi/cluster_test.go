@@ -19,11 +19,12 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 )
 
-func serving(c httpapi.Cluster) *httpapi.Handler { return httpapi.New(&fake{}, c, nil) }
+func serving(c server.Cluster) handler { return newHandler(&fake{}, c, nil) }
 
 // example is a cluster of two, with a third about to join, and a sequencer with one node ID for both.
 func example(t *testing.T) *fakeLog {
@@ -190,7 +191,7 @@ func TestLongLog(t *testing.T) {
 }
 
 // none is a cluster that has not begun.
-type none struct{ httpapi.Cluster }
+type none struct{ server.Cluster }
 
 func (none) ID() string           { return "" }
 func (none) Value() cluster.Value { return cluster.Value{} }
@@ -225,13 +226,11 @@ func TestNoLook(t *testing.T) {
 	foreign.entries[1].Data = []byte(`{"version":2}`)
 	for _, tt := range []struct {
 		name    string
-		cluster httpapi.Cluster
+		cluster server.Cluster
 		target  string
 		status  int
 		says    string
 	}{
-		{"no cluster", nil, "", 404, `"not_found"`},
-		{"no cluster", nil, "/log", 404, `"not_found"`},
 		{"no store", none{}, "", 503, "has not read the log"},
 		{"no store", none{}, "/value", 503, "store is not open"},
 		{"no store", none{}, "/log", 503, "store is not open"},
@@ -251,7 +250,7 @@ func TestNoLook(t *testing.T) {
 		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 2; this program reads version 1"}`},
 	} {
 		var log bytes.Buffer
-		h := httpapi.New(&fake{}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&fake{}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
 		w := call(h, "GET", "/api/v1/cluster"+tt.target)
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
 			t.Errorf("%s: GET %s = %d %s\nwant %d %s", tt.name, tt.target, w.Code, w.Body, tt.status, tt.says)

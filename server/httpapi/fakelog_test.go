@@ -9,7 +9,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/store"
 )
 
@@ -33,7 +33,7 @@ type fakeLog struct {
 type unused struct{ store.Log }
 
 // noSequencers are those of a member that is attached to none.
-type noSequencers struct{ httpapi.Sequencers }
+type noSequencers struct{ server.Sequencers }
 
 func (noSequencers) Find(string) (*member.Sequencer, bool) { return nil, false }
 

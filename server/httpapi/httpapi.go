@@ -1,4 +1,4 @@
-// Package httpapi is the HTTP face of a member: it gives out IDs as plain JSON, takes IDs
+// Package httpapi speaks HTTP for a server.Service: it gives out IDs as plain JSON, takes IDs
 // apart, and tells whether it is alive and ready.
 //
 //	POST /api/v1/id              {"id":1234,"id_str":"1234"}
@@ -19,18 +19,23 @@
 //	POST   /api/v1/sequencers/{name}/attach     this member attaches: where it then stands, as Here
 //	POST   /api/v1/sequencers/{name}/detach     and lets go
 //
-// A member that is asked for an ID attaches by itself where it is not attached, see Handler.NoAutoAttach.
+// A member that is asked for an ID attaches by itself where it is not attached, see server.Options.
 //
-// It shows what the cluster has come to as well, to whoever can ask:
+// It shows what the cluster has come to as well:
 //
 //	GET /api/v1/cluster                       the Status
 //	GET /api/v1/cluster/value?at=7            the ValueAt a position; without at, the latest
 //	GET /api/v1/cluster/log?from=7&follow=1   entries, one JSON object per line; see LogBeginsAfter
 //
+// Everything about sequencers and the cluster but IDs and what they say is administration: see package door for who
+// may ask. Who has a token shows it as "Authorization: Bearer".
+//
 // Numbers above 2^53 lose digits in JavaScript: use the strings there. Whatever goes wrong is
 // told as {"error":{"code":"...","message":"..."}}:
 //
 //	400 bad_request          the message names what was given and what would be right
+//	401 unauthenticated      a token is wanted, and there is none or an unknown one
+//	403 forbidden            the token, or the lack of one, does not allow that
 //	403 cross_origin         a browser sent it from another site's page
 //	404 not_found            there is no such path
 //	404 unknown_sequencer    there is no sequencer of this name, or it was destroyed
@@ -40,6 +45,7 @@
 //	409 in_use               the default sequencer can't be destroyed
 //	409 attached_again       it was attached while it was to be detached
 //	413 too_large            a body of more than 64 KiB
+//	429 rate_limited         more than the token allows; without Retry-After it never will
 //	500 internal             a bug; it is logged
 //	500 unreadable           the log holds what this program can't read; it is logged
 //	503 not_ready            no ID can be given now; try another server, or again
@@ -47,104 +53,65 @@
 //	503 detached             the member is not attached, and does not attach by itself; try another server
 //	503 unfit                the member's window or wished-for node IDs do not go with the sequencer; try another
 //	503 unavailable          the store does not answer; what was to be changed may be changed or not
-//	503 overloaded           more is asked for than the node ID can give in 10 s, or too many look at the log
+//	503 overloaded           more is asked for than the node ID can give in 10 s, or by too many at a time
 //	503 lifetime             the layout's time is over, or has not begun
 //
 // A 503 carries Retry-After, in seconds.
 package httpapi
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 )
 
-// MaxCount is how many IDs one call can ask for.
-const MaxCount = 100_000
-
-// patience is how long a call waits for IDs that the node can't give yet.
-const patience = 10 * time.Second
-
-// Member is what gives out the IDs: a *member.Member, or what stands in for one.
-type Member interface {
-	Next(ctx context.Context) (firn.ID, error)
-	Fill(ctx context.Context, ids []firn.ID) error
-	Ready() error
-	Layout() firn.Layout
-}
-
-// Handler serves a member. Make it with New. Its methods are safe for concurrent use.
+// Handler serves what a server.Service does. Make it with New. Its methods are safe for concurrent use.
 type Handler struct {
-	// NoAutoAttach has a call for an ID fail where the member is not attached to the sequencer. Otherwise it
-	// attaches by itself. Set it before the handler serves.
-	NoAutoAttach bool
-
-	member   Member
-	cluster  Cluster // may be nil
-	log      *slog.Logger
-	patience time.Duration
+	service  *server.Service
+	entrance *door.Entrance
 	mux      *http.ServeMux
 	browsers *http.CrossOriginProtection
 	looking  chan struct{} // one for each call that looks at the log
-	attaches attaches
-
-	serving context.Context // ends with drain
-	drain   context.CancelFunc
 }
 
-// New returns the handler of a member, which need not be ready yet, and of its cluster; without one,
-// nil, there is nothing at the paths of sequencers and of the cluster. The logger is told about bugs only: neither
-// refusals nor clients that went away are logged. Nil: nobody is told.
-func New(m Member, c Cluster, log *slog.Logger) *Handler {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+// New returns a handler for those who come by an entrance.
+func New(s *server.Service, e *door.Entrance) *Handler {
 	h := &Handler{
-		member: m, cluster: c, log: log, patience: patience,
+		service: s, entrance: e,
 		mux: http.NewServeMux(), browsers: http.NewCrossOriginProtection(),
-		looking: make(chan struct{}, maxLooking), attaches: attaches{byName: map[string]int{}},
+		looking: make(chan struct{}, maxLooking),
 	}
-	h.serving, h.drain = context.WithCancel(context.Background())
 	h.post("/api/v1/id", h.next)
 	h.post("/api/v1/ids", h.fill)
 	h.get("/api/v1/ids/{id}", h.decode)
-	h.get("/livez", alive)
-	h.get("/readyz", h.ready)
+	h.handle("/livez", map[string]http.HandlerFunc{http.MethodGet: alive})
+	h.handle("/readyz", map[string]http.HandlerFunc{http.MethodGet: h.ready})
 	h.mux.HandleFunc("/", notFound)
-	if c != nil {
-		h.serveSequencers()
-		h.get("/api/v1/cluster", h.status)
-		h.get("/api/v1/cluster/value", h.look(h.value))
-		h.get("/api/v1/cluster/log", h.look(h.entries))
-	}
+	h.serveSequencers()
+	h.get("/api/v1/cluster", h.status)
+	h.get("/api/v1/cluster/value", h.look(h.value))
+	h.get("/api/v1/cluster/log", h.look(h.entries))
 	return h
 }
 
 func (h *Handler) serveSequencers() {
 	const one = "/api/v1/sequencers/{name}"
-	h.handle("/api/v1/sequencers", map[string]http.HandlerFunc{http.MethodGet: h.list, http.MethodPost: h.create})
-	h.handle(one, map[string]http.HandlerFunc{http.MethodGet: h.show, http.MethodDelete: h.destroy})
-	h.post(one+"/id", h.nextOf)
-	h.post(one+"/ids", h.fillOf)
-	h.get(one+"/ids/{id}", h.decodeOf)
-	h.post(one+"/attach", h.attach)
-	h.post(one+"/detach", h.detach)
+	h.handle("/api/v1/sequencers", map[string]http.HandlerFunc{http.MethodGet: h.admit(h.list), http.MethodPost: h.admit(h.create)})
+	h.handle(one, map[string]http.HandlerFunc{http.MethodGet: h.admit(bare(h.show)), http.MethodDelete: h.admit(bare(h.destroy))})
+	h.post(one+"/id", h.next)
+	h.post(one+"/ids", h.fill)
+	h.get(one+"/ids/{id}", h.decode)
+	h.post(one+"/attach", bare(h.attach))
+	h.post(one+"/detach", bare(h.detach))
 }
 
-// Drain makes /readyz say that IDs should be asked for elsewhere, while they are still given
-// here, and asks clients to close their connections. Calls that follow the log end. There is
-// no way back.
-func (h *Handler) Drain() { h.drain() }
+func (h *Handler) draining() bool { return h.service.Serving().Err() != nil }
 
-func (h *Handler) draining() bool { return h.serving.Err() != nil }
-
-// ServeHTTP implements [http.Handler]. It reads no body but that of POST /api/v1/sequencers.
+// ServeHTTP implements [http.Handler]. It reads no body but that of POST /api/v1/sequencers. While the service drains,
+// clients are asked to close their connections, and calls that follow the log end.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.draining() {
 		w.Header().Set("Connection", "close")
@@ -152,20 +119,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-var errDraining = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
-
 func alive(w http.ResponseWriter, _ *http.Request) { writeOK(w) }
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
-	err := h.member.Ready()
-	if h.draining() {
-		err = errDraining
-	}
+	err := h.service.Ready()
 	switch {
 	case err == nil:
 		writeOK(w)
 	case errors.Is(err, member.ErrNotReady): // whatever the reason is, and if only others can do something about it
-		unavailable(w, "not_ready", err.Error())
+		w.Header().Set("Retry-After", "1")
+		writeError(w, http.StatusServiceUnavailable, server.NotReady, err.Error())
 	default:
 		h.refuse(w, r, err)
 	}

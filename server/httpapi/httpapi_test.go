@@ -14,6 +14,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
@@ -37,6 +39,30 @@ func (f *fake) Fill(_ context.Context, ids []firn.ID) error {
 func (f *fake) Ready() error        { return f.err }
 func (f *fake) Layout() firn.Layout { return f.layout }
 
+// handler serves whoever comes, an administrator too.
+type handler struct {
+	*httpapi.Handler
+	*server.Service
+}
+
+// newHandler returns the handler of a member. Without a cluster, nil, there is no other sequencer.
+func newHandler(m server.Member, c server.Cluster, log *slog.Logger) handler {
+	return handlerWith(m, c, server.Options{Log: log})
+}
+
+func handlerWith(m server.Member, c server.Cluster, o server.Options) handler {
+	if c == nil {
+		c = nowhere{}
+	}
+	s := server.New(m, c, o)
+	return handler{httpapi.New(s, &door.Entrance{Trusted: true}), s}
+}
+
+// nowhere is a cluster without sequencers.
+type nowhere struct{ server.Cluster }
+
+func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
+
 func call(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -49,7 +75,7 @@ func call(h http.Handler, method, target string, headers ...string) *httptest.Re
 
 // Every path, with the answer in full.
 func TestAnswers(t *testing.T) {
-	h := httpapi.New(&fake{layout: firn.Twitter}, nil, nil)
+	h := newHandler(&fake{layout: firn.Twitter}, nil, nil)
 	for _, tt := range []struct {
 		method, target string
 		status         int
@@ -91,8 +117,8 @@ func TestAnswers(t *testing.T) {
 
 // The largest batch arrives whole and in order, also where it is written in pieces.
 func TestLargestBatch(t *testing.T) {
-	h := httpapi.New(&fake{}, nil, nil)
-	for _, count := range []int{1, 700, 1700, 1701, httpapi.MaxCount} {
+	h := newHandler(&fake{}, nil, nil)
+	for _, count := range []int{1, 700, 1700, 1701, server.MaxCount} {
 		w := call(h, "POST", fmt.Sprintf("/api/v1/ids?count=%d", count))
 		var got struct {
 			IDs  []firn.ID `json:"ids"`
@@ -122,12 +148,12 @@ func TestRefusals(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := httpapi.New(&fake{err: tt.err, layout: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&fake{err: tt.err, layout: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3"} {
 			method, path, _ := strings.Cut(target, " ")
 			w := call(h, method, path)
 			var got httpapi.Failure
-			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != tt.status || got.Error.Code != tt.code || got.Error.Message == "" {
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != tt.status || string(got.Error.Code) != tt.code || got.Error.Message == "" {
 				t.Errorf("%s with %v = %d %s", target, tt.err, w.Code, w.Body)
 			}
 			if retry := w.Header().Get("Retry-After"); (retry == "1") != (tt.status == 503) {
@@ -149,7 +175,7 @@ func TestRefusals(t *testing.T) {
 // A client that goes away is not logged, and nothing is written to it.
 func TestGoneClient(t *testing.T) {
 	var log bytes.Buffer
-	h := httpapi.New(&fake{err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	h := newHandler(&fake{err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
@@ -161,7 +187,7 @@ func TestGoneClient(t *testing.T) {
 
 // While draining, IDs are given, but nobody should ask for them here.
 func TestDrain(t *testing.T) {
-	h := httpapi.New(&fake{}, nil, nil)
+	h := newHandler(&fake{}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Header().Get("Connection") != "" {
 		t.Errorf("before draining: %v", w.Header())
 	}
@@ -180,7 +206,7 @@ func TestDrain(t *testing.T) {
 
 // A page of another site can't have its visitors' browsers use up IDs.
 func TestCrossOrigin(t *testing.T) {
-	h := httpapi.New(&fake{layout: firn.Default}, nil, nil)
+	h := newHandler(&fake{layout: firn.Default}, nil, nil)
 	for _, tt := range []struct {
 		target, site string
 		status       int
@@ -198,7 +224,7 @@ func TestCrossOrigin(t *testing.T) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	h := httpapi.New(&fake{}, nil, nil)
+	h := newHandler(&fake{}, nil, nil)
 	r := httptest.NewRequest(http.MethodPost, "/api/v1/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/server"
 )
 
 // parseCount reads the query of a call for several IDs. Without a count it is 1.
@@ -21,8 +21,8 @@ func parseCount(query string) (int, error) {
 		return 1, nil
 	}
 	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n < 1 || n > MaxCount {
-		return 0, fmt.Errorf("count is %.40q; want a number from 1 to %d", text, MaxCount)
+	if err != nil || n < 1 || n > server.MaxCount {
+		return 0, fmt.Errorf("count is %.40q; want a number from 1 to %d", text, server.MaxCount)
 	}
 	return int(n), nil
 }
@@ -84,13 +84,4 @@ func noParameters(query, instead string) error {
 		return nil
 	}
 	return fmt.Errorf("the query %.80q has no effect here; %s", query, instead)
-}
-
-// parseParts reads a decimal ID and takes it apart.
-func parseParts(layout firn.Layout, text string) (Parts, error) {
-	id, err := firn.Parse(text)
-	if err != nil {
-		return Parts{}, err
-	}
-	return Decode(layout, id)
 }

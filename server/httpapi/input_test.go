@@ -12,11 +12,12 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/httpapi"
 )
 
 func TestCounts(t *testing.T) {
-	h := httpapi.New(&fake{}, nil, nil)
+	h := newHandler(&fake{}, nil, nil)
 	for query, want := range map[string]int{
 		"": 200, "?": 200, "?&": 200, "?count=1": 200, "?count=100000": 200,
 		"?count=": 400, "?count=-1": 400, "?count=+1": 400, "?count=1.0": 400, "?count=1e3": 400, "?count=100001": 400,
@@ -46,7 +47,7 @@ func TestDecode(t *testing.T) {
 		{"far future", endless, firn.MaxID / 2, "after the year 9999", 0},
 		{"invalid", firn.Layout{}, 1, "time bits", 0},
 	} {
-		p, err := httpapi.Decode(tt.layout, tt.id)
+		p, err := server.Decode(tt.layout, tt.id)
 		if wantErr := tt.time[0] > '9'; wantErr {
 			if err == nil || !strings.Contains(err.Error(), tt.time) {
 				t.Errorf("%s: %+v, %v; want an error with %q", tt.name, p, err, tt.time)
@@ -66,7 +67,7 @@ func FuzzInput(f *testing.F) {
 		f.Add(seed)
 	}
 	log := newLog(f, cluster.PrepareJoin{Joiner: "a"})
-	h := httpapi.New(&fake{layout: firn.Default}, log, nil)
+	h := newHandler(&fake{layout: firn.Default}, log, nil)
 	f.Fuzz(func(t *testing.T, input string) {
 		for _, r := range []http.Request{
 			{Method: "POST", URL: &url.URL{Path: "/api/v1/id", RawQuery: input}},

@@ -13,6 +13,8 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/store"
 )
 
@@ -22,34 +24,35 @@ const LogBeginsAfter = "Firn-Log-Begins-After"
 
 const (
 	maxLooking = 64               // calls at a time that read the log: IDs matter more
+	logWithin  = 10 * time.Second // until there is something to tell
 	stalled    = 30 * time.Second // how long a client may take none of what it is sent
 )
 
 var (
-	errNoStore = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+	errLooking = fmt.Errorf("%w: %d look at the log already", server.ErrCrowded, maxLooking)
 	errNoLog   = fmt.Errorf("%w: no answer from the store", store.ErrUnavailable)
 	errCut     = errors.New("the log was cut while it was followed, and entries are missing here")
 )
 
 // look keeps the calls that read the log few.
-func (h *Handler) look(next func(http.ResponseWriter, *http.Request, store.Log)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		log := h.cluster.Log()
-		if log == nil {
-			h.refuse(w, r, errNoStore)
+func (h *Handler) look(next func(http.ResponseWriter, *http.Request, *door.Caller, store.Log)) call {
+	return func(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+		log, err := h.service.Log(who)
+		if err != nil {
+			h.refuse(w, r, err)
 			return
 		}
 		select {
 		case h.looking <- struct{}{}:
 			defer func() { <-h.looking }()
-			next(w, r, log)
+			next(w, r, who, log)
 		default:
-			unavailable(w, "overloaded", fmt.Sprintf("%d calls look at the log already; try another server, or again", maxLooking))
+			h.refuse(w, r, errLooking)
 		}
 	}
 }
 
-func (h *Handler) value(w http.ResponseWriter, r *http.Request, log store.Log) {
+func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *door.Caller, log store.Log) {
 	given, err := parameters(r.URL.RawQuery, "at=N", "at")
 	var at int64
 	var past bool
@@ -64,7 +67,7 @@ func (h *Handler) value(w http.ResponseWriter, r *http.Request, log store.Log) {
 	if past {
 		v, err = h.replay(r.Context(), log, at)
 	} else {
-		v.Value, err = h.latest()
+		v.Value, err = h.service.Value(who)
 		v.Position = v.Value.Position()
 	}
 	if err != nil {
@@ -76,7 +79,7 @@ func (h *Handler) value(w http.ResponseWriter, r *http.Request, log store.Log) {
 }
 
 func (h *Handler) replay(ctx context.Context, log store.Log, at int64) (ValueAt, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.patience, errNoLog)
+	ctx, cancel := context.WithTimeoutCause(ctx, logWithin, errNoLog)
 	defer cancel()
 	all, err := log.Read(ctx, 0)
 	if err != nil {
@@ -93,25 +96,26 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-func (h *Handler) entries(w http.ResponseWriter, r *http.Request, log store.Log) {
+func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *door.Caller, log store.Log) {
 	from, follow, err := parseLog(r.URL.RawQuery)
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
 	if follow && h.draining() {
-		h.refuse(w, r, errDraining)
+		h.refuse(w, r, server.ErrDraining)
 		return
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
-	after := after(from, h.cluster.Value())
+	seen, _ := h.service.Value(who) // zero while nothing was read
+	after := after(from, seen)
 	batches := read(ctx, log, after)
 	if follow {
 		batches = log.Follow(ctx, after)
-		defer context.AfterFunc(h.serving, func() { cancel(errDraining) })()
+		defer context.AfterFunc(h.service.Serving(), func() { cancel(server.ErrDraining) })()
 	}
-	late := time.AfterFunc(h.patience, func() { cancel(errNoLog) })
+	late := time.AfterFunc(logWithin, func() { cancel(errNoLog) })
 	defer late.Stop()
 	l := lines{w: w, control: http.NewResponseController(w)}
 	for batch, err := range batches {
@@ -186,14 +190,14 @@ func (l *lines) write(entries []store.LogEntry, from int64) error {
 
 // fail ends the answer with a line that says why: a Failure, which is no entry.
 func (l *lines) fail(err error) {
-	code := "internal"
+	code := server.Internal
 	switch {
 	case errors.Is(err, context.Canceled):
 		return // the client went away
 	case errors.Is(err, member.ErrNotReady):
-		code = "not_ready"
+		code = server.NotReady
 	case errors.Is(err, errCut):
-		code = "unknown_position"
+		code = unknownPosition
 	}
 	line, marshalErr := json.Marshal(Failure{Error{code, err.Error()}})
 	if marshalErr == nil {
@@ -213,19 +217,15 @@ func (l *lines) send(b []byte) error {
 	return nil
 }
 
+// unknownPosition: the log does not go back, or has not come, that far.
+const unknownPosition server.Code = "unknown_position"
+
 // refuseLog answers a call that can't look at the log.
 func (h *Handler) refuseLog(w http.ResponseWriter, r *http.Request, err error) {
 	var position *positionError
-	var unreadable *cluster.UnreadableError
-	switch {
-	case errors.As(err, &position):
-		writeError(w, http.StatusNotFound, "unknown_position", err.Error())
-	case errors.As(err, &unreadable):
-		h.log.Error("the log can't be read", "err", err)
-		writeError(w, http.StatusInternalServerError, "unreadable", err.Error())
-	case errors.Is(err, store.ErrUnavailable):
-		unavailable(w, "unavailable", err.Error())
-	default:
-		h.refuse(w, r, err)
+	if errors.As(err, &position) {
+		writeError(w, http.StatusNotFound, unknownPosition, err.Error())
+		return
 	}
+	h.refuse(w, r, err)
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/firn-id/firn/server/door"
 )
 
 // handle serves a path, by method. HEAD is where GET is. No browser gets through that another site's page has sent
@@ -31,12 +33,47 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	})
 }
 
-func (h *Handler) get(path string, next http.HandlerFunc) {
-	h.handle(path, map[string]http.HandlerFunc{http.MethodGet: next})
+func (h *Handler) get(path string, next call) {
+	h.handle(path, map[string]http.HandlerFunc{http.MethodGet: h.admit(next)})
 }
 
-func (h *Handler) post(path string, next http.HandlerFunc) {
-	h.handle(path, map[string]http.HandlerFunc{http.MethodPost: next})
+func (h *Handler) post(path string, next call) {
+	h.handle(path, map[string]http.HandlerFunc{http.MethodPost: h.admit(next)})
+}
+
+// call is what serves a caller that was let in.
+type call func(w http.ResponseWriter, r *http.Request, who *door.Caller)
+
+// admit lets callers in.
+func (h *Handler) admit(next call) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, err := h.entrance.Admit(token(r))
+		if err != nil {
+			h.refuse(w, r, err)
+			return
+		}
+		next(w, r, who)
+	}
+}
+
+// bare refuses a query where there is nothing to choose.
+func bare(next call) call {
+	return func(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+		if err := noParameters(r.URL.RawQuery, "leave it out"); err != nil {
+			badRequest(w, err)
+			return
+		}
+		next(w, r, who)
+	}
+}
+
+// token is what a caller shows to be recognised; empty: nothing.
+func token(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 func notFound(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -36,7 +37,7 @@ func FuzzNewSequencer(f *testing.F) {
 		m.Leave()
 		client.Close()
 	})
-	h := httpapi.New(&fake{}, m, nil)
+	h := newHandler(&fake{}, m, nil)
 	post := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/sequencers", strings.NewReader(body)))
@@ -45,7 +46,7 @@ func FuzzNewSequencer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		w := post(body)
 		var got struct {
-			httpapi.Created
+			server.Created
 			httpapi.Failure
 		}
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
@@ -123,7 +124,7 @@ func BenchmarkNextOf(b *testing.B) {
 	if _, err := m.Sequencer(b.Context(), "orders", cluster.Define(firn.Default)); err != nil {
 		b.Fatal(err)
 	}
-	h := httpapi.New(&fake{}, m, nil)
+	h := newHandler(&fake{}, m, nil)
 	r := httptest.NewRequest(http.MethodPost, "/api/v1/sequencers/orders/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,48 +1,54 @@
 package httpapi
 
 import (
-	"context"
-	"errors"
+	"math"
 	"net/http"
+	"strconv"
 
-	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/server"
 )
 
-// inputError is a mistake of who called.
-type inputError struct{ error }
-
-func (e inputError) Unwrap() error { return e.error }
+// statuses are those of the codes.
+var statuses = map[server.Code]int{
+	server.BadRequest:       http.StatusBadRequest,
+	server.Unauthenticated:  http.StatusUnauthorized,
+	server.Forbidden:        http.StatusForbidden,
+	server.UnknownSequencer: http.StatusNotFound,
+	server.Exists:           http.StatusConflict,
+	server.InUse:            http.StatusConflict,
+	server.AttachedAgain:    http.StatusConflict,
+	server.RateLimited:      http.StatusTooManyRequests,
+	server.Internal:         http.StatusInternalServerError,
+	server.Unreadable:       http.StatusInternalServerError,
+	server.NotReady:         http.StatusServiceUnavailable,
+	server.Waiting:          http.StatusServiceUnavailable,
+	server.Detached:         http.StatusServiceUnavailable,
+	server.Unfit:            http.StatusServiceUnavailable,
+	server.Unavailable:      http.StatusServiceUnavailable,
+	server.Overloaded:       http.StatusServiceUnavailable,
+	server.Lifetime:         http.StatusServiceUnavailable,
+}
 
 // refuse answers a call that gets no ID, or can't do what it was to do.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var input inputError
-	var busy *busyError
-	var detached *detachedError
-	is := func(target error) bool { return errors.Is(err, target) }
-	switch {
-	case r.Context().Err() != nil: // the client went away: there is nobody to tell
-	case errors.As(err, &input):
-		badRequest(w, err)
-	case is(member.ErrNoSequencer), is(member.ErrDestroyed):
-		writeError(w, http.StatusNotFound, "unknown_sequencer", err.Error())
-	case is(member.ErrUnfit):
-		unavailable(w, "unfit", err.Error())
-	case is(member.ErrWaiting):
-		unavailable(w, "waiting", err.Error())
-	case is(member.ErrDetached), errors.As(err, &detached):
-		unavailable(w, "detached", err.Error())
-	case is(member.ErrNotReady):
-		unavailable(w, "not_ready", err.Error())
-	case errors.As(err, &busy):
-		unavailable(w, "overloaded", err.Error())
-	case is(store.ErrUnavailable), is(store.ErrAmbiguous), is(context.DeadlineExceeded):
-		unavailable(w, "unavailable", err.Error())
-	case is(firn.ErrLifetime):
-		unavailable(w, "lifetime", err.Error())
-	default:
-		h.log.Error("a call failed", "method", r.Method, "path", r.URL.Path, "err", err)
-		writeError(w, http.StatusInternalServerError, "internal", err.Error())
+	if r.Context().Err() != nil { // the client went away: there is nobody to tell
+		return
 	}
+	code := h.service.Refuse(r.Method+" "+r.URL.Path, err)
+	if code == server.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if after := server.RetryAfter(err); after > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+	}
+	writeError(w, statuses[code], code, err.Error())
+}
+
+// answer writes what a call came to.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, v any, err error) {
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	writeAnswer(w, http.StatusOK, v)
 }

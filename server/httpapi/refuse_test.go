@@ -15,7 +15,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/store"
 )
 
@@ -56,7 +56,7 @@ func TestFailingSequencers(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := httpapi.New(&fake{}, failing{example(t), tt.err}, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&fake{}, failing{example(t), tt.err}, slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{
 			"POST /api/v1/sequencers", "DELETE /api/v1/sequencers/orders", "POST /api/v1/sequencers/orders/attach",
 			"POST /api/v1/sequencers/orders/id", "POST /api/v1/sequencers/orders/ids",
@@ -81,8 +81,7 @@ func TestFailingSequencers(t *testing.T) {
 func TestSequencersBeforeTheLog(t *testing.T) {
 	notReady := fmt.Errorf("%w: it is joining the cluster", member.ErrNotReady)
 	for _, no := range []bool{false, true} {
-		h := httpapi.New(&fake{}, failing{newLog(t), notReady}, nil)
-		h.NoAutoAttach = no
+		h := handlerWith(&fake{err: notReady}, failing{newLog(t), notReady}, server.Options{NoAutoAttach: no})
 		for _, target := range []string{
 			"GET ", "GET /orders", "GET /orders/ids/5", "DELETE /orders", "POST /orders/id", "POST /orders/ids",
 			"POST /orders/attach", "POST /orders/detach", "POST /default/id",
@@ -95,12 +94,9 @@ func TestSequencersBeforeTheLog(t *testing.T) {
 	}
 }
 
-// Without a cluster there are no sequencers to name.
-func TestNoSequencers(t *testing.T) {
-	h := httpapi.New(&fake{err: fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached)}, nil, nil)
-	if w := call(h, "POST", "/api/v1/sequencers/orders/id"); w.Code != 404 || !strings.Contains(w.Body.String(), `"not_found"`) {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+// What the default sequencer lacks is not got by attaching to it: that happens by itself.
+func TestTheDefaultSequencerIsDetached(t *testing.T) {
+	h := newHandler(&fake{err: fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached)}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Code != 503 || !strings.Contains(w.Body.String(), `"detached"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

@@ -1,149 +1,97 @@
 package httpapi
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 )
-
-// Sequencers are those of the cluster, as a *member.Member gets at them.
-type Sequencers interface {
-	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
-	Attach(ctx context.Context, name string) (*member.Sequencer, error)
-	Find(name string) (*member.Sequencer, bool)
-	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
-	Destroy(ctx context.Context, name string) error
-}
-
-// StatusSequencer is a sequencer as JSON shows it.
-type StatusSequencer struct {
-	Name       string             `json:"name"`
-	Definition cluster.Definition `json:"definition"`
-	Created    int64              `json:"created"`  // the position at which it was
-	Capacity   int64              `json:"capacity"` // how many node IDs there are
-	Until      time.Time          `json:"until"`    // when the time of its layout ends
-	Rate       float64            `json:"rate"`     // IDs per second and node
-	Nodes      map[int64]string   `json:"nodes"`    // which member has a node ID
-	Waiting    []string           `json:"waiting"`  // for one, in order
-	Free       int64              `json:"free"`     // how many node IDs nobody has
-	Here       Here               `json:"here"`
-}
-
-// Here is where the member that answers stands with a sequencer, see member.State.
-type Here struct {
-	State string `json:"state"`           // a member.Phase; or none: it was never attached
-	Node  *int64 `json:"node,omitempty"`  // the node ID, while attached
-	Place int    `json:"place,omitempty"` // in line, from 1, while waiting
-	Why   string `json:"why,omitempty"`   // there are no IDs
-}
-
-// never is the state of a member that was never attached.
-const never = "none"
-
-// String is the state for people.
-func (e Here) String() string {
-	switch {
-	case e.Node != nil:
-		return fmt.Sprintf("%s, node ID %d", e.State, *e.Node)
-	case e.Place > 0:
-		return fmt.Sprintf("%s, place %d in line", e.State, e.Place)
-	case e.State == never:
-		return "not attached"
-	default:
-		return e.State
-	}
-}
-
-// Until is the end of a layout's time, as far as a date can say it: the last day of 9999 at the latest.
-func Until(l firn.Layout) time.Time {
-	last := lastTime.AddDate(0, 0, -1)
-	if end := l.Lifetime(); end.Before(last) {
-		return end
-	}
-	return last
-}
-
-// describe says what the cluster and this member know of a sequencer.
-func (h *Handler) describe(name string, q cluster.Sequencer) StatusSequencer {
-	d := q.Definition()
-	return StatusSequencer{
-		Name: name, Definition: d, Created: q.Created(), Capacity: d.Capacity(), Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
-		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: h.here(name),
-	}
-}
-
-func (h *Handler) here(name string) Here {
-	s, ok := h.cluster.Find(name)
-	if !ok {
-		return Here{State: never}
-	}
-	state := s.State()
-	here := Here{State: state.Phase.String(), Place: state.Place}
-	if state.Phase == member.Attached {
-		here.Node = &state.Node
-	}
-	if err := s.Ready(); err != nil {
-		here.Why = err.Error()
-	}
-	return here
-}
-
-func (h *Handler) list(w http.ResponseWriter, r *http.Request) {
-	err := noParameters(r.URL.RawQuery, "for one sequencer GET /api/v1/sequencers/{name}")
-	if err != nil {
-		badRequest(w, err)
-		return
-	}
-	v, err := h.latest()
-	if err != nil {
-		h.refuse(w, r, err)
-		return
-	}
-	header(w, jsonType)
-	writeJSON(w, SequencerList{h.describeAll(v)})
-}
 
 // SequencerList is the answer that has all sequencers, by name.
 type SequencerList struct {
-	Sequencers []StatusSequencer `json:"sequencers"`
+	Sequencers []server.StatusSequencer `json:"sequencers"`
 }
 
-func (h *Handler) describeAll(v cluster.Value) []StatusSequencer {
-	all := []StatusSequencer{}
-	for name, q := range v.Sequencers() {
-		all = append(all, h.describe(name, q))
-	}
-	return all
+// Conflict is the answer, with status 409, to who creates a sequencer when there is one with another definition.
+type Conflict struct {
+	Failure
+	Definition  cluster.Definition   `json:"definition"` // that is in force
+	Differences []cluster.Difference `json:"differences"`
 }
 
-func (h *Handler) show(w http.ResponseWriter, r *http.Request) {
-	if err := noParameters(r.URL.RawQuery, "leave it out"); err != nil {
+func (h *Handler) list(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	if err := noParameters(r.URL.RawQuery, "for one sequencer GET /api/v1/sequencers/{name}"); err != nil {
 		badRequest(w, err)
 		return
 	}
-	name, q, err := h.lookup(r)
-	if err != nil {
-		h.refuse(w, r, err)
-		return
-	}
-	header(w, jsonType)
-	writeJSON(w, h.describe(name, q))
+	all, err := h.service.Sequencers(r.Context(), who)
+	h.answer(w, r, SequencerList{all}, err)
 }
 
-// lookup is the sequencer that a path names.
-func (h *Handler) lookup(r *http.Request) (string, cluster.Sequencer, error) {
-	name := r.PathValue("name")
-	if err := cluster.CheckName(name); err != nil {
-		return name, cluster.Sequencer{}, inputError{err}
+func (h *Handler) show(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	one, err := h.service.Sequencer(r.Context(), who, sequencerOf(r))
+	h.answer(w, r, one, err)
+}
+
+func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	err := noParameters(r.URL.RawQuery, "the sequencer is described in the body")
+	var n NewSequencer
+	if err == nil {
+		n, err = readNew(w, r)
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.patience)
-	defer cancel()
-	q, err := h.cluster.Lookup(ctx, name)
-	return name, q, err
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		writeError(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes", maxBody))
+		return
+	case err != nil:
+		badRequest(w, err)
+		return
+	}
+	answer, created, err := h.service.Create(r.Context(), who, n.Name, n.Definition)
+	var exists *member.ExistsError
+	if errors.As(err, &exists) {
+		writeAnswer(w, http.StatusConflict, Conflict{
+			Failure{Error{server.Exists, err.Error()}}, exists.InForce, exists.InForce.Differences(exists.Wanted),
+		})
+		return
+	}
+	if created {
+		w.Header().Set("Location", "/api/v1/sequencers/"+n.Name)
+		writeAnswer(w, http.StatusCreated, answer)
+		return
+	}
+	h.answer(w, r, answer, err)
+}
+
+func (h *Handler) destroy(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	answer, err := h.service.Destroy(r.Context(), who, sequencerOf(r))
+	if err == nil && answer.Message != "" && r.Context().Err() == nil {
+		writeAnswer(w, http.StatusAccepted, answer)
+		return
+	}
+	h.answer(w, r, answer, err)
+}
+
+func (h *Handler) attach(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	here, err := h.service.Attach(r.Context(), who, sequencerOf(r))
+	h.answer(w, r, here, err)
+}
+
+func (h *Handler) detach(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	here, err := h.service.Detach(r.Context(), who, sequencerOf(r))
+	h.answer(w, r, here, err)
+}
+
+func (h *Handler) status(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	if err := noParameters(r.URL.RawQuery, "for another position GET /api/v1/cluster/value?at=N"); err != nil {
+		badRequest(w, err)
+		return
+	}
+	status, err := h.service.Status(r.Context(), who)
+	h.answer(w, r, status, err)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -28,7 +28,7 @@ const (
 
 // served is a member with its handler.
 type served struct {
-	*httpapi.Handler
+	handler
 	t      *testing.T
 	member *member.Member
 	client *memstore.Client
@@ -52,7 +52,7 @@ func inBubble(t *testing.T, names []string, f func(t *testing.T, all []*served))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Handler = httpapi.New(q, s.member, slog.New(slog.NewTextHandler(&s.log, nil)))
+			s.handler = newHandler(q, s.member, slog.New(slog.NewTextHandler(&s.log, nil)))
 			all = append(all, s)
 		}
 		synctest.Wait() // each has read what the others wrote
@@ -199,7 +199,7 @@ func TestBadSequencers(t *testing.T) {
 			{"POST /api/v1/sequencers/default/attach?x", 400, code("bad_request", "leave it out")},
 			{"POST /api/v1/sequencers/default/detach?x", 400, code("bad_request", "leave it out")},
 			{"DELETE /api/v1/sequencers/default?x", 400, code("bad_request", "leave it out")},
-			{"DELETE /api/v1/sequencers/default", 409, code("in_use", "POST /api/v1/id gives its IDs")},
+			{"DELETE /api/v1/sequencers/default", 409, code("in_use", "it gives IDs to those who name none")},
 			{"GET /api/v1/sequencers/default/id", 405, code("method_not_allowed", "want POST")},
 			{"PUT /api/v1/sequencers", 405, code("method_not_allowed", "want GET, HEAD, POST")},
 			{"POST /api/v1/sequencers/default", 405, code("method_not_allowed", "want DELETE, GET, HEAD")},
@@ -274,7 +274,8 @@ func TestAutoAttach(t *testing.T) {
 func TestNoAutoAttach(t *testing.T) {
 	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
 		a := all[0]
-		a.NoAutoAttach = true
+		q, _ := a.member.Find(member.DefaultSequencer)
+		a.handler = handlerWith(q, a.member, server.Options{NoAutoAttach: true})
 		a.ask("POST /api/v1/sequencers/orders/id", "", 404, code("unknown_sequencer", "orders"))
 		a.ask("POST /api/v1/sequencers/Orders/id", "", 400, code("bad_request", "Orders"))
 		a.ask("POST /api/v1/sequencers", orders, 201, "")

@@ -1,21 +1,24 @@
-package httpapi
+package server
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/door"
 )
 
 // find is who gives the IDs of a sequencer.
-func (h *Handler) find(name string) Member {
-	if s, ok := h.cluster.Find(name); ok {
-		return s
+func (s *Service) find(name string) Member {
+	if name == member.DefaultSequencer {
+		return s.member
+	}
+	if q, ok := s.cluster.Find(name); ok {
+		return q
 	}
 	return nobody{}
 }
@@ -38,53 +41,50 @@ func (e *detachedError) Error() string {
 // attached is what to ask for an ID after there was none, and why there was none. The member attaches to the
 // sequencer if it is not attached, and the outcome of that is waited for. What a member that is attached lacks, it
 // gets by itself: that is not waited for.
-func (h *Handler) attached(ctx context.Context, name string, why error) (Member, error) {
-	if h.cluster == nil {
-		return nil, why
-	}
-	s, ok := h.cluster.Find(name)
+func (s *Service) attached(ctx context.Context, name string, why error) (Member, error) {
+	q, ok := s.cluster.Find(name)
 	if !ok && name == member.DefaultSequencer {
 		return nil, why // the member attaches to it as soon as it has joined
 	}
 	if ok {
-		switch s.State().Phase {
+		switch q.State().Phase {
 		case member.Detached, member.Destroyed:
 		case member.Attaching:
-			if h.attaches.running(name) {
-				awaitAttached(ctx, s)
+			if s.attaches.running(name) {
+				awaitAttached(ctx, q)
 			}
-			return s, nil
+			return q, nil
 		default:
-			return s, nil
+			return q, nil
 		}
 	}
 	if err := cluster.CheckName(name); err != nil {
-		return nil, inputError{err}
+		return nil, Input(err)
 	}
-	if h.NoAutoAttach {
-		_, err := h.cluster.Lookup(ctx, name)
+	if s.options.NoAutoAttach {
+		_, err := s.cluster.Lookup(ctx, name)
 		if err == nil {
 			err = &detachedError{name}
 		}
 		return nil, err
 	}
-	s, err := h.attachTo(ctx, name)
+	q, err := s.attachTo(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return s, nil
+	return q, nil
 }
 
 // attachTo attaches to a sequencer, and waits until the member has a node ID that it may use, or knows that it won't
 // get one at once.
-func (h *Handler) attachTo(ctx context.Context, name string) (*member.Sequencer, error) {
-	defer h.attaches.begin(name)()
-	s, err := h.cluster.Attach(ctx, name)
+func (s *Service) attachTo(ctx context.Context, name string) (*member.Sequencer, error) {
+	defer s.attaches.begin(name)()
+	q, err := s.cluster.Attach(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	awaitAttached(ctx, s)
-	return s, nil
+	awaitAttached(ctx, q)
+	return q, nil
 }
 
 func awaitAttached(ctx context.Context, s *member.Sequencer) {
@@ -122,57 +122,50 @@ func (a *attaches) running(name string) bool {
 	return a.byName[name] > 0
 }
 
-func (h *Handler) attach(w http.ResponseWriter, r *http.Request) {
-	name, err := named(r)
+// Attach has the member attach to a sequencer, and says where it then stands. The error says why it makes no IDs there.
+func (s *Service) Attach(ctx context.Context, who *door.Caller, name string) (Here, error) {
+	ctx, end, err := s.administer(ctx, who, name)
 	if err != nil {
-		badRequest(w, err)
-		return
+		return Here{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.patience)
-	defer cancel()
-	s, err := h.attachTo(ctx, name)
+	defer end()
+	q, err := s.attachTo(ctx, name)
 	if err == nil {
-		err = s.Ready()
+		err = q.Ready()
 	}
 	if err != nil {
-		h.refuse(w, r, err)
-		return
+		return Here{}, err
 	}
-	header(w, jsonType)
-	writeJSON(w, h.here(name))
+	return s.here(name), nil
 }
 
-func (h *Handler) detach(w http.ResponseWriter, r *http.Request) {
-	name, err := named(r)
+// Detach has the member let go of a sequencer, and says where it then stands. member.ErrAttachedAgain is returned when
+// it was attached meanwhile.
+func (s *Service) Detach(ctx context.Context, who *door.Caller, name string) (Here, error) {
+	ctx, end, err := s.administer(ctx, who, name)
 	if err != nil {
-		badRequest(w, err)
-		return
+		return Here{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), h.patience)
-	defer cancel()
-	s, ok := h.cluster.Find(name)
+	defer end()
+	q, ok := s.cluster.Find(name)
 	if ok {
-		err = s.Detach(ctx)
+		err = q.Detach(ctx)
 	} else {
-		_, err = h.cluster.Lookup(ctx, name)
+		_, err = s.cluster.Lookup(ctx, name)
 	}
-	switch {
-	case err == nil:
-		header(w, jsonType)
-		writeJSON(w, h.here(name))
-	case errors.Is(err, member.ErrAttachedAgain):
-		writeError(w, http.StatusConflict, "attached_again",
-			fmt.Sprintf("%v; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name))
-	default:
-		h.refuse(w, r, err)
+	if errors.Is(err, member.ErrAttachedAgain) {
+		err = fmt.Errorf("%w; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name)
 	}
+	if err != nil {
+		return Here{}, err
+	}
+	return s.here(name), nil
 }
 
-// named is the name of a sequencer in the path of a call that is to change something.
-func named(r *http.Request) (string, error) {
-	if err := noParameters(r.URL.RawQuery, "leave it out"); err != nil {
-		return "", err
+// administer begins a call that is about one sequencer.
+func (s *Service) administer(ctx context.Context, who *door.Caller, name string) (context.Context, func(), error) {
+	if err := cluster.CheckName(name); err != nil {
+		return nil, nil, Input(err)
 	}
-	name := r.PathValue("name")
-	return name, cluster.CheckName(name)
+	return s.begin(ctx, who, door.Admin, name, 1)
 }

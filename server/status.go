@@ -1,33 +1,15 @@
-package httpapi
+package server
 
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/store"
 )
-
-// Cluster is the cluster as one member sees it: what a *member.Member has come to, or what stands in for one.
-// Its methods are called concurrently.
-type Cluster interface {
-	// ID is the member's own ID, and empty while it has none.
-	ID() string
-
-	// Value is the latest that the member has reached; zero while it has read nothing yet.
-	Value() cluster.Value
-
-	// Log is the log of the cluster. Nil: the store is not open yet.
-	Log() store.Log
-
-	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
-	Pulses(ctx context.Context) (map[string]member.Pulse, error)
-
-	Sequencers
-}
 
 // Status is what a member knows of its cluster, as JSON shows it.
 type Status struct {
@@ -68,7 +50,7 @@ const (
 )
 
 // statusOf describes a value, with the pulses of those who live; nil when they are not known.
-func (h *Handler) statusOf(v cluster.Value, pulses map[string]member.Pulse) Status {
+func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Status {
 	pulse := func(id string) Pulse {
 		if pulses == nil {
 			return Pulse{}
@@ -76,9 +58,9 @@ func (h *Handler) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 		p, alive := pulses[id]
 		return Pulse{&alive, p.Owner}
 	}
-	s := Status{
-		Member: h.cluster.ID(), Position: v.Position(), Entries: v.Entries(),
-		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: h.describeAll(v),
+	status := Status{
+		Member: s.cluster.ID(), Position: v.Position(), Entries: v.Entries(),
+		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
 	}
 	for _, id := range v.Members() {
 		m := StatusMember{ID: id, Pulse: pulse(id)}
@@ -86,47 +68,69 @@ func (h *Handler) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 		if watched, ok := v.Watched(id); ok {
 			m.Watches = watched
 		}
-		s.Members = append(s.Members, m)
+		status.Members = append(status.Members, m)
 	}
 	for joiner, j := range v.Joins() {
 		phase := Prepared
 		if j.Accepted {
 			phase = Accepted
 		}
-		s.Joins = append(s.Joins, StatusJoin{joiner, j.Target, phase, pulse(joiner)})
+		status.Joins = append(status.Joins, StatusJoin{joiner, j.Target, phase, pulse(joiner)})
 	}
-	return s
+	return status
 }
 
-func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
-	if err := noParameters(r.URL.RawQuery, "for another position GET /api/v1/cluster/value?at=N"); err != nil {
-		badRequest(w, err)
-		return
-	}
-	v, err := h.latest()
+// Status is what the member knows of its cluster.
+func (s *Service) Status(ctx context.Context, who *door.Caller) (Status, error) {
+	ctx, end, err := s.begin(ctx, who, door.Admin, "", 1)
 	if err != nil {
-		h.refuse(w, r, err)
-		return
+		return Status{}, err
+	}
+	defer end()
+	v, err := s.latest()
+	if err != nil {
+		return Status{}, err
 	}
 	// Without the store there is a status all the same, and soon.
-	ctx, cancel := context.WithTimeout(r.Context(), pulsesWithin)
+	ctx, cancel := context.WithTimeout(ctx, pulsesWithin)
 	defer cancel()
-	pulses, err := h.cluster.Pulses(ctx)
+	pulses, err := s.cluster.Pulses(ctx)
 	if err != nil {
 		pulses = nil
 	}
-	header(w, jsonType)
-	writeJSON(w, h.statusOf(v, pulses))
+	return s.statusOf(v, pulses), nil
 }
 
 const pulsesWithin = time.Second
 
 // latest is the value that the member has reached. Every position is positive, so that a value at 0 is none
 // that was read.
-func (h *Handler) latest() (cluster.Value, error) {
-	v := h.cluster.Value()
+func (s *Service) latest() (cluster.Value, error) {
+	v := s.cluster.Value()
 	if v.Position() == 0 {
 		return v, fmt.Errorf("%w: it has not read the log of the cluster yet", member.ErrNotReady)
 	}
 	return v, nil
+}
+
+// Value is the value of the cluster that the member has reached.
+func (s *Service) Value(who *door.Caller) (cluster.Value, error) {
+	if err := who.May(door.Admin, ""); err != nil {
+		return cluster.Value{}, err
+	}
+	return s.latest()
+}
+
+var errNoStore = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+
+// Log is the log of the cluster.
+func (s *Service) Log(who *door.Caller) (store.Log, error) {
+	if err := who.May(door.Admin, ""); err != nil {
+		return nil, err
+	}
+	log := s.cluster.Log()
+	if log == nil {
+		return nil, errNoStore
+	}
+	return log, nil
 }

@@ -1,0 +1,115 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/store"
+)
+
+// Code is a kind of error that callers can tell apart. Each protocol has its own way to say it.
+type Code string
+
+// The codes.
+const (
+	BadRequest       Code = "bad_request"       // the message names what was given and what would be right
+	Unauthenticated  Code = "unauthenticated"   // a token is wanted
+	Forbidden        Code = "forbidden"         // the token, or the lack of one, does not allow that
+	UnknownSequencer Code = "unknown_sequencer" // there is no sequencer of this name, or it was destroyed
+	Exists           Code = "exists"            // there is a sequencer of this name with another definition
+	InUse            Code = "in_use"            // the default sequencer can't be destroyed
+	AttachedAgain    Code = "attached_again"    // it was attached while it was to be detached
+	RateLimited      Code = "rate_limited"      // more than the token allows
+	Internal         Code = "internal"          // a bug
+	Unreadable       Code = "unreadable"        // the log holds what this program can't read
+	NotReady         Code = "not_ready"         // no ID can be given now; try another server, or again
+	Waiting          Code = "waiting"           // all node IDs are taken, and the member stands in line; try another server
+	Detached         Code = "detached"          // the member is not attached, and does not attach by itself; try another server
+	Unfit            Code = "unfit"             // the member's window or wished-for node IDs do not go with the sequencer; try another
+	Unavailable      Code = "unavailable"       // the store does not answer; what was to be changed may be changed or not
+	Overloaded       Code = "overloaded"        // more is asked for than the node can give now
+	Lifetime         Code = "lifetime"          // the layout's time is over, or has not begun
+)
+
+// inputError is a mistake of who called.
+type inputError struct{ error }
+
+func (e inputError) Unwrap() error { return e.error }
+
+// Input makes an error one of who called: its code is BadRequest.
+func Input(err error) error { return inputError{err} }
+
+// CodeOf tells what kind of error one is that the service has returned.
+func CodeOf(err error) Code {
+	var input inputError
+	var busy *busyError
+	var detached *detachedError
+	var limit *door.LimitError
+	var exists *member.ExistsError
+	var unreadable *cluster.UnreadableError
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case errors.As(err, &input):
+		return BadRequest
+	case is(door.ErrUnauthenticated):
+		return Unauthenticated
+	case is(door.ErrForbidden):
+		return Forbidden
+	case errors.As(err, &limit):
+		return RateLimited
+	case errors.As(err, &exists):
+		return Exists
+	case is(errInUse):
+		return InUse
+	case is(member.ErrAttachedAgain):
+		return AttachedAgain
+	case is(member.ErrNoSequencer), is(member.ErrDestroyed):
+		return UnknownSequencer
+	case is(member.ErrUnfit):
+		return Unfit
+	case is(member.ErrWaiting):
+		return Waiting
+	case is(member.ErrDetached), errors.As(err, &detached):
+		return Detached
+	case errors.As(err, &unreadable):
+		return Unreadable
+	case is(member.ErrNotReady):
+		return NotReady
+	case errors.As(err, &busy), is(ErrCrowded):
+		return Overloaded
+	case is(store.ErrUnavailable), is(store.ErrAmbiguous), is(context.DeadlineExceeded):
+		return Unavailable
+	case is(firn.ErrLifetime):
+		return Lifetime
+	default:
+		return Internal
+	}
+}
+
+// RetryAfter is when to try again what had this error; zero: not without a change.
+func RetryAfter(err error) time.Duration {
+	var limit *door.LimitError
+	if errors.As(err, &limit) {
+		return limit.RetryAfter
+	}
+	switch CodeOf(err) {
+	case NotReady, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:
+		return time.Second
+	default:
+		return 0
+	}
+}
+
+// Refuse tells the kind of an error, and logs it when that is a bug: call is what was asked for.
+func (s *Service) Refuse(call string, err error) Code {
+	code := CodeOf(err)
+	if code == Internal || code == Unreadable {
+		s.options.Log.Error("a call failed", "call", call, "err", err)
+	}
+	return code
+}

@@ -1,0 +1,155 @@
+// Package server is what a node does for those who ask over a network, whatever protocol they speak: it gives out IDs,
+// takes them apart, and lets administrators create, destroy and look at sequencers. The packages below it put that into
+// words: httpapi, grpcapi and respapi.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	// MaxCount is how many IDs one call can ask for.
+	MaxCount = 100_000
+
+	// DefaultMaxCalls is how many calls are served at a time.
+	DefaultMaxCalls = 10_000
+
+	// maxHeld is how many IDs, made but not delivered, there are at a time: 8 bytes each.
+	maxHeld = 64 * MaxCount
+
+	// patience is how long a call waits for IDs that the node can't give yet, or for the store.
+	patience = 10 * time.Second
+)
+
+// Member is what gives out the IDs of the default sequencer: a *member.Sequencer, or what stands in for one.
+type Member interface {
+	Next(ctx context.Context) (firn.ID, error)
+	Fill(ctx context.Context, ids []firn.ID) error
+	Ready() error
+	Layout() firn.Layout
+}
+
+// Cluster is the cluster as one member sees it: what a *member.Member has come to, or what stands in for one.
+// Its methods are called concurrently.
+type Cluster interface {
+	// ID is the member's own ID, and empty while it has none.
+	ID() string
+
+	// Value is the latest that the member has reached; zero while it has read nothing yet.
+	Value() cluster.Value
+
+	// Log is the log of the cluster. Nil: the store is not open yet.
+	Log() store.Log
+
+	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
+	Pulses(ctx context.Context) (map[string]member.Pulse, error)
+
+	Sequencers
+}
+
+// Sequencers are those of the cluster, as a *member.Member gets at them.
+type Sequencers interface {
+	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
+	Attach(ctx context.Context, name string) (*member.Sequencer, error)
+	Find(name string) (*member.Sequencer, bool)
+	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
+	Destroy(ctx context.Context, name string) error
+}
+
+// Options are how a Service differs from others.
+type Options struct {
+	// NoAutoAttach has a call for an ID fail where the member is not attached to the sequencer. Otherwise it
+	// attaches by itself.
+	NoAutoAttach bool
+
+	// MaxCalls is how many calls are served at a time; more are refused at once. Zero: DefaultMaxCalls.
+	MaxCalls int
+
+	// Log is told about bugs only: neither refusals nor clients that went away are logged. Nil: nobody is told.
+	Log *slog.Logger
+}
+
+// Service is a node as its callers see it. Make it with New. Its methods are safe for concurrent use. Those that
+// take a caller return door.ErrForbidden when the caller may not do that. CodeOf tells errors apart.
+type Service struct {
+	options  Options
+	member   Member
+	cluster  Cluster
+	patience time.Duration
+	attaches attaches
+	calls    atomic.Int64        // that are served now
+	held     *semaphore.Weighted // for each ID that is made and not delivered
+
+	serving context.Context // ends with Drain
+	drain   context.CancelFunc
+}
+
+// New returns the service of a member, which need not be ready yet, and of its cluster.
+func New(m Member, c Cluster, o Options) *Service {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxCalls == 0 {
+		o.MaxCalls = DefaultMaxCalls
+	}
+	s := &Service{
+		options: o, member: m, cluster: c, patience: patience,
+		attaches: attaches{byName: map[string]int{}}, held: semaphore.NewWeighted(maxHeld),
+	}
+	s.serving, s.drain = context.WithCancel(context.Background())
+	return s
+}
+
+// Drain makes the service say that IDs should be asked for elsewhere, while they are still given here. There is
+// no way back.
+func (s *Service) Drain() { s.drain() }
+
+// Serving ends when the service begins to drain.
+func (s *Service) Serving() context.Context { return s.serving }
+
+// ErrDraining is returned for what does not begin any more while the service drains.
+var ErrDraining = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
+
+// Ready returns nil when an ID of the default sequencer would be given, and shall be asked for here.
+func (s *Service) Ready() error {
+	if s.serving.Err() != nil {
+		return ErrDraining
+	}
+	return s.member.Ready()
+}
+
+// ErrCrowded is returned when too many want something at a time.
+var ErrCrowded = errors.New("too many calls at a time; ask another server, or again")
+
+// begin lets a call in that is worth so many IDs, and returns how it ends. It lasts for s.patience at most.
+func (s *Service) begin(ctx context.Context, who *door.Caller, right door.Right, sequencer string, worth int) (context.Context, func(), error) {
+	if err := who.May(right, sequencer); err != nil {
+		return nil, nil, err
+	}
+	if s.calls.Add(1) > int64(s.options.MaxCalls) {
+		s.calls.Add(-1)
+		return nil, nil, ErrCrowded
+	}
+	if err := who.Spend(worth); err != nil {
+		s.calls.Add(-1)
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	return ctx, func() {
+		cancel()
+		s.calls.Add(-1)
+	}, nil
+}
