@@ -1,6 +1,7 @@
 package door
 
 import (
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -65,4 +66,12 @@ type counted struct {
 func (c *counted) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
+}
+
+// CloseWrite lets net/http send the whole of an answer before it closes a connection on which there is more to read.
+func (c *counted) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

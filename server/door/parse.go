@@ -96,7 +96,7 @@ func readEntry(n *yaml.Node) (e Entry, _ error) {
 		key, value := n.Content[i], n.Content[i+1]
 		read, ok := keys[key.Value]
 		if !ok || key.Kind != yaml.ScalarNode {
-			return e, fmt.Errorf("line %d: there is no key %s; want name, sha256, allow, sequencers and rate", key.Line, shown(key.Value))
+			return e, fmt.Errorf("line %d: there is no key %s; want name, sha256, allow, sequencers and rate", key.Line, describe(key))
 		}
 		if line, ok := lines[key.Value]; ok {
 			return e, fmt.Errorf("line %d: %s: it is there already, on line %d; want it once", key.Line, key.Value, line)
@@ -177,6 +177,6 @@ func describe(n *yaml.Node) string {
 	case n.ShortTag() == "!!null":
 		return "empty"
 	default:
-		return "a single value" // which may be a secret
+		return shown(n.Value)
 	}
 }

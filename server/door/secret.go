@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -32,14 +33,11 @@ func Hash(token string) string {
 // to 4096 ASCII characters without spaces.
 func CheckToken(token string) error {
 	const least = 16
-	want := fmt.Sprintf("want %d to %d, hard to guess", least, maxToken)
 	switch {
-	case token == "":
-		return fmt.Errorf("there is no token; %s characters", want)
 	case len(token) < least || len(token) > maxToken:
-		return fmt.Errorf("the token has %d characters; %s", len(token), want)
+		return fmt.Errorf("the token has %d characters; want %d to %d, hard to guess", len(token), least, maxToken)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fmt.Errorf("the token has a space, or a character that is not ASCII; want letters, digits and signs such as '-' and '_'")
+		return errors.New("the token has a space, or a character that is not ASCII; want letters, digits and signs such as '-' and '_'")
 	}
 	return nil
 }
@@ -52,7 +50,7 @@ func isToken(text string) bool {
 // shown is a text for errors. What may be a token, or have one in it, is not shown.
 func shown(text string) string {
 	if len(text) > 40 || strings.Contains(text, tokenPrefix) {
-		return fmt.Sprintf("a text of %d bytes, not shown here as it may be a secret,", len(text))
+		return fmt.Sprintf("a text of %d bytes (not shown, as it may be a secret)", len(text))
 	}
 	return fmt.Sprintf("%q", text)
 }
