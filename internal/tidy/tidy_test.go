@@ -36,7 +36,7 @@ var rooms = map[string]room{
 	"fence":                  {code: []string{"store"}, tests: []string{"store/memstore"}},
 	"cluster":                {code: []string{"."}},
 	"member":                 {code: []string{".", "cluster", "fence", "store"}, tests: []string{"store/memstore"}},
-	"server/door":            {code: []string{"golang.org/x/time/rate"}},
+	"server/door":            {code: []string{"golang.org/x/time/rate", "go.yaml.in/yaml/v3"}},
 	"server":                 {code: []string{".", "cluster", "member", "server/door", "store", "golang.org/x/sync/semaphore"}, tests: []string{"store/memstore"}},
 	"server/httpapi":         {code: []string{".", "cluster", "member", "server", "server/door", "store"}, tests: []string{"store/memstore"}},
 	"cmd/firn":               {code: []string{".", "cluster", "fence", "member", "store", "store/etcdstore", "server", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},

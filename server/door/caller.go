@@ -5,7 +5,9 @@ package door
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,14 +52,15 @@ var (
 type LimitError struct {
 	Caller     string
 	Rate       float64       // IDs per second
-	RetryAfter time.Duration // when it may be asked again; zero: never for as many
+	RetryAfter time.Duration // when it may be asked again, in whole milliseconds; zero: never for as many
 }
 
 func (e *LimitError) Error() string {
+	perSecond := strconv.FormatFloat(e.Rate, 'f', -1, 64)
 	if e.RetryAfter == 0 {
-		return fmt.Sprintf("the token %q allows %g IDs a second, and no call for more than that", e.Caller, e.Rate)
+		return fmt.Sprintf("the token %q allows %s IDs a second, and no call for more than that", e.Caller, perSecond)
 	}
-	return fmt.Sprintf("the token %q allows %g IDs a second; try again in %v", e.Caller, e.Rate, e.RetryAfter.Round(time.Millisecond))
+	return fmt.Sprintf("the token %q allows %s IDs a second; try again in %v", e.Caller, perSecond, e.RetryAfter)
 }
 
 // Caller is who asks. It does not change; any number of goroutines can use it at once. Nil may do nothing.
@@ -74,7 +77,12 @@ var (
 )
 
 // Name is the name of the caller's token, and empty for who needs none.
-func (c *Caller) Name() string { return c.name }
+func (c *Caller) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
 
 // May returns nil when the caller has a right for a sequencer. An empty name stands for the cluster and all of its
 // sequencers. Otherwise the error is ErrForbidden, and says what is missing.
@@ -100,19 +108,26 @@ func (c *Caller) May(r Right, sequencer string) error {
 }
 
 // Spend counts n IDs, or calls that give none, against the caller's limit. A *LimitError is returned when that is more
-// than it allows now; then nothing is counted.
+// than it allows now; then nothing is counted. ErrUnauthenticated is returned when the caller is nil.
 func (c *Caller) Spend(n int) error {
-	if c.limit == nil {
-		return nil
+	if c == nil {
+		return ErrUnauthenticated
 	}
 	now := time.Now()
-	r := c.limit.ReserveN(now, n)
-	if !r.OK() {
-		return &LimitError{Caller: c.name, Rate: float64(c.limit.Limit())}
+	if c.limit == nil || c.limit.AllowN(now, n) {
+		return nil
 	}
-	if wait := r.DelayFrom(now); wait > 0 {
-		r.CancelAt(now)
-		return &LimitError{Caller: c.name, Rate: float64(c.limit.Limit()), RetryAfter: wait}
+	refused := &LimitError{Caller: c.name, Rate: float64(c.limit.Limit())}
+	if n <= c.limit.Burst() {
+		refused.RetryAfter = wait((float64(n) - c.limit.TokensAt(now)) / refused.Rate)
 	}
-	return nil
+	return refused
+}
+
+// wait is a time to wait, in whole milliseconds: at least one, as others may have given back what was missing, and a
+// day at most, which is as good as any longer one.
+func wait(seconds float64) time.Duration {
+	const day = 24 * time.Hour
+	milliseconds := math.Ceil(min(seconds, day.Seconds()) * 1000)
+	return max(time.Duration(milliseconds)*time.Millisecond, time.Millisecond)
 }

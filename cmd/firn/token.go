@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/firn-id/firn/server/door"
+)
+
+const tokenHelp = `Token makes a token, which a caller shows to a server, and the entry by which
+servers know it. The first line of the output is the token: give it to the caller,
+and keep it secret. After an empty line comes the entry: add it to the file of
+tokens of every server. It has only a hash of the token, which no one can turn
+back; a token that was lost is replaced, not looked up.
+
+A token can be limited to some sequencers, by their names or by patterns such as
+orders-*, and to a number of IDs per second on each server.
+
+With --hash no token is made: one is read from the first line of standard input,
+and only its entry is printed. It has 16 to 4096 characters, without spaces.`
+
+const tokenExamples = `  firn token --name orders --allow issue
+  firn token --name ops --allow issue --allow admin
+  firn token --name billing --allow issue --sequencer 'invoices-*' --rate 10000
+  firn token --name orders --allow issue --hash < token.txt >> tokens.yaml`
+
+// newToken is a token with its entry, as JSON has them.
+type newToken struct {
+	Token string     `json:"token,omitempty"` // empty: it was given
+	Entry door.Entry `json:"entry"`
+}
+
+func (p *program) tokenCommand() *cobra.Command {
+	var made newToken
+	var hash, asJSON bool
+	c := &cobra.Command{
+		Use:     "token",
+		Short:   "Make a token for a caller",
+		Long:    tokenHelp,
+		Example: tokenExamples,
+		Args:    noArguments,
+	}
+	flags, e := c.Flags(), &made.Entry
+	add(flags, &e.Name, "name", "name", "", "whose token it is, in logs and errors", checked(door.CheckName))
+	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs, or admin, to manage\nsequencers and look at the cluster; repeat it for both", checkRight)
+	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
+	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it is for, or a pattern such as orders-*;\nrepeat it for more (default: all sequencers)", door.CheckPattern)
+	add(flags, &e.Rate, "rate", kindNumber, "", "IDs per second that it allows (default: any number)", parseRate)
+	addBool(flags, &hash, "hash", "read a token from standard input, and print its entry")
+	addBool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
+	c.RunE = func(*cobra.Command, []string) error {
+		for _, name := range []string{"name", "allow"} {
+			if !flags.Changed(name) {
+				return usagef("--%s is missing; want it as in: firn token --name orders --allow issue", name)
+			}
+		}
+		token := door.NewToken()
+		if hash {
+			var err error
+			if token, err = readToken(p.stdin); err != nil {
+				return err
+			}
+		} else {
+			made.Token = token
+		}
+		made.Entry.SHA256 = door.Hash(token)
+		if asJSON {
+			return json.NewEncoder(p.stdout).Encode(made)
+		}
+		return p.printToken(made)
+	}
+	return c
+}
+
+func (p *program) printToken(made newToken) error {
+	entry, err := yaml.Marshal([]door.Entry{made.Entry})
+	if err != nil {
+		return err
+	}
+	if made.Token != "" {
+		if err := p.printf("%s\n\n", made.Token); err != nil {
+			return err
+		}
+	}
+	return p.printf("%s", entry)
+}
+
+// readToken reads the first line.
+func readToken(r io.Reader) (string, error) {
+	line, err := bufio.NewReader(io.LimitReader(r, 64<<10)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading standard input: %w", err)
+	}
+	token := strings.TrimRight(line, "\r\n")
+	if err := door.CheckToken(token); err != nil {
+		return "", usagef("standard input: %w", err)
+	}
+	return token, nil
+}
+
+// addTexts adds a flag that can be repeated, with another text each time.
+func addTexts(fs *pflag.FlagSet, into *[]string, name, kind, usage string, check func(string) error) {
+	add(fs, into, name, kind, "", usage, func(text string) ([]string, error) {
+		if err := check(text); err != nil {
+			return nil, err
+		}
+		if slices.Contains(*into, text) {
+			return nil, fmt.Errorf("%.40q is there twice; want it once", text)
+		}
+		return append(*into, text), nil
+	})
+}
+
+// checked returns a function that takes a text as it is, if it is right.
+func checked(check func(string) error) func(string) (string, error) {
+	return func(text string) (string, error) { return text, check(text) }
+}
+
+func checkRight(text string) error {
+	_, err := door.ParseRight(text)
+	return err
+}
+
+func parseRate(text string) (float64, error) {
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is no number; want IDs per second, such as 10000", text)
+	}
+	return rate, door.CheckRate(rate)
+}
