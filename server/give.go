@@ -78,7 +78,7 @@ func (e *busyError) Error() string {
 
 // Decode takes an ID of a sequencer apart. Any member can.
 func (s *Service) Decode(ctx context.Context, who *door.Caller, name string, id firn.ID) (Parts, error) {
-	ctx, end, err := s.begin(ctx, who, door.Issue, name, 1)
+	ctx, end, err := s.begin(ctx, who, door.All, name, 1)
 	if err != nil {
 		return Parts{}, err
 	}

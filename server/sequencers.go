@@ -107,9 +107,9 @@ func (s *Service) Sequencers(ctx context.Context, who *door.Caller) ([]StatusSeq
 	return s.describeAll(v), nil
 }
 
-// Sequencer describes one sequencer.
+// Sequencer describes one sequencer, to who takes its IDs, too.
 func (s *Service) Sequencer(ctx context.Context, who *door.Caller, name string) (StatusSequencer, error) {
-	ctx, end, err := s.administer(ctx, who, name)
+	ctx, end, err := s.begin(ctx, who, door.All, name, 1)
 	if err != nil {
 		return StatusSequencer{}, err
 	}

@@ -134,9 +134,10 @@ func (s *Service) Ready() error {
 // ErrCrowded is returned when too many want something at a time.
 var ErrCrowded = errors.New("too many calls at a time; ask another server, or again")
 
-// begin lets a call in that is worth so many IDs, and returns how it ends. It lasts for s.patience at most.
-func (s *Service) begin(ctx context.Context, who *door.Caller, right door.Right, sequencer string, worth int) (context.Context, func(), error) {
-	if err := who.May(right, sequencer); err != nil {
+// begin lets a call in of who has one of the rights, worth so many IDs, and returns how it ends. It lasts for s.patience
+// at most.
+func (s *Service) begin(ctx context.Context, who *door.Caller, rights door.Right, sequencer string, worth int) (context.Context, func(), error) {
+	if err := who.May(rights, sequencer); err != nil {
 		return nil, nil, err
 	}
 	if s.calls.Add(1) > int64(s.options.MaxCalls) {

@@ -9,10 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
@@ -23,6 +20,9 @@ import (
 // client asks a server.
 type client struct {
 	base      string
+	flag      string // that says so
+	token     string // to show; may be empty
+	http      *http.Client
 	sequencer string // whose IDs it asks for; empty: the default one's
 	without   string // what the error says to do without one; may be empty
 }
@@ -69,7 +69,10 @@ func (c client) do(ctx context.Context, method, path string, body []byte) (*http
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := http.DefaultClient.Do(request)
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
@@ -156,23 +159,5 @@ func (c client) unreachable(err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return fmt.Errorf("no answer from %s: %w; is `firn serve` running there? --server or FIRN_SERVER says where to ask%s", c.base, err, c.without)
-}
-
-// addServer adds the flag that says which server to ask.
-func addServer(fs *pflag.FlagSet, into *string) {
-	add(fs, into, "server", "URL", "http://127.0.0.1:8080", "the server to ask", parseServer)
-}
-
-// parseServer reads the URL of a server, or its host:port.
-func parseServer(text string) (string, error) {
-	full := text
-	if !strings.Contains(text, "://") {
-		full = "http://" + text
-	}
-	u, err := url.Parse(full)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%.80q is no URL of a server; want one such as http://127.0.0.1:8080", text)
-	}
-	return strings.TrimSuffix(full, "/"), nil
+	return fmt.Errorf("no answer from %s: %w; is `firn serve` running there? --%s or %s says where to ask%s", c.base, err, c.flag, variable(c.flag), c.without)
 }

@@ -30,7 +30,7 @@ func TestStrangeServers(t *testing.T) {
 			fmt.Fprint(w, tt.body)
 		}))
 		ids := make([]firn.ID, 2)
-		err := client{base: server.URL}.fill(t.Context(), ids)
+		err := client{base: server.URL, http: http.DefaultClient}.fill(t.Context(), ids)
 		server.Close()
 		switch {
 		case tt.want == "" && (err != nil || ids[0] != 1 || ids[1] != 2):

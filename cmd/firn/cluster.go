@@ -13,8 +13,8 @@ They write commands to one log, and every one of them replays it to the same
 value: who the members are, who watches whom, who is about to join, and which
 member has which node ID of which sequencer.
 
-Status, value and log ask a running server, --server or FIRN_SERVER says which;
-replay needs none.`
+Status, value and log ask a running server where it listens for administrators,
+--admin or FIRN_ADMIN says where; replay needs none.`
 
 const clusterExamples = `  firn cluster status
   firn cluster log --follow
@@ -36,20 +36,24 @@ func (p *program) clusterCommand() *cobra.Command {
 
 // lookOptions are the flags of what looks at a cluster.
 type lookOptions struct {
-	server string
+	server serverFlags
 	json   bool
 }
 
 func (o *lookOptions) add(fs *pflag.FlagSet, json string) {
-	addServer(fs, &o.server)
+	o.server.addAdmin(fs)
 	addBool(fs, &o.json, "json", json)
 }
 
 // look asks the server of the flags, until the command is interrupted.
 func (p *program) look(c *cobra.Command, o *lookOptions, ask func(context.Context, client) error) error {
-	if err := (sources{}).fromEnvironment(c.Flags(), p.env, "server"); err != nil {
+	if err := (sources{}).fromEnvironment(c.Flags(), p.env, o.server.names()...); err != nil {
+		return err
+	}
+	client, err := o.server.client()
+	if err != nil {
 		return err
 	}
 	ctx := untilSignal(c.Context())
-	return interrupted(ctx, ask(ctx, client{base: o.server}))
+	return interrupted(ctx, ask(ctx, client))
 }

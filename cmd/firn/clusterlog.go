@@ -27,7 +27,7 @@ With --json each line is an entry as firn cluster replay reads it. A replay
 tells what happened only if the log was printed from its beginning; what
 dropped entries led to shows firn cluster value --at.
 
-FIRN_SERVER stands in for --server.`
+FIRN_ADMIN stands in for --admin.`
 
 const logExamples = `  firn cluster log
   firn cluster log --follow --from 57

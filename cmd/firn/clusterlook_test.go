@@ -116,7 +116,7 @@ func (l *looked) cut(t *testing.T, at int64) {
 func (l *looked) firn(t *testing.T, args string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs strings.Builder
-	status = run(t.Context(), strings.Fields(args), []string{"FIRN_SERVER=" + l.url}, strings.NewReader(""), &out, &errs)
+	status = run(t.Context(), strings.Fields(args), []string{"FIRN_ADMIN=" + l.url}, strings.NewReader(""), &out, &errs)
 	return status, out.String(), errs.String()
 }
 
@@ -236,9 +236,9 @@ func TestLookInVain(t *testing.T) {
 		{"cluster value --at -1", statusUsage, `--at: "-1" is not right; want a whole number from 0`},
 		{"cluster log --from x", statusUsage, `--from: "x" is not right; want a whole number from 0`},
 		{"cluster status now", statusUsage, "firn cluster status takes no arguments"},
-		{"cluster status --server ftp://a", statusUsage, "no URL of a server"},
-		{"cluster status --server http://127.0.0.1:1", statusFailure, "--server or FIRN_SERVER says where to ask\n"},
-		{"cluster log --server http://127.0.0.1:1", statusFailure, "--server or FIRN_SERVER says where to ask\n"},
+		{"cluster status --admin ftp://a", statusUsage, "no URL of a server"},
+		{"cluster status --admin http://127.0.0.1:1", statusFailure, "--admin or FIRN_ADMIN says where to ask\n"},
+		{"cluster log --admin http://127.0.0.1:1", statusFailure, "--admin or FIRN_ADMIN says where to ask\n"},
 	} {
 		status, out, errs := l.firn(t, tt.args)
 		if status != tt.status || !strings.Contains(errs, tt.says) || strings.Count(errs, "\n") != 1 || out != "" {
@@ -256,7 +256,7 @@ func TestFollowLog(t *testing.T) {
 		var stderr bytes.Buffer
 		done := make(chan int, 1)
 		go func() {
-			args := "cluster log --follow --from 10 --server " + l.url + flags
+			args := "cluster log --follow --from 10 --admin " + l.url + flags
 			done <- run(t.Context(), strings.Fields(args), nil, strings.NewReader(""), stdout, &stderr)
 			stdout.Close()
 		}()
@@ -293,7 +293,7 @@ func TestFollowLog(t *testing.T) {
 	read, stdout := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"cluster", "log", "--follow", "--server", l.url}, nil, strings.NewReader(""), stdout, io.Discard)
+		done <- run(ctx, []string{"cluster", "log", "--follow", "--admin", l.url}, nil, strings.NewReader(""), stdout, io.Discard)
 	}()
 	if _, err := read.Read(make([]byte, 1000)); err != nil {
 		t.Fatal(err)

@@ -22,10 +22,10 @@ It asks a server, which answers by what it has read of the log so far: other
 members may have read more. A member whose pulse is gone is dead, and about to be
 taken out. With --json it prints what the server tells.
 
-FIRN_SERVER stands in for --server.`
+FIRN_ADMIN stands in for --admin.`
 
 const statusExamples = `  firn cluster status
-  firn cluster status --server http://ids.example.org:8080 --json`
+  firn cluster status --admin http://ids.example.org:9080 --json`
 
 func (p *program) statusCommand() *cobra.Command {
 	var o lookOptions
@@ -61,7 +61,7 @@ server replays the log for it, as far back as that has been kept. Without, it is
 the latest that the server has come to.
 
 With --json it is {"position":7,"value":{...}}, as firn cluster replay has it.
-FIRN_SERVER stands in for --server.`
+FIRN_ADMIN stands in for --admin.`
 
 const valueExamples = `  firn cluster value
   firn cluster value --at 57 --json`

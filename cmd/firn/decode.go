@@ -34,7 +34,7 @@ const decodeExamples = `  firn decode --layout twitter 1541815603606036480
 func (p *program) decodeCommand() *cobra.Command {
 	var layout layoutFlags
 	var format, name string
-	var ask client
+	var ask serverFlags
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "decode [ID...]",
@@ -48,7 +48,7 @@ func (p *program) decodeCommand() *cobra.Command {
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	layout.add(c, flags)
 	addSequencer(flags, &name, "whose IDs they are, in the place of --layout and --epoch")
-	addServer(flags, &ask.base)
+	ask.addPublic(flags)
 	addBool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		chosen, err := p.layoutToDecode(c, name, &ask, &layout)
@@ -74,11 +74,13 @@ func (p *program) decodeCommand() *cobra.Command {
 }
 
 // layoutToDecode is the layout of the sequencer that the flags name, or of the flags themselves.
-func (p *program) layoutToDecode(c *cobra.Command, name string, ask *client, layout *layoutFlags) (firn.Layout, error) {
+func (p *program) layoutToDecode(c *cobra.Command, name string, ask *serverFlags, layout *layoutFlags) (firn.Layout, error) {
 	flags := c.Flags()
 	if name == "" {
-		if flags.Changed("server") {
-			return firn.Layout{}, usagef("--server goes with --sequencer; without, nobody is asked")
+		for _, asks := range ask.names() {
+			if flags.Changed(asks) {
+				return firn.Layout{}, usagef("--%s goes with --sequencer; without, nobody is asked", asks)
+			}
 		}
 		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
 			return firn.Layout{}, err
@@ -90,11 +92,15 @@ func (p *program) layoutToDecode(c *cobra.Command, name string, ask *client, lay
 			return firn.Layout{}, usagef("--sequencer and --%s exclude each other; a sequencer has its own", other)
 		}
 	}
-	if err := (sources{}).fromEnvironment(flags, p.env, "server"); err != nil {
+	if err := (sources{}).fromEnvironment(flags, p.env, ask.names()...); err != nil {
+		return firn.Layout{}, err
+	}
+	client, err := ask.client()
+	if err != nil {
 		return firn.Layout{}, err
 	}
 	var s server.StatusSequencer
-	if _, err := ask.call(c.Context(), http.MethodGet, sequencerPath(name, ""), nil, &s); err != nil {
+	if _, err := client.call(c.Context(), http.MethodGet, sequencerPath(name, ""), nil, &s); err != nil {
 		return firn.Layout{}, err
 	}
 	return s.Definition.IDLayout(), nil

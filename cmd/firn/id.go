@@ -33,7 +33,7 @@ type idOptions struct {
 	count    int64
 	encoding *firn.Encoding
 	json     bool
-	server   string
+	server   serverFlags
 	name     string // of the sequencer; empty: the default one
 	local    bool
 	node     int64
@@ -54,7 +54,7 @@ func (p *program) idCommand() *cobra.Command {
 	add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(encodingNames(), ", "), firn.EncodingByName)
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(encodingNames(), cobra.ShellCompDirectiveNoFileComp)))
 	addBool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
-	addServer(flags, &o.server)
+	o.server.addPublic(flags)
 	addSequencer(flags, &o.name, "whose IDs (default: those of the default one)")
 	addBool(flags, &o.local, "local", "make the IDs in this process")
 	addNumber(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
@@ -65,12 +65,12 @@ func (p *program) idCommand() *cobra.Command {
 				return usagef("--%s goes with --local; a server has its own", name)
 			}
 		}
-		for _, name := range []string{"server", "sequencer"} {
+		for _, name := range append(o.server.names(), "sequencer") {
 			if flags.Changed(name) && o.local {
 				return usagef("--%s and --local exclude each other", name)
 			}
 		}
-		if err := (sources{}).fromEnvironment(flags, p.env, "server", "layout", "epoch"); err != nil {
+		if err := (sources{}).fromEnvironment(flags, p.env, append(o.server.names(), "layout", "epoch")...); err != nil {
 			return err
 		}
 		ctx := untilSignal(c.Context())
@@ -82,14 +82,27 @@ func (p *program) idCommand() *cobra.Command {
 // source gives the next IDs, in ascending order: as many as ids has room for.
 type source func(ctx context.Context, ids []firn.ID) error
 
-func (p *program) printIDs(ctx context.Context, o idOptions) error {
-	next, end := source(client{o.server, o.name, ", and --local asks nobody"}.fill), func() error { return nil }
+// source is where the IDs come from, and what to do after the last.
+func (o idOptions) source(ctx context.Context) (next source, end func() error, err error) {
 	if o.local {
 		l, err := newLocal(o)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		next, end = l.Fill, func() error { return l.end(ctx) }
+		return l.Fill, func() error { return l.end(ctx) }, nil
+	}
+	c, err := o.server.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	c.sequencer, c.without = o.name, ", and --local asks nobody"
+	return c.fill, func() error { return nil }, nil
+}
+
+func (p *program) printIDs(ctx context.Context, o idOptions) error {
+	next, end, err := o.source(ctx)
+	if err != nil {
+		return err
 	}
 	out := bufio.NewWriterSize(p.stdout, 64<<10)
 	ids := make([]firn.ID, min(o.count, server.MaxCount))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,6 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -25,13 +25,18 @@ type node struct {
 	open    func() (closingStore, error)
 	member  joining
 	service *server.Service
+	tokens  door.Identifier // nil: whoever comes may take IDs
+	tls     *tls.Config     // nil: none
 }
 
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
-	n.service = server.New(&n.member, &n.member, server.Options{NoAutoAttach: s.noAutoAttach, Log: n.log})
+	n.service = server.New(&n.member, &n.member, server.Options{NoAutoAttach: s.noAutoAttach, MaxCalls: int(s.maxCalls), Log: n.log})
+	if err := n.openDoor(); err != nil {
+		return nil, usageError{err}
+	}
 	if err := n.memberOptions().ValidateFor(member.DefaultSequencer, n.definition()); err != nil {
 		return nil, usageError{err}
 	}
@@ -46,6 +51,23 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 		return nil, usageError{err}
 	}
 	return n, nil
+}
+
+// openDoor reads the tokens and certificates.
+func (n *node) openDoor() error {
+	if n.tokensFile != "" {
+		tokens, err := door.OpenTokens(n.tokensFile, n.log)
+		if err != nil {
+			return err
+		}
+		n.tokens = tokens
+	}
+	if n.certificates == (door.Files{}) {
+		return nil
+	}
+	config, err := door.OpenTLS(n.certificates, n.log)
+	n.tls = config
+	return err
 }
 
 func (n *node) memberOptions() member.Options {
@@ -78,15 +100,29 @@ func (n *node) wish(name string, d cluster.Definition) *cluster.Range {
 // definition is that of the sequencer which serves those who name none.
 func (n *node) definition() cluster.Definition { return cluster.Define(n.layout) }
 
+// sayWhoMay says in the log who may do what.
+func (n *node) sayWhoMay() {
+	switch {
+	case n.tokens != nil:
+		n.log.Info("every call needs a token", "tokens", n.tokensFile)
+	case n.adminAddr == noAddress:
+		n.log.Info("there are no tokens: IDs are for whoever asks, and nobody can administer")
+	default:
+		n.log.Info("there are no tokens: IDs are for whoever asks, administration is for this machine only")
+	}
+}
+
 // serve is the life of the node, until ctx ends or it can't go on. It listens first, so that who looks
 // sees it alive, though not ready, while it joins.
 func (n *node) serve(ctx context.Context) error {
-	web, err := listen(n.httpAddr, httpapi.New(n.service, &door.Entrance{Trusted: true}), n.log)
+	fronts, err := n.listen()
 	if err != nil {
 		return err
 	}
-	defer web.stop(0) // when not stopped before
-	n.log.Info("listening", "addr", web.addr())
+	defer fronts.stop(n, 0) // when not stopped before
+	fronts.start()
+	n.log.Info("listening", fronts.addresses()...)
+	n.sayWhoMay()
 	opened, err := n.openStore(ctx)
 	if err != nil || opened == nil {
 		return err
@@ -96,42 +132,42 @@ func (n *node) serve(ctx context.Context) error {
 	defer end()
 	joined := make(chan error, 1)
 	go func() { joined <- n.join(life, opened) }()
-	n.greet(web.url())
+	n.greet(urlOf(fronts.all[0].listener.Addr().String(), n.tls != nil))
 
 	for left := (<-chan struct{})(nil); ; {
 		select {
 		case <-ctx.Done():
-			n.drain(ctx, web)
+			n.drain(ctx, fronts)
 			end()
 			return explain(n.member.leave(joined))
 		case err := <-joined:
 			joined = nil
 			if err != nil {
-				web.stop(n.shutdownWithin)
+				fronts.stop(n, n.shutdownWithin)
 				return errors.Join(explain(err), n.member.leave(nil))
 			}
 			left = n.member.Load().Done()
 		case <-left:
-			web.stop(n.shutdownWithin)
+			fronts.stop(n, n.shutdownWithin)
 			return n.member.Load().Err()
-		case err := <-web.failed:
+		case err := <-fronts.failed:
 			end()
-			return errors.Join(fmt.Errorf("serving HTTP: %w", err), n.member.leave(joined))
+			return errors.Join(err, n.member.leave(joined))
 		}
 	}
 }
 
 // drain ends the service without an error to anybody: first nobody shall come any more, then whoever
 // is there is served.
-func (n *node) drain(ctx context.Context, web *web) {
-	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.drainDelay)
+func (n *node) drain(ctx context.Context, fronts *fronts) {
 	n.service.Drain()
+	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.drainDelay)
 	select {
 	case <-time.After(n.drainDelay):
-	case err := <-web.failed:
-		n.log.Error("serving HTTP", "err", err)
+	case err := <-fronts.failed:
+		n.log.Error("it serves no more", "err", err)
 	}
-	web.stop(n.shutdownWithin)
+	fronts.stop(n, n.shutdownWithin)
 	n.log.Info("stopped serving, leaving the cluster")
 }
 

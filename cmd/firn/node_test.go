@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"path/filepath"
 	"reflect"
@@ -48,15 +47,15 @@ func testSettings(t *testing.T, args ...string) settings {
 	return s
 }
 
-// watched is a log that tells the address of the node that writes it.
+// watched is a log that tells the addresses of the node that writes it.
 type watched struct {
 	all  bytes.Buffer
-	addr chan string
+	addr chan [2]string
 }
 
 func (w *watched) Write(p []byte) (int, error) {
 	if m := listening.FindSubmatch(p); m != nil {
-		w.addr <- string(m[1])
+		w.addr <- [2]string{string(m[1]), string(m[2])}
 	}
 	return w.all.Write(p)
 }
@@ -64,7 +63,14 @@ func (w *watched) Write(p []byte) (int, error) {
 // running starts a node, and returns its URL and what it will return.
 func running(t *testing.T, ctx context.Context, n *node) (url string, done chan error) {
 	t.Helper()
-	log := &watched{addr: make(chan string, 1)}
+	url, _, done = runningAdmin(t, ctx, n)
+	return url, done
+}
+
+// runningAdmin also returns the URL of administrators.
+func runningAdmin(t *testing.T, ctx context.Context, n *node) (url, admin string, done chan error) {
+	t.Helper()
+	log := &watched{addr: make(chan [2]string, 1)}
 	n.log = slog.New(slog.NewTextHandler(log, nil))
 	done = make(chan error, 1)
 	go func() { done <- n.serve(ctx) }()
@@ -75,10 +81,10 @@ func running(t *testing.T, ctx context.Context, n *node) (url string, done chan 
 	})
 	select {
 	case addr := <-log.addr:
-		return "http://" + addr, done
+		return "http://" + addr[0], "http://" + addr[1], done
 	case err := <-done:
 		t.Fatalf("serve: %v", err)
-		return "", nil
+		return "", "", nil
 	}
 }
 
@@ -163,7 +169,7 @@ func TestStopWhileOpening(t *testing.T) {
 		return nil, errors.New("too late")
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	url, done := running(t, ctx, n)
+	_, url, done := runningAdmin(t, ctx, n)
 	for path, want := range map[string]int{"/livez": 200, "/readyz": 503, "/api/v1/ids/5": 200, "/api/v1/sequencers": 503} {
 		if status, body, err := request(http.MethodGet, url+path); err != nil || status != want {
 			t.Errorf("%s = %d %s, %v; want %d", path, status, body, err, want)
@@ -229,20 +235,28 @@ func (c *closes) Close() error {
 func TestShutdownTimeout(t *testing.T) {
 	t.Parallel()
 	in := make(chan struct{})
-	w, err := listen("127.0.0.1:0", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		close(in)
-		<-r.Context().Done()
-	}), slog.New(slog.DiscardHandler))
+	n, err := newNode(testSettings(t), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
+	fronts, err := n.listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := fronts.all[0]
+	slow := newWeb(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(in)
+		<-r.Context().Done()
+	}), nil, n.log)
+	public.serve, public.shutdown, public.close = slow.Serve, slow.Shutdown, slow.Close
+	fronts.start()
 	failed := make(chan error, 1)
 	go func() {
-		_, _, err := request(http.MethodGet, w.url())
+		_, _, err := request(http.MethodGet, urlOf(public.listener.Addr().String(), false))
 		failed <- err
 	}()
 	<-in
-	w.stop(10 * time.Millisecond)
+	fronts.stop(n, 10*time.Millisecond)
 	if err := ended(t, failed); err == nil {
 		t.Error("the request was answered")
 	}
@@ -253,22 +267,11 @@ func TestURL(t *testing.T) {
 		"0.0.0.0:8080": "http://localhost:8080", "[::]:8080": "http://localhost:8080", "127.0.0.1:80": "http://localhost:80",
 		"10.0.0.1:8080": "http://10.0.0.1:8080", "[fe80::1]:8080": "http://[fe80::1]:8080",
 	} {
-		a, err := net.ResolveTCPAddr("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := (&web{listener: at{addr: a}}).url(); got != want {
+		if got := urlOf(addr, false); got != want {
 			t.Errorf("the URL of %s is %s, want %s", addr, got, want)
 		}
 	}
 }
-
-type at struct {
-	net.Listener
-	addr net.Addr
-}
-
-func (a at) Addr() net.Addr { return a.addr }
 
 // A node wishes for node IDs of its datacenter in every sequencer that has it, and for its node in the default one.
 func TestWish(t *testing.T) {

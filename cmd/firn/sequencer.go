@@ -23,7 +23,8 @@ no other has at the time. IDs are unique within a sequencer, not between two.
 The sequencer "default" is there from the start: firn serve --layout says its
 layout, and who names none gets IDs of it.
 
-All of these ask a running server, --server or FIRN_SERVER says which. Attach and
+All of these ask a running server where it listens for administrators, --admin or
+FIRN_ADMIN says where. Attach and
 detach are about that server; the rest is the same at every node of a cluster.`
 
 const sequencerExamples = `  firn sequencer create orders --nodes 128
@@ -82,22 +83,22 @@ and says which. Without --no-auto-attach it does so by itself when it is asked f
 an ID. When all node IDs are taken, the server stands in line until one is given
 back, and the exit status is 3.
 
-FIRN_SERVER stands in for --server.`
+FIRN_ADMIN stands in for --admin.`
 
 func (p *program) attachCommand() *cobra.Command {
 	return p.standCommand("attach", "Have a server take a node ID of a sequencer", attachHelp,
-		"  firn sequencer attach orders --server http://ids-1.example.org:8080")
+		"  firn sequencer attach orders --admin http://ids-1.example.org:9080")
 }
 
 const detachHelp = `Detach has a server give its node ID of a sequencer back, so that another can have
 it. The server attaches again when it is asked for an ID of it, unless it was
 started with --no-auto-attach.
 
-FIRN_SERVER stands in for --server.`
+FIRN_ADMIN stands in for --admin.`
 
 func (p *program) detachCommand() *cobra.Command {
 	return p.standCommand("detach", "Have a server give its node ID of a sequencer back", detachHelp,
-		"  firn sequencer detach orders --server http://ids-1.example.org:8080")
+		"  firn sequencer detach orders --admin http://ids-1.example.org:9080")
 }
 
 // standCommand changes where a server stands with a sequencer.
@@ -134,7 +135,7 @@ all that were made before.
 A node that has crashed, or is out of reach, may go on for as long as it has
 written down. Destroy then says until when, and the exit status is 0 all the same.
 
-FIRN_SERVER stands in for --server.`
+FIRN_ADMIN stands in for --admin.`
 
 func (p *program) destroyCommand() *cobra.Command {
 	var o lookOptions

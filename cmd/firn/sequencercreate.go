@@ -27,7 +27,7 @@ No node is attached to it at first: one attaches when it is asked for an ID.
 --nodes is how many nodes can make IDs at a time, rounded up to a power of two.
 The bits that fewer nodes leave go to the sequence: fewer nodes make more IDs each.
 
-FIRN_SERVER, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
+FIRN_ADMIN, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128

@@ -19,7 +19,7 @@ import (
 const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many of them
 are free, how many nodes wait for one, and where the server that answers stands.
 
-With --json it prints what the server tells. FIRN_SERVER stands in for --server.`
+With --json it prints what the server tells. FIRN_ADMIN stands in for --admin.`
 
 func (p *program) listCommand() *cobra.Command {
 	var o lookOptions
@@ -69,7 +69,7 @@ const showHelp = `Show shows one sequencer: what it was created with, which node
 and where the server that answers stands: attached to it, in line for a node ID,
 or none of these.
 
-With --json it prints what the server tells. FIRN_SERVER stands in for --server.`
+With --json it prints what the server tells. FIRN_ADMIN stands in for --admin.`
 
 func (p *program) showCommand() *cobra.Command {
 	var o lookOptions

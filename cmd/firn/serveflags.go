@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,12 +12,17 @@ import (
 
 	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
 // serveOptions are the flags of firn serve, each as it was given.
 type serveOptions struct {
-	httpAddr                   string
+	httpAddr, adminAddr        string
+	tokensFile                 string
+	certificates               door.Files
+	maxConnections, maxCalls   int64
 	dataDir                    string
 	etcd                       etcdstore.Config
 	passwordFile               string
@@ -37,6 +43,14 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 		add(flags, into, name, kind, text, usage, func(s string) (string, error) { return s, nil })
 	}
 	add(flags, &o.httpAddr, "http-addr", "address", ":8080", "where to listen for HTTP; port 0 takes any that is free", parseAddress)
+	add(flags, &o.adminAddr, "admin-addr", "address", "", "where to listen for administrators; other than on 127.0.0.1 only with\n--tokens; none is nowhere (default: 127.0.0.1, and the port of\n--http-addr plus 1000)", parseAddressOrNone)
+	text(&o.tokensFile, "tokens", "file", "", "YAML file with the tokens of those who may come, see firn token; read\nanew when it changes (default: all may take IDs)")
+	text(&o.certificates.Cert, "tls-cert", "file", "", "PEM certificate: listen for TLS only, everywhere; read anew when it\nchanges, like the next two")
+	text(&o.certificates.Key, "tls-key", "file", "", "PEM key of that certificate")
+	text(&o.certificates.ClientCA, "tls-client-ca", "file", "", "PEM certificates of the authorities of clients: each must then show a\ncertificate of theirs")
+	addNumber(flags, &o.maxConnections, "max-connections", "10000", 1, "how many connections there may be at a time to each address; more are\nclosed at once")
+	addNumber(flags, &o.maxCalls, "max-calls", strconv.Itoa(server.DefaultMaxCalls), 1, "how many calls there may be at a time; more are refused at once")
+
 	text(&o.dataDir, "data-dir", "directory", "./firn-data", "where the etcd inside keeps its data; one process at a time")
 
 	add(flags, &o.etcd.Endpoints, "etcd", kindList, "", "use this etcd cluster: host:port of its servers, with commas between,\nor https://host:port", parseList)

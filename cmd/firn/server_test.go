@@ -31,7 +31,7 @@ type process struct {
 	log bytes.Buffer
 }
 
-var listening = regexp.MustCompile(`msg=listening addr=(\S+)|"msg":"listening","addr":"([^"]+)"`)
+var listening = regexp.MustCompile(`msg=listening addr=(\S+)(?: admin_addr=(\S+))?|"msg":"listening","addr":"([^"]+)"`)
 
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[1] != "firn" {
@@ -54,11 +54,12 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 		_ = s.cmd.Wait()
 		ts.Logf("log of %s:\n%s", args[0], s.read())
 	})
-	address := make(chan string, 1)
-	go s.follow(stderr, address)
+	addresses := make(chan []string, 1)
+	go s.follow(stderr, addresses)
 	select {
-	case a := <-address:
-		s.url = "http://" + a
+	case a := <-addresses:
+		s.url = "http://" + a[1] + a[3]
+		ts.Setenv(args[0]+"_ADMIN", "http://"+a[2])
 	case <-s.end:
 		ts.Fatalf("%s has ended before it listened:\n%s", args[0], s.read())
 	case <-time.After(patience):
@@ -68,8 +69,8 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], s.url)
 }
 
-// follow keeps the log, and tells the address that it names.
-func (s *process) follow(stderr io.Reader, address chan<- string) {
+// follow keeps the log, and tells the addresses that it names.
+func (s *process) follow(stderr io.Reader, addresses chan<- []string) {
 	defer close(s.end)
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
@@ -77,7 +78,7 @@ func (s *process) follow(stderr io.Reader, address chan<- string) {
 		s.log.WriteString(lines.Text() + "\n")
 		s.mu.Unlock()
 		if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-			address <- m[1] + m[2]
+			addresses <- m
 		}
 	}
 }

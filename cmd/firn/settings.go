@@ -1,7 +1,10 @@
 package main
 
 import (
+	"math"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +37,9 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, e
 			}
 		}
 	}
+	if err := s.setDoor(flags, from); err != nil {
+		return s, err
+	}
 	if o.passwordFile != "" {
 		password, err := os.ReadFile(o.passwordFile)
 		if err != nil {
@@ -50,6 +56,40 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, e
 	}
 	s.nodes, err = o.nodes(flags, from, s.layout)
 	return s, err
+}
+
+// setDoor checks who may come in, and where.
+func (s *settings) setDoor(flags *pflag.FlagSet, from sources) error {
+	for _, pair := range [][2]string{{"tls-cert", "tls-key"}, {"tls-key", "tls-cert"}, {"tls-client-ca", "tls-cert"}} {
+		if flags.Changed(pair[0]) && !flags.Changed(pair[1]) {
+			return usagef("%s has no effect without --%s; give both", from.of(pair[0]), pair[1])
+		}
+	}
+	if !flags.Changed("admin-addr") {
+		_, port, _ := net.SplitHostPort(s.httpAddr) // it was parsed before
+		number, _ := strconv.Atoi(port)
+		if number != 0 { // else any port will do here, too
+			number += adminPortAbove
+		}
+		if number > math.MaxUint16 {
+			return usagef("%s: there is no port %d for administrators; say with --admin-addr where they are served", from.of("http-addr"), number)
+		}
+		s.adminAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
+		return nil
+	}
+	if host, _, _ := net.SplitHostPort(s.adminAddr); s.adminAddr != noAddress && s.tokensFile == "" && !onlyHere(host) {
+		return usagef("%s: others can reach %s, so that it needs --tokens; want 127.0.0.1 or [::1], or tokens", from.of("admin-addr"), s.adminAddr)
+	}
+	return nil
+}
+
+// adminPortAbove is how far the port of administrators is above that of everybody.
+const adminPortAbove = 1000
+
+// onlyHere tells whether only this machine can reach an address.
+func onlyHere(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // nodes are the node IDs to choose from; nil is all.

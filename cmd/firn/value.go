@@ -136,6 +136,16 @@ func parseAddress(text string) (string, error) {
 	return text, nil
 }
 
+// noAddress is nowhere to listen.
+const noAddress = "none"
+
+func parseAddressOrNone(text string) (string, error) {
+	if text == noAddress {
+		return text, nil
+	}
+	return parseAddress(text)
+}
+
 // oneOf returns a function that reads one of the words.
 func oneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {

@@ -1,14 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"time"
+
+	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/httpapi"
 )
 
 // Limits on what clients may do to the server. An answer takes at most 10 s to begin.
@@ -20,67 +20,54 @@ const (
 	maxHeader        = 16 << 10
 )
 
-// web is an HTTP server that listens.
-type web struct {
-	server   *http.Server
-	listener net.Listener
-	log      *slog.Logger
-	failed   chan error // why it ended, if not by stop
-	once     sync.Once
+// publicFront is for everybody, over HTTP.
+func (n *node) publicFront() (*front, error) {
+	return n.webFront("addr", "http-addr", n.httpAddr, &door.Entrance{Tokens: n.tokens})
 }
 
-func listen(address string, handler http.Handler, log *slog.Logger) (*web, error) {
-	listener, err := net.Listen("tcp", address)
+// adminFront is for administrators, over HTTP.
+func (n *node) adminFront() (*front, error) {
+	if n.adminAddr == noAddress {
+		return nil, nil
+	}
+	return n.webFront("admin_addr", "admin-addr", n.adminAddr, &door.Entrance{Tokens: n.tokens, Trusted: true})
+}
+
+func (n *node) webFront(name, flag, address string, e *door.Entrance) (*front, error) {
+	listener, err := n.listenOn(flag, address)
 	if err != nil {
-		var op *net.OpError
-		if errors.As(err, &op) {
-			err = op.Err
-		}
-		return nil, fmt.Errorf("can't listen on %s: %w; --http-addr sets another address", address, err)
+		return nil, err
 	}
-	w := &web{
-		listener: listener, log: log, failed: make(chan error, 1),
-		server: &http.Server{
-			Handler:           handler,
-			ReadHeaderTimeout: readHeaderWithin,
-			ReadTimeout:       readWithin,
-			WriteTimeout:      writeWithin,
-			IdleTimeout:       idleFor,
-			MaxHeaderBytes:    maxHeader,
-			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-		},
+	s := newWeb(httpapi.New(n.service, e), n.tls, n.log)
+	f := &front{name: name, listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}
+	if n.tls != nil {
+		f.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
 	}
-	go func() {
-		if err := w.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			w.failed <- err
-		}
-	}()
-	return w, nil
+	return f, nil
 }
 
-func (w *web) addr() string { return w.listener.Addr().String() }
+func newWeb(handler http.Handler, config *tls.Config, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		TLSConfig:         config,
+		ReadHeaderTimeout: readHeaderWithin,
+		ReadTimeout:       readWithin,
+		WriteTimeout:      writeWithin,
+		IdleTimeout:       idleFor,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
 
-// url is how to get there from this machine.
-func (w *web) url() string {
-	host, port, _ := net.SplitHostPort(w.addr())
+// urlOf is how to get to an address from this machine.
+func urlOf(address string, secure bool) string {
+	host, port, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
 		host = "localhost"
 	}
-	return "http://" + net.JoinHostPort(host, port)
-}
-
-// stop listens no more and lets requests finish within the time given, which may be zero. Only the first
-// call counts.
-func (w *web) stop(within time.Duration) {
-	w.once.Do(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), within)
-		defer cancel()
-		if w.server.Shutdown(ctx) == nil {
-			return
-		}
-		if within > 0 {
-			w.log.Warn("requests were cut off: they took too long to finish", "shutdown_timeout", within)
-		}
-		_ = w.server.Close() // the listener is closed already
-	})
+	scheme := "http://"
+	if secure {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(host, port)
 }

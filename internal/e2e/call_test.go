@@ -54,6 +54,7 @@ func exchange(client *http.Client, method, url, body string, into any) (int, err
 // caller makes the calls that nobody makes all the time.
 var caller = &http.Client{Timeout: patience}
 
+// call asks as an administrator.
 func (n *node) call(method, path, body string, into any) (int, error) {
-	return exchange(caller, method, n.url+path, body, into)
+	return exchange(caller, method, n.admin+path, body, into)
 }

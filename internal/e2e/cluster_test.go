@@ -35,7 +35,7 @@ type view struct {
 func (n *node) view() (view, error) {
 	var v view
 	client := http.Client{Timeout: patience}
-	response, err := client.Get(n.url + "/api/v1/cluster")
+	response, err := client.Get(n.admin + "/api/v1/cluster")
 	if err != nil {
 		return v, err
 	}

@@ -99,12 +99,13 @@ type node struct {
 	name    string
 	cmd     *exec.Cmd
 	url     string
+	admin   string        // the URL of administrators
 	exited  chan struct{} // closed when it has ended
 	log     *lines
 	clockAt string // the file that steps its wall clock
 }
 
-// listening finds the address in the log, from a line that is written once the port is open.
+// listening finds the addresses in the log, from a line that is written once the ports are open.
 var listening = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 
 // serve starts a node on a port of its own, and returns once that is open. It is killed when the test ends.
@@ -135,10 +136,10 @@ func start(t testing.TB, binary func() (string, error), name, drills string, arg
 	if err := n.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	address := make(chan string, 1)
+	addresses := make(chan []string, 1)
 	go func() {
 		defer close(n.exited)
-		n.read(stderr, address)
+		n.read(stderr, addresses)
 		_ = n.cmd.Wait()
 	}()
 	t.Cleanup(func() {
@@ -149,12 +150,12 @@ func start(t testing.TB, binary func() (string, error), name, drills string, arg
 		}
 	})
 	select {
-	case at := <-address:
-		n.url = "http://" + at
+	case at := <-addresses:
+		n.url, n.admin = "http://"+at[0], "http://"+at[1]
 	case <-n.exited:
 		select {
-		case at := <-address:
-			n.url = "http://" + at
+		case at := <-addresses:
+			n.url, n.admin = "http://"+at[0], "http://"+at[1]
 		default:
 			t.Fatalf("%s ended at the start:\n%s", name, n.log)
 		}
@@ -164,13 +165,13 @@ func start(t testing.TB, binary func() (string, error), name, drills string, arg
 	return n
 }
 
-func (n *node) read(stderr io.Reader, address chan<- string) {
+func (n *node) read(stderr io.Reader, addresses chan<- []string) {
 	scanner := bufio.NewScanner(stderr)
 	for scanner.Scan() {
 		n.log.add(scanner.Text())
-		if at := listening.FindString(scanner.Text()); at != "" && strings.Contains(scanner.Text(), "listening") {
+		if at := listening.FindAllString(scanner.Text(), -1); len(at) > 1 && strings.Contains(scanner.Text(), "msg=listening") {
 			select {
-			case address <- at:
+			case addresses <- at:
 			default:
 			}
 		}

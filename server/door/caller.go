@@ -84,15 +84,15 @@ func (c *Caller) Name() string {
 	return c.name
 }
 
-// May returns nil when the caller has a right for a sequencer. An empty name stands for the cluster and all of its
+// May returns nil when the caller has one of the rights for a sequencer. An empty name stands for the cluster and all of its
 // sequencers. Otherwise the error is ErrForbidden, and says what is missing.
 func (c *Caller) May(r Right, sequencer string) error {
 	switch {
 	case c == nil:
 		return ErrUnauthenticated
-	case c.rights&r != r && c.name == "":
+	case c.rights&r == 0 && c.name == "":
 		return fmt.Errorf("%w: administration is for the admin listener, or for a token that allows it", ErrForbidden)
-	case c.rights&r != r:
+	case c.rights&r == 0:
 		return fmt.Errorf("%w: the token %q allows %v, not %v", ErrForbidden, c.name, c.rights, r)
 	case c.sequencers == nil:
 		return nil

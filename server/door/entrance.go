@@ -1,6 +1,9 @@
 package door
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Identifier tells who shows a token. The error is ErrUnauthenticated when nobody is known by it.
 type Identifier interface {
@@ -29,4 +32,16 @@ func (e *Entrance) Admit(token string) (*Caller, error) {
 	default:
 		return anyone, nil
 	}
+}
+
+// ErrHost is returned for a host that no administrator of this machine would ask for.
+var ErrHost = errors.New("door: a browser may have been sent here by another site's page, under a name of that site; ask for localhost or an address")
+
+// AdmitHost refuses a browser that a page of another site has sent here, where nothing but the listener's address keeps
+// such pages away: the name that was asked for must then be none that others can point here. The error is ErrHost.
+func (e *Entrance) AdmitHost(host string) error {
+	if e.Trusted && e.Tokens == nil && !LocalHost(host) {
+		return ErrHost
+	}
+	return nil
 }

@@ -202,7 +202,7 @@ func TestStatusWithPulses(t *testing.T) {
 	log := example(t)
 	log.pulses = map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {}}
 	answer := httptest.NewRecorder()
-	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/api/v1/cluster", nil))
+	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/cluster", nil))
 	for _, want := range []string{
 		`{"id":"a","watches":"b","joined":2,"alive":true,"owner":"host-a, process 7"}`,
 		`{"id":"b","watches":"a","joined":8,"alive":false}`,

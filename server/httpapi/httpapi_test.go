@@ -64,7 +64,7 @@ type nowhere struct{ server.Cluster }
 func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
 
 func call(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, nil)
+	r := httptest.NewRequest(method, "http://localhost"+target, nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -179,7 +179,7 @@ func TestGoneClient(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "/api/v1/id", nil))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "http://localhost/api/v1/id", nil))
 	if log.Len() > 0 || w.Body.Len() > 0 {
 		t.Errorf("it was logged as %q and told %q", &log, w.Body)
 	}
@@ -225,7 +225,7 @@ func TestCrossOrigin(t *testing.T) {
 
 func BenchmarkNext(b *testing.B) {
 	h := newHandler(&fake{}, nil, nil)
-	r := httptest.NewRequest(http.MethodPost, "/api/v1/id", nil)
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), r)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -25,7 +26,7 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 				fmt.Sprintf("%.40q is no method for %.80q; want %s", r.Method, r.URL.Path, allow))
 			return
 		}
-		if err := h.browsers.Check(r); err != nil {
+		if err := errors.Join(h.browsers.Check(r), h.entrance.AdmitHost(r.Host)); err != nil {
 			writeError(w, http.StatusForbidden, "cross_origin", err.Error())
 			return
 		}

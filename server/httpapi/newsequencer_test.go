@@ -40,7 +40,7 @@ func FuzzNewSequencer(f *testing.F) {
 	h := newHandler(&fake{}, m, nil)
 	post := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/api/v1/sequencers", strings.NewReader(body)))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers", strings.NewReader(body)))
 		return w
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -84,7 +84,7 @@ func FuzzNewSequencer(f *testing.F) {
 		}
 		if n.Name != member.DefaultSequencer { // keep the cluster small
 			r := httptest.NewRecorder()
-			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
+			if h.ServeHTTP(r, httptest.NewRequest(http.MethodDelete, "http://localhost/api/v1/sequencers/"+n.Name, nil)); r.Code != 200 {
 				t.Errorf("DELETE %s = %d %s", n.Name, r.Code, r.Body)
 			}
 		}
@@ -125,7 +125,7 @@ func BenchmarkNextOf(b *testing.B) {
 		b.Fatal(err)
 	}
 	h := newHandler(&fake{}, m, nil)
-	r := httptest.NewRequest(http.MethodPost, "/api/v1/sequencers/orders/id", nil)
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers/orders/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		h.ServeHTTP(httptest.NewRecorder(), r)

@@ -63,7 +63,7 @@ func TestFailingSequencers(t *testing.T) {
 		} {
 			method, path, _ := strings.Cut(target, " ")
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(`{"name":"orders"}`)))
+			h.ServeHTTP(w, httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(`{"name":"orders"}`)))
 			if w.Code != tt.status || !strings.Contains(w.Body.String(), `{"error":{"code":"`+tt.code+`",`) {
 				t.Errorf("%s with %v = %d %s", target, tt.err, w.Code, w.Body)
 			}
@@ -124,7 +124,7 @@ func TestGoneWhileAttaching(t *testing.T) {
 		a.client.Lag(3 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		w := httptest.NewRecorder()
-		a.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/api/v1/sequencers/orders/id", nil))
+		a.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/api/v1/sequencers/orders/id", nil))
 		cancel()
 		if w.Body.Len() > 0 {
 			t.Errorf("it was told %s", w.Body)

@@ -72,7 +72,7 @@ func (s *served) ask(target, body string, status int, want string) *httptest.Res
 	s.t.Helper()
 	method, path, _ := strings.Cut(target, " ")
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), method, path, strings.NewReader(body)))
+	s.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), method, "http://localhost"+path, strings.NewReader(body)))
 	if w.Code != status || !regexp.MustCompile(want).MatchString(w.Body.String()) {
 		s.t.Errorf("%s %s = %d %s\nwant %d %s", target, body, w.Code, w.Body, status, want)
 	}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/server/door"
+)
+
+// front is a server of the node that listens on an address, for one protocol.
+type front struct {
+	name     string // of the protocol
+	listener net.Listener
+	serve    func(net.Listener) error        // until it is shut down or closed; then the error does not matter
+	shutdown func(ctx context.Context) error // listens no more, and lets what was asked finish
+	close    func() error                    // at once
+}
+
+// fronts are all servers of a node.
+type fronts struct {
+	all    []*front
+	failed chan error // why the first of them ended, if not by stop
+	ending chan struct{}
+	once   sync.Once
+}
+
+// listenOn listens on the address that a flag gives. Whoever comes beyond as many as the node will have is turned away.
+func (n *node) listenOn(flag, address string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return nil, fmt.Errorf("can't listen on %s: %w; --%s sets another address", address, err, flag)
+	}
+	return door.Limit(listener, int(n.maxConnections), n.log), nil
+}
+
+// behindTLS is a listener for a protocol that knows nothing of TLS. Without a configuration there is none.
+func (n *node) behindTLS(l net.Listener) net.Listener {
+	if n.tls == nil {
+		return l
+	}
+	return tls.NewListener(l, n.tls)
+}
+
+// listen opens every front of the node. When one can't be opened, none is left open.
+func (n *node) listen() (_ *fronts, err error) {
+	f := &fronts{failed: make(chan error, 1), ending: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			for _, one := range f.all {
+				_ = one.listener.Close() // nobody has been served
+			}
+		}
+	}()
+	for _, make := range []func() (*front, error){n.publicFront, n.adminFront} {
+		one, err := make()
+		if err != nil {
+			return nil, err
+		}
+		if one != nil {
+			f.all = append(f.all, one)
+		}
+	}
+	return f, nil
+}
+
+// start has them all serve.
+func (f *fronts) start() {
+	for _, one := range f.all {
+		go func() {
+			err := one.serve(one.listener)
+			select {
+			case <-f.ending:
+				return
+			default:
+			}
+			select {
+			case f.failed <- fmt.Errorf("serving %s: %w", one.name, err):
+			default: // another has failed already
+			}
+		}()
+	}
+}
+
+// stop listens no more and lets what was asked finish within the time given, which may be zero. Only the first
+// call counts.
+func (f *fronts) stop(n *node, within time.Duration) {
+	f.once.Do(func() {
+		close(f.ending)
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		var all sync.WaitGroup
+		for _, one := range f.all {
+			all.Go(func() {
+				if one.shutdown(ctx) == nil {
+					return
+				}
+				if within > 0 {
+					n.log.Warn("calls were cut off: they took too long to finish", "protocol", one.name, "shutdown_timeout", within)
+				}
+				_ = one.close() // it listens no more
+			})
+		}
+		all.Wait()
+	})
+}
+
+// addresses are where the node listens, for its log.
+func (f *fronts) addresses() []any {
+	var all []any
+	for _, one := range f.all {
+		all = append(all, one.name, one.listener.Addr().String())
+	}
+	return all
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// serverFlags say which server to ask, and how to be let in.
+type serverFlags struct {
+	name      string // of the flag that says which
+	url       string
+	tokenFile string
+	ca        string
+	cert, key string
+}
+
+// addPublic adds the flags of who takes IDs.
+func (s *serverFlags) addPublic(fs *pflag.FlagSet) {
+	s.name = "server"
+	add(fs, &s.url, s.name, "URL", "http://127.0.0.1:8080", "the server to ask", parseServer)
+	s.add(fs)
+}
+
+// addAdmin adds the flags of who administers.
+func (s *serverFlags) addAdmin(fs *pflag.FlagSet) {
+	s.name = "admin"
+	add(fs, &s.url, s.name, "URL", "http://127.0.0.1:9080", "the server to ask, where it listens for administrators", parseServer)
+	s.add(fs)
+}
+
+func (s *serverFlags) add(fs *pflag.FlagSet) {
+	text := func(into *string, name, usage string) {
+		add(fs, into, name, "file", "", usage, func(s string) (string, error) { return s, nil })
+	}
+	text(&s.tokenFile, "token-file", "a file with the token to show to the server")
+	text(&s.ca, "ca", "PEM certificates of the authorities that the server's may be signed\nby (default: those that the system trusts)")
+	text(&s.cert, "cert", "PEM certificate to show to the server")
+	text(&s.key, "key", "PEM key of that certificate")
+}
+
+// names are those of the flags.
+func (s *serverFlags) names() []string { return []string{s.name, "token-file", "ca", "cert", "key"} }
+
+// client is who asks that server.
+func (s *serverFlags) client() (client, error) {
+	c := client{base: s.url, flag: s.name, http: http.DefaultClient}
+	if s.tokenFile != "" {
+		token, err := os.ReadFile(s.tokenFile)
+		if err != nil {
+			return c, usagef("--token-file: %w", err)
+		}
+		if c.token = strings.TrimSpace(string(token)); c.token == "" || strings.ContainsAny(c.token, " \t\r\n") {
+			return c, usagef("--token-file: %s holds no token; want the first line that firn token prints, and nothing else", s.tokenFile)
+		}
+	}
+	if s.ca == "" && s.cert == "" && s.key == "" {
+		return c, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.ca != "" {
+		data, err := os.ReadFile(s.ca)
+		if err != nil {
+			return c, usagef("--ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(data) {
+			return c, usagef("--ca: there is no PEM certificate in %s", s.ca)
+		}
+	}
+	if s.cert != "" || s.key != "" {
+		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+		if err != nil {
+			return c, usagef("--cert and --key: %w", err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
+	return c, nil
+}
+
+// parseServer reads the URL of a server, or its host:port.
+func parseServer(text string) (string, error) {
+	full := text
+	if !strings.Contains(text, "://") {
+		full = "http://" + text
+	}
+	u, err := url.Parse(full)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%.80q is no URL of a server; want one such as http://127.0.0.1:8080", text)
+	}
+	return strings.TrimSuffix(full, "/"), nil
+}
