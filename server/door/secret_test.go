@@ -33,7 +33,7 @@ func TestCheckToken(t *testing.T) {
 		"fifteen-letters":         "the token has 15 characters; want 16 to 4096, hard to guess",
 		strings.Repeat("~", 4097): "the token has 4097 characters; want 16 to 4096, hard to guess",
 		"sixteen letters!":        "the token has a space, or a character that is not ASCII; want letters, digits and signs such as '-' and '_'",
-		"sixteen\x00letters!":      "the token has a space, or a character that is not ASCII; want letters, digits and signs such as '-' and '_'",
+		"sixteen\x00letters!":     "the token has a space, or a character that is not ASCII; want letters, digits and signs such as '-' and '_'",
 		"sixteen-lettersé":        "the token has a space, or a character that is not ASCII; want letters, digits and signs such as '-' and '_'",
 	} {
 		if err := CheckToken(token); text(err) != want {
