@@ -12,10 +12,12 @@ import (
 	"time"
 )
 
-// clock is a time that the test moves.
+// clock is a time that the test moves, from the present.
 type clock struct{ passed atomic.Int64 }
 
-func (c *clock) now() time.Time       { return time.Unix(1_800_000_000, c.passed.Load()) }
+var began = time.Now()
+
+func (c *clock) now() time.Time       { return began.Add(time.Duration(c.passed.Load())) }
 func (c *clock) pass(d time.Duration) { c.passed.Add(int64(d)) }
 
 // journal is a log that tests read.
