@@ -27,7 +27,7 @@ type Files struct {
 // good ones stay in use: so cert and key may be replaced one after the other. New connections have to do with the new
 // files, also those that resume a session; open ones stay.
 //
-// The caller may set NextProtos, as net/http does.
+// The caller may set NextProtos, as net/http does. Servers that differ in it need a Clone each.
 func OpenTLS(f Files, log *slog.Logger) (*tls.Config, error) { return openTLS(f, log, time.Now) }
 
 func openTLS(f Files, log *slog.Logger, now func() time.Time) (*tls.Config, error) {
