@@ -21,12 +21,14 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}
 //
 // They have these commands besides the usual:
 //
-//	start NAME firn serve ARGS...  starts a server and waits until it listens; $NAME is its URL
+//	start NAME firn serve ARGS...  starts a server and waits until it listens; $NAME is its URL, $NAME_ADMIN that of
+//	                               administrators
 //	ready NAME                     waits until it is ready
 //	signal NAME SIGNAL TEXT        sends a signal and waits until the log says TEXT
 //	end NAME STATUS [SIGNAL]       sends a signal, TERM by default, waits for its end with this
 //	                               status, and leaves its log in NAME.log
 //	http METHOD URL [BODY]         prints the status and body of an answer; fails unless it is 2xx
+//	certificates                   makes ca.pem, server.pem, server.key, client.pem and client.key
 func TestScripts(t *testing.T) { scripts(t, "testdata/script", nil) }
 
 // scripts runs those of a directory, with variables besides the usual.
@@ -44,7 +46,7 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "ready": ready, "signal": signalServer, "end": end, "http": httpCall,
+			"start": start, "ready": ready, "signal": signalServer, "end": end, "http": httpCall, "certificates": certificates,
 		},
 	})
 }
