@@ -48,7 +48,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text(&o.certificates.Cert, "tls-cert", "file", "", "PEM certificate: listen for TLS only, everywhere; read anew when it\nchanges, like the next two")
 	text(&o.certificates.Key, "tls-key", "file", "", "PEM key of that certificate")
 	text(&o.certificates.ClientCA, "tls-client-ca", "file", "", "PEM certificates of the authorities of clients: each must then show a\ncertificate of theirs")
-	addNumber(flags, &o.maxConnections, "max-connections", "10000", 1, "how many connections there may be at a time to each address; more are\nclosed at once")
+	addNumber(flags, &o.maxConnections, "max-connections", "16384", 1, "how many connections there may be at a time to each address; more are\nclosed at once")
 	addNumber(flags, &o.maxCalls, "max-calls", strconv.Itoa(server.DefaultMaxCalls), 1, "how many calls there may be at a time; more are refused at once")
 
 	text(&o.dataDir, "data-dir", "directory", "./firn-data", "where the etcd inside keeps its data; one process at a time")

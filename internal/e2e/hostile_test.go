@@ -1,0 +1,274 @@
+//go:build linux
+
+package e2e
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// What clients send that mean no good, or are broken, and what comes of it. The table of docs/security.md is what this
+// prints with -v. After each, the node gives IDs as if nothing had been.
+
+// attack is something that a client does to an address, and what it may end with.
+type attack struct {
+	name string
+	send string        // at once; may be empty
+	then func(c *wire) // more of it; may be nil
+	want string        // a part of what is answered; "closed" for nothing but the connection's end
+}
+
+// wire is a connection that is looked at byte by byte.
+type wire struct {
+	net.Conn
+	t *testing.T
+}
+
+func dial(t *testing.T, address string) *wire {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	_ = c.SetDeadline(time.Now().Add(patience))
+	return &wire{c, t}
+}
+
+// push sends until the other side will have no more of it, and returns how many bytes it took.
+func (w *wire) push(piece string, most int) int {
+	sent := 0
+	for sent < most {
+		n, err := io.WriteString(w, piece)
+		if sent += n; err != nil {
+			break
+		}
+	}
+	return sent
+}
+
+// outcome is what is answered, in short, until the connection ends.
+func (w *wire) outcome() string {
+	head := make([]byte, 64<<10)
+	n, err := io.ReadFull(w, head)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.t.Error("the connection stays open")
+	}
+	if n == 0 {
+		return "closed"
+	}
+	lines := strings.Split(strings.ReplaceAll(string(head[:n]), "\r", ""), "\n")
+	if body := lines[len(lines)-1]; len(lines) > 2 && body == "" {
+		return lines[0] + " " + lines[len(lines)-2]
+	}
+	return lines[0] + " " + lines[len(lines)-1]
+}
+
+func post(path, headers string) string {
+	return "POST " + path + " HTTP/1.1\r\nHost: firn\r\nConnection: close\r\n" + headers + "\r\n"
+}
+
+func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: firn\r\nConnection: close\r\n\r\n" }
+
+// onHTTP are those on the port for everybody. With a token that is wrong the node is one with tokens.
+func onHTTP() []attack {
+	drip := func(line string) func(*wire) {
+		return func(w *wire) { // a byte now and then, for as long as it is let
+			for range 600 {
+				if _, err := io.WriteString(w, line); err != nil {
+					return
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			w.t.Error("it may go on for a minute")
+		}
+	}
+	return []attack{
+		{"a connection that sends nothing", "", nil, "closed"},
+		{"slow-loris: a header that never ends", "POST /api/v1/id HTTP/1.1\r\nHost: firn\r\n", drip("X-a: b\r\n"), "closed"},
+		{"a header of 64 KiB", post("/api/v1/id", "X: "+strings.Repeat("a", 64<<10)+"\r\n"), nil, "431 Request Header Fields Too Large"},
+		{"ten thousand headers", post("/api/v1/id", strings.Repeat("a: b\r\n", 10_000)), nil, "431 "},
+		{"a path of 32 KiB", post("/"+strings.Repeat("a", 32<<10), ""), nil, "431 "},
+		{"a body of 10 GB announced", post("/api/v1/id", "Content-Length: 10000000000\r\n"), nil, "200 OK"},
+		{"a body of 1 MB where none is read", post("/api/v1/id", "Content-Length: 1000000\r\n") + strings.Repeat("x", 1_000_000), nil, "200 OK"},
+		{"a negative length", post("/api/v1/id", "Content-Length: -1\r\n"), nil, "400 Bad Request"},
+		{"two lengths", post("/api/v1/id", "Content-Length: 1\r\nContent-Length: 2\r\n") + "xx", nil, "400 Bad Request"},
+		{"a length and chunks", post("/api/v1/id", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n", nil, "200 OK"},
+		{"chunks with a bad length", post("/api/v1/id", "Transfer-Encoding: chunked\r\n") + "zz\r\n", nil, "200 OK"},
+		{"a line end in a header's name", post("/api/v1/id", "X\n: b\r\n"), nil, "400 Bad Request"},
+		{"a NUL in the path", get("/api/v1/ids/\x00"), nil, "400 Bad Request"},
+		{"no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", nil, "400 Bad Request"},
+		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", nil, "505 "},
+		{"another version", "GET /livez HTTP/9.9\r\nHost: firn\r\n\r\n", nil, "505 "},
+		{"no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", nil, "400 Bad Request"},
+		{"CONNECT to elsewhere", "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 "},
+		{"a URL of elsewhere", "GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 "},
+		{"dots in the path, to administration", post("/api/v1/ids/../sequencers", ""), nil, "307 "},
+		{"dots, encoded", post("/api/v1/%2e%2e/v1/sequencers/orders/attach", ""), nil, "40"},
+		{"a name with a slash, encoded", post("/api/v1/sequencers/a%2Fb/id", ""), nil, "bad_request"},
+		{"a name of dots, encoded", post("/api/v1/sequencers/%2e%2e/id", ""), nil, "40"},
+		{"two slashes", post("//api/v1/sequencers", ""), nil, "307 "},
+		{"upper case", post("/API/V1/ID", ""), nil, "not_found"},
+		{"an ID of a megabyte of digits", get("/api/v1/ids/" + strings.Repeat("1", 15<<10)), nil, "bad_request"},
+		{"a count beyond all numbers", post("/api/v1/ids?count="+strings.Repeat("9", 1000), ""), nil, "bad_request"},
+		{"count given twice", post("/api/v1/ids?count=1&count=100000", ""), nil, "bad_request"},
+		{"administration without a right", post("/api/v1/sequencers", "Content-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden"},
+		{"an administrator's method in the place of another", post("/api/v1/cluster", "X-HTTP-Method-Override: GET\r\n"), nil, "method_not_allowed"},
+		{"another site's page", post("/api/v1/id", "Sec-Fetch-Site: cross-site\r\nOrigin: https://example.org\r\n"), nil, "cross_origin"},
+	}
+}
+
+// onAdmin are those on the administrators' port.
+func onAdmin() []attack {
+	local := func(request string) string { return strings.Replace(request, "Host: firn", "Host: localhost", 1) }
+	create := func(headers, body string) string {
+		return local(post("/api/v1/sequencers", fmt.Sprintf("Content-Length: %d\r\n%s", len(body), headers))) + body
+	}
+	return []attack{
+		{"a page that got here under its own name (DNS rebinding)", get("/api/v1/cluster"), nil, "cross_origin"},
+		{"a body of 10 MB", local(post("/api/v1/sequencers", "Content-Length: 10000000\r\n")), func(w *wire) { w.push(strings.Repeat(" ", 64<<10), 10_000_000) }, "too_large"},
+		{"a body that never comes", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")), nil, "40"},
+		{"half a body", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")) + `{"name":`, func(w *wire) {
+			_ = w.Conn.(*net.TCPConn).CloseWrite()
+		}, "bad_request"},
+		{"JSON, nested 10 000 deep", create("", `{"name":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}`), nil, "bad_request"},
+		{"a field given twice", create("", `{"name":"a","name":"..","nodes":1}`), nil, "bad_request"},
+		{"numbers beyond all bounds", create("", `{"name":"a","nodes":1e400}`), nil, "bad_request"},
+		{"an epoch in the year 300 000", create("", `{"name":"a","epoch":"300000-01-01T00:00:00Z"}`), nil, "bad_request"},
+		{"a name with a line end", create("", `{"name":"a\nb"}`), nil, "bad_request"},
+		{"the log from a position beyond all numbers", local(get("/api/v1/cluster/log?from=99999999999999999999")), nil, "bad_request"},
+	}
+}
+
+// healthy asks for an ID over a connection of its own.
+func healthy(t *testing.T, n *node) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+	defer client.CloseIdleConnections()
+	var id struct {
+		Str string `json:"id_str"`
+	}
+	if _, err := exchange(client, http.MethodPost, n.url+"/api/v1/id", "", &id); err != nil || id.Str == "" {
+		t.Errorf("an ID afterwards: %q, %v", id.Str, err)
+	}
+}
+
+func (n *node) carryOut(t *testing.T, address string, all []attack) {
+	for _, a := range all {
+		t.Run(a.name, func(t *testing.T) {
+			t.Parallel()
+			w := dial(t, address)
+			began := time.Now()
+			if _, err := io.WriteString(w, a.send); err != nil && a.want != "closed" {
+				t.Logf("sending: %v", err) // it was answered before all was sent
+			}
+			if a.then != nil {
+				a.then(w)
+			}
+			got := w.outcome()
+			if !strings.Contains(got, a.want) {
+				t.Errorf("%q; want %q", got, a.want)
+			}
+			t.Logf("| %s | %.100s | %.1f s |", a.name, got, time.Since(began).Seconds())
+			healthy(t, n)
+		})
+	}
+}
+
+func TestHostileInput(t *testing.T) {
+	t.Parallel()
+	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"))
+	n.ready(t, new(ledger))
+	before := n.resident()
+	t.Run("public", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.url, "http://"), onHTTP()) })
+	t.Run("admin", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.admin, "http://"), onAdmin()) })
+	t.Logf("resident memory: %d MiB before, %d MiB after", before>>20, n.resident()>>20)
+	if log := n.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// resident is how many bytes of memory the process has.
+func (n *node) resident() int64 {
+	n.t.Helper()
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", n.cmd.Process.Pid))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		n.t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// Ten thousand connections that have asked once and stay disturb nobody, and one too many is turned away at once.
+func TestIdleConnections(t *testing.T) {
+	const idle = 10_000
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < idle+1000 {
+		t.Skipf("a process may have %d files open here, and %d connections are wanted (%v)", limit.Cur, idle, err)
+	}
+	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"), fmt.Sprint("--max-connections=", idle+100))
+	n.ready(t, new(ledger))
+	before := n.resident()
+	address := strings.TrimPrefix(n.url, "http://")
+	all := make([]*wire, idle)
+	var dialling sync.WaitGroup
+	for part := range 8 {
+		dialling.Go(func() {
+			for i := part; i < idle; i += 8 {
+				w := dial(t, address)
+				all[i] = w
+				fmt.Fprintf(w, "GET /livez HTTP/1.1\r\nHost: firn\r\n\r\n")
+				r, err := http.ReadResponse(bufio.NewReader(w), nil)
+				if err != nil || r.StatusCode != http.StatusOK {
+					t.Errorf("connection %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	dialling.Wait()
+	t.Logf("%d idle connections: resident memory %d MiB, %d MiB before", idle, n.resident()>>20, before>>20)
+	healthy(t, n)
+
+	// Those beyond the limit learn it at once.
+	turned := false
+	for range 200 {
+		w := dial(t, address)
+		_ = w.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := w.Read(make([]byte, 1)); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			turned = true
+			break
+		}
+	}
+	if !turned {
+		t.Error("nobody was turned away")
+	}
+	for _, w := range all[:200] {
+		w.Close()
+	}
+	for deadline := time.Now().Add(patience); ; {
+		client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
+		_, err := exchange(client, http.MethodPost, n.url+"/api/v1/id", "", nil)
+		client.CloseIdleConnections()
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("there is room again, and nobody gets in: %v", err)
+		}
+	}
+}
