@@ -2,6 +2,7 @@ package door
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,6 +116,16 @@ func TestWaitingIsEnough(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestWaitsAreAMillisecondToADay(t *testing.T) {
+	for seconds, want := range map[float64]time.Duration{
+		-1: time.Millisecond, 0: time.Millisecond, 1e-9: time.Millisecond, 0.0011: 2 * time.Millisecond, 1: time.Second, 1e300: 24 * time.Hour, math.Inf(1): 24 * time.Hour,
+	} {
+		if got := wait(seconds); got != want {
+			t.Errorf("%v s: %v, want %v", seconds, got, want)
+		}
+	}
 }
 
 func TestWithoutALimitAnyNumberCanBeSpent(t *testing.T) {

@@ -314,3 +314,9 @@ func TestAnExpiredCertificateIsLogged(t *testing.T) {
 	}
 	s.log.wants(t, `level=WARN msg="the certificate has expired: clients will refuse it" file=`+s.files.Cert)
 }
+
+func TestNoCertificateIsNone(t *testing.T) {
+	if err := checkClient(nil, x509.NewCertPool()); text(err) != "the client shows no certificate" {
+		t.Error(err)
+	}
+}

@@ -57,6 +57,15 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
+func TestAllowedIsWhatTheEntrySays(t *testing.T) {
+	for allow, want := range map[string]Right{"issue": Issue, "admin": Admin, "admin, issue": All, "issue, admin": All} {
+		f := open(t, "- {name: a, sha256: "+hashA+", allow: ["+allow+"]}")
+		if c, err := f.Identify("token-a"); err != nil || c.rights != want {
+			t.Errorf("[%s]: %+v, %v; want %v", allow, c, err, want)
+		}
+	}
+}
+
 func TestRefusedTokensAreNotShown(t *testing.T) {
 	f := open(t, entry("a", "token-a"))
 	for token, want := range map[string]string{
@@ -148,6 +157,17 @@ func TestBadTokensDoNotTakeThePlaceOfGoodOnes(t *testing.T) {
 		f.pass(time.Second)
 		f.knows(a)
 		f.log.wants(t, logged...)
+	}
+	if err := os.Mkdir(f.path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, logged := range [][]string{{"no regular file"}, nil} {
+		f.pass(time.Second)
+		f.knows(a)
+		f.log.wants(t, logged...)
+	}
+	if err := os.Remove(f.path); err != nil {
+		t.Fatal(err)
 	}
 	f.becomes(entry("a", "token-a")) // as it was in the beginning
 	f.knows(a)
