@@ -49,7 +49,7 @@ func (n *node) webFront(name, flag, address string, e *door.Entrance) (*front, e
 func newWeb(handler http.Handler, config *tls.Config, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		TLSConfig:         config,
+		TLSConfig:         config.Clone(), // it is changed
 		ReadHeaderTimeout: readHeaderWithin,
 		ReadTimeout:       readWithin,
 		WriteTimeout:      writeWithin,
