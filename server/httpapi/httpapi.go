@@ -6,6 +6,8 @@
 //	GET  /api/v1/ids/{id}        the Parts of an ID
 //	GET  /livez                  "ok" as long as the process serves
 //	GET  /readyz                 "ok" when an ID would be given, and shall be asked for here
+//	GET  /openapi.json           all of the calls, described in OpenAPI; see package apidoc
+//	GET  /docs/                  a page to read that, and to try the calls
 //
 // These are for the default sequencer. There can be any number of others, by name:
 //
@@ -90,6 +92,7 @@ type Handler struct {
 	log      *slog.Logger
 	patience time.Duration
 	mux      *http.ServeMux
+	methods  map[string][]string // those that are served, by path
 	browsers *http.CrossOriginProtection
 	looking  chan struct{} // one for each call that looks at the log
 	attaches attaches
@@ -107,7 +110,7 @@ func New(m Member, c Cluster, log *slog.Logger) *Handler {
 	}
 	h := &Handler{
 		member: m, cluster: c, log: log, patience: patience,
-		mux: http.NewServeMux(), browsers: http.NewCrossOriginProtection(),
+		mux: http.NewServeMux(), methods: map[string][]string{}, browsers: http.NewCrossOriginProtection(),
 		looking: make(chan struct{}, maxLooking), attaches: attaches{byName: map[string]int{}},
 	}
 	h.serving, h.drain = context.WithCancel(context.Background())
@@ -117,6 +120,7 @@ func New(m Member, c Cluster, log *slog.Logger) *Handler {
 	h.get("/livez", alive)
 	h.get("/readyz", h.ready)
 	h.mux.HandleFunc("/", notFound)
+	h.serveDocs()
 	if c != nil {
 		h.serveSequencers()
 		h.get("/api/v1/cluster", h.status)

@@ -14,7 +14,8 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	if get, ok := by[http.MethodGet]; ok {
 		by[http.MethodHead] = get
 	}
-	allow := strings.Join(slices.Sorted(maps.Keys(by)), ", ")
+	h.methods[path] = slices.Sorted(maps.Keys(by))
+	allow := strings.Join(h.methods[path], ", ")
 	h.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		next, ok := by[r.Method]
 		if !ok {
