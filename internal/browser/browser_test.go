@@ -2,9 +2,11 @@ package browser_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -55,9 +57,24 @@ func elsewhere(t *testing.T) *httptest.Server {
 	return server
 }
 
-// open starts a browser with an empty tab. A test is skipped where there is no Chromium.
-func open(t *testing.T) context.Context {
-	t.Helper()
+// browser is one browser for all tests: its context, or why there is none.
+var (
+	browser    context.Context
+	noBrowser  error
+	endBrowser = func() {}
+)
+
+func TestMain(m *testing.M) {
+	browser, noBrowser = start()
+	code := m.Run()
+	endBrowser()
+	os.Exit(code)
+}
+
+// errNoChromium is returned where there is none to start.
+var errNoChromium = errors.New("there is no Chromium here: apt-get install --no-install-recommends chromium")
+
+func start() (context.Context, error) {
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -66,22 +83,33 @@ func open(t *testing.T) context.Context {
 		}
 	}
 	if path == "" {
-		t.Skip("there is no Chromium: apt-get install chromium")
+		return nil, errNoChromium
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
+	ctx, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
 		chromedp.NoSandbox, // it can't have one as root
-		chromedp.WindowSize(1440, 900),
-	)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(t.Logf))
+		chromedp.WindowSize(1440, 900))...)
+	ctx, _ = chromedp.NewContext(ctx)
+	endBrowser = end
+	return ctx, chromedp.Do(ctx)
+}
+
+// open opens an empty tab. The test is skipped where there is no Chromium.
+func open(t *testing.T) context.Context {
+	t.Helper()
+	if errors.Is(noBrowser, errNoChromium) {
+		t.Skip(noBrowser)
+	}
+	if noBrowser != nil {
+		t.Fatal(noBrowser)
+	}
+	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel = context.WithTimeout(ctx, patience)
+	t.Cleanup(cancel)
 	return ctx
 }
 

@@ -21,7 +21,7 @@ const fetchID = `(async () => {
 // A script that takes id_str has the very ID; one that takes id has another, which is why there are both.
 func TestIDsInJavaScript(t *testing.T) {
 	server, ctx := serve(t), open(t)
-	do(t, ctx, chromedp.Navigate(server.URL+"/docs/"))
+	do(t, ctx, chromedp.Navigate(server.URL+"/livez"))
 	rounded := false
 	for range 10 {
 		got := run(t, ctx, chromedp.Evaluate[struct {
