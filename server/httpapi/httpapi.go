@@ -6,6 +6,8 @@
 //	GET  /api/v1/ids/{id}        the Parts of an ID
 //	GET  /livez                  "ok" as long as the process serves
 //	GET  /readyz                 "ok" when an ID would be given, and shall be asked for here
+//	GET  /openapi.json           all of the calls, described in OpenAPI; see package apidoc
+//	GET  /docs/                  a page to read that, and to try the calls
 //
 // These are for the default sequencer. There can be any number of others, by name:
 //
@@ -73,6 +75,7 @@ type Handler struct {
 	service  *server.Service
 	entrance *door.Entrance
 	mux      *http.ServeMux
+	methods  map[string][]string // those that are served, by path
 	browsers *http.CrossOriginProtection
 	looking  chan struct{} // one for each call that looks at the log
 }
@@ -81,15 +84,16 @@ type Handler struct {
 func New(s *server.Service, e *door.Entrance) *Handler {
 	h := &Handler{
 		service: s, entrance: e,
-		mux: http.NewServeMux(), browsers: http.NewCrossOriginProtection(),
+		mux: http.NewServeMux(), methods: map[string][]string{}, browsers: http.NewCrossOriginProtection(),
 		looking: make(chan struct{}, maxLooking),
 	}
 	h.post("/api/v1/id", h.next)
 	h.post("/api/v1/ids", h.fill)
 	h.get("/api/v1/ids/{id}", h.decode)
-	h.handle("/livez", map[string]http.HandlerFunc{http.MethodGet: alive})
-	h.handle("/readyz", map[string]http.HandlerFunc{http.MethodGet: h.ready})
+	h.open("/livez", alive)
+	h.open("/readyz", h.ready)
 	h.mux.HandleFunc("/", notFound)
+	h.serveDocs()
 	h.serveSequencers()
 	h.get("/api/v1/cluster", h.status)
 	h.get("/api/v1/cluster/value", h.look(h.value))

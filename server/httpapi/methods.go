@@ -17,7 +17,8 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	if get, ok := by[http.MethodGet]; ok {
 		by[http.MethodHead] = get
 	}
-	allow := strings.Join(slices.Sorted(maps.Keys(by)), ", ")
+	h.methods[path] = slices.Sorted(maps.Keys(by))
+	allow := strings.Join(h.methods[path], ", ")
 	h.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		next, ok := by[r.Method]
 		if !ok {
@@ -32,6 +33,11 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 		}
 		next(w, r)
 	})
+}
+
+// open is for whoever comes, without a token.
+func (h *Handler) open(path string, next http.HandlerFunc) {
+	h.handle(path, map[string]http.HandlerFunc{http.MethodGet: next})
 }
 
 func (h *Handler) get(path string, next call) {

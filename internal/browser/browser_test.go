@@ -1,0 +1,131 @@
+package browser_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// patience is how long a test waits for a browser on a busy machine before it gives up.
+const patience = 2 * time.Minute
+
+// serve serves a member that is ready, and whose IDs are above 2^53.
+func serve(t *testing.T) *httptest.Server {
+	t.Helper()
+	client := memstore.NewService().Client("a")
+	m, err := member.Join(t.Context(), client, member.Options{Owner: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layout := firn.Default
+	layout.Epoch = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
+	q, err := m.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(httpapi.New(q, m, slog.New(slog.NewTextHandler(t.Output(), nil))))
+	t.Cleanup(func() {
+		server.Close()
+		m.Leave()
+		client.Close()
+	})
+	return server
+}
+
+// elsewhere serves an empty page from another origin.
+func elsewhere(t *testing.T) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<!doctype html><title>elsewhere</title><link rel=icon href=data:,>"))
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// browser is one browser for all tests: its context, or why there is none.
+var (
+	browser    context.Context
+	noBrowser  error
+	endBrowser = func() {}
+)
+
+func TestMain(m *testing.M) {
+	browser, noBrowser = start()
+	code := m.Run()
+	endBrowser()
+	os.Exit(code)
+}
+
+// errNoChromium is returned where there is none to start.
+var errNoChromium = errors.New("there is no Chromium here: apt-get install --no-install-recommends chromium")
+
+func start() (context.Context, error) {
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		return nil, errNoChromium
+	}
+	ctx, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path),
+		chromedp.NoSandbox, // it can't have one as root
+		chromedp.WindowSize(1440, 900))...)
+	ctx, _ = chromedp.NewContext(ctx)
+	endBrowser = end
+	return ctx, chromedp.Do(ctx)
+}
+
+// open opens an empty tab. The test is skipped where there is no Chromium.
+func open(t *testing.T) context.Context {
+	t.Helper()
+	if errors.Is(noBrowser, errNoChromium) {
+		t.Skip(noBrowser)
+	}
+	if noBrowser != nil {
+		t.Fatal(noBrowser)
+	}
+	ctx, cancel := chromedp.NewContext(browser)
+	t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel = context.WithTimeout(ctx, patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// do runs actions, and run one that returns something.
+func do(t *testing.T, ctx context.Context, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func run[T any](t *testing.T, ctx context.Context, a chromedp.Action[T]) T {
+	t.Helper()
+	got, err := chromedp.Run(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}

@@ -1,0 +1,278 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/store"
+)
+
+// anExchange is a call and what it should come to. A mistake in it that the document can tell is marked.
+type anExchange struct {
+	target, body string
+	status       int
+	code         string // of the error
+	undocumented bool   // the document does not allow the call
+}
+
+// expect makes calls, and compares each and its answer with the document.
+func (c *contract) expect(t *testing.T, h *httpapi.Handler, calls []anExchange) {
+	t.Helper()
+	for _, want := range calls {
+		e := c.call(h, want.target, want.body)
+		if e.status != want.status || !strings.Contains(e.answer, `"code":"`+want.code) && want.code != "" {
+			t.Errorf("%v = %d %s, want %d %s", e, e.status, e.answer, want.status, want.code)
+		}
+		badCall, badAnswer := c.compare(e)
+		if badAnswer != nil {
+			t.Error(badAnswer)
+		}
+		if (badCall != nil) != want.undocumented {
+			t.Errorf("%v: by the document there is this wrong with it: %v", e, badCall)
+		}
+	}
+}
+
+const ordersPath = "/api/v1/sequencers/orders"
+
+// goodCalls are the life of a sequencer, and a look at everything.
+var goodCalls = []anExchange{
+	{target: "POST /api/v1/id", status: 200},
+	{target: "POST /api/v1/ids", status: 200},
+	{target: "POST /api/v1/ids?count=100000", status: 200},
+	{target: "GET /api/v1/ids/4194304000000001", status: 200},
+	{target: "POST /api/v1/sequencers", body: orders, status: 201},
+	{target: "POST /api/v1/sequencers", body: orders, status: 200},
+	{target: "POST /api/v1/sequencers", body: `{"name":"short","epoch":"1999-12-31T00:00:00Z","time_bits":34}`, status: 201},
+	{target: "POST /api/v1/sequencers", body: `{"name":"visits","nodes":16,"allocation":{"kind":"count","count":8},` + before +
+		`,"tick":"10ms","time_bits":39,"datacenter_bits":1,"node_bits":9,"sequence_bits":14,"node_lowest":true,"after":"1000"}`, status: 201},
+	{target: "POST /api/v1/sequencers", body: `{"name":"posts","layout":"41/5/17","allocation":{"kind":"percent","percent":50},` + before + `,"after":1000}`, status: 201},
+	{target: "GET /api/v1/sequencers", status: 200},
+	{target: "GET " + ordersPath, status: 200},
+	{target: "POST " + ordersPath + "/id", status: 200},
+	{target: "POST " + ordersPath + "/ids?count=2", status: 200},
+	{target: "GET " + ordersPath + "/ids/4194304000000001", status: 200},
+	{target: "POST " + ordersPath + "/detach", status: 200},
+	{target: "POST " + ordersPath + "/attach", status: 200},
+	{target: "GET " + ordersPath, status: 200},
+	{target: "GET /api/v1/cluster", status: 200},
+	{target: "GET /api/v1/cluster/value", status: 200},
+	{target: "GET /api/v1/cluster/value?at=1", status: 200},
+	{target: "GET /api/v1/cluster/log", status: 200},
+	{target: "GET /api/v1/cluster/log?from=2&follow=0", status: 200},
+	{target: "GET /livez", status: 200},
+	{target: "GET /readyz", status: 200},
+	{target: "DELETE " + ordersPath, status: 200},
+	{target: "GET /api/v1/cluster/log", status: 200},
+}
+
+// badCalls are those that who calls has to change.
+var badCalls = []anExchange{
+	{target: "POST /api/v1/id?count=2", status: 400, code: "bad_request"},
+	{target: "POST /api/v1/ids?count=0", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/ids?count=100001", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/ids?coutn=2", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/ids/12x", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/ids/012", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/ids/9223372036854775808", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/sequencers?x", status: 400, code: "bad_request"},
+	{target: "POST /api/v1/sequencers", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"nodes":1}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"Orders"}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","node":3}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":"3"}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":0}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","nodes":1025}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","tick":10}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","node_bits":63}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","allocation":{"kind":"some"}}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","allocation":{"kind":"percent","percent":101}}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","after":-1}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers", body: `{"name":"a","epoch":"2026-01-01T00:00:00Z"}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/sequencers", body: `{"name":"default"}`, status: 409, code: "exists"},
+	{target: "POST /api/v1/sequencers", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+	{target: "GET /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
+	{target: "DELETE /api/v1/sequencers/Orders", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers/Orders/id", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers/Orders/ids", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/sequencers/default/ids/x", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers/Orders/attach", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers/default/detach?x", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/cluster?at=1", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/cluster/value?at=-1", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/cluster/log?follow=yes", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/cluster/log?follow=2", status: 400, code: "bad_request", undocumented: true},
+
+	{target: "GET " + ordersPath, status: 404, code: "unknown_sequencer"},
+	{target: "DELETE " + ordersPath, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/id", status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/ids", status: 404, code: "unknown_sequencer"},
+	{target: "GET " + ordersPath + "/ids/1", status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/attach", status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/detach", status: 404, code: "unknown_sequencer"},
+	{target: "GET /api/v1/cluster/value?at=1000000", status: 404, code: "unknown_position"},
+	{target: "DELETE /api/v1/sequencers/default", status: 409, code: "in_use"},
+}
+
+// failingCalls are those that need the member, and those that need the cluster.
+var (
+	failingCalls = []string{"POST /api/v1/id", "POST /api/v1/ids", "GET /readyz"}
+
+	failingSequencerCalls = []string{
+		"POST " + ordersPath + "/id", "POST " + ordersPath + "/ids", "POST " + ordersPath + "/attach",
+		"POST " + ordersPath + "/detach", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "DELETE " + ordersPath,
+		"POST /api/v1/sequencers",
+	}
+)
+
+// makeFail makes calls of a member, or of a cluster, that fails.
+func (c *contract) makeFail(t *testing.T, h *httpapi.Handler, targets []string, status int, code string) {
+	t.Helper()
+	for _, target := range targets {
+		call := anExchange{target: target, status: status, code: code}
+		if target == "POST /api/v1/sequencers" {
+			call.body = `{"name":"orders"}`
+		}
+		c.expect(t, h, []anExchange{call})
+	}
+}
+
+// makeAll makes good calls, bad calls, and calls where it is not who calls that something is wrong with.
+func (c *contract) makeAll(t *testing.T) {
+	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
+		a, b := all[0], all[1]
+		c.expect(t, a.Handler, goodCalls)
+		c.expect(t, a.Handler, badCalls)
+
+		c.expect(t, a.Handler, []anExchange{
+			{target: "POST /api/v1/sequencers", body: oneNode, status: 201},
+			{target: "POST " + ordersPath + "/id", status: 200},
+		})
+		c.expect(t, b.Handler, []anExchange{
+			{target: "POST " + ordersPath + "/id", status: 503, code: "waiting"},
+			{target: "GET " + ordersPath, status: 200},
+			{target: "GET /api/v1/cluster", status: 200},
+			{target: "GET /api/v1/cluster/value", status: 200},
+		})
+		a.client.CutOff(true)
+		c.expect(t, b.Handler, []anExchange{{target: "DELETE " + ordersPath, status: 202}})
+		a.client.CutOff(false)
+		synctest.Wait()
+		b.NoAutoAttach = true
+		c.expect(t, b.Handler, []anExchange{
+			{target: "POST /api/v1/sequencers", body: oneNode, status: 201},
+			{target: "POST " + ordersPath + "/ids", status: 503, code: "detached"},
+		})
+	})
+	notReady, surprise := fmt.Errorf("%w: it has not joined yet", member.ErrNotReady), errors.New("surprise")
+	ofMember := func(err error) *httpapi.Handler {
+		return httpapi.New(&fake{err: err, layout: firn.Default}, example(t), nil)
+	}
+	c.makeFail(t, ofMember(notReady), failingCalls, 503, "not_ready")
+	c.makeFail(t, ofMember(firn.ErrLifetime), failingCalls, 503, "lifetime")
+	c.makeFail(t, ofMember(context.DeadlineExceeded), failingCalls[:2], 503, "overloaded")
+	c.makeFail(t, ofMember(surprise), failingCalls, 500, "internal")
+	ofCluster := func(err error) *httpapi.Handler { return httpapi.New(&fake{}, failing{example(t), err}, nil) }
+	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
+	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
+	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls, 404, "unknown_sequencer")
+	c.makeFail(t, ofCluster(member.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
+	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
+	damaged := example(t)
+	damaged.entries[1].Data = []byte(`{"version":2}`)
+	c.expect(t, httpapi.New(&fake{}, damaged, nil), []anExchange{
+		{target: "GET /api/v1/cluster", status: 200}, // with a pending join
+		{target: "GET /api/v1/cluster/log", status: 200},
+		{target: "GET /api/v1/cluster/value?at=6", status: 500, code: "unreadable"},
+	})
+	c.expect(t, httpapi.New(&fake{}, none{}, nil), []anExchange{
+		{target: "GET /api/v1/sequencers", status: 503, code: "not_ready"},
+		{target: "GET /api/v1/cluster", status: 503, code: "not_ready"},
+		{target: "GET /api/v1/cluster/value", status: 503, code: "not_ready"},
+		{target: "GET /api/v1/cluster/log", status: 503, code: "not_ready"},
+	})
+	broken := example(t)
+	broken.err = store.ErrRefused
+	c.expect(t, httpapi.New(&fake{}, broken, nil), []anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
+}
+
+// What the handlers answer is what the document says, and what it says of good calls and of bad ones is so. Each status
+// of each call is seen, but for those that the handlers do not give yet.
+func TestContract(t *testing.T) {
+	c := newContract(t)
+	c.makeAll(t)
+	unseen := map[string]bool{
+		"GET /api/v1/sequencers 500": true, "GET /api/v1/cluster 500": true, // only a bug would
+		"GET /api/v1/ids/{id} 500": true,
+		"POST /api/v1/id 404":      true, "POST /api/v1/ids 404": true, // see TestDestroyedElsewhere
+		"POST /api/v1/sequencers/{name}/detach 409": true, // see TestAttachedAgain
+	}
+	seen := c.seen(t)
+	for path, item := range document(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			for status := range op.Responses.Map() {
+				answer := method + " " + path + " " + status
+				if slices.Contains([]string{"401", "403", "429"}, status) || unseen[answer] {
+					continue
+				}
+				if !slices.Contains(seen, answer) {
+					t.Errorf("%s is documented, and was not seen", answer)
+				}
+			}
+		}
+	}
+}
+
+// Answers that are not documented are found.
+func TestContractFindsChanges(t *testing.T) {
+	c := newContract(t)
+	c.makeAll(t)
+	changes := 0
+	for _, e := range c.exchanges {
+		if len(e.answer) > 10_000 {
+			continue
+		}
+		for what, changed := range e.changed(t) {
+			changes++
+			if _, badAnswer := c.compare(changed); badAnswer == nil {
+				t.Errorf("%v with %s is not found: %d %s", e, what, changed.status, changed.answer)
+			}
+		}
+	}
+	if changes < 500 {
+		t.Errorf("only %d changes were made", changes)
+	}
+}
+
+// Where there is no call, an error is told in the same way. So it is of pages of other sites.
+func TestContractElsewhere(t *testing.T) {
+	h := httpapi.New(&fake{}, example(t), nil)
+	failure := document(t).Components.Schemas["Failure"].Value
+	for target, status := range map[string]int{
+		"GET /nowhere": 404, "GET /": 404, "PUT /api/v1/id": 405, "DELETE /livez": 405,
+		"POST /api/v1/id": 403, "DELETE " + ordersPath: 403,
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		w := call(h, method, path, "Sec-Fetch-Site", "cross-site")
+		var body any
+		err := json.Unmarshal(w.Body.Bytes(), &body)
+		if err == nil {
+			err = failure.VisitJSON(body, openapi3.EnableJSONSchema2020())
+		}
+		if err != nil || w.Code != status {
+			t.Errorf("%s = %d %s: %v", target, w.Code, w.Body, err)
+		}
+	}
+}
