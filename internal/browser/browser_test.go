@@ -60,12 +60,12 @@ func elsewhere(t *testing.T) *httptest.Server {
 // browser is one browser for all tests: its context, or why there is none.
 var (
 	browser    context.Context
-	noBrowser  error
+	errBrowser error
 	endBrowser = func() {}
 )
 
 func TestMain(m *testing.M) {
-	browser, noBrowser = start()
+	browser, errBrowser = start()
 	code := m.Run()
 	endBrowser()
 	os.Exit(code)
@@ -97,11 +97,11 @@ func start() (context.Context, error) {
 // open opens an empty tab. The test is skipped where there is no Chromium.
 func open(t *testing.T) context.Context {
 	t.Helper()
-	if errors.Is(noBrowser, errNoChromium) {
-		t.Skip(noBrowser)
+	if errors.Is(errBrowser, errNoChromium) {
+		t.Skip(errBrowser)
 	}
-	if noBrowser != nil {
-		t.Fatal(noBrowser)
+	if errBrowser != nil {
+		t.Fatal(errBrowser)
 	}
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)

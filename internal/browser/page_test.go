@@ -55,6 +55,7 @@ func TestTryPageOnAPhone(t *testing.T) {
 		chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch),
 		chromedp.Navigate(server.URL+"/docs/"),
 		chromedp.WaitVisible(chromedp.CSS(call)),
+		chromedp.Click(chromedp.CSS(".info summary")), // the codes of errors
 	)
 	picture(t, ctx, "docs-390.png")
 	do(

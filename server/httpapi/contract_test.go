@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,4 +159,47 @@ func optional(e exchange, name string) bool {
 		return strings.HasSuffix(e.path, "/attach")
 	}
 	return false
+}
+
+// wantAllSeen wants each status of each call seen that the handlers give.
+func (c *contract) wantAllSeen(t *testing.T) {
+	unseen := map[string]bool{
+		"GET /api/v1/sequencers 500": true, "GET /api/v1/cluster 500": true, // only a bug would
+		"GET /api/v1/ids/{id} 500": true,
+		"POST /api/v1/id 404":      true, "POST /api/v1/ids 404": true, // see TestDestroyedElsewhere
+		"POST /api/v1/sequencers/{name}/detach 409": true, // see TestAttachedAgain
+	}
+	seen := c.seen(t)
+	for path, item := range document(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			for status := range op.Responses.Map() {
+				answer := method + " " + path + " " + status
+				if slices.Contains([]string{"401", "403", "429"}, status) || unseen[answer] {
+					continue
+				}
+				if !slices.Contains(seen, answer) {
+					t.Errorf("%s is documented, and was not seen", answer)
+				}
+			}
+		}
+	}
+}
+
+// findChanges changes the answers that were seen, and wants every change found.
+func (c *contract) findChanges(t *testing.T) {
+	changes := 0
+	for _, e := range c.exchanges {
+		if len(e.answer) > 10_000 {
+			continue // it is like others, and takes long
+		}
+		for what, changed := range e.changed(t) {
+			changes++
+			if _, badAnswer := c.compare(changed); badAnswer == nil {
+				t.Errorf("%v with %s is not found: %d %s", e, what, changed.status, changed.answer)
+			}
+		}
+	}
+	if changes < 500 {
+		t.Errorf("only %d changes were made", changes)
+	}
 }

@@ -42,6 +42,9 @@ func TestDocumentIsValid(t *testing.T) {
 	if links := regexp.MustCompile(`https?://[^"]*`).FindAll(apidoc.Document(), -1); links != nil {
 		t.Errorf("it links to %s", links)
 	}
+	if most := doc.Components.Parameters["Count"].Value.Schema.Value.Max; most == nil || *most != httpapi.MaxCount {
+		t.Errorf("a call is for at most %v IDs, want %d", most, httpapi.MaxCount)
+	}
 	body := doc.Paths.Find("/api/v1/sequencers").Post.RequestBody.Value.Content["application/json"]
 	for name, example := range body.Examples {
 		data, err := json.Marshal(example.Value.Value)
