@@ -113,7 +113,7 @@ func (s *Service) latest() (cluster.Value, error) {
 	return v, nil
 }
 
-// Value is the value of the cluster that the member has reached.
+// Value is the value of the cluster that the member has reached. It counts against no limit.
 func (s *Service) Value(who *door.Caller) (cluster.Value, error) {
 	if err := who.May(door.Admin, ""); err != nil {
 		return cluster.Value{}, err
@@ -126,6 +126,9 @@ var errNoStore = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
 // Log is the log of the cluster.
 func (s *Service) Log(who *door.Caller) (store.Log, error) {
 	if err := who.May(door.Admin, ""); err != nil {
+		return nil, err
+	}
+	if err := who.Spend(1); err != nil {
 		return nil, err
 	}
 	log := s.cluster.Log()

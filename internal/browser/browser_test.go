@@ -16,6 +16,8 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -37,13 +39,14 @@ func serve(t *testing.T) *httptest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(httpapi.New(q, m, slog.New(slog.NewTextHandler(t.Output(), nil))))
+	service := server.New(q, m, server.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	served := httptest.NewServer(httpapi.New(service, new(door.Entrance)))
 	t.Cleanup(func() {
-		server.Close()
+		served.Close()
 		m.Leave()
 		client.Close()
 	})
-	return server
+	return served
 }
 
 // elsewhere serves an empty page from another origin.

@@ -79,7 +79,9 @@ func post(path, headers string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: firn\r\nConnection: close\r\n" + headers + "\r\n"
 }
 
-func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: firn\r\nConnection: close\r\n\r\n" }
+func get(path string) string {
+	return "GET " + path + " HTTP/1.1\r\nHost: firn\r\nConnection: close\r\n\r\n"
+}
 
 // onHTTP are those on the port for everybody. With a token that is wrong the node is one with tokens.
 func onHTTP() []attack {

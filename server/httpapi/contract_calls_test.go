@@ -5,6 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +17,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 )
@@ -26,7 +32,7 @@ type anExchange struct {
 }
 
 // expect makes calls, and compares each and its answer with the document.
-func (c *contract) expect(t *testing.T, h *httpapi.Handler, calls []anExchange) {
+func (c *contract) expect(t *testing.T, h http.Handler, calls []anExchange) {
 	t.Helper()
 	for _, want := range calls {
 		e := c.call(h, want.target, want.body)
@@ -137,7 +143,7 @@ var (
 )
 
 // makeFail makes calls of a member, or of a cluster, that fails.
-func (c *contract) makeFail(t *testing.T, h *httpapi.Handler, targets []string, status int, code string) {
+func (c *contract) makeFail(t *testing.T, h handler, targets []string, status int, code string) {
 	t.Helper()
 	for _, target := range targets {
 		call := anExchange{target: target, status: status, code: code}
@@ -152,38 +158,39 @@ func (c *contract) makeFail(t *testing.T, h *httpapi.Handler, targets []string, 
 func (c *contract) makeAll(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		a, b := all[0], all[1]
-		c.expect(t, a.Handler, goodCalls)
-		c.expect(t, a.Handler, badCalls)
+		c.expect(t, a.handler, goodCalls)
+		c.expect(t, a.handler, badCalls)
 
-		c.expect(t, a.Handler, []anExchange{
+		c.expect(t, a.handler, []anExchange{
 			{target: "POST /api/v1/sequencers", body: oneNode, status: 201},
 			{target: "POST " + ordersPath + "/id", status: 200},
 		})
-		c.expect(t, b.Handler, []anExchange{
+		c.expect(t, b.handler, []anExchange{
 			{target: "POST " + ordersPath + "/id", status: 503, code: "waiting"},
 			{target: "GET " + ordersPath, status: 200},
 			{target: "GET /api/v1/cluster", status: 200},
 			{target: "GET /api/v1/cluster/value", status: 200},
 		})
 		a.client.CutOff(true)
-		c.expect(t, b.Handler, []anExchange{{target: "DELETE " + ordersPath, status: 202}})
+		c.expect(t, b.handler, []anExchange{{target: "DELETE " + ordersPath, status: 202}})
 		a.client.CutOff(false)
 		synctest.Wait()
-		b.NoAutoAttach = true
-		c.expect(t, b.Handler, []anExchange{
+		q, _ := b.member.Find(member.DefaultSequencer)
+		b.handler = handlerWith(q, b.member, server.Options{NoAutoAttach: true})
+		c.expect(t, b.handler, []anExchange{
 			{target: "POST /api/v1/sequencers", body: oneNode, status: 201},
 			{target: "POST " + ordersPath + "/ids", status: 503, code: "detached"},
 		})
 	})
 	notReady, surprise := fmt.Errorf("%w: it has not joined yet", member.ErrNotReady), errors.New("surprise")
-	ofMember := func(err error) *httpapi.Handler {
-		return httpapi.New(&fake{err: err, layout: firn.Default}, example(t), nil)
+	ofMember := func(err error) handler {
+		return newHandler(&fake{err: err, layout: firn.Default}, example(t), nil)
 	}
 	c.makeFail(t, ofMember(notReady), failingCalls, 503, "not_ready")
 	c.makeFail(t, ofMember(firn.ErrLifetime), failingCalls, 503, "lifetime")
 	c.makeFail(t, ofMember(context.DeadlineExceeded), failingCalls[:2], 503, "overloaded")
 	c.makeFail(t, ofMember(surprise), failingCalls, 500, "internal")
-	ofCluster := func(err error) *httpapi.Handler { return httpapi.New(&fake{}, failing{example(t), err}, nil) }
+	ofCluster := func(err error) handler { return newHandler(&fake{}, failing{example(t), err}, nil) }
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
 	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls, 404, "unknown_sequencer")
@@ -191,12 +198,12 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	damaged := example(t)
 	damaged.entries[1].Data = []byte(`{"version":2}`)
-	c.expect(t, httpapi.New(&fake{}, damaged, nil), []anExchange{
+	c.expect(t, newHandler(&fake{}, damaged, nil), []anExchange{
 		{target: "GET /api/v1/cluster", status: 200}, // with a pending join
 		{target: "GET /api/v1/cluster/log", status: 200},
 		{target: "GET /api/v1/cluster/value?at=6", status: 500, code: "unreadable"},
 	})
-	c.expect(t, httpapi.New(&fake{}, none{}, nil), []anExchange{
+	c.expect(t, newHandler(&fake{}, none{}, nil), []anExchange{
 		{target: "GET /api/v1/sequencers", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster/value", status: 503, code: "not_ready"},
@@ -204,7 +211,54 @@ func (c *contract) makeAll(t *testing.T) {
 	})
 	broken := example(t)
 	broken.err = store.ErrRefused
-	c.expect(t, httpapi.New(&fake{}, broken, nil), []anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
+	c.expect(t, newHandler(&fake{}, broken, nil), []anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
+}
+
+// bearing shows a token with every call.
+type bearing struct {
+	http.Handler
+	token string
+}
+
+func (b bearing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	b.Handler.ServeHTTP(w, r)
+}
+
+// makeAtTheDoor makes every call without a token, with one that allows something else, and with one that is spent.
+func (c *contract) makeAtTheDoor(t *testing.T) {
+	const other, spent = "a token for another sequencer", "a token that is spent"
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	entries := fmt.Sprintf("- {name: other, sha256: %s, allow: [issue, admin], sequencers: [other]}\n"+
+		"- {name: spent, sha256: %s, allow: [issue, admin], rate: 0.001}\n", door.Hash(other), door.Hash(spent))
+	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := door.OpenTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httpapi.New(newHandler(&fake{layout: firn.Default}, example(t), nil).Service, &door.Entrance{Tokens: tokens})
+	if who, err := tokens.Identify(spent); err != nil || who.Spend(1) != nil {
+		t.Fatal(err)
+	}
+	for path, item := range document(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.Extensions["x-firn-right"] == nil {
+				continue
+			}
+			path = strings.NewReplacer("{name}", "orders", "{id}", "4194304000000001").Replace(path)
+			call := anExchange{target: method + " " + path, status: http.StatusUnauthorized, code: "unauthenticated"}
+			if call.target == "POST /api/v1/sequencers" {
+				call.body = orders
+			}
+			c.expect(t, h, []anExchange{call})
+			call.status, call.code = http.StatusForbidden, "forbidden"
+			c.expect(t, bearing{h, other}, []anExchange{call})
+			call.status, call.code = http.StatusTooManyRequests, "rate_limited"
+			c.expect(t, bearing{h, spent}, []anExchange{call})
+		}
+	}
 }
 
 // What the handlers answer is what the document says, and what it says of good calls and of bad ones is so. Each status
@@ -212,13 +266,14 @@ func (c *contract) makeAll(t *testing.T) {
 func TestContract(t *testing.T) {
 	c := newContract(t)
 	c.makeAll(t)
+	c.makeAtTheDoor(t)
 	c.wantAllSeen(t)
 	c.findChanges(t)
 }
 
 // Where there is no call, an error is told in the same way. So it is of pages of other sites.
 func TestContractElsewhere(t *testing.T) {
-	h := httpapi.New(&fake{}, example(t), nil)
+	h := newHandler(&fake{}, example(t), nil)
 	failure := document(t).Components.Schemas["Failure"].Value
 	for target, status := range map[string]int{
 		"GET /nowhere": 404, "GET /": 404, "PUT /api/v1/id": 405, "DELETE /livez": 405,

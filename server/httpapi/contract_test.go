@@ -48,7 +48,7 @@ func newContract(t *testing.T) *contract {
 // call sends a request, given as its method and path, and remembers the answer.
 func (c *contract) call(h http.Handler, target, body string) exchange {
 	method, path, _ := strings.Cut(target, " ")
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
 	if method == http.MethodPost && body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
@@ -174,7 +174,7 @@ func (c *contract) wantAllSeen(t *testing.T) {
 		for method, op := range item.Operations() {
 			for status := range op.Responses.Map() {
 				answer := method + " " + path + " " + status
-				if slices.Contains([]string{"401", "403", "429"}, status) || unseen[answer] {
+				if unseen[answer] {
 					continue
 				}
 				if !slices.Contains(seen, answer) {
