@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -42,13 +41,6 @@ func (n *node) listenOn(flag, address string) (net.Listener, error) {
 	return door.Limit(listener, int(n.maxConnections), n.log), nil
 }
 
-// behindTLS is a listener for a protocol that knows nothing of TLS. Without a configuration there is none.
-func (n *node) behindTLS(l net.Listener) net.Listener {
-	if n.tls == nil {
-		return l
-	}
-	return tls.NewListener(l, n.tls)
-}
 
 // listen opens every front of the node. When one can't be opened, none is left open.
 func (n *node) listen() (_ *fronts, err error) {
