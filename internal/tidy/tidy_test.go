@@ -36,6 +36,7 @@ var rooms = map[string]room{
 	"fence":                  {code: []string{"store"}, tests: []string{"store/memstore"}},
 	"cluster":                {code: []string{"."}},
 	"member":                 {code: []string{".", "cluster", "fence", "store"}, tests: []string{"store/memstore"}},
+	"client":                 {code: []string{"."}},
 	"server/door":            {code: []string{"golang.org/x/time/rate"}},
 	"server/httpapi":         {code: []string{".", "cluster", "member", "store"}, tests: []string{"store/memstore"}},
 	"cmd/firn":               {code: []string{".", "cluster", "fence", "member", "store", "store/etcdstore", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
