@@ -24,6 +24,7 @@ type stock struct {
 	waiting  []*waiter  // in the order in which they came; the first one wants more than are left
 	fetching bool
 	rest     time.Time // until then nothing is fetched unless somebody waits
+	expired  int       // how many IDs were thrown away, and no hook was told of yet
 }
 
 // waiter is a call that waits for a fetch.
@@ -56,42 +57,44 @@ func (k *stock) take(ctx context.Context, ids []firn.ID) (time.Time, error) {
 			copy(ids, w.got.ids)
 			return w.got.asked, nil
 		}
-		k.s.client.config.hooks.batch(Batch{Sequencer: k.s.name, Expired: len(ids)}) // on the way from there to here
+		k.mu.Lock()
+		k.expired += len(ids) // on the way from there to here
+		k.unlock(Batch{})
 	}
 }
 
 // wait asks for n IDs. It is done at once when they are there.
 func (k *stock) wait(n int) *waiter {
 	k.mu.Lock()
+	defer k.unlock(Batch{})
 	w := &waiter{n: n, done: make(chan struct{})}
 	k.waiting = append(k.waiting, w)
-	expired := k.serveLocked()
-	k.mu.Unlock()
-	k.s.client.config.hooks.batch(Batch{Sequencer: k.s.name, Expired: expired})
+	k.serveLocked()
 	return w
 }
 
 // leave takes w out of those who wait. It returns false when w is done.
 func (k *stock) leave(w *waiter) bool {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	defer k.unlock(Batch{})
 	i := slices.Index(k.waiting, w)
 	if i < 0 {
 		return false
 	}
 	k.waiting = slices.Delete(k.waiting, i, i+1)
+	k.serveLocked() // the next one may want less
 	return true
 }
 
 // serveLocked throws away what is too old, gives to those who wait what there is, and has more fetched when little is
-// left. It returns how many IDs were thrown away.
-func (k *stock) serveLocked() (expired int) {
+// left.
+func (k *stock) serveLocked() {
 	now := time.Now()
 	for len(k.batches) > 0 && now.Sub(k.batches[0].asked) > k.maxAge {
-		expired += len(k.batches[0].ids)
+		k.left -= len(k.batches[0].ids)
+		k.expired += len(k.batches[0].ids)
 		k.batches = k.batches[1:]
 	}
-	k.left -= expired
 	for len(k.waiting) > 0 && k.waiting[0].n <= k.left {
 		w := k.waiting[0]
 		k.waiting = k.waiting[1:]
@@ -107,7 +110,13 @@ func (k *stock) serveLocked() (expired int) {
 		n = min(n, maxCount)
 		k.s.client.tasks.Go(func() { k.fetch(n) })
 	}
-	return expired
+}
+
+// unlock gives k.mu back and tells the hook what happened.
+func (k *stock) unlock(b Batch) {
+	b.Sequencer, b.Expired, k.expired = k.s.name, k.expired, 0
+	k.mu.Unlock()
+	k.s.client.config.hooks.batch(b)
 }
 
 // popLocked takes n IDs out, which are there.
@@ -137,6 +146,7 @@ func (k *stock) fetch(n int) {
 	defer cancel()
 	b, err := k.s.ask(ctx, n)
 	k.mu.Lock()
+	defer k.unlock(Batch{Fetched: len(b.ids), Err: err})
 	k.fetching = false
 	switch {
 	case err == nil:
@@ -152,12 +162,9 @@ func (k *stock) fetch(n int) {
 	default: // those who wait do so until their contexts end
 		k.rest = time.Now().Add(max(refillRest, retryAfter(err)))
 	}
-	expired := 0
 	if k.s.client.life.Err() == nil {
-		expired = k.serveLocked()
+		k.serveLocked()
 	}
-	k.mu.Unlock()
-	k.s.client.config.hooks.batch(Batch{k.s.name, len(b.ids), expired, err})
 }
 
 // noAnswer is the error of a call whose context ended while it waited for a fetch.

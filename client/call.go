@@ -87,10 +87,7 @@ func (c *call) run() (batch, error) {
 		c.start(r, &attempt{probe: true, hedged: true})
 	}
 	wait, rest, resting := c.patience, firstRest, false
-	if deadline, ok := c.ctx.Deadline(); ok {
-		wait = min(wait, time.Until(deadline)/4)
-	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(c.atMost(wait))
 	defer timer.Stop()
 	for {
 		select {
@@ -109,7 +106,7 @@ func (c *call) run() (batch, error) {
 			case a.probe && len(c.live) > 0:
 			case !c.next(false) && !resting:
 				resting = true
-				timer.Reset(jitter(rest))
+				timer.Reset(c.atMost(jitter(rest)))
 				rest = min(2*rest, longestRest)
 			}
 			if c.limit != nil && len(c.live) == 0 {
@@ -122,7 +119,7 @@ func (c *call) run() (batch, error) {
 			}
 			resting = false
 			wait = min(2*wait, longestPatience)
-			timer.Reset(wait)
+			timer.Reset(c.atMost(wait))
 		case <-c.ctx.Done():
 			for _, a := range c.live {
 				a.cancel()
@@ -133,6 +130,15 @@ func (c *call) run() (batch, error) {
 			return batch{}, c.noAnswer()
 		}
 	}
+}
+
+// atMost is d, or half of the time that is left if that is less, so that some is left for another node.
+func (c *call) atMost(d time.Duration) time.Duration {
+	deadline, ok := c.ctx.Deadline()
+	if !ok {
+		return d
+	}
+	return min(d, max(time.Until(deadline)/2, shortestPatience))
 }
 
 // next asks another node. It returns false when all were asked in this round.

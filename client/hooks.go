@@ -58,7 +58,7 @@ func (h Hooks) call(c Call) {
 }
 
 func (h Hooks) batch(b Batch) {
-	if h.Batch != nil && b != (Batch{Sequencer: b.Sequencer}) {
+	if h.Batch != nil && (b.Fetched > 0 || b.Expired > 0 || b.Err != nil) {
 		h.Batch(b)
 	}
 }
