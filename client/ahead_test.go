@@ -16,7 +16,7 @@ import (
 
 // batches counts what the hook is told.
 type batches struct {
-	mu               sync.Mutex
+	mu              sync.Mutex
 	expired, failed int
 }
 
@@ -237,7 +237,7 @@ func TestARefillFails(t *testing.T) {
 			mustNext(t, c)
 		}
 		f.set("a", refuses(429, "rate_limited", "Retry-After", "5"))
-		for range 60 {
+		for range 61 {
 			mustNext(t, c)
 			synctest.Wait()
 		}

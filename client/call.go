@@ -69,7 +69,7 @@ type call struct {
 func (s *Sequencer) ask(ctx context.Context, n int) (batch, error) {
 	began, nodes := time.Now(), len(s.routes)
 	s.mu.Lock()
-	patience := s.paces[class(n)].patience()
+	patience := s.paces[class(n)].patience(n)
 	s.mu.Unlock()
 	c := &call{
 		s: s, ctx: ctx, n: n, began: began, patience: patience, results: make(chan *attempt, nodes*mostOut),

@@ -7,7 +7,8 @@ import (
 
 // How long a node is waited for before another one is asked too.
 const (
-	firstPatience    = 100 * time.Millisecond // while nothing is known
+	firstPatience    = 100 * time.Millisecond // while nothing is known, and
+	patiencePerID    = 5 * time.Microsecond   // in addition
 	shortestPatience = 10 * time.Millisecond
 	longestPatience  = time.Second
 )
@@ -32,10 +33,10 @@ func (p *pace) add(took time.Duration) {
 	p.mean += (took - p.mean) / 8
 }
 
-// patience is how long nearly every answer takes at most.
-func (p *pace) patience() time.Duration {
+// patience is how long nearly every answer with n IDs takes at most.
+func (p *pace) patience(n int) time.Duration {
 	if *p == (pace{}) {
-		return firstPatience
+		return firstPatience + time.Duration(n)*patiencePerID
 	}
 	return min(max(p.mean+4*p.deviation, shortestPatience), longestPatience)
 }
