@@ -45,7 +45,7 @@ var rooms = map[string]room{
 	"internal/overlay":       {},
 	"internal/mutants":       {code: []string{"internal/overlay"}},
 	"internal/pauses":        {code: []string{"internal/overlay"}},
-	"internal/e2e":           {tests: []string{".", "cluster", "fence", "store/etcdstore", "internal/etcdtest", "internal/overlay"}},
+	"internal/e2e":           {tests: []string{".", "client", "cluster", "fence", "store/etcdstore", "internal/etcdtest", "internal/overlay"}},
 	"internal/scale":         {tests: []string{"cluster", "member", "store", "store/etcdstore", "github.com/prometheus/client_golang/prometheus"}},
 	"internal/tidy":          {},
 }
