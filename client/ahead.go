@@ -35,27 +35,27 @@ type waiter struct {
 	done chan struct{} // closed when got or err is set
 }
 
-// take fills ids, 1 to count of them, and tells before which time none of them was asked for.
-func (k *stock) take(ctx context.Context, ids []firn.ID) (time.Time, error) {
+// take fills ids, 1 to count of them, and tells how old the oldest is.
+func (k *stock) take(ctx context.Context, ids []firn.ID) (age time.Duration, err error) {
 	began := time.Now()
 	for {
 		if ctx.Err() != nil {
-			return time.Time{}, k.noAnswer(ctx, began)
+			return 0, k.noAnswer(ctx, began)
 		}
 		w := k.wait(len(ids))
 		select {
 		case <-w.done:
 		case <-ctx.Done():
 			if k.leave(w) {
-				return time.Time{}, k.noAnswer(ctx, began)
+				return 0, k.noAnswer(ctx, began)
 			}
 		}
-		switch {
-		case w.err != nil:
-			return time.Time{}, w.err
-		case time.Since(w.got.asked) <= k.maxAge:
+		if w.err != nil {
+			return 0, w.err
+		}
+		if age := time.Since(w.got.asked); age <= k.maxAge {
 			copy(ids, w.got.ids)
-			return w.got.asked, nil
+			return age, nil
 		}
 		k.mu.Lock()
 		k.expired += len(ids) // on the way from there to here

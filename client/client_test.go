@@ -77,7 +77,7 @@ func testFill(t *testing.T) {
 	if err := c.Fill(t.Context(), nil); err != nil || len(f.paths) != 3 {
 		t.Errorf("%v, %d requests", err, len(f.paths))
 	}
-	if c.Sequencer("orders") != c.Sequencer("orders") || c.Sequencer("") != c.standard {
+	if orders := c.Sequencer("orders"); orders != c.Sequencer("orders") || c.Sequencer("") != c.standard {
 		t.Error("one name has two sequencers")
 	}
 }

@@ -47,12 +47,12 @@ func (e *Error) Error() string {
 // final tells whether this is for the caller: it would hide the caller's own error, or get around a limit that was set
 // for it, to ask another node.
 func (e *Error) final() bool {
-	switch {
-	case e.Status == http.StatusRequestTimeout:
+	switch e.Status {
+	case http.StatusRequestTimeout:
 		return false
-	case e.Status == http.StatusNotFound:
+	case http.StatusNotFound:
 		return e.Code != "" // without, it is not a firn node
-	case e.Status == http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable:
 		return e.Code == "lifetime"
 	}
 	return 400 <= e.Status && e.Status < 500

@@ -67,41 +67,39 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 		defer cancel()
 	}
 	began := time.Now()
-	asked, err := s.fill(ctx, ids)
-	now := time.Now()
-	c := Call{Sequencer: s.name, Count: len(ids), Duration: now.Sub(began), Err: err}
-	if err == nil {
-		c.Age = now.Sub(asked)
-	}
-	s.client.config.hooks.call(c)
+	age, err := s.fill(ctx, ids)
+	s.client.config.hooks.call(Call{s.name, len(ids), time.Since(began), age, err})
 	return err
 }
 
-// fill tells also before which time none of the IDs was asked for.
-func (s *Sequencer) fill(ctx context.Context, ids []firn.ID) (time.Time, error) {
+// fill tells also how old the oldest of the IDs is.
+func (s *Sequencer) fill(ctx context.Context, ids []firn.ID) (age time.Duration, err error) {
 	switch {
 	case s.stock != nil && len(ids) <= s.stock.count:
 		return s.stock.take(ctx, ids)
 	case len(ids) <= maxCount:
 		b, err := s.ask(ctx, len(ids))
+		if err != nil {
+			return 0, err
+		}
 		copy(ids, b.ids)
-		return b.asked, err
+		return time.Since(b.asked), nil
 	}
 	all := make([]firn.ID, 0, len(ids))
-	var asked time.Time
+	var first time.Time
 	for len(all) < len(ids) {
 		b, err := s.ask(ctx, min(len(ids)-len(all), maxCount))
 		if err != nil {
-			return asked, err
+			return 0, err
 		}
 		if len(all) == 0 {
-			asked = b.asked
+			first = b.asked
 		}
 		all = append(all, b.ids...)
 	}
 	slices.Sort(all) // they may be from several nodes
 	copy(ids, all)
-	return asked, nil
+	return time.Since(first), nil
 }
 
 func (s *Sequencer) drop() {
