@@ -41,7 +41,6 @@ func (n *node) listenOn(flag, address string) (net.Listener, error) {
 	return door.Limit(listener, int(n.maxConnections), n.log), nil
 }
 
-
 // listen opens every front of the node. When one can't be opened, none is left open.
 func (n *node) listen() (_ *fronts, err error) {
 	f := &fronts{failed: make(chan error, 1), ending: make(chan struct{})}

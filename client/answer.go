@@ -1,0 +1,98 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// How long answers may be: each ID comes as a number and as a string.
+const (
+	perID        = len(`9223372036854775807,"9223372036854775807",`)
+	aroundIDs    = 4 << 10
+	longestError = 16 << 10
+	longestText  = 1000 // of the message in an error
+)
+
+var errTooLong = errors.New("the answer is too long")
+
+// readAnswer reads what a node answers to a request for n IDs.
+func readAnswer(node string, r *http.Response, n int) ([]firn.ID, error) {
+	if r.StatusCode != http.StatusOK {
+		body, err := readAtMost(r.Body, longestError)
+		if err != nil && !errors.Is(err, errTooLong) {
+			return nil, &nodeError{node, err}
+		}
+		return nil, readError(node, r, body)
+	}
+	body, err := readAtMost(r.Body, aroundIDs+n*perID)
+	if err != nil {
+		return nil, &nodeError{node, err}
+	}
+	ids, err := parseAnswer(body, n)
+	if err != nil {
+		return nil, &nodeError{node, fmt.Errorf("the answer is wrong: %w", err)}
+	}
+	return ids, nil
+}
+
+// readAtMost returns errTooLong, and the beginning, when there is more than limit.
+func readAtMost(r io.Reader, limit int) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if err == nil && len(b) > limit {
+		return b[:limit], errTooLong
+	}
+	return b, err
+}
+
+// parseAnswer returns the n IDs of an answer: positive ones that ascend. It reads the strings, and not the numbers.
+func parseAnswer(body []byte, n int) ([]firn.ID, error) {
+	var answer struct {
+		ID  *firn.ID  `json:"id_str"`
+		IDs []firn.ID `json:"ids_str"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	ids := answer.IDs
+	if n == 1 && answer.ID != nil {
+		ids = append(ids, *answer.ID)
+	}
+	if len(ids) != n {
+		return nil, fmt.Errorf("it has %d IDs, want %d", len(ids), n)
+	}
+	last := firn.ID(0)
+	for _, id := range ids {
+		if id <= last {
+			return nil, fmt.Errorf("%d comes after %d; want IDs above zero that ascend", id, last)
+		}
+		last = id
+	}
+	return ids, nil
+}
+
+func readError(node string, r *http.Response, body []byte) *Error {
+	var failure struct {
+		Error struct{ Code, Message string }
+	}
+	_ = json.Unmarshal(body, &failure) // if it can't be read, it is not firn's, and has no code
+	e := &Error{Node: node, Status: r.StatusCode, Code: cut(failure.Error.Code), Message: cut(failure.Error.Message)}
+	if seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 31); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}
+
+func cut(text string) string {
+	if len(text) <= longestText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longestText], "") + "..."
+}

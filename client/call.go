@@ -1,0 +1,250 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+const (
+	// answerWithin is how long a request is left alone. A node itself gives up after 10 s.
+	answerWithin = 15 * time.Second
+
+	// lingers is how long a request goes on after another one has brought the IDs: that tells whether its node
+	// works, and keeps the connection.
+	lingers = time.Second
+
+	// firstRest is how long a call waits after all nodes have failed, and it doubles each time.
+	firstRest   = 25 * time.Millisecond
+	longestRest = time.Second
+
+	// mostOut is how many requests of one call to one URL are without an answer at a time. A second one helps when
+	// there is a balancer, or when the connection of the first is dead.
+	mostOut = 2
+)
+
+// batch is IDs that came in one answer.
+type batch struct {
+	ids   []firn.ID
+	asked time.Time // before the request was sent
+}
+
+// attempt is one request.
+type attempt struct {
+	route  *route
+	hedged bool
+	probe  bool // it only tells whether the node works again
+	cancel context.CancelFunc
+	batch
+	took    time.Duration
+	leaving bool // the node closes the connection
+	err     error
+}
+
+// call is how IDs are asked for: of one node after the other, and of several at once when they take their time.
+type call struct {
+	s        *Sequencer
+	ctx      context.Context
+	n        int
+	began    time.Time
+	patience time.Duration // nearly every answer comes within that
+	results  chan *attempt // has room for all that are out
+
+	// bar is how long other requests may take, in nanoseconds, once one has brought the IDs: whoever takes
+	// longer is slow. Until then it is 0.
+	bar atomic.Int64
+
+	// What follows is for the goroutine of the call only.
+	live   []*attempt
+	out    []int   // by node: how many requests are without an answer
+	tried  []bool  // by node: in this round
+	failed []error // by node: how it failed last
+	limit  error   // what to return when nothing else comes
+}
+
+// ask asks for n IDs, 1 to maxCount, until a node gives them or ctx ends.
+func (s *Sequencer) ask(ctx context.Context, n int) (batch, error) {
+	began, nodes := time.Now(), len(s.routes)
+	s.mu.Lock()
+	patience := s.paces[class(n)].patience(n)
+	s.mu.Unlock()
+	c := &call{
+		s: s, ctx: ctx, n: n, began: began, patience: patience, results: make(chan *attempt, nodes*mostOut),
+		out: make([]int, nodes), tried: make([]bool, nodes), failed: make([]error, nodes),
+	}
+	return c.run()
+}
+
+func (c *call) run() (batch, error) {
+	if c.ctx.Err() != nil {
+		return batch{}, c.noAnswer()
+	}
+	c.next(false)
+	if r := c.s.due(c.tried); r != nil {
+		c.start(r, &attempt{probe: true, hedged: true})
+	}
+	wait, rest, resting := c.patience, firstRest, false
+	timer := time.NewTimer(c.atMost(wait))
+	defer timer.Stop()
+	for {
+		select {
+		case a := <-c.results:
+			c.ended(a)
+			switch {
+			case a.err == nil:
+				c.won(a)
+				return a.batch, nil
+			case isLimit(a.err) && len(c.live) > 0:
+				c.limit = a.err // perhaps only because this call has sent more than one request
+			case isFinal(a.err):
+				c.won(a)
+				return batch{}, a.err
+			case c.limit != nil:
+			case a.probe && len(c.live) > 0:
+			case !c.next(false) && !resting:
+				resting = true
+				timer.Reset(c.atMost(jitter(rest)))
+				rest = min(2*rest, longestRest)
+			}
+			if c.limit != nil && len(c.live) == 0 {
+				return batch{}, c.limit
+			}
+		case <-timer.C:
+			if c.limit == nil && !c.next(len(c.live) > 0) {
+				c.newRound()
+				c.next(len(c.live) > 0)
+			}
+			resting = false
+			wait = min(2*wait, longestPatience)
+			timer.Reset(c.atMost(wait))
+		case <-c.ctx.Done():
+			for _, a := range c.live {
+				a.cancel()
+			}
+			if c.limit != nil {
+				return batch{}, c.limit
+			}
+			return batch{}, c.noAnswer()
+		}
+	}
+}
+
+// atMost is d, or half of the time that is left if that is less, so that some is left for another node.
+func (c *call) atMost(d time.Duration) time.Duration {
+	deadline, ok := c.ctx.Deadline()
+	if !ok {
+		return d
+	}
+	return min(d, max(time.Until(deadline)/2, shortestPatience))
+}
+
+// next asks another node. It returns false when all were asked in this round.
+func (c *call) next(hedged bool) bool {
+	r := c.s.pick(c.tried, c.out)
+	if r != nil {
+		c.start(r, &attempt{hedged: hedged})
+	}
+	return r != nil
+}
+
+func (c *call) newRound() {
+	for i, out := range c.out {
+		c.tried[i] = out >= mostOut
+	}
+}
+
+// start sends a request, which does not end with the call.
+func (c *call) start(r *route, a *attempt) {
+	client := c.s.client
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), answerWithin)
+	atClose := context.AfterFunc(client.life, cancel)
+	a.route, a.cancel, a.asked = r, cancel, time.Now()
+	c.tried[r.index] = true
+	c.out[r.index]++
+	c.live = append(c.live, a)
+	client.tasks.Go(func() {
+		defer cancel()
+		defer atClose()
+		a.ids, a.leaving, a.err = client.post(ctx, r.node, c.s.path, c.n)
+		a.took = time.Since(a.asked)
+		if a.err != nil && ctx.Err() == context.Canceled {
+			a.err = &nodeError{r.node, context.Canceled}
+		}
+		c.judge(a)
+		client.config.hooks.attempt(Attempt{r.node, c.s.name, c.n, a.took, a.hedged, a.err})
+		c.results <- a
+	})
+}
+
+// ended takes a off those that are out.
+func (c *call) ended(a *attempt) {
+	for i := range c.live {
+		if c.live[i] == a {
+			c.live = append(c.live[:i], c.live[i+1:]...)
+			break
+		}
+	}
+	c.out[a.route.index]--
+	c.failed[a.route.index] = a.err
+}
+
+// won ends the others, of which those that are slow are avoided from now on.
+func (c *call) won(a *attempt) {
+	bar := max(c.patience, 2*a.took)
+	c.bar.Store(int64(bar))
+	for _, other := range c.live {
+		time.AfterFunc(lingers, other.cancel)
+	}
+	c.s.overtook(c, a, bar)
+}
+
+// noAnswer is the error when the context has ended.
+func (c *call) noAnswer() error {
+	e := &noAnswerError{after: time.Since(c.began), cause: c.ctx.Err()}
+	for i, r := range c.s.routes {
+		err := c.failed[i]
+		switch {
+		case c.out[i] > 0 && err == nil:
+			err = &nodeError{r.node, errNoAnswer}
+		case err == nil:
+			err = &nodeError{r.node, errNotAsked}
+		}
+		e.nodes = append(e.nodes, err)
+	}
+	return e
+}
+
+// judge notes what the end of an attempt says about its node.
+func (c *call) judge(a *attempt) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	r, now := a.route, time.Now()
+	r.inFlight--
+	bar := time.Duration(c.bar.Load())
+	switch {
+	case a.err == nil && (bar == 0 || a.took <= bar):
+		r.works(now, a.leaving)
+	case a.err == nil, isCanceled(a.err) && a.took > max(bar, c.patience):
+		r.fails(now, &nodeError{r.node, fmt.Errorf("%w: %v", errSlow, a.took.Round(time.Millisecond))}, 0)
+	case !isCanceled(a.err) && !isFinal(a.err):
+		r.fails(now, a.err, retryAfter(a.err))
+	}
+}
+
+// overtook notes how long the winner of a call took, and which nodes are slow.
+func (s *Sequencer) overtook(c *call, winner *attempt, bar time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if winner.err == nil {
+		s.paces[class(c.n)].add(winner.took)
+	}
+	for _, a := range c.live {
+		if out := now.Sub(a.asked); out > bar {
+			a.route.fails(now, &nodeError{a.route.node, fmt.Errorf("%w: no answer for %v", errSlow, out.Round(time.Millisecond))}, 0)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// Package client takes IDs from several nodes of a firn service, over HTTP.
+//
+//	c, err := client.New([]string{"http://ids-1:8080", "http://ids-2:8080", "http://ids-3:8080"})
+//	defer c.Close()
+//	id, err := c.Next(ctx)
+//
+// A call goes to a node that works, and to another one when that fails or takes its time, until its context ends. An ID
+// that was asked for twice is an ID that is never used, and nothing else: so every call can be repeated. What is the
+// caller's to put right, such as a wrong token or a sequencer that does not exist, is returned at once.
+//
+// With [Ahead] IDs are fetched in batches and handed out from memory, none of them older than was asked for.
+//
+// IDs of one answer ascend. Those of several come from several nodes, and are in order only as well as the nodes' clocks
+// agree.
+//
+// This package is not for a process that makes IDs itself: that is package member.
+package client
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// DefaultTimeout is how long Next and Fill take at most when their context has no deadline.
+const DefaultTimeout = 10 * time.Second
+
+// maxCount is how many IDs a node gives at once.
+const maxCount = 100_000
+
+// Client takes IDs from the nodes of one service. It is safe for concurrent use. New makes one; the zero value does
+// not work.
+type Client struct {
+	nodes     []string // URLs without a slash at the end
+	config    config
+	transport http.RoundTripper
+	standard  *Sequencer
+
+	life  context.Context // ends once Close has waited for the calls
+	end   context.CancelFunc
+	calls sync.WaitGroup // Next and Fill
+	tasks sync.WaitGroup // requests and fetches; begun by calls and by tasks only
+
+	mu         sync.Mutex // guards what follows
+	closed     bool
+	sequencers map[string]*Sequencer
+}
+
+// New returns a client of the nodes with these URLs, such as http://ids-1:8080 or https://[::1]:8443. One URL may stand
+// for many nodes behind a balancer. Nothing is sent yet: a node may be down.
+//
+// An error is returned when there is no URL, when one is no http or https URL of a host or has more to it than host and
+// port, when two are the same, or when an option is wrong.
+func New(nodes []string, options ...Option) (*Client, error) {
+	urls, err := parseNodes(nodes)
+	if err != nil {
+		return nil, err
+	}
+	var config config
+	for _, o := range options {
+		o(&config)
+	}
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	c := &Client{nodes: urls, config: config, transport: config.newTransport(), sequencers: map[string]*Sequencer{}}
+	c.life, c.end = context.WithCancel(context.Background())
+	c.standard = newSequencer(c, "")
+	return c, nil
+}
+
+// Next returns an ID of the default sequencer, see [Sequencer.Next].
+func (c *Client) Next(ctx context.Context) (firn.ID, error) { return c.standard.Next(ctx) }
+
+// Fill fills ids with IDs of the default sequencer, see [Sequencer.Fill].
+func (c *Client) Fill(ctx context.Context, ids []firn.ID) error { return c.standard.Fill(ctx, ids) }
+
+// Sequencer returns the sequencer of a name, the same one each time; an empty name is the default sequencer. Nothing is
+// sent: whether it exists is told by Next and Fill. The client keeps what it knows about every name that it was asked
+// for, so names should not come from strangers.
+func (c *Client) Sequencer(name string) *Sequencer {
+	if name == "" {
+		return c.standard
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.sequencers[name]
+	if !ok {
+		s = newSequencer(c, name)
+		c.sequencers[name] = s
+	}
+	return s
+}
+
+// Close waits for the calls that are in flight, which end with their contexts at the latest, and ends what goes on behind
+// them. IDs in memory are dropped. From then on Next and Fill return ErrClosed. It always returns nil, and may be called again.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.calls.Wait()
+	c.end()
+	c.tasks.Wait()
+	c.standard.drop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.sequencers {
+		s.drop()
+	}
+	if own, ok := c.transport.(*http.Transport); ok && c.config.transport == nil {
+		own.CloseIdleConnections()
+	}
+	return nil
+}
+
+// enter begins a call; leave ends it. ErrClosed is returned after Close.
+func (c *Client) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.calls.Add(1)
+	return nil
+}
+
+func (c *Client) leave() { c.calls.Done() }

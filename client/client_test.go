@@ -1,0 +1,236 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+func TestNodes(t *testing.T) {
+	for _, c := range []struct{ nodes, want string }{
+		{"http://a:8080 https://B:8443/ http://[::1]:80 https://c:443", "http://a:8080 https://b:8443 http://[::1] https://c"},
+		{"", "there are no nodes"},
+		{"a:8080", "node 1: \"a:8080\" begins with neither"},
+		{"ftp://a", "neither http:// nor https://"},
+		{"http://a http://:8080", "node 2: \"http://:8080\" has no host"},
+		{"http://a/ids", "more than a host and a port"},
+		{"http://a?x=1", "more than a host and a port"},
+		{"http://a http://b http://A:80/", "node 3 is node 1 again: http://a"},
+		{"http://me:secret@a", "has a user"},
+		{"http://me:secret@a:b", "no URL"},
+	} {
+		got, err := parseNodes(strings.Fields(c.nodes))
+		switch {
+		case err == nil && strings.Join(got, " ") != c.want:
+			t.Errorf("%s: %v, want %s", c.nodes, got, c.want)
+		case err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret")):
+			t.Errorf("%s: %v", c.nodes, err)
+		}
+	}
+}
+
+func TestWrongOptions(t *testing.T) {
+	for want, options := range map[string][]Option{
+		"a count of 0":      {Ahead(0, time.Second)},
+		"a count of 100001": {Ahead(100_001, time.Second)},
+		"a maxAge of 0s":    {Ahead(1, 0)},
+		"WithTLS":           {WithTLS(&tls.Config{}), WithTransport(http.DefaultTransport)},
+	} {
+		if _, err := New([]string{"http://a"}, options...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	synctest.Test(t, testFill) // however long it takes, no time passes
+}
+
+func testFill(t *testing.T) {
+	f := newFleet(map[string]behaviour{"a": gives(0), "b": gives(0)})
+	c := f.of(t, "a b")
+	ids := make([]firn.ID, 200_001)
+	if err := c.Sequencer("orders").Fill(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(f.paths)
+	path := "/api/v1/sequencers/orders/id"
+	if want := []string{path, path + "s?count=100000", path + "s?count=100000"}; !slices.Equal(f.paths, want) {
+		t.Error(f.paths)
+	}
+	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 200_001 {
+		t.Error("the IDs are not in order, or not all there")
+	}
+	if err := c.Fill(t.Context(), nil); err != nil || len(f.paths) != 3 {
+		t.Errorf("%v, %d requests", err, len(f.paths))
+	}
+	if orders := c.Sequencer("orders"); orders != c.Sequencer("orders") || c.Sequencer("") != c.standard {
+		t.Error("one name has two sequencers")
+	}
+}
+
+// When a later one of several requests fails the slice is as it was.
+func TestNothingIsHalfDone(t *testing.T) {
+	synctest.Test(t, testNothingIsHalfDone)
+}
+
+func testNothingIsHalfDone(t *testing.T) {
+	f := newFleet(map[string]behaviour{"a": func(f *fleet, r *http.Request, n int) (*http.Response, error) {
+		if n < maxCount {
+			return answer(403, `{}`), nil
+		}
+		return gives(0)(f, r, n)
+	}})
+	ids := make([]firn.ID, 100_002)
+	if err := f.of(t, "a").Fill(t.Context(), ids); !isFinal(err) {
+		t.Fatal(err)
+	}
+	for i, id := range ids {
+		if id != 0 {
+			t.Fatalf("ids[%d] is %d", i, id)
+		}
+	}
+}
+
+// Close waits for calls, ends everything else, and leaves nothing behind: synctest fails if there is a goroutine.
+func TestClose(t *testing.T) {
+	for _, options := range [][]Option{nil, {Ahead(10, time.Minute)}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(map[string]behaviour{"a": gives(500 * time.Millisecond), "b": hangs})
+			c := f.of(t, "a b", options...)
+			began := time.Now()
+			var callers sync.WaitGroup
+			for range 5 {
+				callers.Go(func() { mustNext(t, c) })
+			}
+			synctest.Wait()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took < 500*time.Millisecond || took > 500*time.Millisecond+2*firstPatience {
+				t.Errorf("Close returned after %v", took)
+			}
+			callers.Wait()
+			if _, err := c.Next(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("%v after Close", err)
+			}
+			if err := c.Sequencer("orders").Fill(t.Context(), make([]firn.ID, 2)); !errors.Is(err, ErrClosed) {
+				t.Errorf("%v after Close", err)
+			}
+			if err := c.Close(); err != nil {
+				t.Errorf("the second time: %v", err)
+			}
+		})
+	}
+}
+
+// serves starts a real HTTP server with TLS that wants a token.
+func serves(t *testing.T, f *fleet, token string) *httptest.Server {
+	t.Helper()
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			http.Error(w, `{"error":{"code":"unauthenticated","message":"who?"}}`, http.StatusUnauthorized)
+			return
+		}
+		if r.Method != http.MethodPost || r.ContentLength != 0 || r.Header["Idempotency-Key"] != nil {
+			t.Errorf("%+v", r)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.last++
+		fmt.Fprintf(w, `{"id":1,"id_str":"%d"}`, f.last)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestTLSAndTokens(t *testing.T) {
+	s := serves(t, newFleet(nil), "s3cret")
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	trust := WithTLS(&tls.Config{RootCAs: roots})
+	var told []string
+	hooks := WithHooks(Hooks{
+		Attempt: func(a Attempt) { told = append(told, fmt.Sprintf("%+v", a)) },
+		Call:    func(c Call) { told = append(told, fmt.Sprintf("%+v", c)) },
+	})
+	for token, status := range map[string]int{"s3cret": 0, "": 401, "s3cret-too": 401, "s3cret\r\nbroken": -1} {
+		c, err := New([]string{s.URL}, trust, hooks, WithToken(func() string { return token }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Next(within(t, map[bool]time.Duration{true: 50 * time.Millisecond, false: time.Minute}[status < 0]))
+		var e *Error
+		switch {
+		case status < 0 && errors.Is(err, ErrNoAnswer):
+		case status == 0 && err == nil:
+		case errors.As(err, &e) && e.Status == status && e.Code == "unauthenticated":
+		default:
+			t.Errorf("%q: %v", token, err)
+		}
+		told = append(told, fmt.Sprint(err))
+		_ = c.Close()
+	}
+	if all := strings.Join(told, "\n"); strings.Contains(all, "s3cret") {
+		t.Errorf("the token is told:\n%s", all)
+	}
+	stranger, err := New([]string{s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	var unknown x509.UnknownAuthorityError
+	if _, err := stranger.Next(within(t, 200*time.Millisecond)); !errors.As(err, &unknown) {
+		t.Errorf("a server that is not trusted: %v", err)
+	}
+}
+
+// 64 callers at once use 64 connections, for as long as they go on.
+func TestConnectionsAreKept(t *testing.T) {
+	var opened atomic.Int64
+	var last atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"id_str":"%d"}`, last.Add(1))
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	c, err := New([]string{s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			for range 30 {
+				if _, err := c.Next(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	// A call has two requests out when the machine is busy, and one more connection may be dialled than is needed.
+	if n := opened.Load(); n > 64*mostOut*2 {
+		t.Errorf("%d connections for 64 callers and %d requests", n, last.Load())
+	}
+	t.Logf("%d connections, %d requests for 1920 calls", opened.Load(), last.Load())
+}

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A node that was stopped costs one caller the patience of its first call, and the next ones nothing.
+func TestAStoppedNodeIsHedgedAndAvoided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls []Call
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": gives(time.Millisecond)})
+		c := f.of(t, "a b", WithHooks(Hooks{Call: func(c Call) { calls = append(calls, c) }}))
+		for range 100 {
+			mustNext(t, c)
+		}
+		if a, b := f.requests("a"), f.requests("b"); a != 50 || b != 50 {
+			t.Errorf("%d and %d requests, want as many for each", a, b)
+		}
+		f.set("b", hangs)
+		calls = nil
+		for range 1000 {
+			mustNext(t, c)
+		}
+		for i, call := range calls {
+			if call.Duration > shortestPatience+2*time.Millisecond || i > 0 && call.Duration > time.Millisecond {
+				t.Errorf("call %d took %v", i, call.Duration)
+			}
+		}
+		if b := f.requests("b") - 50; b < 3 || b > 6 { // one after 100 ms or less, 200, 400, and it is over after 1 s
+			t.Errorf("the stopped node had %d requests in 1 s", b)
+		}
+		f.set("b", gives(time.Millisecond))
+		time.Sleep(longestPause)
+		mustNext(t, c)
+		synctest.Wait()
+		before := f.requests("b")
+		for range 10 {
+			mustNext(t, c)
+		}
+		if b := f.requests("b") - before; b != 5 {
+			t.Errorf("it is back, and had %d of 10 requests", b)
+		}
+	})
+}
+
+// A slow first request goes on, and its answer counts if it comes first.
+func TestTheFirstRequestGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var attempts []Attempt
+		f := newFleet(map[string]behaviour{"a": hangs, "b": gives(300 * time.Millisecond)})
+		c := f.of(t, "a b", WithHooks(Hooks{Attempt: func(a Attempt) {
+			mu.Lock()
+			defer mu.Unlock()
+			attempts = append(attempts, a)
+		}}))
+		began := time.Now()
+		mustNext(t, c)
+		if took := time.Since(began); took != 300*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		_ = c.Close()
+		if len(attempts) < 2 || attempts[0].Node != "http://b" || attempts[0].Hedged || attempts[0].Err != nil || !attempts[1].Hedged || !isCanceled(attempts[1].Err) {
+			t.Errorf("%+v", attempts)
+		}
+	})
+}
+
+// A node that fails is asked less and less often, by requests that hold nobody up, and taken back when it gives IDs.
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": fails(errReset)})
+		c := f.of(t, "a b")
+		count := func(d time.Duration) int {
+			before := f.requests("b")
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(9 * time.Millisecond) {
+				mustNext(t, c)
+			}
+			return f.requests("b") - before
+		}
+		if n := count(time.Second); n < 3 || n > 6 {
+			t.Errorf("%d requests in the first second", n)
+		}
+		count(20 * time.Second)
+		if n := count(time.Minute); n < 12 || n > 24 { // every 2.5 to 5 s
+			t.Errorf("%d requests a minute in the long run", n)
+		}
+		f.set("b", gives(time.Millisecond))
+		count(longestPause)
+		if n := count(time.Second); n < 40 {
+			t.Errorf("it is back, and has %d of 100 requests", n)
+		}
+	})
+}
+
+// A node that says Retry-After is left alone for as long.
+func TestRetryAfterOfANode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": refuses(503, "not_ready", "Retry-After", "3")})
+		c := f.of(t, "a b")
+		for began := time.Now(); time.Since(began) < 3*time.Second; {
+			mustNext(t, c)
+		}
+		if n := f.requests("b"); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// A node that closes its connections is about to stop: what it gives is taken, and others are asked from then on.
+func TestANodeThatCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": func(f *fleet, r *http.Request, n int) (*http.Response, error) {
+			answer, err := gives(time.Millisecond)(f, r, n)
+			answer.Close = true
+			return answer, err
+		}})
+		c := f.of(t, "a b")
+		for range 500 {
+			mustNext(t, c)
+		}
+		if a, b := f.requests("a"), f.requests("b"); a != 499 || b != 1 {
+			t.Errorf("%d and %d requests", a, b)
+		}
+	})
+}
+
+// What is wrong with one sequencer on a node says nothing of another.
+func TestEverySequencerHasItsOwnNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": func(f *fleet, r *http.Request, n int) (*http.Response, error) {
+			if r.URL.Path == "/api/v1/sequencers/orders/id" {
+				return refuses(503, "waiting")(f, r, n)
+			}
+			return gives(time.Millisecond)(f, r, n)
+		}})
+		c := f.of(t, "a b")
+		if _, err := c.Sequencer("orders").Next(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := f.requests("b")
+		for range 10 {
+			mustNext(t, c)
+		}
+		if n := f.requests("b") - before; n != 5 {
+			t.Errorf("%d of 10 requests", n)
+		}
+	})
+}
+
+// When all nodes are slow nobody is avoided, and not every call is sent to all of them.
+func TestAllNodesAreSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(400 * time.Millisecond), "b": gives(400 * time.Millisecond), "c": gives(400 * time.Millisecond)})
+		c := f.of(t, "a b c")
+		for range 100 {
+			mustNext(t, c)
+		}
+		if n := f.requests("a") + f.requests("b") + f.requests("c"); n > 110 {
+			t.Errorf("%d requests for 100 calls", n)
+		}
+	})
+}
+
+func TestTheLoadIsSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": gives(time.Millisecond), "c": gives(4 * time.Millisecond)})
+		c := f.of(t, "a b c")
+		var callers sync.WaitGroup
+		for range 30 {
+			callers.Go(func() {
+				for range 100 {
+					if _, err := c.Next(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		a, b, slow := f.requests("a"), f.requests("b"), f.requests("c")
+		if a < 1100 || b < 1100 || slow < 200 {
+			t.Errorf("%d, %d and, to the node that is four times as slow, %d requests", a, b, slow)
+		}
+	})
+}

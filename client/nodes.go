@@ -1,0 +1,62 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// parseNodes returns the URLs as requests begin with them.
+func parseNodes(nodes []string) ([]string, error) {
+	if len(nodes) == 0 {
+		return nil, errors.New("client: there are no nodes; want at least one URL, such as http://ids-1:8080")
+	}
+	var urls []string
+	first := map[string]int{}
+	for i, text := range nodes {
+		parsed, err := parseNode(text)
+		if err != nil {
+			return nil, fmt.Errorf("client: node %d: %w; want a URL such as http://ids-1:8080", i+1, err)
+		}
+		if j, twice := first[parsed]; twice {
+			return nil, fmt.Errorf("client: node %d is node %d again: %s", i+1, j+1, parsed)
+		}
+		first[parsed] = i
+		urls = append(urls, parsed)
+	}
+	return urls, nil
+}
+
+// parseNode returns a URL in the one way to write it. An error does not show what may be a password.
+func parseNode(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err // without the text
+		}
+		return "", fmt.Errorf("it is no URL: %w", err)
+	}
+	if u.User != nil {
+		return "", errors.New("the URL has a user; see WithToken")
+	}
+	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	switch {
+	case standard == "":
+		return "", fmt.Errorf("%.100q begins with neither http:// nor https://", text)
+	case u.Hostname() == "":
+		return "", fmt.Errorf("%.100q has no host", text)
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "", fmt.Errorf("%.100q has more than a host and a port", text)
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	switch {
+	case port != "" && port != standard:
+		host = net.JoinHostPort(host, port)
+	case strings.Contains(host, ":"):
+		host = "[" + host + "]"
+	}
+	return u.Scheme + "://" + host, nil
+}

@@ -1,0 +1,38 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/firn-id/firn"
+)
+
+// post sends one request for n IDs, and tells whether the node closes the connection after it.
+func (c *Client) post(ctx context.Context, node, path string, n int) (ids []firn.ID, leaving bool, err error) {
+	url := node + path + "/id"
+	if n > 1 {
+		url += "s?count=" + strconv.Itoa(n)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
+	if err != nil {
+		return nil, false, &nodeError{node, err}
+	}
+	// Has package http send it again when an idle connection turns out to be closed. With no value it is not sent itself.
+	request.Header["Idempotency-Key"] = []string{}
+	if c.config.token != nil {
+		if token := c.config.token(); token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	response, err := c.transport.RoundTrip(request) // not an http.Client: it would follow redirects
+	if err != nil {
+		return nil, false, &nodeError{node, err}
+	}
+	defer response.Body.Close()
+	ids, err = readAnswer(node, response, n)
+	return ids, response.Close, err
+}
+
+func isCanceled(err error) bool { return errors.Is(err, context.Canceled) }
