@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
@@ -87,6 +88,14 @@ func (n *node) serve(ctx context.Context) error {
 	}
 	defer web.stop(0) // when not stopped before
 	n.log.Info("listening", "addr", web.addr())
+	rpc, err := listenRPC(n.grpcAddr, n.service, &door.Entrance{Trusted: true}, n.log)
+	if err != nil {
+		return err
+	}
+	defer rpc.stop(0)
+	if rpc != nil {
+		n.log.Info("listening for gRPC", "addr", rpc.addr())
+	}
 	opened, err := n.openStore(ctx)
 	if err != nil || opened == nil {
 		return err
@@ -101,38 +110,51 @@ func (n *node) serve(ctx context.Context) error {
 	for left := (<-chan struct{})(nil); ; {
 		select {
 		case <-ctx.Done():
-			n.drain(ctx, web)
+			n.drain(ctx, web, rpc)
 			end()
 			return explain(n.member.leave(joined))
 		case err := <-joined:
 			joined = nil
 			if err != nil {
-				web.stop(n.shutdownWithin)
+				n.stop(web, rpc)
 				return errors.Join(explain(err), n.member.leave(nil))
 			}
 			left = n.member.Load().Done()
 		case <-left:
-			web.stop(n.shutdownWithin)
+			n.stop(web, rpc)
 			return n.member.Load().Err()
 		case err := <-web.failed:
 			end()
 			return errors.Join(fmt.Errorf("serving HTTP: %w", err), n.member.leave(joined))
+		case err := <-rpc.failure():
+			end()
+			return errors.Join(fmt.Errorf("serving gRPC: %w", err), n.member.leave(joined))
 		}
 	}
 }
 
 // drain ends the service without an error to anybody: first nobody shall come any more, then whoever
 // is there is served.
-func (n *node) drain(ctx context.Context, web *web) {
+func (n *node) drain(ctx context.Context, web *web, rpc *rpc) {
 	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.drainDelay)
 	n.service.Drain()
 	select {
 	case <-time.After(n.drainDelay):
 	case err := <-web.failed:
 		n.log.Error("serving HTTP", "err", err)
+	case err := <-rpc.failure():
+		n.log.Error("serving gRPC", "err", err)
 	}
-	web.stop(n.shutdownWithin)
+	n.stop(web, rpc)
 	n.log.Info("stopped serving, leaving the cluster")
+}
+
+// stop lets both servers finish at once.
+func (n *node) stop(web *web, rpc *rpc) {
+	var both sync.WaitGroup
+	both.Go(func() { web.stop(n.shutdownWithin) })
+	both.Go(func() { rpc.stop(n.shutdownWithin) })
+	both.Wait()
 }
 
 // explain says what to do about an error that ends a member.

@@ -30,8 +30,8 @@ func (source) Layout() firn.Layout                         { return firn.Default
 // empty is a cluster without sequencers.
 type empty struct{ server.Cluster }
 
-func (empty) ID() string               { return "" }
-func (empty) Value() (v cluster.Value) { return v }
+func (empty) ID() string                            { return "" }
+func (empty) Value() (v cluster.Value)              { return v }
 func (empty) Find(string) (*member.Sequencer, bool) { return nil, false }
 
 func (empty) Destroy(context.Context, string) error { return member.ErrNoSequencer }
