@@ -51,7 +51,7 @@ func (n *node) listen() (_ *fronts, err error) {
 			}
 		}
 	}()
-	for _, make := range []func() (*front, error){n.publicFront, n.adminFront} {
+	for _, make := range []func() (*front, error){n.publicFront, n.adminFront, n.grpcFront} {
 		one, err := make()
 		if err != nil {
 			return nil, err

@@ -13,6 +13,9 @@ const serveHelp = `Serve joins a cluster as one node and gives out IDs over HTTP
   GET  /livez, /readyz         alive; ready to give IDs (else status 503)
   GET  /api/v1/cluster         the members, and who has which node ID
 
+With --grpc-addr it speaks gRPC as well: firn.v1.Firn and firn.v1.Admin do the
+same, and its health and reflection services are there for balancers and tools.
+
 Without flags it is a cluster of its own, with an etcd inside that keeps its data
 in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each
 takes a node ID that nobody else has. All must have the same layout and epoch:
@@ -35,6 +38,7 @@ const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080
   firn serve --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --wait
   firn serve --etcd https://etcd:2379 --etcd-ca ca.pem --etcd-cert firn.pem --etcd-key firn.key
+  firn serve --grpc-addr :9090
   firn serve --layout twitter --datacenter 11
   firn serve --etcd 10.0.0.1:2379 --no-auto-attach
   FIRN_LOG_FORMAT=json firn serve --config /etc/firn.yaml`

@@ -20,6 +20,7 @@ import (
 // serveOptions are the flags of firn serve, each as it was given.
 type serveOptions struct {
 	httpAddr, adminAddr        string
+	grpcAddr, redisAddr        string
 	tokensFile                 string
 	certificates               door.Files
 	maxConnections, maxCalls   int64
@@ -44,6 +45,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	}
 	add(flags, &o.httpAddr, "http-addr", "address", ":8080", "where to listen for HTTP; port 0 takes any that is free", parseAddress)
 	add(flags, &o.adminAddr, "admin-addr", "address", "", "where to listen for administrators; other than on 127.0.0.1 only with\n--tokens; none is nowhere (default: 127.0.0.1, and the port of\n--http-addr plus 1000)", parseAddressOrNone)
+	add(flags, &o.grpcAddr, "grpc-addr", "address", noAddress, "where to listen for gRPC", parseAddressOrNone)
+	add(flags, &o.redisAddr, "redis-addr", "address", noAddress, "where to listen for Redis clients", parseAddressOrNone)
 	text(&o.tokensFile, "tokens", "file", "", "YAML file with the tokens of those who may come, see firn token; read\nanew when it changes (default: all may take IDs)")
 	text(&o.certificates.Cert, "tls-cert", "file", "", "PEM certificate: listen for TLS only, everywhere; read anew when it\nchanges, like the next two")
 	text(&o.certificates.Key, "tls-key", "file", "", "PEM key of that certificate")

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/grpcapi"
+)
+
+// grpcFront is for gRPC clients; nil, if there is no address for them.
+func (n *node) grpcFront() (*front, error) {
+	if n.grpcAddr == noAddress {
+		return nil, nil
+	}
+	listener, err := n.listenOn("grpc-addr", n.grpcAddr)
+	if err != nil {
+		return nil, err
+	}
+	var options []grpc.ServerOption
+	if n.tls != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(n.tls.Clone())))
+	}
+	s := grpcapi.New(n.service, &door.Entrance{Tokens: n.tokens}, options...)
+	return &front{
+		name: "grpc_addr", listener: listener, serve: s.Serve,
+		shutdown: func(ctx context.Context) error {
+			deadline, ok := ctx.Deadline()
+			if !ok {
+				return errors.New("there is no deadline") // to wait without end for streams would be wrong
+			}
+			return s.Stop(time.Until(deadline))
+		},
+		close: func() error { return nil }, // Stop has cut off what took too long
+	}, nil
+}

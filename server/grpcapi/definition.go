@@ -1,0 +1,103 @@
+package grpcapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+)
+
+// readDefinition reads a message. It goes by way of JSON, so that what is absent means the same, and what is wrong is
+// told in the same words. An error is returned when it is not valid.
+func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
+	if m == nil {
+		m = &firnv1.Definition{}
+	}
+	fields := map[string]any{}
+	put(fields, "nodes", m.Nodes)
+	put(fields, "layout", m.Layout)
+	put(fields, "time_bits", m.TimeBits)
+	put(fields, "datacenter_bits", m.DatacenterBits)
+	put(fields, "node_bits", m.NodeBits)
+	put(fields, "sequence_bits", m.SequenceBits)
+	put(fields, "node_lowest", m.NodeLowest)
+	if a := m.GetAllocation(); a != nil {
+		if fields["allocation"], err = allocation(a); err != nil {
+			return d, err
+		}
+	}
+	if at := m.GetEpoch(); at != nil {
+		if !at.IsValid() {
+			return d, fmt.Errorf("the epoch of %d seconds and %d nanoseconds is no time; want one of 1970 to the present", at.GetSeconds(), at.GetNanos())
+		}
+		fields["epoch"] = at.AsTime()
+	}
+	if tick := m.GetTick(); tick != nil {
+		if !tick.IsValid() || tick.AsDuration() > time.Second {
+			return d, fmt.Errorf("the tick of %d seconds and %d nanoseconds; want 1ms to 1s", tick.GetSeconds(), tick.GetNanos())
+		}
+		fields["tick"] = tick.AsDuration().String()
+	}
+	if m.GetAfter() < 0 {
+		return d, fmt.Errorf("after is %d; want an ID, or 0 for none", m.GetAfter())
+	}
+	if m.GetAfter() > 0 {
+		fields["after"] = m.GetAfter()
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return d, err
+	}
+	return d, json.Unmarshal(text, &d)
+}
+
+func put[T any](fields map[string]any, name string, value *T) {
+	if value != nil {
+		fields[name] = *value
+	}
+}
+
+func allocation(a *firnv1.Allocation) (map[string]any, error) {
+	switch to := a.GetTo().(type) {
+	case nil:
+		return map[string]any{"kind": cluster.AllocateAll}, nil
+	case *firnv1.Allocation_Count:
+		return map[string]any{"kind": cluster.AllocateCount, "count": to.Count}, nil
+	case *firnv1.Allocation_Percent:
+		return map[string]any{"kind": cluster.AllocatePercent, "percent": to.Percent}, nil
+	default:
+		return nil, fmt.Errorf("an allocation to %T is not known; want count, percent or neither", to)
+	}
+}
+
+func definitionMessage(d cluster.Definition) *firnv1.Definition {
+	l := d.Layout
+	bits := func(n int) *int32 { return new(int32(n)) } // 0 to 62
+	m := &firnv1.Definition{
+		Nodes: &d.Nodes, Allocation: &firnv1.Allocation{},
+		Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
+		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits), SequenceBits: bits(l.SequenceBits),
+		NodeLowest: &l.NodeLowest, After: int64(d.After),
+	}
+	switch d.Allocation.Kind {
+	case cluster.AllocateCount:
+		m.Allocation.To = &firnv1.Allocation_Count{Count: d.Allocation.Count}
+	case cluster.AllocatePercent:
+		m.Allocation.To = &firnv1.Allocation_Percent{Percent: d.Allocation.Percent}
+	}
+	return m
+}
+
+func conflictMessage(e *member.ExistsError) *firnv1.Conflict {
+	m := &firnv1.Conflict{InForce: definitionMessage(e.InForce)}
+	for _, d := range e.InForce.Differences(e.Wanted) {
+		m.Differences = append(m.Differences, &firnv1.Difference{Field: d.Field, InForce: d.InForce, Wanted: d.Wanted})
+	}
+	return m
+}

@@ -1,0 +1,83 @@
+// Package grpcapi speaks gRPC for a server.Service: the services Firn and Admin of package firnv1, which describe
+// themselves in api/firn/v1, the standard health service, and reflection.
+//
+// Who may call what is decided by a door.Entrance; a token is shown as metadata, "authorization: Bearer". Health and
+// reflection need none: they say nothing that is not public, or that a balancer must not know.
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
+)
+
+// Server serves what a server.Service does. Make it with New. Its methods are safe for concurrent use.
+type Server struct {
+	service  *server.Service
+	entrance *door.Entrance
+	grpc     *grpc.Server
+	streams  atomic.Int64 // that there are now
+
+	ending  context.Context // ends when no stream of IDs shall go on: while draining
+	end     context.CancelFunc
+	stopped context.Context // ends with Stop
+	stop    context.CancelFunc
+}
+
+// New returns a server for those who come by an entrance. The options are in addition to its own, such as
+// grpc.Creds for TLS.
+func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Server {
+	v := &Server{service: s, entrance: e}
+	v.ending, v.end = context.WithCancel(s.Serving())
+	v.stopped, v.stop = context.WithCancel(context.Background())
+	own := append(limits(), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream))
+	v.grpc = grpc.NewServer(append(own, options...)...)
+	firnv1.RegisterFirnServer(v.grpc, &giver{Server: v})
+	firnv1.RegisterAdminServer(v.grpc, &admin{service: s})
+	healthpb.RegisterHealthServer(v.grpc, newHealth(s, v.stopped))
+	reflection.Register(v.grpc)
+	return v
+}
+
+// Serve serves whoever comes to a listener, which it closes. It returns nil after Stop, and else why it can't go on.
+// Several listeners can be served at a time.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.grpc.Serve(l)
+	if s.stopped.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// ErrCut is returned by Stop when calls took too long to finish.
+var ErrCut = errors.New("grpcapi: calls were cut off")
+
+// Stop listens no more, ends what would go on for ever, and lets other calls finish within the time given, which may be
+// zero. ErrCut is returned when some did not.
+func (s *Server) Stop(within time.Duration) error {
+	s.end()
+	s.stop()
+	late := make(chan struct{})
+	timer := time.AfterFunc(within, func() {
+		close(late)
+		s.grpc.Stop()
+	})
+	s.grpc.GracefulStop()
+	if !timer.Stop() {
+		<-late
+		if within > 0 {
+			return ErrCut
+		}
+	}
+	return nil
+}
