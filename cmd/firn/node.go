@@ -87,6 +87,11 @@ func (n *node) serve(ctx context.Context) error {
 	}
 	defer web.stop(0) // when not stopped before
 	n.log.Info("listening", "addr", web.addr())
+	redis, err := n.listenForRedis()
+	if err != nil {
+		return err
+	}
+	defer redis.stop(0) // when not stopped before
 	opened, err := n.openStore(ctx)
 	if err != nil || opened == nil {
 		return err
@@ -101,37 +106,42 @@ func (n *node) serve(ctx context.Context) error {
 	for left := (<-chan struct{})(nil); ; {
 		select {
 		case <-ctx.Done():
-			n.drain(ctx, web)
+			n.drain(ctx, web, redis)
 			end()
 			return explain(n.member.leave(joined))
 		case err := <-joined:
 			joined = nil
 			if err != nil {
-				web.stop(n.shutdownWithin)
+				stopAll(n.shutdownWithin, web, redis)
 				return errors.Join(explain(err), n.member.leave(nil))
 			}
 			left = n.member.Load().Done()
 		case <-left:
-			web.stop(n.shutdownWithin)
+			stopAll(n.shutdownWithin, web, redis)
 			return n.member.Load().Err()
 		case err := <-web.failed:
 			end()
 			return errors.Join(fmt.Errorf("serving HTTP: %w", err), n.member.leave(joined))
+		case err := <-redis.failed:
+			end()
+			return errors.Join(fmt.Errorf("serving Redis clients: %w", err), n.member.leave(joined))
 		}
 	}
 }
 
 // drain ends the service without an error to anybody: first nobody shall come any more, then whoever
 // is there is served.
-func (n *node) drain(ctx context.Context, web *web) {
+func (n *node) drain(ctx context.Context, web *web, redis *redis) {
 	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.drainDelay)
 	n.service.Drain()
 	select {
 	case <-time.After(n.drainDelay):
 	case err := <-web.failed:
 		n.log.Error("serving HTTP", "err", err)
+	case err := <-redis.failed:
+		n.log.Error("serving Redis clients", "err", err)
 	}
-	web.stop(n.shutdownWithin)
+	stopAll(n.shutdownWithin, web, redis)
 	n.log.Info("stopped serving, leaving the cluster")
 }
 

@@ -17,6 +17,7 @@ import (
 // serveOptions are the flags of firn serve, each as it was given.
 type serveOptions struct {
 	httpAddr                   string
+	redisAddr                  string
 	dataDir                    string
 	etcd                       etcdstore.Config
 	passwordFile               string
@@ -37,6 +38,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 		add(flags, into, name, kind, text, usage, func(s string) (string, error) { return s, nil })
 	}
 	add(flags, &o.httpAddr, "http-addr", "address", ":8080", "where to listen for HTTP; port 0 takes any that is free", parseAddress)
+	add(flags, &o.redisAddr, "redis-addr", "address", "", "where to listen for Redis clients, such as :6379 (default: nowhere)", parseAddress)
 	text(&o.dataDir, "data-dir", "directory", "./firn-data", "where the etcd inside keeps its data; one process at a time")
 
 	add(flags, &o.etcd.Endpoints, "etcd", kindList, "", "use this etcd cluster: host:port of its servers, with commas between,\nor https://host:port", parseList)
