@@ -44,7 +44,8 @@ func (c *conn) auth(args [][]byte) {
 
 // hello is HELLO [2|3 [AUTH name token] [SETNAME name]].
 func (c *conn) hello(args [][]byte) {
-	resp3, token, name := c.resp3, "", c.name
+	resp3, name := c.resp3, c.name
+	var token *string // nil: none is shown
 	if len(args) > 0 {
 		switch string(args[0]) {
 		case "2", "3":
@@ -56,7 +57,8 @@ func (c *conn) hello(args [][]byte) {
 		for rest := args[1:]; len(rest) > 0; {
 			switch {
 			case equal(rest[0], "auth") && len(rest) >= 3:
-				token, rest = string(rest[2]), rest[3:]
+				shown := string(rest[2])
+				token, rest = &shown, rest[3:]
 			case equal(rest[0], "setname") && len(rest) >= 2:
 				if !c.named(rest[1]) {
 					return
@@ -68,7 +70,7 @@ func (c *conn) hello(args [][]byte) {
 			}
 		}
 	}
-	if token != "" && c.show(token) {
+	if token != nil && c.show(*token) {
 		return
 	}
 	if c.who == nil {

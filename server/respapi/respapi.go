@@ -60,6 +60,7 @@ type Server struct {
 	context  context.Context    // of all calls; ends with Close
 	cancel   context.CancelFunc
 	started  time.Time
+	most     int         // connections at a time
 	closing  atomic.Bool // Shutdown or Close was called; set with mu held
 
 	mu        sync.Mutex // guards what follows
@@ -79,7 +80,7 @@ func New(s *server.Service, e *door.Entrance, log *slog.Logger) *Server {
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &Server{
-		service: s, entrance: e, log: log, commands: byName(), started: time.Now(),
+		service: s, entrance: e, log: log, commands: byName(), started: time.Now(), most: maxConns,
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, gone: make(chan struct{}),
 	}
 	r.context, r.cancel = context.WithCancel(context.Background())
@@ -153,7 +154,7 @@ func (s *Server) begin(accepted net.Conn) {
 	switch {
 	case s.closing.Load():
 		_ = accepted.Close() // nothing was said yet
-	case len(s.conns) >= maxConns:
+	case len(s.conns) >= s.most:
 		go func() {
 			_ = accepted.SetDeadline(time.Now().Add(time.Second))
 			_, _ = accepted.Write([]byte("-ERR max number of clients reached\r\n")) // told or not, it has to go
