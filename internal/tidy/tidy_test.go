@@ -39,7 +39,7 @@ var rooms = map[string]room{
 	"server/door":            {code: []string{"golang.org/x/time/rate"}},
 	"server":                 {code: []string{".", "cluster", "member", "server/door", "store", "golang.org/x/sync/semaphore"}, tests: []string{"store/memstore"}},
 	"server/httpapi":         {code: []string{".", "cluster", "member", "server", "server/door", "store"}, tests: []string{"store/memstore"}},
-	"server/respapi":         {code: []string{".", "member", "server", "server/door"}, tests: []string{"cluster", "store/memstore"}},
+	"server/respapi":         {code: []string{".", "member", "server", "server/door"}, tests: []string{"cluster", "store"}},
 	"cmd/firn":               {code: []string{".", "cluster", "fence", "member", "store", "store/etcdstore", "server", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
 	"examples/orders":        {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
 	"internal/etcdtest":      {},
