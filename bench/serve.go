@@ -89,7 +89,7 @@ type served struct {
 	client  *http.Client
 }
 
-func startFirn(ctx context.Context, binary, dir string) (*served, error) {
+func startFirn(ctx context.Context, binary, dir string, args ...string) (*served, error) {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,8 @@ func startFirn(ctx context.Context, binary, dir string) (*served, error) {
 		url:    "http://" + address + "/api/v1/id",
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 5 * time.Second},
 	}
-	s.process = exec.CommandContext(ctx, binary, "serve", "--http-addr", address, "--data-dir", filepath.Join(dir, "data"))
+	args = append([]string{"serve", "--http-addr", address, "--data-dir", filepath.Join(dir, "data")}, args...)
+	s.process = exec.CommandContext(ctx, binary, args...)
 	s.process.Dir = dir
 	s.process.Stdout, s.process.Stderr = s.output, s.output
 	s.started = time.Now()

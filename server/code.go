@@ -48,6 +48,7 @@ func Input(err error) error { return inputError{err} }
 func CodeOf(err error) Code {
 	var input inputError
 	var busy *busyError
+	var scattered *scatteredError
 	var detached *detachedError
 	var limit *door.LimitError
 	var exists *member.ExistsError
@@ -80,7 +81,7 @@ func CodeOf(err error) Code {
 		return Unreadable
 	case is(member.ErrNotReady):
 		return NotReady
-	case errors.As(err, &busy), is(ErrCrowded):
+	case errors.As(err, &busy), errors.As(err, &scattered), is(ErrCrowded):
 		return Overloaded
 	case is(store.ErrUnavailable), is(store.ErrAmbiguous), is(context.DeadlineExceeded):
 		return Unavailable

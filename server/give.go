@@ -36,18 +36,27 @@ func (s *Service) Many(ctx context.Context, who *door.Caller, name string, count
 		return err
 	}
 	defer end()
-	if err := s.held.Acquire(within, int64(count)); err != nil {
-		if ctx.Err() == nil {
-			err = ErrCrowded
-		}
+	ids, release, err := s.hold(ctx, within, count)
+	if err != nil {
 		return err
 	}
-	defer s.held.Release(int64(count))
-	ids := make([]firn.ID, count)
+	defer release()
 	if err := s.from(within, name, func(m Member) error { return m.Fill(within, ids) }); err != nil {
 		return err
 	}
 	return deliver(ids)
+}
+
+// hold makes room for so many IDs until release is called. It waits for others to release theirs until within ends,
+// which is within ctx.
+func (s *Service) hold(ctx, within context.Context, count int) (ids []firn.ID, release func(), err error) {
+	if err := s.held.Acquire(within, int64(count)); err != nil {
+		if ctx.Err() == nil {
+			err = ErrCrowded
+		}
+		return nil, nil, err
+	}
+	return make([]firn.ID, count), func() { s.held.Release(int64(count)) }, nil
 }
 
 // from has a sequencer give something, and the member attach to it before if it must.

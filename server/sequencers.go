@@ -85,6 +85,14 @@ func (s *Service) here(name string) Here {
 	return here
 }
 
+// Here is where the member stands with a sequencer. Whoever may take IDs of it may know: they say as much.
+func (s *Service) Here(who *door.Caller, name string) (Here, error) {
+	if err := who.May(door.Issue, name); err != nil {
+		return Here{}, err
+	}
+	return s.here(name), nil
+}
+
 func (s *Service) describeAll(v cluster.Value) []StatusSequencer {
 	all := []StatusSequencer{}
 	for name, q := range v.Sequencers() {

@@ -17,7 +17,7 @@ type front struct {
 	listener net.Listener
 	serve    func(net.Listener) error        // until it is shut down or closed; then the error does not matter
 	shutdown func(ctx context.Context) error // listens no more, and lets what was asked finish
-	close    func() error                    // at once
+	close    func()                          // at once
 }
 
 // fronts are all servers of a node.
@@ -51,7 +51,7 @@ func (n *node) listen() (_ *fronts, err error) {
 			}
 		}
 	}()
-	for _, make := range []func() (*front, error){n.publicFront, n.adminFront, n.grpcFront} {
+	for _, make := range []func() (*front, error){n.publicFront, n.adminFront, n.grpcFront, n.redisFront} {
 		one, err := make()
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (f *fronts) stop(n *node, within time.Duration) {
 				if within > 0 {
 					n.log.Warn("calls were cut off: they took too long to finish", "protocol", one.name, "shutdown_timeout", within)
 				}
-				_ = one.close() // it listens no more
+				one.close()
 			})
 		}
 		all.Wait()

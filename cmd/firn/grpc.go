@@ -35,6 +35,6 @@ func (n *node) grpcFront() (*front, error) {
 			}
 			return s.Stop(time.Until(deadline))
 		},
-		close: func() error { return nil }, // Stop has cut off what took too long
+		close: func() {}, // Stop has cut off what took too long
 	}, nil
 }

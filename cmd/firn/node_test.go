@@ -248,7 +248,7 @@ func TestShutdownTimeout(t *testing.T) {
 		close(in)
 		<-r.Context().Done()
 	}), nil, n.log)
-	public.serve, public.shutdown, public.close = slow.Serve, slow.Shutdown, slow.Close
+	public.serve, public.shutdown, public.close = slow.Serve, slow.Shutdown, func() { _ = slow.Close() }
 	fronts.start()
 	failed := make(chan error, 1)
 	go func() {

@@ -39,7 +39,10 @@ func (n *node) webFront(name, flag, address string, e *door.Entrance) (*front, e
 		return nil, err
 	}
 	s := newWeb(httpapi.New(n.service, e), n.tls, n.log)
-	f := &front{name: name, listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}
+	f := &front{
+		name: name, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
+		close: func() { _ = s.Close() }, // it listens no more
+	}
 	if n.tls != nil {
 		f.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
 	}

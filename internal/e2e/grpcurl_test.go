@@ -24,20 +24,6 @@ var grpcurl = sync.OnceValues(func() (string, error) {
 	return path, err
 })
 
-var listeningRPC = regexp.MustCompile(`msg="listening for gRPC" addr=(\S+)`)
-
-// rpcAddress waits for where a node listens for gRPC.
-func (n *node) rpcAddress() string {
-	n.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if m := listeningRPC.FindStringSubmatch(n.log.String()); m != nil {
-			return m[1]
-		}
-	}
-	n.t.Fatalf("%s does not say where it listens for gRPC:\n%s", n.name, n.log)
-	return ""
-}
-
 // A person with grpcurl, and nothing else, finds out what there is, and uses it.
 func TestGrpcurl(t *testing.T) {
 	t.Parallel()
@@ -45,10 +31,12 @@ func TestGrpcurl(t *testing.T) {
 	if err != nil {
 		t.Skipf("grpcurl can't be built: %v", err)
 	}
-	n := serve(t, "a", "--grpc-addr=127.0.0.1:0", "--data-dir="+t.TempDir(), "--drain-delay=0s")
-	at := n.rpcAddress()
+	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
+	token := newToken(t, tokens, "--name=operator", "--allow=issue", "--allow=admin")
+	n := serve(t, "a", "--grpc-addr=127.0.0.1:0", "--data-dir="+t.TempDir(), "--drain-delay=0s", "--tokens="+tokens)
+	at := n.listens("grpc_addr")
 	run := func(args ...string) (string, error) {
-		out, err := exec.Command(tool, append([]string{"-plaintext"}, args...)...).CombinedOutput()
+		out, err := exec.Command(tool, append([]string{"-plaintext", "-H", "authorization: Bearer " + token}, args...)...).CombinedOutput()
 		return string(out), err
 	}
 	says := func(want string, args ...string) {
@@ -86,8 +74,13 @@ func TestGrpcurl(t *testing.T) {
 		}
 	}
 
+	nobody, err := exec.Command(tool, "-plaintext", at, "firn.v1.Firn/Next").CombinedOutput()
+	if err == nil || !strings.Contains(string(nobody), "Code: Unauthenticated") {
+		t.Errorf("without a token: %v\n%s", err, nobody)
+	}
+
 	// It stops by a signal, also while somebody takes IDs without an end.
-	stream := exec.Command(tool, "-plaintext", at, "firn.v1.Firn/Stream")
+	stream := exec.Command(tool, "-plaintext", "-H", "authorization: Bearer "+token, at, "firn.v1.Firn/Stream")
 	var told strings.Builder
 	stream.Stderr = &told
 	taken, err := stream.StdoutPipe()

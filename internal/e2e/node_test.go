@@ -6,6 +6,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -176,6 +177,39 @@ func (n *node) read(stderr io.Reader, addresses chan<- []string) {
 			}
 		}
 	}
+}
+
+// newToken makes a token with firn token, and adds it to a file of tokens.
+func newToken(t testing.TB, file string, args ...string) string {
+	t.Helper()
+	path, err := firn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(path, append([]string{"token"}, args...)...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, entry, _ := strings.Cut(string(out), "\n\n")
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(entry)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// listens is where a node listens that serve has returned: at its grpc_addr, for example.
+func (n *node) listens(name string) string {
+	n.t.Helper()
+	m := regexp.MustCompile(`msg=listening .*\b` + name + `=(\S+)`).FindStringSubmatch(n.log.String())
+	if m == nil {
+		n.t.Fatalf("%s does not say what its %s is:\n%s", n.name, name, n.log)
+	}
+	return m[1]
 }
 
 func (n *node) signal(s syscall.Signal) {

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"crypto/tls"
+
+	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/respapi"
+)
+
+// redisFront is for Redis clients; nil, if there is no address for them.
+func (n *node) redisFront() (*front, error) {
+	if n.redisAddr == noAddress {
+		return nil, nil
+	}
+	listener, err := n.listenOn("redis-addr", n.redisAddr)
+	if err != nil {
+		return nil, err
+	}
+	if n.tls != nil {
+		listener = tls.NewListener(listener, n.tls)
+	}
+	s := respapi.New(n.service, &door.Entrance{Tokens: n.tokens}, n.log)
+	return &front{name: "redis_addr", listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}, nil
+}

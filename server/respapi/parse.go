@@ -1,0 +1,201 @@
+package respapi
+
+import (
+	"bytes"
+	"fmt"
+)
+
+const (
+	maxCommand = 16 << 10 // bytes of a command, with all that frames it
+	maxArgs    = 1024
+)
+
+// protocolError is returned for what is no command. Nothing that follows it can be understood.
+type protocolError string
+
+func (e protocolError) Error() string { return "Protocol error: " + string(e) }
+
+// Errors in the words of Redis, where it has them.
+const (
+	errCount    = protocolError("invalid multibulk length")
+	errLength   = protocolError("invalid bulk length")
+	errLineEnd  = protocolError("expected '\\r\\n' after an argument")
+	errQuotes   = protocolError("unbalanced quotes in request")
+	errInline   = protocolError("too big inline request")
+	errTooLarge = protocolError("too big request")
+)
+
+// parse finds the command that b begins with: its arguments, which lie in b, are appended to args, and size is how many
+// bytes it takes. Size 0 and no error: it is not complete, and has less than maxCommand bytes so far. Blank lines and
+// empty arrays are commands without arguments. An inline command is changed in place, so it can be parsed only once.
+func parse(b []byte, args [][]byte) (all [][]byte, size int, err error) {
+	if len(b) == 0 {
+		return args, 0, nil
+	}
+	large := errInline
+	if b[0] == '*' {
+		all, size, err = parseArray(b, args)
+		large = errTooLarge
+	} else {
+		all, size, err = parseInline(b, args)
+	}
+	if err == nil && (size > maxCommand || size == 0 && len(b) >= maxCommand) {
+		return args, 0, large
+	}
+	return all, size, err
+}
+
+// parseArray reads *2\r\n$4\r\nINCR\r\n$7\r\ndefault\r\n.
+func parseArray(b []byte, args [][]byte) ([][]byte, int, error) {
+	count, size, ok := parseLength(b[1:])
+	if !ok || count > maxArgs {
+		return args, 0, errCount
+	}
+	if size == 0 {
+		return args, 0, nil
+	}
+	at := 1 + size
+	for range count { // none, if it is negative, as in Redis
+		if at == len(b) {
+			return args, 0, nil
+		}
+		if b[at] != '$' {
+			return args, 0, protocolError(fmt.Sprintf("expected '$', got %q", b[at]))
+		}
+		length, size, ok := parseLength(b[at+1:])
+		if !ok || length < 0 || length > maxCommand {
+			return args, 0, errLength
+		}
+		if size == 0 {
+			return args, 0, nil
+		}
+		from := at + 1 + size
+		to := from + length
+		at = to + 2
+		if at > maxCommand {
+			return args, 0, errTooLarge
+		}
+		if to < len(b) && b[to] != '\r' || to+1 < len(b) && b[to+1] != '\n' {
+			return args, 0, errLineEnd
+		}
+		if at > len(b) {
+			return args, 0, nil
+		}
+		args = append(args, b[from:to:to])
+	}
+	return args, at, nil
+}
+
+// parseLength reads a number and the end of its line. Size 0: it is not complete. Not ok: it is none, or far too large.
+func parseLength(b []byte) (n, size int, ok bool) {
+	const digits = 9 // more are too large whatever they say
+	from := 0
+	if len(b) > 0 && b[0] == '-' {
+		from = 1
+	}
+	for i := from; i < len(b); i++ {
+		switch c := b[i]; {
+		case '0' <= c && c <= '9' && i-from < digits:
+			n = 10*n + int(c-'0')
+		case c != '\r' || i == from || i+1 < len(b) && b[i+1] != '\n':
+			return 0, 0, false
+		case i+1 == len(b):
+			return 0, 0, true
+		default:
+			if from == 1 {
+				n = -n
+			}
+			return n, i + 2, true
+		}
+	}
+	return 0, 0, true
+}
+
+// parseInline reads a line of words, as people type it. Words can have quotes, as in redis-cli.
+func parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
+	end := bytes.IndexByte(b[:min(len(b), maxCommand)], '\n')
+	if end < 0 {
+		return args, 0, nil
+	}
+	for line := b[:end]; ; {
+		line = bytes.TrimLeft(line, blanks)
+		if len(line) == 0 {
+			return args, end + 1, nil
+		}
+		if len(args) == maxArgs {
+			return args, 0, errInline
+		}
+		word, rest, ok := parseWord(line)
+		if !ok {
+			return args, 0, errQuotes
+		}
+		args, line = append(args, word), rest
+	}
+}
+
+const blanks = " \t\r\v\f\x00"
+
+// parseWord reads the word that a line begins with. It is put together where it stands, since it never gets longer.
+func parseWord(line []byte) (word, rest []byte, ok bool) {
+	word = line[:0]
+	quote := byte(0) // the one that is open
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote == 0 && bytes.IndexByte([]byte(blanks), c) >= 0:
+			return word, line[i:], true
+		case quote == 0 && (c == '"' || c == '\''):
+			quote = c
+		case quote != 0 && c == quote:
+			if i+1 < len(line) && bytes.IndexByte([]byte(blanks), line[i+1]) < 0 {
+				return nil, nil, false // a word can't go on after its quotes
+			}
+			return word, line[i+1:], true
+		case quote == '"' && c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) && isHex(line[i+3]):
+			word = append(word, hex(line[i+2])<<4|hex(line[i+3]))
+			i += 3
+		case quote == '"' && c == '\\' && i+1 < len(line):
+			i++
+			word = append(word, escaped(line[i]))
+		case quote == '\'' && c == '\\' && i+1 < len(line) && line[i+1] == '\'':
+			i++
+			word = append(word, '\'')
+		default:
+			word = append(word, c)
+		}
+	}
+	return word, nil, quote == 0
+}
+
+// escaped is what a letter after a backslash stands for.
+func escaped(c byte) byte {
+	switch c {
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	case 'b':
+		return '\b'
+	case 'a':
+		return '\a'
+	default:
+		return c
+	}
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
+}
+
+func hex(c byte) byte {
+	switch {
+	case c <= '9':
+		return c - '0'
+	case c <= 'F':
+		return c - 'A' + 10
+	default:
+		return c - 'a' + 10
+	}
+}
