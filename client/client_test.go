@@ -168,7 +168,7 @@ func TestTLSAndTokens(t *testing.T) {
 	roots.AddCert(s.Certificate())
 	trust := WithTLS(&tls.Config{RootCAs: roots})
 	for token, status := range map[string]int{"s3cret": 0, "": 401, "s3cret-too": 401, "s3cret\r\nbroken": -1} {
-		err, told := firstAttempt(t, s.URL, trust, WithToken(func() string { return token }))
+		told, err := firstAttempt(t, s.URL, trust, WithToken(func() string { return token }))
 		var e *Error
 		switch {
 		case status < 0 && err != nil:
@@ -182,13 +182,13 @@ func TestTLSAndTokens(t *testing.T) {
 		}
 	}
 	var unknown x509.UnknownAuthorityError
-	if err, _ := firstAttempt(t, s.URL); !errors.As(err, &unknown) {
+	if _, err := firstAttempt(t, s.URL); !errors.As(err, &unknown) {
 		t.Errorf("a server that is not trusted: %v", err)
 	}
 }
 
 // firstAttempt takes an ID, and returns how the first request for it ended and all that was told about it.
-func firstAttempt(t *testing.T, url string, options ...Option) (first error, told string) {
+func firstAttempt(t *testing.T, url string, options ...Option) (told string, first error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -216,7 +216,7 @@ func firstAttempt(t *testing.T, url string, options ...Option) (first error, tol
 	}
 	_, err = c.Next(ctx)
 	_ = c.Close()
-	return attempts[0], fmt.Sprintln(text.String(), err)
+	return fmt.Sprintln(text.String(), err), attempts[0]
 }
 
 // 64 callers at once use 64 connections, for as long as they go on.
