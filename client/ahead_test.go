@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ func TestBatchesAreFetchedAhead(t *testing.T) {
 		mustNext(t, c)
 		began, last := time.Now(), firn.ID(0)
 		for i := range 1000 {
-			if i%50 == 0 {
+			if i%50 == 25 {
 				synctest.Wait() // for the refill to be sent
 				time.Sleep(20 * time.Millisecond)
 				began = began.Add(20 * time.Millisecond)
@@ -266,6 +267,54 @@ func TestACallerGivesUp(t *testing.T) {
 		callers.Wait()
 		if n := f.requests("a"); n > mostOut {
 			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+// When one gives up who wants much, the next one has at once what there is.
+func TestTheFirstInLineGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond)})
+		c := f.of(t, "a", Ahead(10, time.Minute))
+		mustNext(t, c)
+		f.set("a", hangs)
+		if err := c.Fill(t.Context(), make([]firn.ID, 8)); err != nil { // 2 are left
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			if err := c.Fill(within(t, 20*time.Millisecond), make([]firn.ID, 3)); !errors.Is(err, ErrNoAnswer) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if err := c.Fill(within(t, time.Minute), make([]firn.ID, 2)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 20*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		callers.Wait()
+	})
+}
+
+// What comes from two nodes, whose clocks differ, is put in order.
+func TestOneFillOfTwoBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		behind := func(f *fleet, r *http.Request, n int) (*http.Response, error) {
+			f.mu.Lock()
+			f.last -= 1 << 30
+			f.mu.Unlock()
+			return gives(time.Millisecond)(f, r, n)
+		}
+		f := newFleet(map[string]behaviour{"a": behind})
+		c := f.of(t, "a", Ahead(10, time.Minute))
+		for range 20 {
+			ids := make([]firn.ID, 7)
+			if err := c.Fill(t.Context(), ids); err != nil || !slices.IsSorted(ids) {
+				t.Fatalf("%v, %v", ids, err)
+			}
 		}
 	})
 }

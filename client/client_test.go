@@ -1,10 +1,13 @@
 package client
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -140,7 +143,7 @@ func TestClose(t *testing.T) {
 // serves starts a real HTTP server with TLS that wants a token.
 func serves(t *testing.T, f *fleet, token string) *httptest.Server {
 	t.Helper()
-	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			http.Error(w, `{"error":{"code":"unauthenticated","message":"who?"}}`, http.StatusUnauthorized)
 			return
@@ -153,6 +156,8 @@ func serves(t *testing.T, f *fleet, token string) *httptest.Server {
 		f.last++
 		fmt.Fprintf(w, `{"id":1,"id_str":"%d"}`, f.last)
 	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
 	t.Cleanup(s.Close)
 	return s
 }
@@ -162,40 +167,56 @@ func TestTLSAndTokens(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	trust := WithTLS(&tls.Config{RootCAs: roots})
-	var told []string
-	hooks := WithHooks(Hooks{
-		Attempt: func(a Attempt) { told = append(told, fmt.Sprintf("%+v", a)) },
-		Call:    func(c Call) { told = append(told, fmt.Sprintf("%+v", c)) },
-	})
 	for token, status := range map[string]int{"s3cret": 0, "": 401, "s3cret-too": 401, "s3cret\r\nbroken": -1} {
-		c, err := New([]string{s.URL}, trust, hooks, WithToken(func() string { return token }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Next(within(t, map[bool]time.Duration{true: 50 * time.Millisecond, false: time.Minute}[status < 0]))
+		told, err := firstAttempt(t, s.URL, trust, WithToken(func() string { return token }))
 		var e *Error
 		switch {
-		case status < 0 && errors.Is(err, ErrNoAnswer):
+		case status < 0 && err != nil:
 		case status == 0 && err == nil:
 		case errors.As(err, &e) && e.Status == status && e.Code == "unauthenticated":
 		default:
 			t.Errorf("%q: %v", token, err)
 		}
-		told = append(told, fmt.Sprint(err))
-		_ = c.Close()
+		if strings.Contains(told, "s3cret") {
+			t.Errorf("the token is told: %s", told)
+		}
 	}
-	if all := strings.Join(told, "\n"); strings.Contains(all, "s3cret") {
-		t.Errorf("the token is told:\n%s", all)
+	var unknown x509.UnknownAuthorityError
+	if _, err := firstAttempt(t, s.URL); !errors.As(err, &unknown) {
+		t.Errorf("a server that is not trusted: %v", err)
 	}
-	stranger, err := New([]string{s.URL})
+}
+
+// firstAttempt takes an ID, and returns how the first request for it ended and all that was told about it.
+func firstAttempt(t *testing.T, url string, options ...Option) (told string, first error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var mu sync.Mutex
+	var attempts []error
+	var text strings.Builder
+	c, err := New([]string{url}, append(options, WithHooks(Hooks{
+		Attempt: func(a Attempt) {
+			mu.Lock()
+			defer mu.Unlock()
+			attempts = append(attempts, a.Err)
+			fmt.Fprintf(&text, "%+v %v\n", a, a.Err)
+			if a.Err != nil {
+				cancel()
+			}
+		},
+		Call: func(c Call) {
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Fprintf(&text, "%+v %v\n", c, c.Err)
+		},
+	}))...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stranger.Close()
-	var unknown x509.UnknownAuthorityError
-	if _, err := stranger.Next(within(t, 200*time.Millisecond)); !errors.As(err, &unknown) {
-		t.Errorf("a server that is not trusted: %v", err)
-	}
+	_, err = c.Next(ctx)
+	_ = c.Close()
+	return fmt.Sprintln(text.String(), err), attempts[0]
 }
 
 // 64 callers at once use 64 connections, for as long as they go on.
@@ -228,8 +249,8 @@ func TestConnectionsAreKept(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	// A call has two requests out when the machine is busy, and one more connection may be dialled than is needed.
-	if n := opened.Load(); n > 64*mostOut*2 {
+	// On a busy machine a call has two requests out, and the slower one lingers.
+	if n := opened.Load(); n > last.Load()/4 {
 		t.Errorf("%d connections for 64 callers and %d requests", n, last.Load())
 	}
 	t.Logf("%d connections, %d requests for 1920 calls", opened.Load(), last.Load())

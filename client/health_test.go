@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"testing"
@@ -47,6 +48,41 @@ func TestAStoppedNodeIsHedgedAndAvoided(t *testing.T) {
 	})
 }
 
+// A node that is much slower than the others is avoided, though it gives IDs in the end; and it is found out though
+// callers cancel their contexts when they have an ID.
+func TestASlowNodeIsAvoided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		late, canceled := 0, 0
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": gives(200 * time.Millisecond)})
+		c := f.of(t, "a b", WithHooks(Hooks{Attempt: func(a Attempt) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case isCanceled(a.Err):
+				canceled++
+			case a.Duration == 200*time.Millisecond:
+				late++
+			}
+		}}))
+		for range 2000 {
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := c.Next(ctx); err != nil {
+				t.Error(err)
+			}
+			cancel()
+			time.Sleep(9 * time.Millisecond)
+		}
+		if n := f.requests("b"); n < 5 || n > 15 {
+			t.Errorf("%d requests to the slow node in 20 s", n)
+		}
+		_ = c.Close()
+		if late < 5 || canceled > 1 {
+			t.Errorf("%d requests to it ended, %d were canceled", late, canceled)
+		}
+	})
+}
+
 // A slow first request goes on, and its answer counts if it comes first.
 func TestTheFirstRequestGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -70,11 +106,64 @@ func TestTheFirstRequestGoesOn(t *testing.T) {
 	})
 }
 
+// However little time there is, half of it is left for another node.
+func TestATightDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": hangs})
+		if _, err := f.of(t, "a b").Next(within(t, 30*time.Millisecond)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// While one node does not answer, another one that failed is asked again rather than the silent one a second time.
+func TestTheSilentOneIsAskedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": fails(errReset), "b": hangs})
+		time.AfterFunc(firstPatience+firstRest/4, func() { f.set("a", gives(time.Millisecond)) })
+		mustNext(t, f.of(t, "a b"))
+		if n := f.requests("b"); n != 1 {
+			t.Errorf("%d requests to the silent node", n)
+		}
+	})
+}
+
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		a, b     time.Duration // answers take, in turn
+		from, to time.Duration
+	}{
+		{"steady", 20 * time.Millisecond, 20 * time.Millisecond, 20 * time.Millisecond, 21 * time.Millisecond},
+		{"unsteady", 20 * time.Millisecond, 60 * time.Millisecond, 100 * time.Millisecond, 150 * time.Millisecond},
+		{"quick", time.Millisecond, time.Microsecond, shortestPatience, shortestPatience},
+		{"slow", time.Second, 2 * time.Second, longestPatience, longestPatience},
+	} {
+		var p pace
+		for range 50 {
+			p.add(c.a)
+			p.add(c.b)
+		}
+		if d := p.patience(1); d < c.from || d > c.to {
+			t.Errorf("%s: %v, want %v to %v", c.name, d, c.from, c.to)
+		}
+	}
+	if d := new(pace).patience(maxCount); d != 600*time.Millisecond {
+		t.Errorf("nothing is known of 100000 IDs: %v", d)
+	}
+	for n, want := range map[int]int{1: 0, 2: 1, 3: 2, 4: 2, 5: 3, maxCount: paces - 1} {
+		if class(n) != want {
+			t.Errorf("the class of %d is %d", n, class(n))
+		}
+	}
+}
+
 // A node that fails is asked less and less often, by requests that hold nobody up, and taken back when it gives IDs.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": fails(errReset)})
-		c := f.of(t, "a b")
+		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": fails(errReset), "c": gives(time.Millisecond)})
+		calls := 0
+		c := f.of(t, "a b c", WithHooks(Hooks{Call: func(Call) { calls++ }}))
 		count := func(d time.Duration) int {
 			before := f.requests("b")
 			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(9 * time.Millisecond) {
@@ -89,9 +178,12 @@ func TestBackoff(t *testing.T) {
 		if n := count(time.Minute); n < 12 || n > 24 { // every 2.5 to 5 s
 			t.Errorf("%d requests a minute in the long run", n)
 		}
+		if n := f.requests("a") + f.requests("c"); n != calls {
+			t.Errorf("%d requests to the nodes that work for %d calls", n, calls)
+		}
 		f.set("b", gives(time.Millisecond))
 		count(longestPause)
-		if n := count(time.Second); n < 40 {
+		if n := count(time.Second); n < 30 {
 			t.Errorf("it is back, and has %d of 100 requests", n)
 		}
 	})
