@@ -27,6 +27,7 @@ type attack struct {
 	send string        // at once; may be empty
 	then func(c *wire) // more of it; may be nil
 	want string        // a part of what is answered; "closed" for nothing but the connection's end
+	stay bool          // the connection may stay open: then what is answered at first counts
 }
 
 // wire is a connection that is looked at byte by byte.
@@ -59,13 +60,18 @@ func (w *wire) push(piece string, most int) int {
 }
 
 // outcome is what is answered, in short, until the connection ends.
-func (w *wire) outcome() string {
+func (w *wire) outcome(mayStay bool) string {
+	if mayStay {
+		_ = w.SetReadDeadline(time.Now().Add(time.Second))
+	}
 	head := make([]byte, 64<<10)
 	n, err := io.ReadFull(w, head)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	switch open := errors.Is(err, os.ErrDeadlineExceeded); {
+	case open && !mayStay:
 		w.t.Error("the connection stays open")
-	}
-	if n == 0 {
+	case mayStay: // they are frames, and not for people
+		return fmt.Sprintf("%d bytes, closed: %v", n, !open)
+	case n == 0:
 		return "closed"
 	}
 	lines := strings.Split(strings.ReplaceAll(string(head[:n]), "\r", ""), "\n")
@@ -97,37 +103,37 @@ func onHTTP() []attack {
 		}
 	}
 	return []attack{
-		{"a connection that sends nothing", "", nil, "closed"},
-		{"slow-loris: a header that never ends", "POST /api/v1/id HTTP/1.1\r\nHost: firn\r\n", drip("X-a: b\r\n"), "closed"},
-		{"a header of 64 KiB", post("/api/v1/id", "X: "+strings.Repeat("a", 64<<10)+"\r\n"), nil, "431 Request Header Fields Too Large"},
-		{"ten thousand headers", post("/api/v1/id", strings.Repeat("a: b\r\n", 10_000)), nil, "431 "},
-		{"a path of 32 KiB", post("/"+strings.Repeat("a", 32<<10), ""), nil, "431 "},
-		{"a body of 10 GB announced", post("/api/v1/id", "Content-Length: 10000000000\r\n"), nil, "200 OK"},
-		{"a body of 1 MB where none is read", post("/api/v1/id", "Content-Length: 1000000\r\n") + strings.Repeat("x", 1_000_000), nil, "200 OK"},
-		{"a negative length", post("/api/v1/id", "Content-Length: -1\r\n"), nil, "400 Bad Request"},
-		{"two lengths", post("/api/v1/id", "Content-Length: 1\r\nContent-Length: 2\r\n") + "xx", nil, "400 Bad Request"},
-		{"a length and chunks", post("/api/v1/id", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n", nil, "200 OK"},
-		{"chunks with a bad length", post("/api/v1/id", "Transfer-Encoding: chunked\r\n") + "zz\r\n", nil, "200 OK"},
-		{"a line end in a header's name", post("/api/v1/id", "X\n: b\r\n"), nil, "400 Bad Request"},
-		{"a NUL in the path", get("/api/v1/ids/\x00"), nil, "400 Bad Request"},
-		{"no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", nil, "400 Bad Request"},
-		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", nil, "400 Bad Request"},
-		{"another version", "GET /livez HTTP/9.9\r\nHost: firn\r\n\r\n", nil, "505 "},
-		{"no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", nil, "400 Bad Request"},
-		{"CONNECT to elsewhere", "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 "},
-		{"a URL of elsewhere", "GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 "},
-		{"dots in the path, to administration", post("/api/v1/ids/../sequencers", ""), nil, "307 "},
-		{"dots, encoded", post("/api/v1/%2e%2e/v1/sequencers/orders/attach", ""), nil, "40"},
-		{"a name with a slash, encoded", post("/api/v1/sequencers/a%2Fb/id", ""), nil, "bad_request"},
-		{"a name of dots, encoded", post("/api/v1/sequencers/%2e%2e/id", ""), nil, "40"},
-		{"two slashes", post("//api/v1/sequencers", ""), nil, "307 "},
-		{"upper case", post("/API/V1/ID", ""), nil, "not_found"},
-		{"an ID of a megabyte of digits", get("/api/v1/ids/" + strings.Repeat("1", 15<<10)), nil, "bad_request"},
-		{"a count beyond all numbers", post("/api/v1/ids?count="+strings.Repeat("9", 1000), ""), nil, "bad_request"},
-		{"count given twice", post("/api/v1/ids?count=1&count=100000", ""), nil, "bad_request"},
-		{"administration without a right", post("/api/v1/sequencers", "Content-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden"},
-		{"an administrator's method in the place of another", post("/api/v1/cluster", "X-HTTP-Method-Override: GET\r\n"), nil, "method_not_allowed"},
-		{"another site's page", post("/api/v1/id", "Sec-Fetch-Site: cross-site\r\nOrigin: https://example.org\r\n"), nil, "cross_origin"},
+		{"a connection that sends nothing", "", nil, "closed", false},
+		{"slow-loris: a header that never ends", "POST /api/v1/id HTTP/1.1\r\nHost: firn\r\n", drip("X-a: b\r\n"), "closed", false},
+		{"a header of 64 KiB", post("/api/v1/id", "X: "+strings.Repeat("a", 64<<10)+"\r\n"), nil, "431 Request Header Fields Too Large", false},
+		{"ten thousand headers", post("/api/v1/id", strings.Repeat("a: b\r\n", 10_000)), nil, "431 ", false},
+		{"a path of 32 KiB", post("/"+strings.Repeat("a", 32<<10), ""), nil, "431 ", false},
+		{"a body of 10 GB announced", post("/api/v1/id", "Content-Length: 10000000000\r\n"), nil, "200 OK", false},
+		{"a body of 1 MB where none is read", post("/api/v1/id", "Content-Length: 1000000\r\n") + strings.Repeat("x", 1_000_000), nil, "200 OK", false},
+		{"a negative length", post("/api/v1/id", "Content-Length: -1\r\n"), nil, "400 Bad Request", false},
+		{"two lengths", post("/api/v1/id", "Content-Length: 1\r\nContent-Length: 2\r\n") + "xx", nil, "400 Bad Request", false},
+		{"a length and chunks", post("/api/v1/id", "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n") + "0\r\n\r\n", nil, "200 OK", false},
+		{"chunks with a bad length", post("/api/v1/id", "Transfer-Encoding: chunked\r\n") + "zz\r\n", nil, "200 OK", false},
+		{"a line end in a header's name", post("/api/v1/id", "X\n: b\r\n"), nil, "400 Bad Request", false},
+		{"a NUL in the path", get("/api/v1/ids/\x00"), nil, "400 Bad Request", false},
+		{"no HTTP at all", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", nil, "400 Bad Request", false},
+		{"HTTP/2 without TLS", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", nil, "400 Bad Request", false},
+		{"another version", "GET /livez HTTP/9.9\r\nHost: firn\r\n\r\n", nil, "505 ", false},
+		{"no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", nil, "400 Bad Request", false},
+		{"CONNECT to elsewhere", "CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 ", false},
+		{"a URL of elsewhere", "GET http://example.org/ HTTP/1.1\r\nHost: example.org\r\nConnection: close\r\n\r\n", nil, "404 ", false},
+		{"dots in the path, to administration", post("/api/v1/ids/../sequencers", ""), nil, "307 ", false},
+		{"dots, encoded", post("/api/v1/%2e%2e/v1/sequencers/orders/attach", ""), nil, "40", false},
+		{"a name with a slash, encoded", post("/api/v1/sequencers/a%2Fb/id", ""), nil, "bad_request", false},
+		{"a name of dots, encoded", post("/api/v1/sequencers/%2e%2e/id", ""), nil, "40", false},
+		{"two slashes", post("//api/v1/sequencers", ""), nil, "307 ", false},
+		{"upper case", post("/API/V1/ID", ""), nil, "not_found", false},
+		{"an ID of a megabyte of digits", get("/api/v1/ids/" + strings.Repeat("1", 15<<10)), nil, "bad_request", false},
+		{"a count beyond all numbers", post("/api/v1/ids?count="+strings.Repeat("9", 1000), ""), nil, "bad_request", false},
+		{"count given twice", post("/api/v1/ids?count=1&count=100000", ""), nil, "bad_request", false},
+		{"administration without a right", post("/api/v1/sequencers", "Content-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden", false},
+		{"an administrator's method in the place of another", post("/api/v1/cluster", "X-HTTP-Method-Override: GET\r\n"), nil, "method_not_allowed", false},
+		{"another site's page", post("/api/v1/id", "Sec-Fetch-Site: cross-site\r\nOrigin: https://example.org\r\n"), nil, "cross_origin", false},
 	}
 }
 
@@ -138,18 +144,90 @@ func onAdmin() []attack {
 		return local(post("/api/v1/sequencers", fmt.Sprintf("Content-Length: %d\r\n%s", len(body), headers))) + body
 	}
 	return []attack{
-		{"a page that got here under its own name (DNS rebinding)", get("/api/v1/cluster"), nil, "cross_origin"},
-		{"a body of 10 MB", local(post("/api/v1/sequencers", "Content-Length: 10000000\r\n")), func(w *wire) { w.push(strings.Repeat(" ", 64<<10), 10_000_000) }, "too_large"},
-		{"a body that never comes", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")), nil, "40"},
+		{"a page that got here under its own name (DNS rebinding)", get("/api/v1/cluster"), nil, "cross_origin", false},
+		{"a body of 10 MB", local(post("/api/v1/sequencers", "Content-Length: 10000000\r\n")), func(w *wire) { w.push(strings.Repeat(" ", 64<<10), 10_000_000) }, "too_large", false},
+		{"a body that never comes", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")), nil, "40", false},
 		{"half a body", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")) + `{"name":`, func(w *wire) {
 			_ = w.Conn.(*net.TCPConn).CloseWrite()
-		}, "bad_request"},
-		{"JSON, nested 10 000 deep", create("", `{"name":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}`), nil, "bad_request"},
-		{"a field given twice", create("", `{"name":"a","name":"..","nodes":1}`), nil, "bad_request"},
-		{"numbers beyond all bounds", create("", `{"name":"a","nodes":1e400}`), nil, "bad_request"},
-		{"an epoch in the year 300 000", create("", `{"name":"a","epoch":"300000-01-01T00:00:00Z"}`), nil, "bad_request"},
-		{"a name with a line end", create("", `{"name":"a\nb"}`), nil, "bad_request"},
-		{"the log from a position beyond all numbers", local(get("/api/v1/cluster/log?from=99999999999999999999")), nil, "bad_request"},
+		}, "bad_request", false},
+		{"JSON, nested 10 000 deep", create("", `{"name":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}`), nil, "bad_request", false},
+		{"a field given twice", create("", `{"name":"a","name":"..","nodes":1}`), nil, "bad_request", false},
+		{"numbers beyond all bounds", create("", `{"name":"a","nodes":1e400}`), nil, "bad_request", false},
+		{"an epoch in the year 300 000", create("", `{"name":"a","epoch":"300000-01-01T00:00:00Z"}`), nil, "bad_request", false},
+		{"a name with a line end", create("", `{"name":"a\nb"}`), nil, "bad_request", false},
+		{"the log from a position beyond all numbers", local(get("/api/v1/cluster/log?from=99999999999999999999")), nil, "bad_request", false},
+	}
+}
+
+// frame is one of HTTP/2.
+func frame(length int, kind, flags byte, stream uint32, payload string) string {
+	return string([]byte{
+		byte(length >> 16), byte(length >> 8), byte(length), kind, flags,
+		byte(stream >> 24), byte(stream >> 16), byte(stream >> 8), byte(stream),
+	}) + payload
+}
+
+// onGRPC are those on the port for gRPC. What is answered are frames: a GOAWAY, if anything, and then the end.
+func onGRPC() []attack {
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	settings := preface + frame(0, 4, 0, 0, "")
+	many := func(what func(i uint32) string) func(*wire) {
+		return func(w *wire) { // a hundred in a piece, for as long as they are taken
+			var b strings.Builder
+			for i := range uint32(200_000) {
+				if b.WriteString(what(i)); i%100 < 99 {
+					continue
+				}
+				if _, err := io.WriteString(w, b.String()); err != nil {
+					return
+				}
+				b.Reset()
+			}
+			w.t.Log("200 000 were taken")
+		}
+	}
+	return []attack{
+		{"no HTTP/2 at all", "GET / HTTP/1.1\r\n\r\n", nil, "", true},
+		{"a preface, and nothing more", preface, nil, "", true},
+		{"a frame of 16 MB announced", settings + frame(1<<24-1, 0, 0, 1, ""), nil, "", true},
+		{"data for a stream that is not open", settings + frame(5, 0, 0, 1, "hello"), nil, "", true},
+		{"headers that can't be read", settings + frame(4, 1, 4, 1, "\xff\xff\xff\xff"), nil, "", true},
+		{"settings for a stream", preface + frame(0, 4, 0, 3, ""), nil, "", true},
+		{"settings of odd length", preface + frame(5, 4, 0, 0, "abcde"), nil, "", true},
+		{"a window that overflows", settings + frame(4, 8, 0, 0, "\x7f\xff\xff\xff"), nil, "", true},
+		{"a header block that never ends (CONTINUATION flood)", settings + frame(1, 1, 0, 1, "\x82"), many(func(uint32) string {
+			return frame(16, 9, 0, 1, strings.Repeat("\x82", 16))
+		}), "", true},
+		{"a flood of pings", settings, many(func(uint32) string { return frame(8, 6, 0, 0, "12345678") }), "", true},
+		{"a flood of streams that are reset at once", settings, many(func(i uint32) string {
+			return frame(3, 1, 4, 2*i+1, "\x83\x86\x84") + frame(4, 3, 0, 2*i+1, "\x00\x00\x00\x08")
+		}), "", true},
+	}
+}
+
+// onRedis are those on the port for Redis clients.
+func onRedis() []attack {
+	return []attack{
+		{"a command of a billion parts announced", "*1000000000\r\n", nil, "-ERR Protocol error", false},
+		{"a negative number of parts", "*-5\r\nPING\r\nQUIT\r\n", nil, "", false},
+		{"a part of 512 MB announced", "*2\r\n$4\r\nINCR\r\n$536870912\r\n", nil, "-ERR Protocol error", false},
+		{"a part of negative length", "*1\r\n$-1\r\n", nil, "-ERR Protocol error", false},
+		{"a length that is no number", "*1\r\n$x\r\n", nil, "-ERR Protocol error", false},
+		{"a part without its line end", "*1\r\n$4\r\nPINGxx", nil, "-ERR Protocol error", false},
+		{"a line of a megabyte", strings.Repeat("a", 1<<20), nil, "-ERR Protocol error", false},
+		{"quotes that don't end", "INCR \"orders\r\n", nil, "-ERR Protocol error", false},
+		{"a request of HTTP, from a browser", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR default\r\n", nil, "closed", false},
+		{"a count beyond all numbers", "FIRN.NEXT default 99999999999999999999\r\nQUIT\r\n", nil, "-", false},
+		{"a name that is none", "INCR \"../../etc\"\r\nQUIT\r\n", nil, "-", false},
+		{"a name of 60 KiB", "INCR " + strings.Repeat("a", 60<<10) + "\r\nQUIT\r\n", nil, "-", false},
+		{"an unknown command of 60 KiB", strings.Repeat("a", 60<<10) + "\r\nQUIT\r\n", nil, "-ERR Protocol error", false},
+		{"half a command", "*2\r\n$4\r\nINCR\r\n", func(w *wire) { _ = w.Conn.(*net.TCPConn).CloseWrite() }, "", false},
+		{"a reader that never reads", "", func(w *wire) {
+			// It takes what the other side's buffers take, and then no more.
+			if sent := w.push(strings.Repeat("FIRN.NEXT default 100000\r\n", 100), 1<<30); sent >= 1<<30 {
+				w.t.Errorf("it took %d bytes of commands", sent)
+			}
+		}, "", false},
 	}
 }
 
@@ -178,7 +256,7 @@ func (n *node) carryOut(t *testing.T, address string, all []attack) {
 			if a.then != nil {
 				a.then(w)
 			}
-			got := w.outcome()
+			got := w.outcome(a.stay)
 			if !strings.Contains(got, a.want) {
 				t.Errorf("%q; want %q", got, a.want)
 			}
@@ -190,11 +268,13 @@ func (n *node) carryOut(t *testing.T, address string, all []attack) {
 
 func TestHostileInput(t *testing.T) {
 	t.Parallel()
-	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"))
+	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")
 	n.ready(t, new(ledger))
 	before := n.resident()
 	t.Run("public", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.url, "http://"), onHTTP()) })
 	t.Run("admin", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.admin, "http://"), onAdmin()) })
+	t.Run("gRPC", func(t *testing.T) { n.carryOut(t, n.listens("grpc_addr"), onGRPC()) })
+	t.Run("Redis", func(t *testing.T) { n.carryOut(t, n.listens("redis_addr"), onRedis()) })
 	t.Logf("resident memory: %d MiB before, %d MiB after", before>>20, n.resident()>>20)
 	if log := n.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") {
 		t.Errorf("the log:\n%s", log)
@@ -251,7 +331,7 @@ func TestIdleConnections(t *testing.T) {
 	for range 150 {
 		last = dial(t, address)
 	}
-	if got := last.outcome(); got != "closed" {
+	if got := last.outcome(false); got != "closed" {
 		t.Errorf("one too many is told %q", got)
 	}
 	for _, w := range all[:200] {
