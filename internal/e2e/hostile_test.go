@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -128,7 +130,7 @@ func onHTTP() []attack {
 		{"a name of dots, encoded", post("/api/v1/sequencers/%2e%2e/id", ""), nil, "40", false},
 		{"two slashes", post("//api/v1/sequencers", ""), nil, "307 ", false},
 		{"upper case", post("/API/V1/ID", ""), nil, "not_found", false},
-		{"an ID of a megabyte of digits", get("/api/v1/ids/" + strings.Repeat("1", 15<<10)), nil, "bad_request", false},
+		{"an ID of 15 000 digits", get("/api/v1/ids/" + strings.Repeat("1", 15<<10)), nil, "bad_request", false},
 		{"a count beyond all numbers", post("/api/v1/ids?count="+strings.Repeat("9", 1000), ""), nil, "bad_request", false},
 		{"count given twice", post("/api/v1/ids?count=1&count=100000", ""), nil, "bad_request", false},
 		{"administration without a right", post("/api/v1/sequencers", "Content-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden", false},
@@ -151,7 +153,7 @@ func onAdmin() []attack {
 			_ = w.Conn.(*net.TCPConn).CloseWrite()
 		}, "bad_request", false},
 		{"JSON, nested 10 000 deep", create("", `{"name":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}`), nil, "bad_request", false},
-		{"a field given twice", create("", `{"name":"a","name":"..","nodes":1}`), nil, "bad_request", false},
+		{"a name of dots", create("", `{"name":".."}`), nil, "bad_request", false},
 		{"numbers beyond all bounds", create("", `{"name":"a","nodes":1e400}`), nil, "bad_request", false},
 		{"an epoch in the year 300 000", create("", `{"name":"a","epoch":"300000-01-01T00:00:00Z"}`), nil, "bad_request", false},
 		{"a name with a line end", create("", `{"name":"a\nb"}`), nil, "bad_request", false},
@@ -187,8 +189,8 @@ func onGRPC() []attack {
 		}
 	}
 	return []attack{
-		{"no HTTP/2 at all", "GET / HTTP/1.1\r\n\r\n", nil, "", true},
-		{"a preface, and nothing more", preface, nil, "", true},
+		{"no HTTP/2 at all", "GET / HTTP/1.1\r\n\r\n", nil, "", false},
+		{"a preface, and nothing more", preface, nil, "", false},
 		{"a frame of 16 MB announced", settings + frame(1<<24-1, 0, 0, 1, ""), nil, "", true},
 		{"data for a stream that is not open", settings + frame(5, 0, 0, 1, "hello"), nil, "", true},
 		{"headers that can't be read", settings + frame(4, 1, 4, 1, "\xff\xff\xff\xff"), nil, "", true},
@@ -217,7 +219,7 @@ func onRedis() []attack {
 		{"a line of a megabyte", strings.Repeat("a", 1<<20), nil, "-ERR Protocol error", false},
 		{"quotes that don't end", "INCR \"orders\r\n", nil, "-ERR Protocol error", false},
 		{"a request of HTTP, from a browser", "POST / HTTP/1.1\r\nHost: x\r\n\r\nINCR default\r\n", nil, "closed", false},
-		{"a count beyond all numbers", "FIRN.NEXT default 99999999999999999999\r\nQUIT\r\n", nil, "-", false},
+		{"a count for FIRN.NEXT beyond all numbers", "FIRN.NEXT default 99999999999999999999\r\nQUIT\r\n", nil, "-", false},
 		{"a name that is none", "INCR \"../../etc\"\r\nQUIT\r\n", nil, "-", false},
 		{"a name of 60 KiB", "INCR " + strings.Repeat("a", 60<<10) + "\r\nQUIT\r\n", nil, "-", false},
 		{"an unknown command of 60 KiB", strings.Repeat("a", 60<<10) + "\r\nQUIT\r\n", nil, "-ERR Protocol error", false},
@@ -231,20 +233,50 @@ func onRedis() []attack {
 	}
 }
 
-// healthy asks for an ID over a connection of its own.
-func healthy(t *testing.T, n *node) {
+// onTokens are those on the port for everybody of a node that wants a token, whose hash is told.
+func onTokens(token, hash string) []attack {
+	bearing := func(headers string) string { return post("/api/v1/id", headers) }
+	return []attack{
+		{"no token", bearing(""), nil, "unauthenticated", false},
+		{"a token that is nobody's", bearing("Authorization: Bearer firn_" + strings.Repeat("A", 43) + "\r\n"), nil, "unauthenticated", false},
+		{"the hash that the file has, as a token", bearing("Authorization: Bearer " + hash + "\r\n"), nil, "unauthenticated", false},
+		{"a token of 8 KiB", bearing("Authorization: Bearer " + strings.Repeat("A", 8<<10) + "\r\n"), nil, "unauthenticated", false},
+		{"the token in the URL", post("/api/v1/id?access_token="+token, ""), nil, "unauthenticated", false},
+		{"the token as a password of Basic", bearing("Authorization: Basic " + token + "\r\n"), nil, "unauthenticated", false},
+		{"the token after another one", bearing("Authorization: Bearer x\r\nAuthorization: Bearer " + token + "\r\n"), nil, "unauthenticated", false},
+		{"the token, cut off at its end", bearing("Authorization: Bearer " + token[:len(token)-1] + "\r\n"), nil, "unauthenticated", false},
+		{"the token, for what it does not allow", post("/api/v1/sequencers", "Authorization: Bearer "+token+"\r\nContent-Length: 17\r\n") + `{"name":"orders"}`, nil, "forbidden", false},
+		{"the token, for another sequencer", post("/api/v1/sequencers/others/id", "Authorization: Bearer "+token+"\r\n"), nil, "forbidden", false},
+		{"the token, for dots to another sequencer", post("/api/v1/sequencers/default%2f..%2fothers/id", "Authorization: Bearer "+token+"\r\n"), nil, "forbidden", false},
+	}
+}
+
+// healthy asks for an ID over a connection of its own. A token is shown, if there is one.
+func healthy(t *testing.T, n *node, token string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
 	defer client.CloseIdleConnections()
 	var id struct {
 		Str string `json:"id_str"`
 	}
-	if _, err := exchange(client, http.MethodPost, n.url+"/api/v1/id", "", &id); err != nil || id.Str == "" {
+	request, err := http.NewRequest(http.MethodPost, n.url+"/api/v1/id", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := client.Do(request)
+	if err == nil {
+		err = json.NewDecoder(response.Body).Decode(&id)
+		response.Body.Close()
+	}
+	if err != nil || id.Str == "" {
 		t.Errorf("an ID afterwards: %q, %v", id.Str, err)
 	}
 }
 
-func (n *node) carryOut(t *testing.T, address string, all []attack) {
+func (n *node) carryOut(t *testing.T, address, token string, all []attack) {
 	for _, a := range all {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
@@ -260,8 +292,11 @@ func (n *node) carryOut(t *testing.T, address string, all []attack) {
 			if !strings.Contains(got, a.want) {
 				t.Errorf("%q; want %q", got, a.want)
 			}
+			if token != "" && strings.Contains(got, token[:20]) {
+				t.Errorf("the answer shows the token: %s", got)
+			}
 			t.Logf("| %s | %.100s | %.1f s |", a.name, got, time.Since(began).Seconds())
-			healthy(t, n)
+			healthy(t, n, token)
 		})
 	}
 }
@@ -271,12 +306,38 @@ func TestHostileInput(t *testing.T) {
 	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")
 	n.ready(t, new(ledger))
 	before := n.resident()
-	t.Run("public", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.url, "http://"), onHTTP()) })
-	t.Run("admin", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.admin, "http://"), onAdmin()) })
-	t.Run("gRPC", func(t *testing.T) { n.carryOut(t, n.listens("grpc_addr"), onGRPC()) })
-	t.Run("Redis", func(t *testing.T) { n.carryOut(t, n.listens("redis_addr"), onRedis()) })
+	t.Run("public", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.url, "http://"), "", onHTTP()) })
+	t.Run("admin", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.admin, "http://"), "", onAdmin()) })
+	t.Run("gRPC", func(t *testing.T) { n.carryOut(t, n.listens("grpc_addr"), "", onGRPC()) })
+	t.Run("Redis", func(t *testing.T) { n.carryOut(t, n.listens("redis_addr"), "", onRedis()) })
 	t.Logf("resident memory: %d MiB before, %d MiB after", before>>20, n.resident()>>20)
 	if log := n.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
+// Tokens that are wrong get nobody in, and none is seen in an answer or in the log.
+func TestWrongTokens(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	token := newToken(t, file, "--name=app", "--allow=issue", "--sequencer=default")
+	entry, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := regexp.MustCompile("[0-9a-f]{64}").FindString(string(entry))
+	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"), "--tokens="+file, "--log-level=debug")
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		_, err := exchange(caller, http.MethodGet, n.url+"/readyz", "", nil)
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	t.Run("tokens", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.url, "http://"), token, onTokens(token, hash)) })
+	if log := n.log.String(); strings.Contains(log, token[:20]) || strings.Contains(log, hash) {
 		t.Errorf("the log:\n%s", log)
 	}
 }
@@ -324,7 +385,7 @@ func TestIdleConnections(t *testing.T) {
 	}
 	dialling.Wait()
 	t.Logf("%d idle connections: resident memory %d MiB, %d MiB before", idle, n.resident()>>20, before>>20)
-	healthy(t, n)
+	healthy(t, n, "")
 
 	// Those beyond the limit learn it at once.
 	var last *wire
