@@ -47,6 +47,7 @@ func (c *conn) incr(args [][]byte) {
 		}
 		if singly {
 			c.one("INCR", name)
+			c.flush() // the next may take its time
 		} else {
 			c.refuse("INCR", err)
 		}
