@@ -136,8 +136,13 @@ func (c *conn) decode(args [][]byte) {
 		name  string
 		value int64
 	}{
-		{"id", p.ID}, {"unix_ms", p.UnixMS}, {"tick", p.Tick}, {"datacenter", p.Datacenter}, {"node", p.Node},
-		{"node_id", p.NodeID}, {"sequence", p.Sequence},
+		{"id", p.ID},
+		{"unix_ms", p.UnixMS},
+		{"tick", p.Tick},
+		{"datacenter", p.Datacenter},
+		{"node", p.Node},
+		{"node_id", p.NodeID},
+		{"sequence", p.Sequence},
 	}
 	c.pairs(1 + len(numbers))
 	c.bulk("time")
