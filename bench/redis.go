@@ -118,7 +118,7 @@ func startRedis(ctx context.Context, dir string) (r redisServer, end func(), err
 	for started := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
-			c.Close()
+			_ = c.Close() // it was only to see who listens
 			return redisServer{"redis", port, process.Process.Pid}, end, nil
 		}
 		if time.Since(started) > patience {

@@ -30,6 +30,7 @@ func TestCommands(t *testing.T) {
 		{"INCRBY default x", "-ERR value is not an integer or out of range: 'x'; want a number from 1 to 100000", ""},
 		{"INCRBY default 100001", "-ERR count is 100001; want a number from 1 to 100000", ""},
 		{"INCRBY default 4097", "-ERR 4097 consecutive IDs: this layout has at most 4096, in one tick; ask for fewer, or for a list of IDs; that is FIRN.NEXT default 4097", ""},
+		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""}, // not the same, though the first is unquoted in place
 		{"FIRN.NEXT default", id, ""},
 		{"FIRN.NEXT default 1", "[" + id + "]", ""},
 		{"firn.next default 3", "[" + id + " " + id2 + " " + id3 + "]", ""},

@@ -142,4 +142,3 @@ func TestIncrByAmongOthers(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
-

@@ -99,18 +99,17 @@ func talk(s *Server, says string, piece int) string {
 
 // show reads replies, which must be valid, and writes them down: one per line.
 func show(replies string) (string, error) {
-	r := bufio.NewReader(strings.NewReader(replies))
+	all := strings.NewReader(replies)
+	r := bufio.NewReader(all)
 	var b strings.Builder
-	for {
-		if _, err := r.Peek(1); err != nil {
-			return strings.TrimSuffix(b.String(), "\n"), nil
-		}
+	for all.Len() > 0 || r.Buffered() > 0 {
 		one, err := read(r)
 		if err != nil {
 			return b.String(), err
 		}
 		b.WriteString(one + "\n")
 	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
 // read reads one reply, and writes it down: texts in quotes, arrays in [], maps in {}.

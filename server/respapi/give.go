@@ -47,6 +47,7 @@ func (c *conn) incr(args [][]byte) {
 		}
 		if singly {
 			c.one("INCR", name)
+			c.flush() // the next may take its time
 		} else {
 			c.refuse("INCR", err)
 		}
@@ -135,8 +136,13 @@ func (c *conn) decode(args [][]byte) {
 		name  string
 		value int64
 	}{
-		{"id", p.ID}, {"unix_ms", p.UnixMS}, {"tick", p.Tick}, {"datacenter", p.Datacenter}, {"node", p.Node},
-		{"node_id", p.NodeID}, {"sequence", p.Sequence},
+		{"id", p.ID},
+		{"unix_ms", p.UnixMS},
+		{"tick", p.Tick},
+		{"datacenter", p.Datacenter},
+		{"node", p.Node},
+		{"node_id", p.NodeID},
+		{"sequence", p.Sequence},
 	}
 	c.pairs(1 + len(numbers))
 	c.bulk("time")

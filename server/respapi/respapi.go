@@ -99,7 +99,7 @@ const (
 // Serve accepts connections from a listener, and serves each, until Shutdown or Close. Then it returns nil; the
 // listener is closed in any case. Another error is returned when the listener fails for good.
 func (s *Server) Serve(l net.Listener) error {
-	defer l.Close()
+	defer func() { _ = l.Close() }() // closed already, as a rule
 	if !s.track(l) {
 		return nil
 	}
