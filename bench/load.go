@@ -8,7 +8,6 @@ import (
 	"math/bits"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 )
@@ -16,8 +15,8 @@ import (
 // load is what came of asking over some connections at once.
 type load struct {
 	answers int
-	took    time.Duration // all of it
-	each    histogram     // the answers
+	took    time.Duration // until the last of them
+	each    histogram     // how long each took
 }
 
 func (l *load) perSecond() float64 { return float64(l.answers) / l.took.Seconds() }
@@ -28,8 +27,8 @@ type asker struct {
 	conn    net.Conn
 	request []byte
 	buffer  [4 << 10]byte
-	answers int
-	each    histogram
+	answers int       // of askUntil
+	each    histogram // how long each took
 }
 
 // dial connects to a server that gives IDs. Whatever is not over within the given time fails.
@@ -97,9 +96,9 @@ func parseAnswer(answer []byte) (body []byte, whole bool, err error) {
 		return nil, true, fmt.Errorf("no Content-Length in %q", head)
 	}
 	digits, _, _ := bytes.Cut(after, endOfHead[:2])
-	length, err := strconv.Atoi(string(digits))
+	length, ok := parseLength(digits)
 	switch {
-	case err != nil || length > len(answer)+4<<10:
+	case !ok:
 		return nil, true, fmt.Errorf("the Content-Length is %q", digits)
 	case len(body) < length:
 		return nil, false, nil
@@ -109,6 +108,17 @@ func parseAnswer(answer []byte) (body []byte, whole bool, err error) {
 		return nil, true, fmt.Errorf("no ID in %q", body)
 	}
 	return body, true, nil
+}
+
+// parseLength reads a number of four digits at most, without an allocation.
+func parseLength(digits []byte) (n int, ok bool) {
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, len(digits) > 0 && len(digits) <= 4
 }
 
 // askOnce asks for an ID over a connection of its own.

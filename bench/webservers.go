@@ -159,16 +159,16 @@ func overRedis(ctx context.Context, s *webServer, connections int, d time.Durati
 	if err != nil {
 		return r, err
 	}
-	asked := 100 * connections
-	if len(s.rounds) == 0 && d > 0 {
-		if r, err = overRedis(ctx, s, connections, 0); err != nil { // as a warm-up
+	last := webRound{}
+	switch n := len(s.rounds); {
+	case n > 0:
+		last = s.rounds[n-1]
+	case d > 0:
+		if last, err = overRedis(ctx, s, connections, 0); err != nil {
 			return r, err
 		}
-		asked = max(asked, int(r.perSecond*d.Seconds()))
 	}
-	if n := len(s.rounds); n > 0 {
-		asked = max(asked, int(s.rounds[n-1].perSecond*d.Seconds()))
-	}
+	asked := max(100*connections, int(last.perSecond*d.Seconds()))
 	before := s.cpuTime()
 	out, err := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port,
 		"-c", strconv.Itoa(connections), "-n", strconv.Itoa(asked), "-P", "1", "--csv", "INCR", "id").Output()
@@ -183,8 +183,11 @@ func overRedis(ctx context.Context, s *webServer, connections int, d time.Durati
 // parseRedisBenchmark reads the CSV of redis-benchmark: a line of names, and one of values.
 func parseRedisBenchmark(text string) (r webRound, err error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil || len(lines) != 2 {
+	if err != nil {
 		return r, fmt.Errorf("redis-benchmark printed %q: %w", text, err)
+	}
+	if len(lines) != 2 {
+		return r, fmt.Errorf("redis-benchmark printed %q; want two lines", text)
 	}
 	values := map[string]float64{}
 	for i, name := range lines[0] {
