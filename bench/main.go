@@ -62,7 +62,7 @@ func (s settings) tell(format string, args ...any) {
 var (
 	thorough = settings{
 		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5,
-		loads: 15, load: 500 * time.Millisecond,
+		loads: 31, load: 250 * time.Millisecond,
 		window: 3 * time.Second, keeps: 10, attaches: 300,
 	}
 	quick = settings{
