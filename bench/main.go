@@ -3,7 +3,7 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, limit, serve, redis, sequencer, cluster-cost and attach; without any, all of them
+// The sections are next, fill, limit, serve, http, redis, sequencer, cluster-cost and attach; without any, all of them
 // run. Tables go to standard output, progress to standard error.
 package main
 
@@ -34,6 +34,7 @@ func sections() []section {
 		{"fill", runFill},
 		{"limit", runLimit},
 		{"serve", runServe},
+		{"http", runHTTP},
 		{"redis", runRedis},
 		{"sequencer", runSequencer},
 		{"cluster-cost", runClusterCost},
@@ -47,9 +48,8 @@ type settings struct {
 	sample   time.Duration // how long one sample takes
 	limit    time.Duration // how long one sample at the limit of a layout takes
 	limits   int           // samples at the limit of each contender
-	requests time.Duration // how long requests are sent to the service
-	redis    time.Duration // how long one sample of commands to a server takes
-	redises  int           // samples of each such server
+	loads    int           // samples of each server
+	load     time.Duration // how long one of them takes
 	window   time.Duration // of the member whose transactions are counted
 	keeps    int           // rounds in which they are counted, at least
 	attaches int           // how often members attach, detach and take over
@@ -62,13 +62,13 @@ func (s settings) tell(format string, args ...any) {
 
 var (
 	thorough = settings{
-		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, requests: 3 * time.Second,
-		redis: time.Second, redises: 15,
+		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5,
+		loads: 31, load: 250 * time.Millisecond,
 		window: 3 * time.Second, keeps: 10, attaches: 300,
 	}
 	quick = settings{
-		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, requests: 300 * time.Millisecond,
-		redis: 100 * time.Millisecond, redises: 1,
+		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1,
+		loads: 1, load: 200 * time.Millisecond,
 		window: 600 * time.Millisecond, keeps: 2, attaches: 10,
 	}
 )

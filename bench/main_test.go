@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestRoundsAreCountedWhole(t *testing.T) {
 
 func TestUnknownSection(t *testing.T) {
 	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve, redis, sequencer, cluster-cost, attach") {
+	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve, http, redis, sequencer, cluster-cost, attach") {
 		t.Errorf("got %v, want an error that names the sections", err)
 	}
 }
@@ -61,13 +62,13 @@ func TestTablePrintsAligned(t *testing.T) {
 	got := table{
 		Title:   "title",
 		columns: []column{{"a", "min ns", "%.1f"}, {"b", "ratio", "%.2f"}},
-		rows:    []row{{"one", []float64{1, 12.345}}, {"another", []float64{100, 1}}},
+		rows:    []row{{"one", []float64{1, 12.345}}, {"another", []float64{100, math.NaN()}}},
 		Targets: []target{atMost("ratio", 1.5, 1.25), atLeast("rate", 99.6, 99.5)},
 	}.String()
 	const want = `title
            min ns  ratio
   one         1.0  12.35
-  another   100.0   1.00
+  another   100.0      -
   short: ratio: 1.5 <= 1.25
   met:   rate: 99.6 >= 99.5
 `

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/exec"
-	"slices"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +28,6 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 			{"ratio", "ratio", "%.2f"},
 			{"firn_cpu_us", "firn CPU µs", "%.2f"},
 			{"redis_cpu_us", "Redis CPU µs", "%.2f"},
-			{"cpu_ratio", "ratio", "%.2f"},
 		},
 	}
 	dir, err := os.MkdirTemp("", "firn-bench-")
@@ -35,173 +36,120 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 	}
 	defer os.RemoveAll(dir)
 	s.tell("building firn")
-	binary, err := buildFirn(ctx, dir)
-	for _, tool := range []string{"redis-server", "redis-benchmark"} {
-		if err == nil {
-			_, err = exec.LookPath(tool)
-		}
-	}
+	binary, err := build(ctx, dir, filepath.Join("..", "cmd", "firn"))
 	if err != nil {
+		return nil, err
+	}
+	all := &servers{dir: dir}
+	defer all.stop()
+	err = all.startForRedis(ctx, binary)
+	if errors.Is(err, exec.ErrNotFound) {
 		s.tell("skipping redis: %v", err)
 		t.Note = "Skipped: " + err.Error() + "; Debian has redis-server and redis-tools"
 		return []table{t}, nil
 	}
-	firn, end, err := firnForRedis(ctx, binary, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer end()
-	peer, end, err := startRedis(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer end()
+	firn, redis := all.all[0], all.all[1]
 	for _, pipeline := range []int{1, 16} {
 		for _, connections := range []int{1, 16, 128} {
 			name := fmt.Sprintf("%s, %d in a pipeline", counted(connections, "connection"), pipeline)
-			s.tell("%s", name)
-			rates, costs, err := compare(ctx, s, load{pipeline, connections}, firn, peer)
-			if err != nil {
+			firn.ask, redis.ask = overRedis(pipeline), overRedis(pipeline)
+			if err := all.askInTurn(ctx, s, connections); err != nil {
 				return nil, err
 			}
-			t.rows = append(t.rows, row{name, []float64{
-				rates.median(firn.name), rates.median(peer.name), rates.ratio(firn.name, peer.name),
-				costs.median(firn.name), costs.median(peer.name), costs.ratio(firn.name, peer.name),
-			}})
+			rate := func(r round) float64 { return r.perSecond }
+			ratio := firn.ratioTo(redis)
+			t.rows = append(t.rows, row{name, []float64{firn.median(rate), redis.median(rate), ratio, firn.cpuPerAnswer(), redis.cpuPerAnswer()}})
 			if pipeline > 1 {
-				t.Targets = append(t.Targets, atLeast("commands/s to Redis's, "+name, rates.ratio(firn.name, peer.name), 1))
+				t.Targets = append(t.Targets, atLeast("commands/s to Redis's, "+name, ratio, 1))
 			}
 		}
 	}
 	return []table{t}, nil
 }
 
-// redisServer is a server that answers Redis clients.
-type redisServer struct {
-	name string
-	port string
-	pid  int
-}
-
-func firnForRedis(ctx context.Context, binary, dir string) (r redisServer, end func(), err error) {
-	address, err := freeAddress(ctx)
-	if err != nil {
-		return r, nil, err
-	}
-	served, err := startFirn(ctx, binary, dir, "--redis-addr", address)
-	if err != nil {
-		return r, nil, err
-	}
-	if _, err := served.firstID(ctx); err != nil {
-		served.stop()
-		return r, nil, err
-	}
-	_, port, _ := net.SplitHostPort(address)
-	return redisServer{"firn", port, served.process.Process.Pid}, served.stop, nil
-}
-
-func startRedis(ctx context.Context, dir string) (r redisServer, end func(), err error) {
-	address, err := freeAddress(ctx)
-	if err != nil {
-		return r, nil, err
-	}
-	host, port, _ := net.SplitHostPort(address)
-	process := exec.CommandContext(ctx, "redis-server", "--bind", host, "--port", port, "--dir", dir, "--save", "", "--appendonly", "no")
-	if err := process.Start(); err != nil {
-		return r, nil, err
-	}
-	end = func() {
-		_ = process.Process.Signal(os.Interrupt) // it may have ended
-		_ = process.Wait()
-	}
-	const patience = 10 * time.Second
-	for started := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		c, err := net.Dial("tcp", address)
+// startForRedis starts firn serve and Redis. What has started by then must be stopped after an error.
+func (w *servers) startForRedis(ctx context.Context, binary string) error {
+	err := w.add(ctx, "firn", overRedis(1), func(address string) (*process, error) {
+		p, web, err := startFirn(ctx, binary, w.dir, "--redis-addr", address)
 		if err == nil {
-			_ = c.Close() // it was only to see who listens
-			return redisServer{"redis", port, process.Process.Pid}, end, nil
+			_, err = p.await(ctx, func() error {
+				_, err := askOnce(ctx, web)
+				return err
+			})
 		}
-		if time.Since(started) > patience {
-			end()
-			return r, nil, fmt.Errorf("redis-server does not listen: %w", err)
-		}
-	}
-}
-
-// load is how redis-benchmark asks.
-type load struct{ pipeline, connections int }
-
-// compare sends the same commands to all servers in turn, round after round. It returns the commands per second, and
-// the CPU time of each in microseconds.
-func compare(ctx context.Context, s settings, l load, servers ...redisServer) (rates, costs speeds, err error) {
-	rates, costs = speeds{}, speeds{}
-	slowest := 1e9
-	for _, r := range servers { // a warm-up
-		rate, err := r.ask(ctx, l, 1000*l.pipeline)
-		if err != nil {
-			return nil, nil, err
-		}
-		slowest = min(slowest, rate)
-	}
-	count := max(l.pipeline*l.connections, int(slowest*s.redis.Seconds()))
-	for round := range s.redises {
-		order := slices.Clone(servers)
-		if round%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, r := range order {
-			before, err := cpuOf(r.pid)
-			if err != nil {
-				return nil, nil, err
-			}
-			rate, err := r.ask(ctx, l, count)
-			if err != nil {
-				return nil, nil, err
-			}
-			after, err := cpuOf(r.pid)
-			if err != nil {
-				return nil, nil, err
-			}
-			rates[r.name] = append(rates[r.name], rate)
-			costs[r.name] = append(costs[r.name], float64((after-before).Nanoseconds())/1e3/float64(count))
-		}
-	}
-	return rates, costs, nil
-}
-
-// ask sends so many commands, and returns how many were answered per second.
-func (r redisServer) ask(ctx context.Context, l load, count int) (perSecond float64, err error) {
-	out, err := exec.CommandContext(ctx, "redis-benchmark", "-p", r.port, "-P", strconv.Itoa(l.pipeline),
-		"-c", strconv.Itoa(l.connections), "-n", strconv.Itoa(count), "--csv", "INCR", "default").Output()
+		return p, err
+	})
 	if err != nil {
-		return 0, fmt.Errorf("redis-benchmark: %w: %s", err, out)
+		return err
 	}
-	lines, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
-	if err != nil || len(lines) != 2 || len(lines[1]) < 2 { // "test","rps",... and a line for the command
-		return 0, fmt.Errorf("redis-benchmark printed %q", out)
-	}
-	return strconv.ParseFloat(lines[1][1], 64)
+	return w.add(ctx, "redis", overRedis(1), func(address string) (*process, error) { return w.startRedis(ctx, address) })
 }
 
-// cpuOf is the CPU time that a process has had, which Linux counts by 10 ms.
-func cpuOf(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func (w *servers) startRedis(ctx context.Context, address string) (*process, error) {
+	server, err := exec.LookPath("redis-server")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	const utime, stime = 14 - 3, 15 - 3 // counted from 1, and what follows the name begins with the third
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) <= stime {
-		return 0, fmt.Errorf("/proc/%d/stat is %q", pid, text)
+	if _, err := exec.LookPath("redis-benchmark"); err != nil {
+		return nil, err
 	}
-	var ticks int64
-	for _, f := range []string{fields[utime], fields[stime]} {
-		n, err := strconv.ParseInt(f, 10, 64)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, w.dir, server, "--bind", host, "--port", port, "--save", "", "--appendonly", "no")
+}
+
+// overRedis has redis-benchmark ask for as many numbers as took the given time in the round before.
+func overRedis(pipeline int) askFunc {
+	var ask askFunc
+	ask = func(ctx context.Context, s *server, connections int, d time.Duration) (r round, err error) {
+		host, port, err := net.SplitHostPort(s.address)
 		if err != nil {
-			return 0, err
+			return r, err
 		}
-		ticks += n
+		var last round
+		switch n := len(s.rounds); {
+		case n > 0:
+			last = s.rounds[n-1]
+		case d > 0:
+			if last, err = ask(ctx, s, connections, 0); err != nil {
+				return r, err
+			}
+		}
+		asked := max(100*connections*pipeline, int(last.perSecond*d.Seconds()))
+		before := s.cpuTime()
+		out, err := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port, "-c", strconv.Itoa(connections),
+			"-n", strconv.Itoa(asked), "-P", strconv.Itoa(pipeline), "--csv", "INCR", "default").Output()
+		if err != nil {
+			return r, fmt.Errorf("redis-benchmark: %w: %s", err, out)
+		}
+		r, err = parseRedisBenchmark(string(out))
+		r.answers, r.cpu = asked, s.cpuTime()-before
+		return r, err
 	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil
+	return ask
+}
+
+// parseRedisBenchmark reads the CSV of redis-benchmark: a line of names, and one of values.
+func parseRedisBenchmark(text string) (r round, err error) {
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil {
+		return r, fmt.Errorf("redis-benchmark printed %q: %w", text, err)
+	}
+	if len(lines) != 2 {
+		return r, fmt.Errorf("redis-benchmark printed %q; want two lines", text)
+	}
+	values := map[string]float64{}
+	for i, name := range lines[0] {
+		values[name], _ = strconv.ParseFloat(lines[1][i], 64) // the first is no number
+	}
+	r = round{perSecond: values["rps"], p50: values["p50_latency_ms"] * 1000, p99: values["p99_latency_ms"] * 1000, p999: math.NaN()}
+	if !(r.perSecond > 0 && r.p50 > 0 && r.p99 > 0) {
+		return r, fmt.Errorf("redis-benchmark printed %q; want rps, p50_latency_ms and p99_latency_ms", text)
+	}
+	return r, nil
 }

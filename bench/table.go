@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -26,7 +27,7 @@ type column struct {
 
 type row struct {
 	name   string
-	values []float64 // one for each column
+	values []float64 // one for each column; NaN: not known
 }
 
 // target compares what was found with what was wanted.
@@ -68,6 +69,10 @@ func (t table) String() string {
 	for _, r := range t.rows {
 		fmt.Fprintf(w, "%-*s\t", widest, r.name)
 		for i, c := range t.columns {
+			if math.IsNaN(r.values[i]) {
+				fmt.Fprint(w, "-\t")
+				continue
+			}
 			fmt.Fprintf(w, c.format+"\t", r.values[i])
 		}
 		fmt.Fprintln(w)
@@ -83,7 +88,7 @@ func (t table) String() string {
 	return b.String()
 }
 
-// MarshalJSON writes each row as an object under the keys of the columns.
+// MarshalJSON writes each row as an object under the keys of the columns, without what is not known.
 func (t table) MarshalJSON() ([]byte, error) {
 	rows := make([]json.RawMessage, 0, len(t.rows))
 	for _, r := range t.rows {
@@ -94,6 +99,9 @@ func (t table) MarshalJSON() ([]byte, error) {
 		}
 		fmt.Fprintf(&b, `{"name":%s`, name)
 		for i, c := range t.columns {
+			if math.IsNaN(r.values[i]) {
+				continue
+			}
 			value, err := json.Marshal(r.values[i])
 			if err != nil {
 				return nil, fmt.Errorf("%s of %s: %w", c.key, r.name, err)

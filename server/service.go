@@ -148,9 +148,9 @@ func (s *Service) begin(ctx context.Context, who *door.Caller, rights door.Right
 		s.calls.Add(-1)
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
-	return ctx, func() {
-		cancel()
+	p := newPatient(ctx, s.patience)
+	return p, func() {
+		p.end()
 		s.calls.Add(-1)
 	}, nil
 }
