@@ -3,8 +3,8 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, limit, serve, sequencer, cluster-cost and attach; without any, all of them
-// run. Tables go to standard output, progress to standard error.
+// The sections are next, fill, limit, serve, grpc, sequencer, cluster-cost and attach; without any, all of
+// them run. Tables go to standard output, progress to standard error.
 package main
 
 import (
@@ -34,6 +34,7 @@ func sections() []section {
 		{"fill", runFill},
 		{"limit", runLimit},
 		{"serve", runServe},
+		{"grpc", runGRPC},
 		{"sequencer", runSequencer},
 		{"cluster-cost", runClusterCost},
 		{"attach", runAttach},
@@ -51,6 +52,9 @@ type settings struct {
 	keeps    int           // rounds in which they are counted, at least
 	attaches int           // how often members attach, detach and take over
 	progress io.Writer
+
+	calls     int           // samples of each gRPC server
+	callsTake time.Duration // how long one takes
 }
 
 func (s settings) tell(format string, args ...any) {
@@ -60,11 +64,11 @@ func (s settings) tell(format string, args ...any) {
 var (
 	thorough = settings{
 		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, requests: 3 * time.Second,
-		window: 3 * time.Second, keeps: 10, attaches: 300,
+		window: 3 * time.Second, keeps: 10, attaches: 300, calls: 21, callsTake: 300 * time.Millisecond,
 	}
 	quick = settings{
 		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, requests: 300 * time.Millisecond,
-		window: 600 * time.Millisecond, keeps: 2, attaches: 10,
+		window: 600 * time.Millisecond, keeps: 2, attaches: 10, calls: 2, callsTake: 50 * time.Millisecond,
 	}
 )
 
@@ -77,6 +81,13 @@ type report struct {
 }
 
 func main() {
+	if name := os.Getenv(rpcServerVariable); name != "" {
+		if err := beRPCServer(name, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
