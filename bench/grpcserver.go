@@ -81,9 +81,9 @@ func (s *rpcServer) cpu() (time.Duration, error) {
 
 func (s *rpcServer) stop() {
 	if s.conn != nil {
-		s.conn.Close()
+		_ = s.conn.Close()
 	}
-	s.ask.Close()
+	_ = s.ask.Close()
 	_ = s.process.Wait()
 }
 
