@@ -3,8 +3,8 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, limit, serve, http, redis, sequencer, cluster-cost and attach; without any, all of them
-// run. Tables go to standard output, progress to standard error.
+// The sections are next, fill, limit, serve, http, grpc, redis, sequencer, cluster-cost and attach; without any, all of
+// them run. Tables go to standard output, progress to standard error.
 package main
 
 import (
@@ -35,6 +35,7 @@ func sections() []section {
 		{"limit", runLimit},
 		{"serve", runServe},
 		{"http", runHTTP},
+		{"grpc", runGRPC},
 		{"redis", runRedis},
 		{"sequencer", runSequencer},
 		{"cluster-cost", runClusterCost},
@@ -82,6 +83,13 @@ type report struct {
 }
 
 func main() {
+	if name := os.Getenv(rpcServerVariable); name != "" {
+		if err := beRPCServer(name, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {

@@ -4,17 +4,26 @@ import (
 	"encoding/json"
 	"io"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
 )
+
+func TestMain(m *testing.M) {
+	if os.Getenv(rpcServerVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
 
 func TestJSONHoldsEverySectionThatWasChosen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it measures")
 	}
 	var out strings.Builder
-	if err := run(t.Context(), []string{"--quick", "--json", "next", "fill", "limit", "sequencer", "cluster-cost", "attach"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"--quick", "--json", "next", "fill", "limit", "grpc", "sequencer", "cluster-cost", "attach"}, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -26,7 +35,7 @@ func TestJSONHoldsEverySectionThatWasChosen(t *testing.T) {
 	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Tables) != 2+2+3+2+1+1 {
+	if len(got.Tables) != 2+2+3+4+2+1+1 {
 		t.Errorf("%d tables", len(got.Tables))
 	}
 	for _, table := range got.Tables {
@@ -53,7 +62,7 @@ func TestRoundsAreCountedWhole(t *testing.T) {
 
 func TestUnknownSection(t *testing.T) {
 	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve, http, redis, sequencer, cluster-cost, attach") {
+	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve, http, grpc, redis, sequencer, cluster-cost, attach") {
 		t.Errorf("got %v, want an error that names the sections", err)
 	}
 }

@@ -72,14 +72,15 @@ type FirnClient interface {
 	// with UNAVAILABLE: not_ready when it shuts down, and without a reason when the connection has grown old, after half
 	// an hour or so. Then call again.
 	//
-	// An ID is made before it is taken. What is on the way to a caller that does not read, is as much as its flow-control
+	// An ID is made before it is taken. On the way to a caller that does not read there are as many as its flow-control
 	// window holds, 64 KiB or 8000 IDs if gRPC was not told otherwise (some libraries enlarge it by themselves, to a few
-	// MiB at most, while they read fast), as much again in the buffers of the network and the server, and two batches.
-	// IDs are as old as the caller took to read so many: it gets fresh ones by reading steadily, by small batches, and
-	// by a small window; or by NextBatch.
+	// MiB, while they read fast), another 64 KiB at the server, and two batches. So an ID is as old as the caller took to
+	// read that many, which may be very old where it stopped reading. It gets fresh ones by reading steadily, by small
+	// batches, and by a small window that is fixed; or by NextBatch.
 	//
-	// Each batch counts against the caller's limit on IDs. RESOURCE_EXHAUSTED, rate_limited, ends the stream when that is
-	// spent.
+	// Each batch counts against the caller's limit on IDs, and the stream goes as fast as that allows. RESOURCE_EXHAUSTED
+	// is returned, rate_limited, when it never allows as many IDs as a batch has; and overloaded, when the server has 1000
+	// streams already.
 	Stream(ctx context.Context, in *StreamRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StreamResponse], error)
 	// Decode takes an ID apart. Any server can, attached or not.
 	Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error)
@@ -189,14 +190,15 @@ type FirnServer interface {
 	// with UNAVAILABLE: not_ready when it shuts down, and without a reason when the connection has grown old, after half
 	// an hour or so. Then call again.
 	//
-	// An ID is made before it is taken. What is on the way to a caller that does not read, is as much as its flow-control
+	// An ID is made before it is taken. On the way to a caller that does not read there are as many as its flow-control
 	// window holds, 64 KiB or 8000 IDs if gRPC was not told otherwise (some libraries enlarge it by themselves, to a few
-	// MiB at most, while they read fast), as much again in the buffers of the network and the server, and two batches.
-	// IDs are as old as the caller took to read so many: it gets fresh ones by reading steadily, by small batches, and
-	// by a small window; or by NextBatch.
+	// MiB, while they read fast), another 64 KiB at the server, and two batches. So an ID is as old as the caller took to
+	// read that many, which may be very old where it stopped reading. It gets fresh ones by reading steadily, by small
+	// batches, and by a small window that is fixed; or by NextBatch.
 	//
-	// Each batch counts against the caller's limit on IDs. RESOURCE_EXHAUSTED, rate_limited, ends the stream when that is
-	// spent.
+	// Each batch counts against the caller's limit on IDs, and the stream goes as fast as that allows. RESOURCE_EXHAUSTED
+	// is returned, rate_limited, when it never allows as many IDs as a batch has; and overloaded, when the server has 1000
+	// streams already.
 	Stream(*StreamRequest, grpc.ServerStreamingServer[StreamResponse]) error
 	// Decode takes an ID apart. Any server can, attached or not.
 	Decode(context.Context, *DecodeRequest) (*DecodeResponse, error)

@@ -122,5 +122,5 @@ func FuzzRequests(f *testing.F) {
 
 // unary is a handler of any request.
 func unary[Request, Answer any](f func(context.Context, *Request) (*Answer, error)) grpc.UnaryHandler {
-	return func(ctx context.Context, request any) (any, error) { return f(ctx, any(request).(*Request)) }
+	return func(ctx context.Context, request any) (any, error) { return f(ctx, request.(*Request)) }
 }

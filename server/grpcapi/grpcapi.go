@@ -53,10 +53,12 @@ func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Ser
 // Several listeners can be served at a time.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(l)
-	if s.stopped.Err() != nil {
+	select {
+	case <-s.stopped.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // ErrCut is returned by Stop when calls took too long to finish.

@@ -40,15 +40,15 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 	defer cancel()
 	defer context.AfterFunc(g.ending, cancel)()
 	who, name, endless := callerOf(ctx), named(r.GetSequencer()), left == 0
+	var answer firnv1.StreamResponse // Send is done with it when it returns
 	for endless || left > 0 {
 		if !endless {
 			size = min(size, left)
 			left -= size
 		}
-		var answer firnv1.StreamResponse
 		err := g.inTime(ctx, func() error {
 			return g.service.Many(ctx, who, name, int(size), func(ids []firn.ID) error {
-				answer.Ids = appendIDs(make([]int64, 0, len(ids)), ids)
+				answer.Ids = appendIDs(answer.Ids[:0], ids)
 				return nil
 			})
 		})
