@@ -26,7 +26,7 @@ func runHTTP(ctx context.Context, s settings) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &servers{dir: dir}
+	all := &contest{dir: dir}
 	defer all.stop()
 	if err := all.start(ctx, firn, constant); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ type round struct {
 }
 
 // askInTurn asks all servers, round after round, each over so many connections.
-func (w *servers) askInTurn(ctx context.Context, s settings, connections int) error {
+func (w *contest) askInTurn(ctx context.Context, s settings, connections int) error {
 	for _, server := range w.all {
 		server.rounds = nil
 	}
@@ -71,7 +71,7 @@ func (w *servers) askInTurn(ctx context.Context, s settings, connections int) er
 }
 
 // overHTTP asks with the generator of this program.
-func overHTTP(ctx context.Context, server *server, connections int, d time.Duration) (r round, err error) {
+func overHTTP(ctx context.Context, server *rival, connections int, d time.Duration) (r round, err error) {
 	var before float64
 	l, err := ask(ctx, server.address, connections, d, func() { before = server.cpuTime() })
 	if err != nil {
@@ -82,7 +82,7 @@ func overHTTP(ctx context.Context, server *server, connections int, d time.Durat
 }
 
 // median is that of the rounds.
-func (s *server) median(of func(round) float64) float64 {
+func (s *rival) median(of func(round) float64) float64 {
 	var all []float64
 	for _, r := range s.rounds {
 		all = append(all, of(r))
@@ -91,7 +91,7 @@ func (s *server) median(of func(round) float64) float64 {
 }
 
 // ratioTo is the median over the rounds of the answers per second to those of another server.
-func (s *server) ratioTo(other *server) float64 {
+func (s *rival) ratioTo(other *rival) float64 {
 	var all []float64
 	for i, r := range s.rounds {
 		all = append(all, r.perSecond/other.rounds[i].perSecond)
@@ -100,7 +100,7 @@ func (s *server) ratioTo(other *server) float64 {
 }
 
 // cpuPerAnswer is the CPU time of the server over all rounds, whose ticks would be too coarse for one.
-func (s *server) cpuPerAnswer() float64 {
+func (s *rival) cpuPerAnswer() float64 {
 	var cpu float64
 	var answers int
 	for _, r := range s.rounds {
@@ -109,7 +109,7 @@ func (s *server) cpuPerAnswer() float64 {
 	return cpu / float64(answers)
 }
 
-func (w *servers) table(connections int) table {
+func (w *contest) table(connections int) table {
 	t := table{
 		Title: "http: one ID with each request, " + counted(connections, "connection"),
 		Note:  "The servers share the CPUs with whoever asks. Medians over the rounds; the CPU time is the server's." + w.notes,
@@ -138,7 +138,7 @@ func (w *servers) table(connections int) table {
 }
 
 // cpuTime is what the server has used, in µs; NaN where that is not known.
-func (s *server) cpuTime() float64 {
+func (s *rival) cpuTime() float64 {
 	used, err := s.cpu()
 	if err != nil {
 		return math.NaN()

@@ -40,7 +40,7 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &servers{dir: dir}
+	all := &contest{dir: dir}
 	defer all.stop()
 	err = all.startForRedis(ctx, binary)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -71,7 +71,7 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 }
 
 // startForRedis starts firn serve and Redis. What has started by then must be stopped after an error.
-func (w *servers) startForRedis(ctx context.Context, binary string) error {
+func (w *contest) startForRedis(ctx context.Context, binary string) error {
 	err := w.add(ctx, "firn", overRedis(1), func(address string) (*process, error) {
 		p, web, err := startFirn(ctx, binary, w.dir, "--redis-addr", address)
 		if err == nil {
@@ -88,7 +88,7 @@ func (w *servers) startForRedis(ctx context.Context, binary string) error {
 	return w.add(ctx, "redis", overRedis(1), func(address string) (*process, error) { return w.startRedis(ctx, address) })
 }
 
-func (w *servers) startRedis(ctx context.Context, address string) (*process, error) {
+func (w *contest) startRedis(ctx context.Context, address string) (*process, error) {
 	server, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (w *servers) startRedis(ctx context.Context, address string) (*process, err
 // overRedis has redis-benchmark ask for as many numbers as took the given time in the round before.
 func overRedis(pipeline int) askFunc {
 	var ask askFunc
-	ask = func(ctx context.Context, s *server, connections int, d time.Duration) (r round, err error) {
+	ask = func(ctx context.Context, s *rival, connections int, d time.Duration) (r round, err error) {
 		host, port, err := net.SplitHostPort(s.address)
 		if err != nil {
 			return r, err

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// servers are those that are measured beside firn serve, which is the first; the constant is the second.
-type servers struct {
+// contest are the servers that are measured beside firn serve, which is the first; the constant is the second.
+type contest struct {
 	dir   string
-	all   []*server
+	all   []*rival
 	notes string // tell which are not here, and why
 }
 
-// server is a server, and how it is asked.
-type server struct {
+// rival is a server in a contest, and how it is asked.
+type rival struct {
 	*process
 	name    string
 	address string
@@ -27,19 +27,19 @@ type server struct {
 	rounds  []round // so far, over the present number of connections
 }
 
-func (w *servers) stop() {
+func (w *contest) stop() {
 	for _, s := range w.all {
-		s.process.stop()
+		s.stop()
 	}
 }
 
 // start starts all that are here, and waits until they serve. What has started by then must be stopped after an error.
-func (w *servers) start(ctx context.Context, firn, constant string) error {
+func (w *contest) start(ctx context.Context, firn, constant string) error {
 	p, address, err := startFirn(ctx, firn, w.dir)
 	if err != nil {
 		return err
 	}
-	w.all = append(w.all, &server{process: p, name: "firn serve", address: address, ask: overHTTP})
+	w.all = append(w.all, &rival{process: p, name: "firn serve", address: address, ask: overHTTP})
 	var body string // the others give the same
 	_, err = p.await(ctx, func() (err error) {
 		body, err = askOnce(ctx, address)
@@ -63,7 +63,7 @@ func (w *servers) start(ctx context.Context, firn, constant string) error {
 }
 
 // addIfHere adds a server that need not be installed.
-func (w *servers) addIfHere(ctx context.Context, name string, ask askFunc, start func(address string) (*process, error)) error {
+func (w *contest) addIfHere(ctx context.Context, name string, ask askFunc, start func(address string) (*process, error)) error {
 	err := w.add(ctx, name, ask, start)
 	if errors.Is(err, exec.ErrNotFound) {
 		w.notes += fmt.Sprintf("\nNot here: %s. %v", name, err)
@@ -73,10 +73,10 @@ func (w *servers) addIfHere(ctx context.Context, name string, ask askFunc, start
 }
 
 // askFunc asks a server over so many connections for about the given time, or shortly if that is zero.
-type askFunc func(ctx context.Context, s *server, connections int, d time.Duration) (round, error)
+type askFunc func(ctx context.Context, s *rival, connections int, d time.Duration) (round, error)
 
 // add starts a server, and waits until it answers. exec.ErrNotFound is returned when it is not installed.
-func (w *servers) add(ctx context.Context, name string, ask askFunc, start func(address string) (*process, error)) error {
+func (w *contest) add(ctx context.Context, name string, ask askFunc, start func(address string) (*process, error)) error {
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (w *servers) add(ctx context.Context, name string, ask askFunc, start func(
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	s := &server{process: p, name: name, address: address, ask: ask}
+	s := &rival{process: p, name: name, address: address, ask: ask}
 	w.all = append(w.all, s)
 	_, err = p.await(ctx, func() error {
 		_, err := ask(ctx, s, 1, 0)
@@ -119,7 +119,7 @@ http {
 }
 `
 
-func (w *servers) startNginx(ctx context.Context, address, body string) (*process, error) {
+func (w *contest) startNginx(ctx context.Context, address, body string) (*process, error) {
 	nginx, err := exec.LookPath("nginx")
 	if err != nil {
 		if nginx, err = exec.LookPath("/usr/sbin/nginx"); err != nil { // which is not on everybody's path

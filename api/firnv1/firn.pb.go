@@ -116,7 +116,7 @@ type NextBatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name; empty: the default one.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many IDs: 1 to 100000.
+	// How many IDs: 1 to 10000. For more at once there is Stream.
 	Count         int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -36,6 +36,9 @@ func (g *giver) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextRe
 }
 
 func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*firnv1.NextBatchResponse, error) {
+	if r.GetCount() > maxBatch { // gRPC keeps the whole answer until the caller takes it
+		return nil, server.Input(fmt.Errorf("count is %d; want a number from 1 to %d, or a Stream", r.GetCount(), maxBatch))
+	}
 	var answer firnv1.NextBatchResponse
 	err := g.service.Many(ctx, callerOf(ctx), named(r.GetSequencer()), int(r.GetCount()), func(ids []firn.ID) error {
 		answer.Ids = appendIDs(make([]int64, 0, len(ids)), ids)

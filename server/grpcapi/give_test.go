@@ -8,7 +8,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
-	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/grpcapi"
 )
 
 func TestNext(t *testing.T) {
@@ -29,7 +29,7 @@ func TestNext(t *testing.T) {
 func TestNextBatch(t *testing.T) {
 	f := &fake{}
 	r := newFakeRig(t, f)
-	for _, count := range []int32{1, 2, 8191, server.MaxCount} {
+	for _, count := range []int32{1, 2, 8191, grpcapi.MaxBatch} {
 		from := int64(first) + f.made.Load()
 		got, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Count: count})
 		if err != nil || len(got.GetIds()) != int(count) {
@@ -41,9 +41,9 @@ func TestNextBatch(t *testing.T) {
 			}
 		}
 	}
-	for _, count := range []int32{-1, 0, server.MaxCount + 1, -1 << 31, 1<<31 - 1} {
+	for _, count := range []int32{-1, 0, grpcapi.MaxBatch + 1, -1 << 31, 1<<31 - 1} {
 		_, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Count: count})
-		wants(t, "NextBatch", err, bad("want a number from 1 to 100000"))
+		wants(t, "NextBatch", err, bad("want a number from 1 to 10000"))
 	}
 	_, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Sequencer: "orders", Count: 5})
 	wants(t, "NextBatch", err, refusal{code: codes.NotFound, reason: "unknown_sequencer"})

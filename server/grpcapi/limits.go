@@ -11,7 +11,7 @@ import (
 const (
 	maxRequest   = 64 << 10        // bytes of a message
 	maxHeader    = 16 << 10        // bytes of a call's metadata
-	maxCalls     = 1000            // at a time over one connection
+	maxCalls     = 100             // at a time over one connection: that is how many answers can wait to be taken
 	maxStreams   = 1000            // of IDs, at a time
 	shakeWithin  = 5 * time.Second // from the connection's begin to the end of both handshakes
 	minPing      = 5 * time.Second // between two pings of a caller: no gRPC library sends them as often by itself

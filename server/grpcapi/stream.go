@@ -14,10 +14,10 @@ import (
 	"github.com/firn-id/firn/server/door"
 )
 
-// Sizes of the batches of a stream.
+// Sizes of batches.
 const (
-	batch    = 1000   // IDs, if nothing else is asked for
-	maxBatch = 10_000 // so that a stream holds 80 kB of IDs, and as much where gRPC sends them from
+	batch    = 1000   // IDs of a stream, if nothing else is asked for
+	maxBatch = 10_000 // so that a call holds 80 kB of IDs, and as much where gRPC sends them from
 )
 
 // Stream gives batches until there is a reason to end. Send waits while gRPC has no room for more on the way: nothing is
@@ -39,7 +39,7 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 	ctx, cancel := context.WithCancel(to.Context())
 	defer cancel()
 	defer context.AfterFunc(g.ending, cancel)()
-	who, name, endless := callerOf(ctx), named(r.GetSequencer()), left == 0
+	name, endless := named(r.GetSequencer()), left == 0
 	var answer firnv1.StreamResponse // Send is done with it when it returns
 	for endless || left > 0 {
 		if !endless {
@@ -47,6 +47,10 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 			left -= size
 		}
 		err := g.inTime(ctx, func() error {
+			who, err := g.entrance.Admit(token(ctx)) // again for each: its token may be good no longer
+			if err != nil {
+				return err
+			}
 			return g.service.Many(ctx, who, name, int(size), func(ids []firn.ID) error {
 				answer.Ids = appendIDs(answer.Ids[:0], ids)
 				return nil

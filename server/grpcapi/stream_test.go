@@ -5,11 +5,13 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
@@ -260,4 +262,32 @@ func TestStopCuts(t *testing.T) {
 	if err := r.server.Stop(0); err != nil {
 		t.Errorf("Stop again: %v", err)
 	}
+}
+
+// revocable knows one token, until it does no longer.
+type revocable struct{ revoked atomic.Bool }
+
+func (v *revocable) Identify(string) (*door.Caller, error) {
+	if v.revoked.Load() {
+		return nil, door.ErrUnauthenticated
+	}
+	return new(door.Entrance).Admit("")
+}
+
+// A stream ends when its token is good no longer.
+func TestStreamOfARevokedToken(t *testing.T) {
+	known := new(revocable)
+	r := newRig(t, &fake{}, nowhere{}, &door.Entrance{Tokens: known})
+	stream, err := r.ids.Stream(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer x"), &firnv1.StreamRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); err != nil {
+		t.Fatal(err)
+	}
+	known.revoked.Store(true)
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	wants(t, "Stream", err, refusal{code: codes.Unauthenticated, reason: "unauthenticated"})
 }

@@ -178,32 +178,6 @@ func TestLargestReply(t *testing.T) {
 	}
 }
 
-// Those who come when there are too many clients are told so.
-func TestTooManyClients(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer(newCounting())
-		s.most = 2
-		served(t, s, func(l *listener) {
-			a, b := l.dial(t), l.dial(t)
-			if a.ask("PING") != "+PONG" || b.ask("PING") != "+PONG" {
-				t.Error("the first two are not served")
-			}
-			c := l.dial(t)
-			if got, err := read(c.r); got != "-ERR max number of clients reached" {
-				t.Errorf("the third is told %s, %v", got, err)
-			}
-			if a.ask("QUIT") != "+OK" {
-				t.Error("no farewell")
-			}
-			untilClosed(t, a)
-			synctest.Wait()
-			if got := l.dial(t).ask("PING"); got != "+PONG" {
-				t.Errorf("when one has gone, the next is told %s", got)
-			}
-		})
-	})
-}
-
 // limited allows one ID at a time.
 type limited struct{ *counting }
 

@@ -60,7 +60,6 @@ type Server struct {
 	context  context.Context    // of all calls; ends with Close
 	cancel   context.CancelFunc
 	started  time.Time
-	most     int         // connections at a time
 	closing  atomic.Bool // Shutdown or Close was called; set with mu held
 
 	mu        sync.Mutex // guards what follows
@@ -72,15 +71,15 @@ type Server struct {
 
 // New returns a server for those who come by an entrance. A nil log: nobody is told.
 //
-// It serves 10 000 connections at a time, and answers "ERR max number of clients reached" to more. A command has at most
-// 16 KiB and 1024 arguments. A connection is closed when it is idle for 5 minutes, when a command that was begun is
-// not complete within 30 s, and when the client does not take its replies for 30 s, or one reply within that.
+// How many connections there may be is for the listener to limit. A command has at most 16 KiB and 1024 arguments. A
+// connection is closed when it is idle for 5 minutes, when a command that was begun is not complete within 30 s, and when
+// the client does not take its replies for 30 s, or one reply within that.
 func New(s *server.Service, e *door.Entrance, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &Server{
-		service: s, entrance: e, log: log, commands: byName(), started: time.Now(), most: maxConns,
+		service: s, entrance: e, log: log, commands: byName(), started: time.Now(),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, gone: make(chan struct{}),
 	}
 	r.context, r.cancel = context.WithCancel(context.Background())
@@ -89,7 +88,6 @@ func New(s *server.Service, e *door.Entrance, log *slog.Logger) *Server {
 
 // Limits on what clients may do to the server.
 const (
-	maxConns    = 10_000
 	idleFor     = 5 * time.Minute
 	readWithin  = 30 * time.Second // a command, once it was begun
 	writeWithin = 30 * time.Second
@@ -147,28 +145,21 @@ func (s *Server) untrack(l net.Listener) {
 	delete(s.listeners, l)
 }
 
-// begin serves a connection, unless there are too many.
+// begin serves a connection.
 func (s *Server) begin(accepted net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closing.Load():
+	if s.closing.Load() {
 		_ = accepted.Close() // nothing was said yet
-	case len(s.conns) >= s.most:
-		go func() {
-			_ = accepted.SetDeadline(time.Now().Add(time.Second))
-			_, _ = accepted.Write([]byte("-ERR max number of clients reached\r\n")) // told or not, it has to go
-			_ = accepted.Close()
-		}()
-	default:
-		s.lastID++
-		c := newConn(s, accepted, s.lastID)
-		s.conns[c] = struct{}{}
-		go func() {
-			defer s.end(c)
-			c.serve()
-		}()
+		return
 	}
+	s.lastID++
+	c := newConn(s, accepted, s.lastID)
+	s.conns[c] = struct{}{}
+	go func() {
+		defer s.end(c)
+		c.serve()
+	}()
 }
 
 func (s *Server) end(c *conn) {

@@ -73,7 +73,6 @@ func (c *conn) info(args [][]byte) {
 	if wanted("clients") {
 		b.WriteString("# Clients\r\n")
 		line("connected_clients", c.s.connected())
-		line("maxclients", maxConns)
 		b.WriteString("\r\n")
 	}
 	if wanted("firn") {
