@@ -127,7 +127,7 @@ func askOnce(ctx context.Context, address string) (body string, err error) {
 	if err != nil {
 		return "", err
 	}
-	defer a.conn.Close()
+	defer func() { _ = a.conn.Close() }() // what it gave is known by then
 	answer, err := a.ask()
 	return string(answer), err
 }
@@ -141,7 +141,7 @@ func ask(ctx context.Context, address string, connections int, d time.Duration, 
 		if err != nil {
 			return l, err
 		}
-		defer a.conn.Close()
+		defer func() { _ = a.conn.Close() }() // what it gave is known by then
 		if _, err := a.ask(); err != nil {
 			return l, err
 		}

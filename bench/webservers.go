@@ -33,7 +33,7 @@ type webServer struct {
 
 func (w *webServers) stop() {
 	for _, s := range w.all {
-		s.process.stop()
+		s.stop()
 	}
 }
 
