@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"time"
-
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
@@ -27,14 +23,7 @@ func (n *node) grpcFront() (*front, error) {
 	}
 	s := grpcapi.New(n.service, &door.Entrance{Tokens: n.tokens}, options...)
 	return &front{
-		name: "grpc_addr", listener: listener, serve: s.Serve,
-		shutdown: func(ctx context.Context) error {
-			deadline, ok := ctx.Deadline()
-			if !ok {
-				return errors.New("there is no deadline") // to wait without end for streams would be wrong
-			}
-			return s.Stop(time.Until(deadline))
-		},
-		close: func() {}, // Stop has cut off what took too long
+		name: "grpc_addr", listener: listener, serve: s.Serve, shutdown: s.Shutdown,
+		close: func() {}, // Shutdown has cut off what took too long
 	}, nil
 }

@@ -77,7 +77,9 @@ func FuzzRequests(f *testing.F) {
 		f.Add(data)
 	}
 	s := New(server.New(source{}, empty{}, server.Options{}), &door.Entrance{Trusted: true})
-	f.Cleanup(func() { _ = s.Stop(0) })
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	f.Cleanup(func() { _ = s.Shutdown(ctx) }) // at once
 	give, admin := &giver{Server: s}, &admin{service: s.service}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		check := func(answer any, err error) {

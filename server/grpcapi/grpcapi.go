@@ -7,10 +7,8 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -30,7 +28,7 @@ type Server struct {
 
 	ending  context.Context // ends when no stream of IDs shall go on: while draining
 	end     context.CancelFunc
-	stopped context.Context // ends with Stop
+	stopped context.Context // ends with Shutdown
 	stop    context.CancelFunc
 }
 
@@ -49,7 +47,7 @@ func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Ser
 	return v
 }
 
-// Serve serves whoever comes to a listener, which it closes. It returns nil after Stop, and else why it can't go on.
+// Serve serves whoever comes to a listener, which it closes. It returns nil after Shutdown, and else why it can't go on.
 // Several listeners can be served at a time.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(l)
@@ -61,25 +59,20 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// ErrCut is returned by Stop when calls took too long to finish.
-var ErrCut = errors.New("grpcapi: calls were cut off")
-
-// Stop listens no more, ends what would go on for ever, and lets other calls finish within the time given, which may be
-// zero. ErrCut is returned when some did not.
-func (s *Server) Stop(within time.Duration) error {
+// Shutdown listens no more, ends what would go on for ever, and lets other calls finish. When ctx ends first, the rest is
+// cut off, and its error is returned.
+func (s *Server) Shutdown(ctx context.Context) error {
 	s.end()
 	s.stop()
-	late := make(chan struct{})
-	timer := time.AfterFunc(within, func() {
-		close(late)
+	cut := make(chan struct{})
+	inTime := context.AfterFunc(ctx, func() {
+		close(cut)
 		s.grpc.Stop()
 	})
 	s.grpc.GracefulStop()
-	if !timer.Stop() {
-		<-late
-		if within > 0 {
-			return ErrCut
-		}
+	if !inTime() {
+		<-cut
+		return ctx.Err()
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func newRig(t testing.TB, m server.Member, c server.Cluster, e *door.Entrance, o
 	r.ids, r.admin = firnv1.NewFirnClient(r.conn), firnv1.NewAdminClient(r.conn)
 	t.Cleanup(func() {
 		r.conn.Close()
-		if err := r.server.Stop(patience); err != nil {
+		if err := r.shutdown(); err != nil {
 			t.Errorf("the server stops: %v", err)
 		}
 		if err := <-served; err != nil {
@@ -165,6 +165,13 @@ func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// shutdown waits for calls to finish, for as long as a test may take.
+func (r *rig) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return r.server.Shutdown(ctx)
 }
 
 // wants fails the test if the outcome of a call is not this.

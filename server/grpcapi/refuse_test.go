@@ -134,7 +134,7 @@ func TestGoneCallers(t *testing.T) {
 	defer cancel()
 	_, err = r.ids.Next(ctx, &firnv1.NextRequest{})
 	wants(t, "late", err, refusal{code: codes.DeadlineExceeded})
-	if err := r.server.Stop(patience); err != nil { // the calls have ended
+	if err := r.shutdown(); err != nil { // the calls have ended
 		t.Error(err)
 	}
 	if log := r.log.String(); log != "" {

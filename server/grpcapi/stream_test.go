@@ -16,7 +16,6 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/grpcapi"
 )
 
 // A stream gives as many as it was to, in order, in batches of the size that was asked for.
@@ -133,7 +132,7 @@ func TestStreamIsCanceled(t *testing.T) {
 		}
 		wants(t, "Recv", err, refusal{code: codes.Canceled})
 	}
-	if err := r.server.Stop(patience); err != nil { // no stream is left
+	if err := r.shutdown(); err != nil { // no stream is left
 		t.Error(err)
 	}
 	if log := r.log.String(); log != "" {
@@ -146,7 +145,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 	for name, end := range map[string]func(*rig){
 		"drain": func(r *rig) { r.service.Drain() },
 		"stop": func(r *rig) {
-			if err := r.server.Stop(patience); err != nil {
+			if err := r.shutdown(); err != nil {
 				r.t.Error(err)
 			}
 		},
@@ -244,7 +243,7 @@ func TestStreamKeepsToTheLimit(t *testing.T) {
 }
 
 // Calls that take longer than the server waits for them are cut off.
-func TestStopCuts(t *testing.T) {
+func TestShutdownCuts(t *testing.T) {
 	asked := make(chan struct{}, 1)
 	r := newRig(t, &waiting{asked: asked}, nowhere{}, trusting)
 	failed := make(chan error, 1)
@@ -253,14 +252,16 @@ func TestStopCuts(t *testing.T) {
 		failed <- err
 	}()
 	<-asked
-	if err := r.server.Stop(time.Millisecond); !errors.Is(err, grpcapi.ErrCut) {
-		t.Errorf("Stop: %v", err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := r.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Shutdown: %v", err)
 	}
 	if got := refusalOf(<-failed); got.code != codes.Unavailable {
 		t.Errorf("Next: %v", got)
 	}
-	if err := r.server.Stop(0); err != nil {
-		t.Errorf("Stop again: %v", err)
+	if err := r.shutdown(); err != nil {
+		t.Errorf("Shutdown again: %v", err)
 	}
 }
 
