@@ -105,7 +105,7 @@ func beRPCServer(name string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		s := grpcapi.New(server.New(q, m, server.Options{}), &door.Entrance{})
-		defer func() { _ = s.Stop(0) }()
+		defer func() { _ = s.Shutdown(context.Background()) }() // nobody is there by then
 		go func() { _ = s.Serve(l) }()
 	case constantServer:
 		s := grpc.NewServer()

@@ -121,6 +121,14 @@ func overRedis(pipeline int) askFunc {
 			}
 		}
 		asked := max(100*connections*pipeline, int(last.perSecond*d.Seconds()))
+		// It spins without end where nobody listens yet.
+		a, err := dial(ctx, s.address, time.Second)
+		if err != nil {
+			return r, err
+		}
+		_ = a.conn.Close() // nothing was sent
+		ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
+		defer cancel()
 		before := s.cpuTime()
 		out, err := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port, "-c", strconv.Itoa(connections),
 			"-n", strconv.Itoa(asked), "-P", strconv.Itoa(pipeline), "--csv", "INCR", "default").Output()
