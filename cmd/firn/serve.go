@@ -9,18 +9,20 @@ const serveHelp = `Serve joins a cluster as one node and gives out IDs over HTTP
   POST /api/v1/id              {"id":1234,"id_str":"1234"}
   POST /api/v1/ids?count=100   as many, 1 to 100000, in ascending order
   GET  /api/v1/ids/{id}        what an ID says: its time, node and sequence
-  POST /api/v1/sequencers      create another ID space; firn sequencer does that
   GET  /livez, /readyz         alive; ready to give IDs (else status 503)
-  GET  /api/v1/cluster         the members, and who has which node ID
+  GET  /docs/                  all calls, and a page to try them
 
-With --grpc-addr it speaks gRPC as well: firn.v1.Firn and firn.v1.Admin do the
-same, and its health and reflection services are there for balancers and tools.
+With --grpc-addr it speaks gRPC too: firn.v1.Firn and firn.v1.Admin do the same,
+with health and reflection; and with --redis-addr the Redis protocol: INCR default.
 
 Without flags it is a cluster of its own, with an etcd inside that keeps its data
 in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each
 takes a node ID that nobody else has. All must have the same layout and epoch:
 these are the default sequencer's. Others, by name, have their own, and a node
 attaches to one, that is it takes a node ID there, when it is asked for an ID of it.
+
+Whoever reaches it can take IDs. Administration (firn sequencer, firn cluster) is
+for this machine, on --admin-addr, until --tokens says who may do what.
 
 Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr)
 or a key of a YAML file (http-addr) that --config names. Flags go before

@@ -303,4 +303,54 @@ var mutants = []mutant{
 		"			if c.Joiner == l.id {\n", "			if c.Joiner == \"\" {\n",
 		"./member", "AllCrash",
 	},
+	{
+		"a token is good for every sequencer", "server/door/caller.go",
+		"	case c.sequencers == nil:\n", "	case c.sequencers == nil || c != nil:\n",
+		"./server/door", "May",
+	},
+	{
+		"whoever comes may administer", "server/door/entrance.go",
+		"	case e.Trusted:\n", "	case e.Trusted || e != nil:\n",
+		"./server/door", all,
+	},
+	{
+		"a page under a name of its own may administer", "server/httpapi/methods.go",
+		"h.entrance.AdmitHost(r.Host)", "nil",
+		"./server/httpapi", "Host",
+	},
+	{
+		"as many calls are served as come", "server/service.go",
+		"s.calls.Add(1) > int64(s.options.MaxCalls)", "s.calls.Add(1) < 0",
+		"./server", "CallsAtATime",
+	},
+	{
+		"as many IDs are held as are asked for", "server/give.go",
+		"s.held.Acquire(within, int64(count))", "s.held.Acquire(within, 0)",
+		"./server", "Held",
+	},
+	{
+		"IDs with others in between count as consecutive", "server/consecutive.go",
+		"if i > 0 && id != ids[i-1]+1 {", "if i < 0 {",
+		"./server/respapi", all,
+	},
+	{
+		"another command counts as one more of the same", "server/respapi/conn.go",
+		"string(c.in[c.begin:c.begin+c.size]) == string(command)", "len(command) > 0",
+		"./server/respapi", all,
+	},
+	{
+		"the client hands out IDs that are too old", "client/ahead.go",
+		"age <= k.maxAge", "age >= 0",
+		"./client", all,
+	},
+	{
+		"the client tries elsewhere what is its caller's mistake", "client/errors.go",
+		"return errors.As(err, &e) && e.final()", "return errors.As(err, &e) && e == nil",
+		"./client", all,
+	},
+	{
+		"a stream goes on under a token that was revoked", "server/grpcapi/stream.go",
+		"who, err := g.entrance.Admit(token(ctx))", "who, err := callerOf(ctx), error(nil)",
+		"./server/grpcapi", "Revoked",
+	},
 }

@@ -231,3 +231,33 @@ func BenchmarkNext(b *testing.B) {
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
 }
+
+// Where nothing but its address keeps strangers from administering, a browser that was sent there under another name
+// gets nothing.
+func TestHost(t *testing.T) {
+	trusting := newHandler(&fake{layout: firn.Default}, nil, nil)
+	public := httpapi.New(trusting.Service, new(door.Entrance))
+	for _, tt := range []struct {
+		h      http.Handler
+		host   string
+		status int
+	}{
+		{trusting, "localhost:9080", 200},
+		{trusting, "127.0.0.1:9080", 200},
+		{trusting, "[::1]:9080", 200},
+		{trusting, "example.org:9080", 403},
+		{trusting, "localhost.example.org", 403},
+		{public, "example.org", 200},
+	} {
+		for _, target := range []string{"POST /api/v1/id", "GET /api/v1/ids/5"} {
+			method, path, _ := strings.Cut(target, " ")
+			r := httptest.NewRequest(method, path, nil)
+			r.Host = tt.host
+			w := httptest.NewRecorder()
+			tt.h.ServeHTTP(w, r)
+			if w.Code != tt.status || tt.status == 403 && !strings.Contains(w.Body.String(), `"cross_origin"`) {
+				t.Errorf("%s of %s = %d %s, want %d", target, tt.host, w.Code, w.Body, tt.status)
+			}
+		}
+	}
+}
