@@ -129,15 +129,19 @@ func overRedis(pipeline int) askFunc {
 		_ = a.conn.Close() // nothing was sent
 		ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
 		defer cancel()
-		before := s.cpuTime()
-		out, err := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port, "-c", strconv.Itoa(connections),
-			"-n", strconv.Itoa(asked), "-P", strconv.Itoa(pipeline), "--csv", "INCR", "default").Output()
-		if err != nil {
-			return r, fmt.Errorf("redis-benchmark: %w: %s", err, out)
+		for try := 1; ; try++ { // now and then it ends with "Connection reset by peer", with Redis too
+			before := s.cpuTime()
+			out, err := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port, "-c", strconv.Itoa(connections),
+				"-n", strconv.Itoa(asked), "-P", strconv.Itoa(pipeline), "--csv", "INCR", "default").Output()
+			if err == nil {
+				r, err = parseRedisBenchmark(string(out))
+				r.answers, r.cpu = asked, s.cpuTime()-before
+				return r, err
+			}
+			if try == 3 {
+				return r, fmt.Errorf("redis-benchmark: %w: %s", err, out)
+			}
 		}
-		r, err = parseRedisBenchmark(string(out))
-		r.answers, r.cpu = asked, s.cpuTime()-before
-		return r, err
 	}
 	return ask
 }

@@ -50,11 +50,13 @@ func (s *Service) Many(ctx context.Context, who *door.Caller, name string, count
 // hold makes room for so many IDs until release is called. It waits for others to release theirs until within ends,
 // which is within ctx.
 func (s *Service) hold(ctx, within context.Context, count int) (ids []firn.ID, release func(), err error) {
-	if err := s.held.Acquire(within, int64(count)); err != nil {
-		if ctx.Err() == nil {
-			err = ErrCrowded
+	if !s.held.TryAcquire(int64(count)) {
+		if err := s.held.Acquire(within, int64(count)); err != nil {
+			if ctx.Err() == nil {
+				err = ErrCrowded
+			}
+			return nil, nil, err
 		}
-		return nil, nil, err
 	}
 	return make([]firn.ID, count), func() { s.held.Release(int64(count)) }, nil
 }

@@ -2,6 +2,7 @@ package respapi
 
 import (
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/firn-id/firn/server/door"
@@ -88,6 +89,7 @@ func (c *conn) fill() bool {
 	if c.s.closing.Load() { // looked at after the deadline was set: whoever ends it sets another later
 		return false
 	}
+	runtime.Gosched() // while others answer, more may come: then this goroutine need not be put to sleep and woken
 	n, err := c.net.Read(c.in[c.end:])
 	c.end += n
 	return n > 0 || err == nil
