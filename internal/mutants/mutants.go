@@ -339,18 +339,13 @@ var mutants = []mutant{
 		"./server/respapi", all,
 	},
 	{
-		"the client hands out IDs that are too old", "client/ahead.go",
-		"age <= k.maxAge", "age >= 0",
+		"the age of IDs counts from when they came", "client/ahead.go",
+		"	case err == nil:\n		k.batches", "	case err == nil:\n		b.asked = time.Now()\n		k.batches",
 		"./client", all,
 	},
 	{
 		"the client tries elsewhere what is its caller's mistake", "client/errors.go",
 		"return errors.As(err, &e) && e.final()", "return errors.As(err, &e) && e == nil",
 		"./client", all,
-	},
-	{
-		"a stream goes on under a token that was revoked", "server/grpcapi/stream.go",
-		"who, err := g.entrance.Admit(token(ctx))", "who, err := callerOf(ctx), error(nil)",
-		"./server/grpcapi", "Revoked",
 	},
 }
