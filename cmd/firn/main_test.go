@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}
 // They have these commands besides the usual:
 //
 //	start NAME firn serve ARGS...  starts a server and waits until it listens; $NAME is its URL, $NAME_ADMIN that of
-//	                               administrators
+//	                               administrators, $NAME_GRPC and $NAME_REDIS are addresses
 //	ready NAME                     waits until it is ready
 //	signal NAME SIGNAL TEXT        sends a signal and waits until the log says TEXT
 //	end NAME STATUS [SIGNAL]       sends a signal, TERM by default, waits for its end with this

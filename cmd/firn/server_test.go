@@ -31,7 +31,7 @@ type process struct {
 	log bytes.Buffer
 }
 
-var listening = regexp.MustCompile(`msg=listening addr=(\S+)(?: admin_addr=(\S+))?|"msg":"listening","addr":"([^"]+)"`)
+var listening = regexp.MustCompile(`msg=listening addr=(\S+)(?: admin_addr=(\S+))?(?: grpc_addr=(\S+))?(?: redis_addr=(\S+))?|"msg":"listening","addr":"([^"]+)"`)
 
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[1] != "firn" {
@@ -58,8 +58,10 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	go s.follow(stderr, addresses)
 	select {
 	case a := <-addresses:
-		s.url = "http://" + a[1] + a[3]
+		s.url = "http://" + a[1] + a[5]
 		ts.Setenv(args[0]+"_ADMIN", "http://"+a[2])
+		ts.Setenv(args[0]+"_GRPC", a[3])
+		ts.Setenv(args[0]+"_REDIS", a[4])
 	case <-s.end:
 		ts.Fatalf("%s has ended before it listened:\n%s", args[0], s.read())
 	case <-time.After(patience):

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -44,27 +43,6 @@ type seat struct {
 	args []string
 	runs int
 	n    *node
-}
-
-// fixedPort is one that nobody is given by chance: it lies below those. The one 1000 above is free too.
-func fixedPort(t *testing.T) int {
-	t.Helper()
-	for range 1000 {
-		port := 20000 + rand.IntN(10000)
-		if free(port) && free(port+1000) {
-			return port
-		}
-	}
-	t.Fatal("there is no free port")
-	return 0
-}
-
-func free(port int) bool {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return false
-	}
-	return l.Close() == nil
 }
 
 func (s *seat) start() {
@@ -209,8 +187,8 @@ func TestClientOfManyNodes(t *testing.T) {
 	var seats []*seat
 	var all ledger
 	for i := range 3 {
-		at := fmt.Sprintf("127.0.0.1:%d", fixedPort(t))
-		s := &seat{t: t, name: fmt.Sprint("node ", i), args: with(server, "--http-addr="+at, "--ttl="+ttl.String(), "--window="+clientWindow.String(), "--drain-delay="+drainDelay.String())}
+		at := etcdtest.FixedAddress(t)
+		s := &seat{t: t, name: fmt.Sprint("node ", i), args: with(server, "--http-addr="+at, "--admin-addr=127.0.0.1:0", "--ttl="+ttl.String(), "--window="+clientWindow.String(), "--drain-delay="+drainDelay.String())}
 		s.start()
 		s.n.ready(t, &all)
 		seats = append(seats, s)

@@ -7,6 +7,7 @@ package etcdtest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -66,7 +67,7 @@ func Start(t testing.TB, options Options) *Server {
 	}
 	// Nobody connects to the peer port, so that any will do, each time another.
 	const name, peer = "etcdtest", "http://127.0.0.1:0"
-	s := &Server{options: options, dir: t.TempDir(), address: "127.0.0.1:0", name: name, peer: peer, cluster: name + "=" + peer}
+	s := &Server{options: options, dir: t.TempDir(), address: FixedAddress(t), name: name, peer: peer, cluster: name + "=" + peer}
 	t.Cleanup(s.end)
 	s.Start(t)
 	return s
@@ -85,8 +86,8 @@ func StartCluster(t testing.TB, servers int, options Options) []*Server {
 	all := make([]*Server, servers)
 	var cluster []string
 	for i := range all {
-		name, peer := fmt.Sprintf("etcdtest-%d", i), "http://"+freeAddress(t)
-		all[i] = &Server{options: options, dir: t.TempDir(), address: "127.0.0.1:0", name: name, peer: peer}
+		name, peer := fmt.Sprintf("etcdtest-%d", i), "http://"+FixedAddress(t)
+		all[i] = &Server{options: options, dir: t.TempDir(), address: FixedAddress(t), name: name, peer: peer}
 		cluster = append(cluster, name+"="+peer)
 		t.Cleanup(all[i].end)
 	}
@@ -100,15 +101,19 @@ func StartCluster(t testing.TB, servers int, options Options) []*Server {
 	return all
 }
 
-// freeAddress is a port on the loopback that is free at present.
-func freeAddress(t testing.TB) string {
+// FixedAddress is a free address on the loopback for a server that is stopped and started again: nobody else is given
+// its port meanwhile, since it lies below those that are given by chance. (Linux begins at 32768.)
+func FixedAddress(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close() // nobody came
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Fatal("etcdtest: there is no free port")
+	return ""
 }
 
 // Endpoint is the URL that clients connect to. It stays the same over restarts.
