@@ -32,8 +32,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer: see Firn for tokens
-// and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
+// Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer, but for GetSequencer,
+// which who may take IDs of the sequencer may call too: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
 type AdminClient interface {
 	// ListSequencers describes all sequencers, by name.
 	ListSequencers(ctx context.Context, in *ListSequencersRequest, opts ...grpc.CallOption) (*ListSequencersResponse, error)
@@ -136,8 +136,8 @@ func (c *adminClient) ClusterStatus(ctx context.Context, in *ClusterStatusReques
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
 //
-// Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer: see Firn for tokens
-// and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
+// Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer, but for GetSequencer,
+// which who may take IDs of the sequencer may call too: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
 type AdminServer interface {
 	// ListSequencers describes all sequencers, by name.
 	ListSequencers(context.Context, *ListSequencersRequest) (*ListSequencersResponse, error)
