@@ -79,6 +79,7 @@ func TestDefaultsAreThoseOfJSON(t *testing.T) {
 		`{"tick":"10ms"}`:                  {Tick: durationpb.New(10 * time.Millisecond)},
 		`{"epoch":"1971-01-01T00:00:00Z"}`: {Epoch: timestamppb.New(time.Date(1971, 1, 1, 0, 0, 0, 0, time.UTC))},
 		`{"allocation":{"kind":"all"}}`:    {Allocation: &firnv1.Allocation{}},
+
 		`{"allocation":{"kind":"count","count":2}}`:      {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Count{Count: 2}}},
 		`{"allocation":{"kind":"percent","percent":50}}`: {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 50}}},
 		`{"after":"1000"}`: {After: 1000},
