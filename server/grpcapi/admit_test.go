@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/grpcapi"
 )
 
 // keys are tokens, and what each opens.
@@ -39,7 +40,7 @@ func two(t *testing.T) keys {
 }
 
 func TestTokens(t *testing.T) {
-	r := newRig(t, &fake{}, nowhere{}, &door.Entrance{Tokens: two(t)})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &door.Entrance{Tokens: two(t)})
 	none := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "a token is wanted, and none was shown"}
 	unknown := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "the token is not known"}
 	forbidden := refusal{code: codes.PermissionDenied, reason: "forbidden", says: "administration is for"}
@@ -81,7 +82,7 @@ func TestTokens(t *testing.T) {
 
 // Without tokens anyone gets IDs, and nobody administers.
 func TestAdminIsForbidden(t *testing.T) {
-	r := newRig(t, &fake{}, nowhere{}, &door.Entrance{})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &door.Entrance{})
 	if _, err := r.ids.Next(within(t), &firnv1.NextRequest{}); err != nil {
 		t.Error(err)
 	}
@@ -130,7 +131,7 @@ func adminCalls(c firnv1.AdminClient) map[string]func(context.Context, string) e
 
 // Balancers have no token.
 func TestHealthNeedsNoToken(t *testing.T) {
-	r := newRig(t, &fake{}, nowhere{}, &door.Entrance{Tokens: two(t)})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &door.Entrance{Tokens: two(t)})
 	got, err := healthpb.NewHealthClient(r.conn).Check(within(t), &healthpb.HealthCheckRequest{})
 	if err != nil || got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("%v, %v", got, err)

@@ -14,7 +14,6 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 )
@@ -26,24 +25,6 @@ func (source) Next(context.Context) (firn.ID, error)       { return 1, nil }
 func (source) Fill(_ context.Context, ids []firn.ID) error { clear(ids); return nil }
 func (source) Ready() error                                { return nil }
 func (source) Layout() firn.Layout                         { return firn.Default }
-
-// empty is a cluster without sequencers.
-type empty struct{ server.Cluster }
-
-func (empty) ID() string                            { return "" }
-func (empty) Value() (v cluster.Value)              { return v }
-func (empty) Find(string) (*member.Sequencer, bool) { return nil, false }
-
-func (empty) Destroy(context.Context, string) error { return member.ErrNoSequencer }
-
-func (empty) Attach(context.Context, string) (*member.Sequencer, error) {
-	return nil, member.ErrNoSequencer
-}
-
-func (empty) Lookup(context.Context, string) (q cluster.Sequencer, err error) {
-	return q, member.ErrNoSequencer
-}
-func (empty) Create(context.Context, string, cluster.Definition) (bool, error) { return true, nil }
 
 // taker takes a few batches.
 type taker struct {
@@ -76,7 +57,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	s := New(server.New(source{}, empty{}, server.Options{}), &door.Entrance{Trusted: true})
+	s := New(server.New(source{}, Nowhere{}, server.Options{}), &door.Entrance{Trusted: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	f.Cleanup(func() { _ = s.Shutdown(ctx) }) // at once

@@ -18,8 +18,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/grpcapi"
@@ -74,23 +72,6 @@ func (f *fake) Fill(ctx context.Context, ids []firn.ID) error {
 	}
 	return errors.Join(f.Ready(), ctx.Err())
 }
-
-// nowhere is a cluster without sequencers, which can't have any.
-type nowhere struct{ server.Cluster }
-
-func (nowhere) ID() string                            { return "" }
-func (nowhere) Value() (v cluster.Value)              { return v }
-func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
-func (nowhere) Destroy(context.Context, string) error { return member.ErrNoSequencer }
-func (nowhere) Attach(context.Context, string) (*member.Sequencer, error) {
-	return nil, member.ErrNoSequencer
-}
-
-func (nowhere) Lookup(context.Context, string) (q cluster.Sequencer, err error) {
-	return q, member.ErrNoSequencer
-}
-
-func (nowhere) Create(context.Context, string, cluster.Definition) (bool, error) { return true, nil }
 
 // rig is a server with a connection to it.
 type rig struct {
@@ -158,7 +139,7 @@ func newFakeRig(t testing.TB, f *fake) *rig {
 	if f.layout == (firn.Layout{}) {
 		f.layout = firn.Default
 	}
-	return newRig(t, f, nowhere{}, trusting)
+	return newRig(t, f, grpcapi.Nowhere{}, trusting)
 }
 
 func within(t testing.TB) context.Context {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/grpcapi"
 )
 
 const (
@@ -76,7 +77,7 @@ func TestHealth(t *testing.T) {
 
 // Reflection tells everything that there is, itself in both versions.
 func TestReflection(t *testing.T) {
-	r := newRig(t, &fake{}, nowhere{}, &door.Entrance{Tokens: keys{}})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &door.Entrance{Tokens: keys{}})
 	stream, err := reflectionpb.NewServerReflectionClient(r.conn).ServerReflectionInfo(within(t))
 	if err != nil {
 		t.Fatal(err)

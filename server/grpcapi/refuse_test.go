@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/grpcapi"
 	"github.com/firn-id/firn/store"
 )
 
@@ -97,7 +98,7 @@ func TestConflict(t *testing.T) {
 
 // creating is a cluster that can't create a sequencer.
 type creating struct {
-	nowhere
+	grpcapi.Nowhere
 	err error
 }
 
@@ -122,7 +123,7 @@ func TestPanics(t *testing.T) {
 func TestGoneCallers(t *testing.T) {
 	asked := make(chan struct{}, 2)
 	f := &waiting{asked: asked}
-	r := newRig(t, f, nowhere{}, trusting)
+	r := newRig(t, f, grpcapi.Nowhere{}, trusting)
 	ctx, cancel := context.WithCancel(within(t))
 	go func() {
 		<-asked

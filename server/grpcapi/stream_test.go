@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/grpcapi"
 )
 
 // A stream gives as many as it was to, in order, in batches of the size that was asked for.
@@ -89,7 +90,7 @@ func TestStreamWaitsForItsCaller(t *testing.T) {
 		rest = 4 // that gRPC may hold besides
 	)
 	f := &fake{layout: firn.Default}
-	r := newRig(t, f, nowhere{}, trusting, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(1<<20))
+	r := newRig(t, f, grpcapi.Nowhere{}, trusting, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(1<<20))
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()
 	stream, err := r.ids.Stream(ctx, &firnv1.StreamRequest{BatchSize: batch})
@@ -184,7 +185,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 // A stream that waits for IDs ends with the server as well.
 func TestStreamEndsWhileItWaits(t *testing.T) {
 	asked := make(chan struct{})
-	r := newRig(t, &stuck{asked: asked}, nowhere{}, trusting)
+	r := newRig(t, &stuck{asked: asked}, grpcapi.Nowhere{}, trusting)
 	go func() {
 		<-asked
 		r.service.Drain()
@@ -245,7 +246,7 @@ func TestStreamKeepsToTheLimit(t *testing.T) {
 // Calls that take longer than the server waits for them are cut off.
 func TestShutdownCuts(t *testing.T) {
 	asked := make(chan struct{}, 1)
-	r := newRig(t, &waiting{asked: asked}, nowhere{}, trusting)
+	r := newRig(t, &waiting{asked: asked}, grpcapi.Nowhere{}, trusting)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := r.ids.Next(within(t), &firnv1.NextRequest{})
@@ -278,7 +279,7 @@ func (v *revocable) Identify(string) (*door.Caller, error) {
 // A stream ends when its token is good no longer.
 func TestStreamOfARevokedToken(t *testing.T) {
 	known := new(revocable)
-	r := newRig(t, &fake{}, nowhere{}, &door.Entrance{Tokens: known})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &door.Entrance{Tokens: known})
 	stream, err := r.ids.Stream(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer x"), &firnv1.StreamRequest{})
 	if err != nil {
 		t.Fatal(err)
