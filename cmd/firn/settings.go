@@ -60,6 +60,13 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, e
 
 // setDoor checks who may come in, and where.
 func (s *settings) setDoor(flags *pflag.FlagSet, from sources) error {
+	for name, file := range map[string]string{
+		"tokens": s.tokensFile, "tls-cert": s.certificates.Cert, "tls-key": s.certificates.Key, "tls-client-ca": s.certificates.ClientCA,
+	} {
+		if flags.Changed(name) && file == "" { // a variable of a shell that is not set must not open the door
+			return usagef("%s is empty; want the name of a file, or leave it out", from.of(name))
+		}
+	}
 	for _, pair := range [][2]string{{"tls-cert", "tls-key"}, {"tls-key", "tls-cert"}, {"tls-client-ca", "tls-cert"}} {
 		if flags.Changed(pair[0]) && !flags.Changed(pair[1]) {
 			return usagef("%s has no effect without --%s; give both", from.of(pair[0]), pair[1])
