@@ -51,8 +51,8 @@ func (n *node) listen() (_ *fronts, err error) {
 			}
 		}
 	}()
-	for _, make := range []func() (*front, error){n.publicFront, n.adminFront, n.grpcFront, n.redisFront} {
-		one, err := make()
+	for _, open := range []func() (*front, error){n.publicFront, n.adminFront, n.grpcFront, n.redisFront} {
+		one, err := open()
 		if err != nil {
 			return nil, err
 		}
