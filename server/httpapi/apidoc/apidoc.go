@@ -5,12 +5,13 @@ package apidoc
 import (
 	_ "embed"
 	"net/http"
+	"sync"
 )
 
 //go:embed openapi.json
 var document []byte
 
-var documentFile = newFile("application/json", document)
+var documentFile = sync.OnceValue(func() *file { return newFile("application/json", document) })
 
 // Document returns the OpenAPI document. It is written by hand; the tests of the handlers hold both to each other.
 func Document() []byte { return document }
@@ -18,5 +19,5 @@ func Document() []byte { return document }
 // ServeDocument answers with the document.
 func ServeDocument(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	documentFile.serve(w, r)
+	documentFile().serve(w, r)
 }
