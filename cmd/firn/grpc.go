@@ -17,7 +17,7 @@ func (n *node) grpcFront() (*front, error) {
 	if err != nil {
 		return nil, err
 	}
-	var options []grpc.ServerOption
+	options := n.traces.served()
 	if n.tls != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(n.tls.Clone())))
 	}

@@ -28,6 +28,7 @@ type node struct {
 	service *server.Service
 	tokens  door.Identifier // nil: whoever comes may take IDs
 	tls     *tls.Config     // nil: none
+	traces  *traces         // nil: none
 }
 
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
@@ -41,11 +42,18 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	if err := n.memberOptions().ValidateFor(member.DefaultSequencer, n.definition()); err != nil {
 		return nil, usageError{err}
 	}
+	if n.otlpEndpoint != "" {
+		t, err := openTraces(n.otlpEndpoint, n.otlpRatio, n.log)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		n.traces = t
+	}
 	if len(s.etcd.Endpoints) == 0 {
 		n.open = n.embed
 		return n, nil
 	}
-	s.etcd.Logger = n.log
+	s.etcd.Logger, s.etcd.DialOptions = n.log, n.traces.asked()
 	external, err := etcdstore.Open(s.etcd)
 	n.open = func() (closingStore, error) { return external, nil }
 	if err != nil {
@@ -121,6 +129,7 @@ const ballast = 16 << 20
 // sees it alive, though not ready, while it joins.
 func (n *node) serve(ctx context.Context) error {
 	defer runtime.KeepAlive(make([]byte, ballast))
+	defer n.traces.close(n.log)
 	fronts, err := n.listen()
 	if err != nil {
 		return err

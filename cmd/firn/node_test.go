@@ -50,12 +50,16 @@ func testSettings(t *testing.T, args ...string) settings {
 // watched is a log that tells the addresses of the node that writes it.
 type watched struct {
 	all  bytes.Buffer
-	addr chan [2]string
+	addr chan []string
 }
 
 func (w *watched) Write(p []byte) (int, error) {
 	if m := listening.FindSubmatch(p); m != nil {
-		w.addr <- [2]string{string(m[1]), string(m[2])}
+		var all []string
+		for _, addr := range m[1:5] {
+			all = append(all, string(addr))
+		}
+		w.addr <- all
 	}
 	return w.all.Write(p)
 }
@@ -70,7 +74,14 @@ func running(t *testing.T, ctx context.Context, n *node) (url string, done chan 
 // runningAdmin also returns the URL of administrators.
 func runningAdmin(t *testing.T, ctx context.Context, n *node) (url, admin string, done chan error) {
 	t.Helper()
-	log := &watched{addr: make(chan [2]string, 1)}
+	all, done := runningAt(t, ctx, n)
+	return "http://" + all[0], "http://" + all[1], done
+}
+
+// runningAt returns the addresses: for everybody, administrators, gRPC and Redis.
+func runningAt(t *testing.T, ctx context.Context, n *node) (addresses []string, done chan error) {
+	t.Helper()
+	log := &watched{addr: make(chan []string, 1)}
 	n.log = slog.New(slog.NewTextHandler(log, nil))
 	done = make(chan error, 1)
 	go func() { done <- n.serve(ctx) }()
@@ -81,10 +92,24 @@ func runningAdmin(t *testing.T, ctx context.Context, n *node) (url, admin string
 	})
 	select {
 	case addr := <-log.addr:
-		return "http://" + addr[0], "http://" + addr[1], done
+		return addr, done
 	case err := <-done:
 		t.Fatalf("serve: %v", err)
-		return "", "", nil
+		return nil, nil
+	}
+}
+
+// awaitReady waits until a node gives IDs.
+func awaitReady(t *testing.T, url string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		status, body, err := request(http.MethodGet, url+"/readyz")
+		if err == nil && status == http.StatusOK {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("it is not ready: %d %s, %v", status, body, err)
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ type closingStore interface {
 // embed starts the etcd inside. It blocks while that replays its log.
 func (n *node) embed() (closingStore, error) {
 	n.log.Info("starting the etcd inside", "data_dir", n.dataDir)
-	e, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: n.dataDir, Logger: n.log})
+	e, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: n.dataDir, Logger: n.log, DialOptions: n.traces.asked()})
 	if err != nil {
 		return nil, fmt.Errorf("%w; --data-dir names the directory, --etcd an etcd cluster elsewhere", err)
 	}

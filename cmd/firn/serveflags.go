@@ -35,6 +35,8 @@ type serveOptions struct {
 	drainDelay, shutdownWithin time.Duration
 	logFormat                  string
 	logLevel                   slog.Level
+	otlpEndpoint               string
+	otlpRatio                  float64
 	config                     string
 }
 
@@ -81,6 +83,9 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	formats, levels := []string{"text", "json"}, []string{"debug", "info", "warn", "error"}
 	add(flags, &o.logFormat, "log-format", "format", "text", "text or json; logs go to standard error", oneOf(formats...))
 	add(flags, &o.logLevel, "log-level", "level", "info", "the least that is logged: "+strings.Join(levels, ", "), parseLevel(levels))
+	add(flags, &o.otlpEndpoint, "otlp-endpoint", "URL", "", "send traces of calls to this OpenTelemetry receiver, over OTLP/gRPC:\nhttp://host:port, or https:// for TLS (default: no traces)", parseEndpoint)
+	add(flags, &o.otlpRatio, "otlp-ratio", "share", "0.01", "of the calls that belong to no trace yet, how many begin one: 0 to 1", parseRatio)
+
 	text(&o.config, "config", "file", "", "YAML file with more of these, without the dashes in front")
 
 	must(c.MarkFlagDirname("data-dir"))

@@ -40,6 +40,9 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, e
 	if err := s.setDoor(flags, from); err != nil {
 		return s, err
 	}
+	if flags.Changed("otlp-ratio") && o.otlpEndpoint == "" {
+		return s, usagef("%s has no effect without --otlp-endpoint; give both", from.of("otlp-ratio"))
+	}
 	if o.passwordFile != "" {
 		password, err := os.ReadFile(o.passwordFile)
 		if err != nil {

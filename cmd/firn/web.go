@@ -38,7 +38,7 @@ func (n *node) webFront(name, flag, address string, e *door.Entrance) (*front, e
 	if err != nil {
 		return nil, err
 	}
-	s := newWeb(httpapi.New(n.service, e), n.tls, n.log)
+	s := newWeb(n.traces.web(httpapi.New(n.service, e)), n.tls, n.log)
 	f := &front{
 		name: name, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
 		close: func() { _ = s.Close() }, // it listens no more

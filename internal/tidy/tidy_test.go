@@ -42,7 +42,7 @@ var rooms = map[string]room{
 	"server/httpapi/apidoc":  {},
 	"server/grpcapi":         {code: []string{".", "api/firnv1", "cluster", "member", "server", "server/door", "google.golang.org/"}, tests: []string{"store", "store/memstore", "go.uber.org/goleak"}},
 	"api/firnv1":             {code: []string{"google.golang.org/"}},
-	"cmd/firn":               {code: []string{"google.golang.org/grpc", ".", "cluster", "fence", "member", "store", "store/etcdstore", "server", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
+	"cmd/firn":               {code: []string{"go.opentelemetry.io/", "google.golang.org/grpc", ".", "cluster", "fence", "member", "store", "store/etcdstore", "server", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "api/firnv1", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
 	"client":                 {code: []string{"."}},
 	"server/respapi":         {code: []string{".", "member", "server", "server/door"}, tests: []string{"cluster", "store"}},
 	"examples/orders":        {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},

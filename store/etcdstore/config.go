@@ -66,6 +66,9 @@ type Config struct {
 	// ends sooner. Zero: DefaultCallDeadline. Negative is an error.
 	CallDeadline time.Duration
 
+	// DialOptions are further options of the gRPC connections to the servers: those that trace calls, for one.
+	DialOptions []grpc.DialOption
+
 	// Logger is told about sessions that were lost. Nil: nobody is.
 	Logger *slog.Logger
 }
@@ -108,10 +111,10 @@ func (c Config) settings() (settings, error) {
 		DialTimeout:          s.deadline, // of the login; connecting is never waited for
 		DialKeepAliveTime:    probeAfter,
 		DialKeepAliveTimeout: probeDeadline,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		DialOptions: append([]grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: longestBackoff / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestBackoff},
 			MinConnectTimeout: probeDeadline,
-		})},
+		})}, c.DialOptions...),
 		Logger: zap.NewNop(), // every error it could log is returned to us too
 	}
 	if secure {

@@ -16,6 +16,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"google.golang.org/grpc"
 )
 
 // startDeadline is how long an embedded server may take to be ready. It replays
@@ -28,9 +29,10 @@ type EmbedConfig struct {
 	// exist. One process at a time uses it.
 	Dir string
 
-	// Prefix and CallDeadline are those of Config.
+	// Prefix, CallDeadline and DialOptions are those of Config.
 	Prefix       string
 	CallDeadline time.Duration
+	DialOptions  []grpc.DialOption
 
 	// Logger is told about lost sessions and the server's errors. Nil: nobody is.
 	Logger *slog.Logger
@@ -103,7 +105,7 @@ func (e *Embedded) Close() error {
 
 // client is the configuration of a client of this server.
 func (c EmbedConfig) client(endpoint string) Config {
-	return Config{Endpoints: []string{endpoint}, Prefix: c.Prefix, CallDeadline: c.CallDeadline, Logger: c.Logger}
+	return Config{Endpoints: []string{endpoint}, Prefix: c.Prefix, CallDeadline: c.CallDeadline, DialOptions: c.DialOptions, Logger: c.Logger}
 }
 
 // start takes what an Embedded holds, one by one; stop gives back what was taken.
