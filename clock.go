@@ -31,7 +31,10 @@ type SteadyClock struct {
 	source  func() (wall, mono int64) // nil: package time
 	maxStep int64
 	course  atomic.Pointer[course]
-	mu      sync.Mutex // held while comparing with the wall
+	mu      sync.Mutex // held while comparing with the wall, and guards what follows
+	apart   int64      // how far the wall and the monotonic clock were apart at the last comparison
+
+	ahead, back atomic.Uint64 // steps of the wall
 }
 
 // course is how the clock runs from one comparison with the wall to the next. The
@@ -79,6 +82,7 @@ func newSteadyClock(maxStep time.Duration, source func() (wall, mono int64)) *St
 	c := &SteadyClock{start: time.Now(), source: source, maxStep: int64(maxStep)}
 	wall, mono := c.read()
 	c.course.Store(&course{from: mono, time: wall, next: mono + compareEvery})
+	c.apart = wall - mono
 	return c
 }
 
@@ -123,6 +127,7 @@ func (c *SteadyClock) Follow() {
 // wall is ahead if that is more than maxStep. c.mu is held.
 func (c *SteadyClock) compareLocked(maxStep int64) time.Duration {
 	wall, mono := c.read()
+	c.countLocked(wall - mono)
 	last := c.course.Load()
 	next := course{from: mono, time: last.at(mono), next: mono + compareEvery}
 	ahead := wall - next.time

@@ -61,6 +61,7 @@ type Generator struct {
 	node        int64
 	randomStart bool
 	failAtBound bool
+	waits       *Waits // counted by who waits only
 
 	mu     sync.Mutex
 	gate   chan struct{} // closed when waiting callers are to look again; nil when none waits
@@ -145,6 +146,9 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 	}
 	if g.clock == nil {
 		g.clock = NewSteadyClock(math.MaxInt64)
+	}
+	if g.waits == nil {
+		g.waits = new(Waits)
 	}
 	if _, err := layout.TickAt(time.Unix(0, g.clock.Now())); err != nil {
 		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed: %w", err)

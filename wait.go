@@ -30,6 +30,9 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 	}
 	g.mu.Unlock()
 
+	if cause == ErrNotYet {
+		defer g.waits.began()()
+	}
 	select {
 	case <-gate:
 		return nil
