@@ -43,6 +43,7 @@ func (s *Sequencer) exchange(h *hold) (err error) {
 	options := []firn.Option{
 		firn.WithClock(s.m.options.Clock), firn.FailAtBound(),
 		firn.WithFloor(floor), firn.WithBound(h.fence.Horizon()),
+		firn.WithWaits(&s.waits),
 	}
 	if s.m.options.RandomStart {
 		options = append(options, firn.WithRandomStart())

@@ -47,6 +47,7 @@ func (m *Member) extend(ctx context.Context) error {
 	}
 	var failed error
 	for i, err := range fence.ExtendAll(ctx, fences) {
+		m.extensions.count(err)
 		switch h := holds[i]; {
 		case err == nil:
 			h.generator.SetBound(h.fence.Horizon())

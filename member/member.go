@@ -42,6 +42,9 @@ type Member struct {
 	contradicted  time.Time    // when others contradicted it last
 	contradiction error        // and how
 
+	rejoins    atomic.Uint64
+	extensions extensions
+
 	end  context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
 	wake chan struct{}      // has it look again at what there is to do

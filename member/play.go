@@ -153,6 +153,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	}
 	m.failed = 0
 	if old != nil {
+		m.rejoins.Add(1)
 		m.log.Warn("it was a member no longer, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
 		m.bury(ctx, old)
 		m.dead[old.id] = true // whoever notices first takes it out

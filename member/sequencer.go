@@ -34,7 +34,8 @@ type Sequencer struct {
 	switching sync.RWMutex // held for writing while current is exchanged
 	used      time.Time    // guarded by switching: the end of the last tick of any generator before
 
-	why atomic.Pointer[error] // why current is nil or no longer moves
+	why   atomic.Pointer[error] // why current is nil or no longer moves
+	waits firn.Waits            // of all generators
 
 	mu      sync.Mutex    // guards what follows
 	wanted  bool          // Attach was the last that was asked for, not Detach
