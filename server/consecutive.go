@@ -39,6 +39,9 @@ func (s *Service) Consecutive(ctx context.Context, who *door.Caller, name string
 		last, err = consecutive(within, m, ids, count)
 		return err
 	})
+	if err == nil {
+		s.given.add(name, count)
+	}
 	return last, err
 }
 

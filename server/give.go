@@ -22,6 +22,9 @@ func (s *Service) Next(ctx context.Context, who *door.Caller, name string) (id f
 		id, err = m.Next(ctx)
 		return err
 	})
+	if err == nil {
+		s.given.add(name, 1)
+	}
 	return id, err
 }
 
@@ -44,6 +47,7 @@ func (s *Service) Many(ctx context.Context, who *door.Caller, name string, count
 	if err := s.from(within, name, func(m Member) error { return m.Fill(within, ids) }); err != nil {
 		return err
 	}
+	s.given.add(name, count)
 	return deliver(ids)
 }
 

@@ -78,6 +78,9 @@ type Options struct {
 	// MaxCalls is how many calls are served at a time; more are refused at once. Zero: DefaultMaxCalls.
 	MaxCalls int
 
+	// Meter counts the calls. Nil: nobody does.
+	Meter Meter
+
 	// Log is told about bugs only: neither refusals nor clients that went away are logged. Nil: nobody is told.
 	Log *slog.Logger
 }
@@ -92,6 +95,7 @@ type Service struct {
 	attaches attaches
 	calls    atomic.Int64        // that are served now
 	held     *semaphore.Weighted // for each ID that is made and not delivered
+	given    given
 
 	serving context.Context // ends with Drain
 	drain   context.CancelFunc

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/firn-id/firn/member"
+)
+
+// given counts the IDs that callers were given, by sequencer. The zero value is ready.
+type given struct {
+	byDefault atomic.Uint64 // of the default sequencer
+
+	mu     sync.RWMutex // guards byName
+	byName map[string]*atomic.Uint64
+}
+
+func (g *given) add(name string, count int) { g.of(name).Add(uint64(count)) }
+
+func (g *given) of(name string) *atomic.Uint64 {
+	if name == member.DefaultSequencer {
+		return &g.byDefault
+	}
+	g.mu.RLock()
+	counter := g.byName[name]
+	g.mu.RUnlock()
+	if counter != nil {
+		return counter
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.byName == nil {
+		g.byName = map[string]*atomic.Uint64{}
+	}
+	if g.byName[name] == nil {
+		g.byName[name] = new(atomic.Uint64)
+	}
+	return g.byName[name]
+}
+
+// Given is how many IDs of each sequencer callers were given since the process began, over all protocols. The default
+// sequencer is always in it, the others once an ID of them was given. One that was destroyed is not.
+func (s *Service) Given() map[string]uint64 {
+	v := s.cluster.Value()
+	g := &s.given
+	all := map[string]uint64{member.DefaultSequencer: g.byDefault.Load()}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, counter := range g.byName {
+		if _, there := v.Sequencer(name); there || v.Position() == 0 {
+			all[name] = counter.Load()
+		} else {
+			delete(g.byName, name) // others may come, without end
+		}
+	}
+	return all
+}
