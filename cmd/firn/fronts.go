@@ -20,6 +20,16 @@ type front struct {
 	close    func()                          // at once
 }
 
+// aDoor is one of the addresses that a node has, by the names that its log and its metrics use.
+type aDoor struct{ log, metrics string }
+
+var (
+	publicDoor = aDoor{"addr", "public"}
+	adminDoor  = aDoor{"admin_addr", "admin"}
+	grpcDoor   = aDoor{"grpc_addr", "grpc"}
+	redisDoor  = aDoor{"redis_addr", "redis"}
+)
+
 // fronts are all servers of a node.
 type fronts struct {
 	all    []*front
@@ -29,7 +39,7 @@ type fronts struct {
 }
 
 // listenOn listens on the address that a flag gives. Whoever comes beyond as many as the node will have is turned away.
-func (n *node) listenOn(flag, address string) (net.Listener, error) {
+func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		var op *net.OpError
@@ -38,7 +48,11 @@ func (n *node) listenOn(flag, address string) (net.Listener, error) {
 		}
 		return nil, fmt.Errorf("can't listen on %s: %w; --%s sets another address", address, err, flag)
 	}
-	return door.Limit(listener, int(n.maxConnections), n.log), nil
+	listener = door.Limit(listener, int(n.maxConnections), n.log)
+	if counter, ok := listener.(door.Counter); ok {
+		n.doors[d.metrics] = counter
+	}
+	return listener, nil
 }
 
 // listen opens every front of the node. When one can't be opened, none is left open.

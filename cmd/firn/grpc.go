@@ -13,7 +13,7 @@ func (n *node) grpcFront() (*front, error) {
 	if n.grpcAddr == noAddress {
 		return nil, nil
 	}
-	listener, err := n.listenOn("grpc-addr", n.grpcAddr)
+	listener, err := n.listenOn(grpcDoor, "grpc-addr", n.grpcAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (n *node) grpcFront() (*front, error) {
 	}
 	s := grpcapi.New(n.service, &door.Entrance{Tokens: n.tokens}, options...)
 	return &front{
-		name: "grpc_addr", listener: listener, serve: s.Serve, shutdown: s.Shutdown,
+		name: grpcDoor.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
 		close: func() {}, // Shutdown has cut off what took too long
 	}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/metrics"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -26,19 +27,25 @@ type node struct {
 	open    func() (closingStore, error)
 	member  joining
 	service *server.Service
-	tokens  door.Identifier // nil: whoever comes may take IDs
-	tls     *tls.Config     // nil: none
-	traces  *traces         // nil: none
+	metrics *metrics.Metrics
+	doors   map[string]door.Counter // by the names that metrics have for them; nobody asks before all listen
+	tokens  door.Identifier         // nil: whoever comes may take IDs
+	tls     *tls.Config             // nil: none
+	traces  *traces                 // nil: none
 }
 
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
-	n.service = server.New(&n.member, &n.member, server.Options{NoAutoAttach: s.noAutoAttach, MaxCalls: int(s.maxCalls), Log: n.log})
+	n.metrics, n.doors = newMetrics(), map[string]door.Counter{}
+	n.service = server.New(&n.member, &n.member, server.Options{
+		NoAutoAttach: s.noAutoAttach, MaxCalls: int(s.maxCalls), Log: n.log, Meter: n.metrics,
+	})
 	if err := n.openDoor(); err != nil {
 		return nil, usageError{err}
 	}
+	n.watch()
 	if err := n.memberOptions().ValidateFor(member.DefaultSequencer, n.definition()); err != nil {
 		return nil, usageError{err}
 	}

@@ -12,7 +12,7 @@ func (n *node) redisFront() (*front, error) {
 	if n.redisAddr == noAddress {
 		return nil, nil
 	}
-	listener, err := n.listenOn("redis-addr", n.redisAddr)
+	listener, err := n.listenOn(redisDoor, "redis-addr", n.redisAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -20,5 +20,5 @@ func (n *node) redisFront() (*front, error) {
 		listener = tls.NewListener(listener, n.tls)
 	}
 	s := respapi.New(n.service, &door.Entrance{Tokens: n.tokens}, n.log)
-	return &front{name: "redis_addr", listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}, nil
+	return &front{name: redisDoor.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}, nil
 }

@@ -22,7 +22,7 @@ const (
 
 // publicFront is for everybody, over HTTP.
 func (n *node) publicFront() (*front, error) {
-	return n.webFront("addr", "http-addr", n.httpAddr, &door.Entrance{Tokens: n.tokens})
+	return n.webFront(publicDoor, "http-addr", n.httpAddr, &door.Entrance{Tokens: n.tokens})
 }
 
 // adminFront is for administrators, over HTTP.
@@ -30,17 +30,18 @@ func (n *node) adminFront() (*front, error) {
 	if n.adminAddr == noAddress {
 		return nil, nil
 	}
-	return n.webFront("admin_addr", "admin-addr", n.adminAddr, &door.Entrance{Tokens: n.tokens, Trusted: true})
+	return n.webFront(adminDoor, "admin-addr", n.adminAddr, &door.Entrance{Tokens: n.tokens, Trusted: true}, httpapi.WithProfiles())
 }
 
-func (n *node) webFront(name, flag, address string, e *door.Entrance) (*front, error) {
-	listener, err := n.listenOn(flag, address)
+func (n *node) webFront(d aDoor, flag, address string, e *door.Entrance, options ...httpapi.Option) (*front, error) {
+	listener, err := n.listenOn(d, flag, address)
 	if err != nil {
 		return nil, err
 	}
-	s := newWeb(n.traces.web(httpapi.New(n.service, e)), n.tls, n.log)
+	options = append(options, httpapi.WithMetrics(n.metrics.Handler(n.log)))
+	s := newWeb(n.traces.web(httpapi.New(n.service, e, options...)), n.tls, n.log)
 	f := &front{
-		name: name, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
+		name: d.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
 		close: func() { _ = s.Close() }, // it listens no more
 	}
 	if n.tls != nil {

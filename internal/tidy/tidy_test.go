@@ -40,6 +40,7 @@ var rooms = map[string]room{
 	"server":                 {code: []string{".", "cluster", "member", "server/door", "store", "golang.org/x/sync/semaphore"}, tests: []string{"store/memstore"}},
 	"server/httpapi":         {code: []string{".", "cluster", "member", "server", "server/door", "server/httpapi/apidoc", "store"}, tests: []string{"store/memstore", "github.com/getkin/kin-openapi"}},
 	"server/httpapi/apidoc":  {},
+	"server/metrics":         {code: []string{"member", "server", "server/door", "store", "github.com/prometheus/client_golang/"}, tests: []string{".", "cluster", "store/memstore", "go.yaml.in/yaml/v3"}},
 	"server/grpcapi":         {code: []string{".", "api/firnv1", "cluster", "member", "server", "server/door", "google.golang.org/"}, tests: []string{"store", "store/memstore", "go.uber.org/goleak"}},
 	"api/firnv1":             {code: []string{"google.golang.org/"}},
 	"cmd/firn":               {code: []string{"go.opentelemetry.io/", "google.golang.org/grpc", ".", "cluster", "fence", "member", "store", "store/etcdstore", "server", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"store/memstore", "api/firnv1", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},

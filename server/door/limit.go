@@ -11,7 +11,7 @@ import (
 
 // Limit returns a listener of at most so many open connections; zero or less: as many as come. Whatever comes beyond is
 // closed at once, so that callers fail fast and try elsewhere, and that is logged once a minute at most. Connections
-// count until they are closed. It is safe for concurrent use.
+// count until they are closed. It is safe for concurrent use. A listener that has a limit is a Counter.
 func Limit(l net.Listener, most int, log *slog.Logger) net.Listener {
 	if most <= 0 {
 		return l
@@ -19,16 +19,26 @@ func Limit(l net.Listener, most int, log *slog.Logger) net.Listener {
 	return &limited{Listener: l, most: int64(most), log: log}
 }
 
+// Counter counts connections. It is safe for concurrent use.
+type Counter interface {
+	Open() int64     // how many there are
+	Refused() uint64 // how many were turned away since it listens
+}
+
 type limited struct {
 	net.Listener
-	most int64
-	log  *slog.Logger
-	open atomic.Int64
+	most    int64
+	log     *slog.Logger
+	open    atomic.Int64
+	refused atomic.Uint64
 
 	mu     sync.Mutex // guards the rest
 	away   int        // turned away since that was last said
 	spoken time.Time
 }
+
+func (l *limited) Open() int64     { return l.open.Load() }
+func (l *limited) Refused() uint64 { return l.refused.Load() }
 
 func (l *limited) Accept() (net.Conn, error) {
 	for {
@@ -41,6 +51,7 @@ func (l *limited) Accept() (net.Conn, error) {
 		}
 		l.open.Add(-1)
 		_ = c.Close() // nothing was sent
+		l.refused.Add(1)
 		l.turnedAway()
 	}
 }

@@ -92,6 +92,7 @@ type Failure struct {
 }
 
 func writeError(w http.ResponseWriter, status int, code server.Code, message string) {
+	came(w, code)
 	writeAnswer(w, status, Failure{Error{code, message}})
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 )
 
@@ -76,6 +75,9 @@ var goodCalls = []anExchange{
 	{target: "GET /api/v1/cluster/value?at=1", status: 200},
 	{target: "GET /api/v1/cluster/log", status: 200},
 	{target: "GET /api/v1/cluster/log?from=2&follow=0", status: 200},
+	{target: "GET /metrics", status: 200},
+	{target: "GET /metrics?again=3", status: 200},
+	{target: "GET /metrics?again=4", status: 503, code: "overloaded"},
 	{target: "GET /livez", status: 200},
 	{target: "GET /readyz", status: 200},
 	{target: "DELETE " + ordersPath, status: 200},
@@ -238,7 +240,7 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := httpapi.New(newHandler(&fake{layout: firn.Default}, example(t), nil).Service, &door.Entrance{Tokens: tokens})
+	h := withMetrics(newHandler(&fake{layout: firn.Default}, example(t), nil).Service, &door.Entrance{Tokens: tokens})
 	if who, err := tokens.Identify(spent); err != nil || who.Spend(1) != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@
 //	GET  /api/v1/ids/{id}        the Parts of an ID
 //	GET  /livez                  "ok" as long as the process serves
 //	GET  /readyz                 "ok" when an ID would be given, and shall be asked for here
+//	GET  /metrics                the node's metrics for Prometheus, see WithMetrics
 //	GET  /openapi.json           all of the calls, described in OpenAPI; see package apidoc
 //	GET  /docs/                  a page to read that, and to try the calls
 //
@@ -80,8 +81,11 @@ type Handler struct {
 	looking  chan struct{} // one for each call that looks at the log
 }
 
+// Option adds to what a handler serves.
+type Option func(*Handler)
+
 // New returns a handler for those who come by an entrance.
-func New(s *server.Service, e *door.Entrance) *Handler {
+func New(s *server.Service, e *door.Entrance, options ...Option) *Handler {
 	h := &Handler{
 		service: s, entrance: e,
 		mux: http.NewServeMux(), methods: map[string][]string{}, browsers: http.NewCrossOriginProtection(),
@@ -97,9 +101,14 @@ func New(s *server.Service, e *door.Entrance) *Handler {
 	h.serveSequencers()
 	h.get("/api/v1/cluster", h.status)
 	h.get("/api/v1/cluster/value", h.look(h.value))
-	h.get("/api/v1/cluster/log", h.look(h.entries))
+	h.get(logPath, h.look(h.entries))
+	for _, o := range options {
+		o(h)
+	}
 	return h
 }
+
+const logPath = "/api/v1/cluster/log"
 
 func (h *Handler) serveSequencers() {
 	const one = "/api/v1/sequencers/{name}"

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -55,7 +56,23 @@ func handlerWith(m server.Member, c server.Cluster, o server.Options) handler {
 		c = nowhere{}
 	}
 	s := server.New(m, c, o)
-	return handler{httpapi.New(s, &door.Entrance{Trusted: true}), s}
+	return handler{withMetrics(s, &door.Entrance{Trusted: true}), s}
+}
+
+// withMetrics returns a handler whose metrics are in their own answer: /metrics?again=N asks N times more within it.
+func withMetrics(s *server.Service, e *door.Entrance, options ...httpapi.Option) (h *httpapi.Handler) {
+	metrics := func(w http.ResponseWriter, r *http.Request) {
+		if again, _ := strconv.Atoi(r.FormValue("again")); again > 0 {
+			inner := httptest.NewRequest(r.Method, fmt.Sprintf("http://localhost/metrics?again=%d", again-1), nil)
+			inner.Header = r.Header
+			h.ServeHTTP(w, inner)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		fmt.Fprintln(w, "firn_ready 1")
+	}
+	h = httpapi.New(s, e, append(options, httpapi.WithMetrics(http.HandlerFunc(metrics)))...)
+	return h
 }
 
 // nowhere is a cluster without sequencers.

@@ -193,12 +193,14 @@ func (l *lines) fail(err error) {
 	code := server.Internal
 	switch {
 	case errors.Is(err, context.Canceled):
-		return // the client went away
+		came(l.w, server.Gone)
+		return
 	case errors.Is(err, member.ErrNotReady):
 		code = server.NotReady
 	case errors.Is(err, errCut):
 		code = unknownPosition
 	}
+	came(l.w, code)
 	line, marshalErr := json.Marshal(Failure{Error{code, err.Error()}})
 	if marshalErr == nil {
 		_ = l.send(append(line, '\n')) // who asked has gone away if it fails

@@ -19,20 +19,40 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	}
 	h.methods[path] = slices.Sorted(maps.Keys(by))
 	allow := strings.Join(h.methods[path], ", ")
+	for method, next := range by {
+		by[method] = h.counted(path, nameOf(method, path), h.guard(next))
+	}
+	other := h.counted(path, "other", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed",
+			fmt.Sprintf("%.40q is no method for %.80q; want %s", r.Method, r.URL.Path, allow))
+	})
 	h.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		next, ok := by[r.Method]
 		if !ok {
-			w.Header().Set("Allow", allow)
-			writeError(w, http.StatusMethodNotAllowed, "method_not_allowed",
-				fmt.Sprintf("%.40q is no method for %.80q; want %s", r.Method, r.URL.Path, allow))
-			return
+			next = other
 		}
+		next(w, r)
+	})
+}
+
+// nameOf is what a call is called by those who count.
+func nameOf(method, path string) string {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return method + " " + path
+}
+
+// guard lets no browser through that another site's page has sent here.
+func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		if err := errors.Join(h.browsers.Check(r), h.entrance.AdmitHost(r.Host)); err != nil {
 			writeError(w, http.StatusForbidden, "cross_origin", err.Error())
 			return
 		}
 		next(w, r)
-	})
+	}
 }
 
 // open is for whoever comes, without a token.

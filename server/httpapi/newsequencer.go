@@ -72,7 +72,7 @@ func (n *NewSequencer) UnmarshalJSON(data []byte) error {
 // long.
 func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 	var n NewSequencer
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(within(w), r.Body, maxBody))
 	if err != nil {
 		return n, fmt.Errorf("reading the body: %w", err)
 	}

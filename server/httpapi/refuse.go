@@ -32,6 +32,7 @@ var statuses = map[server.Code]int{
 // refuse answers a call that gets no ID, or can't do what it was to do.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil { // the client went away: there is nobody to tell
+		came(w, server.Gone)
 		return
 	}
 	code := h.service.Refuse(r.Method+" "+r.URL.Path, err)

@@ -55,6 +55,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *door.Calle
 	answer, created, err := h.service.Create(r.Context(), who, n.Name, n.Definition)
 	var exists *member.ExistsError
 	if errors.As(err, &exists) {
+		came(w, server.Exists)
 		writeAnswer(w, http.StatusConflict, Conflict{
 			Failure{Error{server.Exists, err.Error()}}, exists.InForce, exists.InForce.Differences(exists.Wanted),
 		})
