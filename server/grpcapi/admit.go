@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 )
 
@@ -40,7 +42,8 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, err
 
 // unary lets callers in, and puts the errors of all calls that have one answer.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
-	defer func() { err = s.outcome(ctx, info.FullMethod, err, recover()) }()
+	began := s.now()
+	defer func() { err = s.outcome(ctx, info.FullMethod, began, err, recover()) }()
 	within, err := s.admit(ctx, info.FullMethod)
 	if err != nil {
 		return nil, err
@@ -51,7 +54,8 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 // stream does the same for calls with many answers.
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	ctx := stream.Context()
-	defer func() { err = s.outcome(ctx, info.FullMethod, err, recover()) }()
+	var untimed time.Time // it lasts for as long as its caller wants
+	defer func() { err = s.outcome(ctx, info.FullMethod, untimed, err, recover()) }()
 	within, err := s.admit(ctx, info.FullMethod)
 	if err != nil {
 		return err
@@ -67,17 +71,19 @@ type admitted struct {
 
 func (a admitted) Context() context.Context { return a.ctx }
 
-// outcome is the error of a call as its caller gets it. A panic becomes one: it would end the process, and with it
+// outcome counts a call, and is its error as its caller gets it. A panic becomes one: it would end the process, and with it
 // what others asked for.
-func (s *Server) outcome(ctx context.Context, method string, err error, panicked any) error {
+func (s *Server) outcome(ctx context.Context, method string, began time.Time, err error, panicked any) error {
+	code := server.OK
 	switch {
 	case panicked != nil:
-		return s.refuse(ctx, method, &panicError{panicked, debug.Stack()})
-	case err == nil || open(method):
-		return err // theirs are gRPC's own
+		code, err = s.refuse(ctx, method, &panicError{panicked, debug.Stack()})
+	case err == nil || open(method): // theirs are gRPC's own
 	default:
-		return s.refuse(ctx, method, err)
+		code, err = s.refuse(ctx, method, err)
 	}
+	s.count(method, code, began)
+	return err
 }
 
 // panicError is a panic of a call.

@@ -24,7 +24,8 @@ type Server struct {
 	service  *server.Service
 	entrance *door.Entrance
 	grpc     *grpc.Server
-	streams  atomic.Int64 // that there are now
+	calls    map[string]server.Call // by method
+	streams  atomic.Int64           // that there are now
 
 	ending  context.Context // ends when no stream of IDs shall go on: while draining
 	end     context.CancelFunc
@@ -44,6 +45,7 @@ func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Ser
 	firnv1.RegisterAdminServer(v.grpc, &admin{service: s})
 	healthpb.RegisterHealthServer(v.grpc, newHealth(s, v.stopped))
 	reflection.Register(v.grpc)
+	v.calls = v.counters()
 	return v
 }
 

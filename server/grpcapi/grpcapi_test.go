@@ -105,8 +105,20 @@ func (l *lockedBuffer) String() string {
 // newRig serves a member to whoever comes by an entrance.
 func newRig(t testing.TB, m server.Member, c server.Cluster, e *door.Entrance, options ...grpc.DialOption) *rig {
 	t.Helper()
+	return newRigWith(t, m, c, e, nil, options...)
+}
+
+// newMeteredRig serves a fake to an administrator, and has the calls counted.
+func newMeteredRig(t testing.TB, f *fake, meter server.Meter) *rig {
+	t.Helper()
+	f.layout = firn.Default
+	return newRigWith(t, f, grpcapi.Nowhere{}, trusting, meter)
+}
+
+func newRigWith(t testing.TB, m server.Member, c server.Cluster, e *door.Entrance, meter server.Meter, options ...grpc.DialOption) *rig {
+	t.Helper()
 	r := &rig{t: t}
-	r.service = server.New(m, c, server.Options{Log: slog.New(slog.NewTextHandler(&r.log, nil))})
+	r.service = server.New(m, c, server.Options{Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil))})
 	r.server = grpcapi.New(r.service, e)
 	l := bufconn.Listen(32 << 10)
 	served := make(chan error, 1)

@@ -48,18 +48,18 @@ var errGone = errors.New("the caller went away")
 // maxMessage is how long an error's message may be. It goes into a header, for which some libraries have 8 KiB.
 const maxMessage = 2 << 10
 
-// refuse is the status of a call that gets no ID, or can't do what it was to do. Of a caller that has gone away, or waits no
+// refuse is the code and the status of a call that gets no ID, or can't do what it was to do. Of a caller that has gone away, or waits no
 // longer, its own library says so.
-func (s *Server) refuse(ctx context.Context, method string, err error) error {
+func (s *Server) refuse(ctx context.Context, method string, err error) (server.Code, error) {
 	var panicked *panicError
 	message := err.Error()
 	switch bug := errors.As(err, &panicked); {
 	case bug:
 		message = "this is a bug of firn; it is logged"
 	case ctx.Err() != nil:
-		return status.FromContextError(ctx.Err()).Err()
+		return server.Gone, status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, errGone):
-		return status.Error(codes.Canceled, message)
+		return server.Gone, status.Error(codes.Canceled, message)
 	}
 	code := s.service.Refuse(method, err)
 	if len(message) > maxMessage {
@@ -68,9 +68,9 @@ func (s *Server) refuse(ctx context.Context, method string, err error) error {
 	answer := status.New(statusCodes[code], strings.ToValidUTF8(message, "�"))
 	detailed, detailErr := answer.WithDetails(details(code, err)...)
 	if detailErr != nil {
-		return answer.Err()
+		return code, answer.Err()
 	}
-	return detailed.Err()
+	return code, detailed.Err()
 }
 
 // details are what programs want to know of an error.

@@ -49,17 +49,21 @@ func (h *Handler) counted(path, name string, next http.HandlerFunc) http.Handler
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		c := countings.Get().(*counting)
-		c.ResponseWriter, c.code = w, server.Internal // which it is if next panics
+		c.ResponseWriter, c.code = w, ""
 		defer func() {
 			took := server.Untimed
 			if timed {
 				took = time.Since(began)
 			}
+			if c.code == "" { // next has panicked
+				c.code = server.Internal
+			}
 			calls.Done(c.code, 1, took)
 			c.ResponseWriter = nil
 			countings.Put(c)
 		}()
-		c.code = server.OK
-		next(c, r)
+		if next(c, r); c.code == "" {
+			c.code = server.OK
+		}
 	}
 }

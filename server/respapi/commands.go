@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/firn-id/firn/server"
 )
 
 // command is what clients can ask for.
@@ -17,6 +19,9 @@ type command struct {
 	run     func(c *conn, args [][]byte)
 	usage   string // the arguments
 	summary string
+
+	calls server.Call // counts it
+	timed bool
 }
 
 // all are the commands. Args are those after the name.
@@ -52,11 +57,13 @@ func byName() map[string]command {
 // do answers a command.
 func (c *conn) do(args [][]byte) {
 	k, ok := c.find(args[0])
+	c.tally.begin(c.s, k)
+	defer c.tally.done(c.s)
 	switch {
 	case !ok && (equal(args[0], "post") || equal(args[0], "host:")):
 		// A browser was made to send HTTP here by somebody else's page. Nothing of what follows shall be done.
 		c.s.log.Debug("a client speaks HTTP to the Redis port", "client", c.net.RemoteAddr())
-		c.quit = true
+		c.quit, c.code = true, server.BadRequest
 	case c.who == nil && !k.open:
 		c.fail("NOAUTH", "Authentication required.")
 	case !ok:

@@ -33,6 +33,8 @@ type conn struct {
 	token     string       // that was shown; empty: none
 	admitted  time.Time    // when who was asked last
 	sequencer string       // the last that was named
+
+	tally
 }
 
 func newConn(s *Server, accepted net.Conn, id int64) *conn {
@@ -43,6 +45,7 @@ func newConn(s *Server, accepted net.Conn, id int64) *conn {
 func (c *conn) serve() {
 	c.reset()
 	for !c.quit && c.fill() {
+		c.tally.came(c.s)
 		c.admit()
 		for !c.quit && c.step() {
 			if len(c.out) >= piece {

@@ -35,10 +35,11 @@ func (c *conn) incr(args [][]byte) {
 		}
 		return nil
 	})
-	if err == nil {
+	if c.times = count; err == nil {
 		return
 	}
 	code := server.CodeOf(err)
+	c.code = code
 	// Too many at once can be fine one by one.
 	singly := code == server.RateLimited || code == server.Overloaded
 	for range count {
@@ -46,7 +47,9 @@ func (c *conn) incr(args [][]byte) {
 			return
 		}
 		if singly {
+			c.code, c.times = server.OK, 1
 			c.one("INCR", name)
+			c.tally.done(c.s)
 			c.flush() // the next may take its time
 		} else {
 			c.refuse("INCR", err)

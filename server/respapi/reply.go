@@ -64,6 +64,7 @@ const longest = 1024
 
 // fail is an error. Its word says of what kind; text that would end the line is made harmless.
 func (c *conn) fail(word, text string) {
+	c.code = codeOf(word)
 	c.out = append(append(append(c.out, '-'), word...), ' ')
 	for _, b := range []byte(text[:min(len(text), longest)]) {
 		if b == '\r' || b == '\n' {
@@ -88,11 +89,21 @@ func wordOf(code server.Code) string {
 	}
 }
 
+// codeOf is the kind of an error that the service does not know of.
+func codeOf(word string) server.Code {
+	if word == "NOAUTH" || word == "WRONGPASS" {
+		return server.Unauthenticated
+	}
+	return server.BadRequest
+}
+
 // refuse answers a command that the service has refused. Command is what it is called in the log.
 func (c *conn) refuse(command string, err error) {
 	if c.s.context.Err() != nil { // it is closed, and that is why
-		c.quit = true
+		c.quit, c.code = true, server.Gone
 		return
 	}
-	c.fail(wordOf(c.s.service.Refuse(command, err)), err.Error())
+	code := c.s.service.Refuse(command, err)
+	c.fail(wordOf(code), err.Error())
+	c.code = code
 }

@@ -60,6 +60,8 @@ type Server struct {
 	context  context.Context    // of all calls; ends with Close
 	cancel   context.CancelFunc
 	started  time.Time
+	metered  bool
+	other    server.Call // counts the commands that take no IDs
 	closing  atomic.Bool // Shutdown or Close was called; set with mu held
 
 	mu        sync.Mutex // guards what follows
@@ -83,6 +85,7 @@ func New(s *server.Service, e *door.Entrance, log *slog.Logger) *Server {
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, gone: make(chan struct{}),
 	}
 	r.context, r.cancel = context.WithCancel(context.Background())
+	r.counters()
 	return r
 }
 
