@@ -181,15 +181,15 @@ func TestProfiles(t *testing.T) {
 		t.Errorf("under a name of another site it answers %d %s", w.Code, w.Body)
 	}
 	s := httptest.NewUnstartedServer(profiled)
-	s.Config.WriteTimeout = time.Second // as there is one for answers
+	s.Config.WriteTimeout = time.Second / 2 // as there is one for answers
 	s.Start()
 	defer s.Close()
-	response, err := http.Get(s.URL + "/debug/pprof/profile?seconds=2")
+	response, err := http.Get(s.URL + "/debug/pprof/profile?seconds=1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
 	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != 200 || len(body) == 0 {
-		t.Errorf("a profile of 2 s = %s, %d bytes, %v", response.Status, len(body), err)
+		t.Errorf("a profile of 1 s = %s, %d bytes, %v", response.Status, len(body), err)
 	}
 }
