@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/deploy"
+)
+
+const genHelp = `Gen prints configurations of what stands around firn, for the addresses given, so
+that none has to be copied and edited by hand. Each says at its top which command
+made it, and what to adapt where.
+
+It only prints: nothing is installed, and no server is asked.`
+
+const genExamples = `  firn gen systemd > /etc/systemd/system/firn.service`
+
+func (p *program) genCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "gen",
+		Short:   "Print configurations of what stands around firn",
+		Long:    genHelp,
+		Example: genExamples,
+		Args:    noArguments,
+		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(p.genSystemd())
+	return c
+}
+
+// genKind is a command that prints one kind of file, which is written by text.
+func (p *program) genKind(kind, short, long, examples string, flags func(*pflag.FlagSet), text func(deploy.Origin) (string, error)) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:     kind,
+		Short:   short,
+		Long:    long,
+		Example: examples,
+		Args:    noArguments,
+	}
+	flags(c.Flags())
+	addText(c.Flags(), &output, "output", "file", "where to put it (default: standard output)")
+	must(c.MarkFlagFilename("output"))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		made, err := text(deploy.Origin{Version: readVersion().Version, Command: commandLine(c, "output")})
+		var wrong *deploy.ParameterError
+		switch {
+		case errors.As(err, &wrong):
+			return usagef("--%s: %w", wrong.Name, wrong.Err)
+		case err != nil:
+			return err
+		case output == "":
+			return p.printf("%s", made)
+		}
+		return replaceFile(output, made)
+	}
+	return c
+}
+
+// commandLine is the command with the flags that were given, but for some, as a shell takes it.
+func commandLine(c *cobra.Command, but ...string) string {
+	line := c.CommandPath()
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		for _, name := range but {
+			if f.Name == name {
+				return
+			}
+		}
+		switch {
+		case !f.Changed:
+		case f.Value.Type() == kindBool && f.Value.String() == f.NoOptDefVal:
+			line += " --" + f.Name
+		case f.Value.Type() == kindBool:
+			line += " --" + f.Name + "=" + shellQuoted(f.Value.String())
+		default:
+			line += " --" + f.Name + " " + shellQuoted(f.Value.String())
+		}
+	})
+	return line
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+func shellQuoted(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// replaceFile writes a file that readers see as it was or as it is to be, and nothing between.
+func replaceFile(path, content string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return usagef("--output: %s is no file", path)
+	}
+	made, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return usagef("--output: %w", err)
+	}
+	_, err = made.WriteString(content)
+	err = errors.Join(err, made.Chmod(0o644), made.Close())
+	if err == nil {
+		err = os.Rename(made.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(made.Name()))
+	}
+	return nil
+}
+
+// addText adds a flag that takes any text. Its default is what into holds.
+func addText(fs *pflag.FlagSet, into *string, name, kind, usage string) {
+	add(fs, into, name, kind, *into, usage, func(text string) (string, error) { return text, nil })
+}
