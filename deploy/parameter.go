@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,9 +32,10 @@ func (c *checks) that(name string, err error) {
 }
 
 var (
-	hostName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
-	userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
-	filePath = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
+	hostName   = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
+	userName   = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
+	filePath   = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
+	deviceName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$`)
 )
 
 // addresses are at least so many different ones of servers.
@@ -125,5 +127,26 @@ func (c *checks) path(name, text string) {
 func (c *checks) user(name, text string) {
 	if !userName.MatchString(text) {
 		c.that(name, fmt.Errorf("%.40q is no name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text))
+	}
+}
+
+func (c *checks) oneOf(name, text string, words []string) {
+	if !slices.Contains(words, text) {
+		c.that(name, fmt.Errorf("%.40q is not right; want one of %v", text, words))
+	}
+}
+
+// hasNames tells whether there is a host among addresses that is no IP address.
+func hasNames(addresses []string) bool {
+	return slices.ContainsFunc(addresses, func(a string) bool {
+		_, err := netip.ParseAddr(host(a))
+		return err != nil
+	})
+}
+
+// device is the name of a network interface.
+func (c *checks) device(name, text string) {
+	if !deviceName.MatchString(text) {
+		c.that(name, fmt.Errorf("%.40q is no network interface; want up to 15 letters, digits and _.@-, such as eth0", text))
 	}
 }

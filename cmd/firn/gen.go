@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,9 @@ made it, and what to adapt where.
 
 It only prints: nothing is installed, and no server is asked.`
 
-const genExamples = `  firn gen systemd > /etc/systemd/system/firn.service`
+const genExamples = `  firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0.0.3:8080
+  firn gen keepalived --vip 10.0.0.100/24 --interface eth0
+  firn gen systemd --output /etc/systemd/system/firn.service`
 
 func (p *program) genCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -31,12 +34,12 @@ func (p *program) genCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.genSystemd())
+	c.AddCommand(p.genHAProxy(), p.genNginx(), p.genKeepalived(), p.genSystemd(), p.genConfig())
 	return c
 }
 
 // genKind is a command that prints one kind of file, which is written by text.
-func (p *program) genKind(kind, short, long, examples string, flags func(*pflag.FlagSet), text func(deploy.Origin) (string, error)) *cobra.Command {
+func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.Command), text func(deploy.Origin) (string, error)) *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:     kind,
@@ -45,11 +48,11 @@ func (p *program) genKind(kind, short, long, examples string, flags func(*pflag.
 		Example: examples,
 		Args:    noArguments,
 	}
-	flags(c.Flags())
+	flags(c)
 	addText(c.Flags(), &output, "output", "file", "where to put it (default: standard output)")
 	must(c.MarkFlagFilename("output"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		made, err := text(deploy.Origin{Version: readVersion().Version, Command: commandLine(c, "output")})
+		made, err := text(deploy.Origin{Version: readVersion().Version, Command: commandLine(c, "output", "etcd-password")})
 		var wrong *deploy.ParameterError
 		switch {
 		case errors.As(err, &wrong):
@@ -122,3 +125,18 @@ func replaceFile(path, content string) error {
 func addText(fs *pflag.FlagSet, into *string, name, kind, usage string) {
 	add(fs, into, name, kind, *into, usage, func(text string) (string, error) { return text, nil })
 }
+
+// addNodes adds a flag with a list of addresses.
+func addNodes(fs *pflag.FlagSet, into *[]string, name, usage string) {
+	add(fs, into, name, kindList, "", usage, parseList)
+}
+
+// completes has shells offer these values of a flag.
+func completes(c *cobra.Command, flag string, values []string) {
+	must(c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// words lists what there is to choose from.
+func words(list []string) string { return strings.Join(list, ", ") }
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/deploy"
 )
@@ -18,7 +17,8 @@ const genSystemdExamples = `  firn gen systemd > /etc/systemd/system/firn.servic
 
 func (p *program) genSystemd() *cobra.Command {
 	s := deploy.NewSystemd()
-	flags := func(fs *pflag.FlagSet) {
+	flags := func(c *cobra.Command) {
+		fs := c.Flags()
 		addText(fs, &s.Binary, "binary", "file", "where firn is installed")
 		addText(fs, &s.Config, "config", "file", "what firn serve reads")
 		addText(fs, &s.User, "user", "name", "whom it runs as; the group has the same name")

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/firn-id/firn/deploy"
+)
+
+const genConfigHelp = `Config prints a file for firn serve --config, with everything that can be set in it:
+what was given here, and as comments all the rest with its defaults.
+
+It takes the flags of firn serve, and does not look at the files that they name.`
+
+const genConfigExamples = `  firn gen config > /etc/firn/firn.yaml
+  firn gen config --etcd 10.0.0.1:2379,10.0.0.2:2379 --grpc-addr :9090`
+
+func (p *program) genConfig() *cobra.Command {
+	var o serveOptions
+	var c *cobra.Command
+	flags := func(made *cobra.Command) {
+		c = made
+		o.add(c, c.Flags())
+		must(c.Flags().MarkHidden("config")) // it can't be in the file
+	}
+	return p.genKind("config", "Print a config file for firn serve", genConfigHelp, genConfigExamples, flags,
+		func(o deploy.Origin) (string, error) {
+			if c.Flags().Changed("config") {
+				return "", usagef("--config: a config file can't name another one")
+			}
+			made, err := configFile(c.Flags())
+			if err != nil {
+				return "", err
+			}
+			return made.Text(o)
+		})
+}
+
+// configFile has a key for each flag of firn serve.
+func configFile(flags *pflag.FlagSet) (made deploy.Config, err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name == "config" || f.Name == "help" || f.Name == "output" || err != nil {
+			return
+		}
+		var text string
+		if text, err = asYAML(f.Value.Type(), exampled(f)); err == nil {
+			made.Keys = append(made.Keys, deploy.Key{Name: f.Name, About: wrapped(f.Usage, 110), YAML: text, Set: f.Changed})
+		}
+	})
+	return made, err
+}
+
+// exampled is the value of a flag, or an example where it has none.
+func exampled(f *pflag.Flag) string {
+	if f.Changed || f.DefValue != "" {
+		return f.Value.String()
+	}
+	if example, ok := exampleKeys[f.Name]; ok {
+		return example
+	}
+	return exampleKinds[f.Value.Type()]
+}
+
+// exampleKeys and exampleKinds stand in a config file for flags that have no default.
+var (
+	exampleKeys = map[string]string{
+		"admin-addr": "127.0.0.1:9080", "tokens": "/etc/firn/tokens.yaml",
+		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem",
+		"etcd-ca": "/etc/firn/etcd-ca.pem", "etcd-cert": "/etc/firn/etcd-client.pem", "etcd-key": "/etc/firn/etcd-client.key",
+		"etcd-password-file": "/etc/firn/etcd-password", "etcd-user": "firn",
+	}
+	exampleKinds = map[string]string{
+		"address": "127.0.0.1:8080", "directory": "/var/lib/firn", kindList: "10.0.0.1:2379,10.0.0.2:2379", "file": "/etc/firn/file",
+		"name": "name", "text": "text", "path": "/path", "layout": "default", "time": "2026-01-01", kindNumber: "1", kindBool: "false",
+		"duration": "1s", "format": "text", "level": "info", "URL": "http://127.0.0.1:4317",
+	}
+)
+
+// asYAML is the value of a flag as a config file has it.
+func asYAML(kind, text string) (string, error) {
+	if kind == kindBool || kind == kindNumber {
+		return text, nil
+	}
+	value := yaml.Node{}
+	value.SetString(text)
+	if kind == kindList {
+		value = yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+		for _, item := range strings.Split(text, ",") {
+			one := yaml.Node{}
+			one.SetString(strings.TrimSpace(item))
+			value.Content = append(value.Content, &one)
+		}
+	}
+	made, err := yaml.Marshal(&value)
+	return strings.TrimSuffix(string(made), "\n"), err
+}
+
+// wrapped breaks a text into lines of at most so many bytes.
+func wrapped(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(text) {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}

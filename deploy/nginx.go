@@ -1,0 +1,60 @@
+package deploy
+
+import (
+	"strings"
+	"time"
+)
+
+// Nginx is a load balancer, /etc/nginx/nginx.conf, that learns from requests which nodes are gone.
+type Nginx struct {
+	Nodes     []string // where nodes serve HTTP: host:port of each
+	GRPCNodes []string // where nodes serve gRPC, if they do
+
+	Listen, GRPCListen string // for callers
+
+	User           string        // whom its workers run as: www-data at Debian, nginx elsewhere
+	Balance        string        // how to choose: one of NginxBalances
+	Timeout        time.Duration // how long a node may take to answer, before another one is asked
+	Retries        int64         // how many others are asked
+	MaxConnections int64         // of callers and to nodes, for each worker
+}
+
+// NginxBalances are the ways to choose a node.
+var NginxBalances = []string{"round_robin", "least_conn"}
+
+// NewNginx is a balancer without nodes yet.
+func NewNginx() Nginx {
+	return Nginx{
+		Listen: ":8080", GRPCListen: ":9090", User: "www-data", Balance: "round_robin",
+		Timeout: 2 * time.Second, Retries: 3, MaxConnections: 10_000,
+	}
+}
+
+// Tries is how many nodes are asked at most.
+func (n Nginx) Tries() int64 { return n.Retries + 1 }
+
+// Text is the configuration.
+func (n Nginx) Text(o Origin) (string, error) {
+	var c checks
+	c.addresses("nodes", n.Nodes, 1)
+	c.addresses("grpc-nodes", n.GRPCNodes, 0)
+	c.listen("listen", n.Listen)
+	places := places{}
+	places.take(&c, "listen", n.Listen)
+	if len(n.GRPCNodes) > 0 {
+		c.listen("grpc-listen", n.GRPCListen)
+		places.take(&c, "grpc-listen", n.GRPCListen)
+	}
+	c.user("user", n.User)
+	c.oneOf("balance", n.Balance, NginxBalances)
+	c.from("timeout", n.Timeout, 10*time.Millisecond)
+	c.between("retries", n.Retries, 0, 100)
+	c.between("max-connections", n.MaxConnections, 16, 1_000_000)
+	if c.err != nil {
+		return "", c.err
+	}
+	return text(o, "nginx.conf", n)
+}
+
+// nginxListen is an address as nginx has it: all addresses are the port alone.
+func nginxListen(address string) string { return strings.TrimPrefix(address, ":") }
