@@ -30,7 +30,7 @@ func NewHAProxy() HAProxy {
 	return HAProxy{
 		Listen: ":8080", GRPCListen: ":9090", RedisListen: ":6379", StatusListen: DefaultStatus,
 		Balance: "roundrobin", CheckInterval: 200 * time.Millisecond, CheckTimeout: 500 * time.Millisecond, Fall: 2, Rise: 1,
-		Timeout: 2 * time.Second, Retries: 3, MaxConnections: 20_000,
+		Timeout: time.Second, Retries: 3, MaxConnections: 20_000,
 	}
 }
 

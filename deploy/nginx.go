@@ -26,7 +26,7 @@ var NginxBalances = []string{"round_robin", "least_conn"}
 func NewNginx() Nginx {
 	return Nginx{
 		Listen: ":8080", GRPCListen: ":9090", User: "www-data", Balance: "round_robin",
-		Timeout: 2 * time.Second, Retries: 3, MaxConnections: 10_000,
+		Timeout: time.Second, Retries: 3, MaxConnections: 10_000,
 	}
 }
 

@@ -30,6 +30,9 @@ var binary = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
+// Binary is the path of the server, for those who run it by themselves.
+func Binary() (string, error) { return binary() }
+
 // Options shapes a server. The zero value is a server for fast tests.
 type Options struct {
 	// Heartbeat and Election are the timing of raft, in milliseconds. Zero is 10

@@ -1,0 +1,149 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// audience are programs on one machine that take IDs all the time, each over a connection that is kept, and ask once
+// more when that fails: at once, whatever the reason.
+type audience struct {
+	t      *testing.T
+	ledger *ledger
+	stop   chan struct{}
+	all    sync.WaitGroup
+
+	mu    sync.Mutex // guards calls
+	calls []call
+}
+
+// call is one that a caller made, with its second try.
+type call struct {
+	caller       int
+	began, ended time.Time
+	first, err   error // of the first try, and in the end
+}
+
+const (
+	askersAtOnce = 8
+	askEvery     = 20 * time.Millisecond // each of them
+	askFor       = 2 * time.Second       // until it is asked once more
+)
+
+// load has callers on the machine take IDs at a URL, until finish.
+func (m *machine) load(t *testing.T, l *ledger, url string) *audience {
+	c := &audience{t: t, ledger: l, stop: make(chan struct{})}
+	for i := range askersAtOnce {
+		transport := &http.Transport{DialContext: m.dial, MaxConnsPerHost: 1}
+		client := &http.Client{Transport: transport, Timeout: askFor}
+		c.all.Go(func() {
+			defer transport.CloseIdleConnections()
+			for turn := time.NewTicker(askEvery); ; {
+				select {
+				case <-c.stop:
+					turn.Stop()
+					return
+				case <-turn.C:
+					c.call(i, client, url+"/api/v1/id")
+				}
+			}
+		})
+	}
+	return c
+}
+
+func (c *audience) call(caller int, client *http.Client, url string) {
+	made := call{caller: caller, began: time.Now()}
+	id, err := take(client, url)
+	if made.first = err; err != nil {
+		id, err = take(client, url)
+	}
+	made.err, made.ended = err, time.Now()
+	if err == nil {
+		c.ledger.add([]int64{id})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, made)
+}
+
+// take takes one ID.
+func take(client *http.Client, url string) (int64, error) {
+	response, err := client.Post(url, "", nil)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("status %d: %.200s", response.StatusCode, body)
+	}
+	var answer struct {
+		Text string `json:"id_str"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return 0, fmt.Errorf("%.200q: %w", body, err)
+	}
+	return strconv.ParseInt(answer.Text, 10, 64)
+}
+
+// served waits until each caller has made so many calls from now on that succeeded at the first try.
+func (c *audience) served(each int) {
+	c.t.Helper()
+	from := time.Now()
+	eventually(c.t, func() error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var good [askersAtOnce]int
+		for _, made := range c.calls {
+			if made.began.After(from) && made.first == nil {
+				good[made.caller]++
+			}
+		}
+		for i, n := range good {
+			if n < each {
+				return fmt.Errorf("caller %d was served %d times in %v; want %d", i, n, time.Since(from), each)
+			}
+		}
+		return nil
+	})
+}
+
+// finish ends the callers, and says what they saw.
+func (c *audience) finish() sight {
+	close(c.stop)
+	c.all.Wait()
+	s := sight{calls: len(c.calls)}
+	latest := time.Time{} // when somebody was served; calls are in the order of their ends
+	for _, made := range c.calls {
+		s.longest = max(s.longest, made.ended.Sub(made.began))
+		if made.first != nil {
+			s.again++
+		}
+		if made.err != nil {
+			s.failed = append(s.failed, made)
+			continue
+		}
+		if !latest.IsZero() {
+			s.silence = max(s.silence, made.ended.Sub(latest))
+		}
+		latest = made.ended
+	}
+	return s
+}
+
+// sight is what callers saw of a fault.
+type sight struct {
+	calls, again     int           // made, and of these asked twice
+	failed           []call        // in spite of that
+	longest, silence time.Duration // of one call, and without an answer to any
+}
