@@ -28,6 +28,8 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}
 //	end NAME STATUS [SIGNAL]       sends a signal, TERM by default, waits for its end with this
 //	                               status, and leaves its log in NAME.log
 //	http METHOD URL [BODY]         prints the status and body of an answer; fails unless it is 2xx
+//	systemd WATCHDOG               is systemd to the servers that are started after it, with a watchdog of so long
+//	told TEXT...                   waits until systemd was told these lines, in this order
 //	certificates                   makes ca.pem, server.pem, server.key, client.pem and client.key
 func TestScripts(t *testing.T) { scripts(t, "testdata/script", nil) }
 
@@ -39,6 +41,7 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Values[servers{}] = map[string]*process{}
+			e.Values[notes{}] = &manager{}
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command would sleep a second at its end
 			for name, value := range env {
 				e.Setenv(name, value)
@@ -47,6 +50,7 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"start": start, "ready": ready, "signal": signalServer, "end": end, "http": httpCall, "certificates": certificates,
+			"systemd": systemd, "told": toldSystemd,
 		},
 	})
 }

@@ -74,6 +74,7 @@ func (p *program) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		defer n.supervised()()
 		return n.serve(untilSignal(c.Context()))
 	}
 	return c
