@@ -57,16 +57,7 @@ func (p *program) serveCommand() *cobra.Command {
 	flags := c.Flags()
 	o.add(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		from := sources{}
-		if err := from.fromEnvironment(flags, p.env); err != nil {
-			return err
-		}
-		if o.config != "" {
-			if err := from.fromFile(flags, o.config); err != nil {
-				return err
-			}
-		}
-		s, err := o.settings(flags, from)
+		s, _, err := o.configured(flags, p.env)
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,21 @@ type settings struct {
 	inDatacenter bool           // only node IDs of the datacenter, in every sequencer that has it
 }
 
+// configured is what flags, variables and the config file say, and where each setting comes from.
+func (o *serveOptions) configured(flags *pflag.FlagSet, env map[string]string) (settings, sources, error) {
+	from := sources{}
+	if err := from.fromEnvironment(flags, env); err != nil {
+		return settings{}, from, err
+	}
+	if o.config != "" {
+		if err := from.fromFile(flags, o.config); err != nil {
+			return settings{}, from, err
+		}
+	}
+	s, err := o.settings(flags, from)
+	return s, from, err
+}
+
 // settings checks what can be checked without opening anything.
 func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, error) {
 	s := settings{serveOptions: *o, inDatacenter: flags.Changed("datacenter")}
