@@ -51,6 +51,7 @@ var rooms = map[string]room{
 	"internal/browser":       {tests: []string{".", "cluster", "member", "server", "server/door", "store/memstore", "server/httpapi", "github.com/chromedp/"}},
 	"internal/etcdtest":      {},
 	"internal/overlay":       {},
+	"internal/load":          {code: []string{".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/"}, tests: []string{"cluster", "member", "server", "server/", "store/memstore", "go.uber.org/goleak"}},
 	"internal/mutants":       {code: []string{"internal/overlay"}},
 	"internal/pauses":        {code: []string{"internal/overlay"}},
 	"internal/e2e":           {tests: []string{".", "client", "cluster", "fence", "store/etcdstore", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9"}},

@@ -1,0 +1,91 @@
+package load
+
+import (
+	"sync"
+
+	"github.com/firn-id/firn"
+)
+
+// Checker looks at IDs as they come, for however long: whether one has come before, and whether those of a node ascend. Its
+// memory has a limit: an ID is compared with the latest million before it at least, and with up to a hundred times as many
+// where many follow each other. It is safe for concurrent use. Make it with NewChecker.
+type Checker struct {
+	layout firn.Layout
+	most   int // pages in a generation
+
+	mu         sync.Mutex        // guards what follows
+	young, old map[uint64]uint64 // a bit for each of the 64 IDs of a page that has come
+	greatest   map[int64]firn.ID // by node ID, of the calls that have ended
+	ids        int64
+	duplicates int64
+	disorder   int64
+}
+
+// generation is how many pages of 64 IDs are kept twice: at least one such generation is full.
+const generation = 1 << 20
+
+// NewChecker returns a checker of IDs of a layout.
+func NewChecker(layout firn.Layout) *Checker {
+	return &Checker{layout: layout, most: generation, young: map[uint64]uint64{}, greatest: map[int64]firn.ID{}}
+}
+
+// Call is a call for IDs that has begun.
+type Call struct {
+	checker *Checker
+	before  map[int64]firn.ID // the greatest of each node when it began
+}
+
+// Begin is to be called before IDs are asked for.
+func (c *Checker) Begin() Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := make(map[int64]firn.ID, len(c.greatest))
+	for node, id := range c.greatest {
+		before[node] = id
+	}
+	return Call{c, before}
+}
+
+// End takes the IDs that came.
+func (call Call) End(ids []firn.ID) {
+	c := call.checker
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		c.ids++
+		if c.seen(id) {
+			c.duplicates++
+		}
+		parts, err := c.layout.Decompose(id)
+		if err != nil {
+			c.disorder++ // it is none of this layout
+			continue
+		}
+		node := parts.Datacenter<<c.layout.NodeBits | parts.Node
+		if last, ok := call.before[node]; ok && id <= last {
+			c.disorder++ // it was made after that one, by the same node
+		}
+		c.greatest[node] = max(c.greatest[node], id)
+	}
+}
+
+// seen notes an ID, and tells whether it has come before.
+func (c *Checker) seen(id firn.ID) bool {
+	page, bit := uint64(id)>>6, uint64(1)<<(uint64(id)&63)
+	before := (c.young[page]|c.old[page])&bit != 0
+	if len(c.young) >= c.most {
+		if _, ok := c.young[page]; !ok {
+			c.old, c.young = c.young, make(map[uint64]uint64)
+		}
+	}
+	c.young[page] |= bit
+	return before
+}
+
+// Counts are how many IDs there were, how many of them had come before, and how many were not above one of the same node
+// that had come before they were asked for.
+func (c *Checker) Counts() (ids, duplicates, disorder int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids, c.duplicates, c.disorder
+}

@@ -1,0 +1,146 @@
+package load
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/firn-id/firn"
+)
+
+// Connection is one way to one server. It is used by one goroutine at a time.
+type Connection interface {
+	// Take fills ids with new ones. An error is a *CodeError when the server has refused.
+	Take(ctx context.Context, ids []firn.ID) error
+	Close()
+}
+
+// Access is how to come in, and whose IDs to ask for.
+type Access struct {
+	Sequencer string // empty: the default one
+	Token     string // empty: none is shown
+	TLS       *tls.Config
+}
+
+// Protocols are those that servers speak, each with where they listen and how many IDs they give at once.
+var Protocols = []Protocol{
+	{"http", "http://127.0.0.1:8080", 100_000, "http", "https", dialHTTP},
+	{"grpc", "http://127.0.0.1:9090", 10_000, "http", "https", dialGRPC},
+	{"redis", "redis://127.0.0.1:6379", 100_000, "redis", "rediss", dialRedis},
+}
+
+// Protocol is how a server is spoken to.
+type Protocol struct {
+	Name    string
+	Default string // the server that is asked if none is named
+	Most    int    // IDs in a call
+	clear   string // the scheme of URLs
+	secure  string // with TLS
+	dial    func(u *url.URL, a Access) (Connection, error)
+}
+
+// ProtocolByName returns a protocol. The error says which there are.
+func ProtocolByName(name string) (Protocol, error) {
+	var names []string
+	for _, p := range Protocols {
+		if p.Name == name {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Protocol{}, fmt.Errorf("%.40q is not right; want one of %v", name, names)
+}
+
+// Parse reads the URL of a server, or its host:port, which is without TLS.
+func (p Protocol) Parse(text string) (*url.URL, error) {
+	full := text
+	if !strings.Contains(text, "://") {
+		full = p.clear + "://" + text
+	}
+	u, err := url.Parse(full)
+	if err != nil || u.Scheme != p.clear && u.Scheme != p.secure || u.Hostname() == "" ||
+		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%.80q is no server that speaks %s; want one such as %s, or %s:// for TLS", text, p.Name, p.Default, p.secure)
+	}
+	if u.Port() == "" && p.Name != "http" {
+		return nil, fmt.Errorf("%.80q has no port; want one such as %s", text, p.Default)
+	}
+	return u, nil
+}
+
+// Secure tells whether a server is spoken to with TLS.
+func (p Protocol) Secure(u *url.URL) bool { return u.Scheme == p.secure }
+
+// Connect makes a connection to a server. It is made in fact when it is used, and again after it broke.
+func (p Protocol) Connect(u *url.URL, a Access) (Connection, error) {
+	if !p.Secure(u) {
+		a.TLS = nil
+	} else if a.TLS == nil {
+		a.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return p.dial(u, a)
+}
+
+// CodeError is a server's refusal.
+type CodeError struct {
+	Code    string // as its protocol says it
+	Message string
+}
+
+func (e *CodeError) Error() string { return e.Message + " (" + e.Code + ")" }
+
+// CodeOf is the code of an error: that of the server, or timeout, unreachable, or bad_answer.
+func CodeOf(err error) string {
+	var code *CodeError
+	var bad *badAnswerError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &code):
+		return code.Code
+	case errors.As(err, &bad):
+		return "bad_answer"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
+		errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	default:
+		return "unreachable"
+	}
+}
+
+// messageOf is what to tell people of an error.
+func messageOf(err error) string {
+	var code *CodeError
+	switch {
+	case errors.As(err, &code):
+		return code.Message
+	case CodeOf(err) == "timeout":
+		return "there was no answer in time"
+	default:
+		return err.Error()
+	}
+}
+
+// badAnswerError is an answer that is none of a firn server.
+type badAnswerError struct{ error }
+
+func (e *badAnswerError) Unwrap() error { return e.error }
+
+func badAnswer(format string, args ...any) error { return &badAnswerError{fmt.Errorf(format, args...)} }
+
+// fill puts the IDs of an answer into ids.
+func fill[T int64 | firn.ID](ids []firn.ID, got []T) error {
+	if len(got) != len(ids) {
+		return badAnswer("%d IDs came, and %d were asked for", len(got), len(ids))
+	}
+	for i, id := range got {
+		if id < 0 {
+			return badAnswer("%d came, which is no ID: it is negative", int64(id))
+		}
+		ids[i] = firn.ID(id)
+	}
+	return nil
+}

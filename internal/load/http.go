@@ -1,0 +1,102 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// httpConnection asks over HTTP/1.1, on one connection that is kept.
+type httpConnection struct {
+	transport *http.Transport
+	base      string // of the sequencer's calls
+	token     string
+	body      bytes.Buffer
+}
+
+// longestAnswer is how long the answer with one more ID may be.
+const (
+	perID         = len(`9223372036854775807,"9223372036854775807",`)
+	aroundIDs     = 4 << 10
+	connectWithin = 5 * time.Second
+)
+
+func dialHTTP(u *url.URL, a Access) (Connection, error) {
+	base := strings.TrimSuffix(u.String(), "/") + "/api/v1"
+	if a.Sequencer != "" {
+		base += "/sequencers/" + url.PathEscape(a.Sequencer)
+	}
+	t := &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: connectWithin}).DialContext,
+		TLSClientConfig:     a.TLS.Clone(),
+		TLSHandshakeTimeout: connectWithin,
+		MaxConnsPerHost:     1,
+		DisableCompression:  true,
+		Protocols:           new(http.Protocols),
+	}
+	t.Protocols.SetHTTP1(true)
+	return &httpConnection{transport: t, base: base, token: a.Token}, nil
+}
+
+func (c *httpConnection) Close() { c.transport.CloseIdleConnections() }
+
+func (c *httpConnection) Take(ctx context.Context, ids []firn.ID) error {
+	path := c.base + "/id"
+	if len(ids) > 1 {
+		path += "s?count=" + strconv.Itoa(len(ids))
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, http.NoBody)
+	if err != nil {
+		return err
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	c.body.Reset()
+	if _, err := c.body.ReadFrom(io.LimitReader(response.Body, int64(aroundIDs+len(ids)*perID))); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return httpError(response, c.body.Bytes())
+	}
+	return parseHTTP(c.body.Bytes(), ids)
+}
+
+func parseHTTP(body []byte, ids []firn.ID) error {
+	var answer struct {
+		ID  *firn.ID  `json:"id_str"`
+		IDs []firn.ID `json:"ids_str"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return badAnswer("it can't be read: %w", err)
+	}
+	if answer.ID != nil {
+		answer.IDs = append(answer.IDs, *answer.ID)
+	}
+	return fill(ids, answer.IDs)
+}
+
+func httpError(r *http.Response, body []byte) error {
+	var failure struct {
+		Error struct{ Code, Message string }
+	}
+	if json.Unmarshal(body, &failure) != nil || failure.Error.Code == "" {
+		return &CodeError{fmt.Sprintf("http_%d", r.StatusCode), "it answers " + r.Status + ", and not as a firn server does"}
+	}
+	return &CodeError{failure.Error.Code, failure.Error.Message}
+}

@@ -1,0 +1,86 @@
+package load
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Limits of what is told apart. A call takes no longer than answerWithin; with a rate it may have been due long before.
+const (
+	leastLatency = time.Microsecond
+	mostLatency  = time.Hour
+	digits       = 3
+)
+
+// latencies collects how long calls took.
+type latencies struct {
+	mu sync.Mutex // guards the histogram
+	h  *hdrhistogram.Histogram
+}
+
+func newLatencies() latencies {
+	return latencies{h: hdrhistogram.New(1, int64(mostLatency/leastLatency), digits)}
+}
+
+func (l *latencies) add(took time.Duration) {
+	us := int64(min(max(took, leastLatency), mostLatency) / leastLatency)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = l.h.RecordValue(us) // it is within the limits
+}
+
+func (l *latencies) all() *Latency {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return &Latency{h: l.h}
+}
+
+// Latency is how long the calls took that brought IDs, to the microsecond or three digits, whichever is less exact, and an
+// hour at the most.
+type Latency struct{ h *hdrhistogram.Histogram }
+
+// Calls is how many there were.
+func (l *Latency) Calls() int64 { return l.h.TotalCount() }
+
+// At is within how long so many percent of them were answered, 0 to 100; 0 when there were none.
+func (l *Latency) At(percent float64) time.Duration {
+	return time.Duration(l.h.ValueAtPercentile(percent)) * leastLatency
+}
+
+// Max is how long the slowest took.
+func (l *Latency) Max() time.Duration { return time.Duration(l.h.Max()) * leastLatency }
+
+// Mean is how long they took on average.
+func (l *Latency) Mean() time.Duration { return time.Duration(l.h.Mean() * float64(leastLatency)) }
+
+// Band is how many calls took so long.
+type Band struct {
+	Above, UpTo time.Duration
+	Calls       int64
+}
+
+// Bands are from 1, 2 or 5 times a power of ten to the next, without those below the fastest and above the slowest.
+func (l *Latency) Bands() []Band {
+	var bands []Band
+	above, counted := time.Duration(0), 0
+	bars := l.h.Distribution()
+	for scale := leastLatency; counted < len(bars) && scale <= mostLatency*10; scale *= 10 {
+		for _, step := range []time.Duration{1, 2, 5} {
+			b := Band{Above: above, UpTo: scale * step}
+			for ; counted < len(bars) && time.Duration(bars[counted].From)*leastLatency <= b.UpTo; counted++ {
+				b.Calls += bars[counted].Count
+			}
+			above = b.UpTo
+			bands = append(bands, b)
+		}
+	}
+	for len(bands) > 0 && bands[0].Calls == 0 {
+		bands = bands[1:]
+	}
+	for len(bands) > 0 && bands[len(bands)-1].Calls == 0 {
+		bands = bands[:len(bands)-1]
+	}
+	return bands
+}

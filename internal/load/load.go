@@ -1,0 +1,216 @@
+// Package load asks servers for IDs and looks at what comes: how fast, how often not, and whether an ID came twice. It is
+// what firn bench and firn demo make load with.
+package load
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+const (
+	// answerWithin is how long a call may take: longer than a server makes it wait.
+	answerWithin = 15 * time.Second
+
+	// firstRest is how long a connection rests after a call that failed, doubled up to longestRest: to be refused takes
+	// nearly no time, and nobody would learn anything from a million of them.
+	firstRest   = 10 * time.Millisecond
+	longestRest = 200 * time.Millisecond
+
+	// DefaultGrace is how long calls may go on after the end.
+	DefaultGrace = 2 * time.Second
+
+	// DefaultMemory is how many bytes are used to remember IDs.
+	DefaultMemory = 1 << 30
+)
+
+// Plan is how much to ask for, and how. Calls go on until there were enough, the time is over, or the context ends.
+type Plan struct {
+	// Connect makes the connection of a number, counted from 0. It is to be made when it is used first.
+	Connect func(i int) (Connection, error)
+
+	Connections int           // at a time, each with one call at a time; at least 1
+	Batch       int           // how many IDs a call asks for; at least 1
+	Count       int64         // how many IDs to ask for in all; 0: no limit
+	Duration    time.Duration // for how long calls begin; 0: no limit
+	Rate        float64       // how many IDs a second to ask for at most; 0: as many as come
+	Grace       time.Duration // how long the last calls may go on after that; 0: DefaultGrace
+	Memory      int64         // how many bytes to remember IDs in; 0: DefaultMemory
+}
+
+// Run is one execution of a plan. Make it with New.
+type Run struct {
+	plan    Plan
+	records []*record
+	memory  atomic.Int64 // that is left
+	latency latencies
+
+	slots  atomic.Int64 // how many calls were planned
+	left   atomic.Int64 // how many IDs are still to be asked for, with a Count
+	ids    atomic.Int64
+	calls  atomic.Int64
+	failed atomic.Int64
+
+	mu     sync.Mutex // guards what follows
+	errors map[string]*Failure
+	began  time.Time // zero before; it is not changed while there are workers
+	took   time.Duration
+}
+
+// New makes a run of a plan.
+func New(p Plan) *Run {
+	if p.Grace == 0 {
+		p.Grace = DefaultGrace
+	}
+	if p.Memory == 0 {
+		p.Memory = DefaultMemory
+	}
+	r := &Run{plan: p, latency: newLatencies(), errors: map[string]*Failure{}}
+	r.memory.Store(p.Memory)
+	r.left.Store(p.Count)
+	for range p.Connections {
+		r.records = append(r.records, newRecord(&r.memory))
+	}
+	return r
+}
+
+// Do runs it, once. An error is returned when a connection can't be made. When ctx ends, calls under way are dropped and
+// count as never made.
+func (r *Run) Do(ctx context.Context) error {
+	connections := make([]Connection, r.plan.Connections)
+	for i := range connections {
+		c, err := r.plan.Connect(i)
+		if err != nil {
+			closeAll(connections[:i])
+			return err
+		}
+		connections[i] = c
+	}
+	defer closeAll(connections)
+	r.mu.Lock()
+	r.began = time.Now()
+	r.mu.Unlock()
+	calls, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.plan.Duration > 0 {
+		defer time.AfterFunc(r.plan.Duration+r.plan.Grace, cancel).Stop()
+	}
+	var workers sync.WaitGroup
+	for i, c := range connections {
+		workers.Go(func() { r.work(ctx, calls, c, r.records[i]) })
+	}
+	workers.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.took = time.Since(r.began)
+	return nil
+}
+
+func closeAll(connections []Connection) {
+	for _, c := range connections {
+		c.Close()
+	}
+}
+
+// work makes calls over one connection: begun until ctx ends, and cut off when calls does.
+func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
+	ids := make([]firn.ID, r.plan.Batch)
+	for rest := time.Duration(0); ; {
+		n, due, ok := r.next()
+		if !ok || !pause(ctx, time.Until(due)) {
+			return
+		}
+		from := time.Now()
+		if late := from.Sub(due); r.plan.Rate > 0 && late > timerSlack {
+			from = due // it would have been sent then, if others had been answered in time
+		}
+		call, cancel := context.WithTimeout(calls, answerWithin)
+		err := c.Take(call, ids[:n])
+		took := time.Since(from)
+		cancel()
+		if ctx.Err() != nil && err != nil {
+			return // it was interrupted
+		}
+		r.calls.Add(1)
+		if err == nil {
+			rest = 0
+			r.latency.add(took)
+			r.ids.Add(int64(n))
+			seen.add(ids[:n])
+			continue
+		}
+		r.failed.Add(1)
+		r.note(err)
+		rest = min(max(2*rest, firstRest), longestRest)
+		if !pause(ctx, rest) {
+			return
+		}
+	}
+}
+
+// timerSlack is how much later than asked for a timer may fire without anybody else being the reason.
+const timerSlack = 2 * time.Millisecond
+
+// next is how many IDs the next call asks for, and when it is due; false when there is none.
+func (r *Run) next() (n int, due time.Time, ok bool) {
+	slot := r.slots.Add(1) - 1
+	n, due = r.plan.Batch, time.Now()
+	if r.plan.Rate > 0 {
+		due = r.began.Add(time.Duration(float64(slot) * float64(n) / r.plan.Rate * float64(time.Second)))
+	}
+	if end := r.began.Add(r.plan.Duration); r.plan.Duration > 0 && (!due.Before(end) || !time.Now().Before(end)) {
+		return 0, due, false
+	}
+	if r.plan.Count > 0 {
+		left := r.left.Add(-int64(n)) + int64(n)
+		if left <= 0 {
+			return 0, due, false
+		}
+		n = int(min(left, int64(n)))
+	}
+	return n, due, true
+}
+
+// unsent is how many calls were due before the end and found no connection that was free.
+func (r *Run) unsent(took time.Duration) int64 {
+	if r.plan.Rate == 0 || r.plan.Duration == 0 || took < r.plan.Duration {
+		return 0
+	}
+	planned := int64(math.Ceil(r.plan.Rate * r.plan.Duration.Seconds() / float64(r.plan.Batch)))
+	if r.plan.Count > 0 {
+		planned = min(planned, (r.plan.Count+int64(r.plan.Batch)-1)/int64(r.plan.Batch))
+	}
+	return max(0, planned-r.calls.Load())
+}
+
+// note counts an error.
+func (r *Run) note(err error) {
+	code := CodeOf(err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.errors[code]
+	if f == nil {
+		f = &Failure{Code: code, Example: messageOf(err)}
+		r.errors[code] = f
+	}
+	f.Calls++
+}
+
+// pause waits, and tells whether ctx is still on.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,182 @@
+package load
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/firn-id/firn"
+)
+
+// record remembers which IDs came over one connection, in little memory: IDs mostly ascend, and those of one answer mostly
+// follow each other. So it is made of lanes, in each of which runs of IDs that follow each other ascend, and a run takes a few
+// bytes: how far it is from the one before, and how long it is. A lone ID takes 2 to 6 bytes, a thousand in a row
+// hardly more. It is used by one goroutine.
+type record struct {
+	memory   *atomic.Int64 // bytes that are left for all records
+	lanes    [lanes]*lane  // that grow
+	full     []*lane
+	kept     int64   // IDs that are remembered
+	last     firn.ID // on this connection; -1 before
+	descents int64   // how often an ID was not above the one before
+}
+
+const (
+	// lanes is how many streams of ascending IDs may mix on a connection: as many nodes behind a balancer.
+	lanes = 8
+
+	// block is how many bytes a lane grows by at most.
+	block = 64 << 10
+
+	// laneSize is about what a lane takes itself.
+	laneSize = 128
+)
+
+// lane is a stream of runs that ascend.
+type lane struct {
+	blocks   [][]byte
+	end      int64 // of the last run in blocks
+	from, to int64 // the run that grows
+}
+
+func newRecord(memory *atomic.Int64) *record { return &record{memory: memory, last: -1} }
+
+func (r *record) add(ids []firn.ID) {
+	for _, id := range ids {
+		if id <= r.last {
+			r.descents++
+		}
+		r.last = id
+		r.keep(int64(id))
+	}
+}
+
+// keep remembers an ID, in the lane whose end is closest below it.
+func (r *record) keep(id int64) {
+	best, free := -1, -1
+	for i, l := range r.lanes {
+		switch {
+		case l == nil:
+			free = i
+		case id == l.to+1:
+			l.to++
+			r.kept++
+			return
+		case id > l.to && (best < 0 || l.to > r.lanes[best].to):
+			best = i
+		}
+	}
+	if r.memory.Load() <= 0 {
+		return
+	}
+	switch {
+	case best >= 0:
+		r.memory.Add(-int64(r.lanes[best].begin(id)))
+	case free < 0: // none will do: the first makes room
+		r.full = append(r.full, r.lanes[0])
+		free = 0
+		fallthrough
+	default:
+		r.memory.Add(-laneSize)
+		r.lanes[free] = &lane{end: -1, from: id, to: id}
+	}
+	r.kept++
+}
+
+// begin begins the next run, and returns how many bytes the former one takes.
+func (l *lane) begin(id int64) int {
+	var run [2 * binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(run[:], uint64(l.from-l.end))
+	n += binary.PutUvarint(run[n:], uint64(l.to-l.from))
+	last := len(l.blocks) - 1
+	if last < 0 || len(l.blocks[last])+n > block {
+		l.blocks = append(l.blocks, nil)
+		last++
+	}
+	l.blocks[last] = append(l.blocks[last], run[:n]...)
+	l.end, l.from, l.to = l.to, id, id
+	return n
+}
+
+// runs are those of a lane, one after the other.
+type runs struct {
+	lane     *lane
+	left     []byte // of the block that is read
+	next     int    // block
+	done     bool   // the run that grows is the one it stands at
+	from, to int64  // the run that it stands at
+}
+
+// step goes to the next run; false when there is none.
+func (r *runs) step() bool {
+	for len(r.left) == 0 {
+		if r.next == len(r.lane.blocks) {
+			if r.done {
+				return false
+			}
+			r.done, r.from, r.to = true, r.lane.from, r.lane.to
+			return true
+		}
+		r.left = r.lane.blocks[r.next]
+		r.next++
+	}
+	gap, n := binary.Uvarint(r.left)
+	length, m := binary.Uvarint(r.left[n:])
+	r.left = r.left[n+m:]
+	r.from = r.to + int64(gap)
+	r.to = r.from + int64(length)
+	return true
+}
+
+// heads are the runs of all lanes, that which begins lowest on top.
+type heads []*runs
+
+func (h heads) Len() int           { return len(h) }
+func (h heads) Less(i, j int) bool { return h[i].from < h[j].from }
+func (h heads) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *heads) Push(x any)        { *h = append(*h, x.(*runs)) }
+func (h *heads) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
+
+// mostShown is how many duplicates are named.
+const mostShown = 5
+
+// repeated merges all records, and tells how many IDs had come before, and some of them.
+func repeated(records []*record) (more int64, some []firn.ID) {
+	var h heads
+	for _, r := range records {
+		for _, l := range append(r.lanes[:], r.full...) {
+			if l == nil {
+				continue
+			}
+			one := &runs{lane: l, to: -1}
+			one.step()
+			h = append(h, one)
+		}
+	}
+	heap.Init(&h)
+	upTo := int64(-1) // from where the top begins, everything until there has come
+	for len(h) > 0 {
+		top := h[0]
+		for id := top.from; id <= min(top.to, upTo); id++ {
+			if len(some) == mostShown {
+				break
+			}
+			if len(some) == 0 || some[len(some)-1] < firn.ID(id) {
+				some = append(some, firn.ID(id))
+			}
+		}
+		more += max(0, min(top.to, upTo)-top.from+1)
+		upTo = max(upTo, top.to)
+		if top.step() {
+			heap.Fix(&h, 0)
+		} else {
+			heap.Pop(&h)
+		}
+	}
+	return more, some
+}

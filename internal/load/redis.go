@@ -1,0 +1,167 @@
+package load
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// redisConnection asks by the Redis protocol. The clients that there are would make the program half as big again, for
+// three commands.
+type redisConnection struct {
+	host, sequencer, token string
+	tls                    *tls.Config
+
+	conn net.Conn // nil: to be made
+	in   *bufio.Reader
+	out  []byte
+}
+
+func dialRedis(u *url.URL, a Access) (Connection, error) {
+	name := a.Sequencer
+	if name == "" {
+		name = "default"
+	}
+	c := &redisConnection{host: u.Host, sequencer: name, token: a.Token, tls: a.TLS.Clone()}
+	if c.tls != nil && c.tls.ServerName == "" {
+		c.tls.ServerName = u.Hostname()
+	}
+	return c, nil
+}
+
+func (c *redisConnection) Close() {
+	if c.conn != nil {
+		_ = c.conn.Close() // nothing is under way
+		c.conn = nil
+	}
+}
+
+func (c *redisConnection) Take(ctx context.Context, ids []firn.ID) error {
+	err := c.take(ctx, ids)
+	var refused *CodeError
+	if err != nil && !errors.As(err, &refused) {
+		c.Close() // nobody knows what would come next
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func (c *redisConnection) take(ctx context.Context, ids []firn.ID) error {
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	interrupt := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	defer interrupt()
+	if len(ids) == 1 {
+		if err := c.send("INCR", c.sequencer); err != nil {
+			return err
+		}
+		n, err := c.number(':')
+		ids[0] = firn.ID(n)
+		return err
+	}
+	if err := c.send("FIRN.NEXT", c.sequencer, strconv.Itoa(len(ids))); err != nil {
+		return err
+	}
+	n, err := c.number('*')
+	if err != nil {
+		return err
+	}
+	if n != int64(len(ids)) {
+		return badAnswer("%d IDs came, and %d were asked for", n, len(ids))
+	}
+	for i := range ids {
+		id, err := c.number(':')
+		if err != nil {
+			return err
+		}
+		ids[i] = firn.ID(id)
+	}
+	return nil
+}
+
+// open connects, and shows the token.
+func (c *redisConnection) open(ctx context.Context) error {
+	if c.conn != nil {
+		return nil
+	}
+	dialer := &net.Dialer{Timeout: connectWithin}
+	var conn net.Conn
+	var err error
+	if c.tls == nil {
+		conn, err = dialer.DialContext(ctx, "tcp", c.host)
+	} else {
+		conn, err = (&tls.Dialer{NetDialer: dialer, Config: c.tls}).DialContext(ctx, "tcp", c.host)
+	}
+	if err != nil {
+		return err
+	}
+	c.conn, c.in = conn, bufio.NewReaderSize(conn, 32<<10)
+	if c.token == "" {
+		return nil
+	}
+	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer interrupt()
+	if err := c.send("AUTH", c.token); err != nil {
+		return err
+	}
+	if _, err := c.line('+'); err != nil {
+		c.Close()
+		return err
+	}
+	return nil
+}
+
+// send sends a command.
+func (c *redisConnection) send(words ...string) error {
+	c.out = fmt.Appendf(c.out[:0], "*%d\r\n", len(words))
+	for _, w := range words {
+		c.out = fmt.Appendf(c.out, "$%d\r\n%s\r\n", len(w), w)
+	}
+	_, err := c.conn.Write(c.out)
+	return err
+}
+
+// line reads a line of a kind; that of an error is a *CodeError.
+func (c *redisConnection) line(kind byte) (string, error) {
+	line, err := c.in.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return "", badAnswer("a line of more than %d bytes", c.in.Size())
+	}
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSuffix(string(line), "\r\n")
+	switch {
+	case text != "" && text[0] == kind:
+		return text[1:], nil
+	case text != "" && text[0] == '-':
+		word, message, _ := strings.Cut(text[1:], " ")
+		return "", &CodeError{word, message}
+	default:
+		return "", badAnswer("%.40q came, and %q was expected", text, kind)
+	}
+}
+
+func (c *redisConnection) number(kind byte) (int64, error) {
+	text, err := c.line(kind)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, badAnswer("%.40q is no ID and no number of them", text)
+	}
+	return n, nil
+}
