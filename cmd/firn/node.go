@@ -214,11 +214,7 @@ func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
 
 // greet tells a person who has just started it what to do next.
 func (n *node) greet(url string) {
-	f, ok := n.stderr.(*os.File)
-	if !ok {
-		return
-	}
-	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !isTerminal(n.stderr) {
 		return
 	}
 	fmt.Fprintf(n.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", url)

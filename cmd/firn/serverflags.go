@@ -51,38 +51,50 @@ func (s *serverFlags) names() []string { return []string{s.name, "token-file", "
 // client is who asks that server.
 func (s *serverFlags) client() (client, error) {
 	c := client{base: s.url, flag: s.name, http: http.DefaultClient}
+	token, config, err := s.secrets()
+	if err != nil {
+		return c, err
+	}
+	c.token = token
+	if config != nil {
+		c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
+	}
+	return c, nil
+}
+
+// secrets are the token to show, empty if there is none, and what TLS needs; nil when no flag is about that.
+func (s *serverFlags) secrets() (token string, config *tls.Config, err error) {
 	if s.tokenFile != "" {
-		token, err := os.ReadFile(s.tokenFile)
+		text, err := os.ReadFile(s.tokenFile)
 		if err != nil {
-			return c, usagef("--token-file: %w", err)
+			return "", nil, usagef("--token-file: %w", err)
 		}
-		if c.token = strings.TrimSpace(string(token)); c.token == "" || strings.ContainsAny(c.token, " \t\r\n") {
-			return c, usagef("--token-file: %s holds no token; want the first line that firn token prints, and nothing else", s.tokenFile)
+		if token = strings.TrimSpace(string(text)); token == "" || strings.ContainsAny(token, " \t\r\n") {
+			return "", nil, usagef("--token-file: %s holds no token; want the first line that firn token prints, and nothing else", s.tokenFile)
 		}
 	}
 	if s.ca == "" && s.cert == "" && s.key == "" {
-		return c, nil
+		return token, nil, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	config = &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.ca != "" {
 		data, err := os.ReadFile(s.ca)
 		if err != nil {
-			return c, usagef("--ca: %w", err)
+			return "", nil, usagef("--ca: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(data) {
-			return c, usagef("--ca: there is no PEM certificate in %s", s.ca)
+			return "", nil, usagef("--ca: there is no PEM certificate in %s", s.ca)
 		}
 	}
 	if s.cert != "" || s.key != "" {
 		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 		if err != nil {
-			return c, usagef("--cert and --key: %w", err)
+			return "", nil, usagef("--cert and --key: %w", err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}
-	c.http = &http.Client{Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
-	return c, nil
+	return token, config, nil
 }
 
 // parseServer reads the URL of a server, or its host:port.

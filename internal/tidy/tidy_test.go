@@ -43,7 +43,7 @@ var rooms = map[string]room{
 	"server/metrics":         {code: []string{"member", "server", "server/door", "store", "github.com/prometheus/client_golang/"}, tests: []string{".", "cluster", "store/memstore", "go.yaml.in/yaml/v3"}},
 	"server/grpcapi":         {code: []string{".", "api/firnv1", "cluster", "member", "server", "server/door", "google.golang.org/"}, tests: []string{"server/metrics", "store", "store/memstore", "go.uber.org/goleak"}},
 	"api/firnv1":             {code: []string{"google.golang.org/"}},
-	"cmd/firn":               {code: []string{"go.opentelemetry.io/", "google.golang.org/grpc", ".", "cluster", "fence", "member", "store", "store/etcdstore", "server", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3", "deploy", "github.com/coreos/go-systemd/v22/daemon"}, tests: []string{"store/memstore", "api/firnv1", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
+	"cmd/firn":               {code: []string{"go.opentelemetry.io/", "google.golang.org/grpc", ".", "cluster", "fence", "member", "store", "store/etcdstore", "server", "server/", "github.com/spf13/", "go.yaml.in/yaml/v3", "deploy", "github.com/coreos/go-systemd/v22/daemon", "client", "internal/load", "store/memstore"}, tests: []string{"store/memstore", "api/firnv1", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
 	"client":                 {code: []string{"."}},
 	"server/respapi":         {code: []string{".", "member", "server", "server/door"}, tests: []string{"cluster", "server/metrics", "store"}},
 	"deploy":                 {},

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/load"
+)
+
+const benchHelp = `Bench asks a running service for IDs, as fast as they come or at a rate, and shows
+how many came, how long calls took, which errors there were, and whether an ID came
+twice.
+
+Each connection has one call at a time and stays with one server; with several
+servers they take turns. The first call of a connection includes connecting. A call
+that fails is counted by its code, not repeated, and followed by a short rest.
+
+Latencies are those of the calls that brought IDs, to three digits. Without --rate
+the next call waits for the answer to the one before: a server that hangs for a
+second costs each connection one slow call, where callers who come on their own would
+have met hundreds. With --rate calls are due at fixed times, and the latency counts
+from when a call was due if no connection was free then. That is what callers see.
+
+Duplicates are looked for among all IDs, over all servers and connections, exactly. An ID takes
+1 to 6 bytes of memory for that, and all of them 1 GiB at most: what comes beyond
+is counted, and not compared.
+
+SIGINT (Ctrl-C) ends it early, with what there is by then. The exit status is 1 when
+an ID came twice, or when no call brought any. FIRN_SERVER and FIRN_TOKEN_FILE
+stand in for the flags of these names.`
+
+const benchExamples = `  firn bench
+  firn bench --duration 1m --rate 5000
+  firn bench --protocol grpc --server ids-1:9090,ids-2:9090 --batch 1000
+  firn bench --protocol redis --concurrency 64 --count 1000000
+  firn bench --server https://ids.example.org --ca ca.pem --token-file token --sequencer orders`
+
+// benchOptions are the flags of firn bench.
+type benchOptions struct {
+	servers     []string
+	access      serverFlags
+	protocol    load.Protocol
+	sequencer   string
+	concurrency int64
+	batch       int64
+	duration    time.Duration
+	count       int64
+	rate        float64
+	json        bool
+}
+
+func (p *program) benchCommand() *cobra.Command {
+	var o benchOptions
+	c := &cobra.Command{
+		Use:     "bench",
+		Short:   "Load a running service, and look for duplicates",
+		Long:    benchHelp,
+		Example: benchExamples,
+		Args:    noArguments,
+	}
+	flags := c.Flags()
+	var protocols, defaults []string
+	for _, known := range load.Protocols {
+		protocols, defaults = append(protocols, known.Name), append(defaults, known.Default)
+	}
+	o.access.name = "server"
+	add(flags, &o.servers, o.access.name, kindList, "", "the servers to ask, with commas between (default: "+strings.Join(defaults, ",\n")+")", parseList)
+	add(flags, &o.protocol, "protocol", "protocol", protocols[0], "how to ask: "+strings.Join(protocols, ", "), load.ProtocolByName)
+	addNumber(flags, &o.concurrency, "concurrency", "16", 1, "how many connections, each with one call at a time")
+	addNumber(flags, &o.batch, "batch", "1", 1, "how many IDs each call asks for")
+	addDuration(flags, &o.duration, "duration", "10s", time.Millisecond, "for how long")
+	addNumber(flags, &o.count, "count", "", 1, "ask for so many IDs, in place of for so long")
+	add(flags, &o.rate, "rate", "rate", "", "ask for at most so many IDs a second (default: as many as come)", parseRate)
+	addSequencer(flags, &o.sequencer, "whose IDs (default: those of the default one)")
+	addBool(flags, &o.json, "json", "print a JSON object")
+	o.access.add(flags)
+	must(c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)))
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if flags.Changed("count") && flags.Changed("duration") {
+			return usagef("--count and --duration exclude each other")
+		}
+		if flags.Changed("count") {
+			o.duration = 0
+		}
+		if err := (sources{}).fromEnvironment(flags, p.env, o.access.names()...); err != nil {
+			return err
+		}
+		plan, err := o.plan()
+		if err != nil {
+			return err
+		}
+		return p.bench(untilSignal(c.Context()), o, plan)
+	}
+	return c
+}
+
+// plan checks what can be checked without asking anybody.
+func (o *benchOptions) plan() (load.Plan, error) {
+	var none load.Plan
+	if len(o.servers) == 0 {
+		o.servers = []string{o.protocol.Default}
+	}
+	token, config, err := o.access.secrets()
+	if err != nil {
+		return none, err
+	}
+	var servers []*url.URL
+	for _, text := range o.servers {
+		u, err := o.protocol.Parse(text)
+		if err != nil {
+			return none, usagef("--server: %w", err)
+		}
+		if config != nil && !o.protocol.Secure(u) {
+			return none, usagef("--server: %q is without TLS, and --ca, --cert and --key are for TLS; see firn bench --help", text)
+		}
+		servers = append(servers, u)
+	}
+	switch {
+	case o.batch > int64(o.protocol.Most):
+		return none, usagef("--batch: %d IDs at once; want at most %d by %s", o.batch, o.protocol.Most, o.protocol.Name)
+	case o.concurrency < int64(len(servers)):
+		return none, usagef("--concurrency: %d connections to %d servers; want at least one to each", o.concurrency, len(servers))
+	case o.concurrency > mostConnections:
+		return none, usagef("--concurrency: %d connections; want at most %d", o.concurrency, mostConnections)
+	}
+	access := load.Access{Sequencer: o.sequencer, Token: token, TLS: config}
+	return load.Plan{
+		Connect: func(i int) (load.Connection, error) {
+			return o.protocol.Connect(servers[i%len(servers)], access)
+		},
+		Connections: int(o.concurrency), Batch: int(o.batch), Count: o.count, Duration: o.duration, Rate: o.rate,
+	}, nil
+}
+
+// mostConnections is as many as a process has files at the most, mostly.
+const mostConnections = 10_000
+
+// bench makes the load and prints what came of it.
+func (p *program) bench(ctx context.Context, o benchOptions, plan load.Plan) error {
+	run := load.New(plan)
+	stop := p.watch(run, plan)
+	err := run.Do(ctx)
+	stop()
+	if err != nil {
+		return err
+	}
+	r := run.Result()
+	if o.json {
+		err = p.printf("%s\n", marshal(benchJSON(o, r, ctx.Err() != nil)))
+	} else {
+		err = p.printf("%s", benchText(o, r))
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Duplicates.More > 0:
+		return fmt.Errorf("%s came more than once, such as %d: what makes them is broken, or is two clusters", plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case r.IDs == 0 && r.Calls > 0:
+		return noIDs(o, r.Errors[0])
+	}
+	return nil
+}
+
+// noIDs is the error when nothing but errors came, this one most often.
+func noIDs(o benchOptions, most load.Failure) error {
+	hint := ""
+	if most.Code == "unreachable" || most.Code == "timeout" {
+		hint = fmt.Sprintf("; is `firn serve` running at %s? --server or %s says where to ask", strings.Join(o.servers, ", "), variable("server"))
+	}
+	return fmt.Errorf("no call brought IDs: %s%s", printable(most.Example), hint)
+}
+
+// watch shows on a terminal how far a run has come, until stop is called.
+func (p *program) watch(run *load.Run, plan load.Plan) (stop func()) {
+	bar := newStatusLine(p.stderr)
+	return bar.every(progressEvery, func() string {
+		now := run.Progress()
+		of := fmt.Sprintf("%v of %v", now.Took.Truncate(time.Second), plan.Duration)
+		if plan.Count > 0 {
+			of = fmt.Sprintf("%s of %s IDs", number(float64(now.IDs)), number(float64(plan.Count)))
+		}
+		text := fmt.Sprintf("%s  %s  %s IDs/s", progressBar(now.Done), of, number(perSecond(now.IDs, now.Took)))
+		if now.Failed > 0 {
+			text += "  " + plural(now.Failed, "error")
+		}
+		return text
+	})
+}
+
+func perSecond(n int64, took time.Duration) float64 {
+	if took <= 0 {
+		return 0
+	}
+	return float64(n) / took.Seconds()
+}
+
+// plural counts something.
+func plural(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return number(float64(n)) + " " + what
+}
