@@ -54,7 +54,7 @@ var rooms = map[string]room{
 	"internal/load":          {code: []string{".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/"}, tests: []string{"cluster", "member", "server", "server/", "store/memstore", "go.uber.org/goleak"}},
 	"internal/mutants":       {code: []string{"internal/overlay"}},
 	"internal/pauses":        {code: []string{"internal/overlay"}},
-	"internal/e2e":           {tests: []string{".", "client", "cluster", "fence", "store/etcdstore", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9"}},
+	"internal/e2e":           {tests: []string{".", "client", "cluster", "fence", "store/etcdstore", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
 	"internal/scale":         {tests: []string{"cluster", "member", "store", "store/etcdstore", "github.com/prometheus/client_golang/prometheus"}},
 	"internal/tidy":          {},
 }
