@@ -37,7 +37,7 @@ func New(b Build) *Metrics {
 }
 
 // Watch adds the metrics of a node. It panics when there is one already.
-func (m *Metrics) Watch(n Node) { m.registry.MustRegister(&watcher{Node: n}) }
+func (m *Metrics) Watch(n Node) { m.registry.MustRegister(&watcher{n, newProbe()}) }
 
 // Gatherer gives out what there is to see.
 func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -15,10 +14,12 @@ const (
 
 // probe asks the store whether it answers.
 type probe struct {
-	mu    sync.Mutex // held while it asks, and guards what follows
+	turn  chan struct{} // has room for one, who asks, and guards what follows
 	asked time.Time
 	last  reply
 }
+
+func newProbe() *probe { return &probe{turn: make(chan struct{}, 1)} }
 
 // reply is what came of it.
 type reply struct {
@@ -29,8 +30,8 @@ type reply struct {
 
 // ask reads what is in the log after a position. Who comes within a second of another gets the same answer.
 func (p *probe) ask(log store.Log, after int64) reply {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.turn <- struct{}{}
+	defer func() { <-p.turn }()
 	if !p.asked.IsZero() && time.Since(p.asked) < probeEvery {
 		return p.last
 	}

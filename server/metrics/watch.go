@@ -26,7 +26,7 @@ type Node struct {
 // watcher collects the metrics of a node.
 type watcher struct {
 	Node
-	probe probe
+	probe *probe
 }
 
 // Describe implements prometheus.Collector.
