@@ -83,7 +83,7 @@ func TestWhatGoesWrongIsCounted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "POST", "http://localhost/api/v1/id", nil))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "http://localhost/api/v1/sequencers", strings.NewReader(strings.Repeat(" ", 70_000))))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers", strings.NewReader(strings.Repeat(" ", 70_000))))
 	func() {
 		defer func() { _ = recover() }()
 		h := handlerWith(panics{}, example(t), server.Options{Meter: m})
@@ -106,7 +106,7 @@ func TestTooLongABodyEndsTheConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if response.StatusCode != 413 || !response.Close {
+		if response.StatusCode != http.StatusRequestEntityTooLarge || !response.Close {
 			t.Errorf("with %+v it answers %s, and closes: %v", o, response.Status, response.Close)
 		}
 		response.Body.Close()
@@ -175,7 +175,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s = %d %.200s, want %d %s", tt.path, w.Code, w.Body, tt.status, tt.has)
 		}
 	}
-	r := httptest.NewRequest("GET", "http://example.org/debug/pprof/", nil)
+	r := httptest.NewRequest(http.MethodGet, "http://example.org/debug/pprof/", nil)
 	w := httptest.NewRecorder()
 	if profiled.ServeHTTP(w, r); w.Code != 403 || !strings.Contains(w.Body.String(), "cross_origin") {
 		t.Errorf("under a name of another site it answers %d %s", w.Code, w.Body)
@@ -189,7 +189,7 @@ func TestProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != 200 || len(body) == 0 {
+	if body, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK || len(body) == 0 {
 		t.Errorf("a profile of 1 s = %s, %d bytes, %v", response.Status, len(body), err)
 	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-
 	"log/slog"
-	"maps"
+	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -98,7 +96,7 @@ func (w *watched) join() {
 func (w *watched) text() string {
 	w.t.Helper()
 	a := httptest.NewRecorder()
-	w.metrics.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(a, httptest.NewRequest("GET", "/metrics", nil))
+	w.metrics.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(a, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if a.Code != 200 || !strings.HasPrefix(a.Header().Get("Content-Type"), "text/plain") {
 		w.t.Errorf("the answer is %d %v %s", a.Code, a.Header(), a.Body)
 	}
@@ -177,5 +175,3 @@ type nowhere struct{ server.Cluster }
 
 func (nowhere) Value() (v cluster.Value)              { return v }
 func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
-
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

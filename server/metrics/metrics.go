@@ -31,7 +31,7 @@ func New(b Build) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), requests: newRequests()}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests.total, m.requests.took, buildInfo(b),
+		m.total, m.took, buildInfo(b),
 	)
 	return m
 }

@@ -57,8 +57,8 @@ func byName() map[string]command {
 // do answers a command.
 func (c *conn) do(args [][]byte) {
 	k, ok := c.find(args[0])
-	c.tally.begin(c.s, k)
-	defer c.tally.done(c.s)
+	c.starts(c.s, k)
+	defer c.counts(c.s)
 	switch {
 	case !ok && (equal(args[0], "post") || equal(args[0], "host:")):
 		// A browser was made to send HTTP here by somebody else's page. Nothing of what follows shall be done.

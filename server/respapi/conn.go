@@ -45,7 +45,7 @@ func newConn(s *Server, accepted net.Conn, id int64) *conn {
 func (c *conn) serve() {
 	c.reset()
 	for !c.quit && c.fill() {
-		c.tally.came(c.s)
+		c.comes(c.s)
 		c.admit()
 		for !c.quit && c.step() {
 			if len(c.out) >= piece {

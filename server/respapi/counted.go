@@ -32,23 +32,23 @@ type tally struct {
 	since time.Duration // when the last reading was, from the server's start
 }
 
-// came begins the time of the commands that have come.
-func (c *tally) came(s *Server) {
+// comes begins the time of the commands that have come.
+func (c *tally) comes(s *Server) {
 	if s.metered {
 		c.since = time.Since(s.started)
 	}
 }
 
-// begin is for each command.
-func (c *tally) begin(s *Server, k command) {
+// starts is for each command.
+func (c *tally) starts(s *Server, k command) {
 	c.calls, c.timed, c.code, c.times = k.calls, k.timed, server.OK, 1
 	if c.calls == nil { // there is no such command
 		c.calls = s.other
 	}
 }
 
-// done counts the command as often as it was sent and not counted yet.
-func (c *tally) done(s *Server) {
+// counts counts the command as often as it was sent and not counted yet.
+func (c *tally) counts(s *Server) {
 	if !s.metered || c.times == 0 {
 		return
 	}

@@ -49,7 +49,7 @@ func (c *conn) incr(args [][]byte) {
 		if singly {
 			c.code, c.times = server.OK, 1
 			c.one("INCR", name)
-			c.tally.done(c.s)
+			c.counts(c.s)
 			c.flush() // the next may take its time
 		} else {
 			c.refuse("INCR", err)
