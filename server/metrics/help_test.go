@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,6 +113,22 @@ func (w *watched) has(lines ...string) {
 			w.t.Errorf("there is no %s in\n%s", line, own(text))
 		}
 	}
+}
+
+// value is that of a metric.
+func (w *watched) value(name string) float64 {
+	w.t.Helper()
+	for line := range strings.Lines(w.text()) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				w.t.Error(err)
+			}
+			return value
+		}
+	}
+	w.t.Errorf("there is no %s", name)
+	return 0
 }
 
 // lacks fails if something is in the metrics.
