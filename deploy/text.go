@@ -15,7 +15,9 @@ type Origin struct {
 	Command string // the command line that makes it, without the comment sign
 }
 
-//go:embed templates
+// Also alert rules and dashboard: prometheus and grafana.
+//
+//go:embed [gpt][re]*[as]
 var sources embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{

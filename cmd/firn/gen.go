@@ -34,7 +34,7 @@ func (p *program) genCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.genHAProxy(), p.genNginx(), p.genKeepalived(), p.genSystemd(), p.genConfig())
+	c.AddCommand(p.genHAProxy(), p.genNginx(), p.genKeepalived(), p.genSystemd(), p.genK8s(), p.genDocker(), p.genPrometheus(), p.genGrafana(), p.genConfig())
 	return c
 }
 

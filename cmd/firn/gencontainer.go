@@ -1,0 +1,53 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/deploy"
+)
+
+const genK8sHelp = `K8s prints manifests for Kubernetes: a deployment of nodes that share an etcd
+cluster, or, without --etcd, one pod with an etcd inside and a volume; services, a
+disruption budget, and an account without rights. Pods meet the pod security
+standard "restricted".`
+
+const genK8sExamples = `  firn gen k8s --image registry.example.com/firn:1.0 --etcd etcd:2379 | kubectl apply -f -
+  firn gen k8s --image registry.example.com/firn:1.0 --namespace ids --grpc`
+
+func (p *program) genK8s() *cobra.Command {
+	k := deploy.NewKubernetes()
+	flags := func(c *cobra.Command) {
+		fs := c.Flags()
+		addText(fs, &k.Name, "name", "name", "what all of it is called")
+		addText(fs, &k.Namespace, "namespace", "name", "where it is put (default: where kubectl puts it)")
+		addText(fs, &k.Image, "image", "image", "the image, see firn gen docker")
+		addNodes(fs, &k.Etcd, "etcd", "the etcd cluster to use: host:port of its servers, with commas\nbetween (default: one inside)")
+		addNumber(fs, &k.Replicas, "replicas", "", 1, "how many nodes there are (default: 3 with --etcd, else 1)")
+		addBool(fs, &k.GRPC, "grpc", "serve gRPC, too, on port 9090")
+		addBool(fs, &k.Redis, "redis", "serve Redis clients, too, on port 6379")
+		addText(fs, &k.TokensSecret, "tokens-secret", "name", "a secret whose tokens.yaml says who may come, see firn token")
+		addText(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod asks for")
+		addText(fs, &k.Memory, "memory", "quantity", "the memory that each pod asks for, and may have")
+		addText(fs, &k.Storage, "storage", "quantity", "the volume of an etcd inside")
+		addDuration(fs, &k.DrainDelay, "drain-delay", k.DrainDelay.String(), 0, "that of firn serve")
+		addDuration(fs, &k.ShutdownTimeout, "shutdown-timeout", k.ShutdownTimeout.String(), 0, "that of firn serve")
+	}
+	return p.genKind("k8s", "Print manifests for Kubernetes", genK8sHelp, genK8sExamples, flags,
+		func(o deploy.Origin) (string, error) { return k.Text(o) })
+}
+
+const genDockerHelp = `Docker prints a Dockerfile that builds an image from a clone of firn: one static
+binary, for a user without rights.`
+
+const genDockerExamples = `  firn gen docker | docker build -t firn -f - .
+  firn gen docker --base alpine:3.22`
+
+func (p *program) genDocker() *cobra.Command {
+	d := deploy.NewDocker()
+	flags := func(c *cobra.Command) {
+		addText(c.Flags(), &d.Builder, "builder", "image", "an image with Go")
+		addText(c.Flags(), &d.Base, "base", "image", "an image with the certificates of authorities, and not much else")
+	}
+	return p.genKind("docker", "Print a Dockerfile", genDockerHelp, genDockerExamples, flags,
+		func(o deploy.Origin) (string, error) { return d.Text(o) })
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/deploy"
+)
+
+const genPrometheusHelp = `Prometheus prints prometheus.yml, with a job that asks the nodes for their metrics;
+and with --rules the alert rules that belong beside it.`
+
+const genPrometheusExamples = `  firn gen prometheus --nodes 10.0.0.1:8080,10.0.0.2:8080 > prometheus.yml
+  firn gen prometheus --rules > firn.rules.yaml`
+
+func (p *program) genPrometheus() *cobra.Command {
+	m := deploy.NewPrometheus()
+	var rules bool
+	flags := func(c *cobra.Command) {
+		fs := c.Flags()
+		addNodes(fs, &m.Nodes, "nodes", "where the nodes answer at /metrics: host:port, with commas between")
+		addDuration(fs, &m.Interval, "interval", m.Interval.String(), 0, "how often they are asked")
+		addText(fs, &m.TokenFile, "token-file", "file", "on the machine of Prometheus: a file with the token to show")
+		addBool(fs, &rules, "rules", "print the alert rules")
+		c.MarkFlagsMutuallyExclusive("rules", "nodes")
+	}
+	return p.genKind("prometheus", "Print what Prometheus asks, and alert rules", genPrometheusHelp, genPrometheusExamples, flags,
+		func(o deploy.Origin) (string, error) {
+			if rules {
+				return deploy.Rules()
+			}
+			return m.Text(o)
+		})
+}
+
+const genGrafanaHelp = `Grafana prints a dashboard, as JSON to import into Grafana. It shows what Prometheus
+has collected from the nodes.`
+
+func (p *program) genGrafana() *cobra.Command {
+	return p.genKind("grafana", "Print a dashboard for Grafana", genGrafanaHelp, "  firn gen grafana > firn.json", func(*cobra.Command) {},
+		func(deploy.Origin) (string, error) { return deploy.Dashboard() })
+}

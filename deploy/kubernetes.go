@@ -1,0 +1,93 @@
+package deploy
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Kubernetes is everything that a cluster needs to run firn: a deployment of nodes on an etcd cluster, or one pod with an
+// etcd inside; services, a disruption budget, and an account without rights.
+type Kubernetes struct {
+	Name, Namespace string // no namespace: the one that kubectl is set to
+	Image           string
+	Etcd            []string // host:port of its servers; none: one pod with an etcd inside
+	Replicas        int64    // zero: 3 with Etcd, 1 without, which is all that there can be then
+	GRPC, Redis     bool     // whether to serve these, too
+	TokensSecret    string   // the secret that has tokens.yaml; none: all may take IDs
+	CPU, Memory     string   // what each pod asks for
+	Storage         string   // of the etcd inside
+	// DrainDelay and ShutdownTimeout are those of firn serve. Who stops being ready is still sent calls until every
+	// machine has heard of it.
+	DrainDelay, ShutdownTimeout time.Duration
+}
+
+// NewKubernetes is what firn gen k8s prints without flags, but for etcd.
+func NewKubernetes() Kubernetes {
+	return Kubernetes{
+		Name: "firn", Image: "firn:latest", CPU: "100m", Memory: "256Mi", Storage: "2Gi",
+		DrainDelay: 5 * time.Second, ShutdownTimeout: defaultShutdownTimeout,
+	}
+}
+
+// StopTimeout is how long stopping may take.
+func (k Kubernetes) StopTimeout() time.Duration { return k.DrainDelay + k.ShutdownTimeout + leaving }
+
+// Pods is how many there are.
+func (k Kubernetes) Pods() int64 {
+	switch {
+	case k.Replicas > 0:
+		return k.Replicas
+	case len(k.Etcd) > 0:
+		return 3
+	}
+	return 1
+}
+
+// Text is the manifests.
+func (k Kubernetes) Text(o Origin) (string, error) {
+	var c checks
+	c.label("name", k.Name, 50)
+	if k.Namespace != "" {
+		c.label("namespace", k.Namespace, 63)
+	}
+	c.image("image", k.Image)
+	c.addresses("etcd", k.Etcd, 0)
+	c.between("replicas", k.Replicas, 0, 1000)
+	if len(k.Etcd) == 0 && k.Replicas > 1 {
+		c.that("replicas", errors.New("with the etcd inside there is one pod; want 1, or --etcd host:port,... for more"))
+	}
+	if k.TokensSecret != "" {
+		c.label("tokens-secret", k.TokensSecret, 63)
+	}
+	c.quantity("cpu", k.CPU, "100m or 2")
+	c.quantity("memory", k.Memory, "256Mi or 1Gi")
+	c.quantity("storage", k.Storage, "2Gi")
+	c.from("drain-delay", k.DrainDelay, 0)
+	c.from("shutdown-timeout", k.ShutdownTimeout, time.Millisecond)
+	if c.err != nil {
+		return "", c.err
+	}
+	return text(o, "k8s.yaml", k)
+}
+
+var (
+	labelName = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
+	imageName = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[A-Za-z0-9_][A-Za-z0-9._-]*)?(@sha256:[0-9a-f]{64})?$`)
+	quantity  = regexp.MustCompile(`^[1-9][0-9]{0,9}(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
+)
+
+// label is a name of something in a cluster.
+func (c *checks) label(name, text string, most int) {
+	yaml := map[string]bool{"y": true, "n": true, "yes": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true}
+	if !labelName.MatchString(text) || len(text) > most || yaml[text] { // what YAML takes for something else is no good name
+		c.that(name, fmt.Errorf("%.80q is no name in Kubernetes; want 1 to %d of a-z, 0-9 and -, such as firn", text, most))
+	}
+}
+
+func (c *checks) quantity(name, text, want string) {
+	if !quantity.MatchString(text) {
+		c.that(name, fmt.Errorf("%.40q is no quantity; want one such as %s", text, want))
+	}
+}

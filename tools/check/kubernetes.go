@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	strict "sigs.k8s.io/yaml"
+)
+
+// manifests are what was read.
+type manifests struct {
+	accounts  []core.ServiceAccount
+	services  []core.Service
+	budgets   []policy.PodDisruptionBudget
+	workloads []workload
+}
+
+// workload is what makes pods.
+type workload struct {
+	meta.ObjectMeta
+	selector *meta.LabelSelector
+	pod      core.PodTemplateSpec
+	headless string                       // the service that it is to have
+	claims   []core.PersistentVolumeClaim // besides the pod's volumes
+}
+
+// kubernetes reads manifests into the types of Kubernetes, with every field known and none twice, and checks that they
+// refer to each other as they should.
+func kubernetes(in io.Reader, out io.Writer) error {
+	var all manifests
+	for documents := yaml.NewYAMLReader(bufio.NewReader(in)); ; {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all.check()
+		}
+		if err != nil {
+			return err
+		}
+		if err := all.add(document, out); err != nil {
+			return err
+		}
+	}
+}
+
+func (all *manifests) add(document []byte, out io.Writer) error {
+	var kind meta.TypeMeta
+	if err := strict.Unmarshal(document, &kind); err != nil {
+		return err
+	}
+	var named meta.ObjectMeta
+	var err error
+	switch kind.APIVersion + " " + kind.Kind {
+	case "v1 ServiceAccount":
+		var o core.ServiceAccount
+		err = strict.UnmarshalStrict(document, &o)
+		named, all.accounts = o.ObjectMeta, append(all.accounts, o)
+	case "v1 Service":
+		var o core.Service
+		err = strict.UnmarshalStrict(document, &o)
+		named, all.services = o.ObjectMeta, append(all.services, o)
+	case "policy/v1 PodDisruptionBudget":
+		var o policy.PodDisruptionBudget
+		err = strict.UnmarshalStrict(document, &o)
+		named, all.budgets = o.ObjectMeta, append(all.budgets, o)
+	case "apps/v1 Deployment":
+		var o apps.Deployment
+		err = strict.UnmarshalStrict(document, &o)
+		named, all.workloads = o.ObjectMeta, append(all.workloads, workload{ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template})
+	case "apps/v1 StatefulSet":
+		var o apps.StatefulSet
+		err = strict.UnmarshalStrict(document, &o)
+		named, all.workloads = o.ObjectMeta, append(all.workloads, workload{o.ObjectMeta, o.Spec.Selector, o.Spec.Template, o.Spec.ServiceName, o.Spec.VolumeClaimTemplates})
+	default:
+		return fmt.Errorf("%s %s is not known here", kind.APIVersion, kind.Kind)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", kind.Kind, err)
+	}
+	if wrong := validation.IsDNS1123Label(named.Name); len(wrong) > 0 {
+		return fmt.Errorf("%s: the name %q: %s", kind.Kind, named.Name, strings.Join(wrong, "; "))
+	}
+	fmt.Fprintf(out, "%s %s %s\n", kind.APIVersion, kind.Kind, named.Name)
+	return nil
+}
+
+// check tells the first thing that does not fit.
+func (all *manifests) check() error {
+	if len(all.workloads) != 1 || len(all.accounts) != 1 || len(all.services) != 2 || len(all.budgets) != 1 {
+		return fmt.Errorf("%d workloads, %d accounts, %d services, %d budgets; want 1, 1, 2, 1", len(all.workloads), len(all.accounts), len(all.services), len(all.budgets))
+	}
+	w := all.workloads[0]
+	if len(w.pod.Spec.Containers) != 1 {
+		return fmt.Errorf("there are %d containers; want one", len(w.pod.Spec.Containers))
+	}
+	c := w.pod.Spec.Containers[0]
+	ports := map[string]bool{}
+	for _, p := range c.Ports {
+		ports[p.Name] = true
+	}
+	problem := func(format string, args ...any) error { return fmt.Errorf("%s: "+format, append([]any{w.Name}, args...)...) }
+	if err := selects(w.selector, w.pod.Labels); err != nil {
+		return problem("its selector: %w", err)
+	}
+	if err := selects(all.budgets[0].Spec.Selector, w.pod.Labels); err != nil {
+		return problem("the disruption budget: %w", err)
+	}
+	for _, constraint := range w.pod.Spec.TopologySpreadConstraints {
+		if err := selects(constraint.LabelSelector, w.pod.Labels); err != nil {
+			return problem("the spread over %s: %w", constraint.TopologyKey, err)
+		}
+	}
+	headless := ""
+	for _, s := range all.services {
+		if !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.pod.Labels)) || len(s.Spec.Selector) == 0 {
+			return problem("the service %s selects %v; the pods have %v", s.Name, s.Spec.Selector, w.pod.Labels)
+		}
+		for _, p := range s.Spec.Ports {
+			if p.TargetPort.Type != intstr.String || !ports[p.TargetPort.StrVal] {
+				return problem("the service %s sends to the port %q; there are %v", s.Name, p.TargetPort.String(), ports)
+			}
+		}
+		if s.Spec.ClusterIP == core.ClusterIPNone {
+			headless = s.Name
+		}
+	}
+	if headless == "" || w.headless != "" && w.headless != headless {
+		return problem("its headless service is %q, and there is %q", w.headless, headless)
+	}
+	for _, p := range []*core.Probe{c.LivenessProbe, c.ReadinessProbe} {
+		if p == nil || p.HTTPGet == nil || !ports[p.HTTPGet.Port.StrVal] {
+			return problem("a probe asks at no port that there is: %v", p)
+		}
+	}
+	volumes := map[string]bool{}
+	for _, v := range w.pod.Spec.Volumes {
+		volumes[v.Name] = true
+	}
+	for _, claim := range w.claims {
+		volumes[claim.Name] = true
+	}
+	for _, m := range c.VolumeMounts {
+		if !volumes[m.Name] {
+			return problem("%s is to be mounted; there are %v", m.Name, volumes)
+		}
+		delete(volumes, m.Name)
+	}
+	if len(volumes) > 0 {
+		return problem("nobody mounts %v", volumes)
+	}
+	if w.pod.Spec.ServiceAccountName != all.accounts[0].Name {
+		return problem("it runs as %q; the account is %q", w.pod.Spec.ServiceAccountName, all.accounts[0].Name)
+	}
+	return restricted(w.pod.Spec)
+}
+
+func selects(s *meta.LabelSelector, pod map[string]string) error {
+	selector, err := meta.LabelSelectorAsSelector(s)
+	if err == nil && (selector.Empty() || !selector.Matches(labels.Set(pod))) {
+		err = fmt.Errorf("%v does not select the pods, which have %v", selector, pod)
+	}
+	return err
+}
+
+// restricted checks what Kubernetes' pod security standard "restricted" asks for.
+func restricted(p core.PodSpec) error {
+	s, c := p.SecurityContext, p.Containers[0].SecurityContext
+	yes := func(b *bool) bool { return b != nil && *b }
+	switch {
+	case s == nil || c == nil || !yes(s.RunAsNonRoot) || s.RunAsUser == nil || *s.RunAsUser == 0:
+		return errors.New("it may run as root")
+	case s.SeccompProfile == nil || s.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault:
+		return errors.New("its system calls are not filtered")
+	case c.AllowPrivilegeEscalation == nil || *c.AllowPrivilegeEscalation || !yes(c.ReadOnlyRootFilesystem):
+		return errors.New("it may gain privileges, or write to its image")
+	case c.Capabilities == nil || len(c.Capabilities.Drop) != 1 || c.Capabilities.Drop[0] != "ALL" || len(c.Capabilities.Add) > 0:
+		return errors.New("it has capabilities")
+	case p.AutomountServiceAccountToken == nil || *p.AutomountServiceAccountToken:
+		return errors.New("it is given a token of the cluster")
+	}
+	return nil
+}
