@@ -25,7 +25,7 @@ func (d Docker) Text(o Origin) (string, error) {
 }
 
 func (c *checks) image(name, text string) {
-	if !imageName.MatchString(text) {
+	if !imageName.MatchString(text) || len(text) > 255 {
 		c.that(name, fmt.Errorf("%.80q is no image; want one such as registry.example.com/firn:1.0", text))
 	}
 }

@@ -118,7 +118,7 @@ func (c *checks) between(name string, n, least, most int64) {
 
 // path is a file or directory by its full name, in characters that no program takes for anything else.
 func (c *checks) path(name, text string) {
-	if !filePath.MatchString(text) || path.Clean(text) != text || text == "/" {
+	if !filePath.MatchString(text) || len(text) > 255 || path.Clean(text) != text || text == "/" {
 		c.that(name, fmt.Errorf("%.80q is no path that can be used; want one from / on, of letters, digits and _@+.-, such as /usr/bin/firn", text))
 	}
 }

@@ -1,0 +1,167 @@
+package deploy
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+type kind interface{ Text(Origin) (string, error) }
+
+var origin = Origin{Version: "v0", Command: "firn gen"}
+
+// samples are parameters of every kind that are right, with every text filled in.
+func samples() map[string]kind {
+	haproxy := NewHAProxy()
+	haproxy.Nodes, haproxy.GRPCNodes, haproxy.RedisNodes = []string{"10.0.0.1:8080", "node2:8080"}, []string{"10.0.0.1:9090", "node2:9090"}, []string{"10.0.0.1:6379", "node2:6379"}
+	nginx := NewNginx()
+	nginx.Nodes, nginx.GRPCNodes = haproxy.Nodes, haproxy.GRPCNodes
+	keepalived := NewKeepalived()
+	keepalived.VIP, keepalived.Source, keepalived.Peers = "10.0.0.100/24", "10.0.0.8", []string{"10.0.0.9"}
+	kubernetes := NewKubernetes()
+	kubernetes.Namespace, kubernetes.Etcd, kubernetes.TokensSecret = "ids", []string{"etcd:2379"}, "tokens"
+	prometheus := NewPrometheus()
+	prometheus.Nodes, prometheus.TokenFile = haproxy.Nodes, "/etc/prometheus/firn.token"
+	return map[string]kind{
+		"haproxy": haproxy, "nginx": nginx, "keepalived": keepalived, "systemd": NewSystemd(), "kubernetes": kubernetes,
+		"docker": NewDocker(), "prometheus": prometheus,
+	}
+}
+
+// No text of any kind can put anything into a file but itself.
+func TestHostileTextsAreRefused(t *testing.T) {
+	hostile := []string{
+		"a\nb", "firn\n", "\nfirn", "a\rb", "a\x00b", "a\tb", "a b", " firn", "a\"b", "a'b", "a`b", "a;b", "a{b", "a}b", "a#b", "$a", "${a}",
+		"$(a)", "%n", "a\\b", "a|b", "a&b", "a<b", "-a\nb", "{{.}}", "é", "a\u2028b", "10.0.0.1:80\n80", "10.0.0.1:8080;", "10.0.0.1/24\n", "/etc/x\ny", "/etc/../x;", "firn:1\nRUN x", strings.Repeat("a", 5000),
+	}
+	for name, right := range samples() {
+		if _, err := right.Text(origin); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		fields := reflect.TypeOf(right)
+		for i := range fields.NumField() {
+			for _, text := range hostile {
+				wrong := reflect.New(fields).Elem()
+				wrong.Set(reflect.ValueOf(right))
+				switch f := wrong.Field(i); f.Interface().(type) {
+				case string:
+					f.SetString(text)
+				case []string:
+					list := append([]string(nil), f.Interface().([]string)...)
+					list[len(list)-1] = text
+					f.Set(reflect.ValueOf(list))
+				default:
+					continue
+				}
+				made, err := wrong.Interface().(kind).Text(origin)
+				var e *ParameterError
+				if !errors.As(err, &e) || made != "" {
+					t.Errorf("%s: %s = %.40q: %v, want an error", name, fields.Field(i).Name, text, err)
+				} else if strings.ContainsAny(err.Error(), "\n\x00") {
+					t.Errorf("%s: the error %q is more than a line", name, err)
+				}
+			}
+		}
+	}
+	if made, err := NewDocker().Text(Origin{Version: "v0", Command: "firn\nRUN x"}); err == nil {
+		t.Errorf("a command of two lines: %s", made)
+	}
+	if made, err := (Config{Keys: []Key{{Name: "a", YAML: "b\nc: d"}}}).Text(origin); err == nil {
+		t.Errorf("a value of two lines: %s", made)
+	}
+}
+
+// What is wrong is told by the parameter's name, with the value, and with what would be right.
+func TestWrongParameters(t *testing.T) {
+	for _, tt := range []struct {
+		kind kind
+		want string
+	}{
+		{with(func(h *HAProxy) { h.Nodes = nil }), "nodes: there is none; want host:port of each"},
+		{with(func(h *HAProxy) { h.Nodes = []string{"10.0.0.1"} }), `nodes: "10.0.0.1" is no address; want one such as 10.0.0.1:8080`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"10.0.0.1:0"} }), `nodes: "10.0.0.1:0" is no address`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"10.0.0.1:65536"} }), `nodes: "10.0.0.1:65536" is no address`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"10.0.0.1:080"} }), `nodes: "10.0.0.1:080" is no address`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"10.0.0.256:80"} }), `nodes: "10.0.0.256:80" has no host that can be reached`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"::1:80"} }), `nodes: "::1:80" is no address`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"[10.0.0.1]:80"} }), `nodes: "[10.0.0.1]:80" has no host that can be reached`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"[fe80::1%eth0]:80"} }), `nodes: "[fe80::1%eth0]:80" has no host that can be reached`},
+		{with(func(h *HAProxy) { h.Nodes = []string{":80"} }), `nodes: ":80" has no host that can be reached`},
+		{with(func(h *HAProxy) { h.Nodes = []string{"a:1", "a:1"} }), "nodes: a:1 is there twice"},
+		{with(func(h *HAProxy) { h.GRPCNodes = []string{"a:1", "b:1"} }), "grpc-nodes: there are 2 of them and 1 nodes; want one of each node"},
+		{with(func(h *HAProxy) { h.RedisNodes = []string{"a:1", "b:1"} }), "redis-nodes: there are 2 of them and 1 nodes"},
+		{with(func(h *HAProxy) { h.GRPCNodes, h.GRPCListen = []string{"a:9090"}, ":8080" }), "grpc-listen: :8080 is taken already, by listen"},
+		{with(func(h *HAProxy) { h.StatusListen = h.Listen }), "listen: :8080 is taken already, by status-listen"},
+		{with(func(h *HAProxy) { h.Balance = "source" }), `balance: "source" is not right; want one of [roundrobin leastconn random]`},
+		{with(func(h *HAProxy) { h.CheckInterval = 0 }), "check-interval: 0s is too short; want at least 10ms"},
+		{with(func(h *HAProxy) { h.CheckInterval = 200*time.Millisecond + 1 }), "check-interval: 200.000001ms is finer than a millisecond"},
+		{with(func(h *HAProxy) { h.Timeout = 48 * time.Hour }), "timeout: 48h0m0s is too long"},
+		{with(func(h *HAProxy) { h.Fall = 0 }), "fall: 0 is not right; want a whole number from 1 to 100"},
+		{with(func(h *HAProxy) { h.Retries = -1 }), "retries: -1 is not right; want a whole number from 0 to 100"},
+
+		{with(func(k *Keepalived) { k.VIP = "" }), `vip: "" is no address with its prefix; want one such as 10.0.0.100/24`},
+		{with(func(k *Keepalived) { k.VIP = "10.0.0.100" }), `vip: "10.0.0.100" is no address with its prefix`},
+		{with(func(k *Keepalived) { k.VIP = "127.0.0.1/8" }), `vip: "127.0.0.1/8" is no address`},
+		{with(func(k *Keepalived) { k.Interface = "a-very-long-interface" }), `interface: "a-very-long-interface" is no network interface`},
+		{with(func(k *Keepalived) { k.Router = 256 }), "router: 256 is not right; want a whole number from 1 to 255"},
+		{with(func(k *Keepalived) { k.Advert = 15 * time.Millisecond }), "advert: 15ms is not right; want hundredths of a second"},
+		{with(func(k *Keepalived) { k.CheckInterval = 1500 * time.Millisecond }), "check-interval: 1.5s is not right; keepalived wants whole seconds"},
+		{with(func(k *Keepalived) { k.Source = "10.0.0.8" }), `source: "10.0.0.8" has no effect without peers`},
+		{with(func(k *Keepalived) { k.Peers = []string{"10.0.0.9"} }), `source: "" is no IP address of a balancer`},
+		{with(func(k *Keepalived) { k.Source, k.Peers = "10.0.0.8", []string{"::1"} }), `peers: "::1" is no IP address of a balancer; want one of the family of 10.0.0.100`},
+		{with(func(k *Keepalived) { k.Source, k.Peers = "10.0.0.8", []string{"10.0.0.8"} }), "peers: 10.0.0.8 is the source"},
+
+		{with(func(s *Systemd) { s.Binary = "firn" }), `binary: "firn" is no path that can be used`},
+		{with(func(s *Systemd) { s.Binary = "/usr/../bin/firn" }), `binary: "/usr/../bin/firn" is no path`},
+		{with(func(s *Systemd) { s.User = "0" }), `user: "0" is no name of a user`},
+		{with(func(s *Systemd) { s.Watchdog = time.Millisecond }), "watchdog: 1ms is too short; want at least 1s"},
+		{with(func(s *Systemd) { s.DrainDelay = -1 }), "drain-delay: -1ns is too short"},
+
+		{with(func(k *Kubernetes) { k.Replicas = 2 }), "replicas: with the etcd inside there is one pod"},
+		{with(func(k *Kubernetes) { k.Name = "Firn" }), `name: "Firn" is no name in Kubernetes`},
+		{with(func(k *Kubernetes) { k.Namespace = "null" }), `namespace: "null" is no name in Kubernetes`},
+		{with(func(k *Kubernetes) { k.Image = "firn:" }), `image: "firn:" is no image`},
+		{with(func(k *Kubernetes) { k.Memory = "lots" }), `memory: "lots" is no quantity; want one such as 256Mi`},
+		{with(func(k *Kubernetes) { k.Etcd = []string{"http://etcd:2379"} }), `etcd: "http://etcd:2379" is no address`},
+	} {
+		made, err := tt.kind.Text(origin)
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || made != "" {
+			t.Errorf("%v\nwant %s", err, tt.want)
+		}
+	}
+}
+
+// with is a kind with its defaults, an address, and a change.
+func with[T any](change func(*T)) kind {
+	p := new(T)
+	switch p := any(p).(type) {
+	case *HAProxy:
+		*p = NewHAProxy()
+		p.Nodes = []string{"10.0.0.1:8080"}
+	case *Keepalived:
+		*p = NewKeepalived()
+		p.VIP = "10.0.0.100/24"
+	case *Systemd:
+		*p = NewSystemd()
+	case *Kubernetes:
+		*p = NewKubernetes()
+	}
+	change(p)
+	return any(*p).(kind)
+}
+
+// Addresses of every family are right, and names.
+func TestAddresses(t *testing.T) {
+	for _, address := range []string{"10.0.0.1:1", "[2001:db8::1]:65535", "[::1]:80", "localhost:80", "node-1.example.com:80", "a_b:80", "1node:80"} {
+		if err := checkAddress(address, false); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, address := range []string{":80", "0.0.0.0:80", "[::]:80", "localhost:80"} {
+		if err := checkAddress(address, true); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package deploy
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// needs skips a test whose program is missing.
+func needs(t *testing.T, program, packageName string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("it needs %s: install Debian's package %s", program, packageName)
+	}
+}
+
+// needsRoot skips a test that may not have a network or a /run of its own.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if out, err := exec.Command("unshare", "--net", "--mount", "true").CombinedOutput(); err != nil {
+		t.Skipf("it needs root, for a network and a /run of its own: %v: %s", err, out)
+	}
+}
+
+// made puts the text of a kind into a file.
+func made(t *testing.T, name string, k kind) string {
+	t.Helper()
+	text, err := k.Text(Origin{Version: "v0.0.0-test", Command: "firn gen test --nodes '[::1]:8080'"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// accepts runs a program that looks at a file, and fails the test unless it is content, and says nothing that we know to be
+// a complaint.
+func accepts(t *testing.T, path string, command ...string) string {
+	t.Helper()
+	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
+	text, _ := os.ReadFile(path)
+	if err != nil || strings.Contains(strings.ToLower(string(out)), "warning") {
+		t.Errorf("%s: %v\n%s\n%s", strings.Join(command, " "), err, out, text)
+	}
+	return string(out)
+}
+
+func TestHAProxyAccepts(t *testing.T) {
+	needs(t, "haproxy", "haproxy")
+	full := samples()["haproxy"].(HAProxy)
+	full.GRPCNodes[1], full.Nodes[1], full.RedisNodes[1] = "localhost:9090", "localhost:8080", "localhost:6379"
+	six := NewHAProxy()
+	six.Nodes, six.Listen, six.StatusListen = []string{"[2001:db8::1]:8080", "[2001:db8::2]:8080"}, "[::]:8080", "[::1]:8404"
+	plain := NewHAProxy()
+	plain.Nodes = []string{"10.0.0.1:8080"}
+	for name, h := range map[string]HAProxy{"full": full, "IPv6": six, "plain": plain} {
+		for _, balance := range Balances {
+			t.Run(name+" "+balance, func(t *testing.T) {
+				h.Balance = balance
+				path := made(t, "haproxy.cfg", h)
+				accepts(t, path, "haproxy", "-c", "-f", path)
+			})
+		}
+	}
+}
+
+func TestNginxAccepts(t *testing.T) {
+	needs(t, "nginx", "nginx")
+	needsRoot(t)
+	full := samples()["nginx"].(Nginx)
+	full.Nodes, full.GRPCNodes = []string{"10.0.0.1:8080", "[2001:db8::1]:8080"}, []string{"10.0.0.1:9090", "localhost:9090"}
+	six := NewNginx()
+	six.Nodes, six.Listen, six.Balance = []string{"[2001:db8::1]:8080"}, "[::]:8080", "least_conn"
+	for name, n := range map[string]Nginx{"full": full, "IPv6": six} {
+		t.Run(name, func(t *testing.T) {
+			path := made(t, "nginx.conf", n)
+			accepts(t, path, "unshare", "--mount", "sh", "-c", // it makes its pid file and its log
+				`mount -t tmpfs tmpfs /run && mount -t tmpfs tmpfs /var/log && mkdir /var/log/nginx && exec nginx -t -c "$0"`, path)
+		})
+	}
+}
+
+func TestKeepalivedAccepts(t *testing.T) {
+	needs(t, "keepalived", "keepalived")
+	needs(t, "ip", "iproute2")
+	needs(t, "curl", "curl") // it looks whether the check can be run
+	needsRoot(t)
+	plain := NewKeepalived()
+	plain.VIP = "10.0.0.100/24"
+	six := NewKeepalived()
+	six.VIP = "2001:db8::100/64"
+	for name, k := range map[string]Keepalived{"plain": plain, "IPv6": six, "unicast": samples()["keepalived"].(Keepalived)} {
+		t.Run(name, func(t *testing.T) {
+			path := made(t, "keepalived.conf", k)
+			// Its interface must be there. Keepalived 2.2.7 ends with a SIGTERM to itself when it has looked at a file with scripts.
+			out := accepts(t, path, "unshare", "--net", "sh", "-c",
+				`ip link add eth0 type veth && trap "" TERM && exec keepalived -t -f "$0"`, path)
+			if out != "" {
+				t.Errorf("it says %s", out)
+			}
+		})
+	}
+}
+
+func TestSystemdAccepts(t *testing.T) {
+	needs(t, "systemd-analyze", "systemd")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewSystemd()
+	s.Binary = self // firn is not installed here, and what can't be run is an error
+	path := made(t, "firn.service", s)
+	if out := accepts(t, path, "systemd-analyze", "verify", "--man=no", path); out != "" {
+		t.Errorf("it says:\n%s", out)
+	}
+	// Of 10, in tenths; systemd calls less than 2 safe.
+	accepts(t, path, "systemd-analyze", "security", "--offline=yes", "--threshold=20", path)
+
+	s.Watchdog, s.DrainDelay = 0, 90*time.Minute
+	path = made(t, "firn.service", s)
+	accepts(t, path, "systemd-analyze", "verify", "--man=no", path)
+}
+
+func TestPrometheusAccepts(t *testing.T) {
+	needs(t, "promtool", "prometheus")
+	p := samples()["prometheus"].(Prometheus)
+	path := made(t, "prometheus.yml", p)
+	rules, err := Rules()
+	if err != nil {
+		t.Logf("%v: without", err)
+	}
+	rulePath := filepath.Join(filepath.Dir(path), p.RuleFile())
+	if err := os.WriteFile(rulePath, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.TokenFile = rulePath // promtool looks whether it is there
+	text, err := p.Text(origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	accepts(t, path, "promtool", "check", "config", path)
+	if rules != "" {
+		accepts(t, rulePath, "promtool", "check", "rules", rulePath)
+	}
+}
+
+// checker builds what checks manifests and Dockerfiles.
+func checker(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "check")
+	if out, err := exec.Command("go", "-C", filepath.Join("..", "tools", "check"), "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building tools/check: %v: %s", err, out)
+	}
+	return path
+}
+
+// All manifests are of the types of Kubernetes, with no unknown field, and refer to each other as they should.
+func TestKubernetesAccepts(t *testing.T) {
+	check := checker(t)
+	full := samples()["kubernetes"].(Kubernetes)
+	full.GRPC, full.Redis = true, true
+	inside := full
+	inside.Etcd = nil
+	etcd := NewKubernetes()
+	etcd.Etcd = []string{"etcd-0.etcd:2379", "etcd-1.etcd:2379"}
+	for name, k := range map[string]Kubernetes{"full": full, "full, with the etcd inside": inside, "etcd": etcd, "plain": NewKubernetes()} {
+		t.Run(name, func(t *testing.T) {
+			path := made(t, "firn.yaml", k)
+			out := accepts(t, path, "sh", "-c", `exec "$0" kubernetes < "$1"`, check, path)
+			if want := map[bool]string{true: "apps/v1 Deployment firn\n", false: "apps/v1 StatefulSet firn\n"}[len(k.Etcd) > 0]; !strings.Contains(out, want) {
+				t.Errorf("it has\n%s\nwant %s", out, want)
+			}
+		})
+	}
+}
+
+// BuildKit reads the Dockerfile, and what it would run to build firn makes a static program.
+func TestDockerfile(t *testing.T) {
+	path := made(t, "Dockerfile", NewDocker())
+	accepts(t, path, "sh", "-c", `exec "$0" dockerfile < "$1"`, checker(t), path)
+
+	module, err := os.ReadFile(filepath.Join("..", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	goVersion := strings.TrimPrefix(strings.TrimSuffix(NewDocker().Builder, "-bookworm"), "golang:")
+	if !strings.Contains(string(module), "\ngo "+goVersion+".") {
+		t.Errorf("the Dockerfile builds with Go %s, and go.mod has another", goVersion)
+	}
+
+	if testing.Short() {
+		t.Skip("it builds firn without C, which takes minutes the first time")
+	}
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "RUN CGO_ENABLED=0 go build ")
+		if !ok {
+			continue
+		}
+		binary := filepath.Join(t.TempDir(), "firn")
+		command = "CGO_ENABLED=0 go build " + strings.Replace(command, "/out/usr/bin/firn", binary, 1)
+		build := exec.Command("sh", "-c", command)
+		build.Dir = ".."
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+		static(t, binary)
+		if out, err := exec.Command(binary, "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "firn ") {
+			t.Errorf("firn version: %v: %s", err, out)
+		}
+		return
+	}
+	t.Error("the Dockerfile does not build firn")
+}
+
+// static checks that a program asks for no loader and no library.
+func static(t *testing.T, path string) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("it has a %v: it is not static", p.Type)
+		}
+	}
+}
