@@ -56,13 +56,6 @@ func (c *checks) addresses(name string, list []string, least int) {
 // listen is where a server listens: its host may be left out.
 func (c *checks) listen(name, text string) { c.that(name, checkAddress(text, true)) }
 
-// optional is where a server listens, or nowhere.
-func (c *checks) optional(name, text string) {
-	if text != "" {
-		c.listen(name, text)
-	}
-}
-
 func checkAddress(text string, listens bool) error {
 	want := "10.0.0.1:8080, [2001:db8::1]:8080 or node1.example.com:8080"
 	if listens {

@@ -159,8 +159,16 @@ func TestPrometheusAccepts(t *testing.T) {
 // checker builds what checks manifests and Dockerfiles.
 func checker(t *testing.T) string {
 	t.Helper()
+	source := filepath.Join("..", "tools", "check")
+	files, err := filepath.Glob(filepath.Join(source, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there is no tools/check: %v", err)
+	}
+	for _, file := range files { // so that the go command runs this test again when one has changed
+		_, _ = os.Stat(file)
+	}
 	path := filepath.Join(t.TempDir(), "check")
-	if out, err := exec.Command("go", "-C", filepath.Join("..", "tools", "check"), "build", "-o", path, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "-C", source, "build", "-o", path, ".").CombinedOutput(); err != nil {
 		t.Fatalf("building tools/check: %v: %s", err, out)
 	}
 	return path

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -71,10 +72,8 @@ func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.
 func commandLine(c *cobra.Command, but ...string) string {
 	line := c.CommandPath()
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		for _, name := range but {
-			if f.Name == name {
-				return
-			}
+		if slices.Contains(but, f.Name) {
+			return
 		}
 		switch {
 		case !f.Changed:

@@ -88,7 +88,7 @@ func asYAML(kind, text string) (string, error) {
 	value.SetString(text)
 	if kind == kindList {
 		value = yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-		for _, item := range strings.Split(text, ",") {
+		for item := range strings.SplitSeq(text, ",") {
 			one := yaml.Node{}
 			one.SetString(strings.TrimSpace(item))
 			value.Content = append(value.Content, &one)
@@ -101,7 +101,7 @@ func asYAML(kind, text string) (string, error) {
 // wrapped breaks a text into lines of at most so many bytes.
 func wrapped(text string, width int) []string {
 	var lines []string
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
 			lines[last] += " " + word
 		} else {

@@ -75,7 +75,7 @@ func sweep() {
 // remove ends every process in a namespace, and the namespace.
 func remove(namespace string) {
 	out, _ := exec.Command("ip", "netns", "pids", namespace).Output()
-	for _, text := range strings.Fields(string(out)) {
+	for text := range strings.FieldsSeq(string(out)) {
 		if pid, err := strconv.Atoi(text); err == nil && pid != os.Getpid() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

@@ -64,7 +64,7 @@ func sources() error {
 			return err
 		case d.IsDir() && path != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata"):
 			return filepath.SkipDir
-		case filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go") || d.Name() == "go.sum":
+		case filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go") || d.Name() == "go.sum" || filepath.Ext(path) == ".tmpl":
 			_, err = os.Stat(path)
 		}
 		return err

@@ -108,7 +108,9 @@ func (all *manifests) check() error {
 	for _, p := range c.Ports {
 		ports[p.Name] = true
 	}
-	problem := func(format string, args ...any) error { return fmt.Errorf("%s: "+format, append([]any{w.Name}, args...)...) }
+	problem := func(format string, args ...any) error {
+		return fmt.Errorf("%s: "+format, append([]any{w.Name}, args...)...)
+	}
 	if err := selects(w.selector, w.pod.Labels); err != nil {
 		return problem("its selector: %w", err)
 	}
