@@ -1,9 +1,7 @@
 package deploy
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
+	_ "embed" // the rules and the dashboard
 	"time"
 )
 
@@ -34,16 +32,14 @@ func (p Prometheus) Text(o Origin) (string, error) {
 	return text(o, "prometheus.yml", p)
 }
 
+//go:embed prometheus/firn.rules.yaml
+var rules string
+
 // Rules are the alert rules, for Prometheus.
-func Rules() (string, error) { return asItIs("prometheus/firn.rules.yaml") }
+func Rules() string { return rules }
+
+//go:embed grafana/firn.json
+var dashboard string
 
 // Dashboard is the dashboard, for Grafana.
-func Dashboard() (string, error) { return asItIs("grafana/firn.json") }
-
-func asItIs(name string) (string, error) {
-	content, err := sources.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("this build of firn has no %s", name)
-	}
-	return string(content), err
-}
+func Dashboard() string { return dashboard }

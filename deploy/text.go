@@ -15,9 +15,7 @@ type Origin struct {
 	Command string // the command line that makes it, without the comment sign
 }
 
-// Also alert rules and dashboard: prometheus and grafana.
-//
-//go:embed [gpt][re]*[as]
+//go:embed templates
 var sources embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{

@@ -26,7 +26,7 @@ func (p *program) genPrometheus() *cobra.Command {
 	return p.genKind("prometheus", "Print what Prometheus asks, and alert rules", genPrometheusHelp, genPrometheusExamples, flags,
 		func(o deploy.Origin) (string, error) {
 			if rules {
-				return deploy.Rules()
+				return deploy.Rules(), nil
 			}
 			return m.Text(o)
 		})
@@ -37,5 +37,5 @@ has collected from the nodes.`
 
 func (p *program) genGrafana() *cobra.Command {
 	return p.genKind("grafana", "Print a dashboard for Grafana", genGrafanaHelp, "  firn gen grafana > firn.json", func(*cobra.Command) {},
-		func(deploy.Origin) (string, error) { return deploy.Dashboard() })
+		func(deploy.Origin) (string, error) { return deploy.Dashboard(), nil })
 }
