@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,7 @@ type client struct {
 	token     string // to show; may be empty
 	http      *http.Client
 	sequencer string // whose IDs it asks for; empty: the default one's
+	program   string // that should run there; empty: firn serve
 	without   string // what the error says to do without one; may be empty
 }
 
@@ -159,5 +161,5 @@ func (c client) unreachable(err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return fmt.Errorf("no answer from %s: %w; is `firn serve` running there? --%s or %s says where to ask%s", c.base, err, c.flag, variable(c.flag), c.without)
+	return fmt.Errorf("no answer from %s: %w; is `%s` running there? --%s or %s says where to ask%s", c.base, err, cmp.Or(c.program, "firn serve"), c.flag, variable(c.flag), c.without)
 }

@@ -48,6 +48,9 @@ func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 		}
 		return nil, fmt.Errorf("can't listen on %s: %w; --%s sets another address", address, err, flag)
 	}
+	if n.gate != nil {
+		listener = gated{listener, n.gate}
+	}
 	listener = door.Limit(listener, int(n.maxConnections), n.log)
 	if counter, ok := listener.(door.Counter); ok {
 		n.doors[d.metrics] = counter

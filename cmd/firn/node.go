@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
@@ -32,6 +33,11 @@ type node struct {
 	tokens  door.Identifier         // nil: whoever comes may take IDs
 	tls     *tls.Config             // nil: none
 	traces  *traces                 // nil: none
+
+	// What a node has that is one of several in a process, see firn demo.
+	owner string            // what others are told of it; empty: host and process
+	clock *firn.SteadyClock // nil: this machine's
+	gate  *gate             // what comes and goes has to pass it; nil: there is none
 }
 
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
@@ -87,13 +93,17 @@ func (n *node) openDoor() error {
 }
 
 func (n *node) memberOptions() member.Options {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown host"
+	owner := n.owner
+	if owner == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "unknown host"
+		}
+		owner = fmt.Sprintf("%s, process %d", host, os.Getpid())
 	}
 	return member.Options{
 		Nodes: n.wish, TTL: n.ttl, Window: n.window, RandomStart: n.randomStart,
-		Owner: fmt.Sprintf("%s, process %d", host, os.Getpid()), Logger: n.log,
+		Owner: owner, Clock: n.clock, Logger: n.log,
 	}
 }
 
@@ -132,8 +142,7 @@ func (n *node) sayWhoMay() {
 // without, it is 4 MB, and would be collected 18 times a second under load.
 const ballast = 16 << 20
 
-// serve is the life of the node, until ctx ends or it can't go on. It listens first, so that who looks
-// sees it alive, though not ready, while it joins.
+// serve is the life of a node that has the process for itself, until ctx ends or it can't go on.
 func (n *node) serve(ctx context.Context) error {
 	defer runtime.KeepAlive(make([]byte, ballast))
 	defer n.traces.close(n.log)
@@ -141,6 +150,12 @@ func (n *node) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return n.live(ctx, fronts)
+}
+
+// live is the life of a node that listens already, so that who looks sees it alive, though not ready, while it
+// joins.
+func (n *node) live(ctx context.Context, fronts *fronts) error {
 	defer fronts.stop(n, 0) // when not stopped before
 	fronts.start()
 	n.log.Info("listening", fronts.addresses()...)

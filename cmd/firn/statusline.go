@@ -38,11 +38,16 @@ func (s *statusLine) set(text string) {
 	s.drawLocked()
 }
 
-const eraseLine = "\r\x1b[K"
+// What terminals understand. What is too long for one is cut off rather than wrapped, or it could not be erased.
+const (
+	eraseLine = "\r\x1b[K"
+	cutOff    = "\x1b[?7l"
+	wrap      = "\x1b[?7h"
+)
 
 func (s *statusLine) drawLocked() {
 	if s.terminal {
-		fmt.Fprint(s.w, eraseLine, s.text)
+		fmt.Fprint(s.w, eraseLine, cutOff, s.text, wrap)
 	}
 }
 

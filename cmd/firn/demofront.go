@@ -1,0 +1,170 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/httpapi"
+)
+
+// Where a demo is told what to do. Everything else that is asked of it a node answers that runs.
+const (
+	demoPath       = "/demo/v1/"
+	demoStatusPath = demoPath + "status"
+	demoStorePath  = demoPath + "store/"
+	demoNodesPath  = demoPath + "nodes/"
+)
+
+// demoAnswer is what comes of a command.
+type demoAnswer struct {
+	Text string `json:"text"` // for people: what was done, and what to look at
+}
+
+// openFront listens for those who administer the demo, who must be on this machine: there are no tokens.
+func (d *demo) openFront(address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			err = op.Err
+		}
+		return fmt.Errorf("can't listen on %s: %w; --admin-addr sets another address", address, err)
+	}
+	d.listener = listener
+	d.admin = "http://" + reachable(listener.Addr().String())
+	return nil
+}
+
+// serveFront serves those who administer it.
+func (d *demo) serveFront() {
+	d.front = &http.Server{
+		Handler: d.handler(), ReadHeaderTimeout: readHeaderWithin, IdleTimeout: idleFor, MaxHeaderBytes: maxHeader,
+		ErrorLog: newStdLog(d.logs),
+	}
+	go func() { _ = d.front.Serve(d.listener) }() // until it is closed
+}
+
+func (d *demo) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", d.proxy())
+	own := http.NewServeMux()
+	own.HandleFunc("GET "+demoStatusPath, func(w http.ResponseWriter, _ *http.Request) { writeDemo(w, d.status(), nil) })
+	tell := func(path string, do func(r *http.Request) (string, error)) {
+		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			d.commands.Lock()
+			defer d.commands.Unlock()
+			text, err := do(r)
+			writeDemo(w, demoAnswer{text}, err)
+		})
+	}
+	for name, do := range map[string]func(*demoNode) (string, error){"kill": d.kill, "start": d.start, "pause": d.pause, "resume": d.resume} {
+		tell(demoNodesPath+"{node}/"+name, func(r *http.Request) (string, error) {
+			n, err := d.node(r.PathValue("node"))
+			if err != nil {
+				return "", err
+			}
+			return do(n)
+		})
+	}
+	tell(demoNodesPath+"{node}/step-clock", func(r *http.Request) (string, error) {
+		n, err := d.node(r.PathValue("node"))
+		if err != nil {
+			return "", err
+		}
+		step, err := time.ParseDuration(r.FormValue("step"))
+		if err != nil {
+			return "", server.Input(err)
+		}
+		return d.stepClock(n, step)
+	})
+	tell(demoStorePath+"stop", func(*http.Request) (string, error) { return d.stopStore() })
+	tell(demoStorePath+"start", func(*http.Request) (string, error) { return d.startStore() })
+	own.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeDemo(w, nil, server.Input(fmt.Errorf("%s %s is nothing that a demo does", r.Method, r.URL.Path)))
+	})
+	mux.Handle(demoPath, onlyFromHere(http.NewCrossOriginProtection().Handler(own)))
+	return mux
+}
+
+// onlyFromHere refuses browsers that another site's page has sent.
+func onlyFromHere(handler http.Handler) http.Handler {
+	entrance := &door.Entrance{Trusted: true}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := entrance.AdmitHost(r.Host); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
+
+// node is the node of a number.
+func (d *demo) node(text string) (*demoNode, error) {
+	i, err := strconv.Atoi(text)
+	if err != nil || i < 1 || i > len(d.nodes) {
+		return nil, server.Input(fmt.Errorf("there is no node %.20q; want 1 to %d", text, len(d.nodes)))
+	}
+	return d.nodes[i-1], nil
+}
+
+// proxy has a node answer that runs, so that who looks at the cluster can go on when one is killed.
+func (d *demo) proxy() http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(d.answering())
+			r.Out.Host = r.In.Host // by which the node knows where a browser was sent
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			message := fmt.Sprintf("no node of the demo answers: %v; firn demo status shows them", err)
+			writeJSON(w, http.StatusServiceUnavailable, httpapi.Failure{Error: httpapi.Error{Code: server.NotReady, Message: message}})
+		},
+		ErrorLog: newStdLog(d.logs),
+	}
+}
+
+// answering is where the first node is that runs: one that is ready, if there is any.
+func (d *demo) answering() *url.URL {
+	best := d.nodes[0].admin
+	for _, n := range d.nodes {
+		l := n.running()
+		if l == nil || l.paused.Load() {
+			continue
+		}
+		best = n.admin
+		if l.ready() == nil {
+			break
+		}
+	}
+	return best
+}
+
+// writeDemo answers a command.
+func writeDemo(w http.ResponseWriter, answer any, err error) {
+	if err == nil {
+		writeJSON(w, http.StatusOK, answer)
+		return
+	}
+	code, status := server.Internal, http.StatusInternalServerError
+	if server.CodeOf(err) == server.BadRequest {
+		code, status = server.BadRequest, http.StatusBadRequest
+	}
+	writeJSON(w, status, httpapi.Failure{Error: httpapi.Error{Code: code, Message: err.Error()}})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // who asked has gone away if it fails
+}

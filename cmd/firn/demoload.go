@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+	firnclient "github.com/firn-id/firn/client"
+	"github.com/firn-id/firn/internal/load"
+)
+
+const (
+	demoCallWithin = 2 * time.Second // what the callers of a demo have patience for
+	demoCalls      = 200             // in a second, at most; for more IDs each asks for several
+	demoCallers    = 16              // at a time
+)
+
+// demoLoad takes IDs as an application of several nodes would, and looks at each of them.
+type demoLoad struct {
+	client  *firnclient.Client
+	checker *load.Checker
+	rate    int64
+	failed  atomic.Int64 // calls
+	latest  atomic.Value // the error of the latest of these, as text
+	end     context.CancelFunc
+	callers sync.WaitGroup
+}
+
+// newDemoLoad returns the load on some nodes, at so many IDs a second. It begins with start.
+func newDemoLoad(nodes []*demoNode, rate int64) (*demoLoad, error) {
+	var urls []string
+	byURL := map[string]*demoNode{}
+	for _, n := range nodes {
+		urls = append(urls, n.url)
+		byURL[n.url] = n
+	}
+	count := firnclient.Hooks{Attempt: func(a firnclient.Attempt) {
+		if n := byURL[a.Node]; n != nil && a.Err == nil {
+			n.given.Add(int64(a.Count))
+		}
+	}}
+	c, err := firnclient.New(urls, firnclient.WithHooks(count))
+	if err != nil {
+		return nil, err
+	}
+	return &demoLoad{client: c, checker: load.NewChecker(firn.Default), rate: rate, end: func() {}}, nil
+}
+
+// take takes IDs, and looks at them.
+func (l *demoLoad) take(ctx context.Context, ids []firn.ID) error {
+	call := l.checker.Begin()
+	if err := l.client.Fill(ctx, ids); err != nil {
+		return err
+	}
+	call.End(ids)
+	return nil
+}
+
+// start takes IDs at the rate until stop is called. What nobody is free for is not asked for later.
+func (l *demoLoad) start() {
+	if l.rate == 0 {
+		return
+	}
+	var ctx context.Context
+	ctx, l.end = context.WithCancel(context.Background())
+	count := (l.rate + demoCalls - 1) / demoCalls
+	due := make(chan struct{}, 1)
+	l.callers.Go(func() {
+		tick := time.NewTicker(time.Duration(float64(count) / float64(l.rate) * float64(time.Second)))
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			select {
+			case due <- struct{}{}:
+			default:
+			}
+		}
+	})
+	for range demoCallers {
+		l.callers.Go(func() { l.work(ctx, due, make([]firn.ID, count)) })
+	}
+}
+
+func (l *demoLoad) work(ctx context.Context, due <-chan struct{}, ids []firn.ID) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due:
+		}
+		call, cancel := context.WithTimeout(ctx, demoCallWithin)
+		err := l.take(call, ids)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			l.latest.Store(plain(err))
+			l.failed.Add(1)
+		}
+	}
+}
+
+// stop ends it. Its counts stay.
+func (l *demoLoad) stop() {
+	l.end()
+	l.callers.Wait()
+	_ = l.client.Close() // it always returns nil
+}
+
+// counts are what came of it so far.
+func (l *demoLoad) counts() demoCounts {
+	ids, duplicates, disorder := l.checker.Counts()
+	return demoCounts{IDs: ids, Errors: l.failed.Load(), Duplicates: duplicates, Disorder: disorder}
+}
+
+// demoCounts are what came of a load.
+type demoCounts struct {
+	IDs        int64   `json:"ids"`
+	PerSecond  float64 `json:"ids_per_second"`
+	Errors     int64   `json:"errors"`     // calls without IDs
+	Duplicates int64   `json:"duplicates"` // IDs that had come before
+	Disorder   int64   `json:"disorder"`   // IDs that were not above one of the same node that had come before they were asked for
+}
+
+// text is for people.
+func (c demoCounts) text() string {
+	return fmt.Sprintf("%s, %s, %s", plural(c.IDs, "ID"), plural(c.Errors, "error"), plural(c.Duplicates, "duplicate"))
+}

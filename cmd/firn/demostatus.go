@@ -1,0 +1,211 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/member"
+)
+
+// States of a node of a demo.
+const (
+	demoReady    = "ready"
+	demoNotReady = "not ready"
+	demoPaused   = "paused"
+	demoDown     = "down"
+
+	storeRunning = "running"
+	storeStopped = "stopped"
+)
+
+// demoStatus is how a demo is.
+type demoStatus struct {
+	Seconds float64          `json:"seconds"` // since its start
+	Store   string           `json:"store"`   // running or stopped
+	Members int              `json:"members"` // of the cluster, for all that a node knows which runs
+	Nodes   []demoNodeStatus `json:"nodes"`
+	Load    demoCounts       `json:"load"`
+}
+
+type demoNodeStatus struct {
+	Node      int     `json:"node"`
+	State     string  `json:"state"`         // ready, not ready, paused or down
+	Why       string  `json:"why,omitempty"` // it is not ready
+	URL       string  `json:"url"`
+	Admin     string  `json:"admin"`
+	Member    string  `json:"member,omitempty"`
+	NodeID    *int64  `json:"node_id,omitempty"`
+	Clock     float64 `json:"clock_seconds"` // how far it is ahead of the right time
+	IDs       int64   `json:"ids"`           // that the load got from it
+	PerSecond float64 `json:"ids_per_second"`
+}
+
+// status is how things are now, with the rates of the last second.
+func (d *demo) status() demoStatus {
+	s := demoStatus{Seconds: time.Since(d.began).Seconds(), Store: storeRunning, Load: d.load.counts()}
+	if d.store.isStopped() {
+		s.Store = storeStopped
+	}
+	var latest int64 // position that any of them has reached
+	for _, n := range d.nodes {
+		one := demoNodeStatus{
+			Node: n.number, State: demoDown, URL: n.url, Admin: n.admin.String(),
+			Clock: time.Duration(n.offset.Load()).Seconds(), IDs: n.given.Load(),
+		}
+		if l := n.running(); l != nil {
+			one.State, one.Why = stateOf(l)
+			if id, ok := l.nodeID(); ok && l.ready() == nil {
+				one.NodeID = &id
+			}
+			one.Member = l.node.member.ID()
+			if v := l.node.member.Value(); v.Position() > latest && !l.paused.Load() {
+				latest, s.Members = v.Position(), len(v.Members())
+			}
+		}
+		s.Nodes = append(s.Nodes, one)
+	}
+	d.rates.of(&s)
+	return s
+}
+
+func stateOf(l *demoLife) (state, why string) {
+	if l.paused.Load() {
+		return demoPaused, ""
+	}
+	if err := l.ready(); err != nil {
+		return demoNotReady, strings.TrimPrefix(plain(err), plain(member.ErrNotReady)+": ")
+	}
+	return demoReady, ""
+}
+
+// text is a status for people.
+func (s demoStatus) text() string {
+	columns := []column{
+		{"NODE", 0, true}, {"STATE", 0, false}, {"NODE ID", 0, true}, {"IDS/S", 0, true}, {"IDS", 0, true},
+		{"CLOCK", 0, true}, {"URL", 0, false}, {"ADMIN", 0, false},
+	}
+	var rows [][]string
+	var whys strings.Builder
+	for _, n := range s.Nodes {
+		id, clock := "", "right"
+		if n.NodeID != nil {
+			id = strconv.FormatInt(*n.NodeID, 10)
+		}
+		if n.Clock != 0 {
+			clock = signed(time.Duration(n.Clock * float64(time.Second)))
+		}
+		rows = append(rows, []string{
+			strconv.Itoa(n.Node), n.State, id, rounded(n.PerSecond), number(float64(n.IDs)), clock, n.URL, n.Admin,
+		})
+		if n.Why != "" {
+			fmt.Fprintf(&whys, "node %d: %s\n", n.Node, n.Why)
+		}
+	}
+	text := table(columns, rows)
+	if whys.Len() > 0 {
+		text += "\n" + whys.String()
+	}
+	return text + fmt.Sprintf("\nstore    %s\nmembers  %d\nload     %s; %s a second now; %s out of order\n",
+		s.Store, s.Members, s.Load.text(), rounded(s.Load.PerSecond), number(float64(s.Load.Disorder)))
+}
+
+// line is a status in one line, short enough for a terminal.
+func (s demoStatus) line() string {
+	var each []string
+	ready := 0
+	for _, n := range s.Nodes {
+		if n.State == demoReady {
+			ready++
+			each = append(each, rounded(n.PerSecond))
+		} else {
+			each = append(each, n.State)
+		}
+	}
+	if len(each) > 4 {
+		each = []string{fmt.Sprintf("%d of %d nodes ready", ready, len(each))}
+	}
+	text := fmt.Sprintf("%s IDs/s (%s)  %s  %s", rounded(s.Load.PerSecond), strings.Join(each, ", "), s.Load.text(), plural(int64(s.Members), "member"))
+	if s.Store != storeRunning {
+		text += "  store " + s.Store
+	}
+	return text
+}
+
+func rounded(n float64) string { return number(math.Round(n)) }
+
+// brief is a duration without the zeros at its end: 1h and not 1h0m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if short, ok := strings.CutSuffix(text, zero); ok {
+			text = short + zero[:1]
+		}
+	}
+	return text
+}
+
+// signed is a duration with its sign.
+func signed(d time.Duration) string {
+	if d >= 0 {
+		return "+" + brief(d)
+	}
+	return brief(d)
+}
+
+// demoRates are how fast counts grow: over the second, or a little more, before the latest look.
+type demoRates struct {
+	mu      sync.Mutex // guards what follows
+	at      time.Time  // of the counts
+	all     int64
+	nodes   []int64
+	rate    float64
+	perNode []float64
+}
+
+// look takes the counts, and notes the rates since the last look.
+func (r *demoRates) look(all int64, nodes []int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if took := now.Sub(r.at); !r.at.IsZero() {
+		r.rate = perSecond(all-r.all, took)
+		r.perNode = r.perNode[:0]
+		for i, n := range nodes {
+			r.perNode = append(r.perNode, perSecond(n-r.nodes[i], took))
+		}
+	}
+	r.at, r.all, r.nodes = now, all, nodes
+}
+
+// of puts the rates into a status.
+func (r *demoRates) of(s *demoStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Load.PerSecond = r.rate
+	for i, rate := range r.perNode {
+		s.Nodes[i].PerSecond = rate
+	}
+}
+
+// changes are what is worth a line when one status follows another.
+func (s demoStatus) changes(before demoStatus) []string {
+	var all []string
+	if s.Members != before.Members && s.Members > 0 && before.Members > 0 {
+		all = append(all, fmt.Sprintf("the cluster has %s, and had %d", plural(int64(s.Members), "member"), before.Members))
+	}
+	for i, n := range s.Nodes {
+		was := before.Nodes[i]
+		switch {
+		case n.State == was.State:
+		case n.State == demoReady && n.NodeID != nil:
+			all = append(all, fmt.Sprintf("node %d is ready, with node ID %d", n.Node, *n.NodeID))
+		case n.State == demoNotReady && was.State == demoReady:
+			all = append(all, fmt.Sprintf("node %d is not ready: %s", n.Node, n.Why))
+		}
+	}
+	return all
+}
