@@ -67,8 +67,8 @@ func (l *Latency) Bands() []Band {
 	above, counted := time.Duration(0), 0
 	bars := l.h.Distribution()
 	for scale := leastLatency; counted < len(bars) && scale <= mostLatency*10; scale *= 10 {
-		for _, step := range []time.Duration{1, 2, 5} {
-			b := Band{Above: above, UpTo: scale * step}
+		for _, upTo := range []time.Duration{scale, 2 * scale, 5 * scale} {
+			b := Band{Above: above, UpTo: upTo}
 			for ; counted < len(bars) && time.Duration(bars[counted].From)*leastLatency <= b.UpTo; counted++ {
 				b.Calls += bars[counted].Count
 			}
