@@ -148,11 +148,11 @@ func (d *demo) runs() (n int) {
 
 // then is a command to try next, and what for.
 func (d *demo) then(what, command string) string {
-	return what + "\n" + commandLine(d.command(command))
+	return what + "\n" + tryLine(d.command(command))
 }
 
-// commandLine is how a command to try is printed, which is how tests find them.
-func commandLine(command string) string { return "    " + command + "\n" }
+// tryLine is how a command to try is printed, which is how tests find them.
+func tryLine(command string) string { return "    " + command + "\n" }
 
 // command is one of firn's, as it can be typed where the demo was started.
 func (d *demo) command(text string) string {

@@ -38,7 +38,7 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 	} {
 		fmt.Fprintf(&b, "\n  %s\n", s.what)
 		for _, command := range s.commands {
-			b.WriteString(commandLine(command))
+			b.WriteString(tryLine(command))
 		}
 	}
 	b.WriteString("\nCtrl-C ends it.\n\n")
