@@ -32,17 +32,10 @@ type demoLoad struct {
 // newDemoLoad returns the load on some nodes, at so many IDs a second. It begins with start.
 func newDemoLoad(nodes []*demoNode, rate int64) (*demoLoad, error) {
 	var urls []string
-	byURL := map[string]*demoNode{}
 	for _, n := range nodes {
 		urls = append(urls, n.url)
-		byURL[n.url] = n
 	}
-	count := firnclient.Hooks{Attempt: func(a firnclient.Attempt) {
-		if n := byURL[a.Node]; n != nil && a.Err == nil {
-			n.given.Add(int64(a.Count))
-		}
-	}}
-	c, err := firnclient.New(urls, firnclient.WithHooks(count))
+	c, err := firnclient.New(urls)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"strings"
@@ -27,10 +28,10 @@ type demoNode struct {
 	url    string       // where it serves everybody
 	admin  *url.URL     // where it serves administrators
 	offset atomic.Int64 // how far its clock is ahead of the right time, in nanoseconds
-	given  atomic.Int64 // how many IDs the load got from it
 
-	mu   sync.Mutex // guards life
-	life *demoLife  // the latest; nil before the first
+	mu     sync.Mutex        // guards what follows
+	life   *demoLife         // the latest; nil before the first
+	former map[string]uint64 // how many IDs the lives before gave, by sequencer
 }
 
 // demoLife is a node from its start to its end.
@@ -73,8 +74,37 @@ func (d *demoNode) start() error {
 		defer close(l.done)
 		l.err = n.live(ctx, l.fronts)
 	}()
-	d.life = l
+	d.former, d.life = d.givenLocked(), l
 	return nil
+}
+
+// given is how many IDs it has given since the demo began, by sequencer, over all of its lives.
+func (d *demoNode) given() map[string]uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.givenLocked()
+}
+
+func (d *demoNode) givenLocked() map[string]uint64 {
+	all := maps.Clone(d.former)
+	if d.life == nil {
+		return all
+	}
+	for name, n := range d.life.node.service.Given() {
+		if all == nil {
+			all = map[string]uint64{}
+		}
+		all[name] += n
+	}
+	return all
+}
+
+// ids is how many IDs it has given in all.
+func (d *demoNode) ids() (n int64) {
+	for _, given := range d.given() {
+		n += int64(given)
+	}
+	return n
 }
 
 // settings are those of firn serve with the node's flags.

@@ -115,7 +115,7 @@ func (d *demo) follow(ctx context.Context) {
 func (d *demo) look() {
 	var nodes []int64
 	for _, n := range d.nodes {
-		nodes = append(nodes, n.given.Load())
+		nodes = append(nodes, n.ids())
 	}
 	d.rates.look(d.load.counts().IDs, nodes)
 }

@@ -40,7 +40,7 @@ type demoNodeStatus struct {
 	Member    string  `json:"member,omitempty"`
 	NodeID    *int64  `json:"node_id,omitempty"`
 	Clock     float64 `json:"clock_seconds"` // how far it is ahead of the right time
-	IDs       int64   `json:"ids"`           // that the load got from it
+	IDs       int64   `json:"ids"`           // that it gave to anybody since the demo began
 	PerSecond float64 `json:"ids_per_second"`
 }
 
@@ -54,7 +54,7 @@ func (d *demo) status() demoStatus {
 	for _, n := range d.nodes {
 		one := demoNodeStatus{
 			Node: n.number, State: demoDown, URL: n.url, Admin: n.admin.String(),
-			Clock: time.Duration(n.offset.Load()).Seconds(), IDs: n.given.Load(),
+			Clock: time.Duration(n.offset.Load()).Seconds(), IDs: n.ids(),
 		}
 		if l := n.running(); l != nil {
 			one.State, one.Why = stateOf(l)
@@ -175,7 +175,7 @@ func (r *demoRates) look(all int64, nodes []int64) {
 		r.rate = perSecond(all-r.all, took)
 		r.perNode = r.perNode[:0]
 		for i, n := range nodes {
-			r.perNode = append(r.perNode, perSecond(n-r.nodes[i], took))
+			r.perNode = append(r.perNode, max(0, perSecond(n-r.nodes[i], took)))
 		}
 	}
 	r.at, r.all, r.nodes = now, all, nodes
