@@ -194,10 +194,12 @@ func (d *demo) open() error {
 			"http-addr": address, "admin-addr": admin, "ttl": d.options.ttl.String(), "window": d.options.window.String(),
 			"wait": "true", "drain-delay": "0s", "shutdown-timeout": "2s", "log-level": "info",
 		}}
+		d.nodes = append(d.nodes, n)
+	}
+	for _, n := range d.nodes {
 		if err := n.start(); err != nil {
 			return err
 		}
-		d.nodes = append(d.nodes, n)
 	}
 	var err error
 	d.load, err = newDemoLoad(d.nodes, d.options.load)

@@ -21,16 +21,16 @@ import (
 
 // demoRun is a firn demo, as a user runs it who has firn on the path.
 type demoRun struct {
-	t       *testing.T
-	env     []string
-	dir     string // where it runs, and all that is tried
-	cmd     *exec.Cmd
-	intro   []string // the commands that it suggests
-	rest    *bytes.Buffer
-	ended   chan struct{} // closed when its output has
-	admin   string
-	node1   string // its URL
-	former  firn.ID // that node 1 gave
+	t      *testing.T
+	env    []string
+	dir    string // where it runs, and all that is tried
+	cmd    *exec.Cmd
+	intro  []string // the commands that it suggests
+	rest   *bytes.Buffer
+	ended  chan struct{} // closed when its output has
+	admin  string
+	node1  string  // its URL
+	former firn.ID // that node 1 gave
 }
 
 // startDemo starts one on free ports, and waits until it says what to try.
