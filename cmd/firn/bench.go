@@ -26,9 +26,9 @@ second costs each connection one slow call, where callers who come on their own 
 have met hundreds. With --rate calls are due at fixed times, and the latency counts
 from when a call was due if no connection was free then. That is what callers see.
 
-Duplicates are looked for among all IDs, over all servers and connections, exactly. An ID takes
-1 to 6 bytes of memory for that, and all of them 1 GiB at most: what comes beyond
-is counted, and not compared.
+Duplicates are looked for among all IDs, over all servers and connections, exactly.
+An ID takes up to 6 bytes of memory for that, much less in batches, and all of them
+1 GiB at most: what comes beyond is counted, and not compared.
 
 SIGINT (Ctrl-C) ends it early, with what there is by then. The exit status is 1 when
 an ID came twice, or when no call brought any. FIRN_SERVER and FIRN_TOKEN_FILE

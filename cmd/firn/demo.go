@@ -25,10 +25,10 @@ callers, members and IDs. There is a dashboard, too. Nothing is left behind.
 Each node is what firn serve runs, with a clock of its own that can be set. Only the
 times are shorter than usual, so that one need not wait for what happens.
 
-The load goes to all nodes by the client that docs/client.md describes. It compares every ID with
-the million before it, or more; counts those that had come before, and those that
-were not above an ID that the same node ID had given before; and calls that got no ID
-within 2s.
+The load goes to all nodes by the client that docs/client.md describes. It compares
+every ID with the million before it, or more. It counts IDs that had come before,
+IDs that were not above one that the same node ID had given before they were asked
+for, and calls that got none within 2s.
 
 Node 1 serves at --http-addr, and the others at the ports after it. At --admin-addr
 the demo itself serves administrators and the dashboard: a node answers that runs.
