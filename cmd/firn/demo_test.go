@@ -331,14 +331,16 @@ func TestDemoRefuses(t *testing.T) {
 		}
 	}
 	for _, r := range []struct {
-		host, origin string
-		want         int
+		method, path, host, origin string
+		want                       int
 	}{
-		{"evil.example", "", http.StatusForbidden},
-		{"", "https://evil.example", http.StatusForbidden},
-		{"", "", http.StatusBadRequest},
+		{http.MethodPost, demoStorePath + "start", "evil.example", "", http.StatusForbidden},
+		{http.MethodPost, demoStorePath + "start", "", "https://evil.example", http.StatusForbidden},
+		{http.MethodPost, demoStorePath + "start", "", "", http.StatusBadRequest},
+		{http.MethodGet, "/api/v1/cluster", "evil.example", "", http.StatusForbidden}, // a node answers
+		{http.MethodGet, "/api/v1/cluster", "", "", http.StatusOK},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.admin+demoStorePath+"start", nil)
+		request, err := http.NewRequestWithContext(t.Context(), r.method, d.admin+r.path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,16 +43,16 @@ func TestCheckerForgets(t *testing.T) {
 	c := NewChecker(firn.Default)
 	c.most = 100
 	lone := func(i int) []firn.ID { return []firn.ID{compose(t, int64(i), 1, 0)} }
-	for i := range 1000 {
+	for i := range 1050 {
 		c.Begin().End(lone(i))
 		if size := len(c.young) + len(c.old); size > 200 {
 			t.Fatalf("%d pages are kept", size)
 		}
 	}
-	for _, i := range []int{999, 950, 900} {
+	for _, i := range []int{1049, 1000, 950} {
 		before := c.duplicates
 		if c.Begin().End(lone(i)); c.duplicates != before+1 {
-			t.Errorf("the ID %d before the latest was forgotten", 999-i)
+			t.Errorf("the ID %d before the latest was forgotten", 1049-i)
 		}
 	}
 }
