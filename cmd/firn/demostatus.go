@@ -85,8 +85,14 @@ func stateOf(l *demoLife) (state, why string) {
 // text is a status for people.
 func (s demoStatus) text() string {
 	columns := []column{
-		{"NODE", 0, true}, {"STATE", 0, false}, {"NODE ID", 0, true}, {"IDS/S", 0, true}, {"IDS", 0, true},
-		{"CLOCK", 0, true}, {"URL", 0, false}, {"ADMIN", 0, false},
+		{"NODE", 0, true},
+		{"STATE", 0, false},
+		{"NODE ID", 0, true},
+		{"IDS/S", 0, true},
+		{"IDS", 0, true},
+		{"CLOCK", 0, true},
+		{"URL", 0, false},
+		{"ADMIN", 0, false},
 	}
 	var rows [][]string
 	var whys strings.Builder

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"maps"
 	"sync"
 
 	"github.com/firn-id/firn"
@@ -40,9 +41,7 @@ func (c *Checker) Begin() Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := make(map[int64]firn.ID, len(c.greatest))
-	for node, id := range c.greatest {
-		before[node] = id
-	}
+	maps.Copy(before, c.greatest)
 	return Call{c, before}
 }
 

@@ -159,8 +159,8 @@ func TestDuplicatesAreFound(t *testing.T) {
 		if d := r.Duplicates; d.More != 1 || len(d.Some) != 1 || int64(d.Some[0]) != twice.Load() {
 			t.Errorf("%s: %+v; want that %d came again", protocol, r.Duplicates, twice.Load())
 		}
-		if r.Descents != 1 {
-			t.Errorf("%s: %d descents, want 1", protocol, r.Descents)
+		if r.Descents > 1 { // none, if it was the first on its connection
+			t.Errorf("%s: %d descents, want 1 at most", protocol, r.Descents)
 		}
 	}
 }
