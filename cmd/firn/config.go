@@ -153,6 +153,8 @@ func (s setting) text(kind string) (string, error) {
 		want, ok = "true or false", tag == "!!bool"
 	case kindNumber:
 		want, ok = "a whole number", tag == "!!int"
+	case kindShare:
+		want, ok = "a number", tag == "!!float" || tag == "!!int"
 	case kindList:
 		want, ok = "a list of strings", tag == "!!str"
 	default:

@@ -65,7 +65,7 @@ func TestEveryFlag(t *testing.T) {
 		"address": {":1", `":1"`}, "directory": {"d", "d"}, kindList: {"a:1,b:2", "[a:1, 'b:2']"}, "file": {"f", "f"},
 		"name": {"n", "n"}, "text": {"1", "'1'"}, "path": {"/p", "/p"}, "layout": {"twitter", "twitter"},
 		"time": {"2020-01-01", "2020-01-01"}, kindNumber: {"3", "3"}, kindBool: {"true", "true"}, "duration": {"5s", "5s"},
-		"format": {"json", "json"}, "level": {"warn", "warn"},
+		"format": {"json", "json"}, "level": {"warn", "warn"}, "URL": {"http://h:1", "http://h:1"}, kindShare: {"0.5", "0.5"},
 	}
 	var all serveOptions
 	c := &cobra.Command{}

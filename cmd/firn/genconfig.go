@@ -81,7 +81,7 @@ var (
 
 // asYAML is the value of a flag as a config file has it.
 func asYAML(kind, text string) (string, error) {
-	if kind == kindBool || kind == kindNumber {
+	if kind == kindBool || kind == kindNumber || kind == kindShare {
 		return text, nil
 	}
 	value := yaml.Node{}

@@ -84,7 +84,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	add(flags, &o.logFormat, "log-format", "format", "text", "text or json; logs go to standard error", oneOf(formats...))
 	add(flags, &o.logLevel, "log-level", "level", "info", "the least that is logged: "+strings.Join(levels, ", "), parseLevel(levels))
 	add(flags, &o.otlpEndpoint, "otlp-endpoint", "URL", "", "send traces of calls to this OpenTelemetry receiver, over OTLP/gRPC:\nhttp://host:port, or https:// for TLS (default: no traces)", parseEndpoint)
-	add(flags, &o.otlpRatio, "otlp-ratio", "share", "0.01", "of the calls that belong to no trace yet, how many begin one: 0 to 1", parseRatio)
+	add(flags, &o.otlpRatio, "otlp-ratio", kindShare, "0.01", "of the calls that belong to no trace yet, how many begin one: 0 to 1", parseRatio)
 
 	text(&o.config, "config", "file", "", "YAML file with more of these, without the dashes in front")
 

@@ -62,6 +62,7 @@ func addBool(fs *pflag.FlagSet, into *bool, name, usage string) {
 const (
 	kindBool   = "bool"
 	kindNumber = "number"
+	kindShare  = "share"
 	kindList   = "list"
 )
 
