@@ -73,9 +73,10 @@ func (p *program) root(began *bool) *cobra.Command {
 	root.SetVersionTemplate("firn {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(p.serveCommand(), p.idCommand(), p.benchCommand(), p.demoCommand(), p.decodeCommand(), p.layoutCommand(), p.sequencerCommand(),
-		p.clusterCommand(), p.tokenCommand(), p.configCommand(), p.genCommand(), p.versionCommand())
+		p.clusterCommand(), p.tokenCommand(), p.configCommand(), p.genCommand(), p.completionCommand(), p.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	keepOrder(root)
+	completeKinds(root)
 	return root
 }
 
@@ -89,8 +90,9 @@ func keepOrder(c *cobra.Command) {
 
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [command]",
-		Short: "Explain a command",
+		Use:     "help [command]",
+		Short:   "Explain a command",
+		Example: "  firn help cluster status",
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {

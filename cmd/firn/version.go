@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -19,6 +20,9 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
+// release is the version of a binary that was built for a package: go build -ldflags "-X main.release=v0.1.0".
+var release string
+
 func readVersion() version {
 	v := version{Version: "(unknown)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
@@ -28,6 +32,7 @@ func readVersion() version {
 	if info.Main.Version != "" {
 		v.Version = info.Main.Version
 	}
+	v.Version = cmp.Or(release, v.Version)
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -57,7 +62,10 @@ func (p *program) versionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print which firn this is",
-		Args:  noArguments,
+		Long:  `Version prints the version, the revision of the source and the Go that built it.`,
+		Example: `  firn version
+  firn version --json`,
+		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return json.NewEncoder(p.stdout).Encode(readVersion())

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const genManHelp = `Man writes a manual page for each command into a directory, which is made if it is
+not there: firn.1, firn-serve.1 and so on. They say what --help says, for man(1).
+
+The deb and rpm packages have them already. Their date is that of the source, or
+what SOURCE_DATE_EPOCH says.`
+
+func (p *program) genMan() *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIRECTORY",
+		Short:   "Write the manual pages",
+		Long:    genManHelp,
+		Example: "  firn gen man /usr/local/share/man/man1",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("%s takes one directory, not %d; want it as in: firn gen man /usr/local/share/man/man1", c.CommandPath(), len(args))
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return err
+			}
+			v := readVersion()
+			if epoch, err := strconv.ParseInt(p.env["SOURCE_DATE_EPOCH"], 10, 64); err == nil {
+				v.Time = time.Unix(epoch, 0).UTC().Format(time.RFC3339)
+			}
+			count, err := writeManual(c.Root(), args[0], v)
+			if err != nil {
+				return err
+			}
+			return p.printf("%d pages in %s\n", count, args[0])
+		},
+	}
+}
+
+// writeManual writes the page of a command and of those below it, and returns how many there are.
+func writeManual(c *cobra.Command, dir string, v version) (count int, err error) {
+	c.InitDefaultHelpFlag()
+	path := filepath.Join(dir, pageName(c)+".1")
+	if err := os.WriteFile(path, []byte(manual(c, v)), 0o644); err != nil {
+		return 0, fmt.Errorf("the page of %s: %w", c.CommandPath(), err)
+	}
+	count = 1
+	for _, sub := range subcommands(c) {
+		n, err := writeManual(sub, dir, v)
+		if err != nil {
+			return count, err
+		}
+		count += n
+	}
+	return count, nil
+}

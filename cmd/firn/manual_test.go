@@ -1,0 +1,120 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// everyCommand calls f for each command, but help.
+func everyCommand(t *testing.T, f func(c *cobra.Command)) {
+	t.Helper()
+	var began bool
+	root := (&program{stdout: io.Discard, stderr: io.Discard}).root(&began)
+	count := 0
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		count++
+		f(c)
+		for _, sub := range subcommands(c) {
+			walk(sub)
+		}
+	}
+	walk(root)
+	if count < 20 {
+		t.Errorf("only %d commands were looked at", count)
+	}
+}
+
+// Every command says what it is and does, and shows how it is called.
+func TestEveryCommandIsExplained(t *testing.T) {
+	everyCommand(t, func(c *cobra.Command) {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") {
+			t.Errorf("%s: its short text is %q; want one without a full stop", c.CommandPath(), c.Short)
+		}
+		if c.Long == "" || c.Example == "" && c.HasParent() {
+			t.Errorf("%s has no text, or no examples", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			if !strings.HasPrefix(line, "  ") {
+				t.Errorf("%s: the example %q is not indented by two", c.CommandPath(), line)
+			}
+		}
+	})
+}
+
+// A page has all that the help has: the text, each flag, the examples, and where to read on.
+func TestEveryPageIsComplete(t *testing.T) {
+	everyCommand(t, func(c *cobra.Command) {
+		page := manual(c, version{Version: "v1.2.3", Time: "2026-11-21T20:00:00Z"})
+		wanted := []string{".TH ", `"2026-11-21"`, "firn v1.2.3", ".SH NAME\n" + roff(pageName(c)), ".SH SYNOPSIS", ".SH DESCRIPTION"}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				wanted = append(wanted, `\fB\-\-`+roff(f.Name)+`\fR`)
+			}
+		})
+		for line := range strings.Lines(c.Long + "\n" + c.Example) {
+			wanted = append(wanted, roff(strings.TrimSpace(line)))
+		}
+		for _, sub := range subcommands(c) {
+			wanted = append(wanted, ".BR "+roff(pageName(sub))+" (1)")
+		}
+		for _, want := range wanted {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page of %s does not have %q", c.CommandPath(), want)
+			}
+		}
+	})
+}
+
+// What programs make of the pages they find nothing wrong with, and people read what the help says.
+func TestPagesAreAcceptedByTheirPrograms(t *testing.T) {
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("there is no groff; Debian has it in the package groff-base")
+	}
+	dir := t.TempDir()
+	everyCommand(t, func(c *cobra.Command) {
+		page := filepath.Join(dir, pageName(c)+".1")
+		text := manual(c, version{Version: "v1.2.3", Time: "2026-11-21T20:00:00Z"})
+		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// Lines that stay as they are may be longer than a terminal is wide.
+		format := exec.Command(groff, "-ww", "-man", "-Tutf8", "-rLL=130n", page)
+		var warnings strings.Builder
+		format.Stderr = &warnings
+		shown, err := format.Output()
+		if err != nil || warnings.Len() > 0 || len(shown) == 0 {
+			t.Errorf("groff says of %s: %v %s", page, err, warnings.String())
+		}
+		if lint, err := exec.LookPath("mandoc"); err == nil {
+			if out, _ := exec.Command(lint, "-Tlint", "-Wwarning", page).CombinedOutput(); len(out) > 0 {
+				t.Errorf("mandoc says of %s: %s", page, out)
+			}
+		}
+	})
+}
+
+// Nothing in a text is taken for a command to roff.
+func TestRoffTextStaysText(t *testing.T) {
+	for in, want := range map[string]string{
+		"--x":        `\-\-x`,
+		`a\nb`:       `a\enb`,
+		".SH x":      `\&.SH x`,
+		"'tis":       `\(aqtis`,
+		"say `this`": `say \(gathis\(ga`,
+		"2^10 ~":     `2\(ha10 \(ti`,
+	} {
+		if got := roff(in); got != want {
+			t.Errorf("roff(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
