@@ -90,6 +90,17 @@ func Embed(config EmbedConfig) (*Embedded, error) {
 	return e, nil
 }
 
+// InUse tells whether a process uses a data directory now. Should one begin to at that very moment, it may be told that
+// the directory is in use.
+func InUse(dir string) bool {
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY, 0o600)
+	if err != nil {
+		return errors.Is(err, fileutil.ErrLocked)
+	}
+	_ = lock.Close() // nothing was written
+	return false
+}
+
 // Endpoint is what other clients in this process give to Open.
 func (e *Embedded) Endpoint() string { return e.socket.endpoint() }
 

@@ -1,0 +1,41 @@
+//go:build unix
+
+package main
+
+import (
+	"io/fs"
+	"os/user"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// openFiles is how many this process may open.
+func openFiles() (uint64, error) {
+	var limit unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
+	return limit.Cur, err
+}
+
+// freeIn is how many bytes are free where a directory is; negative: not known.
+func freeIn(dir string) int64 {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(dir, &disk); err != nil {
+		return -1
+	}
+	return int64(disk.Bavail) * int64(disk.Bsize)
+}
+
+// ownerOf is the name of who owns a file.
+func ownerOf(info fs.FileInfo) string {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "somebody"
+	}
+	id := strconv.FormatUint(uint64(s.Uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return "user " + id
+}

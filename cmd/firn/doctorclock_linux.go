@@ -1,0 +1,19 @@
+package main
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/firn-id/firn/internal/doctor"
+)
+
+// seeClock asks the kernel how the clock is kept; nil: it does not say.
+func seeClock() *doctor.Clock {
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t) // it only reads
+	if err != nil {
+		return nil
+	}
+	return &doctor.Clock{Synchronised: state != unix.TIME_ERROR && t.Status&unix.STA_UNSYNC == 0, MaxError: time.Duration(t.Maxerror) * time.Microsecond}
+}

@@ -1,0 +1,94 @@
+// Package doctor says what is wrong around a node, and what to do about it. It looks at nothing itself: a check is a
+// function from what was seen to what is to be said of it.
+package doctor
+
+import (
+	"fmt"
+	"time"
+)
+
+// Level is how bad a Finding is.
+type Level string
+
+// Levels.
+const (
+	OK   Level = "ok"
+	Warn Level = "warn" // the node works, and may not for long, or not well
+	Fail Level = "fail" // the node does not work, or must not
+)
+
+// Finding is what was found about one thing.
+type Finding struct {
+	Level Level  `json:"level"`
+	About string `json:"about"` // such as "clock"
+	Found string `json:"found"` // with its value
+	Do    string `json:"do,omitempty"`
+}
+
+// Seen is what was seen of a machine, a configuration and a store. What is nil was not looked at.
+type Seen struct {
+	Clock  *Clock
+	Layout Layout
+	Files  []Certificate
+	Limit  *OpenFiles
+	Data   *DataDir
+	Ports  []Port
+	Store  *Store
+	Nodes  *Nodes
+	Node   *Node
+}
+
+// Check says what was found, in the order in which a node needs it.
+func Check(s Seen) (all []Finding) {
+	add := func(f ...Finding) { all = append(all, f...) }
+	if s.Clock != nil {
+		add(s.Clock.check())
+	}
+	add(s.Layout.check())
+	for _, f := range s.Files {
+		add(f.check()...)
+	}
+	if s.Limit != nil {
+		add(s.Limit.check())
+	}
+	for _, p := range s.Ports {
+		add(p.check())
+	}
+	if s.Data != nil {
+		add(s.Data.check()...)
+	}
+	if s.Store != nil {
+		add(s.Store.check()...)
+	}
+	if s.Nodes != nil {
+		add(s.Nodes.check()...)
+	}
+	if s.Node != nil {
+		add(s.Node.check()...)
+	}
+	return all
+}
+
+func ok(about, format string, args ...any) Finding {
+	return Finding{OK, about, fmt.Sprintf(format, args...), ""}
+}
+
+// bytes are for people.
+func bytes(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	default:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+}
+
+// days are for people, too.
+func days(d time.Duration) string {
+	if d < 48*time.Hour {
+		return d.Round(time.Minute).String()
+	}
+	return fmt.Sprintf("%d days", d/(24*time.Hour))
+}

@@ -1,0 +1,126 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
+
+// healthy is a machine and a cluster of which there is nothing to be said.
+func healthy() Seen {
+	return Seen{
+		Clock:  &Clock{Synchronised: true, MaxError: 3 * time.Millisecond},
+		Layout: Layout{"default", now.AddDate(60, 0, 0), now},
+		Files:  []Certificate{{Flag: "tls-cert", Path: "server.pem", Until: now.AddDate(1, 0, 0), Now: now, Key: "server.key", KeyMode: 0o640}},
+		Limit:  &OpenFiles{Limit: 65536, Connections: 16384, Addresses: 3},
+		Data:   &DataDir{Path: "/var/lib/firn", Owner: "firn", Mode: 0o700, Free: 50 << 30, Fsync: time.Millisecond},
+		Ports:  []Port{{Flag: "http-addr", Address: ":8080"}},
+		Store: &Store{Prefix: "/firn", Read: time.Millisecond, Servers: []Server{
+			{Endpoint: "http://a:2379", Version: "3.6.9", Size: 20 << 20},
+			{Endpoint: "http://b:2379", Version: "3.6.9", Size: 20 << 20},
+			{Endpoint: "http://c:2379", Version: "3.6.9", Size: 20 << 20},
+		}},
+		Nodes: &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Horizon: 25 * time.Second, Furthest: 25 * time.Second, Window: 30 * time.Second},
+		Node:  &Node{URL: "http://localhost:8080", Alive: 3},
+	}
+}
+
+func TestWhatIsHealthyIsOK(t *testing.T) {
+	found := Check(healthy())
+	if len(found) < 14 {
+		t.Errorf("only %d findings: %v", len(found), found)
+	}
+	for _, f := range found {
+		if f.Level != OK || f.Do != "" || f.About == "" || f.Found == "" {
+			t.Errorf("%+v; want it to be ok, and nothing to do", f)
+		}
+	}
+}
+
+// Each thing that is wrong gives exactly one finding that is not ok, with its value and what to do.
+func TestEachWrongIsFound(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		wrong       func(s *Seen)
+		level       Level
+		found, toDo string
+	}{
+		{"clock that nobody keeps", func(s *Seen) { s.Clock.Synchronised = false }, Warn, "nothing keeps it right", "chrony"},
+		{"poor clock", func(s *Seen) { s.Clock.MaxError = 2 * time.Second }, Warn, "wrong by 2s", "time sources"},
+		{"layout", func(s *Seen) { s.Layout.Until = now.AddDate(0, 6, 0) }, Warn, "ends in 181 days, on 2027-05-21", "later epoch"},
+		{"expired", func(s *Seen) { s.Files[0].Until = now.Add(-time.Hour) }, Fail, "server.pem expired on 2026-11-21", "renew"},
+		{"expires", func(s *Seen) { s.Files[0].Until = now.AddDate(0, 0, 7) }, Warn, "expires in 7 days", "renew"},
+		{"key for all", func(s *Seen) { s.Files[0].KeyMode = 0o644 }, Warn, "server.key, mode 0644", "chmod o= server.key"},
+		{"files", func(s *Seen) { s.Limit.Limit = 1024 }, Warn, "at most 1024, and --max-connections 16384 on 3 addresses may need 49664", "ulimit -n 49664"},
+		{"no permission", func(s *Seen) { s.Data.Error = "permission denied" }, Fail, "/var/lib/firn: permission denied", "chown"},
+		{"open directory", func(s *Seen) { s.Data.Mode = 0o755 }, Warn, "mode 0755", "chmod 700 /var/lib/firn"},
+		{"little room", func(s *Seen) { s.Data.Free = 500 << 20 }, Warn, "500 MiB are free", "make room"},
+		{"no room", func(s *Seen) { s.Data.Free = 9 << 20 }, Fail, "9216 KiB are free", "make room"},
+		{"slow disk", func(s *Seen) { s.Data.Fsync = 80 * time.Millisecond }, Warn, "takes 80ms", "faster"},
+		{"port taken", func(s *Seen) { s.Ports[0].InUse = true }, Fail, ":8080: another program", "--http-addr"},
+		{"port forbidden", func(s *Seen) { s.Ports[0].Error = "permission denied" }, Fail, ":8080: permission denied", "CAP_NET_BIND_SERVICE"},
+		{"one of three down", func(s *Seen) { s.Store.Servers[1].Error = "refused" }, Warn, "no answer: refused", "start it"},
+		{"old etcd", func(s *Seen) { s.Store.Servers[1].TooOld = "it is 3.5.0" }, Fail, "it is 3.5.0", "upgrade"},
+		{"alarm", func(s *Seen) { s.Store.Servers[2].Alarms = []string{"NOSPACE"} }, Fail, "NOSPACE", "alarm disarm"},
+		{"large", func(s *Seen) { s.Store.Servers[2].Size = 1500 << 20 }, Warn, "1500 MiB", "defragment"},
+		{"refused", func(s *Seen) { s.Store.Refused = "permission denied" }, Fail, "permission denied", "readwrite /firn/"},
+		{"away", func(s *Seen) { s.Store.Down = "not in time" }, Fail, "not in time", "endpoint status"},
+		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
+		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more bits"},
+		{"no node IDs", func(s *Seen) { s.Nodes.Live = 1024 }, Fail, "0 of 1024 are free", "--wait"},
+		{"ahead", func(s *Seen) { s.Nodes.Horizon = -time.Minute }, Fail, "ahead of all other nodes' by 1m0s", "set it right"},
+		{"behind", func(s *Seen) { s.Nodes.Furthest = time.Hour }, Warn, "until 1h0m0s from now", "behind"},
+		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
+		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := healthy()
+			tt.wrong(&s)
+			var wrong []Finding
+			for _, f := range Check(s) {
+				if f.Level != OK {
+					wrong = append(wrong, f)
+				}
+			}
+			if len(wrong) != 1 || wrong[0].Level != tt.level || !strings.Contains(wrong[0].Found, tt.found) || !strings.Contains(wrong[0].Do, tt.toDo) {
+				t.Errorf("found %+v; want one %s with %q and %q", wrong, tt.level, tt.found, tt.toDo)
+			}
+		})
+	}
+}
+
+// Without a majority servers that are down are no mere warning.
+func TestTwoOfThreeDown(t *testing.T) {
+	s := healthy()
+	s.Store.Servers[0].Error, s.Store.Servers[1].Error = "refused", "refused"
+	fails := 0
+	for _, f := range Check(s) {
+		if f.Level == Fail {
+			fails++
+		}
+	}
+	if fails != 2 {
+		t.Errorf("%d failures; want 2", fails)
+	}
+}
+
+// What was not looked at is not spoken of, a port that is a node's is as it should be, and at a limit exactly enough is enough.
+func TestLimitsOfChecks(t *testing.T) {
+	if found := Check(Seen{Layout: healthy().Layout}); len(found) != 1 {
+		t.Errorf("found %v; want the layout only", found)
+	}
+	for _, f := range []Finding{
+		Port{Flag: "http-addr", Address: ":8080", InUse: true, Firn: true}.check(),
+		OpenFiles{Limit: 16384 + beside, Connections: 16384, Addresses: 1}.check(),
+		Clock{Synchronised: true, MaxError: poorClock}.check(),
+	} {
+		if f.Level != OK {
+			t.Errorf("%+v; want ok", f)
+		}
+	}
+	if found := (Nodes{NodeIDs: 10, Window: time.Second}).check(); len(found) != 2 {
+		t.Errorf("found %v; want nothing of clocks where there is no other node", found)
+	}
+}
