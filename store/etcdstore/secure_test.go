@@ -69,8 +69,8 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// enableAuth makes a user "firn" who may use "/firn/", and turns authentication on.
-func enableAuth(t *testing.T, endpoint string) {
+// enableAuth makes a user "firn" who may use "/firn/", does more, and turns authentication on.
+func enableAuth(t *testing.T, endpoint string, more ...func() error) {
 	t.Helper()
 	admin := rawClient(t, endpoint)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -86,8 +86,9 @@ func enableAuth(t *testing.T, endpoint string) {
 		},
 		func() error { _, err := admin.UserAdd(ctx, "firn", "secret"); return err },
 		func() error { _, err := admin.UserGrantRole(ctx, "firn", "firn"); return err },
-		func() error { _, err := admin.AuthEnable(ctx); return err },
 	}
+	steps = append(steps, more...)
+	steps = append(steps, func() error { _, err := admin.AuthEnable(ctx); return err })
 	for i, step := range steps {
 		if err := step(); err != nil {
 			t.Fatalf("step %d: %v", i, err)
