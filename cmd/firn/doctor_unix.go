@@ -24,7 +24,7 @@ func freeIn(dir string) int64 {
 	if err := unix.Statfs(dir, &disk); err != nil {
 		return -1
 	}
-	return int64(disk.Bavail) * int64(disk.Bsize)
+	return int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // other systems have other types
 }
 
 // ownerOf is the name of who owns a file.

@@ -86,8 +86,10 @@ func fsyncIn(dir string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.Remove(f.Name())
-	defer f.Close()
+	defer func() {
+		_ = f.Close()
+		_ = os.Remove(f.Name()) // it was made here
+	}()
 	var took []time.Duration
 	for range 9 {
 		began := time.Now()

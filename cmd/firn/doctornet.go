@@ -119,7 +119,7 @@ func (n *node) seeNode(ctx context.Context) *doctor.Node {
 	}
 	d.Alive = 0
 	for _, m := range s.Members {
-		if m.Pulse.Alive != nil && !*m.Pulse.Alive {
+		if m.Alive != nil && !*m.Alive {
 			d.Dead++
 		} else {
 			d.Alive++
@@ -136,7 +136,7 @@ func (n *node) seeEtcd(ctx context.Context) (*doctor.Store, *doctor.Nodes) {
 		d.Down = err.Error()
 		return d, nil
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }() // it has no sessions
 	servers, read, err := s.Examine(ctx)
 	d.Read = read
 	switch {

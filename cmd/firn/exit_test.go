@@ -29,7 +29,7 @@ func TestStatus(t *testing.T) {
 		{t.Context(), "id --server http://127.0.0.1:1", statusFailure, "no answer"},
 		{t.Context(), "serv", statusUsage, "no command"},
 		{t.Context(), "help serv", statusUsage, "no command"},
-		{t.Context(), "completion bash now", statusUsage, "unknown command"},
+		{t.Context(), "completion bash now", statusUsage, "takes the name of one shell"},
 		{t.Context(), "version now", statusUsage, "takes no arguments"},
 		{t.Context(), "id --count=x", statusUsage, "--count"},
 		{t.Context(), "id --nope", statusUsage, "unknown flag"},

@@ -101,7 +101,7 @@ func options(flags *pflag.FlagSet) string {
 // paragraphs are those of a text, and in them what is filled and what stays as it is.
 func paragraphs(text string) string {
 	var blocks []string
-	for _, paragraph := range strings.Split(text, "\n\n") {
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		lines := strings.Split(paragraph, "\n")
 		for len(lines) > 0 {
 			kept := strings.HasPrefix(lines[0], "  ")
