@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,11 +17,15 @@ import (
 // told is what systemd was told, and when, by a clock that begins at zero.
 type told struct {
 	began time.Time
+
+	mu    sync.Mutex // guards lines
 	lines []string
 }
 
 func (w *told) tell(message string) error {
 	at := time.Since(w.began).Round(time.Millisecond)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for line := range strings.Lines(message) {
 		w.lines = append(w.lines, fmt.Sprint(at, " ", strings.TrimSpace(line)))
 	}
@@ -28,6 +34,8 @@ func (w *told) tell(message string) error {
 
 // with are the lines that have a text, all others left out.
 func (w *told) with(text string) (lines []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, line := range w.lines {
 		if strings.Contains(line, text) {
 			lines = append(lines, line)
@@ -61,17 +69,21 @@ func supervise(t *testing.T, s *supervisor, script func(w *told, drain func())) 
 
 // A life: joining, ready, not ready for a while, ready again, and stopping.
 func TestSystemdIsToldOfALife(t *testing.T) {
-	text, ready := "not ready: joining", false
-	s := &supervisor{stand: func() (string, bool) { return text, ready }}
+	var text atomic.Value
+	text.Store("not ready: joining")
+	s := &supervisor{stand: func() (string, bool) {
+		now := text.Load().(string)
+		return now, now == "giving IDs"
+	}}
 	supervise(t, s, func(w *told, drain func()) {
 		time.Sleep(2050 * time.Millisecond)
-		text, ready = "giving IDs", true
+		text.Store("giving IDs")
 		time.Sleep(3 * time.Second)
-		text, ready = "not ready: horizon", false
+		text.Store("not ready: horizon")
 		time.Sleep(3 * time.Second)
-		text, ready = "giving IDs", true
+		text.Store("giving IDs")
 		time.Sleep(3 * time.Second)
-		text, ready = "not ready: shutting down", false
+		text.Store("not ready: shutting down")
 		drain()
 		time.Sleep(3 * time.Second)
 		want := []string{
@@ -81,8 +93,8 @@ func TestSystemdIsToldOfALife(t *testing.T) {
 			"8.1s STATUS=giving IDs",
 			"11.05s STOPPING=1", "11.05s EXTEND_TIMEOUT_USEC=60000000", "11.05s STATUS=not ready: shutting down",
 		}
-		if !slices.Equal(w.lines, want) {
-			t.Errorf("systemd was told\n%s\nwant\n%s", strings.Join(w.lines, "\n"), strings.Join(want, "\n"))
+		if got := w.with(""); !slices.Equal(got, want) {
+			t.Errorf("systemd was told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
@@ -163,10 +175,8 @@ func TestSystemdIsGone(t *testing.T) {
 		stand: func() (string, bool) { return "giving IDs", true },
 		tell:  func(string) error { tries++; return errors.New("no such socket") },
 	}
-	supervise(t, s, func(*told, func()) {
-		time.Sleep(10 * time.Second)
-		if tries < 10 || strings.Count(log.String(), "no such socket") != 1 {
-			t.Errorf("%d tries; the log: %s", tries, log)
-		}
-	})
+	supervise(t, s, func(*told, func()) { time.Sleep(10 * time.Second) })
+	if tries < 10 || strings.Count(log.String(), "no such socket") != 1 {
+		t.Errorf("%d tries; the log: %s", tries, log)
+	}
 }
