@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,10 +68,11 @@ func parseDemoNode(text string) (string, error) {
 func (p *program) demoControl(use, short string, arguments int, path func(args []string) (string, error)) *cobra.Command {
 	var o demoControl
 	c := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Long:  short + ", in the demo that runs, and say what to look at then.\n\nFIRN_ADMIN stands in for --admin.",
-		Args:  cobra.ArbitraryArgs, // the flags may be among them
+		Use:     use,
+		Short:   short,
+		Long:    short + ", in the demo that runs, and say what to look at then.\n\nFIRN_ADMIN stands in for --admin.",
+		Example: "  firn demo " + strings.NewReplacer(" N", " 2", "STEP", "-1h").Replace(use),
+		Args:    cobra.ArbitraryArgs, // the flags may be among them
 	}
 	o.add(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -113,7 +115,8 @@ func (p *program) demoStatusCommand() *cobra.Command {
 calls that got none, and IDs that came twice.
 
 FIRN_ADMIN stands in for --admin.`,
-		Args: noArguments,
+		Example: "  firn demo status",
+		Args:    noArguments,
 	}
 	o.add(c)
 	addBool(c.Flags(), &o.json, "json", "print a JSON object")

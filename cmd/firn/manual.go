@@ -18,7 +18,7 @@ func manual(c *cobra.Command, v version) string {
 	if t, err := time.Parse(time.RFC3339, v.Time); err == nil {
 		date = t.UTC().Format(time.DateOnly)
 	}
-	fmt.Fprintf(&b, ".TH %s 1 %q %s %s\n", quoted(strings.ToUpper(pageName(c))), date, quoted("firn "+v.Version), quoted("Manual of firn"))
+	fmt.Fprintf(&b, ".TH %s 1 %q %s %s\n", argument(strings.ToUpper(pageName(c))), date, argument("firn "+v.Version), argument("Manual of firn"))
 	b.WriteString(".SH NAME\n" + roff(pageName(c)) + ` \- ` + roff(c.Short) + "\n")
 	b.WriteString(".SH SYNOPSIS\n" + synopsis(c))
 	b.WriteString(".SH DESCRIPTION\n" + paragraphs(cmp.Or(c.Long, c.Short+".")))
@@ -148,5 +148,5 @@ func roff(line string) string {
 	return line
 }
 
-// quoted is an argument of a request.
-func quoted(text string) string { return `"` + strings.ReplaceAll(roff(text), `"`, `\(dq`) + `"` }
+// argument is an argument of a request.
+func argument(text string) string { return `"` + strings.ReplaceAll(roff(text), `"`, `\(dq`) + `"` }
