@@ -23,6 +23,12 @@ import (
 // its log first, which takes seconds when it was killed under load.
 const startDeadline = time.Minute
 
+// How often, and how many times more, a directory that is in use is tried.
+const (
+	lockEvery = 20 * time.Millisecond
+	lockTries = 25
+)
+
 // EmbedConfig says how to run a cluster of one in this process.
 type EmbedConfig struct {
 	// Dir is the data directory. It is made, for the owner only, when it does not
@@ -121,11 +127,7 @@ func (c EmbedConfig) client(endpoint string) Config {
 
 // start takes what an Embedded holds, one by one; stop gives back what was taken.
 func (e *Embedded) start() (err error) {
-	e.lock, err = fileutil.TryLockFile(filepath.Join(e.config.Dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
-	if errors.Is(err, fileutil.ErrLocked) {
-		return errors.New("it is in use by another process")
-	}
-	if err != nil {
+	if e.lock, err = lockDir(e.config.Dir); err != nil {
 		return err
 	}
 	if e.socket, err = newSocket(e.config.Dir); err != nil {
@@ -157,6 +159,22 @@ func (e *Embedded) start() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
 	defer cancel()
 	return e.endSessions(ctx)
+}
+
+// lockDir takes a directory for this process. One that is in use it tries again for a moment: its user may be about to
+// be gone, and a process that another part of this program is starting has copies of all open files until it runs, and
+// with them the locks.
+func lockDir(dir string) (*fileutil.LockedFile, error) {
+	for tries := 0; ; tries++ {
+		lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
+		if !errors.Is(err, fileutil.ErrLocked) {
+			return lock, err
+		}
+		if tries == lockTries {
+			return nil, errors.New("it is in use by another process")
+		}
+		time.Sleep(lockEvery)
+	}
 }
 
 // endSessions revokes every lease. Only this process can reach the server, and it

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -211,3 +212,29 @@ func TestForeignSession(t *testing.T) {
 }
 
 type foreign struct{ store.Session }
+
+// A process that another part of the program is starting has copies of all open files for a moment, and with them the
+// locks. A directory can be used again all the same when Close has returned.
+func TestTheDirectoryCanBeUsedAgainWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	starting, end := context.WithCancel(t.Context())
+	var starters sync.WaitGroup
+	defer starters.Wait()
+	defer end()
+	for range 4 {
+		starters.Go(func() {
+			for starting.Err() == nil {
+				if err := exec.Command("true").Run(); err != nil {
+					t.Errorf("true: %v", err)
+					return
+				}
+			}
+		})
+	}
+	config := etcdstore.EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")}
+	for range 10 {
+		if err := embed(t, config).Close(); err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+	}
+}
