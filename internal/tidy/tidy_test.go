@@ -50,6 +50,7 @@ var rooms = map[string]room{
 	"examples/orders":        {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
 	"internal/browser":       {tests: []string{".", "cluster", "member", "server", "server/door", "store/memstore", "server/httpapi", "github.com/chromedp/"}},
 	"internal/doctor":        {},
+	"internal/doctest":       {tests: []string{"go.yaml.in/yaml/v3"}},
 	"internal/etcdtest":      {},
 	"internal/overlay":       {},
 	"internal/load":          {code: []string{".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/"}, tests: []string{"cluster", "member", "server", "server/", "store/memstore", "go.uber.org/goleak"}},

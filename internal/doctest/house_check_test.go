@@ -1,0 +1,42 @@
+package doctest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The runner runs what is right, and only there does it leave something.
+func TestAGoodPage(t *testing.T) {
+	if err := build(t).runPage(t, readPage(t, "testdata/good.md")); err != nil {
+		t.Error(err)
+	}
+	for _, left := range []string{"/tmp/doctest-testdata", "/etc/doctest-testdata", "/tmp/elsewhere"} {
+		if _, err := os.Stat(left); err == nil {
+			t.Errorf("%s is left on the machine", left)
+		}
+	}
+}
+
+// The runner finds what is wrong: each part of broken.md is a page, and its heading the error.
+func TestBrokenPages(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("testdata", "broken.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := build(t)
+	for _, part := range strings.Split(string(data), "\n## ")[1:] {
+		want, text, _ := strings.Cut(part, "\n")
+		p, err := parse("broken.md", "\n\n"+text)
+		if err == nil {
+			err = h.runPage(t, p)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n-- found: %v\n-- want: %s", text, err, want)
+		}
+		if _, err := h.order("end"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
