@@ -17,22 +17,22 @@ type Code string
 
 // The codes.
 const (
-	BadRequest       Code = "bad_request"       // the message names what was given and what would be right
-	Unauthenticated  Code = "unauthenticated"   // a token is wanted
+	BadRequest       Code = "bad_request"       // a count, an ID, a name or a definition that is none; the message says what would be right
+	Unauthenticated  Code = "unauthenticated"   // a token is wanted, and there is none or an unknown one
 	Forbidden        Code = "forbidden"         // the token, or the lack of one, does not allow that
 	UnknownSequencer Code = "unknown_sequencer" // there is no sequencer of this name, or it was destroyed
 	Exists           Code = "exists"            // there is a sequencer of this name with another definition
 	InUse            Code = "in_use"            // the default sequencer can't be destroyed
 	AttachedAgain    Code = "attached_again"    // it was attached while it was to be detached
-	RateLimited      Code = "rate_limited"      // more than the token allows
-	Internal         Code = "internal"          // a bug
+	RateLimited      Code = "rate_limited"      // more than the token allows; where nothing says when to try again, it never will
+	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
 	Unreadable       Code = "unreadable"        // the log holds what this program can't read
-	NotReady         Code = "not_ready"         // no ID can be given now; try another server, or again
+	NotReady         Code = "not_ready"         // no ID can be given now: not joined yet, the horizon is reached, or stopping; try another server, or again
 	Waiting          Code = "waiting"           // all node IDs are taken, and the member stands in line; try another server
 	Detached         Code = "detached"          // the member is not attached, and does not attach by itself; try another server
-	Unfit            Code = "unfit"             // the member's window or wished-for node IDs do not go with the sequencer; try another
+	Unfit            Code = "unfit"             // the member's window is too short for the tick, or there are no such node IDs as it is to use; try another server
 	Unavailable      Code = "unavailable"       // the store does not answer; what was to be changed may be changed or not
-	Overloaded       Code = "overloaded"        // more is asked for than the node can give now
+	Overloaded       Code = "overloaded"        // more is asked for than the node ID can give in 10 s, or by too many at a time
 	Lifetime         Code = "lifetime"          // the layout's time is over, or has not begun
 )
 

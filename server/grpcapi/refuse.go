@@ -42,6 +42,9 @@ var statusCodes = map[server.Code]codes.Code{
 	server.Lifetime:         codes.Unavailable,
 }
 
+// StatusOf is the gRPC code that goes with a code of the service.
+func StatusOf(code server.Code) codes.Code { return statusCodes[code] }
+
 // errGone is returned when an answer can't be sent.
 var errGone = errors.New("the caller went away")
 
@@ -65,7 +68,7 @@ func (s *Server) refuse(ctx context.Context, method string, err error) (server.C
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + "..."
 	}
-	answer := status.New(statusCodes[code], strings.ToValidUTF8(message, "�"))
+	answer := status.New(StatusOf(code), strings.ToValidUTF8(message, "�"))
 	detailed, detailErr := answer.WithDetails(details(code, err)...)
 	if detailErr != nil {
 		return code, answer.Err()

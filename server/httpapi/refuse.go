@@ -29,6 +29,9 @@ var statuses = map[server.Code]int{
 	server.Lifetime:         http.StatusServiceUnavailable,
 }
 
+// StatusOf is the HTTP status that goes with a code of the service.
+func StatusOf(code server.Code) int { return statuses[code] }
+
 // refuse answers a call that gets no ID, or can't do what it was to do.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil { // the client went away: there is nobody to tell
@@ -42,7 +45,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if after := server.RetryAfter(err); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
-	writeError(w, statuses[code], code, err.Error())
+	writeError(w, StatusOf(code), code, err.Error())
 }
 
 // answer writes what a call came to.

@@ -163,7 +163,7 @@ func TestWords(t *testing.T) {
 		server.BadRequest: "ERR", server.Unauthenticated: "NOAUTH", server.Forbidden: "NOPERM", server.UnknownSequencer: "UNKNOWNSEQUENCER",
 		server.RateLimited: "RATELIMITED", server.NotReady: "NOTREADY", server.Waiting: "WAITING", server.Lifetime: "LIFETIME",
 	} {
-		if got := wordOf(code); got != want {
+		if got := WordOf(code); got != want {
 			t.Errorf("%s is %s, want %s", code, got, want)
 		}
 	}

@@ -75,8 +75,8 @@ func (c *conn) fail(word, text string) {
 	c.out = append(c.out, "\r\n"...)
 }
 
-// wordOf is the word for a kind of error: as Redis says it, or the code without its underscore.
-func wordOf(code server.Code) string {
+// WordOf is the word that errors with a code of the service begin with: Redis' own, or the code without its underscore.
+func WordOf(code server.Code) string {
 	switch code {
 	case server.BadRequest:
 		return "ERR"
@@ -104,6 +104,6 @@ func (c *conn) refuse(command string, err error) {
 		return
 	}
 	code := c.s.service.Refuse(command, err)
-	c.fail(wordOf(code), err.Error())
+	c.fail(WordOf(code), err.Error())
 	c.code = code
 }
