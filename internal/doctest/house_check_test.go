@@ -1,10 +1,12 @@
 package doctest
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The runner runs what is right, and only there does it leave something.
@@ -39,4 +41,23 @@ func TestBrokenPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What hangs is ended with its house; else this test would not end.
+func TestAHouseEndsWithWhatRuns(t *testing.T) {
+	t.Run("house", func(t *testing.T) {
+		h := build(t)
+		h.write(t, "sleep.sh", "touch /mnt/page/began; sleep 1000")
+		if _, err := io.WriteString(h.orders, "run sleep\n"); err != nil {
+			t.Fatal(err)
+		}
+		for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(h.dir, "began")); err == nil {
+				return
+			}
+			if time.Since(began) > patience {
+				t.Fatal("it does not begin")
+			}
+		}
+	})
 }

@@ -27,7 +27,7 @@ const hosts = `127.0.0.1 localhost
 `
 
 // keeper is the first process on that machine. It makes the machine, and then runs the scripts whose names it reads:
-// those that serve beside the rest. When its input ends, everything ends.
+// those that serve beside the rest. When it ends, everything ends.
 const keeper = `
 set -eu
 page=$1 root=$2
@@ -131,7 +131,7 @@ func build(t *testing.T) *house {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = h.orders.Close() // the keeper ends, and all in its house with it
+		_ = c.Process.Kill() // with --kill-child the keeper ends, and all in its house with it
 		go func() {
 			for range h.answers { //nolint:revive // nobody asks any more
 			}

@@ -134,7 +134,7 @@ func prose(text string) []string {
 }
 
 // foreign are flags of other programs that the pages speak of without their names.
-var foreign = []string{"--quick"}
+var foreign = []string{"--help", "--quick"}
 
 // Every flag in the prose is one of firn's, where it does not follow the name of another program.
 func TestFlagsAreThere(t *testing.T) {

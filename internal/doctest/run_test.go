@@ -18,7 +18,7 @@ var serving = []struct {
 	ready   string
 }{
 	{regexp.MustCompile(`^(\w+=\S+ )*(firn|go run \./cmd/firn) serve\b`), `grep -q 'claimed a node ID' $ERR`},
-	{regexp.MustCompile(`^firn demo\b`), `curl -sf -o /dev/null -X POST localhost:8080/api/v1/id`},
+	{regexp.MustCompile(`^(firn|go run \./cmd/firn) demo( --.*)?$`), `curl -sf -o /dev/null -X POST localhost:8080/api/v1/id`},
 	{regexp.MustCompile(`^firn .* --follow\b`), `test -s $OUT`},
 	{regexp.MustCompile(`^(etcd|go tool go\.etcd\.io/etcd/server/v3)\b`), `curl -sf -o /dev/null localhost:2379/health`},
 	{regexp.MustCompile(`^go run \./examples/orders`), `grep -q 'is now attached' $OUT`},
