@@ -57,6 +57,9 @@ type Cluster interface {
 	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
 
+	// Horizons tell about each node ID of a sequencer that was ever used. An error is returned while they can't be read.
+	Horizons(ctx context.Context, name string) ([]member.Owner, error)
+
 	Sequencers
 }
 

@@ -42,6 +42,8 @@ func (l *looked) Pulses(context.Context) (map[string]member.Pulse, error) {
 	return map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {Owner: "host-c\x1b, process 8"}}, nil
 }
 
+func (l *looked) Horizons(context.Context, string) ([]member.Owner, error) { return nil, nil }
+
 // newLooked serves a cluster of two whose second member has a name that is hard to print, with a third about to
 // join, and a sequencer with one node ID for both.
 func newLooked(t *testing.T) *looked {

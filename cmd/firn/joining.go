@@ -118,6 +118,14 @@ func (j *joining) Pulses(ctx context.Context) (map[string]member.Pulse, error) {
 	return nil, errJoining
 }
 
+// Horizons tell about each node ID of a sequencer that was ever used.
+func (j *joining) Horizons(ctx context.Context, name string) ([]member.Owner, error) {
+	if m := j.Load(); m != nil {
+		return m.Horizons(ctx, name)
+	}
+	return nil, errJoining
+}
+
 // Log is the log of the cluster; nil until the store is open.
 func (j *joining) Log() store.Log {
 	if s := j.store.Load(); s != nil {

@@ -67,6 +67,8 @@ var goodCalls = []anExchange{
 	{target: "POST " + ordersPath + "/id", status: 200},
 	{target: "POST " + ordersPath + "/ids?count=2", status: 200},
 	{target: "GET " + ordersPath + "/ids/4194304000000001", status: 200},
+	{target: "GET " + ordersPath + "/nodes", status: 200},
+	{target: "GET " + ordersPath + "/nodes?from=1&limit=2", status: 200},
 	{target: "POST " + ordersPath + "/detach", status: 200},
 	{target: "POST " + ordersPath + "/attach", status: 200},
 	{target: "GET " + ordersPath, status: 200},
@@ -115,6 +117,11 @@ var badCalls = []anExchange{
 	{target: "POST /api/v1/sequencers/Orders/id", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/Orders/ids", status: 400, code: "bad_request", undocumented: true},
 	{target: "GET /api/v1/sequencers/default/ids/x", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/sequencers/Orders/nodes", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/sequencers/default/nodes?limit=0", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/sequencers/default/nodes?limit=4097", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/sequencers/default/nodes?from=-1", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/sequencers/default/nodes?at=1", status: 400, code: "bad_request"},
 	{target: "POST /api/v1/sequencers/Orders/attach", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/default/detach?x", status: 400, code: "bad_request"},
 	{target: "GET /api/v1/cluster?at=1", status: 400, code: "bad_request"},
@@ -127,6 +134,7 @@ var badCalls = []anExchange{
 	{target: "POST " + ordersPath + "/id", status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/ids", status: 404, code: "unknown_sequencer"},
 	{target: "GET " + ordersPath + "/ids/1", status: 404, code: "unknown_sequencer"},
+	{target: "GET " + ordersPath + "/nodes", status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/attach", status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/detach", status: 404, code: "unknown_sequencer"},
 	{target: "GET /api/v1/cluster/value?at=1000000", status: 404, code: "unknown_position"},
@@ -139,7 +147,7 @@ var (
 
 	failingSequencerCalls = []string{
 		"POST " + ordersPath + "/id", "POST " + ordersPath + "/ids", "POST " + ordersPath + "/attach",
-		"POST " + ordersPath + "/detach", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "DELETE " + ordersPath,
+		"POST " + ordersPath + "/detach", "GET " + ordersPath + "/nodes", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "DELETE " + ordersPath,
 		"POST /api/v1/sequencers",
 	}
 )

@@ -20,6 +20,7 @@ type fakeLog struct {
 	silent bool  // it does not answer
 	err    error // or with this
 	pulses map[string]member.Pulse
+	owners []member.Owner
 
 	mu         sync.Mutex // guards the rest
 	checkpoint *store.Checkpoint
@@ -42,6 +43,8 @@ func (f *fakeLog) ID() string { return "b" }
 func (f *fakeLog) Log() store.Log { return f }
 
 func (f *fakeLog) Pulses(context.Context) (map[string]member.Pulse, error) { return f.pulses, nil }
+
+func (f *fakeLog) Horizons(context.Context, string) ([]member.Owner, error) { return f.owners, f.err }
 
 func (f *fakeLog) Value() cluster.Value {
 	f.mu.Lock()

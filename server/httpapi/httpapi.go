@@ -19,6 +19,7 @@
 //	POST   /api/v1/sequencers/{name}/id         as above
 //	POST   /api/v1/sequencers/{name}/ids        as above
 //	GET    /api/v1/sequencers/{name}/ids/{id}   as above; any member can tell
+//	GET    /api/v1/sequencers/{name}/nodes      Nodes: how far ahead is written down for each; from=N, limit=N
 //	POST   /api/v1/sequencers/{name}/attach     this member attaches: where it then stands, as Here
 //	POST   /api/v1/sequencers/{name}/detach     and lets go
 //
@@ -117,6 +118,7 @@ func (h *Handler) serveSequencers() {
 	h.post(one+"/id", h.next)
 	h.post(one+"/ids", h.fill)
 	h.get(one+"/ids/{id}", h.decode)
+	h.get(one+"/nodes", h.nodes)
 	h.post(one+"/attach", bare(h.attach))
 	h.post(one+"/detach", bare(h.detach))
 }

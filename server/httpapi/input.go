@@ -78,6 +78,30 @@ func parseLog(query string) (from int64, follow bool, err error) {
 	return from, follow, err
 }
 
+// parseNodes reads the query of a call for node IDs.
+func parseNodes(query string) (from int64, limit int, err error) {
+	given, err := parameters(query, "from=N, limit=N or both", "from", "limit")
+	if err != nil {
+		return 0, 0, err
+	}
+	limit = server.MaxNodes
+	if text, ok := given["limit"]; ok {
+		n, err := strconv.ParseUint(text, 10, 32)
+		if err != nil || n < 1 || n > server.MaxNodes {
+			return 0, 0, fmt.Errorf("limit is %.40q; want a number from 1 to %d", text, server.MaxNodes)
+		}
+		limit = int(n)
+	}
+	if text, ok := given["from"]; ok {
+		n, err := strconv.ParseUint(text, 10, 63)
+		if err != nil {
+			return 0, 0, fmt.Errorf("from is %.40q; want a node ID to begin at: a whole number from 0", text)
+		}
+		from = int64(n)
+	}
+	return from, limit, nil
+}
+
 // noParameters refuses a query where there is nothing to choose, and says what to do instead.
 func noParameters(query, instead string) error {
 	if query == "" {

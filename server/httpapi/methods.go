@@ -74,7 +74,7 @@ type call func(w http.ResponseWriter, r *http.Request, who *door.Caller)
 // admit lets callers in.
 func (h *Handler) admit(next call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, err := h.entrance.Admit(token(r))
+		who, err := h.entrance.Admit(Token(r))
 		if err != nil {
 			h.refuse(w, r, err)
 			return
@@ -94,8 +94,8 @@ func bare(next call) call {
 	}
 }
 
-// token is what a caller shows to be recognised; empty: nothing.
-func token(r *http.Request) string {
+// Token is what a caller shows to be recognised; empty: nothing.
+func Token(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""

@@ -34,11 +34,16 @@ func StatusOf(code server.Code) int { return statuses[code] }
 
 // refuse answers a call that gets no ID, or can't do what it was to do.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	Refuse(w, r, h.service, err)
+}
+
+// Refuse answers a call that a service refuses, with a Failure.
+func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error) {
 	if r.Context().Err() != nil { // the client went away: there is nobody to tell
 		came(w, server.Gone)
 		return
 	}
-	code := h.service.Refuse(r.Method+" "+r.URL.Path, err)
+	code := s.Refuse(r.Method+" "+r.URL.Path, err)
 	if code == server.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}

@@ -37,6 +37,16 @@ func (h *Handler) show(w http.ResponseWriter, r *http.Request, who *door.Caller)
 	h.answer(w, r, one, err)
 }
 
+func (h *Handler) nodes(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	from, limit, err := parseNodes(r.URL.RawQuery)
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	nodes, err := h.service.Horizons(r.Context(), who, sequencerOf(r), from, limit)
+	h.answer(w, r, nodes, err)
+}
+
 func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *door.Caller) {
 	err := noParameters(r.URL.RawQuery, "the sequencer is described in the body")
 	var n NewSequencer

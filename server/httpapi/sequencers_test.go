@@ -115,11 +115,17 @@ func TestLifeOfASequencer(t *testing.T) {
 		a.ask("GET /api/v1/sequencers/orders", "", 200, fmt.Sprintf(in, 0))
 		b.ask("GET /api/v1/sequencers/orders", "", 200, fmt.Sprintf(in, 1))
 		b.ask("HEAD /api/v1/sequencers/orders", "", 200, "")
+		nodes := `^\{"sequencer":"orders","unix_ms":\d+,"nodes":\[`
+		node := `\{"node":%d,"member":"%s","live":true,"owner":"%s","since":"2000-01-01T00:00:0\d.*Z","horizon":"2000-01-01T00:00:3\d.*Z","horizon_ms":9466848\d+\}`
+		second := fmt.Sprintf(node, 1, b.member.ID(), "b")
+		b.ask("GET /api/v1/sequencers/orders/nodes", "", 200, nodes+fmt.Sprintf(node, 0, a.member.ID(), "a")+","+second+`\]\}\n$`)
+		b.ask("GET /api/v1/sequencers/orders/nodes?from=1", "", 200, nodes+second+`\]\}\n$`)
 		b.ask("GET /api/v1/sequencers", "", 200, `^\{"sequencers":\[\{"name":"default",.*\},\{"name":"orders",.*\}\]\}\n$`)
 		b.ask("GET /api/v1/cluster", "", 200, `"sequencers":\[\{"name":"default",.*"here":\{"state":"attached","node":1\}\},\{"name":"orders",.*"here":\{"state":"attached","node":1\}\}\]`)
 
 		b.ask("POST /api/v1/sequencers/orders/detach", "", 200, `^\{"state":"detached","why":".*the sequencer is detached.*"\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/detach", "", 200, `^\{"state":"detached"`)
+		b.ask("GET /api/v1/sequencers/orders/nodes?from=1", "", 200, nodes+`\{"node":1,"live":false,"horizon":"2000-01-01T00:00:0\d.*Z","horizon_ms":9466848\d+\}\]\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `^\{"state":"attached","node":1\}\n$`)
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `^\{"state":"attached","node":1\}\n$`)
 

@@ -1,0 +1,16 @@
+package member
+
+import (
+	"context"
+
+	"github.com/firn-id/firn/fence"
+)
+
+// Owner is who owns a node ID, or owned it last, and how far it may go.
+type Owner = fence.Owner
+
+// Horizons reads, at one moment, what is written down about the node IDs of a sequencer: about each that was ever used
+// under its name, in ascending order. Any member can read it, attached or not. The error is one of the store.
+func (m *Member) Horizons(ctx context.Context, name string) ([]Owner, error) {
+	return fence.Owners(ctx, m.store, fencePrefix(name))
+}
