@@ -190,7 +190,7 @@ func (d *demo) open() error {
 	for i := range int(d.options.nodes) {
 		address, _ := portAfter(d.options.httpAddr, i) // they were checked
 		admin, _ := portAfter(d.options.adminAddr, i+1)
-		n := &demoNode{number: i + 1, store: d.store, logs: d.logs, flags: map[string]string{
+		n := &demoNode{number: i + 1, store: d.store, logs: d.logs, all: d.given, flags: map[string]string{
 			"http-addr": address, "admin-addr": admin, "ttl": d.options.ttl.String(), "window": d.options.window.String(),
 			"wait": "true", "drain-delay": "0s", "shutdown-timeout": "2s", "log-level": "info",
 		}}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/ui"
 )
 
 // demoNode is a place in a demo where a node runs, or could.
@@ -25,9 +26,10 @@ type demoNode struct {
 	store  *demoStore
 	flags  map[string]string // of firn serve; its addresses are those of the first life from then on
 	logs   io.Writer
-	url    string       // where it serves everybody
-	admin  *url.URL     // where it serves administrators
-	offset atomic.Int64 // how far its clock is ahead of the right time, in nanoseconds
+	all    func() []ui.NodeGiven // how many IDs each node of the demo has given
+	url    string                // where it serves everybody
+	admin  *url.URL              // where it serves administrators
+	offset atomic.Int64          // how far its clock is ahead of the right time, in nanoseconds
 
 	mu     sync.Mutex        // guards what follows
 	life   *demoLife         // the latest; nil before the first
@@ -60,7 +62,7 @@ func (d *demoNode) start() error {
 	if err != nil {
 		return err
 	}
-	n.owner, n.gate, n.clock = fmt.Sprintf("node %d", d.number), &gate{}, d.clock()
+	n.owner, n.gate, n.clock, n.given = fmt.Sprintf("node %d", d.number), &gate{}, d.clock(), d.all
 	l := &demoLife{node: n, store: d.store.open(n.owner), done: make(chan struct{})}
 	n.open = func() (closingStore, error) { return l.store, nil }
 	if l.fronts, err = n.listen(); err != nil {
@@ -95,6 +97,14 @@ func (d *demoNode) givenLocked() map[string]uint64 {
 			all = map[string]uint64{}
 		}
 		all[name] += n
+	}
+	return all
+}
+
+// given is how many IDs each node has given since the demo began, for its page.
+func (d *demo) given() (all []ui.NodeGiven) {
+	for _, n := range d.nodes {
+		all = append(all, ui.NodeGiven{Name: fmt.Sprintf("node %d", n.number), Given: n.given()})
 	}
 	return all
 }

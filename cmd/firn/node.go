@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/metrics"
+	"github.com/firn-id/firn/server/ui"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -35,9 +36,10 @@ type node struct {
 	traces  *traces                 // nil: none
 
 	// What a node has that is one of several in a process, see firn demo.
-	owner string            // what others are told of it; empty: host and process
-	clock *firn.SteadyClock // nil: this machine's
-	gate  *gate             // what comes and goes has to pass it; nil: there is none
+	owner string                // what others are told of it; empty: host and process
+	clock *firn.SteadyClock     // nil: this machine's
+	gate  *gate                 // what comes and goes has to pass it; nil: there is none
+	given func() []ui.NodeGiven // how many IDs each of them has given; nil: it is the only one
 }
 
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
@@ -169,7 +171,7 @@ func (n *node) live(ctx context.Context, fronts *fronts) error {
 	defer end()
 	joined := make(chan error, 1)
 	go func() { joined <- n.join(life, opened) }()
-	n.greet(urlOf(fronts.all[0].listener.Addr().String(), n.tls != nil))
+	n.greet(fronts)
 
 	for left := (<-chan struct{})(nil); ; {
 		select {
@@ -228,9 +230,12 @@ func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
 }
 
 // greet tells a person who has just started it what to do next.
-func (n *node) greet(url string) {
+func (n *node) greet(fronts *fronts) {
 	if !isTerminal(n.stderr) {
 		return
 	}
-	fmt.Fprintf(n.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", url)
+	fmt.Fprintf(n.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", urlOf(fronts.all[0].listener.Addr().String(), n.tls != nil))
+	if n.adminAddr != noAddress {
+		fmt.Fprintf(n.stderr, "and look at the cluster with a browser:\n\n  %s%s\n\n", urlOf(fronts.all[1].listener.Addr().String(), n.tls != nil), ui.Root)
+	}
 }

@@ -22,7 +22,8 @@ these are the default sequencer's. Others, by name, have their own, and a node
 attaches to one, that is it takes a node ID there, when it is asked for an ID of it.
 
 Whoever reaches it can take IDs. Administration (firn sequencer, firn cluster) is
-for this machine, on --admin-addr, until --tokens says who may do what.
+for this machine, on --admin-addr, until --tokens says who may do what. Its page at
+/ui/ shows the cluster as it changes.
 
 Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr)
 or a key of a YAML file (http-addr) that --config names. Flags go before

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/server/ui"
 )
 
 // Limits on what clients may do to the server. An answer takes at most 10 s to begin.
@@ -22,7 +23,7 @@ const (
 
 // publicFront is for everybody, over HTTP.
 func (n *node) publicFront() (*front, error) {
-	return n.webFront(publicDoor, "http-addr", n.httpAddr, &door.Entrance{Tokens: n.tokens})
+	return n.webFront(publicDoor, "http-addr", n.httpAddr, n.api(&door.Entrance{Tokens: n.tokens}))
 }
 
 // adminFront is for administrators, over HTTP.
@@ -30,16 +31,26 @@ func (n *node) adminFront() (*front, error) {
 	if n.adminAddr == noAddress {
 		return nil, nil
 	}
-	return n.webFront(adminDoor, "admin-addr", n.adminAddr, &door.Entrance{Tokens: n.tokens, Trusted: true}, httpapi.WithProfiles())
+	e := &door.Entrance{Tokens: n.tokens, Trusted: true}
+	mux := http.NewServeMux()
+	mux.Handle("/", n.api(e, httpapi.WithProfiles()))
+	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))
+	mux.Handle(ui.Root, ui.New(n.service, e, ui.Options{Given: n.given}))
+	return n.webFront(adminDoor, "admin-addr", n.adminAddr, mux)
 }
 
-func (n *node) webFront(d aDoor, flag, address string, e *door.Entrance, options ...httpapi.Option) (*front, error) {
+// api is what is served for programs, over HTTP.
+func (n *node) api(e *door.Entrance, options ...httpapi.Option) http.Handler {
+	options = append(options, httpapi.WithMetrics(n.metrics.Handler(n.log)))
+	return n.traces.web(httpapi.New(n.service, e, options...))
+}
+
+func (n *node) webFront(d aDoor, flag, address string, handler http.Handler) (*front, error) {
 	listener, err := n.listenOn(d, flag, address)
 	if err != nil {
 		return nil, err
 	}
-	options = append(options, httpapi.WithMetrics(n.metrics.Handler(n.log)))
-	s := newWeb(n.traces.web(httpapi.New(n.service, e, options...)), n.tls, n.log)
+	s := newWeb(handler, n.tls, n.log)
 	f := &front{
 		name: d.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
 		close: func() { _ = s.Close() }, // it listens no more

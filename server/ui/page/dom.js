@@ -1,0 +1,87 @@
+// What every part of the page needs to touch the document. Text only ever gets there as text.
+
+const svgNames = "http://www.w3.org/2000/svg";
+
+export const $ = (id) => document.getElementById(id);
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+  return element;
+}
+
+export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
+export const svg = (tag, attributes, ...children) => fill(document.createElementNS(svgNames, tag), attributes, children);
+
+// say has an element show a text, and touches it only when it is another.
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// set sets an attribute, and takes it away for null.
+export function set(element, name, value) {
+  if (value === null || value === undefined) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}
+
+// calm tells whether the person would rather have nothing move.
+export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// ink returns a colour of the style sheet as canvases want it.
+const inks = new Map();
+const probe = h("i", { hidden: true });
+export function ink(name) {
+  if (!inks.has(name)) {
+    if (!probe.isConnected) document.body.append(probe);
+    probe.style.color = `var(--${name})`;
+    inks.set(name, getComputedStyle(probe).color);
+  }
+  return inks.get(name);
+}
+export const forgetInks = () => inks.clear();
+
+// sheet makes a canvas as sharp as the screen, and returns what draws on it with its size in CSS pixels.
+export function sheet(canvas, width, height) {
+  const scale = Math.min(devicePixelRatio || 1, 3);
+  const [w, t] = [Math.round(width * scale), Math.round(height * scale)];
+  if (canvas.width !== w || canvas.height !== t) {
+    canvas.width = w;
+    canvas.height = t;
+  }
+  const draw = canvas.getContext("2d");
+  draw.setTransform(scale, 0, 0, scale, 0, 0);
+  draw.clearRect(0, 0, width, height);
+  return draw;
+}
+
+// whenSeen has a part of the page drawn only while it can be seen, and when it comes to be seen.
+export function whenSeen(element, draw) {
+  let seen = false;
+  let owed = false;
+  new IntersectionObserver((entries) => {
+    seen = entries.at(-1).isIntersecting;
+    if (seen && owed) draw();
+    owed = false;
+  }, { rootMargin: "100px" }).observe(element);
+  return () => {
+    if (seen) draw();
+    else owed = true;
+  };
+}
+
+// once has a function called once per frame at most, however often it is asked for.
+export function once(draw) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => {
+      asked = false;
+      draw();
+    });
+  };
+}

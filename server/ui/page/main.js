@@ -1,0 +1,255 @@
+// The dashboard: one model of the cluster that the server keeps up to date, and parts that each draw some of it.
+
+import { $, say, set, forgetInks, once, calm } from "./dom.js";
+import { keepToken, hasToken } from "./ask.js";
+import { number, plural, clean, hostOf } from "./words.js";
+import { follow } from "./stream.js";
+import { Model } from "./model.js";
+import { Ring } from "./ring.js";
+import { Members } from "./members.js";
+import { Sequencers } from "./sequencers.js";
+import { Rates } from "./rates.js";
+import { History } from "./history.js";
+import { Decode } from "./decode.js";
+
+const live = new Model();
+let pointed = null; // the member that is pointed at
+let kept = null; // the one that stays shown
+let stop = () => {};
+let drawn = 0; // when
+const dirty = { facts: true, peers: true, sequencers: null }; // null: all
+
+const point = (id) => {
+  if (id === pointed) return;
+  pointed = id;
+  show();
+};
+const keep = (id) => {
+  kept = id === kept ? null : (id ?? null);
+  show();
+};
+const announce = (text) => say($("say"), text);
+
+const ring = new Ring($("ring"), $("dots"), { point, keep });
+const members = new Members({ point, keep, goto: (name, node) => sequencers.open(name, node) });
+const sequencers = new Sequencers({ point, keep });
+const rates = new Rates();
+const decode = new Decode({ keep: (id) => keep(kept === id ? null : id) });
+const history = new History({ changed: () => everything(), announce });
+
+// shown is what the page shows: what is, or what was.
+const shown = () => history.past ?? live;
+
+// hueOf gives each member a colour of its own while there are few, and the same in the past; of many, this node's stands out.
+const hues = new Map();
+function hueOf(model) {
+  if (model.members.size > 8) return (id) => (id === model.facts.member ? "self" : "other");
+  const ring = model.ring;
+  for (const id of ring) {
+    if (hues.has(id)) continue;
+    const taken = new Set([...ring, ...live.members.keys()].map((other) => hues.get(other)));
+    const all = [0, 1, 2, 3, 4, 5, 6, 7];
+    hues.set(id, all.find((n) => !taken.has(n)) ?? all.find((n) => !ring.some((other) => hues.get(other) === n)));
+    if (hues.size > 1000) hues.delete(hues.keys().next().value);
+  }
+  return (id) => (model.members.has(id) ? `m${hues.get(id)}` : "other");
+}
+
+function look(model) {
+  return { hue: hueOf(model), self: model.facts.member, marked: pointed ?? kept };
+}
+
+const draw = once(() => {
+  drawn = performance.now();
+  const model = shown();
+  const hue = hueOf(model);
+  drawFacts();
+  if (dirty.peers) {
+    ring.draw(model, hue);
+    members.draw(model, hue);
+    decode.draw(live);
+  }
+  sequencers.live = live;
+  sequencers.draw(model, look(model), dirty.peers ? null : (dirty.sequencers ?? null));
+  show.now();
+  Object.assign(dirty, { facts: false, peers: false, sequencers: new Set() });
+});
+
+// drawSoon draws what the stream has told: at once while there is little to draw, and once a second where it is much.
+const much = 64;
+let later;
+function drawSoon() {
+  const wait = live.members.size > much ? drawn + 1000 - performance.now() : 0;
+  if (wait <= 0) {
+    draw();
+    return;
+  }
+  later ??= setTimeout(() => {
+    later = undefined;
+    draw();
+  }, wait);
+}
+
+function everything() {
+  Object.assign(dirty, { facts: true, peers: true, sequencers: null });
+  draw();
+}
+
+// show draws who is pointed at or kept.
+const show = once(() => show.now());
+show.now = () => {
+  const model = shown();
+  const one = pointed ?? kept ?? (model.facts.member || null);
+  ring.show(pointed, kept);
+  members.drawOne(model, one, hueOf(model), kept !== null && one === kept);
+  sequencers.mark(look(model));
+};
+
+function drawFacts() {
+  const { facts } = live;
+  const model = shown();
+  const dead = [...live.members.values()].filter((m) => m.life === "dead").length;
+  const parts = [];
+  if (live.joins.size) parts.push(`${number(live.joins.size)} joining`);
+  if (dead) parts.push(`${number(dead)} without a pulse`);
+  say($("ready"), facts.not_ready ? "Not ready" : "Ready");
+  set($("tile-ready"), "data-state", facts.not_ready ? "bad" : "good");
+  say($("ready-why"), facts.not_ready ? clean(facts.not_ready) : "it gives IDs");
+  say($("members-count"), number(live.members.size));
+  say($("members-note"), parts.join(", ") || (live.members.size === 1 ? "alone" : "all in one ring"));
+  say($("position"), number(facts.position));
+  say($("position-note"), `${plural(facts.entries, "entry", "entries")} since the log began`);
+  say($("store"), facts.no_store ? "No answer" : "Answers");
+  set($("tile-store"), "data-state", facts.no_store ? "bad" : "good");
+  say($("store-why"), facts.no_store ? clean(facts.no_store) : "it told who lives");
+  const self = live.members.get(facts.member);
+  say($("node"), self?.owner ? self.owner : facts.member);
+  document.title = `${facts.not_ready ? "✕ " : ""}firn · ${hostOf(self?.owner) || "dashboard"}`;
+  const past = history.past;
+  document.documentElement.toggleAttribute("data-past", Boolean(past));
+  $("past").hidden = !past;
+  if (past) {
+    say($("past-text"), `At position ${number(past.facts.position)}`);
+    say($("past-note"), `what the log had led to then: ${plural(model.members.size, "member", "members")}. Health and rates are of now.`);
+  }
+  for (const chip of document.querySelectorAll(".when")) {
+    chip.hidden = !past;
+    say(chip, past ? `at position ${number(past.facts.position)}` : "");
+  }
+}
+
+// The connection.
+
+let lost; // {why, again} while there is none
+
+function state(s) {
+  const was = lost;
+  lost = s.live ? undefined : s;
+  document.documentElement.toggleAttribute("data-lost", Boolean(lost));
+  say($("link-text"), lost ? "Connection lost" : "Connected");
+  set($("link"), "data-state", lost ? "bad" : "good");
+  $("lost").hidden = !lost;
+  if (lost) {
+    if (!was) lost.since = new Date();
+    lost.since ??= was.since;
+    rates.broken();
+  }
+  tick();
+}
+
+function tick() {
+  if (!lost) return;
+  const left = Math.ceil((lost.again - Date.now()) / 1000);
+  say($("lost"), `Connection lost (${clean(lost.why)}). What is shown is as of ${lost.since.toLocaleTimeString("en-GB")}; ${left > 0 ? `trying again in ${left} s` : "trying again"}.`);
+}
+setInterval(tick, 1000);
+
+function connect() {
+  stop();
+  $("door").hidden = true;
+  $("forget").hidden = !hasToken();
+  stop = follow({
+    view(patch) {
+      $("board").hidden = false;
+      $("timeline").hidden = false;
+      if (patch.anew) history.anew();
+      const change = live.apply(patch);
+      dirty.facts ||= change.facts;
+      dirty.peers ||= change.peers;
+      if (dirty.sequencers) for (const name of change.sequencers) dirty.sequencers.add(name);
+      history.reach(live.facts.position, live);
+      if (!history.past) drawSoon();
+      else drawFacts();
+    },
+    beat: (b) => rates.beat(b),
+    state,
+    refused,
+  });
+}
+
+// refused asks for a token.
+function refused(why) {
+  $("board").hidden = true;
+  $("timeline").hidden = true;
+  $("lost").hidden = true;
+  $("door").hidden = false;
+  $("past").hidden = true;
+  say($("link-text"), "Not let in");
+  set($("link"), "data-state", "bad");
+  say($("door-why"), hasToken() ? `The token was refused: ${clean(why.message)}.` : "");
+  keepToken("");
+  $("forget").hidden = true;
+  $("token").focus();
+}
+
+$("door-form").addEventListener("submit", (e) => {
+  e.preventDefault();
+  const token = $("token").value.trim();
+  if (token === "") {
+    say($("door-why"), "There is no token in the box.");
+    return;
+  }
+  keepToken(token);
+  $("token").value = "";
+  connect();
+});
+$("forget").addEventListener("click", () => {
+  keepToken("");
+  stop();
+  connect();
+});
+
+// The theme: as the system has it, unless the person has chosen.
+
+const themes = ["system", "light", "dark"];
+function theme(name) {
+  set(document.documentElement, "data-theme", name === "system" ? null : name);
+  say($("theme-text"), name[0].toUpperCase() + name.slice(1));
+  set($("theme"), "aria-label", `Theme: ${name === "system" ? "as the system has it" : name}`);
+  try {
+    localStorage.setItem("firn.theme", name);
+  } catch {
+    // it is forgotten with the page
+  }
+  repaint();
+}
+function repaint() {
+  forgetInks();
+  everything();
+  rates.redraw();
+  history.redraw();
+}
+let chosen = "system";
+try {
+  chosen = localStorage.getItem("firn.theme") ?? "system";
+} catch {
+  // nothing is kept here
+}
+$("theme").addEventListener("click", () => {
+  chosen = themes[(themes.indexOf(chosen) + 1) % themes.length];
+  theme(chosen);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+theme(themes.includes(chosen) ? chosen : "system");
+document.documentElement.toggleAttribute("data-calm", calm());
+connect();

@@ -1,0 +1,153 @@
+// The cluster as the page knows it: what the stream has told, or what the log led to at a position.
+
+export class Model {
+  constructor() {
+    this.facts = { member: "", position: 0, entries: 0, not_ready: "", no_store: "" };
+    this.members = new Map(); // id: {watches, joined, life, owner}
+    this.joins = new Map(); // id: {target, phase, life, owner}
+    this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, version}
+    this.owners = new Map(); // id: owner, of those who are gone too
+    this.past = false;
+    this.index = null; // of the ring, until it changes
+    this.held = null; // who has what, until it changes
+  }
+
+  // apply changes the model by a patch, and returns what has changed.
+  apply(patch) {
+    const dirty = { facts: false, peers: false, sequencers: new Set() };
+    if (patch.anew) {
+      this.members.clear();
+      this.joins.clear();
+      for (const name of this.sequencers.keys()) dirty.sequencers.add(name);
+      this.sequencers.clear();
+      dirty.peers = true;
+    }
+    if (patch.facts) {
+      dirty.peers ||= patch.facts.member !== this.facts.member;
+      this.facts = patch.facts;
+      dirty.facts = true;
+    }
+    for (const [map, changes] of [[this.members, patch.members], [this.joins, patch.joins]]) {
+      for (const [id, value] of Object.entries(changes ?? {})) {
+        if (value === null) map.delete(id);
+        else map.set(id, value);
+        if (value?.owner) this.remember(id, value.owner);
+        dirty.peers = true;
+      }
+    }
+    for (const [name, change] of Object.entries(patch.sequencers ?? {})) {
+      dirty.sequencers.add(name);
+      if (change === null) this.sequencers.delete(name);
+      else this.change(name, change);
+    }
+    if (dirty.peers) this.index = null;
+    this.held = null;
+    return dirty;
+  }
+
+  // remember keeps whose an ID was, for when it is looked back at.
+  remember(id, owner) {
+    this.owners.delete(id);
+    this.owners.set(id, owner);
+    if (this.owners.size > 5000) this.owners.delete(this.owners.keys().next().value);
+  }
+
+  change(name, change) {
+    let q = this.sequencers.get(name);
+    if (change.origin || !q) {
+      q = { ...change.origin, name, here: { state: "none", node: -1, place: 0, why: "" }, nodes: new Map(), waiting: [] };
+      this.sequencers.set(name, q);
+    }
+    if (change.here) q.here = change.here;
+    if (change.waiting) q.waiting = change.waiting;
+    for (const [node, member] of Object.entries(change.nodes ?? {})) {
+      if (member === null) q.nodes.delete(Number(node));
+      else q.nodes.set(Number(node), member);
+    }
+  }
+
+  // names are those of the sequencers, in order.
+  names() {
+    return [...this.sequencers.keys()].sort();
+  }
+
+  // ring lists the members so that each watches the next, beginning with the one that has been there longest.
+  get ring() {
+    return this.indexed().ring;
+  }
+
+  // heldBy are the node IDs of a member: [sequencer, node], and [sequencer, -1] where it waits for one.
+  heldBy(id) {
+    if (this.held) return this.held.get(id) ?? [];
+    const all = [];
+    for (const name of this.names()) {
+      const q = this.sequencers.get(name);
+      for (const [node, holder] of q.nodes) if (holder === id) all.push([name, node]);
+      if (q.waiting.includes(id)) all.push([name, -1]);
+    }
+    return all;
+  }
+
+  // indexHeld is for who asks heldBy for everybody.
+  indexHeld() {
+    if (this.held) return;
+    this.held = new Map();
+    const add = (id, what) => (this.held.has(id) ? this.held.get(id).push(what) : this.held.set(id, [what]));
+    for (const name of this.names()) {
+      const q = this.sequencers.get(name);
+      for (const [node, id] of q.nodes) add(id, [name, node]);
+      for (const id of q.waiting) add(id, [name, -1]);
+    }
+  }
+
+  watcherOf(id) {
+    return this.indexed().watchers.get(id);
+  }
+
+  indexed() {
+    if (this.index) return this.index;
+    const watchers = new Map();
+    let first;
+    const since = (id) => this.members.get(id).order ?? this.members.get(id).joined;
+    for (const [id, m] of this.members) {
+      if (m.watches) watchers.set(m.watches, id);
+      if (first === undefined || since(id) < since(first)) first = id;
+    }
+    const ring = [];
+    const seen = new Set();
+    for (let id = first; id !== undefined && !seen.has(id) && this.members.has(id); id = this.members.get(id).watches) {
+      seen.add(id);
+      ring.push(id);
+    }
+    for (const id of this.members.keys()) if (!seen.has(id)) ring.push(id); // there are none, if the server is right
+    this.index = { ring, watchers, places: new Map(ring.map((id, i) => [id, i])) };
+    return this.index;
+  }
+}
+
+const power = (n) => 2 ** Math.ceil(Math.log2(Math.max(n, 1)));
+
+// pastOf is what the log led to at a position, as the server tells it: {position, value}. What the value does not tell is
+// taken from what is known now, and from the entries that created the sequencers.
+export function pastOf(at, answer, live, entries) {
+  const m = new Model();
+  const v = answer.value;
+  m.past = true;
+  m.facts = { ...live.facts, position: at };
+  v.members.forEach((id, i) => {
+    const now = live.members.get(id);
+    m.members.set(id, { watches: v.pairs[id], joined: now?.joined, order: i, owner: live.owners.get(id) });
+  });
+  for (const phase of ["prepared", "accepted"]) {
+    for (const [id, target] of Object.entries(v[phase])) m.joins.set(id, { target, phase, owner: live.owners.get(id) });
+  }
+  for (const [name, q] of Object.entries(v.sequencers)) {
+    const nodes = new Map(Object.entries(q.nodes).map(([node, id]) => [Number(node), id]));
+    const created = entries.findLast((e) => e.command === "create-sequencer" && e.args.sequencer === name && e.position <= at);
+    const now = live.sequencers.get(name);
+    const definition = created?.args.definition ?? now?.definition;
+    const capacity = definition ? power(definition.nodes) : power(Math.max(0, ...nodes.keys()) + 1);
+    m.sequencers.set(name, { name, definition, capacity, created: created?.position ?? now?.created, nodes, waiting: q.waiting });
+  }
+  return m;
+}

@@ -1,0 +1,270 @@
+// The sequencers: one of them with its node IDs, and the others to choose from.
+
+import { $, h, say, set, once } from "./dom.js";
+import { askJSON, sequencerPath } from "./ask.js";
+import { number, short, span, clean, layoutOf } from "./words.js";
+import * as grid from "./grid.js";
+
+const readEvery = 5000;
+const soonest = 2500; // between two readings when something has changed
+
+export class Sequencers {
+  constructor({ keep, point }) {
+    this.keep = keep;
+    this.point = point;
+    this.tabs = $("tabs");
+    this.sheet = $("sheet");
+    this.rows = new Map();
+    this.horizons = new Map();
+    this.large = new grid.Drawn();
+    this.cursor = -1;
+    this.build();
+    this.redraw = once(() => this.drawGrid());
+    new ResizeObserver(() => this.redraw()).observe(this.sheet);
+    new IntersectionObserver((seen) => {
+      this.visible = seen.at(-1).isIntersecting;
+      if (this.visible) this.read();
+    }).observe(this.sheet);
+  }
+
+  build() {
+    this.title = h("h3", {});
+    this.facts = h("dl", { class: "facts" });
+    this.canvas = h("canvas", { id: "sheet-grid", class: "grid", tabindex: 0, role: "application", "aria-label": "Node IDs", "aria-describedby": "cell" });
+    this.cell = h("p", { id: "cell", class: "cell", role: "status" });
+    this.line = h("p", { class: "line" });
+    this.note = h("p", { class: "soft" });
+    this.legend = h("ul", { class: "legend" });
+    this.sheet.append(h("div", { class: "sheet-head" }, this.title, this.facts), this.cell, this.canvas, this.note, this.line, this.legend);
+    this.canvas.addEventListener("pointermove", (e) => this.move(this.under(e)));
+    this.canvas.addEventListener("pointerleave", () => this.move(-1));
+    this.canvas.addEventListener("blur", () => this.move(-1));
+    this.canvas.addEventListener("click", (e) => this.choose(this.under(e)));
+    this.canvas.addEventListener("keydown", (e) => {
+      const { columns } = this.shape ?? {};
+      const last = (this.cells?.length ?? 0) - 1;
+      const at = Math.max(this.cursor, 0);
+      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at + columns, ArrowUp: at - columns, Home: 0, End: last }[e.key];
+      if (to !== undefined) this.move(this.cursor < 0 ? 0 : Math.min(Math.max(to, 0), last));
+      else if (e.key === "Enter" || e.key === " ") this.choose(this.cursor);
+      else if (e.key === "Escape") this.keep(null);
+      else return;
+      e.preventDefault();
+    });
+    this.tabs.addEventListener("keydown", (e) => {
+      const names = [...this.rows.keys()];
+      const at = names.indexOf(this.name);
+      const to = { ArrowDown: at + 1, ArrowRight: at + 1, ArrowUp: at - 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1 }[e.key];
+      if (to === undefined || !names[to]) return;
+      e.preventDefault();
+      this.open(names[to]);
+      this.rows.get(names[to]).row.focus();
+    });
+  }
+
+  under(e) {
+    const box = this.canvas.getBoundingClientRect();
+    const { columns, pitch, rows } = this.shape;
+    const [x, y] = [Math.floor((e.clientX - box.left) / pitch), Math.floor((e.clientY - box.top) / pitch)];
+    const i = y * columns + x;
+    return x >= 0 && x < columns && y >= 0 && y < rows && i < this.cells.length ? i : -1;
+  }
+
+  move(cursor) {
+    if (cursor === this.cursor) return;
+    this.cursor = cursor;
+    this.redraw();
+    this.point(cursor < 0 ? null : (this.model.sequencers.get(this.name)?.nodes.get(this.cells[cursor]) ?? null));
+  }
+
+  choose(i) {
+    const holder = this.model.sequencers.get(this.name)?.nodes.get(this.cells[i]);
+    if (holder) this.keep(holder);
+  }
+
+  // open shows a sequencer, and puts the cursor on a node ID of it.
+  open(name, node) {
+    this.name = name;
+    this.cursor = -1;
+    this.draw(this.model, this.look, new Set());
+    if (node >= 0) {
+      this.cursor = this.cells.indexOf(node);
+      this.canvas.focus();
+      this.canvas.scrollIntoView({ block: "nearest" });
+      this.redraw();
+    }
+    this.read();
+  }
+
+  // draw shows a model, of which these sequencers have changed; all of them without.
+  draw(model, look, changed) {
+    const other = model !== this.model;
+    look.marked = this.look?.marked ?? null;
+    this.model = model;
+    this.look = look;
+    const names = model.names();
+    if (!names.includes(this.name)) this.name = names.includes("default") ? "default" : names[0];
+    if ([...this.rows.keys()].join("/") !== names.join("/")) this.list(names);
+    for (const name of names) {
+      const small = this.rows.get(name);
+      if (!changed || changed.has(name) || other || !small.drawn) this.drawRow(name, small);
+      set(small.row, "aria-selected", name === this.name);
+      set(small.row, "tabindex", name === this.name ? 0 : -1);
+    }
+    if (changed?.has(this.name)) this.read(soonest);
+    this.drawSheet(!changed || changed.has(this.name) || other);
+  }
+
+  // mark has the cells of another member stand out.
+  mark(look) {
+    const same = this.look?.marked === look.marked;
+    this.look = look;
+    if (!same) this.redraw();
+  }
+
+  list(names) {
+    const rows = new Map();
+    for (const name of names) rows.set(name, this.rows.get(name) ?? this.row(name));
+    this.rows = rows;
+    this.tabs.replaceChildren(...[...rows.values()].map((r) => r.row));
+  }
+
+  row(name) {
+    const picture = h("canvas", { class: "small", "aria-hidden": "true" });
+    const [count, here] = [h("span", { class: "soft" }), h("span", { class: "here" })];
+    const row = h("button", { type: "button", role: "tab", "aria-controls": "sheet", "data-name": name, onclick: () => this.open(name) },
+      picture, h("span", { class: "what" }, h("strong", { class: "clip" }, name), count, here));
+    return { row, picture, count, here, small: new grid.Drawn() };
+  }
+
+  drawRow(name, r) {
+    const q = this.model.sequencers.get(name);
+    grid.drawSmall(r.picture, r.small, q, this.look, 52);
+    r.drawn = true;
+    say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} in line` : ""}`);
+    say(r.here, q.here && q.here.state !== "none" ? hereText(q.here) : "");
+    r.here.className = `here ${q.here?.state ?? ""}`;
+  }
+
+  drawSheet(changed) {
+    const q = this.model.sequencers.get(this.name);
+    this.sheet.hidden = !q;
+    if (!q) return;
+    set(this.sheet, "aria-label", this.name);
+    say(this.title, this.name);
+    if (!changed && this.drawn === this.name) return;
+    this.drawn = this.name;
+    this.drawFacts(q);
+    const line = q.waiting.slice(0, 8).map(short).join(", ");
+    say(this.line, q.waiting.length === 0 ? "Nobody stands in line." : `In line for a node ID: ${line}${q.waiting.length > 8 ? ` and ${number(q.waiting.length - 8)} more` : ""}.`);
+    this.redraw();
+  }
+
+  drawFacts(q) {
+    const facts = [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["in line", number(q.waiting.length)]];
+    if (q.definition) {
+      const l = layoutOf(q);
+      facts.push(["for", l.whom], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
+    }
+    if (q.rate) facts.push(["each node", `${number(q.rate)} /s`]);
+    if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);
+    if (q.here) facts.push(["here", hereText(q.here)]);
+    const key = JSON.stringify(facts);
+    if (this.factsFor === key) return;
+    this.factsFor = key;
+    this.facts.replaceChildren(...facts.map(([term, text]) => h("div", {}, h("dt", {}, term), h("dd", {}, text))));
+  }
+
+  drawGrid() {
+    const q = this.model?.sequencers.get(this.name);
+    if (!q || this.sheet.clientWidth === 0) return;
+    const horizons = this.model.past ? null : this.horizons.get(this.key(q));
+    const now = Date.now();
+    this.cells = grid.cellsOf(q, horizons);
+    const style = getComputedStyle(this.sheet);
+    this.shape = grid.shapeOf(this.cells.length, this.sheet.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+    set(this.canvas, "data-columns", this.shape.columns);
+    this.canvas.style.width = `${this.shape.columns * this.shape.pitch}px`;
+    this.canvas.style.height = `${this.shape.rows * this.shape.pitch}px`;
+    const counts = grid.drawGrid(this.canvas, this.large, this.cells, this.shape, q, horizons, now, { ...this.look, cursor: this.cursor });
+    this.drawCell(q, horizons, now);
+    this.drawLegend(q, horizons, counts);
+    say(this.note, this.cells.length < q.capacity ? `${number(this.cells.length)} of ${number(q.capacity)} node IDs are shown: those that somebody has or had.` : this.model.past ? "How far ahead was written down at that position is not known." : "");
+    set(this.canvas, "aria-label", `${number(q.capacity)} node IDs of ${this.name}, ${number(q.nodes.size)} held`);
+  }
+
+  // key tells a sequencer from others of its name.
+  key(q) {
+    return `${q.name}@${q.created}`;
+  }
+
+  drawCell(q, horizons, now) {
+    const node = this.cells[this.cursor];
+    if (node === undefined) {
+      say(this.cell, "Point at a cell, or use the arrow keys.");
+      return;
+    }
+    const holder = q.nodes.get(node);
+    const n = horizons?.byNode.get(node);
+    const lead = horizons?.lead(node, now);
+    const owner = n?.owner || this.model.members.get(holder)?.owner;
+    const words = [`Node ID ${number(node)}: `];
+    words.push(holder ? `held by ${holder}${owner ? ` (${owner})` : ""}` : n?.live ? `held by nobody by the log; ${n.owner || "a member that was taken out"} uses up its time` : n ? "free, was used" : horizons ? "never used" : "free");
+    if (n?.unreadable) words.push(", its horizon can't be read");
+    else if (lead > 0) words.push(`, time is written down ${span(lead)} ahead`);
+    else if (lead !== undefined) words.push(`, its horizon was ${span(lead)} ago`);
+    say(this.cell, words.join(""));
+  }
+
+  drawLegend(q, horizons, counts) {
+    const rest = q.capacity - this.cells.length;
+    const entries = [
+      [grid.Full, "full", "time written ahead"], [grid.Low, "low", "less than half of the usual"], [grid.Past, "over", "horizon past, held"],
+      [grid.Held, "held", horizons ? "held, horizon not read yet" : "held"], [grid.Closing, "closing", "taken out, uses up its time"],
+      [grid.Used, "used", "free, was used"], [grid.Free, "never", horizons ? "never used" : "free"],
+    ].map(([state, kind, text]) => [kind, text, counts[state] + (state === grid.Free ? rest : 0)]).filter((e) => e[2] > 0 || ["full", "low", "over", "never"].includes(e[0]) && horizons);
+    const key = JSON.stringify(entries);
+    if (this.legendFor === key) return;
+    this.legendFor = key;
+    this.legend.replaceChildren(...entries.map(([kind, text, count]) => h("li", { "data-kind": kind }, h("i", { class: `swatch-cell ${kind}` }), `${text} `, h("b", {}, number(count)))),
+      h("li", {}, h("i", { class: "swatch-cell self" }), "this node"));
+  }
+
+  // read reads the horizons of the sequencer that is shown, unless that was done within so many milliseconds.
+  async read(within = 1000) {
+    clearTimeout(this.timer);
+    const q = this.live?.sequencers.get(this.name);
+    const since = Date.now() - (this.tried ?? 0);
+    const due = this.tried === undefined || this.triedFor !== this.name || since >= within;
+    if (q && this.visible && !document.hidden && !this.reading && due) {
+      this.reading = true;
+      [this.tried, this.triedFor] = [Date.now(), this.name];
+      try {
+        const answer = await askJSON(sequencerPath(q.name, "/nodes"));
+        const key = this.key(q);
+        if (!this.horizons.has(key)) this.horizons.set(key, new grid.Horizons());
+        this.horizons.get(key).take(answer, Date.now());
+      } catch {
+        // what was read before goes on getting older, and shows it
+      }
+      this.reading = false;
+      this.redraw();
+    }
+    const wait = due ? readEvery : Math.max(200, within - since);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.read(), wait);
+  }
+}
+
+export function hereText(here) {
+  switch (here.state) {
+    case "none":
+      return "not attached";
+    case "attached":
+      return `attached, node ID ${number(here.node)}`;
+    case "waiting":
+      return here.place ? `in line, place ${number(here.place)}` : "in line";
+    default:
+      return here.why ? `${here.state}: ${clean(here.why)}` : here.state;
+  }
+}
