@@ -35,7 +35,11 @@ func watch(t *testing.T, ctx context.Context) *watched {
 				w.said = append(w.said, fmt.Sprintf("console.%s: %s %s", e.Type, a.Value, a.Description))
 			}
 		case *runtime.EventExceptionThrown:
-			w.said = append(w.said, "exception: "+e.ExceptionDetails.Text)
+			said := "exception: " + e.ExceptionDetails.Text
+			if thrown := e.ExceptionDetails.Exception; thrown != nil {
+				said += " " + thrown.Description
+			}
+			w.said = append(w.said, said)
 		case *log.EventEntryAdded:
 			w.said = append(w.said, fmt.Sprintf("%s %s: %s", e.Entry.Source, e.Entry.Level, e.Entry.Text))
 		}

@@ -1,0 +1,168 @@
+package browser_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// crowd is a cluster of many members as one of them sees it, without the others: their entries are in a log, and their
+// pulses and horizons are made up.
+type crowd struct {
+	server.Sequencers
+	client *memstore.Client
+	names  []string // of the sequencers
+
+	mu    sync.Mutex // guards what follows
+	value cluster.Value
+	made  int // entries and members
+}
+
+func (*crowd) Find(string) (*member.Sequencer, bool) { return nil, false }
+
+func (c *crowd) ID() string     { return "3kq7wm5xh2rvc" }
+func (c *crowd) Log() store.Log { return c.client }
+
+func (c *crowd) Value() cluster.Value {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.value
+}
+
+func (c *crowd) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
+	q, ok := c.Value().Sequencer(name)
+	if !ok {
+		return q, member.ErrNoSequencer
+	}
+	return q, nil
+}
+
+func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
+	pulses := map[string]member.Pulse{}
+	for i, id := range c.Value().Members() {
+		if i%100 != 50 { // these are dead
+			pulses[id] = member.Pulse{Owner: owner(id)}
+		}
+	}
+	return pulses, nil
+}
+
+func owner(id string) string { return fmt.Sprintf("rack-%s.example.org, process 71", id[1:3]) }
+
+func (c *crowd) Horizons(ctx context.Context, name string) (all []member.Owner, err error) {
+	q, err := c.Lookup(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	for node, id := range q.Nodes() {
+		lead := 20*time.Second + time.Duration(node%100)*100*time.Millisecond
+		switch node % 37 {
+		case 5:
+			lead = 4 * time.Second
+		case 11:
+			lead = -3 * time.Second
+		}
+		all = append(all, member.Owner{Node: node, Live: true, Name: owner(id), Since: now.Add(-time.Hour), Horizon: now.Add(lead)})
+	}
+	return all, nil
+}
+
+// always gives IDs.
+type always struct{ server.Member }
+
+func (always) Ready() error        { return nil }
+func (always) Layout() firn.Layout { return firn.Default }
+
+// gather is a crowd of so many members, all attached to each of so many sequencers.
+func gather(t *testing.T, members, sequencers int) *crowd {
+	t.Helper()
+	c := &crowd{client: memstore.NewService().Client("crowd")}
+	t.Cleanup(func() { c.client.Close() })
+	for i := range sequencers {
+		name := []string{"default", "orders", "invoices", "visits", "payments", "sessions", "messages", "uploads", "events", "tickets"}[i%10]
+		c.names = append(c.names, name)
+		c.add(t, cluster.CreateSequencer{Sequencer: name, Definition: cluster.Define(firn.Default)})
+	}
+	for range members {
+		c.join(t)
+		if v := c.Value(); v.Position()%1000 < 13 {
+			data, err := cluster.EncodeCheckpoint(v)
+			if err == nil {
+				err = c.client.Checkpoint(t.Context(), store.Checkpoint{Position: store.Position(v.Position()), Value: data})
+			}
+			if err == nil {
+				err = c.client.Trim(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return c
+}
+
+// add appends an entry, and applies it.
+func (c *crowd) add(t *testing.T, command cluster.Command) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
+	data, err := cluster.Encode(command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := c.client.Append(t.Context(), fmt.Sprint(c.made), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.value, _ = cluster.Apply(c.value, cluster.Entry{Position: int64(at), Command: command})
+}
+
+// steps are the entries by which a new member joins and attaches.
+func (c *crowd) steps() []cluster.Command {
+	id := c.ID()
+	if n := c.Value().Entries(); c.Value().Size() > 0 {
+		id = strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15|1<<63, 36)
+	}
+	all := []cluster.Command{cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}}
+	for _, name := range c.names {
+		all = append(all, cluster.Attach{Sequencer: name, Member: id})
+	}
+	return all
+}
+
+func (c *crowd) join(t *testing.T) {
+	t.Helper()
+	for _, step := range c.steps() {
+		c.add(t, step)
+	}
+}
+
+// churn has members go and others come, an entry at a time, until ctx ends.
+func (c *crowd) churn(ctx context.Context, t *testing.T, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		members := c.Value().Members()
+		for _, step := range append([]cluster.Command{cluster.Leave{Member: members[1+rand.IntN(len(members)-1)]}}, c.steps()...) {
+			select {
+			case <-tick.C:
+				c.add(t, step)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package browser_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/door"
+)
+
+var local = &door.Entrance{Trusted: true}
+
+// kept are the members that the ring shows and that are not about to disappear.
+const kept = `document.querySelectorAll("#ring .peer:not(.gone)").length`
+
+// What happens in a cluster is seen on the page: a member dies, another joins, somebody is about to. Then the page goes
+// back in the log, and returns. Nothing is asked of others meanwhile, and the browser complains of nothing.
+func TestDashboard(t *testing.T) {
+	l := live(t, local, "host-a", "host-b", "host-c", "host-d")
+	for i := range l.members {
+		l.attach(i, "orders", nodes(16))
+		l.attach(i, "visits", nodes(2))
+	}
+	l.give("default", 300, 20*time.Millisecond)
+	l.give("orders", 40, 20*time.Millisecond)
+	p := &page{t, open(t)}
+	w := watch(t, p.ctx)
+	p.visit(l.url, 1440)
+
+	p.wait(`text("#ready")`, "Ready")
+	p.wait(`text("#store")`, "Answers")
+	p.wait(`text("#members-count")`, "4")
+	p.wait(kept, "4")
+	p.wait(`document.querySelectorAll("#ring .edge").length`, "4")
+	p.wait(`text("#member code")`, l.members[0].ID())
+	p.waitFor(`text("#member").includes("this node") && text("#member").includes("host-a, process 4000")`)
+	p.wait(`text("[data-name=orders] .soft")`, "4 of 16 held")
+	p.wait(`text("[data-name=visits] .soft")`, "2 of 2 held, 2 in line")
+	p.waitFor(`text("#series").includes("default") && text("#series").includes("orders") && parseFloat(text("#rate-now")) > 0`)
+
+	// Whom one points at in the ring is told.
+	b := l.members[1].ID()
+	p.pointAt(b)
+	p.wait(`text("#member code")`, b)
+	p.waitFor(`text("#member").includes("host-b, process 4001") && text("#member").includes("default · ")`)
+
+	// Node IDs, with their horizons.
+	p.click("[data-name=orders]")
+	p.wait(`text("[data-kind=full] b")`, "4")
+	p.wait(`text("[data-kind=never] b")`, "12")
+	node, _ := find(t, l.members[1], "orders").NodeID()
+	p.cell(int(node))
+	p.waitFor(fmt.Sprintf(`text("#cell").startsWith("Node ID %d: held by %s (host-b, process 4001), time is written down ")`, node, b))
+
+	// Somebody begins to join.
+	before := l.members[0].Value().Position()
+	l.prepare("newcomer00001")
+	p.wait(`document.querySelectorAll("#ring .joiner.prepared").length`, "1")
+	p.wait(`text("#members-note")`, "1 joining")
+	p.pictures("dashboard")
+
+	// A member is cut off: its session ends, the others take it out, and its node IDs are free.
+	l.members[1].client.CutOff(true)
+	p.wait(`text("#members-count")`, "3")
+	p.wait(kept, "3")
+	p.wait(`document.querySelectorAll('#found [data-id="`+b+`"]').length`, "0")
+	p.wait(`text("[data-name=orders] .soft")`, "3 of 16 held")
+	p.wait(`text("[data-kind=used] b, [data-kind=closing] b")`, "1")
+	p.wait(`text("#entries .goes .words")`, b[:6]+" is out: it left, or its pulse was goneleave-cluster")
+
+	// It was there, though.
+	p.slideTo(before)
+	p.wait(`text("#past-text")`, "At position "+number(int(before)))
+	p.wait(kept, "4")
+	p.wait(`text(".card.ring .when")`, "at position "+number(int(before)))
+	p.wait(`text("[data-name=orders] .soft")`, "4 of 16 held")
+	p.wait(`document.querySelectorAll("#ring .joiner:not(.gone)").length`, "0")
+	p.wait(`text("#members-count")`, "3") // health is of now
+	p.waitFor(`text("#timeline-text").startsWith("` + number(int(before)) + ` of ")`)
+	p.pictures("dashboard-past")
+	p.click("#past-back")
+	p.wait(kept, "3")
+	p.wait(`$("#past").hidden`, "true")
+
+	// A member joins.
+	l.join("host-e")
+	p.wait(`text("#members-count")`, "4")
+	p.wait(kept, "4")
+	p.find("host-e")
+	p.wait(`document.querySelectorAll("#found li").length`, "1")
+	p.wait(`text("#found li code")`, l.members[4].ID()[:6])
+	w.quiet(t, l.url)
+}
+
+// An ID is taken apart to the last digit, and what is none is said to be none.
+func TestTakingApart(t *testing.T) {
+	l := live(t, local, "host-a")
+	l.attach(0, "orders", nodes(16))
+	p := &page{t, open(t)}
+	w := watch(t, p.ctx)
+	p.visit(l.url, 1440)
+	p.wait(`document.querySelectorAll("#id-of option").length`, "2")
+	p.wait(`document.querySelectorAll("#parts rect.off").length`, "63")
+
+	const id = firn.ID(117465411174400005)
+	p.enter("#id", id.String()+kb.Enter)
+	p.waitFor(`text("#parts dl div.time dd").startsWith("2026-11-21 03:25:36.425 UTC")`)
+	p.wait(`text("#parts dl div.node strong")`, "800")
+	p.wait(`text("#parts dl div.node dd").includes("nobody holds it now")`, "true")
+	p.wait(`text("#parts dl div.sequence strong")`, "5")
+	p.wait(`[...document.querySelectorAll("#parts .bit")].map(b => b.textContent).join("")`, fmt.Sprintf("%063b", int64(id)))
+
+	p.click("#id-new")
+	p.wait(`text("#parts dl div.node button")`, l.members[0].ID())
+	given := p.js(`$("#id").value`)
+	if parsed, err := firn.Parse(given); err != nil || parsed <= 1<<53 {
+		t.Errorf("it took %s", given)
+	}
+	p.wait(`[...document.querySelectorAll("#parts .bit")].reduce((n, b) => n * 2n + BigInt(b.textContent), 0n)`, given)
+	p.pictures("dashboard-id")
+
+	p.enter("#id", "12x"+kb.Enter)
+	p.wait(`text("#decode-why")`, "“12x” is no ID; want a decimal number from 0 to 9223372036854775807.")
+	p.enter("#id", "9223372036854775808"+kb.Enter)
+	p.waitFor(`text("#decode-why").includes("9223372036854775808")`)
+	if _, said := w.take(); len(said) != 1 || !strings.Contains(said[0], "400") { // the browser tells of the answer
+		t.Errorf("it was said: %q", said)
+	}
+}
+
+// Everything can be done with the keyboard.
+func TestKeyboard(t *testing.T) {
+	l := live(t, local, "host-a", "host-b", "host-c")
+	p := &page{t, open(t)}
+	p.visit(l.url, 1440)
+	p.wait(kept, "3")
+	p.press(kb.Tab)
+	p.wait(`document.activeElement.className`, "skip")
+	p.press(kb.Enter)
+	p.wait(`document.activeElement.id`, "main")
+	p.tabTo("ring")
+	p.press(kb.ArrowRight)
+	next, _ := l.members[0].Value().Watched(l.members[0].ID())
+	p.wait(`text("#member code")`, next)
+	p.press(kb.Enter)
+	p.waitFor(`text("#member").includes("kept")`)
+	p.tabTo("find")
+	p.wait(`text("#member code")`, next)
+
+	p.tabTo("entries")
+	last := p.js(`text("#entries li .at")`)
+	p.press(kb.ArrowDown)
+	p.wait(`$("#past").hidden`, "false")
+	p.press(kb.ArrowDown)
+	p.press(kb.ArrowUp)
+	p.press(kb.ArrowUp)
+	p.wait(`$("#past").hidden`, "true")
+	p.press(kb.Home)
+	p.wait(`text("#past-text")`, "At position 0")
+	p.wait(kept, "0")
+	p.press(kb.Escape)
+	p.wait(kept, "3")
+
+	p.tabTo("id")
+	do(t, p.ctx, chromedp.KeyEvent("117465411174400005"+kb.Enter))
+	p.wait(`text("#parts dl div.node strong")`, "800")
+
+	p.tabTo("sheet-grid")
+	for range 4 {
+		p.press(kb.ArrowRight)
+	}
+	p.waitFor(`text("#cell").startsWith("Node ID 3:")`)
+	p.press(kb.ArrowDown)
+	p.waitFor(`text("#cell").startsWith("Node ID 67:")`)
+	p.press(kb.End)
+	p.waitFor(`text("#cell").startsWith("Node ID 1\u202f023:")`)
+
+	p.tabTo("slider")
+	p.press(kb.ArrowLeft)
+	p.wait(`$("#past").hidden`, "false")
+	p.waitFor(`$("#slider").getAttribute("aria-valuetext").startsWith("position ")`)
+	p.press(kb.Home)
+	p.wait(`text("#past-text")`, "At position 0")
+	p.press(kb.End)
+	p.wait(`$("#past").hidden`, "true")
+	p.wait(`text("#entries li .at")`, last)
+}
+
+// With tokens the page asks for one, says why one does not do, and keeps the right one as long as the tab is open.
+func TestTokenOfADashboard(t *testing.T) {
+	const admin, app = "the token of an administrator", "the token of an application"
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	entries := fmt.Sprintf("- {name: admin, sha256: %s, allow: [admin]}\n- {name: app, sha256: %s, allow: [issue]}\n", door.Hash(admin), door.Hash(app))
+	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := door.OpenTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := live(t, &door.Entrance{Tokens: tokens, Trusted: true}, "host-a")
+	p := &page{t, open(t)}
+	p.visit(l.url, 1440)
+	p.wait(`$("#door").hidden + " " + $("#board").hidden + " " + document.activeElement.id`, "false true token")
+	p.wait(`text("#door-why")`, "")
+	p.pictures("dashboard-door")
+	p.enter("#token", "wrong"+kb.Enter)
+	p.waitFor(`text("#door-why").startsWith("The token was refused: it is not known who asks")`)
+	p.enter("#token", app+kb.Enter)
+	p.waitFor(`text("#door-why").includes('the token "app" allows issue, not admin')`)
+	p.enter("#token", admin+kb.Enter)
+	p.wait(`text("#members-count")`, "1")
+	p.wait(`$("#door").hidden`, "true")
+	do(t, p.ctx, chromedp.Reload())
+	p.wait(`text("#members-count")`, "1")
+	if all := p.js(`document.documentElement.outerHTML + localStorage.length + document.cookie + location`); strings.Contains(all, admin) {
+		t.Error("the page holds the token")
+	}
+
+	// It is taken back.
+	if err := os.WriteFile(file, []byte(entries[strings.Index(entries, "\n")+1:]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(`$("#door").hidden`, "false")
+	p.waitFor(`text("#door-why").startsWith("The token was refused")`)
+}
+
+// A page that loses its server says so, and goes on when there is one again.
+func TestLostConnection(t *testing.T) {
+	l := live(t, local, "host-a", "host-b")
+	p := &page{t, open(t)}
+	p.visit(l.url, 1440)
+	p.wait(kept, "2")
+	address := l.served.Listener.Addr().String()
+	l.served.Listener.Close()
+	l.served.CloseClientConnections()
+	p.wait(`text("#link-text")`, "Connection lost")
+	p.waitFor(`!$("#lost").hidden && text("#lost").includes("What is shown is as of ")`)
+	p.wait(kept, "2")
+	p.pictures("dashboard-lost")
+	l.serveAgain(address)
+	p.wait(`text("#link-text")`, "Connected")
+	p.wait(`$("#lost").hidden`, "true")
+	l.join("host-c")
+	p.wait(kept, "3")
+}
+
+// What others wrote into the store is shown as text, whatever it is.
+func TestHostileNames(t *testing.T) {
+	const script = `<img src=x onerror=alert(1)><script>alert(2)</script>`
+	l := live(t, local, "host-a", script)
+	p := &page{t, open(t)}
+	w := watch(t, p.ctx)
+	p.visit(l.url, 1440)
+	p.wait(kept, "2")
+	p.pointAt(l.members[1].ID())
+	p.waitFor(`text("#member").includes("<script>alert(2)</script>, process 4001")`)
+	p.find("onerror")
+	p.wait(`document.querySelectorAll("#found li").length`, "1")
+	p.wait(`document.querySelectorAll("img, #board script").length`, "0")
+	w.quiet(t, l.url)
+}
+
+func find(t *testing.T, b *being, name string) *member.Sequencer {
+	t.Helper()
+	q, ok := b.Find(name)
+	if !ok {
+		t.Fatalf("it is not attached to %s", name)
+	}
+	return q
+}
