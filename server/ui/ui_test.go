@@ -147,9 +147,10 @@ func TestEveryFile(t *testing.T) {
 
 // What there is not, and who may not, is told.
 func TestRefusals(t *testing.T) {
-	const app = "a token"
+	const app, slow = "a token", "a token for one call"
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(file, []byte("- {name: app, sha256: "+door.Hash(app)+", allow: [issue]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("- {name: app, sha256: "+door.Hash(app)+", allow: [issue]}\n"+
+		"- {name: slow, sha256: "+door.Hash(slow)+", allow: [admin], rate: 0.001}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tokens, err := door.OpenTokens(file, slog.New(slog.DiscardHandler))
@@ -178,6 +179,8 @@ func TestRefusals(t *testing.T) {
 		{closed, "GET /ui/stream", nil, 401, `"code":"unauthenticated"`},
 		{closed, "GET /ui/stream", []string{"Authorization", "Bearer nobody's"}, 401, `"code":"unauthenticated"`},
 		{closed, "GET /ui/stream", []string{"Authorization", "Bearer " + app}, 403, "allows issue, not admin"},
+		{closed, "HEAD /ui/stream", []string{"Authorization", "Bearer " + slow}, 200, ""},
+		{closed, "HEAD /ui/stream", []string{"Authorization", "Bearer " + slow}, 429, `"code":"rate_limited"`},
 	} {
 		w := get(tt.h, tt.target, tt.headers...)
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) || w.Header().Get("X-Content-Type-Options") != "nosniff" {
@@ -267,10 +270,14 @@ data: {"anew":true,"facts":{"member":"a","position":6,"entries":6,"not_ready":""
 		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a"},"b":{"watches":"a","joined":4,"life":"dead"}}}` + "\n")
 		f.add(cluster.PrepareJoin{Joiner: "c"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared"}}}` + "\n")
+		f.add(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
+			`"sequencers":{"orders":{"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
+			`"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"}}}}` + "\n")
 		f.add(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":9,"entries":9,"not_ready":"","no_store":""},"members":{"a":{"joined":1,"life":"alive","owner":"host-a"},"b":null},"joins":{"c":null},"sequencers":{"orders":null}}` + "\n")
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"members":{"a":{"joined":1,"life":"alive","owner":"host-a"},"b":null},"joins":{"c":null},"sequencers":{"orders":null}}` + "\n")
 		f.fail(errors.New("the store does not answer"))
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":9,"entries":9,"not_ready":"","no_store":"the store does not answer"},"members":{"a":{"joined":1}}}` + "\n")
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":"the store does not answer"},"members":{"a":{"joined":1}}}` + "\n")
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"member: not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done
