@@ -228,7 +228,7 @@ func TestErrorsThatNoServerTells(t *testing.T) {
 		t.Run(tt.protocol+" "+tt.want, func(t *testing.T) {
 			p := load.Plan{Connect: connect(t, tt.protocol, tt.server, load.Access{}), Connections: 1, Batch: 2, Count: 2}
 			if tt.want == "timeout" {
-				p.Duration, p.Grace = time.Millisecond, 50*time.Millisecond
+				p.Duration, p.Grace = time.Second, 50*time.Millisecond // a second for the call to begin
 			}
 			r := result(t, p)
 			if len(r.Errors) != 1 || r.Errors[0].Code != tt.want || r.Failed != 1 || r.IDs != 0 {
