@@ -290,7 +290,7 @@ func TestShutdownTimeout(t *testing.T) {
 func TestURL(t *testing.T) {
 	for addr, want := range map[string]string{
 		"0.0.0.0:8080": "http://localhost:8080", "[::]:8080": "http://localhost:8080", "127.0.0.1:80": "http://localhost:80",
-		"10.0.0.1:8080": "http://10.0.0.1:8080", "[fe80::1]:8080": "http://[fe80::1]:8080",
+		":8080": "http://localhost:8080", "10.0.0.1:8080": "http://10.0.0.1:8080", "[fe80::1]:8080": "http://[fe80::1]:8080",
 	} {
 		if got := urlOf(addr, false); got != want {
 			t.Errorf("the URL of %s is %s, want %s", addr, got, want)

@@ -77,7 +77,7 @@ func newWeb(handler http.Handler, config *tls.Config, log *slog.Logger) *http.Se
 // urlOf is how to get to an address from this machine.
 func urlOf(address string, secure bool) string {
 	host, port, _ := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
+	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
 		host = "localhost"
 	}
 	scheme := "http://"
