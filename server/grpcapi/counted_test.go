@@ -2,10 +2,7 @@ package grpcapi_test
 
 import (
 	"context"
-	"maps"
-	"sync"
 	"testing"
-	"time"
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
@@ -13,47 +10,12 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/metrics"
+	"github.com/firn-id/firn/server/servertest"
 )
-
-// meter remembers what was counted: how many calls came to what, and how many of these were timed.
-type meter struct {
-	mu          sync.Mutex // guards the rest
-	seen, timed map[string]int
-}
-
-func newMeter() *meter { return &meter{seen: map[string]int{}, timed: map[string]int{}} }
-
-func (m *meter) Call(protocol, name string) server.Call { return metered{m, protocol + " " + name} }
-
-type metered struct {
-	*meter
-	name string
-}
-
-func (m metered) Done(code server.Code, n int, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen[m.name+" "+string(code)] += n
-	if took >= 0 {
-		m.timed[m.name]++
-	}
-}
-
-// wants fails unless that was counted, and that was timed, since the last call.
-func (m *meter) wants(t *testing.T, seen, timed map[string]int) {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !maps.Equal(m.seen, seen) || !maps.Equal(m.timed, timed) {
-		t.Errorf("counted were %v, timed %v\nwant            %v and   %v", m.seen, m.timed, seen, timed)
-	}
-	clear(m.seen)
-	clear(m.timed)
-}
 
 // Calls are counted by their methods and by what they came to; streams are not timed, and health is not counted.
 func TestCallsAreCounted(t *testing.T) {
-	m := newMeter()
+	m := servertest.NewMeter()
 	f := new(fake)
 	r := newMeteredRig(t, f, m)
 	ctx := within(t)
@@ -78,16 +40,12 @@ func TestCallsAreCounted(t *testing.T) {
 	if err := r.shutdown(); err != nil { // so that the last call has ended on the server too
 		t.Fatal(err)
 	}
-	m.mu.Lock()
-	lost := m.seen["grpc firn.v1.Firn/Next gone"] + m.seen["grpc firn.v1.Firn/Next unavailable"] + m.seen["grpc firn.v1.Firn/Next internal"]
-	delete(m.seen, "grpc firn.v1.Firn/Next gone") // its server may know that before or after it is told
-	delete(m.seen, "grpc firn.v1.Firn/Next unavailable")
-	delete(m.seen, "grpc firn.v1.Firn/Next internal")
-	m.mu.Unlock()
+	// Its server may know that before or after it is told.
+	lost := m.Take("grpc firn.v1.Firn/Next gone", "grpc firn.v1.Firn/Next unavailable", "grpc firn.v1.Firn/Next internal")
 	if lost != 1 {
 		t.Errorf("a call whose caller went away was counted %d times", lost)
 	}
-	m.wants(t, map[string]int{
+	m.Wants(t, map[string]int{
 		"grpc firn.v1.Firn/Next ok": 3, "grpc firn.v1.Firn/Next not_ready": 1, "grpc firn.v1.Firn/NextBatch bad_request": 1,
 		"grpc firn.v1.Admin/GetSequencer unknown_sequencer": 1, "grpc firn.v1.Firn/Stream ok": 1,
 	}, map[string]int{"grpc firn.v1.Firn/Next": 5, "grpc firn.v1.Firn/NextBatch": 1, "grpc firn.v1.Admin/GetSequencer": 1})

@@ -3,11 +3,9 @@ package httpapi_test
 import (
 	"context"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,47 +14,12 @@ import (
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/server/metrics"
+	"github.com/firn-id/firn/server/servertest"
 )
-
-// meter remembers what was counted: how many calls came to what, and how many of these were timed.
-type meter struct {
-	mu          sync.Mutex // guards the rest
-	seen, timed map[string]int
-}
-
-func newMeter() *meter { return &meter{seen: map[string]int{}, timed: map[string]int{}} }
-
-func (m *meter) Call(protocol, name string) server.Call { return metered{m, protocol + " " + name} }
-
-type metered struct {
-	*meter
-	name string
-}
-
-func (m metered) Done(code server.Code, n int, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen[m.name+" "+string(code)] += n
-	if took >= 0 {
-		m.timed[m.name]++
-	}
-}
-
-// wants fails unless that was counted, and that was timed, since the last call.
-func (m *meter) wants(t *testing.T, seen, timed map[string]int) {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !maps.Equal(m.seen, seen) || !maps.Equal(m.timed, timed) {
-		t.Errorf("counted were %v, timed %v\nwant            %v and   %v", m.seen, m.timed, seen, timed)
-	}
-	clear(m.seen)
-	clear(m.timed)
-}
 
 // Each call is counted by its route and by what it came to, whoever was at fault; other answers are not.
 func TestCallsAreCounted(t *testing.T) {
-	m := newMeter()
+	m := servertest.NewMeter()
 	h := handlerWith(&fake{layout: firn.Default}, example(t), server.Options{Meter: m})
 	for _, target := range []string{
 		"POST /api/v1/id", "POST /api/v1/id", "POST /api/v1/id?x", "POST /api/v1/ids?count=3", "POST /api/v1/ids?count=x",
@@ -67,7 +30,7 @@ func TestCallsAreCounted(t *testing.T) {
 		call(h, method, path)
 	}
 	call(h, "POST", "/api/v1/id", "Sec-Fetch-Site", "cross-site")
-	m.wants(t, map[string]int{
+	m.Wants(t, map[string]int{
 		"http POST /api/v1/id ok": 2, "http POST /api/v1/id bad_request": 1, "http POST /api/v1/id cross_origin": 1,
 		"http POST /api/v1/ids ok": 1, "http POST /api/v1/ids bad_request": 1,
 		"http GET /api/v1/ids/{id} ok": 2, "http GET /api/v1/ids/{id} bad_request": 1,
@@ -77,7 +40,7 @@ func TestCallsAreCounted(t *testing.T) {
 
 // What goes wrong is counted by its code, also when nobody is there to be told, or the handler panics.
 func TestWhatGoesWrongIsCounted(t *testing.T) {
-	m := newMeter()
+	m := servertest.NewMeter()
 	h := handlerWith(&fake{err: firn.ErrLifetime, layout: firn.Default}, example(t), server.Options{Meter: m})
 	call(h, "POST", "/api/v1/id")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -90,7 +53,7 @@ func TestWhatGoesWrongIsCounted(t *testing.T) {
 		call(h, "POST", "/api/v1/id")
 		t.Error("it did not panic")
 	}()
-	m.wants(t, map[string]int{
+	m.Wants(t, map[string]int{
 		"http POST /api/v1/id lifetime": 1, "http POST /api/v1/id gone": 1, "http POST /api/v1/id internal": 1,
 		"http POST /api/v1/sequencers too_large": 1,
 	}, map[string]int{"http POST /api/v1/id": 3, "http POST /api/v1/sequencers": 1})
@@ -100,7 +63,7 @@ type panics struct{ server.Member }
 
 // A body that is too long ends its connection, counted or not.
 func TestTooLongABodyEndsTheConnection(t *testing.T) {
-	for _, o := range []server.Options{{}, {Meter: newMeter()}} {
+	for _, o := range []server.Options{{}, {Meter: servertest.NewMeter()}} {
 		s := httptest.NewServer(handlerWith(&fake{}, example(t), o))
 		response, err := http.Post(s.URL+"/api/v1/sequencers", "application/json", strings.NewReader(strings.Repeat(" ", 70_000)))
 		if err != nil {

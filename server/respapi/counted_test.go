@@ -3,54 +3,16 @@ package respapi
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/metrics"
+	"github.com/firn-id/firn/server/servertest"
 )
-
-// meter remembers what was counted: how many calls came to what, and how many of these were timed.
-type meter struct {
-	mu          sync.Mutex // guards the rest
-	seen, timed map[string]int
-}
-
-func newMeter() *meter { return &meter{seen: map[string]int{}, timed: map[string]int{}} }
-
-func (m *meter) Call(protocol, name string) server.Call { return metered{m, protocol + " " + name} }
-
-type metered struct {
-	*meter
-	name string
-}
-
-func (m metered) Done(code server.Code, n int, took time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen[m.name+" "+string(code)] += n
-	if took >= 0 {
-		m.timed[m.name]++
-	}
-}
-
-// wants fails unless that was counted, and that was timed, since the last call.
-func (m *meter) wants(t *testing.T, seen, timed map[string]int) {
-	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !maps.Equal(m.seen, seen) || !maps.Equal(m.timed, timed) {
-		t.Errorf("counted were %v, timed %v\nwant            %v and   %v", m.seen, m.timed, seen, timed)
-	}
-	clear(m.seen)
-	clear(m.timed)
-}
 
 func newMetered(f server.Member, m server.Meter) *Server {
 	return New(server.New(f, nowhere{}, server.Options{Meter: m}), &door.Entrance{}, nil)
@@ -58,12 +20,12 @@ func newMetered(f server.Member, m server.Meter) *Server {
 
 // Commands are counted by what they came to, those for IDs by their names; as many as were answered together are timed once.
 func TestCommandsAreCounted(t *testing.T) {
-	m := newMeter()
+	m := servertest.NewMeter()
 	s := newMetered(newCounting(), m)
 	says := strings.Repeat(array("INCR", "default"), 5) + array("PING") + array("INCR", "orders") + array("INCRBY", "default", "3") +
 		array("INCRBY", "default", "x") + array("firn.next", "default", "7") + array("FIRN.DECODE", "5") + array("INCR") + array("GET", "x") + array("hello", "9")
 	talk(s, says, len(says))
-	m.wants(t, map[string]int{
+	m.Wants(t, map[string]int{
 		"redis INCR ok": 5, "redis INCR unknown_sequencer": 1, "redis INCR bad_request": 1, "redis INCRBY ok": 1, "redis INCRBY bad_request": 1,
 		"redis FIRN.NEXT ok": 1, "redis FIRN.DECODE ok": 1, "redis other ok": 1, "redis other bad_request": 2,
 	}, map[string]int{"redis INCR": 3, "redis INCRBY": 2, "redis FIRN.NEXT": 1, "redis FIRN.DECODE": 1})
@@ -74,7 +36,7 @@ func TestRefusedRunsAreCounted(t *testing.T) {
 	for err, want := range map[error]map[string]int{
 		member.ErrNotReady: {"redis INCR not_ready": 6}, server.ErrCrowded: {"redis INCR overloaded": 6},
 	} {
-		m := newMeter()
+		m := servertest.NewMeter()
 		f := newCounting()
 		f.err = err
 		talk(newMetered(f, m), strings.Repeat(array("INCR", "default"), 6), 1<<20)
@@ -82,16 +44,16 @@ func TestRefusedRunsAreCounted(t *testing.T) {
 		if err == server.ErrCrowded {
 			timed = 6
 		}
-		m.wants(t, want, map[string]int{"redis INCR": timed})
+		m.Wants(t, want, map[string]int{"redis INCR": timed})
 	}
 }
 
 // Where a token is wanted, commands without one are counted as such.
 func TestCommandsWithoutATokenAreCounted(t *testing.T) {
-	m := newMeter()
+	m := servertest.NewMeter()
 	s := New(server.New(newCounting(), nowhere{}, server.Options{Meter: m}), &door.Entrance{Tokens: nobodys{}}, nil)
 	talk(s, array("INCR", "default")+array("PING")+array("AUTH", "x"), 1<<20)
-	m.wants(t, map[string]int{"redis INCR unauthenticated": 1, "redis other unauthenticated": 2}, map[string]int{"redis INCR": 1})
+	m.Wants(t, map[string]int{"redis INCR unauthenticated": 1, "redis other unauthenticated": 2}, map[string]int{"redis INCR": 1})
 }
 
 type nobodys struct{}
