@@ -88,7 +88,7 @@ func statuses(q cluster.Sequencer, owners []member.Owner, from int64) []NodeStat
 		known[o.Node] = n
 	}
 	maps.DeleteFunc(known, func(node int64, _ NodeStatus) bool { return node < from })
-	return slices.AppendSeq([]NodeStatus{}, slices.Values(slices.SortedFunc(maps.Values(known), func(a, b NodeStatus) int {
-		return cmp.Compare(a.Node, b.Node)
-	})))
+	all := slices.AppendSeq([]NodeStatus{}, maps.Values(known))
+	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })
+	return all
 }
