@@ -59,7 +59,8 @@ type Embedded struct {
 
 // Embed starts a cluster of one, new or with the data of its directory, and waits
 // until it serves: normally well under a second. An error is returned when the
-// directory can't be used, for one because another process uses it.
+// directory can't be used, for one because another process uses it, and does so
+// half a second later still.
 //
 // The sessions of a process that used the directory before and ended without
 // closing them are over when Embed returns; nobody need wait for their TTLs.
