@@ -99,20 +99,6 @@ func runningAt(t *testing.T, ctx context.Context, n *node) (addresses []string, 
 	}
 }
 
-// awaitReady waits until a node gives IDs.
-func awaitReady(t *testing.T, url string) {
-	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		status, body, err := request(http.MethodGet, url+"/readyz")
-		if err == nil && status == http.StatusOK {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("it is not ready: %d %s, %v", status, body, err)
-		}
-	}
-}
-
 func inMemory() (closingStore, error) { return memstore.NewService().Client("node"), nil }
 
 // ended waits for what a node returns.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -104,12 +105,22 @@ func ready(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: ready NAME")
 	}
 	s := find(ts, args[0])
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if status, _, err := request(http.MethodGet, s.url+"/readyz"); err == nil && status == http.StatusOK {
-			return
+	if err := becomesReady(s.url); err != nil {
+		ts.Fatalf("%s is not ready: %v\n%s", args[0], err, s.read())
+	}
+}
+
+// becomesReady waits until a node gives IDs.
+func becomesReady(url string) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		status, body, err := request(http.MethodGet, url+"/readyz")
+		switch {
+		case err == nil && status == http.StatusOK:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("it answers %d %s, %v", status, body, err)
 		}
 	}
-	ts.Fatalf("%s is not ready:\n%s", args[0], s.read())
 }
 
 func end(ts *testscript.TestScript, neg bool, args []string) {

@@ -61,7 +61,9 @@ func TestTraces(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	at, done := runningAt(t, ctx, n)
 	url, admin := "http://"+at[0], "http://"+at[1]
-	awaitReady(t, url)
+	if err := becomesReady(url); err != nil {
+		t.Fatal(err)
+	}
 
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-%s-01"
 	call := func(method, url, body, caller string) {
@@ -138,7 +140,9 @@ func TestTracesToNobody(t *testing.T) {
 	n.open = inMemory
 	ctx, stop := context.WithCancel(t.Context())
 	url, done := running(t, ctx, n)
-	awaitReady(t, url)
+	if err := becomesReady(url); err != nil {
+		t.Fatal(err)
+	}
 	if status, body, err := request(http.MethodPost, url+"/api/v1/id"); err != nil || status != 200 {
 		t.Errorf("%d %s, %v; want an ID", status, body, err)
 	}
