@@ -114,11 +114,11 @@ func ready(ts *testscript.TestScript, neg bool, args []string) {
 func becomesReady(url string) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		status, body, err := request(http.MethodGet, url+"/readyz")
-		switch {
-		case err == nil && status == http.StatusOK:
-			return nil
-		case time.Now().After(deadline):
-			return fmt.Errorf("it answers %d %s, %v", status, body, err)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("it answers %d %s", status, body)
+		}
+		if err == nil || time.Now().After(deadline) {
+			return err
 		}
 	}
 }
