@@ -16,6 +16,8 @@ type Kubernetes struct {
 	Replicas        int64    // zero: 3 with Etcd, 1 without, which is all that there can be then
 	GRPC, Redis     bool     // whether to serve these, too
 	TokensSecret    string   // the secret that has tokens.yaml; none: all may take IDs
+	EtcdTLSSecret   string   // the secret that has ca.crt, tls.crt and tls.key for Etcd; none: it is asked in plain text
+	EtcdLoginSecret string   // the secret that has username and password for Etcd; none: nobody logs in
 	CPU, Memory     string   // what each pod asks for
 	Storage         string   // of the etcd inside
 	// DrainDelay and ShutdownTimeout are those of firn serve. Who stops being ready is still sent calls until every
@@ -58,8 +60,11 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	if len(k.Etcd) == 0 && k.Replicas > 1 {
 		c.that("replicas", errors.New("with the etcd inside there is one pod; want 1, or --etcd host:port,... for more"))
 	}
-	if k.TokensSecret != "" {
-		c.label("tokens-secret", k.TokensSecret, 63)
+	c.secret("tokens-secret", k.TokensSecret)
+	c.secret("etcd-tls-secret", k.EtcdTLSSecret)
+	c.secret("etcd-login-secret", k.EtcdLoginSecret)
+	if len(k.Etcd) == 0 && k.EtcdTLSSecret+k.EtcdLoginSecret != "" {
+		c.that("etcd", errors.New("there is a secret for an etcd cluster, and no cluster; want host:port of its servers, with commas between"))
 	}
 	c.quantity("cpu", k.CPU, "100m or 2")
 	c.quantity("memory", k.Memory, "256Mi or 1Gi")
@@ -83,6 +88,13 @@ func (c *checks) label(name, text string, most int) {
 	yaml := map[string]bool{"y": true, "n": true, "yes": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true}
 	if !labelName.MatchString(text) || len(text) > most || yaml[text] { // what YAML takes for something else is no good name
 		c.that(name, fmt.Errorf("%.80q is no name in Kubernetes; want 1 to %d of a-z, 0-9 and -, such as firn", text, most))
+	}
+}
+
+// secret is the name of a secret, or nothing.
+func (c *checks) secret(name, text string) {
+	if text != "" {
+		c.label(name, text, 63)
 	}
 }
 

@@ -22,6 +22,7 @@ func samples() map[string]kind {
 	keepalived.VIP, keepalived.Source, keepalived.Peers = "10.0.0.100/24", "10.0.0.8", []string{"10.0.0.9"}
 	kubernetes := NewKubernetes()
 	kubernetes.Namespace, kubernetes.Etcd, kubernetes.TokensSecret = "ids", []string{"etcd:2379"}, "tokens"
+	kubernetes.EtcdTLSSecret, kubernetes.EtcdLoginSecret = "etcd-tls", "etcd-login"
 	prometheus := NewPrometheus()
 	prometheus.Nodes, prometheus.TokenFile = haproxy.Nodes, "/etc/prometheus/firn.token"
 	return map[string]kind{
@@ -120,6 +121,8 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(s *Systemd) { s.DrainDelay = -1 }), "drain-delay: -1ns is too short"},
 
 		{with(func(k *Kubernetes) { k.Replicas = 2 }), "replicas: with the etcd inside there is one pod"},
+		{with(func(k *Kubernetes) { k.EtcdTLSSecret = "etcd" }), "etcd: there is a secret for an etcd cluster, and no cluster; want"},
+		{with(func(k *Kubernetes) { k.EtcdLoginSecret = "etcd" }), "etcd: there is a secret for an etcd cluster, and no cluster; want"},
 		{with(func(k *Kubernetes) { k.Name = "Firn" }), `name: "Firn" is no name in Kubernetes`},
 		{with(func(k *Kubernetes) { k.Namespace = "null" }), `namespace: "null" is no name in Kubernetes`},
 		{with(func(k *Kubernetes) { k.Image = "firn:" }), `image: "firn:" is no image`},

@@ -174,7 +174,7 @@ func TestKubernetesAccepts(t *testing.T) {
 	full := samples()["kubernetes"].(Kubernetes)
 	full.GRPC, full.Redis = true, true
 	inside := full
-	inside.Etcd = nil
+	inside.Etcd, inside.EtcdTLSSecret, inside.EtcdLoginSecret = nil, "", ""
 	etcd := NewKubernetes()
 	etcd.Etcd = []string{"etcd-0.etcd:2379", "etcd-1.etcd:2379"}
 	for name, k := range map[string]Kubernetes{"full": full, "full, with the etcd inside": inside, "etcd": etcd, "plain": NewKubernetes()} {

@@ -105,6 +105,30 @@ func TestConfigFileKeepsValues(t *testing.T) {
 	}
 }
 
+// What the pods of Kubernetes are started with is what firn serve takes.
+func TestPodsStartFirnServe(t *testing.T) {
+	alone, whole := deploy.NewKubernetes(), deploy.NewKubernetes()
+	whole.Etcd, whole.GRPC, whole.Redis = []string{"etcd-0:2379", "etcd-1:2379"}, true, true
+	whole.TokensSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens", "etcd-tls", "etcd-login"
+	for _, k := range []deploy.Kubernetes{alone, whole} {
+		made, err := k.Text(deploy.Origin{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var args []string
+		for _, m := range regexp.MustCompile(`(?m)^ +- "?(--[^"\n]+)"?$`).FindAllStringSubmatch(made, -1) {
+			args = append(args, m[1])
+		}
+		env := map[string]string{}
+		for _, m := range regexp.MustCompile(`(?m)^ +- name: (FIRN_.+)$`).FindAllStringSubmatch(made, -1) {
+			env[m[1]] = "x"
+		}
+		if _, from, err := configure(t, args, env, ""); err != nil || len(args) < 5 || len(from) != len(env) {
+			t.Errorf("%v with %v: it sets %v, %v", args, env, from, err)
+		}
+	}
+}
+
 // What deploy takes for firn serve's own times are these.
 func TestStopTimesAreThoseOfServe(t *testing.T) {
 	var o serveOptions

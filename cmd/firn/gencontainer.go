@@ -26,6 +26,8 @@ func (p *program) genK8s() *cobra.Command {
 		addBool(fs, &k.GRPC, "grpc", "serve gRPC, too, on port 9090")
 		addBool(fs, &k.Redis, "redis", "serve Redis clients, too, on port 6379")
 		addText(fs, &k.TokensSecret, "tokens-secret", "name", "a secret whose tokens.yaml says who may come, see firn token")
+		addText(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name", "a secret whose ca.crt, tls.crt and tls.key are for TLS to etcd")
+		addText(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name", "a secret whose username and password log in to etcd")
 		addText(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod asks for")
 		addText(fs, &k.Memory, "memory", "quantity", "the memory that each pod asks for, and may have")
 		addText(fs, &k.Storage, "storage", "quantity", "the volume of an etcd inside")
