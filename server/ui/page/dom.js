@@ -73,15 +73,24 @@ export function whenSeen(element, draw) {
   };
 }
 
-// once has a function called once per frame at most, however often it is asked for.
-export function once(draw) {
-  let asked = false;
-  return () => {
-    if (asked) return;
-    asked = true;
-    requestAnimationFrame(() => {
-      asked = false;
+// once has a function called once per frame at most, however often it is asked for. What is asked for while others draw is
+// drawn in the same frame, since a frame costs more than what is drawn in it; nothing may ask for itself.
+const asked = new Set();
+let framed = false;
+function frame() {
+  try {
+    for (const draw of asked) {
+      asked.delete(draw);
       draw();
-    });
+    }
+  } finally {
+    framed = false;
+  }
+}
+export function once(draw) {
+  return () => {
+    asked.add(draw);
+    if (!framed) requestAnimationFrame(frame);
+    framed = true;
   };
 }

@@ -10,9 +10,10 @@ const again = 1000; // how often the log is read on, at most
 const signs = { comes: "+", goes: "−", nodes: "◆", other: "·" };
 
 export class History {
-  constructor({ changed, announce }) {
+  constructor({ changed, announce, soon }) {
     this.changed = changed;
     this.announce = announce;
+    this.soon = soon;
     this.rows = new Map(); // of the list, by position
     this.entries = []; // that are kept, ascending
     this.begins = 0; // the position before the first, whose value can still be looked at
@@ -83,7 +84,8 @@ export class History {
       this.timer = undefined;
       this.readOn();
     }, again);
-    this.redraw();
+    if (from === 0) this.redraw();
+    else this.soon(this.redraw);
   }
 
   // anew has all of the log read: the server may be another one, or behind the one before.

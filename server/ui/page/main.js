@@ -16,7 +16,6 @@ const live = new Model();
 let pointed = null; // the member that is pointed at
 let kept = null; // the one that stays shown
 let stop = () => {};
-let drawn = 0; // when
 const dirty = { facts: true, peers: true, sequencers: null }; // null: all
 
 const point = (id) => {
@@ -30,12 +29,12 @@ const keep = (id) => {
 };
 const announce = (text) => say($("say"), text);
 
-const ring = new Ring($("ring"), $("dots"), { point, keep });
+const ring = new Ring($("ring"), $("dots"), { point, keep, soon });
 const members = new Members({ point, keep, goto: (name, node) => sequencers.open(name, node) });
 const sequencers = new Sequencers({ point, keep });
 const rates = new Rates();
 const decode = new Decode({ keep: (id) => keep(kept === id ? null : id) });
-const history = new History({ changed: () => everything(), announce });
+const history = new History({ changed: () => everything(), announce, soon });
 
 // shown is what the page shows: what is, or what was.
 const shown = () => history.past ?? live;
@@ -60,7 +59,6 @@ function look(model) {
 }
 
 const draw = once(() => {
-  drawn = performance.now();
   const model = shown();
   const hue = hueOf(model);
   drawFacts();
@@ -75,19 +73,18 @@ const draw = once(() => {
   Object.assign(dirty, { facts: false, peers: false, sequencers: new Set() });
 });
 
-// drawSoon draws what the stream has told: at once while there is little to draw, and once a second where it is much.
+// soon has something drawn: at once while there is little to draw, and with the next beat where it is much, so that all that
+// has changed since the last one costs the browser one frame.
 const much = 64;
-let later;
-function drawSoon() {
-  const wait = live.members.size > much ? drawn + 1000 - performance.now() : 0;
-  if (wait <= 0) {
-    draw();
-    return;
-  }
-  later ??= setTimeout(() => {
-    later = undefined;
-    draw();
-  }, wait);
+const owed = new Set();
+function soon(what) {
+  if (live.members.size > much) owed.add(what);
+  else what();
+}
+function settle() {
+  const now = [...owed];
+  owed.clear();
+  for (const what of now) what();
 }
 
 function everything() {
@@ -153,6 +150,7 @@ function state(s) {
     if (!was) lost.since = new Date();
     lost.since ??= was.since;
     rates.broken();
+    settle();
   }
   tick();
 }
@@ -178,10 +176,14 @@ function connect() {
       dirty.peers ||= change.peers;
       if (dirty.sequencers) for (const name of change.sequencers) dirty.sequencers.add(name);
       history.reach(live.facts.position, live);
-      if (!history.past) drawSoon();
-      else drawFacts();
+      if (history.past) drawFacts();
+      else if (patch.anew) draw();
+      else soon(draw);
     },
-    beat: (b) => rates.beat(b),
+    beat(b) {
+      rates.beat(b);
+      settle();
+    },
     state,
     refused,
   });

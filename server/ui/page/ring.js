@@ -12,12 +12,13 @@ const point = (p) => `${p[0].toFixed(1)} ${p[1].toFixed(1)}`;
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 export class Ring {
-  constructor(picture, canvas, { point, keep }) {
+  constructor(picture, canvas, { point, keep, soon }) {
     this.picture = picture;
     this.canvas = canvas;
     new ResizeObserver(() => this.placed && this.many(this.model, this.placed)).observe(picture);
     this.tell = point;
     this.keep = keep;
+    this.soon = soon;
     this.spots = new Map(); // where everybody is, members and joiners: id -> [x, y]
     this.order = [];
     this.drawn = new Map(); // the elements of those that are drawn one by one
@@ -253,8 +254,8 @@ export class Ring {
     if (changed.length > 12) return;
     for (const [, [cx, cy], gone] of changed) {
       const circle = svg("circle", { cx, cy, r: 11, class: gone ? "ripple went" : "ripple came" });
-      setTimeout(() => circle.remove(), 1500);
       this.layers.marks.append(circle);
+      this.soon(() => circle.remove());
     }
   }
 
