@@ -17,7 +17,11 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 		fmt.Fprintf(&b, "  node %-4d  %s\n", n.number, n.url)
 	}
 	fmt.Fprintf(&b, "  dashboard  %s/ui/\n", d.admin)
-	fmt.Fprintf(&b, "\nTry in another terminal:\n")
+	where := ""
+	if strings.HasPrefix(d.self, "go run ") {
+		where = ", in this directory"
+	}
+	fmt.Fprintf(&b, "\nTry in another terminal%s:\n", where)
 	one, killed := d.nodes[len(d.nodes)/2].number, "kill -9 a node: the others take it out within "+brief(d.options.ttl)
 	if len(d.nodes) == 1 {
 		killed = "kill -9 the node"

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -33,9 +34,13 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// builtByGoRun tells whether a program is one that go run has built, and will remove.
+// keptByGo is the directory in which the go command keeps a program that it has run before.
+var keptByGo = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
+
+// builtByGoRun tells whether a program is one that go run has built: it is removed at the end, or kept where nobody would look.
 func builtByGoRun(path string) bool {
-	return strings.Contains(path, string(filepath.Separator)+"go-build") && filepath.Base(filepath.Dir(path)) == "exe"
+	dir := filepath.Base(filepath.Dir(path))
+	return strings.Contains(path, string(filepath.Separator)+"go-build") && dir == "exe" || keptByGo.MatchString(dir)
 }
 
 // quoted is a word for a shell.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -53,8 +54,25 @@ func TestSelf(t *testing.T) {
 	if got := p.self(); got != "firn" {
 		t.Errorf("where firn is this program it calls itself %s, want firn", got)
 	}
-	if !builtByGoRun("/tmp/go-build123/b001/exe/firn") || builtByGoRun("/usr/bin/firn") {
-		t.Error("what go run has built is not told from what it has not")
+}
+
+// What go run has built is told from other programs, when it was built just now and when it was kept.
+func TestBuiltByGoRun(t *testing.T) {
+	for _, path := range []string{"/usr/bin/firn", "/home/go-builder/exec/firn"} {
+		if builtByGoRun(path) {
+			t.Errorf("%s is taken for one that go run has built", path)
+		}
+	}
+	source := filepath.Join(t.TempDir(), "where.go")
+	const text = "package main\n\nimport \"os\"\n\nfunc main() { path, _ := os.Executable(); print(path) }\n"
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		out, err := exec.Command("go", "run", source).CombinedOutput()
+		if path := string(out); err != nil || !builtByGoRun(path) {
+			t.Errorf("%q is not taken for one that go run has built: %v", path, err)
+		}
 	}
 }
 
