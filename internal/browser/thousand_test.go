@@ -88,6 +88,20 @@ func TestRingsOfAnySize(t *testing.T) {
 	}
 }
 
+// A window that is made narrower never has the page stick out of it, not even until the page has drawn for it.
+func TestNarrowedWindow(t *testing.T) {
+	_, url := crowded(t, 16, 2)
+	p := &page{t, open(t)}
+	p.visit(url, 1440)
+	p.wait(`text("#ring .count")`, "16")
+	p.waitFor(`["#marks", "#chart", "#sheet-grid"].every(c => $(c).clientWidth > 390)`)
+	p.js(`window.requestAnimationFrame = () => 0`)
+	do(t, p.ctx, chromedp.EmulateViewport(390, 900))
+	if wide := p.js(`document.documentElement.scrollWidth`); wide != "390" {
+		t.Errorf("the page is %s wide in a window of 390", wide)
+	}
+}
+
 // measure prints what the server and the browser use while a few entries come each second, as parts of one core.
 func measure(t *testing.T, ctx context.Context, c *crowd) {
 	churning, end := context.WithCancel(ctx)
