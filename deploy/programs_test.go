@@ -177,7 +177,9 @@ func TestKubernetesAccepts(t *testing.T) {
 	inside.Etcd, inside.EtcdTLSSecret, inside.EtcdLoginSecret = nil, "", ""
 	etcd := NewKubernetes()
 	etcd.Etcd = []string{"etcd-0.etcd:2379", "etcd-1.etcd:2379"}
-	for name, k := range map[string]Kubernetes{"full": full, "full, with the etcd inside": inside, "etcd": etcd, "plain": NewKubernetes()} {
+	secured := etcd
+	secured.EtcdTLSSecret = "etcd-tls"
+	for name, k := range map[string]Kubernetes{"full": full, "full, with the etcd inside": inside, "etcd": etcd, "etcd over TLS": secured, "plain": NewKubernetes()} {
 		t.Run(name, func(t *testing.T) {
 			path := made(t, "firn.yaml", k)
 			out := accepts(t, path, "sh", "-c", `exec "$0" kubernetes < "$1"`, check, path)
