@@ -65,9 +65,9 @@ type Embedded struct {
 // The sessions of a process that used the directory before and ended without
 // closing them are over when Embed returns; nobody need wait for their TTLs.
 //
-// Clients connect through a unix socket that only the owner can use. Nothing
-// listens to the network; a port on the loopback is taken, any that is free,
-// because etcd insists on one, and nobody connects to it.
+// Clients connect through a unix socket in a directory that only the owner can
+// enter, made before the socket is. Nothing else listens, for peers neither:
+// there are none.
 //
 // An etcd that finds its data damaged, or can't write it, ends the process: it
 // must not go on, and it does so itself, having told the Logger.
@@ -236,8 +236,9 @@ func serverConfig(dir string, socket socket, log *etcdLog) *embed.Config {
 	c.Dir = dir
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log.zap())
 
-	peer := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
-	c.ListenPeerUrls, c.AdvertisePeerUrls = peer, peer
+	// There are no peers, so nothing listens for them. The member's name for them is part of its identity; nobody
+	// connects to it.
+	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	client := []url.URL{{Scheme: "unix", Path: socket.path}}
 	c.ListenClientUrls, c.AdvertiseClientUrls = client, client
 	c.InitialCluster = c.InitialClusterFromName(c.Name)
