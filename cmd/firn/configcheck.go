@@ -30,8 +30,8 @@ variables and the same file, and prints each value that would be in force and
 where it comes from. Files that it names are read too: tokens, certificates, a
 password. Nothing is started, opened or asked: firn doctor does that.
 
-What firn serve would refuse is refused with the same error, and with exit status
-2. Secrets are not shown. Variables that begin with FIRN_ and are no flags are
+What firn serve would refuse is refused with the same error and the same exit
+status, 78. Secrets are not shown. Variables that begin with FIRN_ and are no flags are
 listed at the end: they have no effect.`
 
 const configExamples = `  firn config check --config /etc/firn/firn.yaml

@@ -25,7 +25,7 @@ It changes nothing. In the data directory it writes a small file, to see how lon
 that takes, and removes it. To see whether it may write to etcd it sends a
 transaction that can't apply.
 
-Exit statuses: 0 nothing failed, though there may be warnings; 1 something did; 2
+Exit statuses: 0 nothing failed, though there may be warnings; 1 something did; 78
 the configuration is wrong, as firn serve says it.`
 
 const doctorExamples = `  firn doctor

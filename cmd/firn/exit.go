@@ -11,12 +11,12 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// Exit statuses.
+// Exit statuses. 2 is not among them: every Go program that panics, or is aborted by systemd's watchdog, exits with 2.
 const (
 	statusOK          = 0
 	statusFailure     = 1
-	statusUsage       = 2   // a flag, an argument, a variable or the config file is wrong
 	statusNoNode      = 3   // no node ID is free, or the clock is too far behind
+	statusUsage       = 78  // a flag, an argument, a variable or the config file is wrong: EX_CONFIG of sysexits.h
 	statusInterrupted = 130 // a client command was interrupted, as shells count it
 )
 

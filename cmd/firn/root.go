@@ -28,9 +28,9 @@ There can be any number of ID spaces, each with a layout of its own:
   firn sequencer create orders --nodes 128
   firn id --sequencer orders
 
-Exit statuses: 0 success; 1 failure; 2 a flag, an argument, a variable or the
-config file is wrong; 3 no node ID is free, or this machine's clock is too far
-behind; 130 a client command was interrupted.`
+Exit statuses: 0 success; 1 failure; 2 a crash, as of every Go program; 3 no node
+ID is free, or this machine's clock is too far behind; 78 a flag, an argument, a
+variable or the config file is wrong; 130 a client command was interrupted.`
 
 // program is what a command gets from outside.
 type program struct {

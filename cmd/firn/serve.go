@@ -34,8 +34,10 @@ SIGTERM and SIGINT stop it without an error to anybody: it is not ready, goes on
 serving for the drain delay, finishes what it was asked, and gives its node ID
 back. A second signal ends it at once.
 
-Exit statuses: 0 stopped by a signal; 1 failure; 2 wrong configuration; 3 no node
-ID is free, or this machine's clock is too far behind (--wait waits instead).`
+Exit statuses: 0 stopped by a signal; 1 failure; 2 a crash; 3 no node ID is free, or
+this machine's clock is too far behind (--wait waits instead); 78 wrong
+configuration. Start it again after all but 0 and 78: a wrong configuration stays
+wrong until somebody corrects it.`
 
 const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080

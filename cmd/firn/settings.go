@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"net"
 	"os"
@@ -70,7 +71,8 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (settings, e
 		return s, err
 	}
 	if _, err := s.layout.TickAt(time.Now()); err != nil {
-		return s, usagef("this machine's clock is wrong, or %s: %w", from.of("epoch"), err)
+		// It is no usageError: a clock can be set right while the configuration stays, so that another start may succeed.
+		return s, fmt.Errorf("this machine's clock is wrong, or %s: %w", from.of("epoch"), err)
 	}
 	s.nodes, err = o.nodes(flags, from, s.layout)
 	return s, err
