@@ -32,7 +32,7 @@ func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
 	if s, ok := m.Find(name); ok {
 		return s.attached(ctx)
 	}
-	v, err := m.latest(ctx, name)
+	v, err := m.find(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -128,32 +128,6 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 		_, err = m.above(d, i.successor(i.Created+1, d).closed(horizon).After)
 		return err
 	})
-}
-
-// Lookup returns the sequencer of a name as the cluster's value has it; the value is brought up to date first if it has
-// none, so that one is found that was created elsewhere a moment ago. ErrNoSequencer is returned when there is none,
-// a *cluster.NameError when there can't be, and other errors when ctx has ended, or the member has.
-func (m *Member) Lookup(ctx context.Context, name string) (cluster.Sequencer, error) {
-	if q, ok := m.Value().Sequencer(name); ok {
-		return q, nil
-	}
-	return m.latest(ctx, name)
-}
-
-// latest is the sequencer that a name stands for now, wherever it was created or destroyed.
-func (m *Member) latest(ctx context.Context, name string) (cluster.Sequencer, error) {
-	if err := cluster.CheckName(name); err != nil {
-		return cluster.Sequencer{}, fmt.Errorf("member: %w", err)
-	}
-	v, err := m.catchUp(ctx)
-	if err != nil {
-		return cluster.Sequencer{}, err
-	}
-	q, ok := v.Sequencer(name)
-	if !ok {
-		return q, fmt.Errorf("%w: %q", ErrNoSequencer, name)
-	}
-	return q, nil
 }
 
 // attach has the player see to it that the member is attached to this one.

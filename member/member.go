@@ -44,6 +44,7 @@ type Member struct {
 
 	rejoins    atomic.Uint64
 	extensions extensions
+	lookups    lookups
 
 	end  context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
@@ -89,7 +90,7 @@ func Join(ctx context.Context, s store.Store, options Options) (*Member, error) 
 		store: s, options: options, log: options.Logger, nags: nags{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, end: end, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
-		player: newPlayer(),
+		lookups: newLookups(), player: newPlayer(),
 	}
 	go m.run(life)
 	_, _, err := m.awaitJoined(ctx)
@@ -174,6 +175,7 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 		return cluster.Value{}, err
 	}
 	v, _, changed := m.look()
+	began := time.Now()
 	var batch store.Batch
 	err := m.insist(ctx, "can't read the log at present", func() (err error) {
 		batch, err = m.store.Read(ctx, store.Position(v.Position()))
@@ -199,6 +201,7 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 		}
 		v, _, changed = m.look()
 	}
+	m.lookups.caughtUp(began)
 	return v, nil
 }
 
