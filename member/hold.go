@@ -29,6 +29,7 @@ type holder struct {
 	lost     *hold                // the one last told of that was lost
 	asked    bool                 // another node ID was asked for in place of the latest, and the same came back
 	declines int                  // in a row, because of floors ahead of the clock
+	noticed  int                  // how many of the notices that the layout's time runs out were given
 
 	guard store.Condition // under which node IDs can be claimed; without a key while that is not known
 	from  time.Time       // no ID may be from before that
@@ -52,6 +53,9 @@ func (s *Sequencer) run(ctx context.Context) {
 			s.m.nags.nag(ctx, "can't hold or give back a node ID at present, trying again", err)
 			wait = min(jitter(backoff(failures)), s.m.options.Window/6)
 			failures++
+		}
+		if s.grant().kind == granted {
+			wait = min(wait, s.notice(s.m.now()))
 		}
 		if wait <= 0 {
 			continue

@@ -116,10 +116,18 @@ func (s *Sequencer) notReady() error { return fmt.Errorf("%w: %w", ErrNotReady, 
 
 func (s *Sequencer) say(why error) { s.why.Store(&why) }
 
-// Ready returns nil when Next can be expected to give an ID, and else an ErrNotReady that says why not.
+// Ready returns nil when Next can be expected to give an ID, and else an ErrNotReady that says why not: within it is
+// firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
 func (s *Sequencer) Ready() error {
 	h := s.current.Load()
-	if h == nil || s.m.now().Add(s.layout.Tick).After(h.fence.Horizon()) {
+	if h == nil {
+		return s.notReady()
+	}
+	now := s.m.now()
+	if err := s.lifetime(now); err != nil {
+		return err
+	}
+	if now.Add(s.layout.Tick).After(h.fence.Horizon()) {
 		return s.notReady()
 	}
 	return nil

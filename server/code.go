@@ -71,6 +71,8 @@ func CodeOf(err error) Code {
 		return AttachedAgain
 	case is(member.ErrNoSequencer), is(member.ErrDestroyed):
 		return UnknownSequencer
+	case is(firn.ErrLifetime):
+		return Lifetime
 	case is(member.ErrUnfit):
 		return Unfit
 	case is(member.ErrWaiting):
@@ -85,8 +87,6 @@ func CodeOf(err error) Code {
 		return Overloaded
 	case is(store.ErrUnavailable), is(store.ErrAmbiguous), is(context.DeadlineExceeded):
 		return Unavailable
-	case is(firn.ErrLifetime):
-		return Lifetime
 	default:
 		return Internal
 	}

@@ -75,6 +75,11 @@ func (s *Service) from(ctx context.Context, name string, give func(Member) error
 		}
 		err = give(m)
 	}
+	if errors.Is(err, firn.ErrLifetime) || errors.Is(err, context.DeadlineExceeded) {
+		if why := m.Ready(); errors.Is(why, firn.ErrLifetime) { // it says when that was, or will be
+			return why
+		}
+	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, member.ErrNotReady) {
 		return &busyError{s.patience, m.Layout().Rate()}
 	}

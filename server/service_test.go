@@ -236,6 +236,7 @@ func TestCodes(t *testing.T) {
 		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached), server.Detached, time.Second},
 		{server.ErrDraining, server.NotReady, time.Second},
 		{firn.ErrLifetime, server.Lifetime, time.Second},
+		{fmt.Errorf("%w: %w", member.ErrNotReady, firn.ErrLifetime), server.Lifetime, time.Second},
 		{errors.New("surprise"), server.Internal, 0},
 	} {
 		if code := s.Refuse("a call", tt.err); code != tt.code || server.RetryAfter(tt.err) != tt.after {

@@ -107,6 +107,7 @@ func (n *node) seeNode(ctx context.Context) *doctor.Node {
 		d.Why = http.StatusText(status)
 		if json.Unmarshal(body, &f) == nil && f.Error.Message != "" {
 			d.Why = strings.TrimPrefix(f.Error.Message, member.ErrNotReady.Error()+": ")
+			d.Over = f.Error.Code == server.Lifetime
 		}
 	}
 	if n.adminAddr == noAddress {

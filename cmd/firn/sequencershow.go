@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/httpapi"
@@ -59,7 +60,7 @@ func listTable(all []server.StatusSequencer) string {
 	for _, s := range all {
 		rows = append(rows, []string{
 			shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
-			number(s.Rate), s.Until.Format(time.DateOnly), shownText(s.Here.String()),
+			number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), shownText(s.Here.String()),
 		})
 	}
 	return table(columns, rows)
@@ -100,7 +101,7 @@ func sequencerText(s server.StatusSequencer) string {
 		{"layout", l.String()},
 		{"nodes", nodesText(s)},
 		{"IDs", fmt.Sprintf("%s a second on each node, %s in each tick", number(s.Rate), number(math.Ldexp(1, l.SequenceBits)))},
-		{"until", moment(s.Until)},
+		{"until", moment(s.Until) + timeLeft(time.Until(s.Until))},
 	}
 	if after := s.Definition.After; after != 0 {
 		lines = append(lines, [2]string{"after", after.String()})
@@ -115,6 +116,18 @@ func sequencerText(s server.StatusSequencer) string {
 		fmt.Fprintf(&text, "%-9s  %s\n", l[0], l[1])
 	}
 	return text.String()
+}
+
+// timeLeft says that a layout's time ends within a year, or has ended.
+func timeLeft(left time.Duration) string {
+	switch {
+	case left <= 0:
+		return " (over)"
+	case left < cluster.Scarce:
+		return fmt.Sprintf(" (in %.0f days)", left.Hours()/24)
+	default:
+		return ""
+	}
 }
 
 // nodesText says how many nodes there can be.

@@ -133,15 +133,19 @@ func (n Nodes) check() (all []Finding) {
 type Node struct {
 	URL   string
 	Why   string // it is not ready; empty: it is
+	Over  bool   // it is not, as the layout of the default sequencer has no IDs for this time
 	Dead  int    // members that are in the cluster and whose pulse is gone
 	Free  int64  // node IDs of the default sequencer; negative: not known
 	Alive int    // members; negative: not known
 }
 
 func (n Node) check() (all []Finding) {
-	if n.Why != "" {
+	switch {
+	case n.Over:
+		all = append(all, Finding{Fail, "node", n.URL + " is not ready: " + n.Why, "if this machine's clock is right, take IDs of another sequencer: firn sequencer create"})
+	case n.Why != "":
 		all = append(all, Finding{Fail, "node", n.URL + " is not ready: " + n.Why, "its log says more; it goes on by itself when the reason is gone"})
-	} else {
+	default:
 		all = append(all, ok("node", "%s is ready", n.URL))
 	}
 	if n.Alive < 0 {

@@ -73,6 +73,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"ahead", func(s *Seen) { s.Nodes.Horizon = -time.Minute }, Fail, "ahead of all other nodes' by 1m0s", "set it right"},
 		{"behind", func(s *Seen) { s.Nodes.Furthest = time.Hour }, Warn, "until 1h0m0s from now", "behind"},
 		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
+		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
 		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -141,7 +141,7 @@ func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		writeOK(w)
-	case errors.Is(err, member.ErrNotReady): // whatever the reason is, and if only others can do something about it
+	case errors.Is(err, member.ErrNotReady) && server.CodeOf(err) != server.Lifetime: // whatever the reason is, and if only others can do something about it
 		w.Header().Set("Retry-After", "1")
 		writeError(w, http.StatusServiceUnavailable, server.NotReady, err.Error())
 	default:

@@ -357,3 +357,34 @@ func TestSequencersWithoutStore(t *testing.T) {
 		a.client.CutOff(false)
 	})
 }
+
+// A node whose layout has run out of time is not ready, and says so as it says it to those who ask for IDs.
+func TestTheLayoutsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const left = time.Minute
+		short := firn.Default
+		short.TimeBits, short.Epoch = 30, time.Now().Add(left-1<<30*time.Millisecond)
+		client := memstore.NewService().Client("a")
+		defer client.Close()
+		m, err := member.Join(t.Context(), client, member.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Leave()
+		q, err := m.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &served{t: t, handler: newHandler(q, m, nil)}
+		time.Sleep(left - time.Millisecond)
+		s.ask("GET /readyz", "", 200, "ok")
+		s.ask("POST /api/v1/id", "", 200, "id")
+		time.Sleep(time.Millisecond)
+		over := code("lifetime", "its time ended on 2000-01-01T00:01:00Z; want a later epoch")
+		s.ask("GET /readyz", "", 503, over)
+		for _, call := range []string{"id", "ids?count=3", "sequencers/default/id"} {
+			s.ask("POST /api/v1/"+call, "", 503, over)
+		}
+		s.ask("GET /api/v1/sequencers/default", "", 200, `"here":\{"state":"attached","node":\d+,"why":".*its time ended`)
+	})
+}
