@@ -19,7 +19,7 @@ type HAProxy struct {
 	Fall, Rise                  int64         // after so many answers a node is out, or in again
 	Timeout                     time.Duration // how long a node may take to answer, before another one is asked
 	Retries                     int64         // how many others are asked
-	MaxConnections              int64         // of callers
+	MaxConnections              int64         // of callers; fewer where HAProxy may not open two files for each
 }
 
 // Balances are the ways to choose a node.
@@ -36,6 +36,10 @@ func NewHAProxy() HAProxy {
 
 // DefaultStatus is where HAProxy tells keepalived, on the same machine, that it works.
 const DefaultStatus = "127.0.0.1:8404"
+
+// Files is how many files HAProxy opens at most: two for each connection of a caller, and some for its listeners, checks
+// and itself.
+func (h HAProxy) Files() int64 { return 2*h.MaxConnections + 300 }
 
 // HasNames tells whether there are nodes with a name, that has to be looked up.
 func (h HAProxy) HasNames() bool {

@@ -30,6 +30,9 @@ func NewNginx() Nginx {
 	}
 }
 
+// Files is how many files a worker opens at most: one for each connection, and some for its listeners and itself.
+func (n Nginx) Files() int64 { return n.MaxConnections + 100 }
+
 // Tries is how many nodes are asked at most.
 func (n Nginx) Tries() int64 { return n.Retries + 1 }
 

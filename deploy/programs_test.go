@@ -110,6 +110,43 @@ func TestKeepalivedAccepts(t *testing.T) {
 	}
 }
 
+// Each program does what it is for under limits of open files that are lower than it would like: those of a plain shell,
+// and one that leaves it no choice.
+func TestStartsWithFewOpenFiles(t *testing.T) {
+	for _, program := range []string{"haproxy", "nginx", "keepalived", "curl"} {
+		needs(t, program, program)
+	}
+	needs(t, "ip", "iproute2")
+	needsRoot(t)
+	haproxy := samples()["haproxy"].(HAProxy)
+	haproxy.Nodes[1], haproxy.GRPCNodes[1], haproxy.RedisNodes[1] = "10.0.0.2:8080", "10.0.0.2:9090", "10.0.0.2:6379"
+	nginx := samples()["nginx"].(Nginx)
+	nginx.Nodes, nginx.GRPCNodes = haproxy.Nodes, haproxy.GRPCNodes
+	keepalived := NewKeepalived()
+	keepalived.VIP = "10.0.0.100/24"
+	for name, program := range map[string]struct {
+		config kind
+		script string // starts it with the file $0, and ends without an error when it works
+	}{
+		"haproxy":    {haproxy, `mkdir /run/haproxy; haproxy -db -f "$0" & until curl -sf http://127.0.0.1:8404/up; do kill -0 $! && sleep 0.05 || exit 1; done`},
+		"nginx":      {nginx, `mkdir /var/log/nginx; nginx -g 'daemon off;' -c "$0" & until curl -s http://127.0.0.1:8080/; do kill -0 $! && sleep 0.05 || exit 1; done`},
+		"keepalived": {keepalived, `ip link add eth0 type veth; keepalived -n -l -f "$0" >/run/log 2>&1 & until grep 'Startup complete' /run/log; do kill -0 $! && sleep 0.05 || exit 1; done`},
+	} {
+		for _, limits := range []string{"ulimit -Sn 1024", "ulimit -Sn 1024; ulimit -Hn 4096", "ulimit -n 256"} {
+			t.Run(name+", "+limits, func(t *testing.T) {
+				t.Parallel()
+				path := made(t, name, program.config)
+				const machine = `mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/log; ip link set lo up; `
+				out, err := exec.Command("timeout", "60", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+					"sh", "-c", machine+limits+"; "+program.script, path).CombinedOutput()
+				if err != nil {
+					t.Errorf("%v: %s", err, out)
+				}
+			})
+		}
+	}
+}
+
 func TestSystemdAccepts(t *testing.T) {
 	needs(t, "systemd-analyze", "systemd")
 	self, err := os.Executable()

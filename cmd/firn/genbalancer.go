@@ -34,7 +34,7 @@ func (p *program) genHAProxy() *cobra.Command {
 		addNumber(fs, &h.Rise, "rise", decimal(h.Rise), 0, "after so many that did not it is in again")
 		addDuration(fs, &h.Timeout, "timeout", h.Timeout.String(), 0, "how long a node may take to answer, before another is asked")
 		addNumber(fs, &h.Retries, "retries", decimal(h.Retries), 0, "how many others are asked")
-		addNumber(fs, &h.MaxConnections, "max-connections", decimal(h.MaxConnections), 0, "how many connections callers may have at a time")
+		addNumber(fs, &h.MaxConnections, "max-connections", decimal(h.MaxConnections), 0, "how many connections callers may have at a time, if HAProxy\nmay open two files for each; else it takes fewer")
 	}
 	return p.genKind("haproxy", "Print a load balancer: HAProxy", genHAProxyHelp, genHAProxyExamples, flags,
 		func(o deploy.Origin) (string, error) { return h.Text(o) })
@@ -60,7 +60,7 @@ func (p *program) genNginx() *cobra.Command {
 		completes(c, "balance", deploy.NginxBalances)
 		addDuration(fs, &n.Timeout, "timeout", n.Timeout.String(), 0, "how long a node may take to answer, before another is asked")
 		addNumber(fs, &n.Retries, "retries", decimal(n.Retries), 0, "how many others are asked")
-		addNumber(fs, &n.MaxConnections, "max-connections", decimal(n.MaxConnections), 0, "how many connections each worker may have, to callers and nodes")
+		addNumber(fs, &n.MaxConnections, "max-connections", decimal(n.MaxConnections), 0, "how many connections each worker may have, to callers and nodes,\nif it may open so many files; else it takes fewer")
 	}
 	return p.genKind("nginx", "Print a load balancer: nginx", genNginxHelp, genNginxExamples, flags,
 		func(o deploy.Origin) (string, error) { return n.Text(o) })
