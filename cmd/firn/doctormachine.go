@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/limits"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -47,7 +48,11 @@ func (n *node) seeLimit() *doctor.OpenFiles {
 	if err != nil {
 		return nil
 	}
-	return &doctor.OpenFiles{Limit: limit, Connections: n.maxConnections, Addresses: len(n.addresses())}
+	wanted := n.maxConnections
+	if wanted == 0 {
+		wanted = limits.MaxConnections
+	}
+	return &doctor.OpenFiles{Limit: limit, Connections: wanted}
 }
 
 // seeDataDir looks at the directory, or at that in which it is to be made.

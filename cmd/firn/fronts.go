@@ -51,7 +51,7 @@ func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 	if n.gate != nil {
 		listener = gated{listener, n.gate}
 	}
-	listener = door.Limit(listener, int(n.maxConnections), n.log)
+	listener = door.Limit(listener, n.limits.Connections, n.log)
 	if counter, ok := listener.(door.Counter); ok {
 		n.doors[d.metrics] = counter
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/limits"
 	"github.com/firn-id/firn/server/metrics"
 	"github.com/firn-id/firn/server/ui"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -24,6 +25,7 @@ import (
 // node is one process of the service.
 type node struct {
 	settings
+	limits  limits.Limits
 	stderr  io.Writer
 	log     *slog.Logger
 	open    func() (closingStore, error)
@@ -46,9 +48,11 @@ type node struct {
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
 	n.member.layout = s.layout
+	fit, _ := s.fit()
+	n.limits = s.chosen(fit)
 	n.metrics, n.doors = newMetrics(), map[string]door.Counter{}
 	n.service = server.New(&n.member, &n.member, server.Options{
-		NoAutoAttach: s.noAutoAttach, MaxCalls: int(s.maxCalls), Log: n.log, Meter: n.metrics,
+		NoAutoAttach: s.noAutoAttach, MaxCalls: n.limits.Calls, Log: n.log, Meter: n.metrics,
 	})
 	if err := n.openDoor(); err != nil {
 		return nil, usageError{err}
@@ -147,6 +151,7 @@ const ballast = 16 << 20
 // serve is the life of a node that has the process for itself, until ctx ends or it can't go on.
 func (n *node) serve(ctx context.Context) error {
 	defer runtime.KeepAlive(make([]byte, ballast))
+	n.limitMemory()
 	defer n.traces.close(n.log)
 	fronts, err := n.listen()
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -53,8 +51,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text(&o.certificates.Cert, "tls-cert", "file", "", "PEM certificate: listen for TLS only, everywhere; read anew when it\nchanges, like the next two")
 	text(&o.certificates.Key, "tls-key", "file", "", "PEM key of that certificate")
 	text(&o.certificates.ClientCA, "tls-client-ca", "file", "", "PEM certificates of the authorities of clients: each must then show a\ncertificate of theirs")
-	addNumber(flags, &o.maxConnections, "max-connections", "16384", 1, "how many connections there may be at a time to each address; more are\nclosed at once")
-	addNumber(flags, &o.maxCalls, "max-calls", strconv.Itoa(server.DefaultMaxCalls), 1, "how many calls there may be at a time; more are refused at once")
+	addNumber(flags, &o.maxConnections, "max-connections", "", 1, "how many connections callers may have at a time, over all addresses;\nthe oldest idle one makes room for another (default: what memory and\nopen files allow, 16384 at most)")
+	addNumber(flags, &o.maxCalls, "max-calls", "", 1, "how many calls there may be at a time; more are refused at once\n(default: what memory allows, 10000 at most)")
 
 	text(&o.dataDir, "data-dir", "directory", "./firn-data", "where the etcd inside keeps its data; one process at a time")
 

@@ -14,7 +14,7 @@ func healthy() Seen {
 		Clock:  &Clock{Synchronised: true, MaxError: 3 * time.Millisecond},
 		Layout: Layout{"default", now.AddDate(60, 0, 0), now},
 		Files:  []Certificate{{Flag: "tls-cert", Path: "server.pem", Until: now.AddDate(1, 0, 0), Now: now, Key: "server.key", KeyMode: 0o640}},
-		Limit:  &OpenFiles{Limit: 65536, Connections: 16384, Addresses: 3},
+		Limit:  &OpenFiles{Limit: 65536, Connections: 16384},
 		Data:   &DataDir{Path: "/var/lib/firn", Owner: "firn", Mode: 0o700, Free: 50 << 30, Fsync: time.Millisecond},
 		Ports:  []Port{{Flag: "http-addr", Address: ":8080"}},
 		Store: &Store{Prefix: "/firn", Read: time.Millisecond, Servers: []Server{
@@ -53,7 +53,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"expired", func(s *Seen) { s.Files[0].Until = now.Add(-time.Hour) }, Fail, "server.pem expired on 2026-11-21", "renew"},
 		{"expires", func(s *Seen) { s.Files[0].Until = now.AddDate(0, 0, 7) }, Warn, "expires in 7 days", "renew"},
 		{"key for all", func(s *Seen) { s.Files[0].KeyMode = 0o644 }, Warn, "server.key, mode 0644", "chmod o= server.key"},
-		{"files", func(s *Seen) { s.Limit.Limit = 1024 }, Warn, "at most 1024, and --max-connections 16384 on 3 addresses may need 49664", "ulimit -n 49664"},
+		{"files", func(s *Seen) { s.Limit.Limit = 1024 }, Warn, "at most 1024; 16384 connections of callers need 16896", "ulimit -n 16896"},
 		{"no permission", func(s *Seen) { s.Data.Error = "permission denied" }, Fail, "/var/lib/firn: permission denied", "chown"},
 		{"open directory", func(s *Seen) { s.Data.Mode = 0o755 }, Warn, "mode 0755", "chmod 700 /var/lib/firn"},
 		{"little room", func(s *Seen) { s.Data.Free = 500 << 20 }, Warn, "500 MiB are free", "make room"},
@@ -114,7 +114,7 @@ func TestLimitsOfChecks(t *testing.T) {
 	}
 	for _, f := range []Finding{
 		Port{Flag: "http-addr", Address: ":8080", InUse: true, Firn: true}.check(),
-		OpenFiles{Limit: 16384 + beside, Connections: 16384, Addresses: 1}.check(),
+		OpenFiles{Limit: 16384 + beside, Connections: 16384}.check(),
 		Clock{Synchronised: true, MaxError: poorClock}.check(),
 	} {
 		if f.Level != OK {

@@ -83,18 +83,17 @@ func (c Certificate) check() (all []Finding) {
 // OpenFiles is the limit of this process.
 type OpenFiles struct {
 	Limit       uint64
-	Connections int64 // that each address may have
-	Addresses   int
+	Connections int64 // that callers may have
 }
 
 // beside is how many files are open beside those of callers: to etcd, and its own.
 const beside = 512
 
 func (o OpenFiles) check() Finding {
-	needed := uint64(o.Connections)*uint64(o.Addresses) + beside
+	needed := uint64(o.Connections) + beside
 	if o.Limit < needed {
 		return Finding{
-			Warn, "open files", fmt.Sprintf("at most %d, and --max-connections %d on %d addresses may need %d", o.Limit, o.Connections, o.Addresses, needed),
+			Warn, "open files", fmt.Sprintf("at most %d; %d connections of callers need %d", o.Limit, o.Connections, needed),
 			fmt.Sprintf("ulimit -n %d, or LimitNOFILE=%[1]d in the unit, or a smaller --max-connections; the unit of the packages has its own limit", needed),
 		}
 	}

@@ -41,6 +41,7 @@ var rooms = map[string]room{
 	"server/httpapi":         {code: []string{".", "cluster", "member", "server", "server/door", "server/httpapi/apidoc", "store"}, tests: []string{"server/servertest", "server/metrics", "store/memstore", "github.com/getkin/kin-openapi"}},
 	"server/httpapi/apidoc":  {},
 	"server/ui":              {code: []string{"cluster", "member", "server", "server/door", "server/httpapi"}, tests: []string{".", "store"}},
+	"server/limits":          {},
 	"server/servertest":      {code: []string{"server"}},
 	"server/metrics":         {code: []string{"member", "server", "server/door", "store", "github.com/prometheus/client_golang/"}, tests: []string{".", "cluster", "store/memstore", "go.yaml.in/yaml/v3"}},
 	"server/grpcapi":         {code: []string{".", "api/firnv1", "cluster", "member", "server", "server/door", "google.golang.org/"}, tests: []string{"server/servertest", "server/metrics", "store", "store/memstore", "go.uber.org/goleak"}},

@@ -1,0 +1,72 @@
+// Package limits says how much one process takes on at a time, so that callers who mean no good can't have it killed
+// for want of memory. It finds how much memory there is (Find), and derives all limits from that (For), by what each
+// connection, call and answer was measured to cost at most.
+//
+// It enforces nothing: connections are counted by package door, calls and answers by package server, gRPC's streams by
+// grpcapi. A budget of something else that takes memory belongs here, too.
+package limits
+
+import "math"
+
+// What one of each costs at most, in bytes, with the garbage that the Go runtime leaves meanwhile:
+// go test -v -run TestCosts ./internal/e2e prints them.
+const (
+	connectionCost    = 32 << 10 // HTTP that asked: 21 KiB; 34 after a batch; 40 with half a header; Redis 12 to 22; gRPC 29
+	tlsConnectionCost = 64 << 10 // HTTP 58 KiB, gRPC 59
+	callCost          = 12 << 10 // a gRPC call that waits, such as a health watch: 12.4 KiB
+	streamCost        = 192 << 10
+)
+
+// base is what a node needs with an etcd inside while nobody asks, and for the files that both have mapped.
+const base = 64 << 20
+
+// At most, however much memory there is.
+const (
+	MaxConnections = 16_384
+	MaxCalls       = 10_000
+	MaxStreams     = 1000
+	MaxAnswers     = 512 << 20
+)
+
+// spareFiles are open files that are no callers': etcd's, the store's connections, the log.
+const spareFiles = 256
+
+// Limits are how much a process takes on at a time. All are greater than zero.
+type Limits struct {
+	Heap        int64 // bytes that the Go runtime aims for: debug.SetMemoryLimit
+	Connections int   // of callers, over all addresses
+	Calls       int   // that are answered, or wait
+	Watches     int   // of those, calls that may last for ever and need no token: health watches, reflection
+	Streams     int   // of IDs, over gRPC; of those calls, too
+	Answers     int64 // bytes of IDs that are made and not delivered, in the form in which they are held
+}
+
+// For returns the limits of a process with so many bytes of memory and so many open files, of which callers speak TLS
+// or not. Zero or less: as much as wanted.
+//
+// A part of the memory is for what nobody counts: an eighth, and base. Of the rest, half is for connections, a quarter
+// for answers, and an eighth each for calls and for streams.
+func For(memory, files int64, tls bool) Limits {
+	if memory <= 0 {
+		memory = math.MaxInt64
+	}
+	if files <= 0 {
+		files = math.MaxInt64
+	}
+	connection := int64(connectionCost)
+	if tls {
+		connection = tlsConnectionCost
+	}
+	rest := max(memory-memory/8-base, memory/8)
+	calls := within(rest/8/callCost, MaxCalls)
+	return Limits{
+		Heap:        memory / 4 * 3,
+		Connections: within(min(rest/2/connection, max(files-spareFiles, files/2)), MaxConnections),
+		Calls:       calls,
+		Watches:     max(1, calls/2),
+		Streams:     within(rest/8/streamCost, MaxStreams),
+		Answers:     int64(within(rest/4, MaxAnswers)),
+	}
+}
+
+func within(n, most int64) int { return int(max(1, min(n, most))) }
