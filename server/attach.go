@@ -123,7 +123,8 @@ func (a *attaches) running(name string) bool {
 }
 
 // Attach has the member attach to a sequencer, and says where it then stands. The error says why it makes no IDs there.
-func (s *Service) Attach(ctx context.Context, who *door.Caller, name string) (Here, error) {
+func (s *Service) Attach(ctx context.Context, who *door.Caller, name string) (_ Here, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "attach", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, name)
 	if err != nil {
 		return Here{}, err
@@ -141,7 +142,8 @@ func (s *Service) Attach(ctx context.Context, who *door.Caller, name string) (He
 
 // Detach has the member let go of a sequencer, and says where it then stands. member.ErrAttachedAgain is returned when
 // it was attached meanwhile.
-func (s *Service) Detach(ctx context.Context, who *door.Caller, name string) (Here, error) {
+func (s *Service) Detach(ctx context.Context, who *door.Caller, name string) (_ Here, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "detach", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, name)
 	if err != nil {
 		return Here{}, err

@@ -34,6 +34,7 @@ const (
 	Unavailable      Code = "unavailable"       // the store does not answer; what was to be changed may be changed or not
 	Overloaded       Code = "overloaded"        // more is asked for than the node ID can give in 10 s, or by too many at a time
 	Lifetime         Code = "lifetime"          // the layout's time is over, or has not begun
+	CrossOrigin      Code = "cross_origin"      // a browser sent it from another site's page; the service itself never says so
 )
 
 // inputError is a mistake of who called.
@@ -104,13 +105,4 @@ func RetryAfter(err error) time.Duration {
 	default:
 		return 0
 	}
-}
-
-// Refuse tells the kind of an error, and logs it when that is a bug: call is what was asked for.
-func (s *Service) Refuse(call string, err error) Code {
-	code := CodeOf(err)
-	if code == Internal || code == Unreadable {
-		s.options.Log.Error("a call failed", "call", call, "err", err)
-	}
-	return code
 }

@@ -21,6 +21,7 @@ type Created struct {
 // Create creates a sequencer, and tells whether it was not there already. A *member.ExistsError is returned when there is
 // one with another definition.
 func (s *Service) Create(ctx context.Context, who *door.Caller, name string, d cluster.Definition) (c Created, created bool, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "create", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, name)
 	if err != nil {
 		return Created{}, false, err
@@ -59,7 +60,8 @@ type Destroyed struct {
 var errInUse = errors.New("can't be destroyed: it gives IDs to those who name none")
 
 // Destroy destroys a sequencer.
-func (s *Service) Destroy(ctx context.Context, who *door.Caller, name string) (Destroyed, error) {
+func (s *Service) Destroy(ctx context.Context, who *door.Caller, name string) (_ Destroyed, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "destroy", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, name)
 	if err != nil {
 		return Destroyed{}, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/store"
@@ -86,6 +87,9 @@ type Options struct {
 
 	// Log is told about bugs only: neither refusals nor clients that went away are logged. Nil: nobody is told.
 	Log *slog.Logger
+
+	// Audit is told who has changed something, or was not let in. Nil: nobody is told.
+	Audit *throttle.Log
 }
 
 // Service is a node as its callers see it. Make it with New. Its methods are safe for concurrent use. Those that

@@ -239,7 +239,7 @@ func TestCodes(t *testing.T) {
 		{fmt.Errorf("%w: %w", member.ErrNotReady, firn.ErrLifetime), server.Lifetime, time.Second},
 		{errors.New("surprise"), server.Internal, 0},
 	} {
-		if code := s.Refuse("a call", tt.err); code != tt.code || server.RetryAfter(tt.err) != tt.after {
+		if code := s.Refuse(server.Origin{}, "a call", tt.err); code != tt.code || server.RetryAfter(tt.err) != tt.after {
 			t.Errorf("%v: %s, again in %v; want %s in %v", tt.err, code, server.RetryAfter(tt.err), tt.code, tt.after)
 		}
 	}

@@ -84,9 +84,26 @@ func (c *Caller) Name() string {
 	return c.name
 }
 
+// DeniedError is returned when somebody may not do something. It wraps ErrForbidden or ErrUnauthenticated.
+type DeniedError struct {
+	Caller    string // the name of the token; empty: none was shown
+	Sequencer string // that it is about; empty: the cluster
+	Err       error  // what is missing
+}
+
+func (e *DeniedError) Error() string { return e.Err.Error() }
+func (e *DeniedError) Unwrap() error { return e.Err }
+
 // May returns nil when the caller has one of the rights for a sequencer. An empty name stands for the cluster and all of its
-// sequencers. Otherwise the error is ErrForbidden, and says what is missing.
+// sequencers. Otherwise a *DeniedError is returned that says what is missing.
 func (c *Caller) May(r Right, sequencer string) error {
+	if err := c.may(r, sequencer); err != nil {
+		return &DeniedError{c.Name(), sequencer, err}
+	}
+	return nil
+}
+
+func (c *Caller) may(r Right, sequencer string) error {
 	switch {
 	case c == nil:
 		return ErrUnauthenticated

@@ -57,7 +57,7 @@ func text(err error) string {
 
 func TestNilMayDoNothing(t *testing.T) {
 	var nobody *Caller
-	if nobody.Name() != "" || nobody.May(Issue, "orders") != ErrUnauthenticated || nobody.Spend(1) != ErrUnauthenticated {
+	if nobody.Name() != "" || !errors.Is(nobody.May(Issue, "orders"), ErrUnauthenticated) || nobody.Spend(1) != ErrUnauthenticated {
 		t.Errorf("nil is %q, may %v and spends %v", nobody.Name(), nobody.May(Issue, "orders"), nobody.Spend(1))
 	}
 }

@@ -36,7 +36,7 @@ func (a *admin) CreateSequencer(ctx context.Context, r *firnv1.CreateSequencerRe
 	if err != nil {
 		return nil, server.Input(err)
 	}
-	c, created, err := a.service.Create(ctx, callerOf(ctx), r.GetName(), d)
+	c, created, err := a.service.Create(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), d)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (a *admin) CreateSequencer(ctx context.Context, r *firnv1.CreateSequencerRe
 }
 
 func (a *admin) DestroySequencer(ctx context.Context, r *firnv1.DestroySequencerRequest) (*firnv1.DestroySequencerResponse, error) {
-	d, err := a.service.Destroy(ctx, callerOf(ctx), r.GetName())
+	d, err := a.service.Destroy(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (a *admin) DestroySequencer(ctx context.Context, r *firnv1.DestroySequencer
 }
 
 func (a *admin) AttachSequencer(ctx context.Context, r *firnv1.AttachSequencerRequest) (*firnv1.AttachSequencerResponse, error) {
-	here, err := a.service.Attach(ctx, callerOf(ctx), r.GetName())
+	here, err := a.service.Attach(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (a *admin) AttachSequencer(ctx context.Context, r *firnv1.AttachSequencerRe
 }
 
 func (a *admin) DetachSequencer(ctx context.Context, r *firnv1.DetachSequencerRequest) (*firnv1.DetachSequencerResponse, error) {
-	here, err := a.service.Detach(ctx, callerOf(ctx), r.GetName())
+	here, err := a.service.Detach(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -64,7 +65,7 @@ func (s *Server) refuse(ctx context.Context, method string, err error) (server.C
 	case errors.Is(err, errGone):
 		return server.Gone, status.Error(codes.Canceled, message)
 	}
-	code := s.service.Refuse(method, err)
+	code := s.service.Refuse(origin(ctx), method, err)
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + "..."
 	}
@@ -74,6 +75,15 @@ func (s *Server) refuse(ctx context.Context, method string, err error) (server.C
 		return code, answer.Err()
 	}
 	return code, detailed.Err()
+}
+
+// origin is where a call comes from.
+func origin(ctx context.Context) server.Origin {
+	from := server.Origin{Protocol: "grpc"}
+	if p, ok := peer.FromContext(ctx); ok {
+		from.Remote = p.Addr.String()
+	}
+	return from
 }
 
 // details are what programs want to know of an error.

@@ -48,7 +48,7 @@ func nameOf(method, path string) string {
 func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := errors.Join(h.browsers.Check(r), h.entrance.AdmitHost(r.Host)); err != nil {
-			writeError(w, http.StatusForbidden, "cross_origin", err.Error())
+			RefuseCrossOrigin(w, r, h.service, err)
 			return
 		}
 		next(w, r)

@@ -43,7 +43,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 		came(w, server.Gone)
 		return
 	}
-	code := s.Refuse(r.Method+" "+r.URL.Path, err)
+	code := s.Refuse(origin(r), callOf(r), err)
 	if code == server.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -51,6 +51,20 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
 	writeError(w, StatusOf(code), code, err.Error())
+}
+
+// origin is where a call comes from.
+func origin(r *http.Request) server.Origin {
+	return server.Origin{Protocol: "http", Remote: r.RemoteAddr}
+}
+
+// callOf is what a call is called in the log: its path may hold anything.
+func callOf(r *http.Request) string { return r.Method + " " + r.Pattern }
+
+// RefuseCrossOrigin answers a browser that another site's page has sent here.
+func RefuseCrossOrigin(w http.ResponseWriter, r *http.Request, s *server.Service, err error) {
+	s.Audited(server.Audit{Origin: origin(r), Call: callOf(r), Outcome: server.CrossOrigin})
+	writeError(w, http.StatusForbidden, server.CrossOrigin, err.Error())
 }
 
 // answer writes what a call came to.

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,7 +66,7 @@ func (c *conn) do(args [][]byte) {
 		c.s.log.Debug("a client speaks HTTP to the Redis port", "client", c.net.RemoteAddr())
 		c.quit, c.code = true, server.BadRequest
 	case c.who == nil && !k.open:
-		c.fail("NOAUTH", "Authentication required.")
+		c.unauthenticated("NOAUTH", "Authentication required.", cmp.Or(strings.ToUpper(k.name), "another"))
 	case !ok:
 		c.fail("ERR", unknown(args))
 	case len(args)-1 < k.least || len(args)-1 > k.most:

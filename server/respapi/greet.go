@@ -29,7 +29,7 @@ func (c *conn) admit() {
 func (c *conn) show(token string) (refused bool) {
 	who, err := c.s.entrance.Admit(token)
 	if err != nil {
-		c.fail("WRONGPASS", "invalid username-password pair or user is disabled: this token is nobody's")
+		c.unauthenticated("WRONGPASS", "invalid username-password pair or user is disabled: this token is nobody's", "AUTH")
 		return true
 	}
 	c.who, c.token, c.admitted = who, token, time.Now()
@@ -74,7 +74,7 @@ func (c *conn) hello(args [][]byte) {
 		return
 	}
 	if c.who == nil {
-		c.fail("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		c.unauthenticated("NOAUTH", "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time", "HELLO")
 		return
 	}
 	c.resp3, c.name = resp3, name

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 )
 
 // Each of these appends to the replies.
@@ -97,13 +98,24 @@ func codeOf(word string) server.Code {
 	return server.BadRequest
 }
 
+// origin is where the commands come from.
+func (c *conn) origin() server.Origin {
+	return server.Origin{Protocol: "redis", Remote: c.net.RemoteAddr().String()}
+}
+
+// unauthenticated answers who was not let in, in Redis' own words. Command is what it is called in the audit trail.
+func (c *conn) unauthenticated(word, text, command string) {
+	c.s.service.Refuse(c.origin(), command, door.ErrUnauthenticated)
+	c.fail(word, text)
+}
+
 // refuse answers a command that the service has refused. Command is what it is called in the log.
 func (c *conn) refuse(command string, err error) {
 	if c.s.context.Err() != nil { // it is closed, and that is why
 		c.quit, c.code = true, server.Gone
 		return
 	}
-	code := c.s.service.Refuse(command, err)
+	code := c.s.service.Refuse(c.origin(), command, err)
 	c.fail(WordOf(code), err.Error())
 	c.code = code
 }

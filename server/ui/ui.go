@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/server/httpapi"
 )
 
 // Root is the path below which it is served.
@@ -62,7 +63,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := h.entrance.AdmitHost(r.Host); err != nil {
-		http.Error(w, err.Error(), http.StatusForbidden)
+		httpapi.RefuseCrossOrigin(w, r, h.service, err)
 		return
 	}
 	if r.URL.Path == Root+"stream" {

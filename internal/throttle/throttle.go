@@ -1,0 +1,109 @@
+// Package throttle keeps a log readable when the same thing happens thousands of times a second: of each kind of line the
+// first few in a period are written, and then one line says how many were left out. No line is lost without being counted.
+//
+// It is not for lines that must all be there: those go to the logger itself.
+package throttle
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// First is how many lines of a kind are written in a Period.
+	First = 60
+
+	// Period begins with the first line of a kind, and ends with the line that says how many were left out, if any were.
+	Period = time.Minute
+
+	// maxKinds is how many kinds are told apart at a time. The lines of any further ones are counted together.
+	maxKinds = 1000
+)
+
+// Log writes lines to a logger, of each kind First in a Period. Make it with New. A nil Log writes nothing. Its methods are
+// safe for concurrent use.
+type Log struct {
+	log *slog.Logger
+
+	mu    sync.Mutex // guards the rest
+	kinds map[kind]*count
+}
+
+// kind is what lines have in common that are counted together.
+type kind struct {
+	level         slog.Level
+	message, more string
+}
+
+// count is what became of the lines of a kind in the current period.
+type count struct {
+	written, leftOut int
+	end              *time.Timer
+}
+
+// New returns a Log that writes to a logger.
+func New(log *slog.Logger) *Log { return &Log{log: log, kinds: map[kind]*count{}} }
+
+// Write writes a line, unless there were enough of its kind in this period. Lines are of one kind when they have the same
+// level, the same message and the same more, which may be empty: it must not be whatever callers send.
+func (l *Log) Write(level slog.Level, more, message string, args ...any) {
+	if l == nil || !l.log.Enabled(context.Background(), level) {
+		return
+	}
+	if l.due(kind{level, message, more}) {
+		l.log.Log(context.Background(), level, message, args...)
+	}
+}
+
+// due counts a line, and tells whether it is to be written.
+func (l *Log) due(k kind) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, ok := l.kinds[k]
+	if !ok && len(l.kinds) >= maxKinds {
+		k = kind{level: k.level, message: "lines of many kinds"}
+		c, ok = l.kinds[k]
+	}
+	if !ok {
+		c = &count{}
+		c.end = time.AfterFunc(Period, func() { l.end(k, c) })
+		l.kinds[k] = c
+	}
+	if c.written < First {
+		c.written++
+		return true
+	}
+	c.leftOut++
+	return false
+}
+
+// end ends a period of a kind.
+func (l *Log) end(k kind, c *count) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kinds[k] == c { // else Flush was faster
+		l.endLocked(k, c)
+	}
+}
+
+func (l *Log) endLocked(k kind, c *count) {
+	c.end.Stop()
+	delete(l.kinds, k)
+	if c.leftOut > 0 {
+		l.log.Log(context.Background(), k.level, "lines were left out: there were too many", "of", k.message, "kind", k.more, "left_out", c.leftOut)
+	}
+}
+
+// Flush ends all periods now, and says what was left out.
+func (l *Log) Flush() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k, c := range l.kinds {
+		l.endLocked(k, c)
+	}
+}

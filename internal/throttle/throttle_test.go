@@ -1,0 +1,130 @@
+package throttle
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// journal is what a log has written.
+type journal struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+// take returns how many lines have a text since the last call, and how many were left out by what the others say.
+func (j *journal) take(t *testing.T, text string) (written, leftOut int) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for line := range strings.Lines(j.text.String()) {
+		_, said, ok := strings.Cut(line, " left_out=")
+		switch {
+		case ok:
+			n := 0
+			if _, err := fmt.Sscan(said, &n); err != nil {
+				t.Errorf("the log says %q", line)
+			}
+			leftOut += n
+		case strings.Contains(line, text):
+			written++
+		default:
+			t.Errorf("the log says %q", line)
+		}
+	}
+	j.text.Reset()
+	return written, leftOut
+}
+
+// Thousands of lines become a bounded number, and what was left out is counted to the last one: by a line at the end of the
+// period, or when the log is flushed.
+func TestWhatIsLeftOutIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		l := New(slog.New(slog.NewTextHandler(&j, nil)))
+		const lines = 7200
+		flood := func() {
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					for range lines / 8 {
+						l.Write(slog.LevelWarn, "", "refused")
+					}
+				})
+			}
+			all.Wait()
+		}
+		flood()
+		if written, leftOut := j.take(t, "refused"); written != First || leftOut != 0 {
+			t.Errorf("of %d lines %d are written, and %d said to be left out; want %d and none yet", lines, written, leftOut, First)
+		}
+		time.Sleep(Period)
+		synctest.Wait()
+		if written, leftOut := j.take(t, "refused"); written != 0 || leftOut != lines-First {
+			t.Errorf("after the period %d are written, and %d said to be left out; want 0 and %d", written, leftOut, lines-First)
+		}
+		time.Sleep(Period)
+		flood() // the next period is like the first
+		l.Flush()
+		if written, leftOut := j.take(t, "refused"); written != First || leftOut != lines-First {
+			t.Errorf("in another period %d are written, and %d said to be left out; want %d and %d", written, leftOut, First, lines-First)
+		}
+		time.Sleep(2 * Period)
+		l.Flush()
+		if written, leftOut := j.take(t, "refused"); written != 0 || leftOut != 0 {
+			t.Errorf("in peace %d are written, and %d said to be left out", written, leftOut)
+		}
+	})
+}
+
+// A flood of one kind hides no other, and lines below the log's level count for nothing.
+func TestKindsAreCountedApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		l := New(slog.New(slog.NewTextHandler(&j, nil)))
+		for range 10 * First {
+			l.Write(slog.LevelWarn, "anonymous", "refused")
+			l.Write(slog.LevelDebug, "", "nobody looks at it")
+		}
+		j.take(t, "refused")
+		l.Write(slog.LevelWarn, "billing", "refused", "who", "billing")
+		l.Write(slog.LevelInfo, "anonymous", "refused", "who", "billing")
+		if written, _ := j.take(t, "who=billing"); written != 2 {
+			t.Errorf("%d of 2 lines of other kinds are written", written)
+		}
+		l.Flush()
+	})
+}
+
+// However many kinds there are, they take a bounded amount of memory.
+func TestKindsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		l := New(slog.New(slog.NewTextHandler(&j, nil)))
+		const all = 3 * maxKinds
+		for i := range all {
+			l.Write(slog.LevelWarn, fmt.Sprint(i), "refused")
+		}
+		if n := len(l.kinds); n > maxKinds+1 {
+			t.Errorf("there are %d kinds", n)
+		}
+		l.Flush()
+		if written, leftOut := j.take(t, "refused"); written != maxKinds+First || written+leftOut != all {
+			t.Errorf("%d are written and %d left out; want %d, and %d in all", written, leftOut, maxKinds+First, all)
+		}
+	})
+	var none *Log
+	none.Write(slog.LevelWarn, "", "nobody is told")
+	none.Flush()
+}
