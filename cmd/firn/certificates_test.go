@@ -10,6 +10,8 @@ import (
 	"math/big"
 	"net"
 	"os"
+	"path/filepath"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -21,6 +23,31 @@ func certificates(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: certificates")
 	}
+	makeCertificates(ts)
+}
+
+// place is where certificates are made: a script's directory, or another.
+type place interface {
+	Check(error)
+	MkAbs(file string) string
+}
+
+// folder is a place for a test without a script.
+type folder struct {
+	t   *testing.T
+	dir string
+}
+
+func (f folder) MkAbs(file string) string { return filepath.Join(f.dir, file) }
+
+func (f folder) Check(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func makeCertificates(ts place) {
 	authority := &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	caKey := certificate(ts, "ca", authority, authority, nil)
 	certificate(ts, "server", &x509.Certificate{
@@ -30,7 +57,7 @@ func certificates(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // certificate writes a certificate and its key, which it returns. Without a key of its parent it signs itself.
-func certificate(ts *testscript.TestScript, name string, c, parent *x509.Certificate, by *ecdsa.PrivateKey) *ecdsa.PrivateKey {
+func certificate(ts place, name string, c, parent *x509.Certificate, by *ecdsa.PrivateKey) *ecdsa.PrivateKey {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)
 	if by == nil {

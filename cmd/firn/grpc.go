@@ -19,7 +19,7 @@ func (n *node) grpcFront() (*front, error) {
 	}
 	options := n.traces.served()
 	if n.tls != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(n.tls.Clone())))
+		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(n.tls.Clone()), n}))
 	}
 	s := grpcapi.New(n.service, &door.Entrance{Tokens: n.tokens}, options...)
 	return &front{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
@@ -28,6 +29,7 @@ type node struct {
 	limits  limits.Limits
 	stderr  io.Writer
 	log     *slog.Logger
+	audit   *throttle.Log // who has changed something, was not let in, or did not come to speak TLS
 	open    func() (closingStore, error)
 	member  joining
 	service *server.Service
@@ -47,12 +49,13 @@ type node struct {
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
+	n.audit = throttle.New(n.log)
 	n.member.layout = s.layout
 	fit, _ := s.fit()
 	n.limits = s.chosen(fit)
 	n.metrics, n.doors = newMetrics(), map[string]door.Counter{}
 	n.service = server.New(&n.member, &n.member, server.Options{
-		NoAutoAttach: s.noAutoAttach, MaxCalls: n.limits.Calls, Log: n.log, Meter: n.metrics,
+		NoAutoAttach: s.noAutoAttach, MaxCalls: n.limits.Calls, Log: n.log, Audit: n.audit, Meter: n.metrics,
 	})
 	if err := n.openDoor(); err != nil {
 		return nil, usageError{err}
@@ -163,6 +166,7 @@ func (n *node) serve(ctx context.Context) error {
 // live is the life of a node that listens already, so that who looks sees it alive, though not ready, while it
 // joins.
 func (n *node) live(ctx context.Context, fronts *fronts) error {
+	defer n.audit.Flush()
 	defer fronts.stop(n, 0) // when not stopped before
 	fronts.start()
 	n.log.Info("listening", fronts.addresses()...)

@@ -258,7 +258,7 @@ func TestShutdownTimeout(t *testing.T) {
 	slow := newWeb(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(in)
 		<-r.Context().Done()
-	}), nil, n.log)
+	}), nil, nil)
 	public.serve, public.shutdown, public.close = slow.Serve, slow.Shutdown, func() { _ = slow.Close() }
 	fronts.start()
 	failed := make(chan error, 1)

@@ -17,7 +17,7 @@ func (n *node) redisFront() (*front, error) {
 		return nil, err
 	}
 	if n.tls != nil {
-		listener = tls.NewListener(listener, n.tls)
+		listener = handshakes{tls.NewListener(listener, n.tls), n}
 	}
 	s := respapi.New(n.service, &door.Entrance{Tokens: n.tokens}, n.log)
 	return &front{name: redisDoor.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}, nil

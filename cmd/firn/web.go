@@ -2,7 +2,7 @@ package main
 
 import (
 	"crypto/tls"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"time"
@@ -50,7 +50,7 @@ func (n *node) webFront(d aDoor, flag, address string, handler http.Handler) (*f
 	if err != nil {
 		return nil, err
 	}
-	s := newWeb(handler, n.tls, n.log)
+	s := newWeb(handler, n.tls, log.New(webErrors{n, d}, "", 0))
 	f := &front{
 		name: d.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
 		close: func() { _ = s.Close() }, // it listens no more
@@ -61,7 +61,7 @@ func (n *node) webFront(d aDoor, flag, address string, handler http.Handler) (*f
 	return f, nil
 }
 
-func newWeb(handler http.Handler, config *tls.Config, log *slog.Logger) *http.Server {
+func newWeb(handler http.Handler, config *tls.Config, errors *log.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		TLSConfig:         config.Clone(), // it is changed
@@ -70,7 +70,7 @@ func newWeb(handler http.Handler, config *tls.Config, log *slog.Logger) *http.Se
 		WriteTimeout:      writeWithin,
 		IdleTimeout:       idleFor,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ErrorLog:          errors,
 	}
 }
 

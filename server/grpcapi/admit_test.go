@@ -78,6 +78,25 @@ func TestTokens(t *testing.T) {
 	if log := r.log.String(); log != "" {
 		t.Errorf("it was logged: %s", log)
 	}
+	trail := r.trail.String()
+	for _, want := range []string{
+		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Firn/Next outcome=unauthenticated`,
+		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Firn/Stream outcome=unauthenticated`,
+		`msg="audit: a call was refused" who=(anonymous) remote=bufconn protocol=grpc call=/firn.v1.Admin/ListSequencers outcome=forbidden`,
+	} {
+		if !strings.Contains(trail, want) {
+			t.Errorf("the trail does not say %s:\n%s", want, trail)
+		}
+	}
+	if strings.Contains(trail, "stolen-one") {
+		t.Errorf("the trail shows a token:\n%s", trail)
+	}
+	if _, err := r.admin.DestroySequencer(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer the-admin"), &firnv1.DestroySequencerRequest{Name: "default"}); err == nil {
+		t.Error("the default sequencer was destroyed")
+	}
+	if want := "remote=bufconn protocol=grpc call=destroy sequencer=default outcome=in_use"; !strings.Contains(r.trail.String(), want) {
+		t.Errorf("the trail does not say %s:\n%s", want, r.trail.String())
+	}
 }
 
 // Without tokens anyone gets IDs, and nobody administers.

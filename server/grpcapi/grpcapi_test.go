@@ -18,6 +18,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/grpcapi"
@@ -82,6 +83,7 @@ type rig struct {
 	ids     firnv1.FirnClient
 	admin   firnv1.AdminClient
 	log     lockedBuffer
+	trail   lockedBuffer // of audits
 }
 
 // lockedBuffer is a log that any goroutine can write.
@@ -118,7 +120,7 @@ func newMeteredRig(t testing.TB, f *fake, meter server.Meter) *rig {
 func newRigWith(t testing.TB, m server.Member, c server.Cluster, e *door.Entrance, meter server.Meter, options ...grpc.DialOption) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	r.service = server.New(m, c, server.Options{Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil))})
+	r.service = server.New(m, c, server.Options{Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil)))})
 	r.server = grpcapi.New(r.service, e)
 	l := bufconn.Listen(32 << 10)
 	served := make(chan error, 1)

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn/internal/throttle"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 )
 
@@ -84,6 +86,32 @@ func TestAuth(t *testing.T) {
 	s := newServerWith(newCounting(), entrance(&tokens{known: map[string]bool{"s3cret": true}}), nil)
 	if got := replies(t, s, "HELLO 3 AUTH any s3cret\r\nINCR default\r\n"); !strings.HasPrefix(got, `{"server" "firn" `) || !strings.HasSuffix(got, "\n"+id) {
 		t.Error(got)
+	}
+}
+
+// Who is not let in is in the audit trail, whatever Redis calls that; and no token is.
+func TestAuditTrail(t *testing.T) {
+	var trail bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&trail, nil))
+	service := server.New(newCounting(), nowhere{}, server.Options{Audit: throttle.New(log)})
+	s := New(service, entrance(&tokens{known: map[string]bool{"s3cret": true}}), nil)
+	for _, tt := range []struct{ says, call string }{
+		{"INCR default", "INCR"},
+		{"NOTHING", "another"},
+		{"AUTH wr0ng", "AUTH"},
+		{"HELLO 3 AUTH any wr0ng", "AUTH"},
+		{"HELLO 3", "HELLO"},
+		{"AUTH s3cret\r\nINCR default", ""},
+	} {
+		trail.Reset()
+		replies(t, s, tt.says+"\r\n")
+		want := ""
+		if tt.call != "" {
+			want = "who=(anonymous) remote=:0 protocol=redis call=" + tt.call + " outcome=unauthenticated\n"
+		}
+		if got := trail.String(); !strings.HasSuffix(got, want) || (want == "") != (got == "") || strings.Contains(got, "wr0ng") {
+			t.Errorf("%s: the trail says %q; want %q", tt.says, got, want)
+		}
 	}
 }
 
