@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -18,7 +20,16 @@ type closingStore interface {
 // embed starts the etcd inside. It blocks while that replays its log.
 func (n *node) embed() (closingStore, error) {
 	n.log.Info("starting the etcd inside", "data_dir", n.dataDir)
-	e, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: n.dataDir, Logger: n.log, DialOptions: n.traces.asked()})
+	e, err := etcdstore.Embed(etcdstore.EmbedConfig{
+		Dir: n.dataDir, Logger: n.log, DialOptions: n.traces.asked(),
+		Fatal: func(err *etcdstore.DataError) {
+			report(n.stderr, err)
+			os.Exit(statusFailure)
+		},
+	})
+	if _, ok := errors.AsType[*etcdstore.DataError](err); ok { // it says what to do
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; --data-dir names the directory, --etcd an etcd cluster elsewhere", err)
 	}

@@ -42,6 +42,10 @@ type EmbedConfig struct {
 
 	// Logger is told about lost sessions and the server's errors. Nil: nobody is.
 	Logger *slog.Logger
+
+	// Fatal is called, once at most, with the reason why a server that ran can't go on: it can't write its data, or
+	// found it damaged. It ends the process; if it returns, the process ends with status 1. Nil: Logger is told.
+	Fatal func(*DataError)
 }
 
 // Embedded is a cluster of one in this process, and its client.
@@ -52,7 +56,8 @@ type Embedded struct {
 	log    *etcdLog
 	socket socket
 	lock   *fileutil.LockedFile
-	errors sync.WaitGroup // the goroutine that logs the server's errors
+	ended  chan struct{}  // closed when the server is closed
+	errors sync.WaitGroup // the goroutines that wait for the server's errors
 	once   sync.Once
 	closed error
 }
@@ -60,7 +65,8 @@ type Embedded struct {
 // Embed starts a cluster of one, new or with the data of its directory, and waits
 // until it serves: normally well under a second. An error is returned when the
 // directory can't be used, for one because another process uses it, and does so
-// half a second later still.
+// half a second later still. It is a *DataError when the data is damaged, or there
+// is no room for more.
 //
 // The sessions of a process that used the directory before and ended without
 // closing them are over when Embed returns; nobody need wait for their TTLs.
@@ -69,8 +75,9 @@ type Embedded struct {
 // enter, made before the socket is. Nothing else listens, for peers neither:
 // there are none.
 //
-// An etcd that finds its data damaged, or can't write it, ends the process: it
-// must not go on, and it does so itself, having told the Logger.
+// A server that ran and finds its data damaged, or can't write it, must not go on, and
+// the process ends: see EmbedConfig.Fatal. One that finds so as it starts can't be
+// closed: what it holds remains taken until the process ends.
 func Embed(config EmbedConfig) (*Embedded, error) {
 	if config.Dir == "" {
 		return nil, errors.New("etcdstore: no data directory is given")
@@ -86,12 +93,18 @@ func Embed(config EmbedConfig) (*Embedded, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("etcdstore: data directory: %w", err)
 	}
-	e := &Embedded{config: config, log: newEtcdLog(loggerOrNone(config.Logger))}
+	e := &Embedded{config: config, log: newEtcdLog(dir, loggerOrNone(config.Logger)), ended: make(chan struct{})}
 	if err := e.start(); err != nil {
 		if e.Store != nil {
 			_ = e.Store.Close()
 		}
 		e.stop()
+		if data, ok := errors.AsType[*DataError](err); ok {
+			return nil, data
+		}
+		if noRoom(err) {
+			return nil, dataError(dir, "etcd can't start", err)
+		}
 		return nil, fmt.Errorf("etcdstore: data directory %q: %w", dir, err)
 	}
 	return e, nil
@@ -134,32 +147,78 @@ func (e *Embedded) start() (err error) {
 	if e.socket, err = newSocket(e.config.Dir); err != nil {
 		return err
 	}
-	smallSegments()
-	e.server, err = embed.StartEtcd(serverConfig(e.config.Dir, e.socket, e.log))
-	if err != nil {
-		return fmt.Errorf("starting etcd: %w", err)
-	}
-	select {
-	case <-e.server.Server.ReadyNotify():
-	case err := <-e.server.Err():
-		return fmt.Errorf("starting etcd: %w", err)
-	case <-time.After(startDeadline):
-		return fmt.Errorf("etcd is not ready after %v", startDeadline)
-	}
-	if err := e.socket.protect(); err != nil {
+	if err := checkData(e.config.Dir); err != nil {
 		return err
 	}
+	smallSegments()
+	if err := e.startServer(); err != nil {
+		return err
+	}
+	e.errors.Go(e.endWithServer)
 	e.errors.Go(func() {
 		for err := range e.server.Err() {
 			e.log.error("the embedded etcd failed", err)
 		}
 	})
+	if err := e.socket.protect(); err != nil {
+		return err
+	}
 	if e.Store, err = Open(e.config.client(e.Endpoint())); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
 	defer cancel()
 	return e.endSessions(ctx)
+}
+
+// startServer starts the server and waits until it is ready. What a server holds that can't go on is not given back.
+func (e *Embedded) startServer() error {
+	type result struct {
+		server *embed.Etcd
+		err    error
+	}
+	started := make(chan result, 1)
+	go func() {
+		defer func() {
+			if found := recover(); found != nil {
+				started <- result{err: dataError(e.config.Dir, fmt.Sprintf("etcd can't start: %v", found), nil)}
+			}
+		}()
+		server, err := embed.StartEtcd(serverConfig(e.config.Dir, e.socket, e.log))
+		if err == nil {
+			select {
+			case <-server.Server.ReadyNotify():
+			case err = <-server.Err():
+			case <-time.After(startDeadline):
+				err = fmt.Errorf("it is not ready after %v", startDeadline)
+			}
+		}
+		started <- result{server, err}
+	}()
+	select {
+	case r := <-started:
+		e.server = r.server
+		if r.err != nil {
+			return fmt.Errorf("starting etcd: %w", r.err)
+		}
+	case err := <-e.log.died:
+		return err
+	}
+	return nil
+}
+
+// endWithServer ends the process when the server can't go on, be it while it is closed.
+func (e *Embedded) endWithServer() {
+	select {
+	case reason := <-e.log.died:
+		if e.config.Fatal != nil {
+			e.config.Fatal(reason)
+		} else {
+			e.log.to.Error(reason.Error())
+		}
+		os.Exit(1)
+	case <-e.ended:
+	}
 }
 
 // lockDir takes a directory for this process. One that is in use it tries again for a moment: its user may be about to
@@ -219,6 +278,7 @@ func (e *Embedded) stop() {
 	if e.server != nil {
 		e.server.Close()
 	}
+	close(e.ended)
 	e.errors.Wait()
 	e.socket.remove()
 	if e.lock != nil {
@@ -226,9 +286,8 @@ func (e *Embedded) stop() {
 	}
 }
 
-// smallSegments makes etcd write its log in segments of 4 MB. It allocates two
-// of them in advance: with its own default the first start would take 123 MB.
-var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = 4 << 20 })
+// smallSegments makes etcd write its log in segments of that size.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segment })
 
 func serverConfig(dir string, socket socket, log *etcdLog) *embed.Config {
 	c := embed.NewConfig()

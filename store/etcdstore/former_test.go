@@ -17,7 +17,7 @@ func TestDirectoryOfAServerThatListenedForPeers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := serverConfig(dir, socket, newEtcdLog(loggerOrNone(nil)))
+	config := serverConfig(dir, socket, newEtcdLog(dir, loggerOrNone(nil)))
 	config.ListenPeerUrls = config.AdvertisePeerUrls
 	server, err := embed.StartEtcd(config)
 	if err != nil {

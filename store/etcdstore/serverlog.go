@@ -12,13 +12,37 @@ import (
 // etcdLog passes the errors of an embedded server on, and nothing else, until it
 // is muted. It is safe for concurrent use.
 type etcdLog struct {
+	dir   string // the server's data directory
 	to    *slog.Logger
 	muted atomic.Bool
+	died  chan *DataError // holds the reason why the server can't go on, the first one
 }
 
-func newEtcdLog(to *slog.Logger) *etcdLog { return &etcdLog{to: to} }
+func newEtcdLog(dir string, to *slog.Logger) *etcdLog {
+	return &etcdLog{dir: dir, to: to, died: make(chan *DataError, 1)}
+}
 
-func (l *etcdLog) zap() *zap.Logger { return zap.New(logCore{log: l}) }
+func (l *etcdLog) zap() *zap.Logger {
+	return zap.New(logCore{log: l}, zap.WithFatalHook(lastWords{l}), zap.WithPanicHook(lastWords{l}))
+}
+
+// lastWords is what becomes of a server that says why it can't go on: without it zap would end the process, or panic.
+type lastWords struct{ log *etcdLog }
+
+// OnWrite never returns, and so nothing is done any more in this goroutine: what was not written is not confirmed.
+func (w lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	var cause error
+	for _, field := range fields {
+		if err, ok := field.Interface.(error); ok {
+			cause = err
+		}
+	}
+	select {
+	case w.log.died <- dataError(w.log.dir, "etcd can't go on: "+entry.Message, cause):
+	default:
+	}
+	select {}
+}
 
 func (l *etcdLog) mute() { l.muted.Store(true) }
 
@@ -53,7 +77,10 @@ func (c logCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 }
 
 func (c logCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if entry.Level == zapcore.ErrorLevel && (c.log.muted.Load() || harmless[entry.Message]) {
+	if entry.Level > zapcore.ErrorLevel { // see lastWords
+		return nil
+	}
+	if c.log.muted.Load() || harmless[entry.Message] {
 		return nil
 	}
 	values := zapcore.NewMapObjectEncoder()

@@ -14,7 +14,7 @@ import (
 // none of them while the server is being closed.
 func TestEtcdLog(t *testing.T) {
 	var out bytes.Buffer
-	log := newEtcdLog(slog.New(slog.NewTextHandler(&out, nil)))
+	log := newEtcdLog(t.TempDir(), slog.New(slog.NewTextHandler(&out, nil)))
 	etcd := log.zap().With(zap.String("member", "firn"))
 	etcd.Debug("no")
 	etcd.Info("no")

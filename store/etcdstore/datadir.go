@@ -1,0 +1,277 @@
+package etcdstore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"syscall"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+)
+
+// segment is the size of the files of an embedded server's log. It allocates two of them in advance: with etcd's own
+// default the first start would take 123 MB.
+const segment = 4 << 20
+
+// roomForDatabase is what the database may need at once beside the log.
+const roomForDatabase = 1 << 20
+
+// What to do about data that can't be used.
+const (
+	makeRoom = "free some space on its file system, and start again"
+	replace  = `restore a backup of the directory, or begin anew without it, each as docs/operations.md says under "Damaged data"`
+)
+
+// DataError says that an embedded server can't use its data directory: what is wrong with which file, and what to do.
+type DataError struct {
+	Dir  string // the data directory
+	File string // the file in it; empty: it is not about one file
+	Err  error  // what is wrong
+	Do   string // what to do about it
+}
+
+func (e *DataError) Error() string {
+	file := ""
+	if e.File != "" {
+		file = "file " + e.File + ": "
+	}
+	return fmt.Sprintf("data directory %q: %s%v; %s", e.Dir, file, e.Err, e.Do)
+}
+
+func (e *DataError) Unwrap() error { return e.Err }
+
+// dataError says what a server could not do for a reason that lies in its data directory.
+func dataError(dir, what string, cause error) *DataError {
+	e := &DataError{Dir: dir, Err: errors.New(what), Do: replace}
+	if path, ok := errors.AsType[*fs.PathError](cause); ok {
+		e.File, cause = inDir(dir, path.Path), path.Err
+	}
+	if cause != nil {
+		e.Err = fmt.Errorf("%s: %w", what, cause)
+	}
+	if noRoom(cause) { // in no file
+		e.File, e.Do = "", makeRoom
+	}
+	return e
+}
+
+func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// damaged says what is wrong with a file.
+func damaged(dir, file, format string, args ...any) error {
+	return &DataError{Dir: dir, File: inDir(dir, file), Err: fmt.Errorf(format, args...), Do: replace}
+}
+
+// inDir is the name of a file as seen from the directory, if it is in there.
+func inDir(dir, file string) string {
+	if name, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(name) {
+		return name
+	}
+	return file
+}
+
+// checkData examines a data directory before a server uses it: a server that finds damage ends the process, or goes on
+// with what is left. What a process that was killed leaves behind is no damage. Nobody may use the directory meanwhile.
+func checkData(dir string) error {
+	log, database := datadir.ToWALDir(dir), datadir.ToBackendFileName(dir)
+	names, err := fileutil.ReadDir(log)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	segments := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return filepath.Ext(name) != ".wal" })
+	last, err := checkLog(dir, segments)
+	if err != nil {
+		return err
+	}
+	applied, err := checkDatabase(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && len(segments) == 0: // a new one
+	case errors.Is(err, fs.ErrNotExist):
+		return damaged(dir, database, "it is missing, though there is a log")
+	case err != nil:
+		return err
+	case applied > 0 && len(segments) == 0:
+		return damaged(dir, log, "it holds no log, and the database is made from %d entries", applied)
+	case applied > last:
+		return damaged(dir, filepath.Join(log, segments[len(segments)-1]),
+			"the log ends with entry %d, and the database is made from %d: the end of the log is lost, and what was written later may be", last, applied)
+	}
+	return checkRoom(dir, names, len(segments) == 0)
+}
+
+// checkLog reads the log and returns the index of its last entry. A last record that was not written in full is what a
+// process leaves that was killed: the server takes it away.
+func checkLog(dir string, segments []string) (last uint64, err error) {
+	crc := uint32(0)
+	for i, name := range segments {
+		path := filepath.Join(datadir.ToWALDir(dir), name)
+		if err := checkSize(dir, path); err != nil {
+			return 0, err
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return 0, err
+		}
+		decoder := wal.NewDecoder(fileutil.NewFileReader(file))
+		decoder.UpdateCRC(crc)
+		last, err = readSegment(decoder, last)
+		file.Close()
+		torn := i == len(segments)-1 && errors.Is(err, io.ErrUnexpectedEOF)
+		switch {
+		case err == nil || torn:
+		case errors.Is(err, wal.ErrCRCMismatch):
+			return 0, damaged(dir, path, "the checksum of the record at byte %d is wrong", decoder.LastOffset())
+		default:
+			return 0, damaged(dir, path, "the record at byte %d is damaged: %w", decoder.LastOffset(), err)
+		}
+		crc = decoder.LastCRC()
+	}
+	return last, nil
+}
+
+// checkSize refuses a segment that was cut: each is allocated in full before it is used. Only a server that took away
+// a record that was not written in full makes one shorter, and keeps a copy.
+func checkSize(dir, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.Size() == 0:
+		return damaged(dir, path, "it is empty, and was made with %d bytes", segment)
+	case info.Size() < segment && !fileutil.Exist(path+".broken"):
+		return damaged(dir, path, "it was cut to %d bytes, and was made with %d", info.Size(), segment)
+	}
+	return nil
+}
+
+// readSegment reads one file of the log, and returns the index of the last entry up to its end.
+func readSegment(decoder wal.Decoder, last uint64) (uint64, error) {
+	for record := new(walpb.Record); ; {
+		err := decoder.Decode(record)
+		switch {
+		case errors.Is(err, io.EOF):
+			return last, nil
+		case err != nil:
+			return last, err
+		}
+		switch record.GetType() {
+		case wal.CrcType:
+			if before := decoder.LastCRC(); before != 0 && record.GetCrc() != before {
+				return last, wal.ErrCRCMismatch
+			}
+			decoder.UpdateCRC(record.GetCrc())
+		case wal.EntryType:
+			index := wal.MustUnmarshalEntry(record.Data).GetIndex()
+			if last > 0 && index > last+1 {
+				return last, fmt.Errorf("entry %d follows entry %d", index, last)
+			}
+			last = index
+		}
+	}
+}
+
+// checkDatabase reads all of the database, and returns the index of the last entry that it is made from.
+func checkDatabase(dir string) (applied uint64, err error) {
+	path := datadir.ToBackendFileName(dir)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() == 0 && !wal.Exist(datadir.ToWALDir(dir)) { // killed when it was made
+		return 0, err
+	}
+	// Where a page is damaged bbolt panics, or reads where there is nothing.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	var file *os.File
+	defer func() {
+		found := recover()
+		if _, ok := found.(runtime.Error); ok {
+			found = "it refers to a page that it does not have"
+		}
+		if found != nil {
+			err = damaged(dir, path, "the database is damaged: %v", found)
+		}
+		file.Close() // gives back its lock; a second time when all is well
+	}()
+	db, err := bolt.Open(path, 0, &bolt.Options{
+		ReadOnly: true, Timeout: time.Second,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			file, err = os.OpenFile(name, flag, mode)
+			return file, err
+		},
+	})
+	if err != nil {
+		return 0, damaged(dir, path, "the database can't be opened: %w", err)
+	}
+	defer db.Close() //nolint:errcheck // nothing was written
+	err = db.View(func(tx *bolt.Tx) error {
+		if info.Size() < tx.Size() {
+			return fmt.Errorf("it was cut to %d bytes, and has at least %d", info.Size(), tx.Size())
+		}
+		if meta := tx.Bucket(schema.Meta.Name()); meta != nil {
+			if index := meta.Get(schema.MetaConsistentIndexKeyName); len(index) == 8 {
+				applied = binary.BigEndian.Uint64(index)
+			}
+		}
+		return readBuckets(tx)
+	})
+	if err != nil {
+		return 0, damaged(dir, path, "the database is damaged: %w", err)
+	}
+	return applied, nil
+}
+
+// readBuckets reads every page that is in use, and finds every key where it is sought. It does so in this goroutine:
+// bbolt's own check panics in another.
+func readBuckets(tx *bolt.Tx) error {
+	return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
+		var before []byte
+		return bucket.ForEach(func(key, value []byte) error {
+			if before != nil && bytes.Compare(before, key) >= 0 || value != nil && bucket.Get(key) == nil {
+				return fmt.Errorf("the keys of its bucket %q are out of order", name)
+			}
+			before = key
+			return nil
+		})
+	})
+}
+
+// checkRoom sees whether the file system has room for what a server allocates as it starts: the segments that are not
+// there yet.
+func checkRoom(dir string, log []string, isNew bool) error {
+	need := int64(segment + roomForDatabase)
+	if isNew {
+		need += segment
+	}
+	for _, name := range log {
+		if info, err := os.Stat(filepath.Join(datadir.ToWALDir(dir), name)); err == nil && filepath.Ext(name) == ".tmp" {
+			need -= info.Size() // it is used again
+		}
+	}
+	if need <= 0 {
+		return nil
+	}
+	room, err := os.CreateTemp(dir, ".room-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = room.Close()
+		_ = os.Remove(room.Name())
+	}()
+	if err := fileutil.Preallocate(room, need, true); err != nil {
+		return &DataError{Dir: dir, Err: fmt.Errorf("etcd needs %d bytes more for its log and database: %w", need, err), Do: makeRoom}
+	}
+	return nil
+}
