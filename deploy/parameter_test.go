@@ -10,6 +10,9 @@ import (
 
 type kind interface{ Text(Origin) (string, error) }
 
+// testImage is an image by the SHA-256 of nothing.
+const testImage = "registry.example.com/firn@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
 var origin = Origin{Version: "v0", Command: "firn gen"}
 
 // samples are parameters of every kind that are right, with every text filled in.
@@ -22,12 +25,13 @@ func samples() map[string]kind {
 	keepalived.VIP, keepalived.Source, keepalived.Peers = "10.0.0.100/24", "10.0.0.8", []string{"10.0.0.9"}
 	kubernetes := NewKubernetes()
 	kubernetes.Namespace, kubernetes.Etcd, kubernetes.TokensSecret = "ids", []string{"etcd:2379"}, "tokens"
-	kubernetes.EtcdTLSSecret, kubernetes.EtcdLoginSecret = "etcd-tls", "etcd-login"
+	kubernetes.EtcdTLSSecret, kubernetes.EtcdLoginSecret, kubernetes.TLSSecret = "etcd-tls", "etcd-login", "firn-tls"
+	kubernetes.Image, kubernetes.OTLPEndpoint = testImage, "https://otlp:4317"
 	prometheus := NewPrometheus()
 	prometheus.Nodes, prometheus.TokenFile = haproxy.Nodes, "/etc/prometheus/firn.token"
 	return map[string]kind{
 		"haproxy": haproxy, "nginx": nginx, "keepalived": keepalived, "systemd": NewSystemd(), "kubernetes": kubernetes,
-		"docker": NewDocker(), "prometheus": prometheus,
+		"docker": Docker{}, "prometheus": prometheus,
 	}
 }
 
@@ -66,7 +70,7 @@ func TestHostileTextsAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if made, err := NewDocker().Text(Origin{Version: "v0", Command: "firn\nRUN x"}); err == nil {
+	if made, err := (Docker{}).Text(Origin{Version: "v0", Command: "firn\nRUN x"}); err == nil {
 		t.Errorf("a command of two lines: %s", made)
 	}
 	if made, err := (Config{Keys: []Key{{Name: "a", YAML: "b\nc: d"}}}).Text(origin); err == nil {
@@ -125,7 +129,11 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(k *Kubernetes) { k.EtcdLoginSecret = "etcd" }), "etcd: there is a secret for an etcd cluster, and no cluster; want"},
 		{with(func(k *Kubernetes) { k.Name = "Firn" }), `name: "Firn" is no name in Kubernetes`},
 		{with(func(k *Kubernetes) { k.Namespace = "null" }), `namespace: "null" is no name in Kubernetes`},
-		{with(func(k *Kubernetes) { k.Image = "firn:" }), `image: "firn:" is no image`},
+		{with(func(k *Kubernetes) { k.Image = "" }), `image: "" names no image by its digest; want one such as registry.example.com/firn@sha256: and 64 hex digits`},
+		{with(func(k *Kubernetes) { k.Image = "registry.example.com/firn:1.0" }), `image: "registry.example.com/firn:1.0" names no image by its digest`},
+		{with(func(k *Kubernetes) { k.Image = testImage[:len(testImage)-1] }), `image: "registry.example.com/firn@sha256:e3b0c4`},
+		{with(func(k *Kubernetes) { k.TLSSecret = "Firn" }), `tls-secret: "Firn" is no name in Kubernetes`},
+		{with(func(k *Kubernetes) { k.OTLPEndpoint = "otlp:4317" }), `otlp-endpoint: "otlp:4317" is no address of an OTLP receiver; want http://host:port`},
 		{with(func(k *Kubernetes) { k.Memory = "lots" }), `memory: "lots" is no quantity; want one such as 256Mi`},
 		{with(func(k *Kubernetes) { k.Etcd = []string{"http://etcd:2379"} }), `etcd: "http://etcd:2379" is no address`},
 	} {
@@ -150,6 +158,7 @@ func with[T any](change func(*T)) kind {
 		*p = NewSystemd()
 	case *Kubernetes:
 		*p = NewKubernetes()
+		p.Image = testImage
 	}
 	change(p)
 	return any(*p).(kind)

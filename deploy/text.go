@@ -19,7 +19,7 @@ type Origin struct {
 var sources embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"host": host, "port": port, "ms": milliseconds, "seconds": seconds, "decimal": decimal, "nginxListen": nginxListen, "join": strings.Join, "ordinal": func(i int) int { return i + 1 },
+	"host": host, "port": port, "ms": milliseconds, "seconds": seconds, "decimal": decimal, "nginxListen": nginxListen, "join": strings.Join, "upper": strings.ToUpper, "ordinal": func(i int) int { return i + 1 },
 }).ParseFS(sources, "templates/*.tmpl"))
 
 // text fills in a template whose parameters were found right.

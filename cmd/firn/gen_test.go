@@ -107,9 +107,12 @@ func TestConfigFileKeepsValues(t *testing.T) {
 
 // What the pods of Kubernetes are started with is what firn serve takes.
 func TestPodsStartFirnServe(t *testing.T) {
-	alone, whole := deploy.NewKubernetes(), deploy.NewKubernetes()
+	alone := deploy.NewKubernetes()
+	alone.Image = "firn@sha256:" + strings.Repeat("0", 64)
+	whole := alone
 	whole.Etcd, whole.GRPC, whole.Redis = []string{"etcd-0:2379", "etcd-1:2379"}, true, true
-	whole.TokensSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens", "etcd-tls", "etcd-login"
+	whole.TokensSecret, whole.TLSSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens", "firn-tls", "etcd-tls", "etcd-login"
+	whole.OTLPEndpoint = "http://otlp:4317"
 	for _, k := range []deploy.Kubernetes{alone, whole} {
 		made, err := k.Text(deploy.Origin{})
 		if err != nil {

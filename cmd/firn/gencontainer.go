@@ -8,11 +8,16 @@ import (
 
 const genK8sHelp = `K8s prints manifests for Kubernetes: a deployment of nodes that share an etcd
 cluster, or, without --etcd, one pod with an etcd inside and a volume; services, a
-disruption budget, and an account without rights. Pods meet the pod security
-standard "restricted".`
+disruption budget, a network policy, and an account without rights. Pods meet the
+pod security standard "restricted". --tls-secret has callers speak TLS; without it
+tokens pass the cluster's network in plain text.
 
-const genK8sExamples = `  firn gen k8s --image registry.example.com/firn:1.0 --etcd etcd:2379 | kubectl apply -f -
-  firn gen k8s --image registry.example.com/firn:1.0 --namespace ids --grpc`
+The image is named by its digest, not by a tag alone, which can come to mean
+another image. The network policy lets callers in to the ports that are served, and
+pods out to etcd, DNS and the receiver of traces; nothing else comes in or goes out.`
+
+const genK8sExamples = `  firn gen k8s --image $(cat image) --etcd etcd:2379 | kubectl apply -f -
+  firn gen k8s --image $(cat image) --namespace ids --grpc --tls-secret firn-tls`
 
 func (p *program) genK8s() *cobra.Command {
 	k := deploy.NewKubernetes()
@@ -20,14 +25,16 @@ func (p *program) genK8s() *cobra.Command {
 		fs := c.Flags()
 		addText(fs, &k.Name, "name", "name", "what all of it is called")
 		addText(fs, &k.Namespace, "namespace", "name", "where it is put (default: where kubectl puts it)")
-		addText(fs, &k.Image, "image", "image", "the image, see firn gen docker")
+		addText(fs, &k.Image, "image", "image", "the image by its digest, such as registry.example.com/firn@sha256:...;\nsee firn gen docker")
 		addNodes(fs, &k.Etcd, "etcd", "the etcd cluster to use: host:port of its servers, with commas\nbetween (default: one inside)")
 		addNumber(fs, &k.Replicas, "replicas", "", 1, "how many nodes there are (default: 3 with --etcd, else 1)")
 		addBool(fs, &k.GRPC, "grpc", "serve gRPC, too, on port 9090")
 		addBool(fs, &k.Redis, "redis", "serve Redis clients, too, on port 6379")
 		addText(fs, &k.TokensSecret, "tokens-secret", "name", "a secret whose tokens.yaml says who may come, see firn token")
+		addText(fs, &k.TLSSecret, "tls-secret", "name", "a secret of type kubernetes.io/tls, for TLS to callers")
 		addText(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name", "a secret whose ca.crt, tls.crt and tls.key are for TLS to etcd")
 		addText(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name", "a secret whose username and password log in to etcd")
+		addText(fs, &k.OTLPEndpoint, "otlp-endpoint", "URL", "that of firn serve (default: no traces)")
 		addText(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod asks for")
 		addText(fs, &k.Memory, "memory", "quantity", "the memory that each pod asks for, and may have")
 		addText(fs, &k.Storage, "storage", "quantity", "the volume of an etcd inside")
@@ -38,18 +45,12 @@ func (p *program) genK8s() *cobra.Command {
 		func(o deploy.Origin) (string, error) { return k.Text(o) })
 }
 
-const genDockerHelp = `Docker prints a Dockerfile that builds an image from a clone of firn: one static
-binary, for a user without rights.`
+const genDockerHelp = `Docker prints a Dockerfile for an image of firn that is from scratch: one static
+binary and the certificates of authorities, for a user without rights. At its top
+it says how to build them.`
 
-const genDockerExamples = `  firn gen docker | docker build -t firn -f - .
-  firn gen docker --base alpine:3.22`
+const genDockerExamples = `  firn gen docker | docker build -t firn -f - .`
 
 func (p *program) genDocker() *cobra.Command {
-	d := deploy.NewDocker()
-	flags := func(c *cobra.Command) {
-		addText(c.Flags(), &d.Builder, "builder", "image", "an image with Go")
-		addText(c.Flags(), &d.Base, "base", "image", "an image with the certificates of authorities, and not much else")
-	}
-	return p.genKind("docker", "Print a Dockerfile", genDockerHelp, genDockerExamples, flags,
-		func(o deploy.Origin) (string, error) { return d.Text(o) })
+	return p.genKind("docker", "Print a Dockerfile", genDockerHelp, genDockerExamples, func(*cobra.Command) {}, deploy.Docker{}.Text)
 }

@@ -153,7 +153,7 @@ func firnReads(t *testing.T, flag, name string) error {
 	if c.ProcessState == nil {
 		t.Fatal(err)
 	}
-	const wrongConfiguration = 2
+	const wrongConfiguration = 78
 	if c.ProcessState.ExitCode() == wrongConfiguration {
 		return fmt.Errorf("firn serve %s: %s", flag, out)
 	}

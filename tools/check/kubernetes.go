@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,6 +26,7 @@ type manifests struct {
 	accounts  []core.ServiceAccount
 	services  []core.Service
 	budgets   []policy.PodDisruptionBudget
+	networks  []networking.NetworkPolicy
 	workloads []workload
 }
 
@@ -73,6 +77,10 @@ func (all *manifests) add(document []byte, out io.Writer) error {
 		var o policy.PodDisruptionBudget
 		err = strict.UnmarshalStrict(document, &o)
 		named, all.budgets = o.ObjectMeta, append(all.budgets, o)
+	case "networking.k8s.io/v1 NetworkPolicy":
+		var o networking.NetworkPolicy
+		err = strict.UnmarshalStrict(document, &o)
+		named, all.networks = o.ObjectMeta, append(all.networks, o)
 	case "apps/v1 Deployment":
 		var o apps.Deployment
 		err = strict.UnmarshalStrict(document, &o)
@@ -96,8 +104,9 @@ func (all *manifests) add(document []byte, out io.Writer) error {
 
 // check tells the first thing that does not fit.
 func (all *manifests) check() error {
-	if len(all.workloads) != 1 || len(all.accounts) != 1 || len(all.services) != 2 || len(all.budgets) != 1 {
-		return fmt.Errorf("%d workloads, %d accounts, %d services, %d budgets; want 1, 1, 2, 1", len(all.workloads), len(all.accounts), len(all.services), len(all.budgets))
+	if len(all.workloads) != 1 || len(all.accounts) != 1 || len(all.services) != 2 || len(all.budgets) != 1 || len(all.networks) != 1 {
+		return fmt.Errorf("%d workloads, %d accounts, %d services, %d budgets, %d network policies; want 1, 1, 2, 1, 1",
+			len(all.workloads), len(all.accounts), len(all.services), len(all.budgets), len(all.networks))
 	}
 	w := all.workloads[0]
 	if len(w.pod.Spec.Containers) != 1 {
@@ -139,10 +148,20 @@ func (all *manifests) check() error {
 	if headless == "" || w.headless != "" && w.headless != headless {
 		return problem("its headless service is %q, and there is %q", w.headless, headless)
 	}
+	scheme := core.URISchemeHTTP
+	if slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--tls-cert=") }) {
+		scheme = core.URISchemeHTTPS
+	}
 	for _, p := range []*core.Probe{c.LivenessProbe, c.ReadinessProbe} {
-		if p == nil || p.HTTPGet == nil || !ports[p.HTTPGet.Port.StrVal] {
-			return problem("a probe asks at no port that there is: %v", p)
+		if p == nil || p.HTTPGet == nil || !ports[p.HTTPGet.Port.StrVal] || p.HTTPGet.Scheme != scheme {
+			return problem("a probe asks at no port that there is, or not by %s: %v", scheme, p)
 		}
+	}
+	if err := allows(all.networks[0].Spec, ports, c.Args); err != nil {
+		return problem("the network policy: %w", err)
+	}
+	if err := selects(&all.networks[0].Spec.PodSelector, w.pod.Labels); err != nil {
+		return problem("the network policy: %w", err)
 	}
 	volumes := map[string]bool{}
 	for _, v := range w.pod.Spec.Volumes {
@@ -164,6 +183,44 @@ func (all *manifests) check() error {
 		return problem("it runs as %q; the account is %q", w.pod.Spec.ServiceAccountName, all.accounts[0].Name)
 	}
 	return restricted(w.pod.Spec)
+}
+
+// allows checks that callers get in to every port that there is and to no other, and that pods get out to the ports of
+// what their arguments name, with DNS if they name anything, and to no other.
+func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []string) error {
+	if !slices.Equal(spec.PolicyTypes, []networking.PolicyType{networking.PolicyTypeIngress, networking.PolicyTypeEgress}) {
+		return fmt.Errorf("it is for %v; want what comes in and what goes out", spec.PolicyTypes)
+	}
+	in, out, named := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, rule := range spec.Ingress {
+		for _, p := range rule.Ports {
+			in[p.Port.String()] = true
+		}
+		if len(rule.Ports) == 0 {
+			return errors.New("it lets in to every port")
+		}
+	}
+	for _, rule := range spec.Egress {
+		for _, p := range rule.Ports {
+			out[p.Port.String()] = true
+		}
+		if len(rule.Ports) == 0 {
+			return errors.New("it lets out to every port")
+		}
+	}
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		if name == "--etcd" || name == "--otlp-endpoint" {
+			named["53"] = true
+			for address := range strings.SplitSeq(value, ",") {
+				named[address[strings.LastIndex(address, ":")+1:]] = true
+			}
+		}
+	}
+	if !maps.Equal(in, ports) || !maps.Equal(out, named) {
+		return fmt.Errorf("in to %v and out to %v; want in to %v and out to %v", in, out, ports, named)
+	}
+	return nil
 }
 
 func selects(s *meta.LabelSelector, pod map[string]string) error {
