@@ -15,7 +15,8 @@ const tries = 16
 // of the code BadRequest is returned when the layout has no such IDs: they lie in one tick of one node, so there are at
 // most 2^sequence bits, and none where the node lies lowest. One of the code Overloaded is returned when others took
 // IDs in between time and again.
-func (s *Service) Consecutive(ctx context.Context, who *door.Caller, name string, count int) (last firn.ID, err error) {
+// At is the other end of the caller's connection, see Many.
+func (s *Service) Consecutive(ctx context.Context, who *door.Caller, at, name string, count int) (last firn.ID, err error) {
 	if count < 1 || count > MaxCount {
 		return 0, Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
 	}
@@ -24,11 +25,13 @@ func (s *Service) Consecutive(ctx context.Context, who *door.Caller, name string
 		return 0, err
 	}
 	defer end()
-	ids, release, err := s.hold(ctx, within, 2*count-1)
+	caller, room := partyOf(who, at), 2*count-1
+	release, err := s.hold(ctx, within, caller, at, int64(room)*8)
 	if err != nil {
 		return 0, err
 	}
 	defer release()
+	ids := make([]firn.ID, room)
 	err = s.from(within, name, func(m Member) (err error) {
 		if m == (nobody{}) {
 			return errNobody
@@ -36,7 +39,12 @@ func (s *Service) Consecutive(ctx context.Context, who *door.Caller, name string
 		if err := sideBySide(m.Layout(), count); err != nil {
 			return err
 		}
-		last, err = consecutive(within, m, ids, count)
+		last, err = consecutive(ids, count, func(ids []firn.ID) error {
+			if count <= few {
+				return m.Fill(within, ids)
+			}
+			return s.turns.each(within, name, caller, m.Layout().Rate(), len(ids), len(ids), func(int) error { return m.Fill(within, ids) })
+		})
 		return err
 	})
 	if err == nil {
@@ -62,14 +70,14 @@ func sideBySide(l firn.Layout, count int) error {
 // consecutive takes IDs until there are enough side by side, and returns the last of these. The others are not used
 // by anybody. There is room in ids for twice as many but one: if what is left of a tick does not do, and that is all
 // that the first of them come from, then the next tick does, unless others take of it first.
-func consecutive(ctx context.Context, m Member, ids []firn.ID, count int) (firn.ID, error) {
+func consecutive(ids []firn.ID, count int, fill func([]firn.ID) error) (firn.ID, error) {
 	for try := range tries {
 		if try == 0 {
 			ids = ids[:count]
 		} else {
 			ids = ids[:cap(ids)]
 		}
-		if err := m.Fill(ctx, ids); err != nil {
+		if err := fill(ids); err != nil {
 			return 0, err
 		}
 		run := 0

@@ -28,9 +28,10 @@ func (s *Service) Next(ctx context.Context, who *door.Caller, name string) (id f
 	return id, err
 }
 
-// Many gives count IDs of a sequencer, in ascending order, to deliver, whose error it returns. They are valid until that
-// returns. Many can be asked for at a time all over the server; whoever comes later waits.
-func (s *Service) Many(ctx context.Context, who *door.Caller, name string, count int, deliver func([]firn.ID) error) error {
+// Many gives count IDs of a sequencer, in ascending order, to deliver, whose error it returns. At is the other end of the caller's connection, as
+// host:port; empty: it is not known. What callers do not take yet is limited for all together, and each may have a share of
+// that: whoever has none left waits, which ErrCrowded ends.
+func (s *Service) Many(ctx context.Context, who *door.Caller, at, name string, count int, deliver func(*Batch) error) error {
 	if count < 1 || count > MaxCount {
 		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
 	}
@@ -39,30 +40,71 @@ func (s *Service) Many(ctx context.Context, who *door.Caller, name string, count
 		return err
 	}
 	defer end()
-	ids, release, err := s.hold(ctx, within, count)
+	caller := partyOf(who, at)
+	release, err := s.hold(ctx, within, caller, at, answerSize(count))
 	if err != nil {
 		return err
 	}
-	defer release()
-	if err := s.from(within, name, func(m Member) error { return m.Fill(within, ids) }); err != nil {
+	b := Batch{release: release}
+	defer func() {
+		if b.release != nil {
+			b.release()
+		}
+	}()
+	err = s.from(within, name, func(m Member) error {
+		b.runs, b.count = b.runs[:0], 0
+		return s.fill(within, m, caller, name, count, &b)
+	})
+	if err != nil {
 		return err
 	}
 	s.given.add(name, count)
-	return deliver(ids)
+	return deliver(&b)
 }
 
-// hold makes room for so many IDs until release is called. It waits for others to release theirs until within ends,
-// which is within ctx.
-func (s *Service) hold(ctx, within context.Context, count int) (ids []firn.ID, release func(), err error) {
-	if !s.held.TryAcquire(int64(count)) {
-		if err := s.held.Acquire(within, int64(count)); err != nil {
-			if ctx.Err() == nil {
-				err = ErrCrowded
-			}
-			return nil, nil, err
-		}
+// Hold makes room among the answers to callers for something else, of so many bytes, until release is called. It waits as Many does.
+func (s *Service) Hold(ctx context.Context, who *door.Caller, at string, size int64) (release func(), err error) {
+	within := newPatient(ctx, s.patience)
+	defer within.end()
+	return s.hold(ctx, within, partyOf(who, at), at, size)
+}
+
+// answerSize is what an answer with so many IDs takes in memory until it is delivered, at most: a buffer of 32 KiB when
+// it is long, and what is around it.
+func answerSize(count int) int64 { return 4<<10 + min(int64(count)*32, 124<<10) }
+
+// hold makes room for what a call takes until release is called. It waits for others until within ends, which is within ctx.
+func (s *Service) hold(ctx, within context.Context, caller party, at string, size int64) (release func(), err error) {
+	release, err = s.shares.hold(within, caller, at, size)
+	if err != nil && ctx.Err() == nil {
+		err = ErrCrowded
 	}
-	return make([]firn.ID, count), func() { s.held.Release(int64(count)) }, nil
+	return release, err
+}
+
+// fill has a member make IDs, a piece at a time.
+func (s *Service) fill(ctx context.Context, m Member, caller party, name string, count int, b *Batch) error {
+	ids := pieces.Get().(*[piece]firn.ID)
+	defer pieces.Put(ids)
+	if count <= few {
+		if err := m.Fill(ctx, ids[:count]); err != nil {
+			return err
+		}
+		b.add(ids[:count])
+		return nil
+	}
+	if m == (nobody{}) {
+		return errNobody
+	}
+	rate := m.Layout().Rate()
+	most := int(min(max(rate*turnTime.Seconds(), 1), piece))
+	return s.turns.each(ctx, name, caller, rate, count, most, func(n int) error {
+		if err := m.Fill(ctx, ids[:n]); err != nil {
+			return err
+		}
+		b.add(ids[:n])
+		return nil
+	})
 }
 
 // from has a sequencer give something, and the member attach to it before if it must.

@@ -51,18 +51,18 @@ func TestGiven(t *testing.T) {
 		broken := errors.New("the caller went away")
 		for _, err := range []error{
 			second(s.Next(t.Context(), who, name)),
-			s.Many(t.Context(), who, name, 10, func([]firn.ID) error { return nil }),
-			second(s.Consecutive(t.Context(), who, name, 100)),
+			s.Many(t.Context(), who, "", name, 10, func(*server.Batch) error { return nil }),
+			second(s.Consecutive(t.Context(), who, "", name, 100)),
 			second(s.Next(t.Context(), who, "orders")),
 		} {
 			if err != nil {
 				t.Error(err)
 			}
 		}
-		if err := s.Many(t.Context(), who, "orders", 20, func([]firn.ID) error { return broken }); !errors.Is(err, broken) {
+		if err := s.Many(t.Context(), who, "", "orders", 20, func(*server.Batch) error { return broken }); !errors.Is(err, broken) {
 			t.Error(err)
 		}
-		if second(s.Next(t.Context(), who, "nobody")) == nil || second(s.Consecutive(t.Context(), who, name, 4097)) == nil {
+		if second(s.Next(t.Context(), who, "nobody")) == nil || second(s.Consecutive(t.Context(), who, "", name, 4097)) == nil {
 			t.Error("IDs were given that there are not")
 		}
 		want(map[string]uint64{name: 111, "orders": 21})

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/throttle"
@@ -28,8 +26,8 @@ const (
 	// DefaultMaxCalls is how many calls are served at a time.
 	DefaultMaxCalls = 10_000
 
-	// maxHeld is how many IDs, made but not delivered, there are at a time: 8 bytes each.
-	maxHeld = 64 * MaxCount
+	// DefaultMaxAnswers is how many bytes answers with several IDs take at a time.
+	DefaultMaxAnswers = 64 << 20
 
 	// patience is how long a call waits for IDs that the node can't give yet, or for the store.
 	patience = 10 * time.Second
@@ -82,6 +80,10 @@ type Options struct {
 	// MaxCalls is how many calls are served at a time; more are refused at once. Zero: DefaultMaxCalls.
 	MaxCalls int
 
+	// MaxAnswers is how many bytes the answers with several IDs may take at a time, until they are delivered. A caller who
+	// has less than others goes before them. At least 4 MiB; zero: DefaultMaxAnswers.
+	MaxAnswers int64
+
 	// Meter counts the calls. Nil: nobody does.
 	Meter Meter
 
@@ -100,8 +102,9 @@ type Service struct {
 	cluster  Cluster
 	patience time.Duration
 	attaches attaches
-	calls    atomic.Int64        // that are served now
-	held     *semaphore.Weighted // for each ID that is made and not delivered
+	calls    atomic.Int64 // that are served now
+	shares   *shares      // of the memory for answers with several IDs
+	turns    turns
 	given    given
 
 	serving context.Context // ends with Drain
@@ -116,9 +119,12 @@ func New(m Member, c Cluster, o Options) *Service {
 	if o.MaxCalls == 0 {
 		o.MaxCalls = DefaultMaxCalls
 	}
+	if o.MaxAnswers == 0 {
+		o.MaxAnswers = DefaultMaxAnswers
+	}
 	s := &Service{
 		options: o, member: m, cluster: c, patience: patience,
-		attaches: attaches{byName: map[string]int{}}, held: semaphore.NewWeighted(maxHeld),
+		attaches: attaches{byName: map[string]int{}}, shares: newShares(o.MaxAnswers),
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
 	return s

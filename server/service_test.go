@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,52 +97,12 @@ func TestCallsAtATime(t *testing.T) {
 	})
 }
 
-// IDs that are made and not delivered are held by a limited number of calls; the next waits, for so long.
-func TestIDsThatAreHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := server.New(slow{}, nowhere{}, server.Options{})
-		who := anyone(t)
-		taken, done := make(chan struct{}), make(chan error)
-		most := 0
-		for range 100 {
-			go func() {
-				done <- s.Many(t.Context(), who, name, server.MaxCount, func([]firn.ID) error {
-					<-taken
-					return nil
-				})
-			}()
-		}
-		synctest.Wait()
-		time.Sleep(11 * time.Second) // longer than a call waits
-		for crowded := true; crowded; {
-			select {
-			case err := <-done:
-				if most++; server.CodeOf(err) != server.Overloaded {
-					t.Errorf("a call that waited: %v", err)
-				}
-			default:
-				crowded = false
-			}
-			synctest.Wait()
-		}
-		if held := 100 - most; held != 64 {
-			t.Errorf("%d calls hold a batch of the largest size, want 64", held)
-		}
-		close(taken)
-		for range 100 - most {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
 // What deliver returns is what Many returns, and how many there can be is told.
 func TestMany(t *testing.T) {
 	s := server.New(slow{}, nowhere{}, server.Options{})
 	gone := errors.New("gone")
-	err := s.Many(t.Context(), anyone(t), name, 3, func(ids []firn.ID) error {
-		if fmt.Sprint(ids) != "[1 2 3]" {
+	err := s.Many(t.Context(), anyone(t), "", name, 3, func(b *server.Batch) error {
+		if ids := slices.Collect(b.All()); fmt.Sprint(ids) != "[1 2 3]" {
 			t.Errorf("they are %v", ids)
 		}
 		return gone
@@ -150,7 +111,7 @@ func TestMany(t *testing.T) {
 		t.Errorf("%v, want what deliver returned", err)
 	}
 	for _, count := range []int{0, -1, server.MaxCount + 1} {
-		err := s.Many(t.Context(), anyone(t), name, count, nil)
+		err := s.Many(t.Context(), anyone(t), "", name, count, nil)
 		if server.CodeOf(err) != server.BadRequest || !strings.Contains(err.Error(), fmt.Sprintf("count is %d; want a number from 1 to 100000", count)) {
 			t.Errorf("%d: %v", count, err)
 		}

@@ -126,7 +126,7 @@ func (l *living) give(name string, count int, every time.Duration) {
 	go func() {
 		defer close(ended)
 		for tick := time.NewTicker(every); ctx.Err() == nil; {
-			_ = l.service.Many(ctx, who, name, count, func([]firn.ID) error { return nil }) // it may be in line
+			_ = l.service.Many(ctx, who, "", name, count, func(*server.Batch) error { return nil }) // it may be in line
 			select {
 			case <-tick.C:
 			case <-ctx.Done():

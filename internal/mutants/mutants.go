@@ -324,9 +324,19 @@ var mutants = []mutant{
 		"./server", "CallsAtATime",
 	},
 	{
-		"as many IDs are held as are asked for", "server/give.go",
-		"s.held.Acquire(within, int64(count))", "s.held.Acquire(within, 0)",
-		"./server", "Held",
+		"a caller may hold all that there is for answers", "server/shares.go",
+		"s.callers[c.caller]+8*s.connections[c.connection]+c.size <= s.free", "c.size <= s.free",
+		"./server", "Shares",
+	},
+	{
+		"large calls for IDs take all that can be made", "server/turns.go",
+		"leftShare = 1.0 / 32", "leftShare = -1.0",
+		"./server", "LeaveAPart",
+	},
+	{
+		"who has had a turn goes first again", "server/turns.go",
+		"append(slices.DeleteFunc(l.callers, func(c *queue) bool { return c == q }), q)", "slices.Insert(slices.DeleteFunc(l.callers, func(c *queue) bool { return c == q }), 0, q)",
+		"./server", "TakeTurns",
 	},
 	{
 		"IDs with others in between count as consecutive", "server/consecutive.go",

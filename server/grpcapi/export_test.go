@@ -8,9 +8,6 @@ import (
 	"github.com/firn-id/firn/server"
 )
 
-// OccupyStreams makes the server have as many streams as it can.
-func (s *Server) OccupyStreams() { s.streams.Store(maxStreams) }
-
 // MaxBatch is how many IDs a batch can have.
 const MaxBatch = maxBatch
 

@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -40,8 +41,10 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 		return nil, server.Input(fmt.Errorf("count is %d; want a number from 1 to %d, or a Stream", r.GetCount(), maxBatch))
 	}
 	var answer firnv1.NextBatchResponse
-	err := g.service.Many(ctx, callerOf(ctx), named(r.GetSequencer()), int(r.GetCount()), func(ids []firn.ID) error {
-		answer.Ids = appendIDs(make([]int64, 0, len(ids)), ids)
+	from := connOf(ctx)
+	err := g.service.Many(ctx, callerOf(ctx), from.at, named(r.GetSequencer()), int(r.GetCount()), func(ids *server.Batch) error {
+		answer.Ids = appendIDs(nil, ids)
+		g.keep(from, &answer, ids.Keep(), nil)
 		return nil
 	})
 	if err != nil {
@@ -50,8 +53,9 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 	return &answer, nil
 }
 
-func appendIDs(to []int64, ids []firn.ID) []int64 {
-	for _, id := range ids {
+func appendIDs(to []int64, ids *server.Batch) []int64 {
+	to = slices.Grow(to, ids.Len())
+	for id := range ids.All() {
 		to = append(to, int64(id))
 	}
 	return to

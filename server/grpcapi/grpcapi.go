@@ -8,9 +8,10 @@ package grpcapi
 import (
 	"context"
 	"net"
-	"sync/atomic"
+	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
 
@@ -25,7 +26,7 @@ type Server struct {
 	entrance *door.Entrance
 	grpc     *grpc.Server
 	calls    map[string]server.Call // by method
-	streams  atomic.Int64           // that there are now
+	answers  sync.Map               // see codec
 
 	ending  context.Context // ends when no stream of IDs shall go on: while draining
 	end     context.CancelFunc
@@ -39,7 +40,8 @@ func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Ser
 	v := &Server{service: s, entrance: e}
 	v.ending, v.end = context.WithCancel(s.Serving())
 	v.stopped, v.stop = context.WithCancel(context.Background())
-	own := append(limits(), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream))
+	own := append(limits(), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),
+		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto"), &v.answers}))
 	v.grpc = grpc.NewServer(append(own, options...)...)
 	firnv1.RegisterFirnServer(v.grpc, &giver{Server: v})
 	firnv1.RegisterAdminServer(v.grpc, &admin{service: s})
@@ -52,7 +54,7 @@ func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Ser
 // Serve serves whoever comes to a listener, which it closes. It returns nil after Shutdown, and else why it can't go on.
 // Several listeners can be served at a time.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.grpc.Serve(l)
+	err := s.grpc.Serve(listener{l})
 	select {
 	case <-s.stopped.Done():
 		return nil

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/server"
@@ -30,39 +31,57 @@ func writeID(w http.ResponseWriter, id firn.ID) {
 	_, _ = w.Write(b) // who asked has gone away if it fails
 }
 
-func writeIDs(w http.ResponseWriter, ids []firn.ID) {
+// writeIDs writes an answer with many IDs, in pieces that its caller must take one after the other.
+func writeIDs(w http.ResponseWriter, ids *server.Batch) {
 	header(w, jsonType)
-	b := make([]byte, 0, min(piece+64, 64+len(ids)*len(`9223372036854775807,"9223372036854775807",`)))
-	b = append(b, `{"ids":[`...)
-	b, err := appendIDs(w, b, ids, "")
-	if err != nil {
+	l := list{w: w, control: http.NewResponseController(w)}
+	l.b = make([]byte, 0, min(piece+64, 64+ids.Len()*len(`9223372036854775807,"9223372036854775807",`)))
+	l.b = append(l.b, `{"ids":[`...)
+	if l.append(ids, "") != nil {
 		return
 	}
-	b = append(b, `],"ids_str":[`...)
-	if b, err = appendIDs(w, b, ids, `"`); err != nil {
+	l.b = append(l.b, `],"ids_str":[`...)
+	if l.append(ids, `"`) != nil {
 		return
 	}
-	_, _ = w.Write(append(b, "]}\n"...))
+	l.b = append(l.b, "]}\n"...)
+	_ = l.write() // who asked has gone away if it fails
 }
 
-// appendIDs appends ids, each within quotes, to b, and writes b whenever it is long. It returns what is
-// not written yet.
-func appendIDs(w http.ResponseWriter, b []byte, ids []firn.ID, quote string) ([]byte, error) {
-	for i, id := range ids {
-		if i > 0 {
-			b = append(b, ',')
+// list is an answer with many IDs.
+type list struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	taking  server.Taking
+	b       []byte // what is not written yet
+}
+
+// append appends ids, each within quotes, and writes what there is whenever it is long.
+func (l *list) append(ids *server.Batch, quote string) error {
+	first := true
+	for id := range ids.All() {
+		if !first {
+			l.b = append(l.b, ',')
 		}
-		b = append(b, quote...)
-		b = firn.Decimal.Append(b, id)
-		b = append(b, quote...)
-		if len(b) >= piece {
-			if _, err := w.Write(b); err != nil {
-				return nil, err
+		first = false
+		l.b = append(l.b, quote...)
+		l.b = firn.Decimal.Append(l.b, id)
+		l.b = append(l.b, quote...)
+		if len(l.b) >= piece {
+			if err := l.write(); err != nil {
+				return err
 			}
-			b = b[:0]
 		}
 	}
-	return b, nil
+	return nil
+}
+
+// write writes what there is. A caller that does not take it in time is cut off.
+func (l *list) write() error {
+	_ = l.control.SetWriteDeadline(l.taking.Deadline(time.Now(), len(l.b))) // where it is not supported there is no limit
+	_, err := l.w.Write(l.b)
+	l.b = l.b[:0]
+	return err
 }
 
 func writeAnswer(w http.ResponseWriter, status int, v any) {

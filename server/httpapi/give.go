@@ -5,6 +5,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 )
 
@@ -35,7 +36,7 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *door.Caller)
 		badRequest(w, err)
 		return
 	}
-	err = h.service.Many(r.Context(), who, sequencerOf(r), count, func(ids []firn.ID) error {
+	err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), count, func(ids *server.Batch) error {
 		writeIDs(w, ids)
 		return nil
 	})

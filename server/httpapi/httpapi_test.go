@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/firn-id/firn"
@@ -24,6 +25,9 @@ import (
 type fake struct {
 	err    error
 	layout firn.Layout
+
+	ascends bool // Fill goes on where it ended
+	filled  atomic.Int64
 }
 
 const first = firn.ID(1 << 60)
@@ -31,8 +35,12 @@ const first = firn.ID(1 << 60)
 func (f *fake) Next(context.Context) (firn.ID, error) { return first, f.err }
 
 func (f *fake) Fill(_ context.Context, ids []firn.ID) error {
+	next := first
+	if f.ascends {
+		next += firn.ID(f.filled.Add(int64(len(ids)))) - firn.ID(len(ids))
+	}
 	for i := range ids {
-		ids[i] = first + firn.ID(i)
+		ids[i] = next + firn.ID(i)
 	}
 	return f.err
 }
@@ -134,8 +142,8 @@ func TestAnswers(t *testing.T) {
 
 // The largest batch arrives whole and in order, also where it is written in pieces.
 func TestLargestBatch(t *testing.T) {
-	h := newHandler(&fake{}, nil, nil)
 	for _, count := range []int{1, 700, 1700, 1701, server.MaxCount} {
+		h := newHandler(&fake{layout: firn.Default, ascends: true}, nil, nil)
 		w := call(h, "POST", fmt.Sprintf("/api/v1/ids?count=%d", count))
 		var got struct {
 			IDs  []firn.ID `json:"ids"`

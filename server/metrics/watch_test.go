@@ -22,7 +22,7 @@ func TestNotJoinedYet(t *testing.T) {
 // A node that gives IDs shows how many, and how things stand.
 func TestANodeThatGivesIDs(t *testing.T) {
 	full(t, func(w *watched) {
-		if _, err := w.service.Consecutive(w.t.Context(), w.who, "default", 5); err != nil {
+		if _, err := w.service.Consecutive(w.t.Context(), w.who, "", "default", 5); err != nil {
 			w.t.Error(err)
 		}
 		w.has("firn_ready 1", "firn_member_joined 1", "firn_session_live 1", "firn_cluster_members 1", "firn_cluster_pending_joins 0",

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 )
 
@@ -12,6 +13,7 @@ import (
 type conn struct {
 	s   *Server
 	net net.Conn
+	at  string // the other end of net
 	id  int64
 
 	in         []byte    // of maxCommand bytes, so that every command fits
@@ -21,9 +23,9 @@ type conn struct {
 	args       [][]byte  // of the command that is served
 	size       int       // of it, in bytes before begin
 
-	out       []byte    // replies that are not written yet
-	writes    time.Time // when the deadline for writing was set last
-	streaming bool      // that deadline stays what it is
+	out    []byte         // replies that are not written yet
+	writes time.Time      // when the deadline for writing was set last
+	long   *server.Taking // by when a long reply must be taken; nil: there is none
 
 	resp3 bool   // the client understands RESP3
 	name  string // that the client gave itself
@@ -38,7 +40,7 @@ type conn struct {
 }
 
 func newConn(s *Server, accepted net.Conn, id int64) *conn {
-	return &conn{s: s, net: accepted, id: id, in: make([]byte, maxCommand)}
+	return &conn{s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand)}
 }
 
 // serve answers commands until the client goes away, or must go. Replies are written when all is answered that was read.
@@ -109,10 +111,13 @@ func (c *conn) flush() {
 	if len(c.out) == 0 {
 		return
 	}
-	if !c.streaming {
-		if now := time.Now(); now.Sub(c.writes) > slack {
-			c.deadline(now)
-		}
+	switch now := time.Now(); {
+	case c.long != nil:
+		c.deadline(c.long.Deadline(now, len(c.out)))
+		c.writes = time.Time{}
+	case now.Sub(c.writes) > slack:
+		c.deadline(now.Add(writeWithin))
+		c.writes = now
 	}
 	if _, err := c.net.Write(c.out); err != nil {
 		c.quit = true
@@ -120,16 +125,14 @@ func (c *conn) flush() {
 	c.out = c.out[:0]
 }
 
-func (c *conn) deadline(now time.Time) {
-	c.writes = now
-	_ = c.net.SetWriteDeadline(now.Add(writeWithin)) // if it fails, so does writing
+func (c *conn) deadline(t time.Time) {
+	_ = c.net.SetWriteDeadline(t) // if it fails, so does writing
 }
 
-// stream has all that is written until end go within one deadline: what is held meanwhile is held for no longer.
+// stream has all that is written until end taken in time: what is held meanwhile is held for no longer.
 func (c *conn) stream() (end func()) {
-	c.deadline(time.Now())
-	c.streaming = true
-	return func() { c.streaming = false }
+	c.long = new(server.Taking)
+	return func() { c.long = nil }
 }
 
 // repeats counts and takes the commands that follow, byte by byte the same as the one that is served, up to most.

@@ -29,8 +29,8 @@ func (c *conn) incr(args [][]byte) {
 		c.one("INCR", name)
 		return
 	}
-	err := c.s.service.Many(c.s.context, c.who, name, count, func(ids []firn.ID) error {
-		for _, id := range ids {
+	err := c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
+		for id := range ids.All() {
 			c.integer(int64(id))
 		}
 		return nil
@@ -78,7 +78,7 @@ func (c *conn) incrBy(args [][]byte) {
 		return
 	}
 	name := c.of(args[0])
-	id, err := c.s.service.Consecutive(c.s.context, c.who, name, int(min(n, math.MaxInt32)))
+	id, err := c.s.service.Consecutive(c.s.context, c.who, c.at, name, int(min(n, math.MaxInt32)))
 	switch {
 	case err == nil:
 		c.integer(int64(id))
@@ -101,10 +101,10 @@ func (c *conn) next(args [][]byte) {
 		c.fail("ERR", fmt.Sprintf("count is '%.30s'; want a number from 1 to %d", args[1], server.MaxCount))
 		return
 	}
-	err = c.s.service.Many(c.s.context, c.who, name, count, func(ids []firn.ID) error {
+	err = c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
 		defer c.stream()()
-		c.array(len(ids))
-		for _, id := range ids {
+		c.array(ids.Len())
+		for id := range ids.All() {
 			if c.integer(int64(id)); len(c.out) >= piece {
 				if c.flush(); c.quit {
 					return nil

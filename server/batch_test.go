@@ -1,0 +1,60 @@
+package server
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/firn-id/firn"
+)
+
+// A batch holds the IDs that it was given, whatever lies between them, in the pieces that they came in.
+func TestBatch(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var want []firn.ID
+		var b Batch
+		next := firn.ID(r.Int64N(1 << 40))
+		for range r.IntN(20) {
+			var piece []firn.ID
+			for range r.IntN(50) {
+				if r.IntN(5) == 0 {
+					next += firn.ID(r.Int64N(1 << 22))
+				}
+				next++
+				piece = append(piece, next)
+			}
+			b.add(piece)
+			want = append(want, piece...)
+		}
+		if got := slices.Collect(b.All()); !slices.Equal(got, want) || b.Len() != len(want) {
+			t.Fatalf("seed %d: %d IDs are\n%v, want\n%v", seed, b.Len(), got, want)
+		}
+		for range b.All() {
+			break
+		}
+	}
+}
+
+// As many as can be asked for at once take a few runs, as a generator makes them: tick by tick, the node lowest or not.
+func TestBatchIsSmall(t *testing.T) {
+	for _, lowest := range []bool{false, true} {
+		layout := firn.Default
+		layout.NodeLowest = lowest
+		var b Batch
+		for tick := range int64(MaxCount/4096 + 1) {
+			ids := make([]firn.ID, 4096)
+			for i := range ids {
+				id, err := layout.Compose(firn.Parts{Tick: tick, Node: 5, Sequence: int64(i)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids[i] = id
+			}
+			b.add(ids)
+		}
+		if len(b.runs) > 26 {
+			t.Errorf("node lowest: %v: %d IDs take %d runs", lowest, b.Len(), len(b.runs))
+		}
+	}
+}
