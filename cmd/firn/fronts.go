@@ -48,6 +48,7 @@ func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 		}
 		return nil, fmt.Errorf("can't listen on %s: %w; --%s sets another address", address, err, flag)
 	}
+	listener = untaken{listener}
 	if n.gate != nil {
 		listener = gated{listener, n.gate}
 	}
@@ -57,6 +58,21 @@ func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 	}
 	return listener, nil
 }
+
+// untaken is a listener whose connections keep little of what their callers do not take: the kernel would keep megabytes for each, which count as
+// this process's.
+type untaken struct{ net.Listener }
+
+func (l untaken) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(maxUntaken) // or it stays what it is
+	}
+	return c, err
+}
+
+// maxUntaken is how many bytes the kernel keeps of what a caller does not take. Linux takes it twice.
+const maxUntaken = 64 << 10
 
 // listen opens every front of the node. When one can't be opened, none is left open.
 func (n *node) listen() (_ *fronts, err error) {

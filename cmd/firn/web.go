@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/server/ui"
@@ -19,6 +20,7 @@ const (
 	writeWithin      = 30 * time.Second
 	idleFor          = 2 * time.Minute
 	maxHeader        = 16 << 10
+	maxStreams       = 100 // calls at a time over one connection of HTTP/2
 )
 
 // publicFront is for everybody, over HTTP.
@@ -70,6 +72,7 @@ func newWeb(handler http.Handler, config *tls.Config, errors *log.Logger) *http.
 		WriteTimeout:      writeWithin,
 		IdleTimeout:       idleFor,
 		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: server.TakeSlack},
 		ErrorLog:          errors,
 	}
 }

@@ -2,8 +2,7 @@
 // for want of memory. It finds how much memory there is (Find), and derives all limits from that (For), by what each
 // connection, call and answer was measured to cost at most.
 //
-// It enforces nothing: connections are counted by package door, calls and answers by package server, gRPC's streams by
-// grpcapi. A budget of something else that takes memory belongs here, too.
+// It enforces nothing: connections are counted by package door, calls and answers by package server. A budget of something else that takes memory belongs here, too.
 package limits
 
 import "math"
@@ -14,7 +13,6 @@ const (
 	connectionCost    = 32 << 10 // HTTP that asked: 21 KiB; 34 after a batch; 40 with half a header; Redis 12 to 22; gRPC 29
 	tlsConnectionCost = 64 << 10 // HTTP 58 KiB, gRPC 59
 	callCost          = 12 << 10 // a gRPC call that waits, such as a health watch: 12.4 KiB
-	streamCost        = 192 << 10
 )
 
 // base is what a node needs with an etcd inside while nobody asks, and for the files that both have mapped.
@@ -24,7 +22,6 @@ const base = 64 << 20
 const (
 	MaxConnections = 16_384
 	MaxCalls       = 10_000
-	MaxStreams     = 1000
 	MaxAnswers     = 512 << 20
 )
 
@@ -37,15 +34,14 @@ type Limits struct {
 	Connections int   // of callers, over all addresses
 	Calls       int   // that are answered, or wait
 	Watches     int   // of those, calls that may last for ever and need no token: health watches, reflection
-	Streams     int   // of IDs, over gRPC; of those calls, too
-	Answers     int64 // bytes of IDs that are made and not delivered, in the form in which they are held
+	Answers     int64 // bytes that answers with several IDs take until they are delivered, streams among them
 }
 
 // For returns the limits of a process with so many bytes of memory and so many open files, of which callers speak TLS
 // or not. Zero or less: as much as wanted.
 //
-// A part of the memory is for what nobody counts: an eighth, and base. Of the rest, half is for connections, a quarter
-// for answers, and an eighth each for calls and for streams.
+// A part of the memory is for what nobody counts: an eighth, and base. Of the rest, half is for connections, three
+// eighths for answers, and an eighth for calls.
 func For(memory, files int64, tls bool) Limits {
 	if memory <= 0 {
 		memory = math.MaxInt64
@@ -64,8 +60,7 @@ func For(memory, files int64, tls bool) Limits {
 		Connections: within(min(rest/2/connection, max(files-spareFiles, files/2)), MaxConnections),
 		Calls:       calls,
 		Watches:     max(1, calls/2),
-		Streams:     within(rest/8/streamCost, MaxStreams),
-		Answers:     int64(within(rest/4, MaxAnswers)),
+		Answers:     int64(within(rest/8*3, MaxAnswers)),
 	}
 }
 
