@@ -24,6 +24,10 @@ type Definition struct {
 	// an ID space is continued. No ID is made in a tick that After lies in, or before.
 	After firn.ID
 
+	// Attach is what has a node of the service attach. It says nothing to applications that have a member of their own:
+	// these say themselves when to.
+	Attach AttachPolicy
+
 	// Layout is that of the IDs if Nodes is all that it has; with fewer, the spare node bits go to the
 	// sequence, see IDLayout.
 	Layout firn.Layout
@@ -35,6 +39,33 @@ type Allocation struct {
 	Kind    AllocationKind
 	Count   int64 // of AllocateCount: at least 1
 	Percent int64 // of AllocatePercent: 1 to 100
+}
+
+// AttachPolicy is what has a node of the service attach to a sequencer, and so take one of its node IDs.
+type AttachPolicy uint8
+
+// The policies. In JSON they are on-demand and explicit.
+const (
+	AttachOnDemand AttachPolicy = iota // a call for an ID does, of a caller who may attach
+	AttachExplicit                     // only a call to attach does
+)
+
+var attachPolicies = [...]string{"on-demand", "explicit"}
+
+func (a AttachPolicy) String() string { return attachPolicies[a] }
+
+// MarshalText writes the policy as it is written in JSON: on-demand or explicit.
+func (a AttachPolicy) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote. An error is returned when it is none of the policies.
+func (a *AttachPolicy) UnmarshalText(text []byte) error {
+	for policy, name := range attachPolicies {
+		if name == string(text) {
+			*a = AttachPolicy(policy)
+			return nil
+		}
+	}
+	return fmt.Errorf("attach is %.40q; want on-demand or explicit", text)
 }
 
 // AllocationKind is a kind of Allocation.
@@ -115,6 +146,8 @@ func (d Definition) Validate() error {
 		return err
 	}
 	switch a := d.Allocation; {
+	case d.Attach > AttachExplicit:
+		return fmt.Errorf("cluster: there is no attach policy %d", uint8(d.Attach))
 	case a.Kind > AllocatePercent:
 		return fmt.Errorf("cluster: there is no allocation kind %d", a.Kind)
 	case a.Kind == AllocateCount && a.Count < 1:
@@ -213,6 +246,7 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"sequence_bits", a.SequenceBits, b.SequenceBits},
 		{"node_lowest", a.NodeLowest, b.NodeLowest},
 		{"after", d.After, wanted.After},
+		{"attach", d.Attach, wanted.Attach},
 	} {
 		if f.inForce != f.wanted {
 			all = append(all, Difference{f.name, fmt.Sprint(f.inForce), fmt.Sprint(f.wanted)})
@@ -229,11 +263,14 @@ func (d Definition) Equal(other Definition) bool {
 
 // String is the definition for people.
 func (d Definition) String() string {
-	after := ""
+	more := ""
 	if d.After != 0 {
-		after = fmt.Sprintf(", after %d", int64(d.After))
+		more = fmt.Sprintf(", after %d", int64(d.After))
 	}
-	return fmt.Sprintf("%d nodes for %v, layout %v%s", d.Nodes, d.Allocation, d.Layout, after)
+	if d.Attach != AttachOnDemand {
+		more += fmt.Sprintf(", attach %v", d.Attach)
+	}
+	return fmt.Sprintf("%d nodes for %v, layout %v%s", d.Nodes, d.Allocation, d.Layout, more)
 }
 
 // definitionJSON is a definition as it is written.
@@ -248,6 +285,7 @@ type definitionJSON struct {
 	SequenceBits   *int            `json:"sequence_bits,omitempty"`
 	NodeLowest     *bool           `json:"node_lowest,omitempty"`
 	After          firn.ID         `json:"after,omitempty"`
+	Attach         AttachPolicy    `json:"attach,omitempty"` // programs that know only of on-demand can read the others
 	Layout         *string         `json:"layout,omitempty"` // only read
 }
 
@@ -271,20 +309,20 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field.
+// MarshalJSON writes every field; but no after that is zero, and no attach that is on demand.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
 	allocation := allocationJSON(d.Allocation)
 	return json.Marshal(definitionJSON{
 		&d.Nodes, &allocation, &epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, nil,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil,
 	})
 }
 
 // UnmarshalJSON reads a definition in which every field may be absent: the layout is then firn.Default, or
-// what "layout" names as firn.ParseLayout reads it, the nodes are all that the layout has, and the allocation is
-// to every member. An error is returned when it is not valid.
+// what "layout" names as firn.ParseLayout reads it, the nodes are all that the layout has, the allocation is
+// to every member, and nodes attach on demand. An error is returned when it is not valid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("null; want a definition")
@@ -305,7 +343,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	l := &d.Layout
 	fields := definitionJSON{
 		nil, &allocation, &l.Epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, nil,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil,
 	}
 	if err := strictJSON(data, &fields); err != nil {
 		return err
@@ -314,7 +352,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	d.Nodes, d.After = l.NodeIDs(), fields.After
+	d.Nodes, d.After, d.Attach = l.NodeIDs(), fields.After, fields.Attach
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes
 	}

@@ -58,6 +58,7 @@ func TestDefinitionErrorsNameTheValue(t *testing.T) {
 		`{"nodes":2,"epoch":"9999-12-31T23:59:59-10:00"}`:               "10000",
 		`{"nodes":2,"time_bits":63}`:                                    "63 time bits",
 		`{"nodes":2,"datacenter_bits":2,"node_bits":8}`:                 "4 datacenters",
+		`{"attach":"never"}`:                                            `"never"; want on-demand or explicit`,
 		`{"nodes":2,"allocation":{"kind":"some"}}`:                      `"some"`,
 		`{"nodes":2,"allocation":{"kind":"count"}}`:                     "count of 0",
 		`{"nodes":2,"allocation":{"kind":"count","count":-3}}`:          "count of -3",
@@ -179,6 +180,7 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		"sequence_bits":   func(d *Definition) { d.Layout.SequenceBits = 11 },
 		"node_lowest":     func(d *Definition) { d.Layout.NodeLowest = true },
 		"after":           func(d *Definition) { d.After = 7 },
+		"attach":          func(d *Definition) { d.Attach = AttachExplicit },
 	} {
 		wanted := base
 		change(&wanted)
@@ -186,11 +188,38 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		if len(have) != 1 || have[0].Field != field || have[0].InForce == have[0].Wanted {
 			t.Errorf("%s: %v", field, have)
 		}
-		if data, err := json.Marshal(base); err != nil || field != "after" && !strings.Contains(string(data), `"`+field+`":`) {
+		if data, err := json.Marshal(base); err != nil || field != "after" && field != "attach" && !strings.Contains(string(data), `"`+field+`":`) {
 			t.Errorf("%s is no field of %s %v", field, data, err)
 		}
 	}
 	if d := base.Differences(base); d != nil {
 		t.Errorf("it differs from itself in %v", d)
+	}
+}
+
+// TestAttachIsWrittenOnlyWhenExplicit: what was written before there was such a field is read, and who knows of none reads
+// the definitions that need none.
+func TestAttachIsWrittenOnlyWhenExplicit(t *testing.T) {
+	for policy, text := range map[AttachPolicy]string{AttachOnDemand: "", AttachExplicit: `"attach":"explicit"`} {
+		d := Define(firn.Default)
+		d.Attach = policy
+		data, err := json.Marshal(d)
+		if err != nil || strings.Contains(string(data), "attach") != (text != "") || !strings.Contains(string(data), text) {
+			t.Errorf("%v is written as %s %v", policy, data, err)
+		}
+		var back Definition
+		if err := json.Unmarshal(data, &back); err != nil || !back.Equal(d) {
+			t.Errorf("%s is read as %v %v", data, back, err)
+		}
+		if said := strings.Contains(d.String(), "attach explicit"); said != (text != "") {
+			t.Errorf("%v says %s", policy, d)
+		}
+	}
+	d := Define(firn.Default)
+	if err := json.Unmarshal([]byte(`{"attach":"on-demand"}`), &d); err != nil || d.Attach != AttachOnDemand {
+		t.Errorf("on-demand is %v %v", d, err)
+	}
+	if d.Attach = 2; d.Validate() == nil {
+		t.Error("a policy that there is not is valid")
 	}
 }

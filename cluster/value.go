@@ -99,6 +99,9 @@ func (v Value) Pending(joiner string) (Join, bool) { return v.joins.get(joiner) 
 // Candidates is how many of the joins prepared next would be given a target.
 func (v Value) Candidates() int { return v.peers.marked() }
 
+// CountSequencers is how many sequencers there are.
+func (v Value) CountSequencers() int { return v.sequencers.len() }
+
 // Sequencers yields the sequencers in the order of their names.
 func (v Value) Sequencers() iter.Seq2[string, Sequencer] { return v.sequencers.all() }
 

@@ -29,10 +29,32 @@ func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definitio
 // name, ErrUnfit when the member's options do not go with its definition, and other errors when ctx has ended, or the
 // member has.
 func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
+	return m.attachIf(ctx, name, func(cluster.Definition) error { return nil })
+}
+
+// AttachOnDemand does what Attach does, for somebody who wants an ID and did not ask to attach: ErrExplicit is returned
+// when the sequencer's definition says that this is not enough, and the member then stays as it is.
+func (m *Member) AttachOnDemand(ctx context.Context, name string) (*Sequencer, error) {
+	return m.attachIf(ctx, name, func(d cluster.Definition) error {
+		if d.Attach == cluster.AttachExplicit {
+			return fmt.Errorf("%w: %q", ErrExplicit, name)
+		}
+		return nil
+	})
+}
+
+// attachIf attaches if the definition of the very sequencer that it attaches to allows it.
+func (m *Member) attachIf(ctx context.Context, name string, allowed func(cluster.Definition) error) (*Sequencer, error) {
 	if s, ok := m.Find(name); ok {
+		if err := allowed(s.definition); err != nil {
+			return nil, err
+		}
 		return s.attached(ctx)
 	}
 	v, err := m.find(ctx, name)
+	if err == nil {
+		err = allowed(v.Definition())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,9 @@ var (
 	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
 	ErrAttachedAgain = errors.New("member: the sequencer was attached again while it was being detached")
 
+	// ErrExplicit is returned by AttachOnDemand when the sequencer's definition says cluster.AttachExplicit.
+	ErrExplicit = errors.New("member: the sequencer was created to be attached to explicitly")
+
 	// ErrUnfit is returned when the member's options do not go with the definition of a sequencer that is there: its
 	// window is too short for the tick, or there are no such node IDs as it wishes for.
 	ErrUnfit = errors.New("member: this member can't take part in the sequencer")

@@ -31,17 +31,25 @@ var errNobody = fmt.Errorf("%w: it is not attached to this sequencer", member.Er
 func (nobody) Next(context.Context) (firn.ID, error) { return 0, errNobody }
 func (nobody) Fill(context.Context, []firn.ID) error { return errNobody }
 
-// detachedError is returned where the member is not attached to a sequencer, and is not to attach by itself.
-type detachedError struct{ name string }
+// detachedError is returned where the member is not attached to a sequencer, and the call for an ID does not attach it.
+type detachedError struct {
+	name string
+	why  error
+}
+
+var (
+	errNoAutoAttach = errors.New("the node was started with --no-auto-attach")
+	errExplicit     = errors.New("the sequencer was created to be attached to explicitly")
+)
 
 func (e *detachedError) Error() string {
-	return fmt.Sprintf("this node is not attached to the sequencer %q, and does not attach by itself; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name)
+	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
 }
 
 // attached is what to ask for an ID after there was none, and why there was none. The member attaches to the
-// sequencer if it is not attached, and the outcome of that is waited for. What a member that is attached lacks, it
-// gets by itself: that is not waited for.
-func (s *Service) attached(ctx context.Context, name string, why error) (Member, error) {
+// sequencer if it is not attached and the call of this caller is enough for that, and the outcome is waited for. What a
+// member that is attached lacks, it gets by itself: that is not waited for.
+func (s *Service) attached(ctx context.Context, who *door.Caller, name string, why error) (Member, error) {
 	q, ok := s.cluster.Find(name)
 	if !ok && name == member.DefaultSequencer {
 		return nil, why // the member attaches to it as soon as it has joined
@@ -61,15 +69,21 @@ func (s *Service) attached(ctx context.Context, name string, why error) (Member,
 	if err := cluster.CheckName(name); err != nil {
 		return nil, Input(err)
 	}
+	forbidden := who.MayAttachOnDemand(name)
 	if s.options.NoAutoAttach {
-		_, err := s.cluster.Lookup(ctx, name)
-		if err == nil {
-			err = &detachedError{name}
-		}
-		return nil, err
+		forbidden = errNoAutoAttach
 	}
-	q, err := s.attachTo(ctx, name)
-	if err != nil {
+	if forbidden != nil {
+		if _, err := s.cluster.Lookup(ctx, name); err != nil {
+			return nil, err
+		}
+		return nil, &detachedError{name, forbidden}
+	}
+	q, err := s.attachTo(ctx, name, s.cluster.AttachOnDemand)
+	switch {
+	case errors.Is(err, member.ErrExplicit):
+		return nil, &detachedError{name, errExplicit}
+	case err != nil:
 		return nil, err
 	}
 	return q, nil
@@ -77,9 +91,9 @@ func (s *Service) attached(ctx context.Context, name string, why error) (Member,
 
 // attachTo attaches to a sequencer, and waits until the member has a node ID that it may use, or knows that it won't
 // get one at once.
-func (s *Service) attachTo(ctx context.Context, name string) (*member.Sequencer, error) {
+func (s *Service) attachTo(ctx context.Context, name string, attach func(context.Context, string) (*member.Sequencer, error)) (*member.Sequencer, error) {
 	defer s.attaches.begin(name)()
-	q, err := s.cluster.Attach(ctx, name)
+	q, err := attach(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -125,12 +139,12 @@ func (a *attaches) running(name string) bool {
 // Attach has the member attach to a sequencer, and says where it then stands. The error says why it makes no IDs there.
 func (s *Service) Attach(ctx context.Context, who *door.Caller, name string) (_ Here, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "attach", name, err) }(ctx)
-	ctx, end, err := s.administer(ctx, who, name)
+	ctx, end, err := s.administer(ctx, who, door.Attach|door.Admin, name)
 	if err != nil {
 		return Here{}, err
 	}
 	defer end()
-	q, err := s.attachTo(ctx, name)
+	q, err := s.attachTo(ctx, name, s.cluster.Attach)
 	if err == nil {
 		err = q.Ready()
 	}
@@ -144,7 +158,7 @@ func (s *Service) Attach(ctx context.Context, who *door.Caller, name string) (_ 
 // it was attached meanwhile.
 func (s *Service) Detach(ctx context.Context, who *door.Caller, name string) (_ Here, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "detach", name, err) }(ctx)
-	ctx, end, err := s.administer(ctx, who, name)
+	ctx, end, err := s.administer(ctx, who, door.Admin, name)
 	if err != nil {
 		return Here{}, err
 	}
@@ -164,10 +178,10 @@ func (s *Service) Detach(ctx context.Context, who *door.Caller, name string) (_ 
 	return s.here(name), nil
 }
 
-// administer begins a call that is about one sequencer.
-func (s *Service) administer(ctx context.Context, who *door.Caller, name string) (context.Context, func(), error) {
+// administer begins a call of who has one of the rights to change one sequencer, or where the member stands with it.
+func (s *Service) administer(ctx context.Context, who *door.Caller, rights door.Right, name string) (context.Context, func(), error) {
 	if err := cluster.CheckName(name); err != nil {
 		return nil, nil, Input(err)
 	}
-	return s.begin(ctx, who, door.Admin, name, 1)
+	return s.begin(ctx, who, rights, name, 1)
 }

@@ -25,11 +25,12 @@ const (
 	InUse            Code = "in_use"            // the default sequencer can't be destroyed
 	AttachedAgain    Code = "attached_again"    // it was attached while it was to be detached
 	RateLimited      Code = "rate_limited"      // more than the token allows; where nothing says when to try again, it never will
+	Quota            Code = "quota"             // there are as many sequencers as the node lets there be; destroy some, or have --max-sequencers raised
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
 	Unreadable       Code = "unreadable"        // the log holds what this program can't read
 	NotReady         Code = "not_ready"         // no ID can be given now: not joined yet, the horizon is reached, or stopping; try another server, or again
 	Waiting          Code = "waiting"           // all node IDs are taken, and the member stands in line; try another server
-	Detached         Code = "detached"          // the member is not attached, and does not attach by itself; try another server
+	Detached         Code = "detached"          // the member is not attached, and this call does not attach it: for the caller's token, the sequencer's definition or --no-auto-attach; try another server
 	Unfit            Code = "unfit"             // the member's window is too short for the tick, or there are no such node IDs as it is to use; try another server
 	Unavailable      Code = "unavailable"       // the store does not answer; what was to be changed may be changed or not
 	Overloaded       Code = "overloaded"        // more is asked for than the node ID can give in 10 s, or by too many at a time
@@ -51,6 +52,7 @@ func CodeOf(err error) Code {
 	var busy *busyError
 	var scattered *scatteredError
 	var detached *detachedError
+	var quota *quotaError
 	var limit *door.LimitError
 	var exists *member.ExistsError
 	var unreadable *cluster.UnreadableError
@@ -64,6 +66,8 @@ func CodeOf(err error) Code {
 		return Forbidden
 	case errors.As(err, &limit):
 		return RateLimited
+	case errors.As(err, &quota):
+		return Quota
 	case errors.As(err, &exists):
 		return Exists
 	case is(errInUse):

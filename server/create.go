@@ -18,11 +18,18 @@ type Created struct {
 	Warnings []string `json:"warnings,omitempty"` // what its creator should know
 }
 
+// quotaError is returned when there are as many sequencers as there may be.
+type quotaError struct{ there, most int }
+
+func (e *quotaError) Error() string {
+	return fmt.Sprintf("there are %d sequencers, and this node creates none beyond %d; destroy one that nobody needs, or raise --max-sequencers", e.there, e.most)
+}
+
 // Create creates a sequencer, and tells whether it was not there already. A *member.ExistsError is returned when there is
-// one with another definition.
+// one with another definition, and an error of the code Quota when there are as many as Options allow.
 func (s *Service) Create(ctx context.Context, who *door.Caller, name string, d cluster.Definition) (c Created, created bool, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "create", name, err) }(ctx)
-	ctx, end, err := s.administer(ctx, who, name)
+	ctx, end, err := s.administer(ctx, who, door.Admin, name)
 	if err != nil {
 		return Created{}, false, err
 	}
@@ -30,7 +37,12 @@ func (s *Service) Create(ctx context.Context, who *door.Caller, name string, d c
 	if name == "." || name == ".." { // a path of dots is another path, for browsers and for most else
 		return Created{}, false, Input(fmt.Errorf("the sequencer's name %q can't be in a URL; want another", name))
 	}
+	release, err := s.roomFor(ctx, name)
+	if err != nil {
+		return Created{}, false, err
+	}
 	created, err = s.cluster.Create(ctx, name, d)
+	release()
 	q, known := s.cluster.Value().Sequencer(name)
 	if err == nil && !known {
 		err = fmt.Errorf("%w: %q; it was destroyed a moment after it was created", member.ErrNoSequencer, name)
@@ -49,6 +61,34 @@ func (s *Service) Create(ctx context.Context, who *door.Caller, name string, d c
 	return c, created, nil
 }
 
+// roomFor returns a *quotaError when there is no room for another sequencer. Otherwise no other is created here until
+// release is called, so that this one is counted before the next; a node that creates one at the same time may not
+// have seen it, and so there can be one more for each other node.
+func (s *Service) roomFor(ctx context.Context, name string) (release func(), err error) {
+	select {
+	case s.creating <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	release = func() { <-s.creating }
+	full := func() bool { return s.cluster.Value().CountSequencers() >= s.options.MaxSequencers }
+	if !full() {
+		return release, nil
+	}
+	// It may be there already, or others may be gone, elsewhere and a moment ago.
+	if _, err = s.cluster.Lookup(ctx, name); errors.Is(err, member.ErrNoSequencer) {
+		err = nil
+		if full() {
+			err = &quotaError{s.cluster.Value().CountSequencers(), s.options.MaxSequencers}
+		}
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
 // Destroyed is a sequencer that was destroyed.
 type Destroyed struct {
 	Name      string     `json:"name"`
@@ -62,7 +102,7 @@ var errInUse = errors.New("can't be destroyed: it gives IDs to those who name no
 // Destroy destroys a sequencer.
 func (s *Service) Destroy(ctx context.Context, who *door.Caller, name string) (_ Destroyed, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "destroy", name, err) }(ctx)
-	ctx, end, err := s.administer(ctx, who, name)
+	ctx, end, err := s.administer(ctx, who, door.Admin, name)
 	if err != nil {
 		return Destroyed{}, err
 	}

@@ -18,7 +18,7 @@ func (s *Service) Next(ctx context.Context, who *door.Caller, name string) (id f
 		return 0, err
 	}
 	defer end()
-	err = s.from(ctx, name, func(m Member) (err error) {
+	err = s.from(ctx, who, name, func(m Member) (err error) {
 		id, err = m.Next(ctx)
 		return err
 	})
@@ -51,7 +51,7 @@ func (s *Service) Many(ctx context.Context, who *door.Caller, at, name string, c
 			b.release()
 		}
 	}()
-	err = s.from(within, name, func(m Member) error {
+	err = s.from(within, who, name, func(m Member) error {
 		b.runs, b.count = b.runs[:0], 0
 		return s.fill(within, m, caller, name, count, &b)
 	})
@@ -107,12 +107,12 @@ func (s *Service) fill(ctx context.Context, m Member, caller party, name string,
 	})
 }
 
-// from has a sequencer give something, and the member attach to it before if it must.
-func (s *Service) from(ctx context.Context, name string, give func(Member) error) error {
+// from has a sequencer give something to a caller, and the member attach to it before if it must and may.
+func (s *Service) from(ctx context.Context, who *door.Caller, name string, give func(Member) error) error {
 	m := s.find(name)
 	err := give(m)
 	if errors.Is(err, member.ErrNotReady) {
-		if m, err = s.attached(ctx, name, err); err != nil {
+		if m, err = s.attached(ctx, who, name, err); err != nil {
 			return err
 		}
 		err = give(m)

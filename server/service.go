@@ -29,6 +29,9 @@ const (
 	// DefaultMaxAnswers is how many bytes answers with several IDs take at a time.
 	DefaultMaxAnswers = 64 << 20
 
+	// DefaultMaxSequencers is up to how many sequencers one is created.
+	DefaultMaxSequencers = 1000
+
 	// patience is how long a call waits for IDs that the node can't give yet, or for the store.
 	patience = 10 * time.Second
 )
@@ -66,6 +69,7 @@ type Cluster interface {
 type Sequencers interface {
 	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
 	Attach(ctx context.Context, name string) (*member.Sequencer, error)
+	AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error)
 	Find(name string) (*member.Sequencer, bool)
 	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
 	Destroy(ctx context.Context, name string) error
@@ -74,7 +78,8 @@ type Sequencers interface {
 // Options are how a Service differs from others.
 type Options struct {
 	// NoAutoAttach has a call for an ID fail where the member is not attached to the sequencer. Otherwise it
-	// attaches by itself.
+	// attaches by itself, if the caller may have it do so and the sequencer's definition says that a call for an ID is
+	// enough.
 	NoAutoAttach bool
 
 	// MaxCalls is how many calls are served at a time; more are refused at once. Zero: DefaultMaxCalls.
@@ -83,6 +88,10 @@ type Options struct {
 	// MaxAnswers is how many bytes the answers with several IDs may take at a time, until they are delivered. A caller who
 	// has less than others goes before them. At least 4 MiB; zero: DefaultMaxAnswers.
 	MaxAnswers int64
+
+	// MaxSequencers is how many sequencers there may be in the cluster for this node to create another. Zero:
+	// DefaultMaxSequencers.
+	MaxSequencers int
 
 	// Meter counts the calls. Nil: nobody does.
 	Meter Meter
@@ -102,8 +111,9 @@ type Service struct {
 	cluster  Cluster
 	patience time.Duration
 	attaches attaches
-	calls    atomic.Int64 // that are served now
-	shares   *shares      // of the memory for answers with several IDs
+	creating chan struct{} // held by the call that creates a sequencer
+	calls    atomic.Int64  // that are served now
+	shares   *shares       // of the memory for answers with several IDs
 	turns    turns
 	given    given
 
@@ -122,9 +132,12 @@ func New(m Member, c Cluster, o Options) *Service {
 	if o.MaxAnswers == 0 {
 		o.MaxAnswers = DefaultMaxAnswers
 	}
+	if o.MaxSequencers == 0 {
+		o.MaxSequencers = DefaultMaxSequencers
+	}
 	s := &Service{
 		options: o, member: m, cluster: c, patience: patience,
-		attaches: attaches{byName: map[string]int{}}, shares: newShares(o.MaxAnswers),
+		attaches: attaches{byName: map[string]int{}}, creating: make(chan struct{}, 1), shares: newShares(o.MaxAnswers),
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
 	return s

@@ -56,6 +56,10 @@ func (nowhere) Attach(context.Context, string) (*member.Sequencer, error) {
 	return nil, fmt.Errorf("%w: it is joining", member.ErrNotReady)
 }
 
+func (f nowhere) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
+	return f.Attach(ctx, name)
+}
+
 func anyone(t *testing.T) *door.Caller {
 	t.Helper()
 	who, err := new(door.Entrance).Admit("")

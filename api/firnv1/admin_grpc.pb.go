@@ -33,14 +33,16 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer, but for GetSequencer,
-// which who may take IDs of the sequencer may call too: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
+// which who may take IDs of the sequencer may call too, and
+// AttachSequencer, which is also for who may attach: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
 type AdminClient interface {
 	// ListSequencers describes all sequencers, by name.
 	ListSequencers(ctx context.Context, in *ListSequencersRequest, opts ...grpc.CallOption) (*ListSequencersResponse, error)
 	// GetSequencer describes one sequencer. NOT_FOUND is returned when there is none of this name.
 	GetSequencer(ctx context.Context, in *GetSequencerRequest, opts ...grpc.CallOption) (*GetSequencerResponse, error)
 	// CreateSequencer creates a sequencer. It is OK if it is there already, by this definition; ALREADY_EXISTS, with a
-	// Conflict among the details, is returned when it is by another.
+	// Conflict among the details, is returned when it is by another, and RESOURCE_EXHAUSTED, quota, when there are as many
+	// sequencers as the server lets there be.
 	CreateSequencer(ctx context.Context, in *CreateSequencerRequest, opts ...grpc.CallOption) (*CreateSequencerResponse, error)
 	// DestroySequencer destroys a sequencer for good. FAILED_PRECONDITION, in_use, is returned for the default one.
 	DestroySequencer(ctx context.Context, in *DestroySequencerRequest, opts ...grpc.CallOption) (*DestroySequencerResponse, error)
@@ -137,14 +139,16 @@ func (c *adminClient) ClusterStatus(ctx context.Context, in *ClusterStatusReques
 // for forward compatibility.
 //
 // Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer, but for GetSequencer,
-// which who may take IDs of the sequencer may call too: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
+// which who may take IDs of the sequencer may call too, and
+// AttachSequencer, which is also for who may attach: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
 type AdminServer interface {
 	// ListSequencers describes all sequencers, by name.
 	ListSequencers(context.Context, *ListSequencersRequest) (*ListSequencersResponse, error)
 	// GetSequencer describes one sequencer. NOT_FOUND is returned when there is none of this name.
 	GetSequencer(context.Context, *GetSequencerRequest) (*GetSequencerResponse, error)
 	// CreateSequencer creates a sequencer. It is OK if it is there already, by this definition; ALREADY_EXISTS, with a
-	// Conflict among the details, is returned when it is by another.
+	// Conflict among the details, is returned when it is by another, and RESOURCE_EXHAUSTED, quota, when there are as many
+	// sequencers as the server lets there be.
 	CreateSequencer(context.Context, *CreateSequencerRequest) (*CreateSequencerResponse, error)
 	// DestroySequencer destroys a sequencer for good. FAILED_PRECONDITION, in_use, is returned for the default one.
 	DestroySequencer(context.Context, *DestroySequencerRequest) (*DestroySequencerResponse, error)

@@ -23,6 +23,56 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What has a server attach, that is, take a node ID.
+type Definition_Attach int32
+
+const (
+	Definition_ATTACH_UNSPECIFIED Definition_Attach = 0 // as on demand; in answers, one that this version of the API does not know
+	Definition_ATTACH_ON_DEMAND   Definition_Attach = 1 // a call for an ID, of a caller who may attach
+	Definition_ATTACH_EXPLICIT    Definition_Attach = 2 // only AttachSequencer
+)
+
+// Enum value maps for Definition_Attach.
+var (
+	Definition_Attach_name = map[int32]string{
+		0: "ATTACH_UNSPECIFIED",
+		1: "ATTACH_ON_DEMAND",
+		2: "ATTACH_EXPLICIT",
+	}
+	Definition_Attach_value = map[string]int32{
+		"ATTACH_UNSPECIFIED": 0,
+		"ATTACH_ON_DEMAND":   1,
+		"ATTACH_EXPLICIT":    2,
+	}
+)
+
+func (x Definition_Attach) Enum() *Definition_Attach {
+	p := new(Definition_Attach)
+	*p = x
+	return p
+}
+
+func (x Definition_Attach) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Definition_Attach) Descriptor() protoreflect.EnumDescriptor {
+	return file_firn_v1_definition_proto_enumTypes[0].Descriptor()
+}
+
+func (Definition_Attach) Type() protoreflect.EnumType {
+	return &file_firn_v1_definition_proto_enumTypes[0]
+}
+
+func (x Definition_Attach) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Definition_Attach.Descriptor instead.
+func (Definition_Attach) EnumDescriptor() ([]byte, []int) {
+	return file_firn_v1_definition_proto_rawDescGZIP(), []int{0, 0}
+}
+
 // Definition is what a sequencer is created with, for good. To create one, every field may be absent. In answers all are
 // there but layout.
 type Definition struct {
@@ -50,7 +100,9 @@ type Definition struct {
 	// Whether the node, and not the sequence, is in the lowest bits.
 	NodeLowest *bool `protobuf:"varint,10,opt,name=node_lowest,json=nodeLowest,proto3,oneof" json:"node_lowest,omitempty"`
 	// An ID that every new one must exceed, where an ID space is continued. 0: none.
-	After         int64 `protobuf:"varint,11,opt,name=after,proto3" json:"after,omitempty"`
+	After int64 `protobuf:"varint,11,opt,name=after,proto3" json:"after,omitempty"`
+	// What has a server attach. Absent: on demand.
+	Attach        Definition_Attach `protobuf:"varint,12,opt,name=attach,proto3,enum=firn.v1.Definition_Attach" json:"attach,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -160,6 +212,13 @@ func (x *Definition) GetAfter() int64 {
 		return x.After
 	}
 	return 0
+}
+
+func (x *Definition) GetAttach() Definition_Attach {
+	if x != nil {
+		return x.Attach
+	}
+	return Definition_ATTACH_UNSPECIFIED
 }
 
 // Allocation is how many of the servers that want a node ID get one. With nothing set it is every one.
@@ -370,7 +429,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x99\x04\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x05\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -387,7 +446,12 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"\vnode_lowest\x18\n" +
 	" \x01(\bH\x06R\n" +
 	"nodeLowest\x88\x01\x01\x12\x14\n" +
-	"\x05after\x18\v \x01(\x03R\x05afterB\b\n" +
+	"\x05after\x18\v \x01(\x03R\x05after\x122\n" +
+	"\x06attach\x18\f \x01(\x0e2\x1a.firn.v1.Definition.AttachR\x06attach\"K\n" +
+	"\x06Attach\x12\x16\n" +
+	"\x12ATTACH_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10ATTACH_ON_DEMAND\x10\x01\x12\x13\n" +
+	"\x0fATTACH_EXPLICIT\x10\x02B\b\n" +
 	"\x06_nodesB\t\n" +
 	"\a_layoutB\f\n" +
 	"\n" +
@@ -423,26 +487,29 @@ func file_firn_v1_definition_proto_rawDescGZIP() []byte {
 	return file_firn_v1_definition_proto_rawDescData
 }
 
+var file_firn_v1_definition_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_firn_v1_definition_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_firn_v1_definition_proto_goTypes = []any{
-	(*Definition)(nil),            // 0: firn.v1.Definition
-	(*Allocation)(nil),            // 1: firn.v1.Allocation
-	(*Conflict)(nil),              // 2: firn.v1.Conflict
-	(*Difference)(nil),            // 3: firn.v1.Difference
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
+	(Definition_Attach)(0),        // 0: firn.v1.Definition.Attach
+	(*Definition)(nil),            // 1: firn.v1.Definition
+	(*Allocation)(nil),            // 2: firn.v1.Allocation
+	(*Conflict)(nil),              // 3: firn.v1.Conflict
+	(*Difference)(nil),            // 4: firn.v1.Difference
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 6: google.protobuf.Duration
 }
 var file_firn_v1_definition_proto_depIdxs = []int32{
-	1, // 0: firn.v1.Definition.allocation:type_name -> firn.v1.Allocation
-	4, // 1: firn.v1.Definition.epoch:type_name -> google.protobuf.Timestamp
-	5, // 2: firn.v1.Definition.tick:type_name -> google.protobuf.Duration
-	0, // 3: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
-	3, // 4: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2, // 0: firn.v1.Definition.allocation:type_name -> firn.v1.Allocation
+	5, // 1: firn.v1.Definition.epoch:type_name -> google.protobuf.Timestamp
+	6, // 2: firn.v1.Definition.tick:type_name -> google.protobuf.Duration
+	0, // 3: firn.v1.Definition.attach:type_name -> firn.v1.Definition.Attach
+	1, // 4: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
+	4, // 5: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_definition_proto_init() }
@@ -460,13 +527,14 @@ func file_firn_v1_definition_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_definition_proto_rawDesc), len(file_firn_v1_definition_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_firn_v1_definition_proto_goTypes,
 		DependencyIndexes: file_firn_v1_definition_proto_depIdxs,
+		EnumInfos:         file_firn_v1_definition_proto_enumTypes,
 		MessageInfos:      file_firn_v1_definition_proto_msgTypes,
 	}.Build()
 	File_firn_v1_definition_proto = out.File

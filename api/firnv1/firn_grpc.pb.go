@@ -33,7 +33,8 @@ const (
 //
 // An ID is a positive number of at most 63 bits, unique in its sequencer, and the later it was made the greater it is,
 // to the tick of the sequencer's layout. Wherever a sequencer is to be named, the empty name stands for the default one.
-// A server that is not attached to a sequencer attaches to it when it is asked for an ID of it, unless it was told not to.
+// A server that is not attached to a sequencer attaches to it when it is asked for an ID of it, if the caller's token and
+// the sequencer's definition allow that, and the server was not told otherwise.
 //
 // Who has a token shows it as metadata: "authorization: Bearer TOKEN".
 //
@@ -48,10 +49,11 @@ const (
 //	FAILED_PRECONDITION  in_use             the default sequencer can't be destroyed
 //	FAILED_PRECONDITION  attached_again     it was attached while it was to be detached
 //	RESOURCE_EXHAUSTED   rate_limited       more than the token allows; without a RetryInfo it never will
+//	RESOURCE_EXHAUSTED   quota              there are as many sequencers as the server lets there be
 //	RESOURCE_EXHAUSTED   overloaded         more is asked for than the server can give now
 //	UNAVAILABLE          not_ready          no ID can be given now; try another server, or again
 //	UNAVAILABLE          waiting            all node IDs are taken, and the server stands in line; try another
-//	UNAVAILABLE          detached           the server is not attached, and does not attach by itself; try another
+//	UNAVAILABLE          detached           the server is not attached, and this call does not attach it; try another
 //	UNAVAILABLE          unfit              the server does not go with the sequencer; try another
 //	UNAVAILABLE          unavailable        the store does not answer; what was to be changed may be changed or not
 //	UNAVAILABLE          lifetime           the layout's time is over, or has not begun
@@ -151,7 +153,8 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 //
 // An ID is a positive number of at most 63 bits, unique in its sequencer, and the later it was made the greater it is,
 // to the tick of the sequencer's layout. Wherever a sequencer is to be named, the empty name stands for the default one.
-// A server that is not attached to a sequencer attaches to it when it is asked for an ID of it, unless it was told not to.
+// A server that is not attached to a sequencer attaches to it when it is asked for an ID of it, if the caller's token and
+// the sequencer's definition allow that, and the server was not told otherwise.
 //
 // Who has a token shows it as metadata: "authorization: Bearer TOKEN".
 //
@@ -166,10 +169,11 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 //	FAILED_PRECONDITION  in_use             the default sequencer can't be destroyed
 //	FAILED_PRECONDITION  attached_again     it was attached while it was to be detached
 //	RESOURCE_EXHAUSTED   rate_limited       more than the token allows; without a RetryInfo it never will
+//	RESOURCE_EXHAUSTED   quota              there are as many sequencers as the server lets there be
 //	RESOURCE_EXHAUSTED   overloaded         more is asked for than the server can give now
 //	UNAVAILABLE          not_ready          no ID can be given now; try another server, or again
 //	UNAVAILABLE          waiting            all node IDs are taken, and the server stands in line; try another
-//	UNAVAILABLE          detached           the server is not attached, and does not attach by itself; try another
+//	UNAVAILABLE          detached           the server is not attached, and this call does not attach it; try another
 //	UNAVAILABLE          unfit              the server does not go with the sequencer; try another
 //	UNAVAILABLE          unavailable        the store does not answer; what was to be changed may be changed or not
 //	UNAVAILABLE          lifetime           the layout's time is over, or has not begun

@@ -158,6 +158,14 @@ func (j *joining) Attach(ctx context.Context, name string) (*member.Sequencer, e
 	return nil, j.notReady()
 }
 
+// AttachOnDemand attaches to a sequencer because of a call for an ID, once it has joined.
+func (j *joining) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
+	if m := j.Load(); m != nil {
+		return m.AttachOnDemand(ctx, name)
+	}
+	return nil, j.notReady()
+}
+
 // Find is the sequencer of a name, if it is attached to it.
 func (j *joining) Find(name string) (*member.Sequencer, bool) {
 	if m := j.Load(); m != nil {

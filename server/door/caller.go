@@ -19,23 +19,37 @@ type Right uint8
 
 // The rights. They can be added up.
 const (
-	Issue Right = 1 << iota // take IDs, and take them apart
-	Admin                   // create, destroy, attach and detach sequencers, and look at the cluster
+	Issue  Right = 1 << iota // take IDs, and take them apart
+	Admin                    // create, destroy, attach and detach sequencers, and look at the cluster
+	Attach                   // have a node attach to a sequencer, by a call to attach or by one for an ID
 
-	All = Issue | Admin
+	All = Issue | Admin | Attach
 )
 
-// String is the right's name in a file of tokens.
-func (r Right) String() string {
-	switch r {
-	case Issue:
-		return "issue"
-	case Admin:
-		return "admin"
-	case All:
-		return "issue and admin"
-	default:
+// rights are the rights by their names, in a file of tokens and elsewhere.
+var rights = [...]struct {
+	right Right
+	name  string
+}{{Issue, "issue"}, {Attach, "attach"}, {Admin, "admin"}}
+
+// String is the right's name in a file of tokens, and of several their names: "issue and admin".
+func (r Right) String() string { return r.list("and") }
+
+// list is the names of the rights, with a word before the last.
+func (r Right) list(word string) string {
+	var names []string
+	for _, known := range rights {
+		if r&known.right != 0 {
+			names = append(names, known.name)
+		}
+	}
+	switch last := len(names) - 1; {
+	case last < 0 || r&^All != 0:
 		return fmt.Sprintf("Right(%d)", uint8(r))
+	case last == 0:
+		return names[0]
+	default:
+		return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 	}
 }
 
@@ -110,7 +124,7 @@ func (c *Caller) may(r Right, sequencer string) error {
 	case c.rights&r == 0 && c.name == "":
 		return fmt.Errorf("%w: administration is for the admin listener, or for a token that allows it", ErrForbidden)
 	case c.rights&r == 0:
-		return fmt.Errorf("%w: the token %q allows %v, not %v", ErrForbidden, c.name, c.rights, r)
+		return fmt.Errorf("%w: the token %q allows %v, not %s", ErrForbidden, c.name, c.rights, r.list("or"))
 	case c.sequencers == nil:
 		return nil
 	case sequencer == "":
@@ -122,6 +136,15 @@ func (c *Caller) may(r Right, sequencer string) error {
 		}
 	}
 	return fmt.Errorf("%w: the token %q allows the sequencers %s, not %.100q", ErrForbidden, c.name, strings.Join(c.sequencers, ", "), sequencer)
+}
+
+// MayAttachOnDemand returns nil when a call of the caller for an ID of a sequencer may have a node attach to it: whoever
+// needs no token may, and otherwise who has Attach or Admin there. The node takes a node ID, which others may then lack.
+func (c *Caller) MayAttachOnDemand(sequencer string) error {
+	if c != nil && c.name == "" {
+		return nil
+	}
+	return c.May(Attach|Admin, sequencer)
 }
 
 // Spend counts n IDs, or calls that give none, against the caller's limit. A *LimitError is returned when that is more

@@ -48,6 +48,31 @@ func TestMay(t *testing.T) {
 	}
 }
 
+// An ID takes a node ID only for who may attach, where there are tokens.
+func TestWhoMayAttach(t *testing.T) {
+	some := []string{"orders"}
+	for _, tt := range []struct {
+		caller *Caller
+		want   string
+	}{
+		{anyone, ""},
+		{trusted, ""},
+		{nil, "door: it is not known who asks"},
+		{&Caller{name: "a", rights: Issue}, `door: not allowed: the token "a" allows issue, not attach or admin`},
+		{&Caller{name: "a", rights: Issue | Attach}, ""},
+		{&Caller{name: "a", rights: Admin}, ""},
+		{&Caller{name: "a", rights: Issue | Attach, sequencers: some}, ""},
+		{&Caller{name: "a", rights: Issue | Attach, sequencers: []string{"other"}}, `door: not allowed: the token "a" allows the sequencers other, not "orders"`},
+	} {
+		if err := tt.caller.MayAttachOnDemand("orders"); text(err) != tt.want {
+			t.Errorf("%+v: %v; want %q", tt.caller, err, tt.want)
+		}
+	}
+	if anyone.May(Attach, "orders") == nil {
+		t.Error("whoever has no token can call to attach")
+	}
+}
+
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -63,7 +88,7 @@ func TestNilMayDoNothing(t *testing.T) {
 }
 
 func TestRightsHaveNames(t *testing.T) {
-	for r, want := range map[Right]string{Issue: "issue", Admin: "admin", All: "issue and admin", 0: "Right(0)", 8: "Right(8)"} {
+	for r, want := range map[Right]string{Issue: "issue", Admin: "admin", All: "issue, attach and admin", Issue | Admin: "issue and admin", 0: "Right(0)", 8: "Right(8)"} {
 		if r.String() != want {
 			t.Errorf("%d is %v, want %s", uint8(r), r, want)
 		}

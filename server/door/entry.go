@@ -46,14 +46,14 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
 }
 
-// ParseRight reads Issue or Admin.
+// ParseRight reads the name of one right: issue, attach or admin.
 func ParseRight(text string) (Right, error) {
-	for _, r := range []Right{Issue, Admin} {
-		if text == r.String() {
-			return r, nil
+	for _, known := range rights {
+		if text == known.name {
+			return known.right, nil
 		}
 	}
-	return 0, fmt.Errorf("%s is no right; want issue or admin", shown(text))
+	return 0, fmt.Errorf("%s is no right; want issue, attach or admin", shown(text))
 }
 
 // CheckPattern returns an error when a text is no pattern of sequencers' names, as path.Match has them: a name, or one

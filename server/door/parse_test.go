@@ -102,8 +102,8 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- allow: issue", `line 1: allow: it is "issue"` + wantTexts},
 		{"- allow: []", "line 1: allow: it is an empty list" + wantTexts},
 		{"- allow: {issue: true}", "line 1: allow: it is a mapping" + wantTexts},
-		{"- allow:\n  - issue\n  - all", `line 3: allow: "all" is no right; want issue or admin`},
-		{"- allow: [" + secret + "]", "line 1: allow: a text of 48 bytes (not shown, as it may be a secret) is no right; want issue or admin"},
+		{"- allow:\n  - issue\n  - all", `line 3: allow: "all" is no right; want issue, attach or admin`},
+		{"- allow: [" + secret + "]", "line 1: allow: a text of 48 bytes (not shown, as it may be a secret) is no right; want issue, attach or admin"},
 		{"- allow:\n  - issue\n  - issue", `line 3: allow: "issue" is there already, on line 2; want it once`},
 		{"- allow: [[issue]]", "line 1: allow: it is a list; want a text"},
 

@@ -58,7 +58,7 @@ func TestIdentify(t *testing.T) {
 }
 
 func TestAllowedIsWhatTheEntrySays(t *testing.T) {
-	for allow, want := range map[string]Right{"issue": Issue, "admin": Admin, "admin, issue": All, "issue, admin": All} {
+	for allow, want := range map[string]Right{"issue": Issue, "attach": Attach, "admin": Admin, "admin, issue": Issue | Admin, "issue, attach, admin": All} {
 		f := open(t, "- {name: a, sha256: "+hashA+", allow: ["+allow+"]}")
 		if c, err := f.Identify("token-a"); err != nil || c.rights != want {
 			t.Errorf("[%s]: %+v, %v; want %v", allow, c, err, want)

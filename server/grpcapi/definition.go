@@ -50,11 +50,23 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if m.GetAfter() > 0 {
 		fields["after"] = m.GetAfter()
 	}
+	if a := m.GetAttach(); a != firnv1.Definition_ATTACH_UNSPECIFIED {
+		policy, ok := attachPolicies[a]
+		if !ok {
+			return d, fmt.Errorf("attach is %d; want on demand (%d) or explicit (%d)", a, firnv1.Definition_ATTACH_ON_DEMAND, firnv1.Definition_ATTACH_EXPLICIT)
+		}
+		fields["attach"] = policy
+	}
 	text, err := json.Marshal(fields)
 	if err != nil {
 		return d, err
 	}
 	return d, json.Unmarshal(text, &d)
+}
+
+var attachPolicies = map[firnv1.Definition_Attach]cluster.AttachPolicy{
+	firnv1.Definition_ATTACH_ON_DEMAND: cluster.AttachOnDemand,
+	firnv1.Definition_ATTACH_EXPLICIT:  cluster.AttachExplicit,
 }
 
 func put[T any](fields map[string]any, name string, value *T) {
@@ -84,6 +96,11 @@ func definitionMessage(d cluster.Definition) *firnv1.Definition {
 		Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
 		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits), SequenceBits: bits(l.SequenceBits),
 		NodeLowest: &l.NodeLowest, After: int64(d.After),
+	}
+	for message, policy := range attachPolicies {
+		if policy == d.Attach {
+			m.Attach = message
+		}
 	}
 	switch d.Allocation.Kind {
 	case cluster.AllocateCount:

@@ -32,6 +32,7 @@ func random(r *rand.Rand) cluster.Definition {
 	case cluster.AllocatePercent:
 		d.Allocation.Percent = 1 + r.Int64N(100)
 	}
+	d.Attach = cluster.AttachPolicy(r.IntN(2))
 	if r.IntN(2) == 0 {
 		d.After = firn.ID(r.Int64N(1 << 40))
 	}
@@ -82,7 +83,10 @@ func TestDefaultsAreThoseOfJSON(t *testing.T) {
 
 		`{"allocation":{"kind":"count","count":2}}`:      {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Count{Count: 2}}},
 		`{"allocation":{"kind":"percent","percent":50}}`: {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: 50}}},
-		`{"after":"1000"}`: {After: 1000},
+		`{"after":"1000"}`:         {After: 1000},
+		`{"attach":"on-demand"}`:   {Attach: firnv1.Definition_ATTACH_ON_DEMAND},
+		`{"attach":"explicit"}`:    {Attach: firnv1.Definition_ATTACH_EXPLICIT},
+		`{"attach":"on-demand"  }`: {Attach: firnv1.Definition_ATTACH_UNSPECIFIED},
 	} {
 		var want cluster.Definition
 		if err := json.Unmarshal([]byte(text), &want); err != nil {
@@ -113,6 +117,7 @@ func TestBadDefinitions(t *testing.T) {
 		"the epoch of 0 seconds and -1 nanoseconds is no time":    {Epoch: &timestamppb.Timestamp{Nanos: -1}},
 		"the epoch 0001-01-01T00:00:00Z; it must lie between":     {Epoch: timestamppb.New(time.Time{})},
 		"the epoch 9999-12-31T00:00:00Z; it must lie between":     {Epoch: timestamppb.New(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))},
+		"attach is 7; want on demand (1) or explicit (2)":         {Attach: 7},
 		"after is -5; want an ID, or 0 for none":                  {After: -5},
 		"IDs after 9223372036854775807":                           {After: math.MaxInt64},
 		"a count of 0 members; want at least 1":                   {Allocation: &firnv1.Allocation{To: &firnv1.Allocation_Count{}}},

@@ -22,6 +22,10 @@ func (Nowhere) Attach(context.Context, string) (*member.Sequencer, error) {
 	return nil, member.ErrNoSequencer
 }
 
+func (f Nowhere) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
+	return f.Attach(ctx, name)
+}
+
 func (Nowhere) Lookup(context.Context, string) (q cluster.Sequencer, err error) {
 	return q, member.ErrNoSequencer
 }

@@ -32,6 +32,7 @@ var statusCodes = map[server.Code]codes.Code{
 	server.InUse:            codes.FailedPrecondition,
 	server.AttachedAgain:    codes.FailedPrecondition,
 	server.RateLimited:      codes.ResourceExhausted,
+	server.Quota:            codes.ResourceExhausted,
 	server.Overloaded:       codes.ResourceExhausted,
 	server.Internal:         codes.Internal,
 	server.Unreadable:       codes.Internal,

@@ -23,7 +23,8 @@
 //	POST   /api/v1/sequencers/{name}/attach     this member attaches: where it then stands, as Here
 //	POST   /api/v1/sequencers/{name}/detach     and lets go
 //
-// A member that is asked for an ID attaches by itself where it is not attached, see server.Options.
+// A member that is asked for an ID attaches by itself where it is not attached, if the caller, the sequencer and
+// server.Options allow that.
 //
 // It shows what the cluster has come to as well:
 //
@@ -31,8 +32,8 @@
 //	GET /api/v1/cluster/value?at=7            the ValueAt a position; without at, the latest
 //	GET /api/v1/cluster/log?from=7&follow=1   entries, one JSON object per line; see LogBeginsAfter
 //
-// Everything about sequencers and the cluster but IDs and what they say is administration: see package door for who
-// may ask. Who has a token shows it as "Authorization: Bearer".
+// Everything about sequencers and the cluster but IDs and what they say is administration, and to attach is a right of
+// its own as well: see package door for who may ask. Who has a token shows it as "Authorization: Bearer".
 //
 // Numbers above 2^53 lose digits in JavaScript: use the strings there. Whatever goes wrong is
 // told as {"error":{"code":"...","message":"..."}}:
@@ -50,11 +51,12 @@
 //	409 attached_again       it was attached while it was to be detached
 //	413 too_large            a body of more than 64 KiB
 //	429 rate_limited         more than the token allows; without Retry-After it never will
+//	429 quota                there are as many sequencers as the node lets there be
 //	500 internal             a bug; it is logged
 //	500 unreadable           the log holds what this program can't read; it is logged
 //	503 not_ready            no ID can be given now; try another server, or again
 //	503 waiting              all node IDs are taken, and the member stands in line; try another server
-//	503 detached             the member is not attached, and does not attach by itself; try another server
+//	503 detached             the member is not attached, and this call does not attach it; try another server
 //	503 unfit                the member's window or wished-for node IDs do not go with the sequencer; try another
 //	503 unavailable          the store does not answer; what was to be changed may be changed or not
 //	503 overloaded           more is asked for than the node ID can give in 10 s, or by too many at a time

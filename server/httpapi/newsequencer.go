@@ -105,7 +105,7 @@ func readable(err error) error {
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("there is no field %s; want name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
-			"sequence_bits, node_lowest and after, or some of them", field)
+			"sequence_bits, node_lowest, after and attach, or some of them", field)
 	}
 	return err
 }

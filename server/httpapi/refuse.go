@@ -18,6 +18,7 @@ var statuses = map[server.Code]int{
 	server.InUse:            http.StatusConflict,
 	server.AttachedAgain:    http.StatusConflict,
 	server.RateLimited:      http.StatusTooManyRequests,
+	server.Quota:            http.StatusTooManyRequests,
 	server.Internal:         http.StatusInternalServerError,
 	server.Unreadable:       http.StatusInternalServerError,
 	server.NotReady:         http.StatusServiceUnavailable,

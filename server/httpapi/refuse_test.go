@@ -33,6 +33,10 @@ func (f failing) Create(context.Context, string, cluster.Definition) (bool, erro
 
 func (f failing) Attach(context.Context, string) (*member.Sequencer, error) { return nil, f.err }
 
+func (f failing) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
+	return f.Attach(ctx, name)
+}
+
 func (f failing) Lookup(context.Context, string) (cluster.Sequencer, error) {
 	return cluster.Sequencer{}, f.err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
@@ -29,10 +30,11 @@ const (
 // served is a member with its handler.
 type served struct {
 	handler
-	t      *testing.T
-	member *member.Member
-	client *memstore.Client
-	log    bytes.Buffer
+	through http.Handler // what is asked; nil: handler
+	t       *testing.T
+	member  *member.Member
+	client  *memstore.Client
+	log     bytes.Buffer
 }
 
 // inBubble gives a test servers over one store, at an instant that is always the same.
@@ -72,7 +74,11 @@ func (s *served) ask(target, body string, status int, want string) *httptest.Res
 	s.t.Helper()
 	method, path, _ := strings.Cut(target, " ")
 	w := httptest.NewRecorder()
-	s.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), method, "http://localhost"+path, strings.NewReader(body)))
+	h := s.through
+	if h == nil {
+		h = s.handler
+	}
+	h.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), method, "http://localhost"+path, strings.NewReader(body)))
 	if w.Code != status || !regexp.MustCompile(want).MatchString(w.Body.String()) {
 		s.t.Errorf("%s %s = %d %s\nwant %d %s", target, body, w.Code, w.Body, status, want)
 	}

@@ -61,6 +61,10 @@ func (nowhere) Attach(_ context.Context, name string) (*member.Sequencer, error)
 	return nil, fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
 }
 
+func (f nowhere) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
+	return f.Attach(ctx, name)
+}
+
 // newServer is a server for a member that lets anyone in.
 func newServer(m server.Member) *Server { return newServerWith(m, &door.Entrance{}, nil) }
 
