@@ -55,7 +55,8 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	n.limits = s.chosen(fit)
 	n.metrics, n.doors = newMetrics(), map[string]door.Counter{}
 	n.service = server.New(&n.member, &n.member, server.Options{
-		NoAutoAttach: s.noAutoAttach, MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
+		NoAutoAttach: s.noAutoAttach, MaxSequencers: int(s.maxSequencers),
+		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
 	})
 	if err := n.openDoor(); err != nil {
 		return nil, usageError{err}

@@ -79,8 +79,9 @@ func sequencerPath(name, do string) string {
 }
 
 const attachHelp = `Attach has a server take a node ID of a sequencer, so that it can make IDs of it,
-and says which. Without --no-auto-attach it does so by itself when it is asked for
-an ID. When all node IDs are taken, the server stands in line until one is given
+and says which. When it is asked for an ID it does so by itself, unless the caller's
+token, the sequencer (--attach explicit) or the server (--no-auto-attach) forbids
+that. With tokens it takes one that allows attach or admin. When all node IDs are taken, the server stands in line until one is given
 back, and the exit status is 3.
 
 FIRN_ADMIN stands in for --admin.`
@@ -91,8 +92,8 @@ func (p *program) attachCommand() *cobra.Command {
 }
 
 const detachHelp = `Detach has a server give its node ID of a sequencer back, so that another can have
-it. The server attaches again when it is asked for an ID of it, unless it was
-started with --no-auto-attach.
+it. The server attaches again when it is asked for an ID of it, where that is
+enough: see firn help sequencer attach.
 
 FIRN_ADMIN stands in for --admin.`
 

@@ -22,7 +22,8 @@ const createHelp = `Create creates a sequencer, and shows it. What it is created
 there already with the same definition, that is fine too; with another, the exit
 status is 1, and the fields that differ are shown.
 
-No node is attached to it at first: one attaches when it is asked for an ID.
+No node is attached to it at first: one attaches when it is asked for an ID. With
+--attach explicit that is not enough: only firn sequencer attach has one attach.
 
 --nodes is how many nodes can make IDs at a time, rounded up to a power of two.
 The bits that fewer nodes leave go to the sequence: fewer nodes make more IDs each.
@@ -32,6 +33,7 @@ FIRN_ADMIN, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128
   firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
+  firn sequencer create ledger --nodes 1 --attach explicit
   firn sequencer create tweets --layout twitter --after 1541815603606036480`
 
 // createOptions are the flags of firn sequencer create.
@@ -43,6 +45,7 @@ type createOptions struct {
 	tick       time.Duration // 0: that of the layout
 	nodeLowest bool
 	after      firn.ID
+	attach     cluster.AttachPolicy
 }
 
 func (p *program) createCommand() *cobra.Command {
@@ -61,7 +64,9 @@ func (p *program) createCommand() *cobra.Command {
 	addDuration(flags, &o.tick, "tick", "", time.Millisecond, "one step of the layout's time, 1ms to 1s (default: that of the layout)")
 	addBool(flags, &o.nodeLowest, "node-lowest", "put the node below the sequence")
 	add(flags, &o.after, "after", "ID", "", "the greatest ID that there is already, in decimal: all new ones\nexceed it", firn.Parse)
+	add(flags, &o.attach, "attach", "policy", "on-demand", "what has a node take a node ID: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
 	o.add(flags, "print a JSON object")
+	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("allocation", cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
@@ -97,7 +102,7 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 		return cluster.Definition{}, usageError{err}
 	}
 	d := cluster.Define(l)
-	d.Allocation, d.After = o.allocation, o.after
+	d.Allocation, d.After, d.Attach = o.allocation, o.after, o.attach
 	if o.nodes != 0 {
 		d.Nodes = o.nodes
 	}
@@ -105,6 +110,14 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 		return d, usageError{err}
 	}
 	return d, nil
+}
+
+// parseAttach reads what has a node attach.
+func parseAttach(text string) (policy cluster.AttachPolicy, err error) {
+	if policy.UnmarshalText([]byte(text)) != nil {
+		err = fmt.Errorf("%.40q is not right; want on-demand or explicit", text)
+	}
+	return policy, err
 }
 
 // parseAllocation reads for how many nodes there are node IDs.

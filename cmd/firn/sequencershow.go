@@ -106,6 +106,9 @@ func sequencerText(s server.StatusSequencer) string {
 	if after := s.Definition.After; after != 0 {
 		lines = append(lines, [2]string{"after", after.String()})
 	}
+	if s.Definition.Attach == cluster.AttachExplicit {
+		lines = append(lines, [2]string{"attach", "explicit: only firn sequencer attach has a node attach"})
+	}
 	here := shownText(s.Here.String())
 	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
 		here += ": " + shownText(plain(fmt.Errorf("%s", strings.TrimPrefix(s.Here.Why, "member: "))))

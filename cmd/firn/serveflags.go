@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -22,6 +24,7 @@ type serveOptions struct {
 	tokensFile                 string
 	certificates               door.Files
 	maxConnections, maxCalls   int64
+	maxSequencers              int64
 	dataDir                    string
 	etcd                       etcdstore.Config
 	passwordFile               string
@@ -54,6 +57,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	addNumber(flags, &o.maxConnections, "max-connections", "", 1, "how many connections callers may have at a time, over all addresses;\nthe oldest idle one makes room for another (default: what memory and\nopen files allow, 16384 at most)")
 	addNumber(flags, &o.maxCalls, "max-calls", "", 1, "how many calls there may be at a time; more are refused at once\n(default: what memory allows, 10000 at most)")
 
+	addNumber(flags, &o.maxSequencers, "max-sequencers", strconv.Itoa(server.DefaultMaxSequencers), 1, "how many sequencers there may be in the cluster for this node to create\nanother")
+
 	text(&o.dataDir, "data-dir", "directory", "./firn-data", "where the etcd inside keeps its data; one process at a time")
 
 	add(flags, &o.etcd.Endpoints, "etcd", kindList, "", "use this etcd cluster: host:port of its servers, with commas between,\nor https://host:port", parseList)
@@ -73,7 +78,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	addDuration(flags, &o.window, "window", fence.DefaultWindow.String(), least, "how far ahead the use of a node ID is written down: for how long\nIDs are given while etcd is gone")
 	addDuration(flags, &o.ttl, "ttl", member.DefaultTTL.String(), least, "how long etcd waits for a silent node before others may have its\nnode ID")
 	addBool(flags, &o.wait, "wait", "at the start wait for a node ID when none is free, or when the clock\nis too far behind")
-	addBool(flags, &o.noAutoAttach, "no-auto-attach", "don't attach to a sequencer when asked for an ID of it, but only when\nfirn sequencer attach says so")
+	addBool(flags, &o.noAutoAttach, "no-auto-attach", "don't attach to any sequencer when asked for an ID of it, but only when\nfirn sequencer attach says so")
 
 	addDuration(flags, &o.drainDelay, "drain-delay", "1s", 0, "how long to serve on when stopping, not ready, for balancers to notice")
 	addDuration(flags, &o.shutdownWithin, "shutdown-timeout", "10s", least, "how long requests may then take to finish")

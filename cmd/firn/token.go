@@ -23,6 +23,9 @@ and keep it secret. After an empty line comes the entry: add it to the file of
 tokens of every server. It has only a hash of the token, which no one can turn
 back; a token that was lost is replaced, not looked up.
 
+A call for an ID at a server that is not attached to the sequencer has it attach,
+that is, take a node ID, only if the token allows attach or admin.
+
 A token can be limited to some sequencers, by their names or by patterns such as
 orders-*, and to a number of IDs per second on each server.
 
@@ -31,7 +34,8 @@ and only its entry is printed. It has 16 to 4096 characters, without spaces.`
 
 const tokenExamples = `  firn token --name orders --allow issue
   firn token --name ops --allow issue --allow admin
-  firn token --name billing --allow issue --sequencer 'invoices-*' --rate 10000
+  firn token --name billing --allow issue --allow attach --sequencer 'invoices-*'
+  firn token --name guest --allow issue --sequencer 'invoices-*' --rate 10000
   firn token --name orders --allow issue --hash < token.txt >> tokens.yaml`
 
 // newToken is a token with its entry, as JSON has them.
@@ -52,8 +56,8 @@ func (p *program) tokenCommand() *cobra.Command {
 	}
 	flags, e := c.Flags(), &made.Entry
 	add(flags, &e.Name, "name", "name", "", "whose token it is, in logs and errors", checked(door.CheckName))
-	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs, or admin, to manage\nsequencers and look at the cluster; repeat it for both", checkRight)
-	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
+	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; attach, to have a server\ntake a node ID of a sequencer; or admin, to manage sequencers\nand look at the cluster; repeat it for several", checkRight)
+	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
 	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it is for, or a pattern such as orders-*;\nrepeat it for more (default: all sequencers)", door.CheckPattern)
 	add(flags, &e.Rate, "rate", kindNumber, "", "IDs per second that it allows (default: any number)", parseRate)
 	addBool(flags, &hash, "hash", "read a token from standard input, and print its entry")

@@ -26,7 +26,7 @@
 //	RATELIMITED        more than the token allows
 //	NOTREADY           no ID can be given now; try another server, or again
 //	WAITING            all node IDs are taken, and the member stands in line; try another server
-//	DETACHED           the member is not attached, and does not attach by itself; try another server
+//	DETACHED           the member is not attached, and this call does not attach it; try another server
 //	UNFIT              the member's window or wished-for node IDs do not go with the sequencer; try another
 //	UNAVAILABLE        the store does not answer
 //	OVERLOADED         more is asked for than the node ID can give in 10 s, or by too many at a time
