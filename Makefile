@@ -7,7 +7,7 @@ help: ## say what there is
 build: ## build ./firn for this machine
 	go build -o firn ./cmd/firn
 
-dist: ## binaries, deb, rpm and tar.gz for amd64 and arm64, in dist/
+dist: ## binaries, deb, rpm, tar.gz, SBOM and licences for amd64 and arm64, in dist/
 	deploy/packages/build
 
 test: ## run all tests

@@ -1,8 +1,9 @@
-// Check reads a file that firn gen has printed from standard input, as strictly as the program that it is for, and
-// prints what it is made of.
+// Check reads a file that firn gen or deploy/packages/build has made from standard input, as strictly as the program that
+// it is for, and prints what it is made of.
 //
 //	check kubernetes < firn.k8s.yaml
 //	check dockerfile < Dockerfile
+//	check bill < firn.cdx.json
 package main
 
 import (
@@ -20,9 +21,9 @@ func main() {
 }
 
 func run(args []string, in io.Reader, out io.Writer) error {
-	kinds := map[string]func(io.Reader, io.Writer) error{"kubernetes": kubernetes, "dockerfile": dockerfile}
+	kinds := map[string]func(io.Reader, io.Writer) error{"kubernetes": kubernetes, "dockerfile": dockerfile, "bill": bill}
 	if len(args) != 1 || kinds[args[0]] == nil {
-		return errors.New("want one of kubernetes, dockerfile")
+		return errors.New("want one of kubernetes, dockerfile, bill")
 	}
 	return kinds[args[0]](in, out)
 }
