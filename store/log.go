@@ -24,6 +24,8 @@ type Log interface {
 	// that was left in doubt, and nothing will come of them; ErrAmbiguous when nobody can tell. That
 	// stays so when a checkpoint lies beyond what the client had seen of the log before the first try,
 	// as the entry may have been trimmed: repeating then gives ErrAmbiguous, unless it is still there.
+	// ErrRolledBack is returned when the store turns out to be behind what the client had seen of it; the entry
+	// may have been added to what is there now.
 	Append(ctx context.Context, id string, data []byte) (Position, error)
 
 	// Read returns everything after a position as it was at one moment. Where entries after it
@@ -38,8 +40,9 @@ type Log interface {
 	// The first batch comes as soon as the log is read, though it may be empty; no later one is. All
 	// that was there when Follow was called has come with the first that does not say More.
 	//
-	// An error is the last that it yields: that of ctx when ctx has ended, or ErrRefused as from Read
-	// or because the store is closed.
+	// An error is the last that it yields: that of ctx when ctx has ended, ErrRefused as from Read
+	// or because the store is closed, or ErrRolledBack when the last entry that it has yielded is not in the log
+	// any more and no checkpoint stands for it.
 	Follow(ctx context.Context, after Position) iter.Seq2[Batch, error]
 
 	// Checkpoint writes down the value that the entries up to a position led to. It only moves

@@ -2,7 +2,8 @@
 // nothing of any particular one. Adapters live in the folders below it, and
 // store/storetest holds the contract that each of them must pass.
 //
-// A store is linearizable and does not forget what it committed. It makes no
+// A store is linearizable and does not forget what it committed; one that did is
+// told apart where that can be seen, see ErrRolledBack. It makes no
 // promise about time: a call may take effect long after its caller gave up on it.
 package store
 
@@ -36,6 +37,11 @@ var (
 	// sending again: one that changes no key got no answer in time, or the service
 	// turned a call down because it is too busy.
 	ErrUnavailable = errors.New("store: unavailable")
+
+	// ErrRolledBack is returned when the service is behind what this client has read from it: it has
+	// lost data, or was set back to a backup. Versions and positions that were read before mean
+	// nothing any more. What a client does next, it does on the store as it is now.
+	ErrRolledBack = errors.New("store: it has lost what it had committed")
 )
 
 // A Version is what changes at every write of a key. It never repeats for a key

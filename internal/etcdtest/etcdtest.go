@@ -6,6 +6,7 @@
 package etcdtest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -181,6 +182,36 @@ func (s *Server) Kill(t testing.TB) {
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
 	s.Kill(t)
+	s.Start(t)
+}
+
+// Backup copies the server's data, for which it is stopped a moment, and returns what sets it back to them.
+func (s *Server) Backup(t *testing.T) (restore func(t *testing.T)) {
+	t.Helper()
+	kept := t.TempDir()
+	copyOver := func(to, from string) {
+		if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+			t.Fatalf("etcdtest: copying the data: %v", err)
+		}
+	}
+	s.Stop(t)
+	copyOver(kept, s.dir)
+	s.Start(t)
+	return func(t *testing.T) {
+		t.Helper()
+		s.Kill(t)
+		copyOver(s.dir, kept)
+		s.Start(t)
+	}
+}
+
+// Wipe has the server lose all its data.
+func (s *Server) Wipe(t testing.TB) {
+	t.Helper()
+	s.Kill(t)
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatalf("etcdtest: removing the data: %v", err)
+	}
 	s.Start(t)
 }
 

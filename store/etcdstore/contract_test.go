@@ -64,6 +64,7 @@ func TestContract(t *testing.T) {
 			Patience: 30 * time.Second,
 			CutOff:   func(client store.Store, cut bool) { proxies[client].Cut(cut) },
 			Expire:   expire,
+			Backup:   server.Backup,
 			Stop:     func(t *testing.T) { server.Kill(t) },
 			Start:    func(t *testing.T) { server.Start(t) },
 		}

@@ -2,6 +2,7 @@ package etcdstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -121,14 +122,49 @@ func decimal(position store.Position) string { return fmt.Sprintf("%019d", posit
 // Read returns what comes after a position, see store.Log. It is one transaction
 // that only reads, and so at one revision.
 func (s *Store) Read(ctx context.Context, after store.Position) (store.Batch, error) {
-	batch, _, err := s.readLog(ctx, after, 0)
+	batch, _, err := s.readLog(ctx, mark{upTo: after}, 0)
 	return batch, err
 }
 
-// readLog reads no more than so many entries, if that is not zero, and also says up
+// mark is up to where a log is known.
+type mark struct {
+	upTo store.Position
+	read bool // the log was read up to there, so that it was written as far
+
+	// The last entry that was read: it is there until a checkpoint stands for it. Zero: none was.
+	last   store.Position
+	lastID string
+}
+
+// after is the mark once a batch was read that goes up to a position.
+func (m mark) after(b store.Batch, upTo store.Position) mark {
+	m.upTo, m.read = upTo, true
+	if n := len(b.Entries); n > 0 {
+		m.last, m.lastID = b.Entries[n-1].Position, b.Entries[n-1].ID
+	}
+	return m
+}
+
+// missing says that the log is not the one that was read up to a mark.
+func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue, idOf func(*mvccpb.KeyValue) string) error {
+	switch {
+	case m.upTo > seen.Now && m.read:
+		return fmt.Errorf("etcdstore: %s: %w: it was written up to %d only", call, store.ErrRolledBack, seen.Now)
+	case m.upTo > seen.Now:
+		return fmt.Errorf("etcdstore: %s: %w: it was written up to %d only", call, store.ErrRefused, seen.Now)
+	case m.last <= seen.Trimmed:
+		return nil
+	case len(first) > 0 && store.Position(first[0].CreateRevision) == m.last && idOf(first[0]) == m.lastID:
+		return nil
+	}
+	return fmt.Errorf("etcdstore: %s: %w: the entry %s at %d is gone", call, store.ErrRolledBack, m.lastID, m.last)
+}
+
+// readLog reads what comes after a mark, no more than so many entries, if that is not zero, and also says up
 // to where the batch goes. The value of the checkpoint is read only where it is
-// needed: etcd itself looks whether it is.
-func (s *Store) readLog(ctx context.Context, after store.Position, limit int64) (store.Batch, store.Position, error) {
+// needed: etcd itself looks whether it is. The last entry that is known is read again, to see that it is there.
+func (s *Store) readLog(ctx context.Context, known mark, limit int64) (store.Batch, store.Position, error) {
+	after := known.upTo
 	call := fmt.Sprintf("read the log after %d", after)
 	if after < 0 {
 		return store.Batch{}, 0, fmt.Errorf("etcdstore: %s: %w: no position is negative", call, store.ErrRefused)
@@ -138,8 +174,15 @@ func (s *Store) readLog(ctx context.Context, after store.Position, limit int64) 
 		return store.Batch{}, 0, callError(call, err)
 	}
 	defer cancel()
+	from := after + 1
+	if known.last > 0 {
+		from = known.last
+		if limit > 0 {
+			limit++
+		}
+	}
 	at, value := clientv3.OpGet(s.prefix+checkpointAt), clientv3.OpGet(s.prefix+checkpointValue)
-	entries := clientv3.OpGet(s.prefix+logPrefix, clientv3.WithPrefix(), clientv3.WithMinCreateRev(int64(after)+1),
+	entries := clientv3.OpGet(s.prefix+logPrefix, clientv3.WithPrefix(), clientv3.WithMinCreateRev(int64(from)),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend), clientv3.WithLimit(limit))
 	resp, err := conn.Txn(ctx).
 		If(clientv3.Compare(clientv3.Value(s.prefix+checkpointAt), ">", decimal(after))).
@@ -153,27 +196,30 @@ func (s *Store) readLog(ctx context.Context, after store.Position, limit int64) 
 	if err != nil {
 		return store.Batch{}, 0, err
 	}
-	s.appender.Learn(seen)
-	if after > seen.Now {
-		return store.Batch{}, 0, fmt.Errorf("etcdstore: %s: %w: it was written up to %d only", call, store.ErrRefused, seen.Now)
+	found := kvsIn(resp.Responses[1])
+	if err := known.missing(call, seen, found, s.idOf); err != nil {
+		if errors.Is(err, store.ErrRolledBack) {
+			s.appender.Forget()
+		}
+		return store.Batch{}, 0, err
 	}
+	s.appender.Learn(seen)
 	var batch store.Batch
 	if resp.Succeeded {
 		batch.Anew = &store.Checkpoint{Position: seen.Trimmed}
-		if found := kvsIn(resp.Responses[2]); len(found) > 0 {
-			batch.Anew.Value = found[0].Value
+		if value := kvsIn(resp.Responses[2]); len(value) > 0 {
+			batch.Anew.Value = value[0].Value
 		}
 		after = seen.Trimmed
 	}
-	for _, kv := range kvsIn(resp.Responses[1]) {
+	for _, kv := range found {
 		if entry := s.entry(kv); entry.Position > after {
 			batch.Entries = append(batch.Entries, entry)
 		}
 	}
 	if resp.Responses[1].GetResponseRange().More {
 		batch.More = true
-		last := kvsIn(resp.Responses[1])[limit-1]
-		return batch, max(after, store.Position(last.CreateRevision)), nil
+		return batch, max(after, store.Position(found[len(found)-1].CreateRevision)), nil
 	}
 	return batch, seen.Now, nil
 }
@@ -181,9 +227,13 @@ func (s *Store) readLog(ctx context.Context, after store.Position, limit int64) 
 func (s *Store) entry(kv *mvccpb.KeyValue) store.LogEntry {
 	return store.LogEntry{
 		Position: store.Position(kv.CreateRevision),
-		ID:       strings.TrimPrefix(string(kv.Key), s.prefix+logPrefix),
+		ID:       s.idOf(kv),
 		Data:     kv.Value,
 	}
+}
+
+func (s *Store) idOf(kv *mvccpb.KeyValue) string {
+	return strings.TrimPrefix(string(kv.Key), s.prefix+logPrefix)
 }
 
 // Checkpoint writes down what the log led to, see store.Log.

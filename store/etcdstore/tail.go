@@ -10,6 +10,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/firn-id/firn/store"
 )
@@ -30,13 +31,14 @@ type tail struct {
 	followers int                // guarded by Store.mu
 	stop      context.CancelFunc // ends the watch
 
-	mu         sync.Mutex // guards what follows
-	from, upTo store.Position
-	entries    []store.LogEntry  // all that were appended after from, up to upTo; never changed in place
-	bytes      int               // of their data
-	anew       *store.Checkpoint // at from; nil where the log did not begin anew
-	err        error             // why it has ended; nil while it has not
-	changed    chan struct{}     // closed at the next change
+	mu      sync.Mutex // guards what follows
+	from    store.Position
+	known   mark
+	entries []store.LogEntry  // all that were appended after from, up to what is known; never changed in place
+	bytes   int               // of their data
+	anew    *store.Checkpoint // at from; nil where the log did not begin anew
+	err     error             // why it has ended; nil while it has not
+	changed chan struct{}     // closed at the next change
 }
 
 // Follow yields what comes after a position and goes on, see store.Log.
@@ -45,7 +47,7 @@ type tail struct {
 // one watch delivers that all followers of this Store share.
 func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
 	return func(yield func(store.Batch, error) bool) {
-		f := follower{store: s, upTo: after}
+		f := follower{store: s, known: mark{upTo: after}}
 		defer f.leave()
 		for {
 			batch, err := f.next(ctx)
@@ -59,8 +61,8 @@ func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[stor
 // follower is one running Follow. It is used by one goroutine.
 type follower struct {
 	store *Store
-	upTo  store.Position // it has yielded everything up to there
-	tail  *tail          // nil when it must read to go on: it begins, is in a long log, or has fallen behind
+	known mark  // it has yielded everything up to there
+	tail  *tail // nil when it must read to go on: it begins, is in a long log, or has fallen behind
 }
 
 // next is the next batch to yield, once there is one.
@@ -74,12 +76,12 @@ func (f *follower) next(ctx context.Context) (store.Batch, error) {
 		case f.tail == nil:
 			return f.read(ctx)
 		}
-		batch, upTo, changed, err := f.tail.after(f.upTo)
+		batch, upTo, changed, err := f.tail.after(f.known.upTo)
 		switch {
 		case err != nil:
 			return store.Batch{}, err
-		case upTo > f.upTo:
-			f.upTo = upTo
+		case upTo > f.known.upTo:
+			f.known = f.known.after(batch, upTo)
 			return batch, nil
 		case changed == nil:
 			f.leave()
@@ -96,17 +98,17 @@ func (f *follower) next(ctx context.Context) (store.Batch, error) {
 // read reads until it succeeds, and joins the tail.
 func (f *follower) read(ctx context.Context) (store.Batch, error) {
 	for {
-		batch, upTo, err := f.store.readLog(ctx, f.upTo, f.store.piece)
+		batch, upTo, err := f.store.readLog(ctx, f.known, f.store.piece)
 		switch {
 		case ctx.Err() != nil:
 			return store.Batch{}, ctx.Err()
 		case err == nil:
-			f.upTo = upTo
+			f.known = f.known.after(batch, upTo)
 			if !batch.More {
-				f.tail, err = f.store.joinTail(upTo)
+				f.tail, err = f.store.joinTail(f.known)
 			}
 			return batch, err
-		case errors.Is(err, store.ErrRefused):
+		case final(err):
 			return store.Batch{}, err
 		}
 		select {
@@ -114,6 +116,11 @@ func (f *follower) read(ctx context.Context) (store.Batch, error) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// final tells whether a log is not to be read again after an error.
+func final(err error) bool {
+	return errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrRolledBack)
 }
 
 func (f *follower) leave() {
@@ -124,7 +131,7 @@ func (f *follower) leave() {
 }
 
 // joinTail returns the tail that there is, or starts one that begins here.
-func (s *Store) joinTail(upTo store.Position) (*tail, error) {
+func (s *Store) joinTail(known mark) (*tail, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -132,7 +139,7 @@ func (s *Store) joinTail(upTo store.Position) (*tail, error) {
 	}
 	if s.tail == nil || s.tail.ended() {
 		ctx, stop := context.WithCancel(s.life)
-		t := &tail{stop: stop, from: upTo, upTo: upTo, changed: make(chan struct{})}
+		t := &tail{stop: stop, from: known.upTo, known: known, changed: make(chan struct{})}
 		s.tail = t
 		s.running.Go(func() { s.keepTail(ctx, t) })
 	}
@@ -171,7 +178,7 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 			if err == nil {
 				break
 			}
-			if ctx.Err() == nil && errors.Is(err, store.ErrRefused) {
+			if ctx.Err() == nil && final(err) {
 				t.fail(err)
 				return
 			}
@@ -193,10 +200,11 @@ func (s *Store) watchTail(ctx context.Context, t *tail) {
 	defer cancel()
 	begins := time.AfterFunc(s.deadline, cancel) // Watch waits until a server has begun it
 	responses := conn.Watch(ctx, s.prefix+logPrefix, clientv3.WithPrefix(), clientv3.WithFilterDelete(),
-		clientv3.WithRev(int64(t.upTo)+1)) // nobody else changes upTo
+		clientv3.WithRev(int64(t.known.upTo)+1)) // nobody else changes it
 	begins.Stop()
 	again := time.NewTicker(s.recheck)
 	defer again.Stop()
+	back := reconnected(ctx, conn)
 	for {
 		select {
 		case resp, ok := <-responses:
@@ -210,17 +218,38 @@ func (s *Store) watchTail(ctx context.Context, t *tail) {
 				}
 			}
 			t.add(store.Batch{Entries: entries}, 0)
+			continue
 		case <-again.C:
-			if missed, err := s.rereadTail(ctx, t); missed || err != nil {
-				return
-			}
+		case <-back:
+		}
+		if missed, err := s.rereadTail(ctx, t); missed || err != nil {
+			return
 		}
 	}
 }
 
+// reconnected tells whenever the servers can be reached again after a time in which none could: the watch goes on by
+// itself then, and would be silent for long if they were not what they were.
+func reconnected(ctx context.Context, conn *clientv3.Client) <-chan struct{} {
+	back := make(chan struct{})
+	go func() {
+		active := conn.ActiveConnection()
+		for state := active.GetState(); active.WaitForStateChange(ctx, state); {
+			if state = active.GetState(); state != connectivity.Ready {
+				continue
+			}
+			select {
+			case back <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return back
+}
+
 // rereadTail adds what a read finds, and tells whether it found something.
 func (s *Store) rereadTail(ctx context.Context, t *tail) (bool, error) {
-	batch, upTo, err := s.readLog(ctx, t.upTo, s.piece) // nobody else changes it
+	batch, upTo, err := s.readLog(ctx, t.known, s.piece) // nobody else changes it
 	if err != nil {
 		return false, err
 	}
@@ -236,18 +265,18 @@ func (t *tail) add(batch store.Batch, upTo store.Position) bool {
 	if batch.Anew != nil {
 		news = true
 		t.anew, t.entries, t.bytes = batch.Anew, nil, 0
-		t.from, t.upTo = batch.Anew.Position, batch.Anew.Position
+		t.from, t.known.upTo = batch.Anew.Position, batch.Anew.Position
 	}
 	for _, entry := range batch.Entries {
-		if entry.Position <= t.upTo {
+		if entry.Position <= t.known.upTo {
 			continue
 		}
 		news = true
 		t.entries = append(t.entries, entry)
 		t.bytes += len(entry.Data)
-		t.upTo = entry.Position
+		t.known.upTo, t.known.last, t.known.lastID = entry.Position, entry.Position, entry.ID
 	}
-	t.upTo = max(t.upTo, upTo)
+	t.known.upTo = max(t.known.upTo, upTo)
 	t.shorten()
 	if news {
 		close(t.changed)
@@ -290,7 +319,7 @@ func (t *tail) after(position store.Position) (batch store.Batch, upTo store.Pos
 	if batch.Anew == nil && len(batch.Entries) == 0 {
 		return batch, position, t.changed, nil
 	}
-	return batch, t.upTo, nil, nil
+	return batch, t.known.upTo, nil, nil
 }
 
 func (t *tail) fail(err error) {

@@ -78,7 +78,7 @@ func TestTailThatEnded(t *testing.T) {
 	if _, err := e.Append(t.Context(), "a", nil); err != nil {
 		t.Fatalf("Append: %v", err)
 	}
-	old, err := e.joinTail(1)
+	old, err := e.joinTail(mark{upTo: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,16 +137,16 @@ func TestTailAgainstAModel(t *testing.T) {
 		exists := func(p store.Position) bool { return (uint64(p)*2654435761+seed)%3 == 0 }
 		data := make([]byte, rng.IntN(4<<10))
 		begin := store.Position(rng.IntN(50))
-		log := &tail{from: begin, upTo: begin, changed: make(chan struct{})}
+		log := &tail{from: begin, known: mark{upTo: begin}, changed: make(chan struct{})}
 		cut := store.Position(0) // where it last began anew
 		behinds, anews := 0, 0
-		for log.upTo < last {
+		for log.known.upTo < last {
 			changed := log.changed
-			upTo := log.upTo + store.Position(rng.IntN(40))
-			first := max(0, log.upTo-store.Position(rng.IntN(10))) // some of it is known
+			upTo := log.known.upTo + store.Position(rng.IntN(40))
+			first := max(0, log.known.upTo-store.Position(rng.IntN(10))) // some of it is known
 			var batch store.Batch
 			if rng.IntN(100) == 0 {
-				first = log.upTo + store.Position(rng.IntN(20)) + 1
+				first = log.known.upTo + store.Position(rng.IntN(20)) + 1
 				upTo = max(upTo, first)
 				batch.Anew, cut = &store.Checkpoint{Position: first}, first
 			}
@@ -166,7 +166,7 @@ func TestTailAgainstAModel(t *testing.T) {
 					t.Fatalf("seed %d: not told of news", seed)
 				}
 			}
-			after := store.Position(rng.IntN(int(log.upTo) + 10))
+			after := store.Position(rng.IntN(int(log.known.upTo) + 10))
 			got, to, wait, err := log.after(after)
 			switch {
 			case err != nil:
@@ -193,7 +193,7 @@ func TestTailAgainstAModel(t *testing.T) {
 					t.Fatalf("seed %d: it has %d where %d comes", seed, e.Position, after)
 				}
 			}
-			for after++; after <= log.upTo; after++ {
+			for after++; after <= log.known.upTo; after++ {
 				if exists(after) {
 					t.Fatalf("seed %d: it lacks %d", seed, after)
 				}

@@ -16,7 +16,11 @@ func harness(*testing.T) storetest.Harness {
 		TTL:      time.Second,
 		Patience: 10 * time.Second,
 		CutOff:   func(client store.Store, cut bool) { client.(*memstore.Client).CutOff(cut) },
-		Expire:   func(_ *testing.T, session store.Session) { svc.Expire(session) },
+		Backup: func(*testing.T) func(*testing.T) {
+			backup := svc.Backup()
+			return func(*testing.T) { svc.RollBack(backup, 0) }
+		},
+		Expire: func(_ *testing.T, session store.Session) { svc.Expire(session) },
 	}
 }
 

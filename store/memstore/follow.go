@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -59,6 +60,7 @@ func (c *Client) wakeLocked() {
 type follower struct {
 	client *Client
 	upTo   store.Position // it has yielded everything up to there
+	last   store.LogEntry // the last that it has yielded, without its data
 	reads  bool           // it must read to go on: it begins, or has fallen behind
 }
 
@@ -73,7 +75,7 @@ func (f *follower) next(ctx context.Context) (store.Batch, error) {
 		}
 		entries, wake, err := f.hear()
 		if err != nil || len(entries) > 0 {
-			return store.Batch{Entries: entries}, err
+			return f.yields(store.Batch{Entries: entries}), err
 		}
 		if wake == nil {
 			continue
@@ -94,7 +96,7 @@ func (f *follower) read(ctx context.Context) (store.Batch, error) {
 			return store.Batch{}, ctx.Err()
 		case err == nil:
 			f.upTo, f.reads = upTo, false
-			return batch, nil
+			return f.yields(batch), nil
 		case errors.Is(err, store.ErrRefused):
 			return store.Batch{}, err
 		}
@@ -105,6 +107,14 @@ func (f *follower) read(ctx context.Context) (store.Batch, error) {
 	}
 }
 
+// yields notes the last entry of what is yielded.
+func (f *follower) yields(b store.Batch) store.Batch {
+	if n := len(b.Entries); n > 0 {
+		f.last = store.LogEntry{Position: b.Entries[n-1].Position, ID: b.Entries[n-1].ID}
+	}
+	return b
+}
+
 // hear returns the entries that the client has heard of and the follower has not
 // yielded; if there are none, what will be closed when there may be.
 func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
@@ -112,10 +122,14 @@ func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()
 	log := &c.svc.log
+	upTo := min(c.heard, store.Position(c.svc.revision)) // less than it has heard of after a RollBack
 	switch {
 	case c.closed:
 		return nil, nil, errClosed
-	case c.heard <= f.upTo:
+	case !log.holds(f.last) && !c.cut:
+		c.appender.Forget()
+		return nil, nil, fmt.Errorf("memstore: %w: the entry at %d is gone from the log", store.ErrRolledBack, f.last.Position)
+	case upTo <= f.upTo:
 		if c.wake == nil {
 			c.wake = make(chan struct{})
 		}
@@ -124,7 +138,7 @@ func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 		f.reads = true
 		return nil, nil, nil
 	}
-	entries := log.between(f.upTo, c.heard)
-	f.upTo = c.heard
+	entries := log.between(f.upTo, upTo)
+	f.upTo = upTo
 	return entries, nil, nil
 }

@@ -112,6 +112,11 @@ func (s *Service) readLocked(after store.Position) (store.Batch, error) {
 	return batch, nil
 }
 
+// holds tells whether an entry is in the log, or a checkpoint stands for it. There is always one without a position.
+func (l *logbook) holds(e store.LogEntry) bool {
+	return e.Position <= l.checkpoint.Position || l.positions[e.ID] == e.Position
+}
+
 // between returns the entries after one position and up to another.
 func (l *logbook) between(after, upTo store.Position) []store.LogEntry {
 	from, to := l.index(after), l.index(upTo)

@@ -36,6 +36,9 @@ type Harness struct {
 
 	// Stop ends the service, if it can without warning; Start has it back with its data.
 	Stop, Start func(t *testing.T)
+
+	// Backup takes a copy of all that the service holds, and returns what sets the service back to it.
+	Backup func(t *testing.T) (restore func(t *testing.T))
 }
 
 // Run proves the contract case by case; harness is called at the start of each,
@@ -121,6 +124,9 @@ var cases = []struct {
 	{"follow survives a restart", followRestart},
 	{"a follower behind the trim begins anew with the checkpoint", followAnew},
 	{"a follower parted from a log that is cut misses nothing", followCutOffAnew},
+	{"a follower of a store that was wiped is told", followWiped},
+	{"a follower of a store that was set back is told", followSetBack},
+	{"an append to a store that was set back is told, once", appendSetBack},
 	{"follow ends with its context", followContext},
 	{"follow ends with its store", followClosed},
 

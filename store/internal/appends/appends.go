@@ -88,6 +88,13 @@ func (a *Appender) Learn(seen Seen) {
 	}
 }
 
+// Forget drops what was learned: the store was rolled back.
+func (a *Appender) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.latest, a.known = moment{}, false
+}
+
 // Append is that of store.Log. It ends with its context.
 func (a *Appender) Append(ctx context.Context, id string, data []byte) (store.Position, error) {
 	e := a.use(id)
@@ -150,6 +157,11 @@ func (a *Appender) try(ctx context.Context, e *entry, data []byte) (position sto
 		return 0, true, nil
 	case err != nil:
 		return 0, false, inDoubt(ctx, e.id, err)
+	}
+	if seen.Now < under.now {
+		a.Forget()
+		a.settle(e)
+		return 0, false, fmt.Errorf("append %s: %w: it was written up to %d, and now to %d only", e.id, store.ErrRolledBack, under.now, seen.Now)
 	}
 	a.Learn(seen)
 	switch {

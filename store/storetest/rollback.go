@@ -1,0 +1,70 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/firn-id/firn/store"
+)
+
+// "ErrRolledBack when the last entry that it has yielded is not in the log any more and no checkpoint stands for it":
+// all of it is gone.
+func followWiped(s *suite) { s.rollBack(0) }
+
+// The backup has the beginning of the log.
+func followSetBack(s *suite) { s.rollBack(3) }
+
+// rollBack has the service forget all but so many entries, while some follow.
+func (s *suite) rollBack(kept int) {
+	if s.Backup == nil {
+		s.Skip("the harness can't set the service back")
+	}
+	for i := range kept {
+		s.append(s.Store, fmt.Sprintf("kept-%d", i), "1")
+	}
+	restore := s.Backup(s.T)
+	var last store.Position
+	for i := range 5 {
+		last = s.append(s.open(), fmt.Sprintf("lost-%d", i), "1")
+	}
+	other := s.open()
+	tapes := []*tape{s.follow(s.Store, 0), s.follow(s.Store, 0), s.follow(other, 0)}
+	for _, t := range tapes {
+		t.reaches(last)
+	}
+	restore(s.T)
+	for _, t := range tapes {
+		s.fires("the end of Follow after the store was set back", t.ended)
+		if !errors.Is(t.err, store.ErrRolledBack) {
+			s.Errorf("Follow ended with %v, want ErrRolledBack", t.err)
+		}
+	}
+	// On the store as it is now all goes on.
+	entry := s.append(other, "new", "1")
+	again := s.follow(other, 0)
+	again.reaches(entry)
+	if want := kept + 1; len(again.entries) != want {
+		s.Errorf("the log has %q, want %d entries", lines(again.entries), want)
+	}
+}
+
+// "ErrRolledBack is returned when the store turns out to be behind what the client had seen of it": nobody follows.
+func appendSetBack(s *suite) {
+	if s.Backup == nil {
+		s.Skip("the harness can't set the service back")
+	}
+	restore := s.Backup(s.T)
+	for i := range 5 {
+		s.append(s.Store, fmt.Sprintf("lost-%d", i), "1")
+	}
+	s.checkpoint(s.Store, s.append(s.Store, "last", "1"), "all")
+	restore(s.T)
+	var err error
+	s.eventually("the append that is told", func() error {
+		if _, err = s.Append(s.ctx, "first", []byte("1")); errors.Is(err, store.ErrRolledBack) {
+			return nil
+		}
+		return fmt.Errorf("Append: %w; want ErrRolledBack", err)
+	})
+	s.append(s.Store, "second", "1")
+}
