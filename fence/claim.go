@@ -21,7 +21,7 @@ const (
 //
 // The error is a *HeldError when somebody holds the node ID, a *ClockBehindError when the clock is too far
 // behind the last owner's horizon, and a *ClockAheadError when it is too far ahead of the living owners of
-// other node IDs; those may pass with time. ErrClosed is returned when the guard was what kept it from claiming:
+// other node IDs; those may pass with time. ErrClosed is returned when a guard was what kept it from claiming:
 // that stays. Otherwise it is the error of the store, or that of ctx.
 func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
@@ -46,6 +46,11 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 	if err != nil {
 		return nil, err
 	}
+	if f := config.Before; f != nil {
+		if err := f.checkKept(t.view(f.node)); err != nil {
+			return nil, err
+		}
+	}
 	now := config.Clock().UnixMilli()
 	if err := t.checkClock(now, config.MaxSkew, config.Before); err != nil {
 		return nil, err
@@ -61,7 +66,7 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		case phase == Held:
 			return f, nil
 		case phase != Claiming: // somebody else has it, or had our session end, or the guard does not hold
-			return nil, checkGuard(ctx, config.Store, config.Guard)
+			return nil, checkGuards(ctx, config.Store, config.Guards)
 		case err != nil && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, store.ErrUnavailable):
 			return nil, err
 		}
@@ -71,16 +76,18 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 	}
 }
 
-// checkGuard returns ErrClosed when the guard does not hold any more.
-func checkGuard(ctx context.Context, s store.Store, guard store.Condition) error {
-	if guard.Key == "" {
-		return nil
+// checkGuards returns ErrClosed when a guard does not hold any more.
+func checkGuards(ctx context.Context, s store.Store, guards []store.Condition) error {
+	for _, guard := range guards {
+		kv, err := s.Get(ctx, guard.Key)
+		if err == nil && kv.Version != guard.Version {
+			err = fmt.Errorf("%w: %s has changed", ErrClosed, guard.Key)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	kv, err := s.Get(ctx, guard.Key)
-	if err == nil && kv.Version != guard.Version {
-		err = fmt.Errorf("%w: %s has changed", ErrClosed, guard.Key)
-	}
-	return err
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -123,7 +123,7 @@ func (q *party) guarded() {
 	if err != nil {
 		q.t.Fatal(err)
 	}
-	q.config.Guard = store.Condition{Key: guard, Version: version}
+	q.config.Guards = []store.Condition{{Key: guard, Version: version}}
 }
 
 func TestTheGuardStopsClaimsAndNothingElse(t *testing.T) {

@@ -138,15 +138,15 @@ func TestWhatIsClosedStaysClosed(t *testing.T) {
 			for _, name := range []string{"a", "b", "c"} {
 				k := &keeper{party: p.party(name), dice: d, ended: map[*Fence]time.Time{}}
 				k.off = d.upTo(10 * time.Second)
-				k.config.Guard = closer.config.Guard
+				k.config.Guards = closer.config.Guards
 				keepers = append(keepers, k)
 				running.Go(func() { k.run(ctx) })
 			}
 			p.service.Inject(d.fault)
 			time.Sleep(d.upTo(2 * time.Minute))
 
-			changeGuard(t, closer.client, closer.config.Guard)
-			horizon, err := Expel(t.Context(), closer.client, prefix, store.Condition{})
+			changeGuard(t, closer.client, closer.config.Guards[0])
+			horizon, err := Expel(t.Context(), closer.client, prefix)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,22 +13,21 @@ import (
 
 // Expel takes every node ID below a prefix from its owner, and returns the last horizon of all, the
 // zero time when there is none. The owners can't extend any more, but may use up what they have
-// written down: up to that horizon, and no further if no new claim is possible (see Config.Guard).
-// Nobody is expelled once a guard does not hold any more: who has claimed since then is not meant. The zero
-// Condition is none.
+// written down: up to that horizon, and no further if no new claim is possible (see Config.Guards).
+// Nobody is expelled once a guard does not hold any more: who has claimed since then is not meant.
 //
 // While the store leaves an attempt in doubt or is unavailable, Expel tries again until ctx ends. ErrClosed is
 // returned when the guard does not hold. An error is also returned when the horizon of a node ID can't be read, since
 // nobody can know how far that one was used; the owners are expelled all the same. Otherwise the error is that of
 // the store, or that of ctx.
-func Expel(ctx context.Context, s store.Store, prefix string, guard store.Condition) (horizon time.Time, err error) {
+func Expel(ctx context.Context, s store.Store, prefix string, guards ...store.Condition) (horizon time.Time, err error) {
 	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
-		t, err := expel(ctx, s, prefix, guard)
+		t, err := expel(ctx, s, prefix, guards)
 		switch {
 		case err == nil:
 			return t.lastHorizon()
 		case errors.Is(err, store.ErrConflict):
-			if err := checkGuard(ctx, s, guard); errors.Is(err, ErrClosed) {
+			if err := checkGuards(ctx, s, guards); errors.Is(err, ErrClosed) {
 				return time.Time{}, err
 			}
 		case errors.Is(err, store.ErrAmbiguous), errors.Is(err, store.ErrUnavailable):
@@ -42,18 +41,15 @@ func Expel(ctx context.Context, s store.Store, prefix string, guard store.Condit
 }
 
 // expel deletes live keys until it has read a table without any: the horizons in it are final.
-func expel(ctx context.Context, s store.Store, prefix string, guard store.Condition) (table, error) {
+func expel(ctx context.Context, s store.Store, prefix string, guards []store.Condition) (table, error) {
 	for {
 		t, err := readTable(ctx, s, prefix)
 		live := t.live(prefix)
 		if err != nil || len(live) == 0 {
 			return t, err
 		}
-		for some := range slices.Chunk(live, store.MaxOps-1) {
-			drop := store.Txn{If: some}
-			if guard.Key != "" {
-				drop.If = append([]store.Condition{guard}, some...)
-			}
+		for some := range slices.Chunk(live, store.MaxOps-len(guards)) {
+			drop := store.Txn{If: slices.Concat(guards, some)}
 			for _, c := range some {
 				drop.Then = append(drop.Then, store.Delete(c.Key))
 			}

@@ -13,13 +13,13 @@ import (
 func TestExpelTakesEveryNodeID(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, closer := p.party("a"), p.party("closer")
-		if h, err := Expel(t.Context(), closer.client, prefix, store.Condition{}); err != nil || !h.IsZero() {
+		if h, err := Expel(t.Context(), closer.client, prefix); err != nil || !h.IsZero() {
 			t.Errorf("of nobody: %v, %v", h, err)
 		}
 		fences := a.mustClaimAll(2*store.MaxOps + 1)
 		time.Sleep(time.Second)
 		release(t, a.mustClaim(1000), time.Now().Add(time.Hour))
-		horizon, err := Expel(t.Context(), closer.client, prefix, store.Condition{})
+		horizon, err := Expel(t.Context(), closer.client, prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestExpelTriesAgain(t *testing.T) {
 				}
 				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}
 			})
-			horizon, err := Expel(t.Context(), closer.client, prefix, store.Condition{})
+			horizon, err := Expel(t.Context(), closer.client, prefix)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestExpelSaysWhatItCanNotKnow(t *testing.T) {
 		a := p.party("a")
 		f := a.mustClaim(1)
 		a.put(reportedKey(prefix, 5), "soon")
-		if _, err := Expel(t.Context(), a.client, prefix, store.Condition{}); err == nil {
+		if _, err := Expel(t.Context(), a.client, prefix); err == nil {
 			t.Error("with a horizon that can't be read: no error")
 		}
 		time.Sleep(time.Second)
@@ -84,11 +84,11 @@ func TestExpelEnds(t *testing.T) {
 		a.befall(memstore.FailBefore)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := Expel(ctx, a.client, prefix, store.Condition{}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Expel(ctx, a.client, prefix); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with its context: %v", err)
 		}
 		a.client.Close()
-		if _, err := Expel(t.Context(), a.client, prefix, store.Condition{}); !errors.Is(err, store.ErrRefused) {
+		if _, err := Expel(t.Context(), a.client, prefix); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("with its store: %v", err)
 		}
 	})
@@ -99,7 +99,7 @@ func TestExpelUnderAGuard(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, closer := p.party("a"), p.party("closer")
 		closer.guarded()
-		guard := closer.config.Guard
+		guard := closer.config.Guards[0]
 		f := a.mustClaim(1)
 		changeGuard(t, closer.client, guard)
 		if _, err := Expel(t.Context(), closer.client, prefix, guard); !errors.Is(err, ErrClosed) {

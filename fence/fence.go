@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,10 +37,9 @@ type Config struct {
 	// fence's floor. Zero means none. It is rounded up to a millisecond, and may lie ahead of the clock by any time.
 	NotBefore time.Time
 
-	// Guard is a condition of claims, and of nothing else: a key that exists and the version that it
-	// must have. No guard when its Key is empty. Whoever changes the key has closed the prefix
-	// to all who claim under this guard.
-	Guard store.Condition
+	// Guards are conditions of claims, and of nothing else: keys, each with the version that it
+	// must have. Whoever changes one of them has closed the prefix to all who claim under it.
+	Guards []store.Condition
 
 	// MaxSkew is how far the clock may be ahead of the median horizon of the living owners.
 	// Zero means 10 s.
@@ -154,24 +154,46 @@ func (f *Fence) unlock() { <-f.writing }
 
 // look reads what became of earlier writes.
 func (f *Fence) look(ctx context.Context) error {
-	all, err := f.config.Store.List(ctx, f.config.Prefix)
+	v, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
 	read := time.Now()
-	var v View
-	for _, kv := range all {
-		if node, ok := nodeOf(f.config.Prefix, kv.Key); ok && node == f.node {
-			if err := v.put(f.config.Prefix, kv, f.operation); err != nil {
-				return err
-			}
-		}
+	if err := f.checkKept(v); err != nil {
+		return err
 	}
 	f.step(Seen{View: v})
 	f.mu.Lock()
 	f.written = read // a write that was in doubt went out before that
 	f.mu.Unlock()
 	return nil
+}
+
+// checkKept returns store.ErrRolledBack when a view can't be one of the store that was written to: the key of a horizon is
+// never deleted, and each write of it has a greater version.
+func (f *Fence) checkKept(v View) error {
+	if known := f.State().Reported; v.Reported < known {
+		return fmt.Errorf("fence: %w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack, f.node, v.Reported, known)
+	}
+	return nil
+}
+
+// view reads both keys at one moment.
+func (f *Fence) view(ctx context.Context) (v View, err error) {
+	all, err := f.config.Store.List(ctx, f.config.Prefix)
+	for _, kv := range all {
+		if node, ok := nodeOf(f.config.Prefix, kv.Key); ok && node == f.node && err == nil {
+			err = v.put(f.config.Prefix, kv, f.operation)
+		}
+	}
+	return v, err
+}
+
+// TakenOver tells whether somebody else has claimed the node ID, or has used it last. On a store that keeps what it
+// committed that can't be before the fence is lost, and then only from its horizon on. The error is one of the store.
+func (f *Fence) TakenOver(ctx context.Context) (bool, error) {
+	v, err := f.view(ctx)
+	return v.Live != 0 && !v.LiveMine || v.Reported != 0 && !v.ReportedMine, err
 }
 
 func (f *Fence) step(e Event) Action {
@@ -192,9 +214,7 @@ func (f *Fence) transaction(w Write) store.Txn {
 	case Take:
 		since := f.config.Clock().UnixMilli()
 		t.Then = append(t.Then, store.PutEphemeral(live, liveValue(f.operation, since, f.config.Owner), f.session))
-		if f.config.Guard.Key != "" {
-			t.If = append(t.If, f.config.Guard)
-		}
+		t.If = append(t.If, f.config.Guards...)
 	case Drop:
 		t.Then = append(t.Then, store.Delete(live))
 	}

@@ -69,19 +69,25 @@ func (t table) checkClock(now int64, maxSkew time.Duration, before *Fence) error
 	return nil
 }
 
+// view is what is known of a node ID; zero for one that was never used.
+func (t table) view(node int64) View {
+	if v := t[node]; v != nil {
+		return *v
+	}
+	return View{}
+}
+
 // free is the view of a node ID that nobody holds. A *HeldError is returned when somebody does, and a
 // *ClockBehindError when its floor lies further ahead of now than maxWait.
 func (t table) free(node, now int64, maxWait time.Duration) (View, error) {
-	v := t[node]
+	v := t.view(node)
 	switch {
-	case v == nil:
-		return View{}, nil
 	case v.Live != 0:
 		return View{}, &HeldError{Node: node}
 	case millis(v.Horizon-now) > maxWait:
 		return View{}, &ClockBehindError{Node: node, Behind: millis(v.Horizon - now), MaxWait: maxWait}
 	}
-	return *v, nil
+	return v, nil
 }
 
 // millis is a number of milliseconds as a duration, and the longest duration when it is more.

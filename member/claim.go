@@ -36,8 +36,12 @@ func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
 	}
+	from, floored, err := s.m.floored(ctx)
+	if err != nil {
+		return nil, err
+	}
 	config, latest, era := s.fences, s.latest.Load(), s.m.era.Load()
-	config.Guard, config.NotBefore = s.guard, s.from
+	config.Guards, config.NotBefore = []store.Condition{s.guard, floored}, later(s.from, from)
 	if latest != nil {
 		config.Before = latest.fence
 	}

@@ -44,6 +44,7 @@ func (s *Sequencer) run(ctx context.Context) {
 		}
 		s.settle(err)
 		err = errors.Join(err, s.giveBack(ctx))
+		s.m.breaks(err)
 		if s.rest() {
 			return
 		}
@@ -106,13 +107,14 @@ func (s *Sequencer) settle(err error) {
 	var behind *fence.ClockBehindError
 	var aheadOf *fence.ClockAheadError
 	var early *EarlyError
+	var floor *FloorError
 	h := s.latest.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch kind := s.granted.kind; {
 	case kind == granted && h != nil && h.held(), kind == inLine, kind == destroyed,
 		errors.As(err, &behind) && s.declines >= enoughDeclines,
-		errors.As(err, &aheadOf), errors.As(err, &early), errors.Is(err, firn.ErrLifetime):
+		errors.As(err, &aheadOf), errors.As(err, &early), errors.As(err, &floor), errors.Is(err, firn.ErrLifetime):
 		s.settleLocked()
 	}
 }

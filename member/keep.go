@@ -54,6 +54,7 @@ func (m *Member) extend(ctx context.Context) error {
 		case errors.Is(err, fence.ErrLost):
 			keepers[i].poke()
 		default:
+			m.breaks(err)
 			failed = err
 		}
 	}

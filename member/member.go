@@ -50,6 +50,8 @@ type Member struct {
 	done chan struct{}      // closed when it has ended
 	wake chan struct{}      // has it look again at what there is to do
 
+	broken chan error // has room for one: that the store has lost data, as something else than the log has shown
+
 	mu         sync.Mutex    // guards what follows
 	value      cluster.Value // that it has reached
 	life       *life         // nil before the first
@@ -74,8 +76,8 @@ var errNoStore = errors.New("member: there is no store")
 // Join makes a new member of the cluster that lives in the store, and returns once it has joined. It is a
 // member until Leave, whatever becomes of ctx.
 //
-// The error says what is wrong with the options, or what stops it: a *cluster.UnreadableError or
-// store.ErrRefused. Everything else is tried again until ctx ends; its error is then returned.
+// The error says what is wrong with the options, or what stops it: a *cluster.UnreadableError,
+// store.ErrRefused or store.ErrRolledBack. Everything else is tried again until ctx ends; its error is then returned.
 func Join(ctx context.Context, s store.Store, options Options) (*Member, error) {
 	if s == nil {
 		return nil, errNoStore
@@ -88,7 +90,7 @@ func Join(ctx context.Context, s store.Store, options Options) (*Member, error) 
 	options = options.withDefaults()
 	m := &Member{
 		store: s, options: options, log: options.Logger, nags: nags{log: options.Logger, last: map[string]time.Time{}},
-		serving: serving, release: release, end: end, done: make(chan struct{}), wake: make(chan struct{}, 1),
+		serving: serving, release: release, end: end, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
 		lookups: newLookups(), player: newPlayer(),
 	}
@@ -118,8 +120,10 @@ func (m *Member) Leave() {
 func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Err returns nil until Done is closed and after Leave, and else why the member can't go on: a
-// *cluster.UnreadableError when it met an entry of a version that it does not know, or store.ErrRefused. Its
-// sequencers then use up what time they have written down, and end.
+// *cluster.UnreadableError when it met an entry of a version that it does not know, store.ErrRefused, or
+// store.ErrRolledBack when the store has lost data. Its sequencers then use up what time they have written down, and
+// end. After store.ErrRolledBack the store has been told from when on IDs may be given again: another Join
+// makes a member that waits for that.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,6 +217,17 @@ func (m *Member) poke() {
 	}
 }
 
+// breaks has the member end if the store has lost data.
+func (m *Member) breaks(err error) {
+	if !errors.Is(err, store.ErrRolledBack) {
+		return
+	}
+	select {
+	case m.broken <- err:
+	default:
+	}
+}
+
 func (m *Member) ended() error {
 	if err := m.Err(); err != nil {
 		return err
@@ -244,6 +259,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 		_, failed := m.store.Append(ctx, entry, data)
 		var again <-chan time.Time
 		if failed != nil {
+			m.breaks(failed)
 			if !passes(failed) {
 				return outcome{}, failed
 			}

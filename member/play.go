@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -45,6 +46,16 @@ func (m *Member) run(ctx context.Context) {
 		err = nil // it leaves
 		m.leaveCluster(ctx)
 	}
+	if err != nil {
+		m.log.Error("the member can't go on", "err", err)
+		for _, s := range m.Sequencers() {
+			s.tell(grant{}, err)
+			s.finish(err)
+		}
+	}
+	if errors.Is(err, store.ErrRolledBack) {
+		m.rolledBack(ctx, err)
+	}
 	m.watchOnly(nil)
 	m.running.Wait()
 	if m.life != nil {
@@ -53,13 +64,6 @@ func (m *Member) run(ctx context.Context) {
 	m.mu.Lock()
 	m.err = err
 	m.mu.Unlock()
-	if err != nil {
-		m.log.Error("the member can't go on", "err", err)
-		for _, s := range m.Sequencers() {
-			s.tell(grant{}, err)
-			s.finish(err)
-		}
-	}
 }
 
 // delivery is a batch of the log, or the error that ended it.
@@ -103,6 +107,9 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 			}
 		case id := <-m.gone:
 			m.dead[id] = true
+		case err := <-m.broken:
+			timer.Stop()
+			return err
 		case <-m.sessionDone():
 		case <-m.wake:
 		case <-timer.C:

@@ -70,7 +70,7 @@ var mutants = []mutant{
 	},
 	{
 		"a claim goes without its guard", "fence/fence.go",
-		"if f.config.Guard.Key != \"\" {", "if f.config.Guard.Key == \"none\" {",
+		"t.If = append(t.If, f.config.Guards...)", "t.If = append(t.If, f.config.Guards[len(f.config.Guards):]...)",
 		"./fence", closed,
 	},
 	{
@@ -235,8 +235,28 @@ var mutants = []mutant{
 	},
 	{
 		"node IDs are claimed for an incarnation that is over", "member/claim.go",
-		"config.Guard, config.NotBefore = s.guard, s.from", "config.NotBefore = s.from",
+		"[]store.Condition{s.guard, floored}", "[]store.Condition{floored}",
 		"./member", "ComesLate",
+	},
+	{
+		"a claim does not know that the store has lost data", "member/claim.go",
+		"[]store.Condition{s.guard, floored}", "[]store.Condition{s.guard}",
+		"./member", "DoesNotKnowTheFloor",
+	},
+	{
+		"a node ID that was taken over on an empty store is used on", "member/rollback.go",
+		"taken || err != nil", "err != nil",
+		"./member", "TakenOverOn",
+	},
+	{
+		"clocks are taken to agree when the store has lost data", "member/rollback.go",
+		".Add(fence.DefaultMaxSkew)", "",
+		"./member", "LostData",
+	},
+	{
+		"a horizon that went back is believed", "fence/fence.go",
+		"v.Reported < known", "v.Reported < 0",
+		"./member", "LostData",
 	},
 	{
 		"an older incarnation claims under the newer one", "member/incarnation.go",

@@ -1,0 +1,136 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/store"
+)
+
+// A store that was wiped or set back to a backup, see store.ErrRolledBack, does not know any more how far node IDs were
+// used. Who has seen more of it does, within limits: no horizon of this cluster lies further ahead than a window and the
+// skew that is accepted between clocks. So a member that finds its store rolled back writes that down,
+//
+//	floor
+//
+// and ends. Node IDs are claimed only under the condition that this key is unchanged, and used from that instant on only,
+// as if a former owner had got that far: by those who were there as by newcomers.
+
+// floor is what the key holds.
+type floor struct {
+	From time.Time `json:"from"` // no node ID may be used before that; the zero time: no more than its own floor says
+	By   string    `json:"by"`   // who put it: Options.Owner
+	Why  string    `json:"why"`
+}
+
+const floorKey = "floor"
+
+// FloorError is returned, within an ErrNotReady, while the clock has not come to the instant from which on IDs are given
+// after the store has lost data. It passes by itself, or with Resume.
+type FloorError struct {
+	From time.Time
+	By   string // the member that found the store rolled back
+}
+
+func (e *FloorError) Error() string {
+	return fmt.Sprintf("the store has lost data, as %q found: no ID is given before %s, so that none comes twice; an operator who knows better can resume sooner",
+		e.By, e.From.UTC().Format(time.RFC3339))
+}
+
+// readFloor reads the key; where there is none, the floor is zero.
+func (m *Member) readFloor(ctx context.Context) (f floor, at store.Condition, err error) {
+	at.Key = floorKey
+	kv, err := m.store.Get(ctx, at.Key)
+	if err != nil || kv.Version == 0 {
+		return f, at, err
+	}
+	at.Version = kv.Version
+	if err := json.Unmarshal(kv.Value, &f); err != nil {
+		return f, at, fmt.Errorf("member: the key %q can't be read, so that no ID can be made: %w", at.Key, err)
+	}
+	return f, at, nil
+}
+
+// changeFloor has next say what the key is to hold, until it is content. A write in doubt needs no care: the next goes
+// out under the same condition.
+func (m *Member) changeFloor(ctx context.Context, next func(floor) (_ floor, content bool)) error {
+	return m.insist(ctx, "can't write down from when on IDs may be given", func() error {
+		f, at, err := m.readFloor(ctx)
+		if err != nil {
+			return err
+		}
+		f, content := next(f)
+		if content {
+			return nil
+		}
+		value, err := json.Marshal(f)
+		if err != nil {
+			return err
+		}
+		_, err = m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{store.Put(at.Key, value)}})
+		if errors.Is(err, store.ErrConflict) {
+			return fmt.Errorf("%w: another was faster: %w", store.ErrUnavailable, err)
+		}
+		return err
+	})
+}
+
+// floored returns the time from which on node IDs may be used, and the condition that it is so. A *FloorError is returned
+// while the clock has not come to it.
+func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error) {
+	f, at, err := m.readFloor(ctx)
+	if err == nil && m.now().Before(f.From) {
+		err = &FloorError{From: f.From, By: f.By}
+	}
+	return f.From, at, err
+}
+
+// rolledBack tells the store, which has lost data, from when on IDs may be given again, and stops the use of the node IDs
+// that somebody has claimed before he could know. The others are used up to their horizons, all of which lie before that.
+func (m *Member) rolledBack(ctx context.Context, why error) {
+	var own time.Time // up to where it may have made IDs itself
+	holds := map[*Sequencer]*hold{}
+	for _, s := range m.Sequencers() {
+		if h := s.current.Load(); h != nil {
+			holds[s] = h
+			own = later(own, h.fence.Horizon())
+		}
+	}
+	from := later(own, m.now().Add(m.options.Window)).Add(fence.DefaultMaxSkew)
+	err := m.changeFloor(ctx, func(f floor) (floor, bool) {
+		if told := !own.IsZero() && f.From.After(own); told { // by another, of the same loss
+			from = f.From
+			return f, true
+		}
+		return floor{From: later(from, f.From), By: m.options.Owner, Why: why.Error()}, false
+	})
+	if err != nil {
+		m.log.Error("the store, which has lost data, was not told from when on IDs may be given", "from", from, "err", err)
+		return
+	}
+	m.log.Warn("the store has lost data; it was told from when on IDs may be given", "from", from)
+	for s, h := range holds {
+		if taken, err := h.fence.TakenOver(ctx); taken || err != nil {
+			s.tell(grant{kind: unwanted}, why)
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Resume ends the wait that follows when the store has lost data: node IDs may be used at once. It is for an operator who
+// knows that all clocks agree, and that whoever made IDs before has stopped. The error is one of the store, or that of ctx.
+func (m *Member) Resume(ctx context.Context) error {
+	return m.changeFloor(ctx, func(f floor) (floor, bool) {
+		return floor{By: m.options.Owner, Why: "resumed by an operator"}, f.From.IsZero()
+	})
+}

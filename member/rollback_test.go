@@ -1,0 +1,211 @@
+package member
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// again is another member of the same process, by the same clock and the same way to the store.
+func (n *node) again() *node {
+	return n.world.start(n.name+" again", func(c *setup) {
+		c.store, c.Clock = n.client, firn.NewSteadyClockFrom(0, n.wall.read)
+	})
+}
+
+// ends waits until the member has ended because its store has lost data.
+func (n *node) ends() {
+	n.world.t.Helper()
+	select {
+	case <-n.mem.Load().Done():
+	case <-time.After(window):
+		n.world.t.Fatalf("%s has not noticed that the store has lost data", n.name)
+	}
+	if err := n.mem.Load().Err(); !errors.Is(err, store.ErrRolledBack) {
+		n.world.t.Fatalf("%s ended with %v, want ErrRolledBack", n.name, err)
+	}
+}
+
+// over tells whether the member has ended.
+func (n *node) over() bool {
+	select {
+	case <-n.mem.Load().Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// takes takes IDs from all of them that give any, for so long. It returns how many.
+func (w *world) takes(d time.Duration, nodes ...*node) (taken int) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(3 * time.Millisecond) {
+		for _, n := range nodes {
+			if n.take() == nil {
+				taken++
+			}
+		}
+	}
+	return taken
+}
+
+// losses are ways in which a store loses data.
+var losses = map[string]func(w *world) (lose func()){
+	"wiped": func(w *world) func() {
+		return func() { w.service.RollBack(memstore.Backup{}, 0) }
+	},
+	"set back": func(w *world) func() {
+		backup := w.service.Backup()
+		time.Sleep(time.Minute)
+		return func() { w.service.RollBack(backup, 0) }
+	},
+	"set back, with revisions that were never used": func(w *world) func() {
+		backup := w.service.Backup()
+		time.Sleep(time.Minute)
+		return func() { w.service.RollBack(backup, 1_000_000_000) }
+	},
+}
+
+// The clocks of two members are 8 s apart when the store loses data. Each uses up what it has, no ID comes twice, and
+// all go on once no ID from before can come again: those who were there, if need be as other members, and newcomers.
+func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
+	for name, loss := range losses {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.two()
+				b.wall.step(-8 * time.Second)
+				lose := loss(w)
+				w.takes(3*window, a, b) // b approaches its clock slowly
+				lose()
+				at := time.Now()
+				for _, n := range []*node{a, b} {
+					if taken := w.takes(100*time.Millisecond, n); taken == 0 {
+						t.Errorf("%s gives no ID of the time that it had written down", n.name)
+					}
+				}
+				w.takes(window/2, a, b)
+				nodes := []*node{a, b, w.start("late")}
+				ended := 0
+				for _, n := range []*node{a, b} {
+					if n.over() {
+						ended++
+						nodes = append(nodes, n.again())
+					}
+				}
+				if ended == 0 {
+					t.Fatal("nobody has noticed that the store has lost data")
+				}
+				if taken := w.takes(window/3, nodes[2:]...); taken > 0 {
+					t.Errorf("%d IDs were given before those of the former store were out of reach", taken)
+				}
+				w.takes(window+fence.DefaultMaxSkew, nodes...)
+				for _, n := range nodes {
+					if !n.over() {
+						n.ready(time.Second)
+					}
+				}
+				if took := time.Since(at); took > 3*window+fence.DefaultMaxSkew {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// Whoever came first to the store that is empty can't be held back. But a member that finds its own node ID taken there
+// gives no more IDs, though it has time written down.
+func TestANodeIDThatWasTakenOverOnAnEmptyStoreIsNotUsed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		a.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		late := w.start("late", onOneNode)
+		late.wall.step(-8 * time.Second)
+		late.settled()
+		a.client.CutOff(false)
+		a.ends()
+		a.refuses(window)
+	})
+}
+
+// A claim that is under way when the store is told comes to nothing.
+func TestAClaimThatDoesNotKnowTheFloor(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		a.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		late := w.start("late", onOneNode, func(c *setup) {
+			var once sync.Once
+			c.store.Inject(func(call memstore.Call) memstore.Fault {
+				if call.Op == memstore.Commit && slices.ContainsFunc(call.Txn.Then, isClaim) {
+					once.Do(func() {
+						a.client.CutOff(false)
+						a.ends()
+					})
+				}
+				return memstore.Fault{}
+			})
+		})
+		late.wall.step(-8 * time.Second)
+		a.ends()
+		late.refuses(window)
+		late.ready(window)
+	})
+}
+
+func isClaim(op store.Op) bool { return op.Session != nil && strings.Contains(op.Key, "/live/") }
+
+// An operator who knows better need not wait.
+func TestResume(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		w.service.RollBack(memstore.Backup{}, 0)
+		a.ends()
+		b := a.again()
+		s := b.settled()
+		var floor *FloorError
+		if err := s.Ready(); !errors.As(err, &floor) || !errors.Is(err, ErrNotReady) || floor.By != "a" {
+			t.Fatalf("Ready: %v; want a FloorError of a", err)
+		}
+		if want := time.Now().Add(window + fence.DefaultMaxSkew); floor.From.After(want) || floor.From.Before(want.Add(-window)) {
+			t.Errorf("IDs begin at %v, want about %v", floor.From, want)
+		}
+		a.stop()
+		for range 2 { // a second time there is nothing to do
+			if err := b.mem.Load().Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.ready(5 * time.Second)
+	})
+}
+
+// What the store says of the time from which on IDs may be given is believed only if it can be read.
+func TestAFloorThatCantBeRead(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		put(t, w, store.Put(floorKey, []byte("soon")))
+		a := w.start("a")
+		a.refuses(window)
+		s, _ := a.mem.Load().Find(DefaultSequencer)
+		if err := s.Ready(); err == nil || !strings.Contains(err.Error(), floorKey) {
+			t.Errorf("Ready: %v", err)
+		}
+	})
+}
+
+func put(t *testing.T, w *world, op store.Op) {
+	t.Helper()
+	if _, err := w.service.Client("test").Commit(t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
+		t.Fatal(err)
+	}
+}
