@@ -240,7 +240,7 @@ var mutants = []mutant{
 	},
 	{
 		"a claim does not know that the store has lost data", "member/claim.go",
-		"[]store.Condition{s.guard, floored}", "[]store.Condition{s.guard}",
+		"[]store.Condition{s.guard, floored}", "[]store.Condition{s.guard, floored}[:1]",
 		"./member", "DoesNotKnowTheFloor",
 	},
 	{
