@@ -127,10 +127,16 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Resume ends the wait that follows when the store has lost data: node IDs may be used at once. It is for an operator who
-// knows that all clocks agree, and that whoever made IDs before has stopped. The error is one of the store, or that of ctx.
-func (m *Member) Resume(ctx context.Context) error {
-	return m.changeFloor(ctx, func(f floor) (floor, bool) {
-		return floor{By: m.options.Owner, Why: "resumed by an operator"}, f.From.IsZero()
+// Resume ends the wait that follows when the store has lost data, and returns until when it would have lasted; the zero
+// time when there is none. It is for an operator who knows that whoever made IDs before has stopped, and that no clock is
+// behind those by which they were made. The error is one of the store, or that of ctx.
+func (m *Member) Resume(ctx context.Context) (until time.Time, err error) {
+	err = m.changeFloor(ctx, func(f floor) (floor, bool) {
+		if !m.now().Before(f.From) {
+			return f, true
+		}
+		until = f.From
+		return floor{By: m.options.Owner, Why: "resumed by an operator"}, false
 	})
+	return until, err
 }

@@ -181,9 +181,9 @@ func TestResume(t *testing.T) {
 			t.Errorf("IDs begin at %v, want about %v", floor.From, want)
 		}
 		a.stop()
-		for range 2 { // a second time there is nothing to do
-			if err := b.mem.Load().Resume(t.Context()); err != nil {
-				t.Fatal(err)
+		for _, want := range []time.Time{floor.From, {}} { // a second time there is nothing to do
+			if until, err := b.mem.Load().Resume(t.Context()); err != nil || !until.Equal(want) {
+				t.Fatalf("Resume: %v, %v; want %v", until, err, want)
 			}
 		}
 		b.ready(5 * time.Second)

@@ -59,6 +59,9 @@ type Cluster interface {
 	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
 
+	// Resume ends the wait that follows when the store has lost data, see member.Member.
+	Resume(ctx context.Context) (until time.Time, err error)
+
 	// Horizons tell about each node ID of a sequencer that was ever used. An error is returned while they can't be read.
 	Horizons(ctx context.Context, name string) ([]member.Owner, error)
 

@@ -101,6 +101,27 @@ func (s *Service) Status(ctx context.Context, who *door.Caller) (Status, error) 
 	return s.statusOf(v, pulses), nil
 }
 
+// Resumed is what came of Resume.
+type Resumed struct {
+	Resumed bool       `json:"resumed"`         // false: there was nothing to wait for
+	Until   *time.Time `json:"until,omitempty"` // until when the wait would have lasted
+}
+
+// Resume ends the wait that follows when the store has lost data, for all nodes.
+func (s *Service) Resume(ctx context.Context, who *door.Caller) (Resumed, error) {
+	ctx, end, err := s.begin(ctx, who, door.Admin, "", 1)
+	if err != nil {
+		return Resumed{}, err
+	}
+	defer end()
+	until, err := s.cluster.Resume(ctx)
+	if err != nil || until.IsZero() {
+		return Resumed{}, err
+	}
+	until = until.UTC()
+	return Resumed{Resumed: true, Until: &until}, nil
+}
+
 const pulsesWithin = time.Second
 
 // latest is the value that the member has reached. Every position is positive, so that a value at 0 is none

@@ -13,8 +13,8 @@ They write commands to one log, and every one of them replays it to the same
 value: who the members are, who watches whom, who is about to join, and which
 member has which node ID of which sequencer.
 
-Status, value and log ask a running server where it listens for administrators,
---admin or FIRN_ADMIN says where; replay needs none.`
+All but replay ask a running server where it listens for administrators; --admin or
+FIRN_ADMIN says where. Resume is the only one that changes something.`
 
 const clusterExamples = `  firn cluster status
   firn cluster log --follow
@@ -30,7 +30,7 @@ func (p *program) clusterCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand())
+	c.AddCommand(p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand(), p.resumeCommand())
 	return c
 }
 

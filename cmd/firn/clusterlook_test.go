@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
@@ -43,6 +44,7 @@ func (l *looked) Pulses(context.Context) (map[string]member.Pulse, error) {
 }
 
 func (l *looked) Horizons(context.Context, string) ([]member.Owner, error) { return nil, nil }
+func (l *looked) Resume(context.Context) (time.Time, error)                { return time.Time{}, nil }
 
 // newLooked serves a cluster of two whose second member has a name that is hard to print, with a third about to
 // join, and a sequencer with one node ID for both.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
@@ -18,7 +18,8 @@ type joining struct {
 	layout firn.Layout
 	atomic.Pointer[member.Member]
 	sequencer atomic.Pointer[member.Sequencer]
-	store     atomic.Pointer[store.Store] // nil until it is open
+	former    atomic.Pointer[member.Member] // whose sequencers are used up, after the store has lost data; else nil
+	store     atomic.Pointer[store.Store]   // nil until it is open
 }
 
 var (
@@ -26,26 +27,57 @@ var (
 	errJoining = fmt.Errorf("%w: it is joining the cluster", member.ErrNotReady)
 )
 
-// join joins the cluster and attaches to the default sequencer. Unless it is to wait, an error is also
-// returned when there is no node ID for it.
+// join joins the cluster and attaches to the default sequencer, again if the store loses data meanwhile. Unless it is to
+// wait, an error is also returned when there is no node ID for a node that starts.
 func (n *node) join(ctx context.Context, s store.Store) error {
 	n.member.store.Store(&s)
+	starts := n.member.Load() == nil
+	err := n.joinOnce(ctx, s)
+	for errors.Is(err, store.ErrRolledBack) {
+		err = n.joinOnce(ctx, s)
+	}
+	if status(err) == statusNoNode && (n.wait || !starts) {
+		return nil
+	}
+	return err
+}
+
+// joinOnce joins as a new member. The error is also why there is no node ID for it, if that does not pass by itself soon.
+func (n *node) joinOnce(ctx context.Context, s store.Store) error {
 	m, err := member.Join(ctx, s, n.memberOptions())
 	if err != nil {
 		return err
 	}
-	n.member.Store(m)
+	if before := n.member.Swap(m); before != nil && !n.member.former.CompareAndSwap(nil, before) {
+		before.Leave()
+	}
 	sequencer, err := m.Sequencer(ctx, member.DefaultSequencer, n.definition())
 	if err != nil {
 		return err
 	}
-	n.member.sequencer.Store(sequencer)
-	err = sequencer.Ready()
-	var behind *fence.ClockBehindError
-	if !n.wait && (errors.Is(err, member.ErrWaiting) || errors.As(err, &behind)) || errors.Is(err, firn.ErrLifetime) {
+	n.member.succeed(ctx, sequencer)
+	if err := sequencer.Ready(); status(err) == statusNoNode || errors.Is(err, firn.ErrLifetime) {
 		return err
 	}
 	return nil
+}
+
+// succeed has a sequencer give the IDs. One of a former member, whose store has lost data, is used up before: it has
+// time that it wrote down in the store as it was.
+func (j *joining) succeed(ctx context.Context, s *member.Sequencer) {
+	if former := j.sequencer.Load(); former != nil {
+		ctx, cancel := context.WithTimeout(ctx, former.Stats().Left)
+		defer cancel()
+		for state := range s.Changes(ctx) {
+			if state.Phase == member.Attached {
+				break
+			}
+		}
+	}
+	j.sequencer.Store(s)
+	if former := j.former.Swap(nil); former != nil {
+		former.Leave()
+	}
 }
 
 // leave has the member leave, once it is known whether there is one: joined brings why there is none, unless
@@ -55,8 +87,10 @@ func (j *joining) leave(joined <-chan error) error {
 	if joined != nil {
 		err = <-joined
 	}
-	if m := j.Load(); m != nil {
-		m.Leave()
+	for _, m := range []*member.Member{j.former.Load(), j.Load()} {
+		if m != nil {
+			m.Leave()
+		}
 	}
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -118,6 +152,14 @@ func (j *joining) Pulses(ctx context.Context) (map[string]member.Pulse, error) {
 	return nil, errJoining
 }
 
+// Resume ends the wait that follows when the store has lost data.
+func (j *joining) Resume(ctx context.Context) (until time.Time, err error) {
+	if m := j.Load(); m != nil {
+		return m.Resume(ctx)
+	}
+	return until, errJoining
+}
+
 // Horizons tell about each node ID of a sequencer that was ever used.
 func (j *joining) Horizons(ctx context.Context, name string) ([]member.Owner, error) {
 	if m := j.Load(); m != nil {
@@ -168,8 +210,13 @@ func (j *joining) AttachOnDemand(ctx context.Context, name string) (*member.Sequ
 
 // Find is the sequencer of a name, if it is attached to it.
 func (j *joining) Find(name string) (*member.Sequencer, bool) {
-	if m := j.Load(); m != nil {
-		return m.Find(name)
+	for _, m := range []*member.Member{j.Load(), j.former.Load()} {
+		if m == nil {
+			continue
+		}
+		if s, ok := m.Find(name); ok {
+			return s, true
+		}
 	}
 	return nil, false
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/firn-id/firn/server/limits"
 	"github.com/firn-id/firn/server/metrics"
 	"github.com/firn-id/firn/server/ui"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -179,8 +180,12 @@ func (n *node) live(ctx context.Context, fronts *fronts) error {
 	defer n.closeStore(opened)
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to serve on
 	defer end()
-	joined := make(chan error, 1)
-	go func() { joined <- n.join(life, opened) }()
+	begin := func() <-chan error {
+		joined := make(chan error, 1)
+		go func() { joined <- n.join(life, opened) }()
+		return joined
+	}
+	joined := begin()
 	n.greet(fronts)
 
 	for left := (<-chan struct{})(nil); ; {
@@ -197,8 +202,14 @@ func (n *node) live(ctx context.Context, fronts *fronts) error {
 			}
 			left = n.member.Load().Done()
 		case <-left:
+			err := n.member.Load().Err()
+			if errors.Is(err, store.ErrRolledBack) { // started anew it would know less
+				n.log.Warn("joining the cluster again, as the store is now")
+				joined, left = begin(), nil
+				continue
+			}
 			fronts.stop(n, n.shutdownWithin)
-			return n.member.Load().Err()
+			return err
 		case err := <-fronts.failed:
 			end()
 			return errors.Join(err, n.member.leave(joined))

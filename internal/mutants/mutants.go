@@ -245,7 +245,7 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID that was taken over on an empty store is used on", "member/rollback.go",
-		"taken || err != nil", "err != nil",
+		"taken || err != nil", "taken && err != nil",
 		"./member", "TakenOverOn",
 	},
 	{

@@ -30,6 +30,7 @@
 //
 //	GET /api/v1/cluster                       the Status
 //	GET /api/v1/cluster/value?at=7            the ValueAt a position; without at, the latest
+//	POST /api/v1/cluster/resume               ends the wait after the store has lost data: a Resumed
 //	GET /api/v1/cluster/log?from=7&follow=1   entries, one JSON object per line; see LogBeginsAfter
 //
 // Everything about sequencers and the cluster but IDs and what they say is administration, and to attach is a right of
@@ -103,6 +104,7 @@ func New(s *server.Service, e *door.Entrance, options ...Option) *Handler {
 	h.serveDocs()
 	h.serveSequencers()
 	h.get("/api/v1/cluster", h.status)
+	h.post("/api/v1/cluster/resume", bare(h.resume))
 	h.get("/api/v1/cluster/value", h.look(h.value))
 	h.get(logPath, h.look(h.entries))
 	for _, o := range options {

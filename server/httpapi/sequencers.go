@@ -98,6 +98,11 @@ func (h *Handler) detach(w http.ResponseWriter, r *http.Request, who *door.Calle
 	h.answer(w, r, here, err)
 }
 
+func (h *Handler) resume(w http.ResponseWriter, r *http.Request, who *door.Caller) {
+	resumed, err := h.service.Resume(r.Context(), who)
+	h.answer(w, r, resumed, err)
+}
+
 func (h *Handler) status(w http.ResponseWriter, r *http.Request, who *door.Caller) {
 	if err := noParameters(r.URL.RawQuery, "for another position GET /api/v1/cluster/value?at=N"); err != nil {
 		badRequest(w, err)

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/server"
+)
+
+const resumeHelp = `Resume ends the wait after etcd has lost data.
+
+When etcd was wiped or set back to a backup, it no longer knows how far node IDs were
+used. The nodes that notice write that into etcd, use up the time that they reserved
+before, and then give no ID until none from before can come again: for a window and
+10 s, 40 s by default. So do nodes that start meanwhile.
+
+Resume lets all nodes go on at once. Use it only when every process that gave IDs
+before has stopped, and no clock is behind theirs: otherwise IDs can come twice.
+
+FIRN_ADMIN stands in for --admin.`
+
+func (p *program) resumeCommand() *cobra.Command {
+	var o lookOptions
+	c := &cobra.Command{
+		Use:     "resume",
+		Short:   "End the wait after etcd has lost data",
+		Long:    resumeHelp,
+		Example: "  firn cluster resume",
+		Args:    noArguments,
+	}
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return p.look(c, &o, func(ctx context.Context, ask client) error {
+			var r server.Resumed
+			body, err := ask.call(ctx, http.MethodPost, "/api/v1/cluster/resume", nil, &r)
+			return p.answer(body, err, o.json, func() string { return resumedText(r) })
+		})
+	}
+	return c
+}
+
+func resumedText(r server.Resumed) string {
+	if r.Until == nil {
+		return "there is nothing to wait for\n"
+	}
+	return "all nodes may give IDs now; the wait would have lasted until " + moment(*r.Until) + "\n"
+}
