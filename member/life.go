@@ -61,6 +61,17 @@ func (m *Member) born(ctx context.Context) (*life, error) {
 	return l, nil
 }
 
+// reborn is born, but not on a store that is behind the value: nothing is to be written there before it was told, see
+// rolledBack.
+func (m *Member) reborn(ctx context.Context) (*life, error) {
+	if at := m.value.Position(); at > 0 {
+		if _, err := m.store.Read(ctx, store.Position(at)); err != nil {
+			return nil, err
+		}
+	}
+	return m.born(ctx)
+}
+
 // putPulse settles doubt by writing again under the same condition. The ID is fresh, so that what is found
 // under it is its own.
 func (m *Member) putPulse(ctx context.Context, l *life) error {

@@ -21,6 +21,7 @@ type player struct {
 	dead    map[string]bool               // members and joiners without a pulse that the value still has
 	anchor  cluster.Value                 // at the last position where a checkpoint was due, and the one to be written next
 	running sync.WaitGroup                // what it has begun: following the log, watching pulses
+	founds  time.Time                     // when it is the first of a cluster, if nobody else is until then
 	retry   time.Time                     // when a new life is tried again
 	failed  int                           // how often it failed
 }
@@ -134,6 +135,9 @@ func (m *Member) tend(ctx context.Context) time.Duration {
 	if !m.started {
 		return idle
 	}
+	if wait := m.untilFounding(); wait > 0 {
+		return wait
+	}
 	m.watchOnly(cluster.Watches(m.value, m.life.id))
 	wait := m.collect(ctx)
 	wait = min(wait, m.send(ctx, m.owed()))
@@ -150,7 +154,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	if wait := time.Until(m.retry); wait > 0 {
 		return wait, false
 	}
-	l, err := m.born(ctx)
+	l, err := m.reborn(ctx)
 	if err != nil {
 		m.nags.nag(ctx, "can't begin a session at present, trying again", err)
 		wait := jitter(backoff(m.failed))

@@ -20,6 +20,27 @@ import (
 // and ends. Node IDs are claimed only under the condition that this key is unchanged, and used from that instant on only,
 // as if a former owner had got that far: by those who were there as by newcomers.
 
+// Whoever finds no log at all may be early: before those who know that there was one. So on a store that others share, the
+// first member of a cluster waits for a moment.
+
+// foundAfter is how long. Members notice within two seconds of the store's return, see etcdstore.
+const foundAfter = 3 * time.Second
+
+// Shared is implemented by a store that other processes use, too, and that can lose data while they live.
+type Shared interface{ Shared() bool }
+
+// untilFounding is how long a member waits that finds no log; not positive: no longer.
+func (m *Member) untilFounding() time.Duration {
+	if s, ok := m.store.(Shared); !ok || !s.Shared() || m.value.Position() > 0 {
+		return 0
+	}
+	if m.founds.IsZero() {
+		m.founds = time.Now().Add(foundAfter)
+		m.log.Info("there is no cluster in the store: founding one, unless somebody knows of one that was there", "in", foundAfter)
+	}
+	return time.Until(m.founds)
+}
+
 // floor is what the key holds.
 type floor struct {
 	From time.Time `json:"from"` // no node ID may be used before that; the zero time: no more than its own floor says

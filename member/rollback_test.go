@@ -119,6 +119,64 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 	}
 }
 
+// A member whose session ends when the store is wiped writes nothing there but from when on IDs may be given: a newcomer
+// would take its entries for a cluster.
+func TestAMemberWritesNothingToAStoreThatIsBehindIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		a.client.Lag(time.Second) // it learns of its session first, and of the log later
+		session := a.session()
+		w.service.RollBack(memstore.Backup{}, 0)
+		w.service.Expire(session)
+		a.ends()
+		if n := w.value().Entries(); n > 0 {
+			t.Errorf("it has written %d entries", n)
+		}
+	})
+}
+
+// sharing is a store that others use, too.
+type sharing struct{ *memstore.Client }
+
+func (sharing) Shared() bool { return true }
+
+// On a store that has lost everything a newcomer waits for those who know, though he comes before them.
+func TestNobodyFoundsAClusterTooEarly(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		client := w.service.Client("late")
+		defer client.Close()
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		a.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		joined := make(chan *Member)
+		go func() {
+			m, err := Join(t.Context(), sharing{client}, Options{TTL: ttl, Window: window})
+			if err != nil {
+				t.Error(err)
+			}
+			joined <- m
+		}()
+		time.Sleep(foundAfter - time.Millisecond)
+		if n := w.value().Entries(); n > 0 {
+			t.Errorf("a cluster was founded, with %d entries", n)
+		}
+		a.client.CutOff(false)
+		a.ends()
+		m := <-joined
+		defer m.Leave()
+		s, err := m.Sequencer(t.Context(), DefaultSequencer, a.seq.Load().Definition())
+		var floor *FloorError
+		if err == nil {
+			err = s.Ready()
+		}
+		if !errors.As(err, &floor) {
+			t.Errorf("Ready: %v; want a FloorError", err)
+		}
+	})
+}
+
 // Whoever came first to the store that is empty can't be held back. But a member that finds its own node ID taken there
 // gives no more IDs, though it has time written down.
 func TestANodeIDThatWasTakenOverOnAnEmptyStoreIsNotUsed(t *testing.T) {

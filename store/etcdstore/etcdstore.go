@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -101,6 +103,12 @@ func (s *Store) Close() error {
 		_ = conn.Close() // its only error is that it was closed
 	}
 	return errors.Join(errs...)
+}
+
+// Shared tells whether other processes may use the servers, too: unless they are reached through a unix socket, like one
+// that this process embeds.
+func (s *Store) Shared() bool {
+	return !slices.ContainsFunc(s.etcd.Endpoints, func(endpoint string) bool { return strings.HasPrefix(endpoint, "unix:") })
 }
 
 // begin is the start of every call: it gives it a deadline and the connection.
