@@ -108,7 +108,8 @@ type Resumed struct {
 }
 
 // Resume ends the wait that follows when the store has lost data, for all nodes.
-func (s *Service) Resume(ctx context.Context, who *door.Caller) (Resumed, error) {
+func (s *Service) Resume(ctx context.Context, who *door.Caller) (_ Resumed, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "resume", "", err) }(ctx)
 	ctx, end, err := s.begin(ctx, who, door.Admin, "", 1)
 	if err != nil {
 		return Resumed{}, err

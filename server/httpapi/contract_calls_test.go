@@ -73,6 +73,7 @@ var goodCalls = []anExchange{
 	{target: "POST " + ordersPath + "/attach", status: 200},
 	{target: "GET " + ordersPath, status: 200},
 	{target: "GET /api/v1/cluster", status: 200},
+	{target: "POST /api/v1/cluster/resume", status: 200},
 	{target: "GET /api/v1/cluster/value", status: 200},
 	{target: "GET /api/v1/cluster/value?at=1", status: 200},
 	{target: "GET /api/v1/cluster/log", status: 200},
@@ -125,6 +126,7 @@ var badCalls = []anExchange{
 	{target: "POST /api/v1/sequencers/Orders/attach", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/default/detach?x", status: 400, code: "bad_request"},
 	{target: "GET /api/v1/cluster?at=1", status: 400, code: "bad_request"},
+	{target: "POST /api/v1/cluster/resume?x", status: 400, code: "bad_request"},
 	{target: "GET /api/v1/cluster/value?at=-1", status: 400, code: "bad_request", undocumented: true},
 	{target: "GET /api/v1/cluster/log?follow=yes", status: 400, code: "bad_request", undocumented: true},
 	{target: "GET /api/v1/cluster/log?follow=2", status: 400, code: "bad_request", undocumented: true},
@@ -148,7 +150,7 @@ var (
 	failingSequencerCalls = []string{
 		"POST " + ordersPath + "/id", "POST " + ordersPath + "/ids", "POST " + ordersPath + "/attach",
 		"POST " + ordersPath + "/detach", "GET " + ordersPath + "/nodes", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "DELETE " + ordersPath,
-		"POST /api/v1/sequencers",
+		"POST /api/v1/sequencers", "POST /api/v1/cluster/resume",
 	}
 )
 
@@ -203,7 +205,7 @@ func (c *contract) makeAll(t *testing.T) {
 	ofCluster := func(err error) handler { return newHandler(&fake{}, failing{example(t), err}, nil) }
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
-	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls, 404, "unknown_sequencer")
+	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-1], 404, "unknown_sequencer")
 	c.makeFail(t, ofCluster(member.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	damaged := example(t)

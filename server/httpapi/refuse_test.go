@@ -43,6 +43,8 @@ func (f failing) Lookup(context.Context, string) (cluster.Sequencer, error) {
 
 func (f failing) Destroy(context.Context, string) error { return f.err }
 
+func (f failing) Resume(context.Context) (time.Time, error) { return time.Time{}, f.err }
+
 // What stops a member is told by kind. Only bugs are logged.
 func TestFailingSequencers(t *testing.T) {
 	for _, tt := range []struct {

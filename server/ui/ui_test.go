@@ -51,7 +51,7 @@ func (f *fake) Log() store.Log                        { return nil }
 func (f *fake) Find(string) (*member.Sequencer, bool) { return nil, false }
 
 func (f *fake) Horizons(context.Context, string) ([]member.Owner, error) { return nil, nil }
-func (f *fake) Resume(context.Context) (time.Time, error) { return time.Time{}, nil }
+func (f *fake) Resume(context.Context) (time.Time, error)                { return time.Time{}, nil }
 
 func (f *fake) Value() cluster.Value {
 	f.mu.Lock()
