@@ -164,6 +164,9 @@ func (s *Service) Ready() error {
 	return s.member.Ready()
 }
 
+// MaxCalls is how many calls are served at a time.
+func (s *Service) MaxCalls() int { return s.options.MaxCalls }
+
 // ErrCrowded is returned when too many want something at a time.
 var ErrCrowded = errors.New("too many calls at a time; ask another server, or again")
 

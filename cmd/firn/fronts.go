@@ -38,7 +38,8 @@ type fronts struct {
 	once   sync.Once
 }
 
-// listenOn listens on the address that a flag gives. Whoever comes beyond as many as the node will have is turned away.
+// listenOn listens on the address that a flag gives. Callers share the places for connections; administrators have some
+// for themselves.
 func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -52,10 +53,12 @@ func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 	if n.gate != nil {
 		listener = gated{listener, n.gate}
 	}
-	listener = door.Limit(listener, n.limits.Connections, n.log)
-	if counter, ok := listener.(door.Counter); ok {
-		n.doors[d.metrics] = counter
+	limiter := n.callers
+	if d == adminDoor {
+		limiter = n.admins
 	}
+	listener = limiter.Limit(listener)
+	n.doors[d.metrics] = listener.(door.Counter)
 	return listener, nil
 }
 

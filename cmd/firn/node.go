@@ -36,6 +36,8 @@ type node struct {
 	service *server.Service
 	metrics *metrics.Metrics
 	doors   map[string]door.Counter // by the names that metrics have for them; nobody asks before all listen
+	callers *door.ConnLimiter       // of all addresses but that of administrators
+	admins  *door.ConnLimiter       // of that
 	tokens  door.Identifier         // nil: whoever comes may take IDs
 	tls     *tls.Config             // nil: none
 	traces  *traces                 // nil: none
@@ -54,6 +56,8 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	n.member.layout = s.layout
 	fit, _ := s.fit()
 	n.limits = s.chosen(fit)
+	n.callers = door.NewConnLimiter(n.limits.Connections, n.log)
+	n.admins = door.NewConnLimiter(max(16, n.limits.Connections/16), n.log)
 	n.metrics, n.doors = newMetrics(), map[string]door.Counter{}
 	n.service = server.New(&n.member, &n.member, server.Options{
 		NoAutoAttach: s.noAutoAttach, MaxSequencers: int(s.maxSequencers),

@@ -73,7 +73,19 @@ func newWeb(handler http.Handler, config *tls.Config, errors *log.Logger) *http.
 		IdleTimeout:       idleFor,
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: server.TakeSlack},
+		ConnState:         countCalls,
+		ConnContext:       httpapi.ConnContext,
 		ErrorLog:          errors,
+	}
+}
+
+// countCalls tells which connections are idle.
+func countCalls(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateActive:
+		door.Begin(c)
+	case http.StateIdle:
+		door.End(c)
 	}
 }
 

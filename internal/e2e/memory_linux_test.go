@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -11,26 +12,102 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/firn-id/firn/api/firnv1"
 )
 
 // What many at once do to the memory of a node that has as much as a pod. The table of docs/security.md is what this
 // prints with -v. The node lives through each, well below its limit, and serves a probe and an ID meanwhile.
 
-// siege takes memory of a node for as long as it lasts.
+// siege takes memory of a node for as long as it lasts. Those who lay it come from 127.0.0.1.
 type siege struct {
-	name  string
-	files uint64   // that this process needs open for it
-	args  []string // of firn serve, in addition
-	begin func(t *testing.T, n *node) (end func())
+	name   string
+	conns  uint64 // that this process needs for it
+	tokens bool   // the node wants them, and there is none
+	begin  func(t *testing.T, n *node) (end func())
 }
 
 func sieges() []siege {
+	http := func(do func(net.Conn) error, count int) func(t *testing.T, n *node) func() {
+		return func(t *testing.T, n *node) func() { return occupy(t, strings.TrimPrefix(n.url, "http://"), count, do) }
+	}
+	redis := func(do func(net.Conn) error, count int) func(t *testing.T, n *node) func() {
+		return func(t *testing.T, n *node) func() { return occupy(t, n.listens("redis_addr"), count, do) }
+	}
+	nothing := func(net.Conn) error { return nil }
+	write := func(text string) func(net.Conn) error {
+		return func(c net.Conn) error {
+			_, err := io.WriteString(c, text)
+			return err
+		}
+	}
+	half := strings.Repeat("a", 15<<10)
 	return []siege{
-		{"2 000 idle HTTP connections", 2_000, nil, func(t *testing.T, n *node) func() {
-			return occupy(t, strings.TrimPrefix(n.url, "http://"), 2_000, askOnce)
-		}},
+		{"13 700 HTTP connections that have asked once", 13_700, false, http(askOnce, 13_700)},
+		{"16 390 HTTP connections that send nothing", 16_390, false, http(nothing, 16_390)},
+		{"10 000 HTTP connections with half a header of 15 KiB", 10_000, false, http(write("GET / HTTP/1.1\r\nX: "+half), 10_000)},
+		{"10 000 connections of Redis clients with half a command of 15 KiB", 10_000, false, redis(write(half), 10_000)},
+		{"18 600 health watches on 186 gRPC connections", 186, false, calls(186, 100, watchHealth)},
+		{"the same, with tokens", 186, true, calls(186, 100, watchHealth)},
+		{"18 600 gRPC calls whose request never comes, on 186 connections", 186, false, calls(186, 100, announceCall)},
+		{"3000 gRPC connections that have asked once", 3000, false, calls(3000, 1, askHealth)},
+		{"1000 gRPC streams that nobody reads, on 10 connections", 10, false, calls(10, 100, openStream)},
 	}
 }
+
+// calls has each of so many gRPC connections begin so many calls.
+func calls(conns, each int, begin func(context.Context, *grpc.ClientConn) error) func(t *testing.T, n *node) (end func()) {
+	return func(t *testing.T, n *node) func() {
+		ctx, end := context.WithCancel(t.Context())
+		address := n.listens("grpc_addr")
+		var all sync.WaitGroup
+		for range conns {
+			conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+				grpc.WithReadBufferSize(1<<10), grpc.WithWriteBufferSize(1<<10))
+			if err != nil {
+				t.Fatal(err)
+			}
+			context.AfterFunc(ctx, func() { conn.Close() })
+			all.Go(func() {
+				for range each {
+					if begin(ctx, conn) != nil {
+						return // the node has closed the connection, or refuses more
+					}
+				}
+			})
+		}
+		all.Wait()
+		return end
+	}
+}
+
+// Calls, each as far as it is to go.
+var (
+	askHealth = func(ctx context.Context, c *grpc.ClientConn) error {
+		_, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{})
+		return err
+	}
+	watchHealth = func(ctx context.Context, c *grpc.ClientConn) error {
+		w, err := healthpb.NewHealthClient(c).Watch(ctx, &healthpb.HealthCheckRequest{})
+		if err != nil {
+			return err
+		}
+		_, _ = w.Recv() // it may be one too many
+		return nil
+	}
+	announceCall = func(ctx context.Context, c *grpc.ClientConn) error {
+		_, err := c.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, firnv1.Firn_Next_FullMethodName)
+		return err
+	}
+	openStream = func(ctx context.Context, c *grpc.ClientConn) error {
+		_, err := firnv1.NewFirnClient(c).Stream(ctx, &firnv1.StreamRequest{})
+		return err
+	}
+)
 
 // occupy opens so many connections, has each do something, and holds them until it is told to end. Those that the
 // node closes are no failures.
@@ -93,26 +170,30 @@ func TestMemoryUnderAttack(t *testing.T) {
 	for _, s := range sieges() {
 		t.Run(s.name, func(t *testing.T) {
 			var limit syscall.Rlimit
-			if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < s.files+500 {
-				t.Skipf("a process may have %d files open here, and %d connections are wanted (%v)", limit.Cur, s.files, err)
+			if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < s.conns+500 {
+				t.Skipf("a process may have %d files open here, and %d connections are wanted (%v)", limit.Cur, s.conns, err)
 			}
 			p := newPod(t, podMemory)
-			n := p.serve("node", append([]string{
-				"--data-dir=" + filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0",
-			}, s.args...)...)
-			n.ready(t, new(ledger))
+			args, token := []string{"--data-dir=" + filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0"}, ""
+			if s.tokens {
+				file := filepath.Join(t.TempDir(), "tokens.yaml")
+				token = newToken(t, file, "--name=app", "--allow=issue")
+				args = append(args, "--tokens="+file)
+			}
+			n := p.serve("node", args...)
+			n.opens()
 			before := p.used()
 			end := s.begin(t, n)
-			during := p.used()
+			during := p.settled()
 			slowest := n.probed()
-			healthy(t, n, "")
+			healthy(t, n, token)
 			end()
 			n.probed()
-			healthy(t, n, "")
-			after := p.used()
-			t.Logf("| %s | %d | %d, at most %d | %d | (a probe took %v)", s.name, before>>20, during>>20, p.peak()>>20, after>>20, slowest)
-			if killed := p.killed(); killed != 0 {
-				t.Errorf("the node was killed for want of memory")
+			healthy(t, n, token)
+			t.Logf("| %s | %d | %d, at most %d | %d |", s.name, before>>20, during>>20, p.peak()>>20, p.used()>>20)
+			t.Logf("a probe took %v", slowest)
+			if p.killed() != 0 {
+				t.Error("the node was killed for want of memory")
 			}
 			if most := int64(podMemory - room); p.peak() > most {
 				t.Errorf("it used %d MiB; want at most %d MiB of %d", p.peak()>>20, most>>20, podMemory>>20)
@@ -121,6 +202,20 @@ func TestMemoryUnderAttack(t *testing.T) {
 				t.Errorf("the log:\n%s", log)
 			}
 		})
+	}
+}
+
+// opens waits until the node is ready, tokens or not.
+func (n *node) opens() {
+	n.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		_, err := exchange(caller, http.MethodGet, n.url+"/readyz", "", nil)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.t.Fatal(err)
+		}
 	}
 }
 

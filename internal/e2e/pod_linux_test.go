@@ -100,6 +100,18 @@ func (p *pod) number(file string) int64 {
 func (p *pod) used() int64 { return p.number(p.file("memory.usage_in_bytes", "memory.current")) }
 func (p *pod) peak() int64 { return p.number(p.file("memory.max_usage_in_bytes", "memory.peak")) }
 
+// settled is how many bytes it has once that has not grown for half a second.
+func (p *pod) settled() (most int64) {
+	p.t.Helper()
+	for still := 0; still < 10; still++ {
+		if now := p.used(); now > most+most/100 {
+			most, still = now, 0
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return most
+}
+
 // killed is how many of its processes were killed for want of memory.
 func (p *pod) killed() int {
 	p.t.Helper()

@@ -232,7 +232,7 @@ func TestProtocolsAreTheServers(t *testing.T) {
 			TLSConfig: s.config.Clone(), ReadHeaderTimeout: time.Minute,
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
 		}
-		go func() { _ = server.ServeTLS(Limit(l, 10, s.log.logger()), "", "") }()
+		go func() { _ = server.ServeTLS(NewConnLimiter(10, s.log.logger()).Limit(l), "", "") }()
 		t.Cleanup(func() { server.Close() })
 		for _, h2 := range []bool{true, false} {
 			transport := &http.Transport{TLSClientConfig: s.client(clients.client(x509.ExtKeyUsageClientAuth, time.Time{})), ForceAttemptHTTP2: h2}

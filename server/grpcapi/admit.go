@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"strings"
@@ -30,6 +31,9 @@ func open(method string) bool {
 
 // admit returns the context of a call of a caller that was let in.
 func (s *Server) admit(ctx context.Context, method string) (context.Context, error) {
+	if crowded(ctx) {
+		return nil, server.ErrCrowded
+	}
 	if open(method) {
 		return ctx, nil
 	}
@@ -60,6 +64,13 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	if err != nil {
 		return err
 	}
+	if open(info.FullMethod) {
+		done, ok := s.watching(ctx)
+		if !ok {
+			return server.ErrCrowded
+		}
+		defer done()
+	}
 	return next(srv, admitted{stream, within})
 }
 
@@ -78,7 +89,7 @@ func (s *Server) outcome(ctx context.Context, method string, began time.Time, er
 	switch {
 	case panicked != nil:
 		code, err = s.refuse(ctx, method, &panicError{panicked, debug.Stack()})
-	case err == nil || open(method): // theirs are gRPC's own
+	case err == nil || open(method) && !errors.Is(err, server.ErrCrowded): // theirs are gRPC's own
 	default:
 		code, err = s.refuse(ctx, method, err)
 	}

@@ -67,7 +67,9 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
 
 	"github.com/firn-id/firn/member"
@@ -98,8 +100,8 @@ func New(s *server.Service, e *door.Entrance, options ...Option) *Handler {
 	h.post("/api/v1/id", h.next)
 	h.post("/api/v1/ids", h.fill)
 	h.get("/api/v1/ids/{id}", h.decode)
-	h.open("/livez", alive)
-	h.open("/readyz", h.ready)
+	h.open(livePath, alive)
+	h.open(readyPath, h.ready)
 	h.mux.HandleFunc("/", notFound)
 	h.serveDocs()
 	h.serveSequencers()
@@ -113,7 +115,11 @@ func New(s *server.Service, e *door.Entrance, options ...Option) *Handler {
 	return h
 }
 
-const logPath = "/api/v1/cluster/log"
+const (
+	livePath  = "/livez"
+	readyPath = "/readyz"
+	logPath   = "/api/v1/cluster/log"
+)
 
 func (h *Handler) serveSequencers() {
 	const one = "/api/v1/sequencers/{name}"
@@ -129,11 +135,28 @@ func (h *Handler) serveSequencers() {
 
 func (h *Handler) draining() bool { return h.service.Serving().Err() != nil }
 
+// probesOnly is the key of a context whose connection may only ask whether the node is alive and ready.
+type probesOnly struct{}
+
+// ConnContext is for an http.Server that serves a Handler: calls are refused as overloaded on a connection that got no
+// place from a door.ConnLimiter.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if door.ProbesOnly(c) {
+		return context.WithValue(ctx, probesOnly{}, true)
+	}
+	return ctx
+}
+
 // ServeHTTP implements [http.Handler]. It reads no body but that of POST /api/v1/sequencers. While the service drains,
 // clients are asked to close their connections, and calls that follow the log end.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.draining() {
+	crowded := r.Context().Value(probesOnly{}) != nil
+	if crowded || h.draining() {
 		w.Header().Set("Connection", "close")
+	}
+	if crowded && r.URL.Path != livePath && r.URL.Path != readyPath {
+		h.refuse(w, r, server.ErrCrowded)
+		return
 	}
 	h.mux.ServeHTTP(w, r)
 }

@@ -48,6 +48,7 @@ type doors struct{}
 
 func (doors) Open() int64     { return 7 }
 func (doors) Refused() uint64 { return 3 }
+func (doors) Evicted() uint64 { return 5 }
 
 // inBubble watches a node that is about to join.
 func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {

@@ -89,7 +89,9 @@ var (
 	connections = gauge("firn_connections", "connections",
 		"Open connections, by the address that they came to: public, admin, grpc or redis.", "address")
 	connectionsRefused = counter("firn_connections_refused_total", "connections",
-		"Connections that were closed at once because as many were open as may be.", "address")
+		"Connections that found no place, and were closed at once or let in for probes only.", "address")
+	connectionsEvicted = counter("firn_connections_evicted_total", "connections",
+		"Connections that were closed to make room for others, or because memory ran out: those that are idle first.", "address")
 	notAfter = gauge("firn_certificate_not_after_timestamp_seconds", "seconds since 1970",
 		"When the certificate that the node shows expires; absent without TLS.")
 

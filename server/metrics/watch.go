@@ -72,6 +72,7 @@ func (w *watcher) collectDoors(to sink) {
 	for address, d := range w.Doors {
 		to.put(connections, float64(d.Open()), address)
 		to.put(connectionsRefused, float64(d.Refused()), address)
+		to.put(connectionsEvicted, float64(d.Evicted()), address)
 	}
 	if w.TLS != nil && w.TLS.GetCertificate != nil {
 		if c, err := w.TLS.GetCertificate(new(tls.ClientHelloInfo)); err == nil && c.Leaf != nil {

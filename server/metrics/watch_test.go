@@ -12,7 +12,7 @@ func TestNotJoinedYet(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *watched) {
 		w.watch()
 		w.has("firn_ready 0", "firn_draining 0", "firn_member_joined 0", "firn_session_live 0", "firn_store_up 1", "firn_window_seconds 30",
-			`firn_connections{address="public"} 7`, `firn_connections_refused_total{address="public"} 3`,
+			`firn_connections{address="public"} 7`, `firn_connections_refused_total{address="public"} 3`, `firn_connections_evicted_total{address="public"} 5`,
 			"firn_certificate_not_after_timestamp_seconds 1.893553445e+09",
 			`firn_build_info{goversion="go1",revision="abc",version="v1"} 1`)
 		w.lacks("sequencer=", "firn_clock_offset_seconds", "firn_cluster_members", "firn_log_lag_entries")

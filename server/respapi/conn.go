@@ -31,6 +31,8 @@ type conn struct {
 	name  string // that the client gave itself
 	quit  bool   // there will be no other command
 
+	crowded bool // it got no place, and is told how the node is, but no more
+
 	who       *door.Caller // nil: a token is wanted
 	token     string       // that was shown; empty: none
 	admitted  time.Time    // when who was asked last
@@ -40,11 +42,16 @@ type conn struct {
 }
 
 func newConn(s *Server, accepted net.Conn, id int64) *conn {
+<<<<<<< HEAD
 	return &conn{s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand)}
+=======
+	return &conn{s: s, net: accepted, id: id, in: make([]byte, maxCommand), crowded: door.ProbesOnly(accepted)}
+>>>>>>> 6f23a9a (door: let the oldest idle connection make room, and probes in always)
 }
 
 // serve answers commands until the client goes away, or must go. Replies are written when all is answered that was read.
 func (c *conn) serve() {
+	door.Begin(c.net) // until it waits for a command
 	c.reset()
 	for !c.quit && c.fill() {
 		c.comes(c.s)
@@ -95,7 +102,9 @@ func (c *conn) fill() bool {
 		return false
 	}
 	runtime.Gosched() // while others answer, more may come: then this goroutine need not be put to sleep and woken
+	door.End(c.net)
 	n, err := c.net.Read(c.in[c.end:])
+	door.Begin(c.net)
 	c.end += n
 	return n > 0 || err == nil
 }

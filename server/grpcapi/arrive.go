@@ -1,0 +1,54 @@
+package grpcapi
+
+import (
+	"context"
+	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/tap"
+
+	"github.com/firn-id/firn/server/door"
+)
+
+// crowdedKey is the key of a context whose call is one too many.
+type crowdedKey struct{}
+
+// crowded tells whether a call is to be refused because there are too many.
+func crowded(ctx context.Context) bool { return ctx.Value(crowdedKey{}) != nil }
+
+// arrives is called when the headers of a call have been read. It counts the call until it ends: in all, and for its
+// connection, which is not idle meanwhile. Those whose request never comes are among them, of which no interceptor hears.
+//
+// One too many is not refused here: gRPC would keep its context for as long as there is the connection. It is marked as
+// crowded, unless it asks how the node is, and ends soon if its request does not come.
+func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, error) {
+	c := connOf(ctx)
+	from, conn := c.remote.Addr, c.Conn
+	if door.ProbesOnly(conn) || !s.open.Take(from) {
+		within, cancel := context.WithTimeout(ctx, refuseWithin)
+		context.AfterFunc(ctx, cancel)
+		if info.FullMethodName != healthpb.Health_Check_FullMethodName {
+			within = context.WithValue(within, crowdedKey{}, true)
+		}
+		return within, nil
+	}
+	door.Begin(conn)
+	context.AfterFunc(ctx, func() { // it ends when the call does, or its connection
+		door.End(conn)
+		s.open.Give(from)
+	})
+	return ctx, nil
+}
+
+// refuseWithin is how long a call may take that is one too many.
+const refuseWithin = 100 * time.Millisecond
+
+// watching counts a call that may last for ever and needs no token, until done is called. It is not ok when there are too
+// many already.
+func (s *Server) watching(ctx context.Context) (done func(), ok bool) {
+	from := connOf(ctx).remote.Addr
+	if !s.watches.Take(from) {
+		return nil, false
+	}
+	return func() { s.watches.Give(from) }, true
+}
