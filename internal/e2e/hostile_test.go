@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -254,8 +251,12 @@ func onTokens(token, hash string) []attack {
 // healthy asks for an ID over a connection of its own. A token is shown, if there is one.
 func healthy(t *testing.T, n *node, token string) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
-	defer client.CloseIdleConnections()
+	healthyFrom(t, n, token, "127.0.0.1")
+}
+
+// healthyFrom is healthy for who comes from an address of this machine.
+func healthyFrom(t *testing.T, n *node, token, from string) {
+	t.Helper()
 	var id struct {
 		Str string `json:"id_str"`
 	}
@@ -266,14 +267,20 @@ func healthy(t *testing.T, n *node, token string) {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := client.Do(request)
+	response, err := once(from).Do(request)
 	if err == nil {
 		err = json.NewDecoder(response.Body).Decode(&id)
 		response.Body.Close()
 	}
 	if err != nil || id.Str == "" {
-		t.Errorf("an ID afterwards: %q, %v", id.Str, err)
+		t.Errorf("an ID afterwards, from %s: %q, %v", from, id.Str, err)
 	}
+}
+
+// once is a client from an address of this machine, each of whose calls has a connection of its own.
+func once(from string) *http.Client {
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}, Timeout: patience}
 }
 
 func (n *node) carryOut(t *testing.T, address, token string, all []attack) {
@@ -354,59 +361,4 @@ func (n *node) resident() int64 {
 		n.t.Fatal(err)
 	}
 	return pages * int64(os.Getpagesize())
-}
-
-// Ten thousand connections that have asked once and stay disturb nobody, and one too many is turned away at once.
-func TestIdleConnections(t *testing.T) {
-	const idle = 10_000
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < idle+1000 {
-		t.Skipf("a process may have %d files open here, and %d connections are wanted (%v)", limit.Cur, idle, err)
-	}
-	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"), fmt.Sprint("--max-connections=", idle+100))
-	n.ready(t, new(ledger))
-	before := n.resident()
-	address := strings.TrimPrefix(n.url, "http://")
-	all := make([]*wire, idle)
-	var dialling sync.WaitGroup
-	for part := range 8 {
-		dialling.Go(func() {
-			for i := part; i < idle; i += 8 {
-				w := dial(t, address)
-				all[i] = w
-				fmt.Fprintf(w, "GET /livez HTTP/1.1\r\nHost: firn\r\n\r\n")
-				r, err := http.ReadResponse(bufio.NewReader(w), nil)
-				if err != nil || r.StatusCode != http.StatusOK {
-					t.Errorf("connection %d: %v", i, err)
-					return
-				}
-			}
-		})
-	}
-	dialling.Wait()
-	t.Logf("%d idle connections: resident memory %d MiB, %d MiB before", idle, n.resident()>>20, before>>20)
-	healthy(t, n, "")
-
-	// Those beyond the limit learn it at once.
-	var last *wire
-	for range 150 {
-		last = dial(t, address)
-	}
-	if got := last.outcome(false); got != "closed" {
-		t.Errorf("one too many is told %q", got)
-	}
-	for _, w := range all[:200] {
-		w.Close()
-	}
-	for deadline := time.Now().Add(patience); ; {
-		client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
-		_, err := exchange(client, http.MethodPost, n.url+"/api/v1/id", "", nil)
-		client.CloseIdleConnections()
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("there is room again, and nobody gets in: %v", err)
-		}
-	}
 }

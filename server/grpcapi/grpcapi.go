@@ -26,13 +26,9 @@ type Server struct {
 	entrance *door.Entrance
 	grpc     *grpc.Server
 	calls    map[string]server.Call // by method
-<<<<<<< HEAD
 	answers  sync.Map               // see codec
-=======
-	streams  atomic.Int64           // that there are now
 	open     *door.Quota            // of calls
 	watches  *door.Quota            // of those, calls that may last for ever and need no token
->>>>>>> 6f23a9a (door: let the oldest idle connection make room, and probes in always)
 
 	ending  context.Context // ends when no stream of IDs shall go on: while draining
 	end     context.CancelFunc
@@ -46,12 +42,8 @@ func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Ser
 	v := &Server{service: s, entrance: e, open: door.NewQuota(s.MaxCalls()), watches: door.NewQuota(max(1, s.MaxCalls()/2))}
 	v.ending, v.end = context.WithCancel(s.Serving())
 	v.stopped, v.stop = context.WithCancel(context.Background())
-<<<<<<< HEAD
-	own := append(limits(), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),
+	own := append(limits(), grpc.InTapHandle(v.arrives), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto"), &v.answers}))
-=======
-	own := append(limits(), grpc.InTapHandle(v.arrives), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream))
->>>>>>> 6f23a9a (door: let the oldest idle connection make room, and probes in always)
 	v.grpc = grpc.NewServer(append(own, options...)...)
 	firnv1.RegisterFirnServer(v.grpc, &giver{Server: v})
 	firnv1.RegisterAdminServer(v.grpc, &admin{service: s})

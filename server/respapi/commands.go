@@ -66,14 +66,10 @@ func (c *conn) do(args [][]byte) {
 		c.s.log.Debug("a client speaks HTTP to the Redis port", "client", c.net.RemoteAddr())
 		c.quit, c.code = true, server.BadRequest
 	case c.who == nil && !k.open:
-<<<<<<< HEAD
 		c.unauthenticated("NOAUTH", "Authentication required.", cmp.Or(strings.ToUpper(k.name), "another"))
-=======
-		c.fail("NOAUTH", "Authentication required.")
 	case c.crowded && !k.open && k.name != "ping":
 		c.refuse(k.name, server.ErrCrowded)
 		c.quit = true
->>>>>>> 6f23a9a (door: let the oldest idle connection make room, and probes in always)
 	case !ok:
 		c.fail("ERR", unknown(args))
 	case len(args)-1 < k.least || len(args)-1 > k.most:

@@ -42,11 +42,9 @@ type conn struct {
 }
 
 func newConn(s *Server, accepted net.Conn, id int64) *conn {
-<<<<<<< HEAD
-	return &conn{s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand)}
-=======
-	return &conn{s: s, net: accepted, id: id, in: make([]byte, maxCommand), crowded: door.ProbesOnly(accepted)}
->>>>>>> 6f23a9a (door: let the oldest idle connection make room, and probes in always)
+	return &conn{
+		s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand), crowded: door.ProbesOnly(accepted),
+	}
 }
 
 // serve answers commands until the client goes away, or must go. Replies are written when all is answered that was read.
