@@ -32,6 +32,9 @@ type Audit struct {
 	Call      string // such as "DELETE /api/v1/sequencers/{name}"; never what callers can choose
 	Sequencer string // empty: none, or it is not known
 	Outcome   Code
+
+	// asked: whoever shows nothing is told what to show, as the command line always is before it does.
+	asked bool
 }
 
 // Audited writes a line of the audit trail. Of the same kind, who and outcome only so many are written in a minute, and
@@ -42,6 +45,9 @@ func (s *Service) Audited(a Audit) {
 	case Unauthenticated, Forbidden, CrossOrigin:
 	default:
 		level, message = slog.LevelInfo, "audit: a change was asked for"
+	}
+	if a.asked {
+		level = slog.LevelInfo
 	}
 	if a.Who == "" {
 		a.Who = Anonymous
@@ -80,6 +86,8 @@ func (s *Service) Refuse(from Origin, call string, err error) Code {
 		if errors.As(err, &denied) {
 			a.Who, a.Sequencer = denied.Caller, denied.Sequencer
 		}
+		var secret *door.SecretError
+		a.asked = errors.As(err, &secret) && !secret.Wrong
 		s.Audited(a)
 	}
 	return code

@@ -86,7 +86,7 @@ func CodeOf(err error) Code {
 		return Detached
 	case errors.As(err, &unreadable):
 		return Unreadable
-	case is(member.ErrNotReady):
+	case is(member.ErrNotReady), is(door.ErrNotKept):
 		return NotReady
 	case errors.As(err, &busy), errors.As(err, &scattered), is(ErrCrowded):
 		return Overloaded

@@ -43,7 +43,7 @@ func (s *Service) Horizons(ctx context.Context, who *door.Caller, name string, f
 	if limit < 1 || limit > MaxNodes {
 		return Nodes{}, Input(fmt.Errorf("limit is %d; want a number from 1 to %d", limit, MaxNodes))
 	}
-	ctx, end, err := s.administer(ctx, who, door.Admin, name)
+	ctx, end, err := s.administer(ctx, who, door.Look, name)
 	if err != nil {
 		return Nodes{}, err
 	}

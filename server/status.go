@@ -82,7 +82,7 @@ func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 
 // Status is what the member knows of its cluster.
 func (s *Service) Status(ctx context.Context, who *door.Caller) (Status, error) {
-	ctx, end, err := s.begin(ctx, who, door.Admin, "", 1)
+	ctx, end, err := s.begin(ctx, who, door.Look, "", 1)
 	if err != nil {
 		return Status{}, err
 	}
@@ -137,7 +137,7 @@ func (s *Service) latest() (cluster.Value, error) {
 
 // Value is the value of the cluster that the member has reached. It counts against no limit.
 func (s *Service) Value(who *door.Caller) (cluster.Value, error) {
-	if err := who.May(door.Admin, ""); err != nil {
+	if err := who.May(door.Look, ""); err != nil {
 		return cluster.Value{}, err
 	}
 	return s.latest()
@@ -147,7 +147,7 @@ var errNoStore = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
 
 // Log is the log of the cluster.
 func (s *Service) Log(who *door.Caller) (store.Log, error) {
-	if err := who.May(door.Admin, ""); err != nil {
+	if err := who.May(door.Look, ""); err != nil {
 		return nil, err
 	}
 	if err := who.Spend(1); err != nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -61,9 +62,45 @@ func (c client) fill(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// do sends a request. The answer's body is to be closed. An error is returned when there is none; and an *answerError
-// for one that tells of an error.
+// do sends a request, and once more with the node's own secret if that is wanted and this user may read it. The answer's
+// body is to be closed. An error is returned when there is none; and an *answerError for one that tells of an error.
 func (c client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	response, err := c.send(ctx, method, path, body)
+	var answer *answerError
+	if c.token != "" || !errors.As(err, &answer) || answer.failure.SecretFile == "" {
+		return response, err
+	}
+	owner, why := c.withSecret(answer.failure.SecretFile)
+	if why != nil {
+		return nil, fmt.Errorf("%w; that file: %w", err, why)
+	}
+	return owner.send(ctx, method, path, body)
+}
+
+// withSecret is a client that shows the secret in a file. It connects to nothing but the address that the secret is for.
+func (c client) withSecret(file string) (client, error) {
+	token, address, err := readSecret(file, c.base)
+	if err != nil {
+		return c, err
+	}
+	transport, ok := c.http.Transport.(*http.Transport)
+	if !ok {
+		transport = http.DefaultTransport.(*http.Transport)
+	}
+	transport = transport.Clone()
+	transport.Proxy, transport.DisableKeepAlives = nil, true
+	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	c.token, c.http = token, &http.Client{Transport: transport, CheckRedirect: stay}
+	return c, nil
+}
+
+// stay follows no redirection.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// send sends a request once.
+func (c client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -124,28 +161,28 @@ func (c client) callStatus(ctx context.Context, method, path string, body []byte
 type answerError struct {
 	server, status string
 	body           []byte
-	failure        httpapi.Error // empty when it is none of a firn server
+	failure        httpapi.Locked // empty when it is none of a firn server
 }
 
 func newAnswerError(server, status string, body []byte) *answerError {
 	e := &answerError{server: server, status: status, body: body}
-	var f httpapi.Failure
+	var f httpapi.Locked
 	if json.Unmarshal(body, &f) == nil {
-		e.failure = f.Error
+		e.failure = f
 	}
 	return e
 }
 
 func (e *answerError) Error() string {
-	if e.failure.Message == "" {
+	if e.failure.Error.Message == "" {
 		return fmt.Sprintf("the server %s answers: %s, and not as a firn server does", e.server, e.status)
 	}
-	return plain(fmt.Errorf("the server %s answers: %s (%s)", e.server, e.failure.Message, e.failure.Code))
+	return plain(fmt.Errorf("the server %s answers: %s (%s)", e.server, e.failure.Error.Message, e.failure.Error.Code))
 }
 
 // Is makes it a member.ErrWaiting when it is one.
 func (e *answerError) Is(target error) bool {
-	return target == member.ErrWaiting && e.failure.Code == "waiting"
+	return target == member.ErrWaiting && e.failure.Error.Code == "waiting"
 }
 
 // understand reads the body of an answer.

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/server/door"
 )
 
 const demoHelp = `Demo runs a cluster of several nodes in this process, on a store in memory that ends
@@ -143,11 +145,13 @@ type demo struct {
 	listener net.Listener
 	front    *http.Server
 	admin    string // the URL of administrators
+	secret   *door.Secret
+	file     string // of the secret; empty: it could not be written
 }
 
 // demo runs until ctx ends.
 func (p *program) demo(ctx context.Context, o demoOptions) error {
-	d := &demo{options: o, self: p.self(), began: time.Now(), out: newStatusLine(p.stdout), logs: io.Discard, store: newDemoStore()}
+	d := &demo{options: o, self: p.self(), began: time.Now(), out: newStatusLine(p.stdout), logs: io.Discard, store: newDemoStore(), secret: door.NewSecret()}
 	if o.logs {
 		d.logs = p.stderr
 	}
@@ -190,7 +194,7 @@ func (d *demo) open() error {
 	for i := range int(d.options.nodes) {
 		address, _ := portAfter(d.options.httpAddr, i) // they were checked
 		admin, _ := portAfter(d.options.adminAddr, i+1)
-		n := &demoNode{number: i + 1, store: d.store, logs: d.logs, all: d.given, flags: map[string]string{
+		n := &demoNode{number: i + 1, store: d.store, logs: d.logs, all: d.given, secret: d.secret, flags: map[string]string{
 			"http-addr": address, "admin-addr": admin, "ttl": d.options.ttl.String(), "window": d.options.window.String(),
 			"wait": "true", "drain-delay": "0s", "shutdown-timeout": "2s", "log-level": "info",
 		}}
@@ -204,6 +208,7 @@ func (d *demo) open() error {
 	var err error
 	d.load, err = newDemoLoad(d.nodes, d.options.load)
 	if err == nil {
+		d.keepSecret()
 		d.serveFront()
 	}
 	return err
@@ -286,6 +291,27 @@ func (d *demo) close() {
 		}
 	}
 	all.Wait()
+	if d.file != "" {
+		removeSecret(d.file, d.secret.Token())
+	}
+}
+
+// keepSecret puts the secret of the demo and its nodes into a file that only this user can read, with the addresses at which
+// it may be shown now: where a node does not listen, because it is dead or is about to be, somebody else may.
+func (d *demo) keepSecret(dies ...*demoNode) {
+	addresses := []string{d.listener.Addr().String()}
+	for _, n := range d.nodes {
+		if n.running() != nil && !slices.Contains(dies, n) {
+			addresses = append(addresses, n.admin.Host)
+		}
+	}
+	path, err := runtimeSecretPath(addresses[0])
+	if err == nil {
+		err = writeSecret(path, d.secret.Token(), addresses)
+	}
+	if d.secret.Kept(path, err); err == nil && d.file == "" {
+		d.file = path
+	}
 }
 
 func newStdLog(w io.Writer) *log.Logger { return log.New(w, "demo: ", 0) }

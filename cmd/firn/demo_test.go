@@ -336,7 +336,8 @@ func TestDemoRefuses(t *testing.T) {
 	}{
 		{http.MethodPost, demoStorePath + "start", "evil.example", "", http.StatusForbidden},
 		{http.MethodPost, demoStorePath + "start", "", "https://evil.example", http.StatusForbidden},
-		{http.MethodPost, demoStorePath + "start", "", "", http.StatusBadRequest},
+		{http.MethodPost, demoStorePath + "stop", "", "", http.StatusUnauthorized}, // who has not started it, and shows no secret
+		{http.MethodPost, demoNodesPath + "1/kill", "", "", http.StatusUnauthorized},
 		{http.MethodGet, "/api/v1/cluster", "evil.example", "", http.StatusForbidden}, // a node answers
 		{http.MethodGet, "/api/v1/cluster", "", "", http.StatusOK},
 	} {

@@ -23,6 +23,7 @@ func (d *demo) kill(n *demoNode) (string, error) {
 		return "", notNow("node %d does not run; firn demo start %[1]d starts it", n.number)
 	}
 	d.say("node %d is killed", n.number)
+	d.keepSecret(n)
 	l.kill()
 	text := fmt.Sprintf("Node %d is gone, as after kill -9: it said nothing to anybody, and gave nothing back.\n", n.number)
 	if d.runs() == 0 {
@@ -42,6 +43,7 @@ func (d *demo) start(n *demoNode) (string, error) {
 	if err := n.start(); err != nil {
 		return "", err
 	}
+	d.keepSecret()
 	d.say("node %d is started", n.number)
 	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and is\ngiven a node ID that nobody else has.\n", n.number, n.url) +
 		d.then("See who is a member:", "cluster status"), nil

@@ -143,11 +143,11 @@ func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Con
 	ctx := untilSignal(c.Context())
 	err = ask(ctx, demo)
 	var answer *answerError
-	if errors.As(err, &answer) && (answer.failure.Message == "" || answer.failure.Code == "not_found") {
+	if errors.As(err, &answer) && (answer.failure.Error.Message == "" || answer.failure.Error.Code == "not_found") {
 		return fmt.Errorf("the server %s is no firn demo; --admin or %s says where it is", demo.base, variable("admin"))
 	}
-	if errors.As(err, &answer) && answer.failure.Code == server.BadRequest {
-		return errors.New(answer.failure.Message)
+	if errors.As(err, &answer) && answer.failure.Error.Code == server.BadRequest {
+		return errors.New(answer.failure.Error.Message)
 	}
 	return interrupted(ctx, err)
 }

@@ -54,12 +54,21 @@ func (d *demo) serveFront() {
 }
 
 func (d *demo) handler() http.Handler {
+	entrance := &door.Entrance{Trusted: true, Secret: d.secret}
 	mux := http.NewServeMux()
 	mux.Handle("/", d.proxy())
 	own := http.NewServeMux()
 	own.HandleFunc("GET "+demoStatusPath, func(w http.ResponseWriter, _ *http.Request) { writeDemo(w, d.status(), nil) })
 	tell := func(path string, do func(r *http.Request) (string, error)) {
 		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			who, err := entrance.Admit(httpapi.Token(r))
+			if err == nil {
+				err = who.May(door.Admin, "")
+			}
+			if err != nil {
+				writeDemo(w, nil, err)
+				return
+			}
 			d.commands.Lock()
 			defer d.commands.Unlock()
 			text, err := do(r)
@@ -91,13 +100,12 @@ func (d *demo) handler() http.Handler {
 	own.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeDemo(w, nil, server.Input(fmt.Errorf("%s %s is nothing that a demo does", r.Method, r.URL.Path)))
 	})
-	mux.Handle(demoPath, onlyFromHere(http.NewCrossOriginProtection().Handler(own)))
+	mux.Handle(demoPath, onlyFromHere(entrance, http.NewCrossOriginProtection().Handler(own)))
 	return mux
 }
 
 // onlyFromHere refuses browsers that another site's page has sent.
-func onlyFromHere(handler http.Handler) http.Handler {
-	entrance := &door.Entrance{Trusted: true}
+func onlyFromHere(entrance *door.Entrance, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := entrance.AdmitHost(r.Host); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
@@ -153,11 +161,13 @@ func writeDemo(w http.ResponseWriter, answer any, err error) {
 		writeJSON(w, http.StatusOK, answer)
 		return
 	}
-	code, status := server.Internal, http.StatusInternalServerError
-	if server.CodeOf(err) == server.BadRequest {
-		code, status = server.BadRequest, http.StatusBadRequest
+	code := server.CodeOf(err)
+	failed := httpapi.Locked{Failure: httpapi.Failure{Error: httpapi.Error{Code: code, Message: err.Error()}}}
+	var secret *door.SecretError
+	if errors.As(err, &secret) {
+		failed.SecretFile = secret.File
 	}
-	writeJSON(w, status, httpapi.Failure{Error: httpapi.Error{Code: code, Message: err.Error()}})
+	writeJSON(w, httpapi.StatusOf(code), failed)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

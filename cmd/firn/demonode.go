@@ -17,6 +17,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/server/ui"
 )
 
@@ -26,6 +27,7 @@ type demoNode struct {
 	store  *demoStore
 	flags  map[string]string // of firn serve; its addresses are those of the first life from then on
 	logs   io.Writer
+	secret *door.Secret          // of the demo
 	all    func() []ui.NodeGiven // how many IDs each node of the demo has given
 	url    string                // where it serves everybody
 	admin  *url.URL              // where it serves administrators
@@ -63,6 +65,7 @@ func (d *demoNode) start() error {
 		return err
 	}
 	n.owner, n.gate, n.clock, n.given = fmt.Sprintf("node %d", d.number), &gate{}, d.clock(), d.all
+	n.secret, n.told = d.secret, true
 	l := &demoLife{node: n, store: d.store.open(n.owner), done: make(chan struct{})}
 	n.open = func() (closingStore, error) { return l.store, nil }
 	if l.fronts, err = n.listen(); err != nil {

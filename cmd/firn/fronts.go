@@ -140,6 +140,16 @@ func (f *fronts) stop(n *node, within time.Duration) {
 	})
 }
 
+// at is where a node listens for some; empty: nowhere.
+func (f *fronts) at(d aDoor) string {
+	for _, one := range f.all {
+		if one.name == d.log {
+			return one.listener.Addr().String()
+		}
+	}
+	return ""
+}
+
 // addresses are where the node listens, for its log.
 func (f *fronts) addresses() []any {
 	var all []any

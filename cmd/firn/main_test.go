@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/firn-id/firn/server/httpapi"
 )
 
 // patience is how long tests wait for what must come, on a machine that is busy.
@@ -67,14 +70,32 @@ func httpCall(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// request and send ask as the command line does: with the secret of the node, where that is wanted.
 func request(method, url string) (int, []byte, error) { return send(method, url, "") }
 
 func send(method, url, sent string) (int, []byte, error) {
+	status, body, err := sendAs("", method, url, sent)
+	var answer httpapi.Locked
+	if err != nil || status != http.StatusUnauthorized || json.Unmarshal(body, &answer) != nil || answer.SecretFile == "" {
+		return status, body, err
+	}
+	token, _, err := readSecret(answer.SecretFile, url)
+	if err != nil {
+		return 0, nil, err
+	}
+	return sendAs(token, method, url, sent)
+}
+
+// sendAs shows a token, unless that is empty.
+func sendAs(token, method, url, sent string) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(sent))
 	if err != nil {
 		return 0, nil, err
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

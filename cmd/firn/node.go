@@ -39,12 +39,14 @@ type node struct {
 	callers *door.ConnLimiter       // of all addresses but that of administrators
 	admins  *door.ConnLimiter       // of that
 	tokens  door.Identifier         // nil: whoever comes may take IDs
+	secret  *door.Secret            // what administrators show where there are no tokens
 	tls     *tls.Config             // nil: none
 	traces  *traces                 // nil: none
 
 	// What a node has that is one of several in a process, see firn demo.
 	owner string                // what others are told of it; empty: host and process
 	clock *firn.SteadyClock     // nil: this machine's
+	told  bool                  // others know where the secret is
 	gate  *gate                 // what comes and goes has to pass it; nil: there is none
 	given func() []ui.NodeGiven // how many IDs each of them has given; nil: it is the only one
 }
@@ -52,7 +54,7 @@ type node struct {
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
-	n.audit = throttle.New(n.log)
+	n.audit, n.secret = throttle.New(n.log), door.NewSecret()
 	n.member.layout = s.layout
 	fit, _ := s.fit()
 	n.limits = s.chosen(fit)
@@ -149,7 +151,7 @@ func (n *node) sayWhoMay() {
 	case n.adminAddr == noAddress:
 		n.log.Info("there are no tokens: IDs are for whoever asks, and nobody can administer")
 	default:
-		n.log.Info("there are no tokens: IDs are for whoever asks, administration is for this machine only")
+		n.log.Info("there are no tokens: IDs are for whoever asks, users of this machine may look at the cluster, and who has started this node may change it")
 	}
 }
 
@@ -182,6 +184,7 @@ func (n *node) live(ctx context.Context, fronts *fronts) error {
 		return err
 	}
 	defer n.closeStore(opened)
+	defer n.keepSecret(fronts)()                                // not earlier: now the data directory is this process's alone
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to serve on
 	defer end()
 	begin := func() <-chan error {

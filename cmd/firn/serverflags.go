@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -69,7 +70,9 @@ func (s *serverFlags) secrets() (token string, config *tls.Config, err error) {
 		if err != nil {
 			return "", nil, usagef("--token-file: %w", err)
 		}
-		if token = strings.TrimSpace(string(text)); token == "" || strings.ContainsAny(token, " \t\r\n") {
+		// What begins with # says what a token is for.
+		lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+		if token = strings.TrimSpace(strings.Join(lines, "\n")); token == "" || strings.ContainsAny(token, " \t\r\n") {
 			return "", nil, usagef("--token-file: %s holds no token; want the first line that firn token prints, and nothing else", s.tokenFile)
 		}
 	}

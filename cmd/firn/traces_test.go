@@ -75,6 +75,9 @@ func TestTraces(t *testing.T) {
 		if caller != "" {
 			request.Header.Set("Traceparent", fmt.Sprintf(parent, caller))
 		}
+		if strings.HasPrefix(url, admin) {
+			request.Header.Set("Authorization", "Bearer "+n.secret.Token())
+		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Fatal(err)

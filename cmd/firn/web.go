@@ -33,7 +33,7 @@ func (n *node) adminFront() (*front, error) {
 	if n.adminAddr == noAddress {
 		return nil, nil
 	}
-	e := &door.Entrance{Tokens: n.tokens, Trusted: true}
+	e := &door.Entrance{Tokens: n.tokens, Trusted: true, Secret: n.secret}
 	mux := http.NewServeMux()
 	mux.Handle("/", n.api(e, httpapi.WithProfiles()))
 	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))

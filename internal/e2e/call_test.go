@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 )
 
@@ -23,9 +25,17 @@ func (r *refused) Error() string { return fmt.Sprintf("%d: %s", r.status, r.body
 // exchange sends a request, and returns the status of the answer and reads its body. Above 299 the error is a *refused,
 // and it is read all the same.
 func exchange(client *http.Client, method, url, body string, into any) (int, error) {
+	return exchangeAs(client, "", method, url, body, into)
+}
+
+// exchangeAs shows a token, unless that is empty.
+func exchangeAs(client *http.Client, token, method, url, body string, into any) (int, error) {
 	request, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		return 0, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
 	}
 	response, err := client.Do(request)
 	if err != nil {
@@ -56,5 +66,18 @@ var caller = &http.Client{Timeout: patience}
 
 // call asks as an administrator.
 func (n *node) call(method, path, body string, into any) (int, error) {
-	return exchange(caller, method, n.admin+path, body, into)
+	status, err := exchange(caller, method, n.admin+path, body, into)
+	var no *refused
+	var locked struct {
+		File string `json:"secret_file"`
+	}
+	if !errors.As(err, &no) || json.Unmarshal([]byte(no.body), &locked) != nil || locked.File == "" {
+		return status, err
+	}
+	secret, err := os.ReadFile(locked.File) // as the command line does
+	if err != nil {
+		return 0, err
+	}
+	token, _, _ := strings.Cut(string(secret), "\n")
+	return exchangeAs(caller, token, method, n.admin+path, body, into)
 }

@@ -136,13 +136,17 @@ func onHTTP() []attack {
 	}
 }
 
-// onAdmin are those on the administrators' port.
-func onAdmin() []attack {
+// onAdmin are those on the administrators' port, the node's secret being known unless the attack is about that.
+func onAdmin(secret string) []attack {
+	const destroy = "DELETE /api/v1/sequencers/orders HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 	local := func(request string) string { return strings.Replace(request, "Host: firn", "Host: localhost", 1) }
 	create := func(headers, body string) string {
 		return local(post("/api/v1/sequencers", fmt.Sprintf("Content-Length: %d\r\n%s", len(body), headers))) + body
 	}
+	bearer := "Authorization: Bearer " + secret + "\r\n"
 	return []attack{
+		{"a change without the node's secret", destroy + "\r\n", nil, "unauthenticated", false},
+		{"a change with another secret", destroy + "Authorization: Bearer " + strings.Repeat("A", len(secret)) + "\r\n\r\n", nil, "unauthenticated", false},
 		{"a page that got here under its own name (DNS rebinding)", get("/api/v1/cluster"), nil, "cross_origin", false},
 		{"a body of 10 MB", local(post("/api/v1/sequencers", "Content-Length: 10000000\r\n")), func(w *wire) { w.push(strings.Repeat(" ", 64<<10), 10_000_000) }, "too_large", false},
 		{"a body that never comes", local(post("/api/v1/sequencers", "Content-Length: 100\r\n")), nil, "40", false},
@@ -150,7 +154,7 @@ func onAdmin() []attack {
 			_ = w.Conn.(*net.TCPConn).CloseWrite()
 		}, "bad_request", false},
 		{"JSON, nested 10 000 deep", create("", `{"name":`+strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000)+`}`), nil, "bad_request", false},
-		{"a name of dots", create("", `{"name":".."}`), nil, "bad_request", false},
+		{"a name of dots", create(bearer, `{"name":".."}`), nil, "bad_request", false},
 		{"numbers beyond all bounds", create("", `{"name":"a","nodes":1e400}`), nil, "bad_request", false},
 		{"an epoch in the year 300 000", create("", `{"name":"a","epoch":"300000-01-01T00:00:00Z"}`), nil, "bad_request", false},
 		{"a name with a line end", create("", `{"name":"a\nb"}`), nil, "bad_request", false},
@@ -310,15 +314,21 @@ func (n *node) carryOut(t *testing.T, address, token string, all []attack) {
 
 func TestHostileInput(t *testing.T) {
 	t.Parallel()
-	n := serve(t, "node", "--data-dir="+filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")
+	data := filepath.Join(t.TempDir(), "data")
+	n := serve(t, "node", "--data-dir="+data, "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")
 	n.ready(t, new(ledger))
 	before := n.resident()
+	text, err := os.ReadFile(filepath.Join(data, "admin.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _, _ := strings.Cut(string(text), "\n")
 	t.Run("public", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.url, "http://"), "", onHTTP()) })
-	t.Run("admin", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.admin, "http://"), "", onAdmin()) })
+	t.Run("admin", func(t *testing.T) { n.carryOut(t, strings.TrimPrefix(n.admin, "http://"), "", onAdmin(secret)) })
 	t.Run("gRPC", func(t *testing.T) { n.carryOut(t, n.listens("grpc_addr"), "", onGRPC()) })
 	t.Run("Redis", func(t *testing.T) { n.carryOut(t, n.listens("redis_addr"), "", onRedis()) })
 	t.Logf("resident memory: %d MiB before, %d MiB after", before>>20, n.resident()>>20)
-	if log := n.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") {
+	if log := n.log.String(); strings.Contains(log, "panic") || strings.Contains(log, "level=ERROR") || strings.Contains(log, secret) {
 		t.Errorf("the log:\n%s", log)
 	}
 }

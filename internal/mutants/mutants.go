@@ -334,6 +334,16 @@ var mutants = []mutant{
 		"./server/door", all,
 	},
 	{
+		"whoever shows nothing may change something", "server/door/local.go",
+		"		return s.looker, nil\n", "		return s.owner, nil\n",
+		"./server/door", all,
+	},
+	{
+		"the secret is shown to whoever listens", "cmd/firn/secretfile.go",
+		"		if listensAt(u, a) {\n", "		if listensAt(u, a) || true {\n",
+		"./cmd/firn", "Squatter",
+	},
+	{
 		"a page under a name of its own may administer", "server/httpapi/methods.go",
 		"h.entrance.AdmitHost(r.Host)", "nil",
 		"./server/httpapi", "Host",

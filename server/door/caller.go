@@ -83,6 +83,7 @@ type Caller struct {
 	rights     Right
 	sequencers []string      // patterns; nil: all
 	limit      *rate.Limiter // nil: none
+	local      *Secret       // that it has not shown; nil: there is none to show
 }
 
 var (
@@ -118,9 +119,17 @@ func (c *Caller) May(r Right, sequencer string) error {
 }
 
 func (c *Caller) may(r Right, sequencer string) error {
+	if r == Look {
+		if c != nil && c.rights&Look != 0 {
+			return nil
+		}
+		r = Admin
+	}
 	switch {
 	case c == nil:
 		return ErrUnauthenticated
+	case c.rights&r == 0 && c.local != nil:
+		return c.local.missing(false)
 	case c.rights&r == 0 && c.name == "":
 		return fmt.Errorf("%w: administration is for the admin listener, or for a token that allows it", ErrForbidden)
 	case c.rights&r == 0:

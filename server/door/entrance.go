@@ -15,18 +15,24 @@ type Entrance struct {
 	// Tokens has every caller show a token. Nil: nobody need.
 	Tokens Identifier
 
-	// Trusted lets whoever comes administer, as long as there are no tokens: the listener is out of the reach of others.
+	// Trusted lets whoever comes look at the cluster, as long as there are no tokens, and administer, unless there is a
+	// Secret: the listener is out of the reach of others.
 	Trusted bool
+
+	// Secret is what a Trusted listener without tokens wants to be shown by who changes something. Nil: nothing.
+	Secret *Secret
 }
 
 // Admit tells who comes in with a token; empty is none. ErrUnauthenticated is returned when one is wanted and it is
-// missing or nobody's. It is safe for concurrent use.
+// missing or nobody's, or is not the Secret. It is safe for concurrent use.
 func (e *Entrance) Admit(token string) (*Caller, error) {
 	switch {
 	case e.Tokens != nil && token == "":
 		return nil, fmt.Errorf("%w: a token is wanted, and none was shown", ErrUnauthenticated)
 	case e.Tokens != nil:
 		return e.Tokens.Identify(token)
+	case e.Trusted && e.Secret != nil:
+		return e.Secret.admit(token)
 	case e.Trusted:
 		return trusted, nil
 	default:

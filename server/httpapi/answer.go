@@ -110,6 +110,12 @@ type Failure struct {
 	Error Error `json:"error"`
 }
 
+// Locked is the answer, with status 401, to who wants to change something and does not show the node's secret.
+type Locked struct {
+	Failure
+	SecretFile string `json:"secret_file,omitempty"` // that holds it, for who may read it; empty: none does
+}
+
 func writeError(w http.ResponseWriter, status int, code server.Code, message string) {
 	came(w, code)
 	writeAnswer(w, status, Failure{Error{code, message}})

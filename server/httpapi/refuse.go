@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
 
 	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/server/door"
 )
 
 // statuses are those of the codes.
@@ -50,6 +52,12 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 	}
 	if after := server.RetryAfter(err); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+	}
+	var secret *door.SecretError
+	if errors.As(err, &secret) {
+		came(w, code)
+		writeAnswer(w, StatusOf(code), Locked{Failure{Error{code, err.Error()}}, secret.File})
+		return
 	}
 	writeError(w, StatusOf(code), code, err.Error())
 }

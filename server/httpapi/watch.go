@@ -50,7 +50,7 @@ func WithProfiles() Option {
 			"/debug/pprof/trace":   pprof.Trace,
 		} {
 			h.get(path, func(w http.ResponseWriter, r *http.Request, who *door.Caller) {
-				if err := who.May(door.Admin, ""); err != nil {
+				if err := who.May(door.Look, ""); err != nil {
 					h.refuse(w, r, err)
 					return
 				}

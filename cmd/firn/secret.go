@@ -1,0 +1,49 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// secretName is the file of a secret in a data directory.
+const secretName = "admin.token"
+
+// keepSecret puts the secret into a file that only this user can read, where it is wanted, until the function it returns
+// is called. A node that can't do that serves all the same.
+func (n *node) keepSecret(f *fronts) (remove func()) {
+	at := f.at(adminDoor)
+	if at == "" || n.tokens != nil || n.told {
+		return func() {}
+	}
+	path, err := n.secretPath(at)
+	if err == nil {
+		err = writeSecret(path, n.secret.Token(), []string{at})
+	}
+	n.secret.Kept(path, err)
+	if err != nil {
+		n.log.Warn("nobody can administer this node: its secret can't be written to a file; --tokens says who may", "err", err)
+		return func() {}
+	}
+	n.log.Info("who can read this file can administer this node", "secret", path)
+	return func() { removeSecret(path, n.secret.Token()) }
+}
+
+// secretPath is where the secret goes: beside the data, or where there is none, to what is for this user only.
+func (n *node) secretPath(address string) (string, error) {
+	if len(n.etcd.Endpoints) == 0 {
+		dir, err := filepath.Abs(n.dataDir)
+		if err == nil {
+			err = os.MkdirAll(dir, 0o700)
+		}
+		return filepath.Join(dir, secretName), err
+	}
+	return runtimeSecretPath(address)
+}
+
+// runtimeSecretPath is where the secret of an address goes that has no data beside it.
+func runtimeSecretPath(address string) (string, error) {
+	dir, err := runtimeDir()
+	_, port, _ := net.SplitHostPort(address)
+	return filepath.Join(dir, "admin-"+port+".token"), err
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/firn-id/firn/server/door"
+)
+
+// The secret of a node is in a file that its user alone can read. The first line is what is to be shown; the second says
+// where: the addresses for administrators, and the network that they are in.
+//
+//	firn_...
+//	# for 127.0.0.1:9080 in net:[4026531840]
+//
+// A command reads the file where the server's answer says it is. That answer may come from anybody: another user's process
+// can listen at the address while no node does, or at ::1 when a node listens at 127.0.0.1. So the secret is shown only at an
+// address that the file itself names, and only in the same network. Whoever can listen there is the node whose secret it
+// is, or comes when that node is gone, and its secret is good for nothing.
+
+// secretHead begins the second line.
+const secretHead = "# for "
+
+// secretText is what the file of a secret says.
+func secretText(token string, addresses []string) string {
+	return fmt.Sprintf("%s\n%s%s in %s\n", token, secretHead, strings.Join(addresses, " "), network())
+}
+
+// network tells the networks of this machine apart: 127.0.0.1 in a container is not that outside.
+func network() string {
+	name, err := os.Readlink("/proc/self/ns/net")
+	if err != nil { // it is not Linux, or can't be told
+		return "-"
+	}
+	return name
+}
+
+// parseSecret reads what the file of a secret says: the token, and the addresses in this network at which it may be shown.
+func parseSecret(text string) (token string, addresses []netip.AddrPort, err error) {
+	token, rest, _ := strings.Cut(text, "\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	list, in, ok := strings.Cut(strings.TrimPrefix(line, secretHead), " in ")
+	if !strings.HasPrefix(token, "firn_") || door.CheckToken(token) != nil || !ok || !strings.HasPrefix(line, secretHead) {
+		return "", nil, errors.New("it is not the secret of a node")
+	}
+	if in != network() {
+		return "", nil, errors.New("it is the secret of a node in another network, such as that of a container")
+	}
+	for text := range strings.FieldsSeq(list) {
+		a, err := netip.ParseAddrPort(text)
+		if err != nil || !a.Addr().IsLoopback() {
+			return "", nil, errors.New("it is not the secret of a node")
+		}
+		addresses = append(addresses, a)
+	}
+	return token, addresses, nil
+}
+
+// runtimeDir is a directory for this user alone that need not outlive the process.
+func runtimeDir() (string, error) {
+	if first, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":"); first != "" { // systemd made it
+		return first, nil
+	}
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if dir != "" {
+		dir = filepath.Join(dir, "firn")
+	} else {
+		dir = filepath.Join(os.TempDir(), fmt.Sprintf("firn-%d", os.Getuid()))
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", bare(err)
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", bare(err)
+	}
+	if err := checkOwnDir(info); err != nil { // somebody else may have made it
+		return "", fmt.Errorf("%s: %w", dir, err)
+	}
+	return filepath.Abs(dir)
+}
+
+// writeSecret puts a secret into a file, in the place of another.
+func writeSecret(path, token string, addresses []string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".admin-*.token") // for its owner only
+	if err != nil {
+		return bare(err)
+	}
+	defer os.Remove(f.Name()) // it has another name, when all went well
+	_, err = io.WriteString(f, secretText(token, addresses))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return bare(err)
+	}
+	return bare(os.Rename(f.Name(), path))
+}
+
+// bare is an error of the file system without the name of the file, which need not be the one that matters.
+func bare(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return fmt.Errorf("%s: %w", filepath.Dir(path.Path), path.Err)
+	case errors.As(err, &link):
+		return fmt.Errorf("%s: %w", filepath.Dir(link.New), link.Err)
+	default:
+		return err
+	}
+}
+
+// removeSecret removes the file of a secret, unless another node has put its own there, and its directory if nothing else is there.
+func removeSecret(path, token string) {
+	if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), token+"\n") {
+		_ = os.Remove(path) // what is left is good for nothing
+		_ = os.Remove(filepath.Dir(path))
+	}
+}
+
+// readSecret reads the secret for a server from the file that its answer names, and tells at which address it may be shown.
+func readSecret(path, server string) (token, address string, err error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", "", err
+	}
+	if !onlyHere(u.Hostname()) {
+		return "", "", errors.New("it is on another machine: copy its first line from there, for --token-file")
+	}
+	text, err := readOwn(path)
+	if err != nil {
+		return "", "", err
+	}
+	token, addresses, err := parseSecret(text)
+	if err != nil {
+		return "", "", err
+	}
+	for _, a := range addresses {
+		if listensAt(u, a) {
+			return token, a.String(), nil
+		}
+	}
+	return "", "", fmt.Errorf("it is for another address than %s", u.Host)
+}
+
+// listensAt tells whether a URL means an address on this machine.
+func listensAt(u *url.URL, a netip.AddrPort) bool {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.Unmap() != a.Addr() {
+		return false
+	}
+	return net.JoinHostPort(a.Addr().String(), port) == a.String()
+}
+
+// readOwn reads a small file that nobody else than its owner can read or change, who is the user of this process, or
+// anybody where that is root.
+func readOwn(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", errors.New("it is no full path")
+	}
+	f, err := openFile(path)
+	if err != nil {
+		return "", reasonOf(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", reasonOf(err)
+	}
+	if err := checkOwn(info); err != nil {
+		return "", err
+	}
+	const most = 4 << 10
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	return string(text), reasonOf(err)
+}
+
+// reasonOf is an error without the path, which is said beside it.
+func reasonOf(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
