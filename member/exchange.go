@@ -67,6 +67,15 @@ func (s *Sequencer) stop(h *hold) {
 	s.stopped = append(s.stopped, h)
 }
 
+// withdraw ends the use of the current one at once, whatever its goroutine is busy with, which gives it back later.
+func (s *Sequencer) withdraw(h *hold) {
+	s.switching.Lock()
+	s.current.CompareAndSwap(h, nil)
+	h.generator.Stop()
+	s.switching.Unlock()
+	s.show()
+}
+
 // drop stops the use of all that it has.
 func (s *Sequencer) drop() {
 	s.kept.Store(nil)

@@ -136,6 +136,7 @@ func (m *Member) rolledBack(ctx context.Context, why error) {
 	m.log.Warn("the store has lost data; it was told from when on IDs may be given", "from", from)
 	for s, h := range holds {
 		if taken, err := h.fence.TakenOver(ctx); taken || err != nil {
+			s.withdraw(h)
 			s.tell(grant{kind: unwanted}, why)
 		}
 	}
