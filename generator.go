@@ -111,9 +111,11 @@ func WithLookAhead(d time.Duration) Option {
 	return func(g *Generator) { g.lookAhead = uint64(max(d, 0)) }
 }
 
-// WithRandomStart begins the sequence of each tick at a random place in its lower half, so
-// that outsiders can't tell from IDs how many there are. A tick that is entered because the one
-// before was exhausted begins at 0, so the full rate remains.
+// WithRandomStart begins the sequence of each tick at a random place in its lower half. A single
+// ID then does not tell how many the node made before it in its tick, unless they were more than
+// half of what a tick has. Two IDs of one node and tick still tell how many it made between them,
+// and so how fast it makes them: what hides that is a [Sealer]. A tick that is entered because
+// the one before was exhausted begins at 0, so the full rate remains.
 func WithRandomStart() Option {
 	return func(g *Generator) { g.randomStart = true }
 }

@@ -192,6 +192,33 @@ func TestRandomStartLeavesHalfOfATick(t *testing.T) {
 	}
 }
 
+// TestWhatRandomStartHides: at which rate IDs are made is not seen in one of them, and is in two of one tick.
+func TestWhatRandomStartHides(t *testing.T) {
+	const ticks = 2000
+	mean := map[int]float64{}
+	for _, before := range []int{1, 80} { // how many were made in the tick before the one that somebody sees
+		clock := newManual(at(0))
+		g := newGenerator(t, Default, WithClock(clock), WithRandomStart())
+		for tick := range ticks {
+			clock.set(at(tick))
+			got, err := places(t, g, before+1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := got[before]
+			mean[before] += float64(seen[1]) / ticks
+			if between := seen[1] - got[0][1]; between != int64(before) {
+				t.Fatalf("the difference of two IDs of tick %d is %d, want %d, as many as were made", tick, between, before)
+			}
+		}
+	}
+	// The place of a single ID is any of 2048 with equal chance, and then as many further as came before it. The mean of
+	// as many ticks is off by 13 (one standard deviation): that of one ID, by 591.
+	if least, most := 1023.0, 1105.0; min(mean[1], mean[80]) < least-80 || max(mean[1], mean[80]) > most+80 {
+		t.Errorf("a single ID lies at %v on average; want it near %v, however many came before", mean, least)
+	}
+}
+
 func TestFillTakesConsecutiveIDs(t *testing.T) {
 	for _, p := range Presets() {
 		clock := newManual(p.Epoch.Add(time.Hour))

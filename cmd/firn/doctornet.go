@@ -29,7 +29,7 @@ type address struct{ flag, at string }
 
 // addresses are all of them, the public one first.
 func (n *node) addresses() (all []address) {
-	for _, a := range []address{{"http-addr", n.httpAddr}, {"admin-addr", n.adminAddr}, {"grpc-addr", n.grpcAddr}, {"redis-addr", n.redisAddr}} {
+	for _, a := range []address{{"http-addr", n.httpAddr}, {"admin-addr", n.adminAddr}, {"grpc-addr", n.grpcAddr}, {"redis-addr", n.redisAddr}, {"metrics-addr", n.metricsAddr}} {
 		if a.at != noAddress {
 			all = append(all, a)
 		}
@@ -50,7 +50,7 @@ func (n *node) seePorts(ctx context.Context) (all []doctor.Port) {
 		case errors.Is(err, syscall.EADDRINUSE):
 			p.InUse = true
 			p.Firn = running
-			if strings.HasPrefix(a.flag, "http") || strings.HasPrefix(a.flag, "admin") {
+			if a.flag == "http-addr" || a.flag == "admin-addr" || a.flag == "metrics-addr" {
 				p.Firn = n.livesAt(ctx, a.at)
 				running = running || p.Firn
 			}

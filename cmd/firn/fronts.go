@@ -24,10 +24,11 @@ type front struct {
 type aDoor struct{ log, metrics string }
 
 var (
-	publicDoor = aDoor{"addr", "public"}
-	adminDoor  = aDoor{"admin_addr", "admin"}
-	grpcDoor   = aDoor{"grpc_addr", "grpc"}
-	redisDoor  = aDoor{"redis_addr", "redis"}
+	publicDoor  = aDoor{"addr", "public"}
+	adminDoor   = aDoor{"admin_addr", "admin"}
+	grpcDoor    = aDoor{"grpc_addr", "grpc"}
+	redisDoor   = aDoor{"redis_addr", "redis"}
+	metricsDoor = aDoor{"metrics_addr", "metrics"}
 )
 
 // fronts are all servers of a node.
@@ -38,8 +39,8 @@ type fronts struct {
 	once   sync.Once
 }
 
-// listenOn listens on the address that a flag gives. Callers share the places for connections; administrators have some
-// for themselves.
+// listenOn listens on the address that a flag gives. Callers share the places for connections; who administers or watches
+// the node has some of their own.
 func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -54,7 +55,7 @@ func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 		listener = gated{listener, n.gate}
 	}
 	limiter := n.callers
-	if d == adminDoor {
+	if d == adminDoor || d == metricsDoor {
 		limiter = n.admins
 	}
 	listener = limiter.Limit(listener)
@@ -87,7 +88,7 @@ func (n *node) listen() (_ *fronts, err error) {
 			}
 		}
 	}()
-	for _, open := range []func() (*front, error){n.publicFront, n.adminFront, n.grpcFront, n.redisFront} {
+	for _, open := range []func() (*front, error){n.publicFront, n.adminFront, n.grpcFront, n.redisFront, n.metricsFront} {
 		one, err := open()
 		if err != nil {
 			return nil, err

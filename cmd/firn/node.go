@@ -36,8 +36,8 @@ type node struct {
 	service *server.Service
 	metrics *metrics.Metrics
 	doors   map[string]door.Counter // by the names that metrics have for them; nobody asks before all listen
-	callers *door.ConnLimiter       // of all addresses but that of administrators
-	admins  *door.ConnLimiter       // of that
+	callers *door.ConnLimiter       // of all addresses but those of administrators and for metrics
+	admins  *door.ConnLimiter       // of those
 	tokens  door.Identifier         // nil: whoever comes may take IDs
 	secret  *door.Secret            // what administrators show where there are no tokens
 	tls     *tls.Config             // nil: none

@@ -21,6 +21,7 @@ import (
 type serveOptions struct {
 	httpAddr, adminAddr        string
 	grpcAddr, redisAddr        string
+	metricsAddr                string
 	tokensFile                 string
 	certificates               door.Files
 	maxConnections, maxCalls   int64
@@ -50,6 +51,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	add(flags, &o.adminAddr, "admin-addr", "address", "", "where to listen for administrators; other than on 127.0.0.1 only with\n--tokens; none is nowhere (default: 127.0.0.1, and the port of\n--http-addr plus 1000)", parseAddressOrNone)
 	add(flags, &o.grpcAddr, "grpc-addr", "address", noAddress, "where to listen for gRPC", parseAddressOrNone)
 	add(flags, &o.redisAddr, "redis-addr", "address", noAddress, "where to listen for Redis clients", parseAddressOrNone)
+	add(flags, &o.metricsAddr, "metrics-addr", "address", noAddress, "where to listen for /metrics, /livez and /readyz, for whoever comes;\n--http-addr then has no /metrics", parseAddressOrNone)
 	text(&o.tokensFile, "tokens", "file", "", "YAML file with the tokens of those who may come, see firn token; read\nanew when it changes (default: all may take IDs)")
 	text(&o.certificates.Cert, "tls-cert", "file", "", "PEM certificate: listen for TLS only, everywhere; read anew when it\nchanges, like the next two")
 	text(&o.certificates.Key, "tls-key", "file", "", "PEM key of that certificate")
@@ -73,7 +75,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	o.layout.add(c, flags)
 	addNumber(flags, &o.node, "node", "", 0, "use exactly this node ID, in the default sequencer (default: any that\nis free)")
 	addNumber(flags, &o.datacenter, "datacenter", "", 0, "use only node IDs of this datacenter, in every sequencer whose layout\nhas it")
-	addBool(flags, &o.randomStart, "random-start", "begin each tick's sequence at random, so that nobody can tell from\nIDs how many there are")
+	addBool(flags, &o.randomStart, "random-start", "begin each tick's sequence at random: one ID then does not tell how\nmany came before it in its tick; two of one tick tell how many lie\nbetween them")
 
 	addDuration(flags, &o.window, "window", fence.DefaultWindow.String(), least, "how far ahead the use of a node ID is written down: for how long\nIDs are given while etcd is gone")
 	addDuration(flags, &o.ttl, "ttl", member.DefaultTTL.String(), least, "how long etcd waits for a silent node before others may have its\nnode ID")

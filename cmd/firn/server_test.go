@@ -32,7 +32,7 @@ type process struct {
 	log bytes.Buffer
 }
 
-var listening = regexp.MustCompile(`msg=listening addr=(\S+)(?: admin_addr=(\S+))?(?: grpc_addr=(\S+))?(?: redis_addr=(\S+))?|"msg":"listening","addr":"([^"]+)"`)
+var listening = regexp.MustCompile(`msg=listening addr=(\S+)(?: admin_addr=(\S+))?(?: grpc_addr=(\S+))?(?: redis_addr=(\S+))?(?: metrics_addr=(\S+))?|"msg":"listening","addr":"([^"]+)"`)
 
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 || args[1] != "firn" {
@@ -59,10 +59,11 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	go s.follow(stderr, addresses)
 	select {
 	case a := <-addresses:
-		s.url = "http://" + a[1] + a[5]
+		s.url = "http://" + a[1] + a[6]
 		ts.Setenv(args[0]+"_ADMIN", "http://"+a[2])
 		ts.Setenv(args[0]+"_GRPC", a[3])
 		ts.Setenv(args[0]+"_REDIS", a[4])
+		ts.Setenv(args[0]+"_METRICS", "http://"+a[5])
 	case <-s.end:
 		ts.Fatalf("%s has ended before it listened:\n%s", args[0], s.read())
 	case <-time.After(patience):

@@ -25,8 +25,22 @@ const (
 
 // publicFront is for everybody, over HTTP.
 func (n *node) publicFront() (*front, error) {
-	return n.webFront(publicDoor, "http-addr", n.httpAddr, n.api(&door.Entrance{Tokens: n.tokens}))
+	var options []httpapi.Option
+	if n.metricsAddr == noAddress {
+		options = append(options, n.withMetrics())
+	}
+	return n.webFront(publicDoor, "http-addr", n.httpAddr, n.api(&door.Entrance{Tokens: n.tokens}, options...))
 }
+
+// metricsFront is for who watches the node, and needs no token: over HTTP, too.
+func (n *node) metricsFront() (*front, error) {
+	if n.metricsAddr == noAddress {
+		return nil, nil
+	}
+	return n.webFront(metricsDoor, "metrics-addr", n.metricsAddr, httpapi.NewProbes(n.service, n.withMetrics()))
+}
+
+func (n *node) withMetrics() httpapi.Option { return httpapi.WithMetrics(n.metrics.Handler(n.log)) }
 
 // adminFront is for administrators, over HTTP.
 func (n *node) adminFront() (*front, error) {
@@ -35,7 +49,7 @@ func (n *node) adminFront() (*front, error) {
 	}
 	e := &door.Entrance{Tokens: n.tokens, Trusted: true, Secret: n.secret}
 	mux := http.NewServeMux()
-	mux.Handle("/", n.api(e, httpapi.WithProfiles()))
+	mux.Handle("/", n.api(e, httpapi.WithProfiles(), n.withMetrics()))
 	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))
 	mux.Handle(ui.Root, ui.New(n.service, e, ui.Options{Given: n.given}))
 	return n.webFront(adminDoor, "admin-addr", n.adminAddr, mux)
@@ -43,7 +57,6 @@ func (n *node) adminFront() (*front, error) {
 
 // api is what is served for programs, over HTTP.
 func (n *node) api(e *door.Entrance, options ...httpapi.Option) http.Handler {
-	options = append(options, httpapi.WithMetrics(n.metrics.Handler(n.log)))
 	return n.traces.web(httpapi.New(n.service, e, options...))
 }
 

@@ -92,17 +92,10 @@ type Option func(*Handler)
 
 // New returns a handler for those who come by an entrance.
 func New(s *server.Service, e *door.Entrance, options ...Option) *Handler {
-	h := &Handler{
-		service: s, entrance: e,
-		mux: http.NewServeMux(), methods: map[string][]string{}, browsers: http.NewCrossOriginProtection(),
-		looking: make(chan struct{}, maxLooking),
-	}
+	h := newProbes(s, e, nil)
 	h.post("/api/v1/id", h.next)
 	h.post("/api/v1/ids", h.fill)
 	h.get("/api/v1/ids/{id}", h.decode)
-	h.open(livePath, alive)
-	h.open(readyPath, h.ready)
-	h.mux.HandleFunc("/", notFound)
 	h.serveDocs()
 	h.serveSequencers()
 	h.get("/api/v1/cluster", h.status)
@@ -120,6 +113,26 @@ const (
 	readyPath = "/readyz"
 	logPath   = "/api/v1/cluster/log"
 )
+
+// NewProbes returns a handler that serves /livez and /readyz, and what options add, to whoever comes, and nothing else.
+func NewProbes(s *server.Service, options ...Option) *Handler {
+	return newProbes(s, new(door.Entrance), options)
+}
+
+func newProbes(s *server.Service, e *door.Entrance, options []Option) *Handler {
+	h := &Handler{
+		service: s, entrance: e,
+		mux: http.NewServeMux(), methods: map[string][]string{}, browsers: http.NewCrossOriginProtection(),
+		looking: make(chan struct{}, maxLooking),
+	}
+	h.open(livePath, alive)
+	h.open(readyPath, h.ready)
+	h.mux.HandleFunc("/", notFound)
+	for _, o := range options {
+		o(h)
+	}
+	return h
+}
 
 func (h *Handler) serveSequencers() {
 	const one = "/api/v1/sequencers/{name}"

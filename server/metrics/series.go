@@ -87,7 +87,7 @@ var (
 	draining = gauge("firn_draining", "0 or 1",
 		"1 once the node is stopping.")
 	connections = gauge("firn_connections", "connections",
-		"Open connections, by the address that they came to: public, admin, grpc or redis.", "address")
+		"Open connections, by the address that they came to: public, admin, grpc, redis or metrics.", "address")
 	connectionsRefused = counter("firn_connections_refused_total", "connections",
 		"Connections that found no place, and were closed at once or let in for probes only.", "address")
 	connectionsEvicted = counter("firn_connections_evicted_total", "connections",
