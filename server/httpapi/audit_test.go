@@ -2,12 +2,14 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/throttle"
@@ -22,6 +24,8 @@ type nobody struct{}
 func (nobody) Identify(string) (*door.Caller, error) {
 	return nil, fmt.Errorf("%w: the token is not known", door.ErrUnauthenticated)
 }
+
+func (nowhere) Resume(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 // Who is refused is in the audit trail: with the address, and with the path as it is written in the documentation, since
 // the one that was asked for may hold anything.
@@ -42,6 +46,7 @@ func TestAuditTrail(t *testing.T) {
 		{door.Entrance{Tokens: nobody{}}, "POST", "/api/v1/id?token=" + token, []string{"Authorization", "Bearer " + token}, `call="POST /api/v1/id" outcome=unauthenticated`},
 		{door.Entrance{}, "POST", "/api/v1/id", []string{"Sec-Fetch-Site", "cross-site"}, `call="POST /api/v1/id" outcome=cross_origin`},
 		{door.Entrance{Trusted: true}, "DELETE", "/api/v1/sequencers/default", nil, `level=INFO msg="audit: a change was asked for" who=(anonymous) remote=192.0.2.1:1234 protocol=http call=destroy sequencer=default outcome=in_use`},
+		{door.Entrance{Trusted: true}, "POST", "/api/v1/cluster/resume", nil, `level=INFO msg="audit: a change was asked for" who=(anonymous) remote=192.0.2.1:1234 protocol=http call=resume outcome=ok`},
 		{door.Entrance{}, "POST", "/api/v1/id", nil, ""},
 		{door.Entrance{}, "GET", "/" + token, nil, ""},
 		{door.Entrance{Trusted: true}, "GET", "/api/v1/sequencers?x=1", nil, ""},

@@ -99,7 +99,7 @@ func (h *Handler) detach(w http.ResponseWriter, r *http.Request, who *door.Calle
 }
 
 func (h *Handler) resume(w http.ResponseWriter, r *http.Request, who *door.Caller) {
-	resumed, err := h.service.Resume(r.Context(), who)
+	resumed, err := h.service.Resume(origin(r).In(r.Context()), who)
 	h.answer(w, r, resumed, err)
 }
 
