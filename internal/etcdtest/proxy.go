@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // Proxy stands between a client and a server, to part them. Its methods are safe
@@ -19,6 +20,7 @@ type Proxy struct {
 	mu      sync.Mutex // guards what follows
 	flowing *sync.Cond // woken when cut or closed changes
 	cut     bool
+	delay   time.Duration
 	closed  bool
 	conns   map[net.Conn]bool
 }
@@ -50,6 +52,14 @@ func (p *Proxy) Cut(cut bool) {
 	p.flowing.Broadcast()
 }
 
+// Delay has what is sent from now on arrive so much later, in each direction, as over a network whose round trip takes
+// twice as long. Making a connection takes a round trip too.
+func (p *Proxy) Delay(delay time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = delay
+}
+
 // Drop breaks every connection. New ones can be made, unless the proxy is cut.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
@@ -70,9 +80,16 @@ func (p *Proxy) accept() {
 			_ = client.Close()
 			continue
 		}
-		p.running.Go(func() { p.forward(server, client) })
-		p.running.Go(func() { p.forward(client, server) })
+		made := time.Now().Add(2 * p.delayed())
+		p.running.Go(func() { p.forward(server, client, made) })
+		p.running.Go(func() { p.forward(client, server, made) })
 	}
+}
+
+func (p *Proxy) delayed() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay
 }
 
 // keep has the connections closed with the proxy; false when it is closed.
@@ -89,29 +106,56 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-// forward copies one direction, holding on to what it read while parted.
-func (p *Proxy) forward(to, from net.Conn) {
-	buf := make([]byte, 32<<10)
+// piece is what was read at once, and when it arrives.
+type piece struct {
+	data []byte
+	err  error // the last one
+	due  time.Time
+}
+
+// read reads one direction to its end. What was sent before the connection is made leaves when it is.
+func (p *Proxy) read(from net.Conn, made time.Time, pieces chan<- piece) {
+	defer close(pieces)
 	for {
+		buf := make([]byte, 32<<10)
 		n, err := from.Read(buf)
+		sent := time.Now()
+		if sent.Before(made) {
+			sent = made
+		}
+		pieces <- piece{buf[:n], err, sent.Add(p.delayed())}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// forward copies one direction, holding on to what it read while parted.
+func (p *Proxy) forward(to, from net.Conn, made time.Time) {
+	pieces := make(chan piece, 1024)
+	p.running.Go(func() { p.read(from, made, pieces) })
+	for piece := range pieces {
+		time.Sleep(time.Until(piece.due))
 		p.mu.Lock()
 		for p.cut && !p.closed {
 			p.flowing.Wait()
 		}
 		p.mu.Unlock()
-		if n > 0 {
-			if _, werr := to.Write(buf[:n]); werr != nil {
-				err = werr
+		if len(piece.data) > 0 {
+			if _, err := to.Write(piece.data); err != nil {
+				piece.err = err
 			}
 		}
-		if err != nil {
-			if err != io.EOF {
+		if piece.err != nil {
+			if piece.err != io.EOF {
 				_ = from.Close()
 			}
 			_ = to.Close()
 			p.forget(from, to)
-			return
+			break
 		}
+	}
+	for range pieces { // what can't be delivered any more
 	}
 }
 

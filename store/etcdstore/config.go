@@ -31,6 +31,10 @@ const (
 	// probe is not answered. Servers don't allow shorter ones.
 	probeAfter, probeDeadline = 10 * time.Second, 5 * time.Second
 
+	// Making a connection takes up to five round trips, with TLS and the first words of HTTP/2, and so may take longer
+	// than a call: ten seconds are enough where one takes two.
+	connectWithin = 10 * time.Second
+
 	// A server that is gone is tried again this often in the end. gRPC's own default is two minutes, by
 	// which a server that is back would stay unused.
 	longestBackoff = time.Second
@@ -108,13 +112,16 @@ func (c Config) settings() (settings, error) {
 		Endpoints:            endpoints,
 		Username:             c.Username,
 		Password:             c.Password,
-		DialTimeout:          s.deadline, // of the login; connecting is never waited for
+		DialTimeout:          connectWithin, // of the login
 		DialKeepAliveTime:    probeAfter,
 		DialKeepAliveTimeout: probeDeadline,
-		DialOptions: append([]grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: longestBackoff / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestBackoff},
-			MinConnectTimeout: probeDeadline,
-		})}, c.DialOptions...),
+		DialOptions: append([]grpc.DialOption{
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: longestBackoff / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestBackoff},
+				MinConnectTimeout: connectWithin,
+			}),
+			grpc.WithChainUnaryInterceptor(tellWhy),
+		}, c.DialOptions...),
 		Logger: zap.NewNop(), // every error it could log is returned to us too
 	}
 	if secure {

@@ -1,11 +1,16 @@
 package etcdstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/store"
 )
@@ -88,4 +93,35 @@ func callError(call string, err error) error {
 // wrap keeps both: errors.Is finds the port's error and the cause.
 func wrap(call string, meaning, cause error) error {
 	return fmt.Errorf("etcdstore: %s: %w: %w", call, meaning, cause)
+}
+
+// inOneLine joins errors, of which there is at least one, as errors.Join does in several lines.
+func inOneLine(errs []error) error {
+	err := errs[0]
+	for _, more := range errs[1:] {
+		err = fmt.Errorf("%w, %w", err, more)
+	}
+	return err
+}
+
+// tellWhy has a call that waited in vain for a connection say why none could be
+// made, as in "dial tcp 127.0.0.1:2379: connect: connection refused". The client
+// would say that time ran out.
+func tellWhy(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, conn, options...)
+	if err == nil {
+		return nil
+	}
+	const before = "connection error: desc = "
+	text := status.Convert(err).Message()
+	at := strings.LastIndex(text, before)
+	if at < 0 {
+		return err
+	}
+	why, unquoted := strconv.Unquote(text[at+len(before):])
+	why, unmade := strings.CutPrefix(why, "transport: ")
+	if unquoted != nil || !unmade {
+		return err
+	}
+	return errors.New(strings.TrimPrefix(why, "Error while dialing: "))
 }

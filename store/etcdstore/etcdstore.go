@@ -7,6 +7,7 @@
 package etcdstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,6 @@ type Store struct {
 	life context.Context // ends at Close
 	end  context.CancelFunc
 
-	dialing chan struct{} // held, by filling it, while conn is made
 	conn    atomic.Pointer[clientv3.Client]
 	trusted atomic.Bool // the servers are known to be recent enough
 
@@ -41,9 +41,16 @@ type Store struct {
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
+	dialing  *dialing // nil: nobody has asked for conn, or it could not be made
 	sessions map[*session]bool
 	tail     *tail          // nil when nobody follows the log
 	running  sync.WaitGroup // renewals and watches; added to only while not closed
+}
+
+// dialing is the making of a connection.
+type dialing struct {
+	done chan struct{} // closed at its end
+	err  error         // why there is none; to be read after that
 }
 
 var _ store.Store = (*Store)(nil)
@@ -59,7 +66,6 @@ func Open(config Config) (*Store, error) {
 	s := &Store{
 		settings: settings,
 		log:      loggerOrNone(config.Logger),
-		dialing:  make(chan struct{}, 1),
 		sessions: make(map[*session]bool),
 	}
 	s.appender = appends.New(tries{s}, retryAfter)
@@ -81,7 +87,7 @@ func (s *Store) Close() error {
 	s.sessions = nil
 	s.mu.Unlock()
 
-	ctx, cancel := context.WithTimeout(s.life, renewalDeadline)
+	ctx, cancel := context.WithTimeout(s.life, closeWithin)
 	defer cancel()
 	var mu sync.Mutex // guards errs
 	var errs []error
@@ -98,7 +104,6 @@ func (s *Store) Close() error {
 	all.Wait()
 	s.end()
 	s.running.Wait()
-	s.dialing <- struct{}{} // for good: nobody dials any more
 	if conn := s.conn.Load(); conn != nil {
 		_ = conn.Close() // its only error is that it was closed
 	}
@@ -123,9 +128,8 @@ func (s *Store) begin(ctx context.Context) (context.Context, context.CancelFunc,
 	return ctx, cancel, conn, nil
 }
 
-// connect returns the connection, made by the first call that succeeds. With a
-// user name, making it means logging in, which takes a server: so it can't be
-// done in Open, and is tried again by each call until it succeeds.
+// connect returns the connection, once it is made. With a user name, making it
+// means logging in, which takes a server: so it can't be done in Open.
 func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	if s.isClosed() {
 		return nil, errClosed
@@ -136,37 +140,48 @@ func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	if conn := s.conn.Load(); conn != nil {
 		return conn, nil
 	}
+	d, err := s.dial()
+	if err != nil {
+		return nil, err
+	}
 	select {
-	case s.dialing <- struct{}{}:
-		defer func() { <-s.dialing }()
+	case <-d.done:
+		return s.conn.Load(), d.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, cmp.Or(s.unreachable(ctx), ctx.Err())
 	case <-s.life.Done():
 		return nil, errClosed
 	}
-	if conn := s.conn.Load(); conn != nil {
-		return conn, nil
+}
+
+// dial begins to make the connection, unless somebody has. That goes on when the
+// call that asked for it ends: over a slow network it may take longer than a call.
+func (s *Store) dial() (*dialing, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
 	}
-	life, cancel := context.WithCancel(s.life)
-	stop := context.AfterFunc(ctx, cancel)
-	etcd := s.etcd
-	etcd.Context = life
-	conn, err := clientv3.New(etcd)
-	if err != nil {
-		stop()
-		cancel()
-		if ctx.Err() != nil {
-			err = ctx.Err()
+	if s.dialing != nil {
+		return s.dialing, nil
+	}
+	d := &dialing{done: make(chan struct{})}
+	s.dialing = d
+	s.running.Go(func() {
+		defer close(d.done)
+		etcd := s.etcd
+		etcd.Context = s.life
+		conn, err := clientv3.New(etcd)
+		if err != nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.dialing, d.err = nil, err
+			return
 		}
-		return nil, err
-	}
-	if !stop() { // the call ended just now, and its connection with it
-		cancel()
-		_ = conn.Close()
-		return nil, context.Cause(ctx)
-	}
-	s.conn.Store(conn)
-	return conn, nil
+		conn.ActiveConnection().Connect()
+		s.conn.Store(conn)
+	})
+	return d, nil
 }
 
 func (s *Store) isClosed() bool {

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -31,24 +33,43 @@ type ServerReport struct {
 // one of package store. To see whether it may write, it sends a transaction whose condition can't hold: etcd looks at
 // permissions first, and applies nothing.
 func (s *Store) Examine(ctx context.Context) (servers []ServerReport, read time.Duration, err error) {
-	ctx, cancel, conn, err := s.begin(ctx)
+	ctx, cancel := context.WithTimeout(ctx, connectWithin+s.deadline)
+	defer cancel()
+	_, done, conn, err := s.begin(ctx)
+	if errors.Is(err, context.DeadlineExceeded) { // it may only be slow
+		_, done, conn, err = s.begin(ctx)
+	}
 	if err != nil {
 		for _, endpoint := range s.etcd.Endpoints {
 			servers = append(servers, ServerReport{Endpoint: endpoint, Err: cmp.Or(unreachable(context.Background(), endpoint), err)})
 		}
 		return servers, 0, callError("login", err)
 	}
-	defer cancel()
+	done()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	servers = make([]ServerReport, len(conn.Endpoints()))
 	var all sync.WaitGroup
+	var failed atomic.Int32
 	for i, endpoint := range conn.Endpoints() {
-		all.Go(func() { servers[i] = examineServer(ctx, conn, endpoint) })
+		all.Go(func() {
+			servers[i] = examineServer(ctx, conn, endpoint)
+			if err := servers[i].Err; err != nil && int(failed.Add(1)) == len(servers) {
+				fail(err) // nobody is left to be read from
+			}
+		})
 	}
-	began := time.Now()
-	_, err = conn.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
-	read = time.Since(began)
+	for range 2 { // the first one waits for the connection
+		began := time.Now()
+		_, err = conn.Get(ctx, s.prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+		read = time.Since(began)
+		if err != nil {
+			break
+		}
+	}
 	all.Wait()
 	if err != nil {
+		err = cmp.Or(context.Cause(ctx), err)
 		return servers, read, callError("read", err)
 	}
 	key := s.prefix + "examined"
@@ -61,12 +82,10 @@ func (s *Store) Examine(ctx context.Context) (servers []ServerReport, read time.
 
 func examineServer(ctx context.Context, conn *clientv3.Client, endpoint string) ServerReport {
 	r := ServerReport{Endpoint: endpoint}
-	ctx, cancel := context.WithTimeout(ctx, renewalDeadline)
-	defer cancel()
 	began := time.Now()
-	status, err := conn.Status(ctx, endpoint)
+	status, err := askStatus(ctx, conn, endpoint)
 	if err != nil {
-		r.Err = cmp.Or(unreachable(ctx, endpoint), err)
+		r.Err = err
 		return r
 	}
 	r.Took, r.Version, r.Size = time.Since(began), status.Version, status.DbSize
@@ -82,7 +101,25 @@ func examineServer(ctx context.Context, conn *clientv3.Client, endpoint string) 
 	return r
 }
 
-// unreachable is why a server can't be connected to, which gRPC does not tell; nil: it can.
+// unreachable is why none of the servers can be connected to; nil: some can, or that is not known in time. It is asked
+// when ctx has ended, and asks nobody if that was not for the time.
+func (s *Store) unreachable(ctx context.Context) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil
+	}
+	var all []error
+	for _, endpoint := range s.etcd.Endpoints {
+		err := unreachable(ctx, endpoint)
+		if err == nil {
+			return nil
+		}
+		all = append(all, fmt.Errorf("%s: %w", endpoint, err))
+	}
+	return inOneLine(all)
+}
+
+// unreachable is the system's own reason why a server can't be connected to; nil: it can, or that is not known
+// within a second.
 func unreachable(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -92,16 +129,18 @@ func unreachable(ctx context.Context, endpoint string) error {
 	if u.Scheme == "unix" {
 		network, address = "unix", u.Path
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewalDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	var op *net.OpError
-	if errors.As(err, &op) {
-		return op.Err
+	if err == nil {
+		_ = conn.Close() // nothing was sent
+		return nil
 	}
-	if err != nil {
-		return err
+	if ctx.Err() != nil {
+		return nil
 	}
-	_ = conn.Close() // nothing was sent
-	return nil
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
+	}
+	return err
 }

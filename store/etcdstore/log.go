@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -25,10 +24,10 @@ const (
 	checkpointValue = "checkpoint/value"
 )
 
-// tryPatience is how long one try of an append is waited for. What was sent while
-// there was no leader, or to a server that hangs, is often never answered; it
-// is safe to send again, and likely to go to another server.
-const tryPatience = 1500 * time.Millisecond
+// triesPerCall is how often an append is sent that is not answered. What was sent
+// while there was no leader, or to a server that hangs, is often never answered;
+// it is safe to send again, and likely to go to another server.
+const triesPerCall = 2
 
 // trimsPerTxn is how many entries are deleted at once. A server allows 128
 // operations, unless it was told otherwise.
@@ -52,7 +51,7 @@ type tries struct{ *Store }
 // there and of the checkpoint it reads no more than where they are.
 func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store.Version) (appends.Seen, error) {
 	call := "append " + id
-	ctx, done := context.WithTimeout(ctx, tryPatience)
+	ctx, done := context.WithTimeout(ctx, s.deadline/triesPerCall)
 	defer done()
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {

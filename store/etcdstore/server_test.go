@@ -177,6 +177,34 @@ func TestServerComesUpLater(t *testing.T) {
 	}
 }
 
+// Connections that are refused are told as such, by every call, and not as time that ran out.
+func TestRefusedConnections(t *testing.T) {
+	t.Parallel()
+	addresses := []string{etcdtest.FixedAddress(t), etcdtest.FixedAddress(t)}
+	config := etcdstore.Config{Endpoints: addresses, CallDeadline: 200 * time.Millisecond}
+	plain := open(t, config)
+	config.Username, config.Password = "user", "secret"
+	named := open(t, config)
+	for name, s := range map[string]*etcdstore.Store{"without a user": plain, "with a user": named} {
+		_, session := s.OpenSession(t.Context(), time.Second)
+		_, get := s.Get(t.Context(), "key")
+		_, commit := s.Commit(t.Context(), putting("key"))
+		_, append := s.Append(t.Context(), "id", nil)
+		_, _, examine := s.Examine(t.Context())
+		for call, err := range map[string]error{"OpenSession": session, "Get": get, "Commit": commit, "Append": append, "Examine": examine} {
+			if err == nil {
+				t.Errorf("%s %s: no error", call, name)
+				continue
+			}
+			text := err.Error()
+			refused := strings.Contains(text, "connection refused") && (strings.Contains(text, addresses[0]) || strings.Contains(text, addresses[1]))
+			if !refused || strings.Contains(text, "deadline") || strings.Contains(text, "\n") {
+				t.Errorf("%s %s: %v; want one line with the address and that the connection is refused", call, name, err)
+			}
+		}
+	}
+}
+
 // A server that is down is passed over, be it the first of the list.
 func TestOneServerIsDown(t *testing.T) {
 	t.Parallel()

@@ -6,15 +6,19 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/firn-id/firn/store"
 )
 
 const (
-	renewalsPerTTL  = 6
-	renewalDeadline = time.Second
+	renewalsPerTTL = 6
+
+	// closeWithin is how long Close waits until the end of the sessions is confirmed.
+	closeWithin = 3 * time.Second
 )
 
 // session is a lease, and the goroutine that renews it.
@@ -41,14 +45,16 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 	if ttl <= 0 {
 		return nil, fmt.Errorf("etcdstore: %s: %w: the TTL is %v; it must be positive", call, store.ErrRefused, ttl)
 	}
-	ctx, cancel, conn, err := s.begin(ctx)
+	_, cancel, conn, err := s.begin(ctx)
 	if err != nil {
 		return nil, callError(call, err)
 	}
-	defer cancel()
-	if err := s.checkServers(ctx, conn); err != nil {
+	cancel()
+	if err := s.checkServers(ctx, conn); err != nil { // with a deadline of its own
 		return nil, err
 	}
+	ctx, cancel = context.WithTimeout(ctx, s.deadline)
+	defer cancel()
 	asked := time.Now()
 	seconds := (ttl + time.Second - 1) / time.Second
 	granted, err := conn.Grant(ctx, int64(seconds))
@@ -114,7 +120,7 @@ func (s *session) lost(why string) {
 // keep renews the lease until the session is closed, gone or in doubt. Every
 // renewal has a goroutine and a deadline of its own and none waits for the one
 // before, so that one that hangs on a server costs a sixth of the TTL, not the
-// session.
+// session, and a network whose round trip takes longer than that costs nothing.
 func (s *session) keep(conn *clientv3.Client) {
 	renewals, cancel := context.WithCancel(s.store.life)
 	var running sync.WaitGroup
@@ -152,25 +158,41 @@ func (s *session) left() time.Duration {
 	return time.Until(s.asked.Add(s.ttl))
 }
 
-// renew sends one renewal. KeepAliveOnce repeats it without a pause while there
-// is no leader, hence never without a deadline.
+// renew sends one renewal, and waits for the answer for as long as that may tell
+// something: for a TTL.
 func (s *session) renew(ctx context.Context, conn *clientv3.Client) {
-	ctx, cancel := context.WithTimeout(ctx, renewalDeadline)
+	ctx, cancel := context.WithTimeout(ctx, s.ttl)
 	defer cancel()
 	asked := time.Now()
-	_, err := conn.KeepAliveOnce(ctx, s.lease)
+	ttl, err := renewLease(ctx, conn, s.lease)
 	switch {
-	case isAny(err, rpctypes.ErrLeaseNotFound):
+	case err != nil: // the next one may fare better
+	case ttl <= 0:
 		select {
 		case <-s.done: // closed by its owner
 		default:
 			s.lost("the lease is gone")
 		}
-	case err == nil:
+	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if asked.After(s.asked) {
 			s.asked = asked
 		}
 	}
+}
+
+// renewLease returns the lease's TTL, in seconds; it is zero when there is no such
+// lease. The client's own KeepAliveOnce would send again and again without a pause
+// while there is no leader.
+func renewLease(ctx context.Context, conn *clientv3.Client, lease clientv3.LeaseID) (ttl int64, err error) {
+	stream, err := etcdserverpb.NewLeaseClient(conn.ActiveConnection()).LeaseKeepAlive(ctx, grpc.WaitForReady(true))
+	if err != nil {
+		return 0, err
+	}
+	if err := stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(lease)}); err != nil {
+		return 0, err
+	}
+	answer, err := stream.Recv()
+	return answer.GetTTL(), err
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/store"
@@ -19,42 +21,64 @@ type version [3]int
 
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
 
-// checkServers refuses servers that are too old. One that does not answer within
-// the deadline of a renewal is passed over, but at least one must answer.
+// grace is how long servers are waited for, beyond as long as the first one took, that have not answered yet.
+const grace = time.Second
+
+// checkServers refuses servers that are too old. Those that do not answer are
+// passed over, but at least one must answer.
 func (s *Store) checkServers(ctx context.Context, conn *clientv3.Client) error {
 	if s.trusted.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, renewalDeadline)
+	ctx, cancel := context.WithTimeout(ctx, connectWithin+s.deadline)
 	defer cancel()
 	endpoints := conn.Endpoints()
 	results := make(chan error, len(endpoints))
 	for _, endpoint := range endpoints {
 		go func() {
-			status, err := conn.Status(ctx, endpoint)
-			if err != nil {
-				results <- callError("server version of "+endpoint, err)
-				return
+			status, err := askStatus(ctx, conn, endpoint)
+			if err == nil {
+				err = checkVersion(endpoint, status.Version)
+			} else {
+				err = fmt.Errorf("%s: %w", endpoint, err)
 			}
-			results <- checkVersion(endpoint, status.Version)
+			results <- err
 		}()
 	}
+	began, enough := time.Now(), (<-chan time.Time)(nil)
 	var errs []error
 	for range endpoints {
-		if err := <-results; err != nil {
-			errs = append(errs, err)
+		select {
+		case err := <-results:
+			switch {
+			case errors.Is(err, store.ErrRefused):
+				return err
+			case err != nil:
+				errs = append(errs, err)
+			case enough == nil:
+				enough = time.After(time.Since(began) + grace)
+			}
+			continue
+		case <-enough:
 		}
+		break
 	}
-	for _, err := range errs {
-		if errors.Is(err, store.ErrRefused) {
-			return err
-		}
-	}
-	if len(errs) == len(endpoints) {
-		return errors.Join(errs...)
+	if enough == nil {
+		return callError("check the servers' versions", inOneLine(errs))
 	}
 	s.trusted.Store(true)
 	return nil
+}
+
+// askStatus asks one server, over a connection of its own. A connection that can't be made is an error at once, and
+// not tried again: the client's own Status would do so until ctx ends.
+func askStatus(ctx context.Context, conn *clientv3.Client, endpoint string) (*etcdserverpb.StatusResponse, error) {
+	own, err := conn.Dial(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = own.Close() }() // its only error is that it was closed
+	return etcdserverpb.NewMaintenanceClient(own).Status(ctx, new(etcdserverpb.StatusRequest))
 }
 
 func checkVersion(endpoint, reported string) error {

@@ -1,0 +1,81 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/etcdstore"
+)
+
+// Over a slow network, with TLS, members join within 30 s and remain members for longer than their TTL; firn doctor
+// says that the store is slow, and not that it is away.
+func TestSlowNetwork(t *testing.T) {
+	t.Parallel()
+	const ttl = 6 * time.Second
+	certs := etcdtest.NewCerts(t)
+	server := etcdtest.Start(t, etcdtest.Options{Certs: certs})
+	for _, roundTrip := range []time.Duration{350 * time.Millisecond, time.Second} {
+		t.Run(roundTrip.String(), func(t *testing.T) {
+			t.Parallel()
+			proxy := etcdtest.NewProxy(t, server.Address())
+			proxy.Delay(roundTrip / 2)
+			config := etcdstore.Config{
+				Endpoints: []string{proxy.Address()}, Prefix: "/firn-" + roundTrip.String(),
+				CAFile: certs.CA, CertFile: certs.ClientCert, KeyFile: certs.ClientKey,
+			}
+			join := func() *member.Member {
+				s, err := etcdstore.Open(config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = s.Close() })
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				began := time.Now()
+				m, err := member.Join(ctx, s, member.Options{TTL: ttl})
+				if err != nil {
+					t.Fatalf("Join: %v", err)
+				}
+				t.Cleanup(m.Leave)
+				t.Logf("joined after %v", time.Since(began))
+				return m
+			}
+			first := join()
+			id, since := first.ID(), time.Now()
+			sequencer, err := first.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(firn.Default))
+			if err == nil {
+				_, err = sequencer.Next(t.Context())
+			}
+			if err != nil {
+				t.Fatalf("no ID: %v", err)
+			}
+			t.Logf("the first ID %v later", time.Since(since))
+
+			var out, errs bytes.Buffer
+			status := run(t.Context(), []string{
+				"doctor", "--http-addr", "127.0.0.1:0", "--etcd", proxy.Address(), "--etcd-prefix", config.Prefix,
+				"--etcd-ca", certs.CA, "--etcd-cert", certs.ClientCert, "--etcd-key", certs.ClientKey,
+			}, nil, strings.NewReader(""), &out, &errs)
+			slow := fmt.Sprintf("warn etcd keys below %s/ may be read and written; a read takes ", config.Prefix)
+			if status != statusOK || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), slow) {
+				t.Errorf("firn doctor ended with %d and said\n%s%s\nwant the etcd to be slow, and nothing to fail", status, &out, &errs)
+			}
+
+			join() // which needs the first one
+			time.Sleep(time.Until(since.Add(2 * ttl)))
+			if first.ID() != id || first.Err() != nil {
+				t.Errorf("the first member is %s now, %v; want it to remain %s", first.ID(), first.Err(), id)
+			}
+		})
+	}
+}

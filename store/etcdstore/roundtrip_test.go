@@ -1,0 +1,62 @@
+//go:build unix
+
+package etcdstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
+)
+
+// Where a round trip takes a second, and so a new connection with TLS takes three, a session is opened, used, kept for
+// longer than its TTL, and closed.
+func TestARoundTripOfASecond(t *testing.T) {
+	t.Parallel()
+	for name, login := range map[string]bool{"without a user": false, "with a user": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			options := etcdtest.Options{Args: []string{"--bcrypt-cost=4"}}
+			config := etcdstore.Config{}
+			if login {
+				config.Username, config.Password = "firn", "secret"
+			} else {
+				options.Certs = etcdtest.NewCerts(t)
+				config.CAFile, config.CertFile, config.KeyFile = options.Certs.CA, options.Certs.ClientCert, options.Certs.ClientKey
+			}
+			server := etcdtest.Start(t, options)
+			if login {
+				enableAuth(t, server.Endpoint())
+			}
+			proxy := etcdtest.NewProxy(t, server.Address())
+			proxy.Delay(500 * time.Millisecond)
+			config.Endpoints = []string{proxy.Address()}
+			s := open(t, config)
+			began := time.Now()
+			session, err := s.OpenSession(t.Context(), 3*time.Second)
+			if err != nil {
+				t.Fatalf("OpenSession: %v", err)
+			}
+			t.Logf("a session after %v", time.Since(began))
+			if _, err := s.Commit(t.Context(), putting("key", store.PutEphemeral("mine", nil, session))); err != nil {
+				t.Errorf("Commit: %v", err)
+			}
+			select {
+			case <-session.Done():
+				t.Error("the session was lost")
+			case <-time.After(2 * session.TTL()):
+			}
+			if err := session.Close(t.Context()); err != nil {
+				t.Errorf("Close of the session: %v", err)
+			}
+			if _, err := s.OpenSession(t.Context(), 3*time.Second); err != nil {
+				t.Errorf("OpenSession: %v", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+		})
+	}
+}
