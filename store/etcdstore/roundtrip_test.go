@@ -35,7 +35,7 @@ func TestARoundTripOfASecond(t *testing.T) {
 			config.Endpoints = []string{proxy.Address()}
 			s := open(t, config)
 			began := time.Now()
-			session, err := s.OpenSession(t.Context(), 3*time.Second)
+			session, err := s.OpenSession(t.Context(), 5*time.Second)
 			if err != nil {
 				t.Fatalf("OpenSession: %v", err)
 			}
@@ -46,12 +46,12 @@ func TestARoundTripOfASecond(t *testing.T) {
 			select {
 			case <-session.Done():
 				t.Error("the session was lost")
-			case <-time.After(2 * session.TTL()):
+			case <-time.After(session.TTL() * 3 / 2):
 			}
 			if err := session.Close(t.Context()); err != nil {
 				t.Errorf("Close of the session: %v", err)
 			}
-			if _, err := s.OpenSession(t.Context(), 3*time.Second); err != nil {
+			if _, err := s.OpenSession(t.Context(), 5*time.Second); err != nil {
 				t.Errorf("OpenSession: %v", err)
 			}
 			if err := s.Close(); err != nil {
