@@ -23,15 +23,21 @@ type run struct {
 // Len is how many IDs there are.
 func (b *Batch) Len() int { return b.count }
 
-// All are the IDs.
-func (b *Batch) All() iter.Seq[firn.ID] {
-	return func(yield func(firn.ID) bool) {
+// All are the IDs, some at a time, and each time in the same place.
+func (b *Batch) All() iter.Seq[[]firn.ID] {
+	return func(yield func([]firn.ID) bool) {
+		var place [few]firn.ID
 		for _, r := range b.runs {
-			for id, left := r.first, r.count; left > 0; left-- {
-				if !yield(id) {
+			for id, left := r.first, r.count; left > 0; {
+				ids := place[:min(left, len(place))]
+				for i := range ids {
+					ids[i] = id
+					id += r.step
+				}
+				if !yield(ids) {
 					return
 				}
-				id += r.step
+				left -= len(ids)
 			}
 		}
 	}

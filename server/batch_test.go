@@ -27,13 +27,21 @@ func TestBatch(t *testing.T) {
 			b.add(piece)
 			want = append(want, piece...)
 		}
-		if got := slices.Collect(b.All()); !slices.Equal(got, want) || b.Len() != len(want) {
+		if got := flat(&b); !slices.Equal(got, want) || b.Len() != len(want) {
 			t.Fatalf("seed %d: %d IDs are\n%v, want\n%v", seed, b.Len(), got, want)
 		}
 		for range b.All() {
 			break
 		}
 	}
+}
+
+// flat are all IDs of a batch.
+func flat(b *Batch) (all []firn.ID) {
+	for ids := range b.All() {
+		all = append(all, ids...)
+	}
+	return all
 }
 
 // As many as can be asked for at once take a few runs, as a generator makes them: tick by tick, the node lowest or not.

@@ -106,7 +106,7 @@ func TestMany(t *testing.T) {
 	s := server.New(slow{}, nowhere{}, server.Options{})
 	gone := errors.New("gone")
 	err := s.Many(t.Context(), anyone(t), "", name, 3, func(b *server.Batch) error {
-		if ids := slices.Collect(b.All()); fmt.Sprint(ids) != "[1 2 3]" {
+		if ids := slices.Concat(slices.Collect(b.All())...); fmt.Sprint(ids) != "[1 2 3]" {
 			t.Errorf("they are %v", ids)
 		}
 		return gone

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// turns have those who ask for many IDs of a sequencer make them one after the other, and leave a part of what the sequencer can
-// make to those who ask for few, who never wait here. Otherwise a few large calls would take every ID for as long as they go on, and others one by
-// chance. The zero value is ready.
+// turns have those who ask for many IDs of a sequencer make them a piece at a time, one caller after the other, no faster than leaves
+// something to those who ask for few, who never wait here. Otherwise some large calls would take every ID for as long as they go on, and
+// others one by chance. The zero value is ready.
 type turns struct {
-	mu     sync.Mutex
+	mu     sync.Mutex       // guards what follows
 	byName map[string]*line // those that are used, or were just now
 }
 
@@ -19,10 +19,15 @@ type turns struct {
 const few = 256
 
 const (
-	// turnTime is for how long a sequencer needs to make what one turn makes, and turnSlack how much of what it could have made before is made up
-	// for: a sleep ends too late. Together they are less than firn.DefaultLookAhead, so that there are IDs for others at any time.
+	// turnTime is for how long a sequencer needs to make what is made in one turn, and turnSlack how much of what it could have
+	// made before is made up for, as timers are late. Together they are less than firn.DefaultLookAhead, so that there are
+	// IDs for others at any time.
 	turnTime  = time.Millisecond
 	turnSlack = 2 * time.Millisecond
+
+	// turnsAtOnce is how many turns go on at a time: where small calls take more than is left for them, large ones are
+	// no more than so many among those who wait for the clock.
+	turnsAtOnce = 2
 
 	// leftShare is the part of what a sequencer can make that is left to small calls.
 	leftShare = 1.0 / 32
@@ -33,48 +38,42 @@ type line struct {
 	users int // guarded by turns.mu
 
 	mu      sync.Mutex // guards what follows
-	taken   bool
-	callers []*queue // in the order of their next turns; each waits with one call at least
-
-	made time.Time // until when the sequencer needs for what was made; belongs to whose turn it is
+	now     int        // turns that go on
+	made    time.Time  // until when the sequencer needs for what was made
+	waking  bool       // next will be called then
+	callers []*queue   // who wait, in the order of their next turns
 }
 
-// queue are the calls of a caller. The first goes on until it is done: all would be late if each made a part in turn.
+// queue are the calls of a caller that wait: one at least. The first goes on until it is done, since all would be late if each made a part
+// in turn.
 type queue struct {
 	caller party
-	calls  []chan struct{} // closed when it is its turn
+	calls  []*turn
 }
 
-// each has make called for count IDs of a sequencer, at most so many at a time, each time in a turn of the caller. It returns the
+// turn is a piece of a call that waits.
+type turn struct {
+	takes time.Duration // of the sequencer's time
+	comes chan struct{} // closed when it has come
+}
+
+// each has made called for count IDs of a sequencer, at most so many at a time, each time in a turn of the caller. It returns the
 // first error of make, or that of ctx.
 func (t *turns) each(ctx context.Context, name string, caller party, rate float64, count, most int, make func(n int) error) error {
 	l, leave := t.enter(name)
 	defer leave()
-	if err := l.take(ctx, caller); err != nil {
-		return err
+	for left := count; left > 0; {
+		n := min(left, most)
+		takes := time.Duration(float64(n) / (rate * (1 - leftShare)) * float64(time.Second))
+		if err := l.take(ctx, caller, takes, left < count); err != nil {
+			return err
+		}
+		if err := l.use(n, make); err != nil {
+			return err
+		}
+		left -= n
 	}
-	mine := true
-	defer func() {
-		if mine {
-			l.over()
-		}
-	}()
-	for {
-		n := min(count, most)
-		if err := l.pace(ctx, n, rate); err != nil {
-			return err
-		}
-		if err := make(n); err != nil {
-			return err
-		}
-		if count -= n; count == 0 {
-			return nil
-		}
-		if err := l.again(ctx, caller); err != nil {
-			mine = false
-			return err
-		}
-	}
+	return nil
 }
 
 // enter returns the line of a sequencer, and how to leave it.
@@ -92,53 +91,79 @@ func (t *turns) enter(name string) (l *line, leave func()) {
 	return l, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if l.users--; l.users == 0 && !l.made.After(time.Now()) { // else somebody comes back for more, or it is a name that there is
+		if l.users--; l.users == 0 && !l.busy() { // of names that there are not, nothing was made
 			delete(t.byName, name)
 		}
 	}
 }
 
-// take waits for the first turn. An error is that of ctx.
-func (l *line) take(ctx context.Context, caller party) error {
+func (l *line) busy() bool {
 	l.mu.Lock()
-	if !l.taken {
-		l.taken = true
-		l.mu.Unlock()
-		return nil
-	}
-	turn := make(chan struct{})
-	q := l.queue(caller)
-	q.calls = append(q.calls, turn)
-	l.mu.Unlock()
-	return l.wait(ctx, caller, turn)
+	defer l.mu.Unlock()
+	return l.made.After(time.Now())
 }
 
-// again lets other callers have their turns, and waits for the next of the call that has it. An error is that of ctx; then the
-// turn is over.
-func (l *line) again(ctx context.Context, caller party) error {
+// take waits for a turn of a caller; again: of a call that had one before. An error is that of ctx.
+func (l *line) take(ctx context.Context, caller party, takes time.Duration, again bool) error {
+	t := &turn{takes: takes}
 	l.mu.Lock()
-	if len(l.callers) == 0 || len(l.callers) == 1 && l.callers[0].caller == caller {
+	if now := time.Now(); len(l.callers) == 0 && l.freeLocked(now) {
+		l.beginLocked(t, now)
 		l.mu.Unlock()
 		return nil
 	}
-	turn := make(chan struct{})
-	q := l.queue(caller)
-	q.calls = slices.Insert(q.calls, 0, turn)
-	l.callers = append(slices.DeleteFunc(l.callers, func(c *queue) bool { return c == q }), q) // it has had its turn
+	t.comes = make(chan struct{})
+	q := l.queueLocked(caller)
+	if again {
+		q.calls = slices.Insert(q.calls, 0, t)
+	} else {
+		q.calls = append(q.calls, t)
+	}
 	l.nextLocked()
 	l.mu.Unlock()
-	return l.wait(ctx, caller, turn)
+	select {
+	case <-t.comes:
+		return nil
+	case <-ctx.Done():
+		l.leave(caller, t)
+		return ctx.Err()
+	}
 }
 
-// over ends a turn.
+// use makes n IDs in a turn, which then is over.
+func (l *line) use(n int, make func(n int) error) error {
+	defer l.over()
+	return make(n)
+}
+
 func (l *line) over() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.now--
 	l.nextLocked()
 }
 
-// queue is that of a caller. Who calls holds mu.
-func (l *line) queue(caller party) *queue {
+// leave gives up a turn, whether it has come or not.
+func (l *line) leave(caller party, t *turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-t.comes:
+		l.now--
+		l.nextLocked()
+		return
+	default:
+	}
+	q := l.queueLocked(caller)
+	q.calls = slices.DeleteFunc(q.calls, func(c *turn) bool { return c == t })
+	if len(q.calls) == 0 {
+		l.callers = slices.DeleteFunc(l.callers, func(c *queue) bool { return c == q })
+	}
+}
+
+// Who calls one of these holds mu.
+
+func (l *line) queueLocked(caller party) *queue {
 	for _, q := range l.callers {
 		if q.caller == caller {
 			return q
@@ -149,57 +174,36 @@ func (l *line) queue(caller party) *queue {
 	return q
 }
 
-// nextLocked gives the turn to the next caller's first call. Who calls holds mu.
-func (l *line) nextLocked() {
-	if len(l.callers) == 0 {
-		l.taken = false
-		return
-	}
-	q := l.callers[0]
-	l.callers = l.callers[1:]
-	close(q.calls[0])
-	if q.calls = q.calls[1:]; len(q.calls) > 0 {
-		l.callers = append(l.callers, q)
-	}
-}
+func (l *line) freeLocked(now time.Time) bool { return l.now < turnsAtOnce && !l.made.After(now) }
 
-func (l *line) wait(ctx context.Context, caller party, turn chan struct{}) error {
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	select {
-	case <-turn: // meanwhile
-		l.nextLocked()
-	default:
-		q := l.queue(caller)
-		q.calls = slices.DeleteFunc(q.calls, func(c chan struct{}) bool { return c == turn })
-		if len(q.calls) == 0 {
-			l.callers = slices.DeleteFunc(l.callers, func(c *queue) bool { return c == q })
-		}
-	}
-	return ctx.Err()
-}
-
-// pace waits, in a turn, until the sequencer has had the time for what was made, but for turnSlack, and notes n IDs more. An error is that of ctx.
-func (l *line) pace(ctx context.Context, n int, rate float64) error {
-	now := time.Now()
-	if ahead := l.made.Sub(now); ahead > 0 {
-		timer := time.NewTimer(ahead)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		now = time.Now()
-	}
+func (l *line) beginLocked(t *turn, now time.Time) {
+	l.now++
 	if oldest := now.Add(-turnSlack); l.made.Before(oldest) {
 		l.made = oldest
 	}
-	l.made = l.made.Add(time.Duration(float64(n) / (rate * (1 - leftShare)) * float64(time.Second)))
-	return nil
+	l.made = l.made.Add(t.takes)
+}
+
+// nextLocked begins the turns of those who wait: of the first call of each caller, and so on.
+func (l *line) nextLocked() {
+	now := time.Now()
+	for len(l.callers) > 0 && l.freeLocked(now) {
+		q := l.callers[0]
+		t := q.calls[0]
+		l.callers = l.callers[1:]
+		if q.calls = q.calls[1:]; len(q.calls) > 0 {
+			l.callers = append(l.callers, q)
+		}
+		l.beginLocked(t, now)
+		close(t.comes)
+	}
+	if wait := l.made.Sub(now); len(l.callers) > 0 && wait > 0 && !l.waking {
+		l.waking = true
+		time.AfterFunc(wait, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.waking = false
+			l.nextLocked()
+		})
+	}
 }

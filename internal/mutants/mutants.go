@@ -364,8 +364,8 @@ var mutants = []mutant{
 		"./server", "LeaveAPart",
 	},
 	{
-		"who has had a turn goes first again", "server/turns.go",
-		"append(slices.DeleteFunc(l.callers, func(c *queue) bool { return c == q }), q)", "slices.Insert(slices.DeleteFunc(l.callers, func(c *queue) bool { return c == q }), 0, q)",
+		"who has most calls has most turns", "server/turns.go",
+		"l.callers = append(l.callers, q)\n		}", "l.callers = append([]*queue{q}, l.callers...)\n		}",
 		"./server", "TakeTurns",
 	},
 	{

@@ -55,8 +55,10 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 
 func appendIDs(to []int64, ids *server.Batch) []int64 {
 	to = slices.Grow(to, ids.Len())
-	for id := range ids.All() {
-		to = append(to, int64(id))
+	for some := range ids.All() {
+		for _, id := range some {
+			to = append(to, int64(id))
+		}
 	}
 	return to
 }

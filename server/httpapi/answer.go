@@ -17,8 +17,11 @@ var (
 	noStore   = []string{"no-store"}
 )
 
-// piece is how much of an answer is written at once.
-const piece = 32 << 10
+// piece is how much of an answer is written at once, and atOnce how much may be appended to it before it is looked at again.
+const (
+	piece  = 32 << 10
+	atOnce = 6 << 10
+)
 
 func writeID(w http.ResponseWriter, id firn.ID) {
 	header(w, jsonType)
@@ -35,7 +38,7 @@ func writeID(w http.ResponseWriter, id firn.ID) {
 func writeIDs(w http.ResponseWriter, ids *server.Batch) {
 	header(w, jsonType)
 	l := list{w: w, control: http.NewResponseController(w)}
-	l.b = make([]byte, 0, min(piece+64, 64+ids.Len()*len(`9223372036854775807,"9223372036854775807",`)))
+	l.b = make([]byte, 0, min(piece+atOnce, 64+ids.Len()*len(`9223372036854775807,"9223372036854775807",`)))
 	l.b = append(l.b, `{"ids":[`...)
 	if l.append(ids, "") != nil {
 		return
@@ -59,15 +62,18 @@ type list struct {
 // append appends ids, each within quotes, and writes what there is whenever it is long.
 func (l *list) append(ids *server.Batch, quote string) error {
 	first := true
-	for id := range ids.All() {
-		if !first {
-			l.b = append(l.b, ',')
+	for some := range ids.All() {
+		b := l.b
+		for _, id := range some {
+			if !first {
+				b = append(b, ',')
+			}
+			first = false
+			b = append(b, quote...)
+			b = firn.Decimal.Append(b, id)
+			b = append(b, quote...)
 		}
-		first = false
-		l.b = append(l.b, quote...)
-		l.b = firn.Decimal.Append(l.b, id)
-		l.b = append(l.b, quote...)
-		if len(l.b) >= piece {
+		if l.b = b; len(b) >= piece {
 			if err := l.write(); err != nil {
 				return err
 			}

@@ -30,8 +30,10 @@ func (c *conn) incr(args [][]byte) {
 		return
 	}
 	err := c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
-		for id := range ids.All() {
-			c.integer(int64(id))
+		for some := range ids.All() {
+			for _, id := range some {
+				c.integer(int64(id))
+			}
 		}
 		return nil
 	})
@@ -104,8 +106,11 @@ func (c *conn) next(args [][]byte) {
 	err = c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
 		defer c.stream()()
 		c.array(ids.Len())
-		for id := range ids.All() {
-			if c.integer(int64(id)); len(c.out) >= piece {
+		for some := range ids.All() {
+			for _, id := range some {
+				c.integer(int64(id))
+			}
+			if len(c.out) >= piece {
 				if c.flush(); c.quit {
 					return nil
 				}
