@@ -75,7 +75,7 @@ type Server struct {
 //
 // How many connections there may be is for the listener to limit. A command has at most 16 KiB and 1024 arguments. A
 // connection is closed when it is idle for 5 minutes, when a command that was begun is not complete within 30 s, and when
-// the client does not take its replies for 30 s, or one reply within that.
+// the client does not take its replies for 30 s, or a list of IDs at server.LeastTaken.
 func New(s *server.Service, e *door.Entrance, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
