@@ -42,7 +42,7 @@ func (n *node) limitMemory() {
 		n.log.Warn("can't find how much memory there is: the limits are those for a large machine; set GOMEMLIMIT")
 	} else {
 		n.log.Info("limits", "memory", mib(m.Bytes), "from", m.Source, "heap", mib(l.Heap), "connections", l.Connections,
-			"calls", l.Calls, "watches", l.Watches, "answers", mib(l.Answers))
+			"calls", l.Calls, "answers", mib(l.Answers))
 	}
 	warn := func(flag string, asked, fits, most int) {
 		if asked > fits && fits < most {

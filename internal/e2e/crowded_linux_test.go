@@ -184,7 +184,7 @@ func (c *comer) refused() {
 }
 
 // selfSigned makes a certificate for this machine, and its key, in files.
-func selfSigned(t *testing.T) (cert, key string) {
+func selfSigned(t testing.TB) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -28,29 +29,39 @@ type siege struct {
 	name   string
 	conns  uint64 // that this process needs for it
 	tokens bool   // the node wants them, and there is none
-	begin  func(t *testing.T, n *node) (end func())
+	begin  func(t testing.TB, n *node) (end func())
 }
 
+// httpConns and redisConns have so many connections each do something.
+func httpConns(count int, do func(net.Conn) error) func(t testing.TB, n *node) func() {
+	return func(t testing.TB, n *node) func() { return occupy(t, strings.TrimPrefix(n.url, "http://"), count, do) }
+}
+
+func redisConns(count int, do func(net.Conn) error) func(t testing.TB, n *node) func() {
+	return func(t testing.TB, n *node) func() { return occupy(t, n.listens("redis_addr"), count, do) }
+}
+
+// What connections do.
+func nothing(net.Conn) error { return nil }
+
+func write(text string) func(net.Conn) error {
+	return func(c net.Conn) error {
+		_, err := io.WriteString(c, text)
+		return err
+	}
+}
+
+var (
+	half       = strings.Repeat("a", 15<<10)
+	halfHeader = write("GET / HTTP/1.1\r\nX: " + half)
+)
+
 func sieges() []siege {
-	http := func(do func(net.Conn) error, count int) func(t *testing.T, n *node) func() {
-		return func(t *testing.T, n *node) func() { return occupy(t, strings.TrimPrefix(n.url, "http://"), count, do) }
-	}
-	redis := func(do func(net.Conn) error, count int) func(t *testing.T, n *node) func() {
-		return func(t *testing.T, n *node) func() { return occupy(t, n.listens("redis_addr"), count, do) }
-	}
-	nothing := func(net.Conn) error { return nil }
-	write := func(text string) func(net.Conn) error {
-		return func(c net.Conn) error {
-			_, err := io.WriteString(c, text)
-			return err
-		}
-	}
-	half := strings.Repeat("a", 15<<10)
 	return []siege{
-		{"13 700 HTTP connections that have asked once", 13_700, false, http(askOnce, 13_700)},
-		{"16 390 HTTP connections that send nothing", 16_390, false, http(nothing, 16_390)},
-		{"10 000 HTTP connections with half a header of 15 KiB", 10_000, false, http(write("GET / HTTP/1.1\r\nX: "+half), 10_000)},
-		{"10 000 connections of Redis clients with half a command of 15 KiB", 10_000, false, redis(write(half), 10_000)},
+		{"13 700 HTTP connections that have asked once", 13_700, false, httpConns(13_700, askOnce)},
+		{"16 390 HTTP connections that send nothing", 16_390, false, httpConns(16_390, nothing)},
+		{"10 000 HTTP connections with half a header of 15 KiB", 10_000, false, httpConns(10_000, halfHeader)},
+		{"10 000 connections of Redis clients with half a command of 15 KiB", 10_000, false, redisConns(10_000, write(half))},
 		{"18 600 health watches on 186 gRPC connections", 186, false, calls(186, 100, watchHealth)},
 		{"the same, with tokens", 186, true, calls(186, 100, watchHealth)},
 		{"18 600 gRPC calls whose request never comes, on 186 connections", 186, false, calls(186, 100, announceCall)},
@@ -60,8 +71,8 @@ func sieges() []siege {
 }
 
 // calls has each of so many gRPC connections begin so many calls.
-func calls(conns, each int, begin func(context.Context, *grpc.ClientConn) error) func(t *testing.T, n *node) (end func()) {
-	return func(t *testing.T, n *node) func() {
+func calls(conns, each int, begin func(context.Context, *grpc.ClientConn) error) func(t testing.TB, n *node) (end func()) {
+	return func(t testing.TB, n *node) func() {
 		ctx, end := context.WithCancel(t.Context())
 		address := n.listens("grpc_addr")
 		var all sync.WaitGroup
@@ -111,7 +122,7 @@ var (
 
 // occupy opens so many connections, has each do something, and holds them until it is told to end. Those that the
 // node closes are no failures.
-func occupy(t *testing.T, address string, count int, do func(net.Conn) error) (end func()) {
+func occupy(t testing.TB, address string, count int, do func(net.Conn) error) (end func()) {
 	t.Helper()
 	const dialers = 8
 	conns := make([]net.Conn, count)
@@ -220,3 +231,66 @@ func (n *node) opens() {
 
 // room is what a node leaves free of its memory, whatever is done to it.
 const room = 16 << 20
+
+// BenchmarkMemory measures what one of each takes, of the kernel too, without a limit: package limits has the figures.
+//
+//	go test -run '^$' -bench Memory -benchtime 1x ./internal/e2e
+func BenchmarkMemory(b *testing.B) {
+	cert, key := selfSigned(b)
+	secured := func(protocol string, do func(net.Conn) error) func(net.Conn) error {
+		return func(c net.Conn) error {
+			return do(tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}))
+		}
+	}
+	preface := func(c net.Conn) error {
+		if err := write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(0, 4, 0, 0, ""))(c); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(c, make([]byte, 9))
+		return err
+	}
+	batch := func(c net.Conn) error {
+		if err := write("POST /api/v1/ids?count=1000 HTTP/1.1\r\nHost: firn\r\n\r\n")(c); err != nil {
+			return err
+		}
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err == nil {
+			_, err = io.Copy(io.Discard, r.Body)
+		}
+		return err
+	}
+	for _, k := range []struct {
+		name  string
+		count int
+		tls   bool
+		begin func(t testing.TB, n *node) (end func())
+	}{
+		{"HTTP, nothing sent", 2000, false, httpConns(2000, nothing)},
+		{"HTTP, asked", 2000, false, httpConns(2000, askOnce)},
+		{"HTTP, asked for 1000 IDs", 2000, false, httpConns(2000, batch)},
+		{"HTTP, half a header", 2000, false, httpConns(2000, halfHeader)},
+		{"HTTP over TLS, asked", 1000, true, httpConns(1000, secured("http/1.1", askOnce))},
+		{"HTTP 2 over TLS", 1000, true, httpConns(1000, secured("h2", preface))},
+		{"Redis, half a command", 2000, false, redisConns(2000, write(half))},
+		{"gRPC, asked", 1000, false, calls(1000, 1, askHealth)},
+		{"a health watch", 9000, false, calls(90, 100, watchHealth)},
+		{"a gRPC call without its request", 9000, false, calls(90, 100, announceCall)},
+	} {
+		b.Run(k.name, func(b *testing.B) {
+			p := newPod(b, 4<<30)
+			args := []string{"--data-dir=" + filepath.Join(b.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0"}
+			if k.tls {
+				args = append(args, "--tls-cert="+cert, "--tls-key="+key)
+			}
+			for range b.N {
+				n := p.serve("node", args...)
+				before := p.settled()
+				end := k.begin(b, n)
+				b.ReportMetric(float64(p.settled()-before)/1024/float64(k.count), "KiB/each")
+				end()
+				n.kill()
+			}
+			b.ReportMetric(0, "ns/op") // it says nothing here
+		})
+	}
+}

@@ -16,6 +16,11 @@ type crowdedKey struct{}
 // crowded tells whether a call is to be refused because there are too many.
 func crowded(ctx context.Context) bool { return ctx.Value(crowdedKey{}) != nil }
 
+// limit allows so many calls at a time. Half of them may be such as last for ever and need no token.
+func (s *Server) limit(calls int) {
+	s.open, s.watches = door.NewQuota(calls), door.NewQuota(max(1, calls/2))
+}
+
 // arrives is called when the headers of a call have been read. It counts the call until it ends: in all, and for its
 // connection, which is not idle meanwhile. Those whose request never comes are among them, of which no interceptor hears.
 //

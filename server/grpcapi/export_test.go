@@ -8,6 +8,9 @@ import (
 	"github.com/firn-id/firn/server"
 )
 
+// LimitCalls allows so many calls at a time. It is to be called before there are any.
+func (s *Server) LimitCalls(calls int) { s.limit(calls) }
+
 // MaxBatch is how many IDs a batch can have.
 const MaxBatch = maxBatch
 

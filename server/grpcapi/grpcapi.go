@@ -39,7 +39,8 @@ type Server struct {
 // New returns a server for those who come by an entrance. The options are in addition to its own, such as
 // grpc.Creds for TLS.
 func New(s *server.Service, e *door.Entrance, options ...grpc.ServerOption) *Server {
-	v := &Server{service: s, entrance: e, open: door.NewQuota(s.MaxCalls()), watches: door.NewQuota(max(1, s.MaxCalls()/2))}
+	v := &Server{service: s, entrance: e}
+	v.limit(s.MaxCalls())
 	v.ending, v.end = context.WithCancel(s.Serving())
 	v.stopped, v.stop = context.WithCancel(context.Background())
 	own := append(limits(), grpc.InTapHandle(v.arrives), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),

@@ -2,17 +2,18 @@
 // for want of memory. It finds how much memory there is (Find), and derives all limits from that (For), by what each
 // connection, call and answer was measured to cost at most.
 //
-// It enforces nothing: connections are counted by package door, calls and answers by package server. A budget of something else that takes memory belongs here, too.
+// It enforces nothing: connections are counted by package door, calls by packages server and grpcapi, answers by package
+// server. A budget of something else that takes memory belongs here, too.
 package limits
 
 import "math"
 
-// What one of each costs at most, in bytes, with the garbage that the Go runtime leaves meanwhile:
-// go test -v -run TestCosts ./internal/e2e prints them.
+// What one of each costs at most, in bytes, with what the garbage collector leaves meanwhile and the kernel needs. BenchmarkMemory
+// of internal/e2e measures it.
 const (
-	connectionCost    = 32 << 10 // HTTP that asked: 21 KiB; 34 after a batch; 40 with half a header; Redis 12 to 22; gRPC 29
-	tlsConnectionCost = 64 << 10 // HTTP 58 KiB, gRPC 59
-	callCost          = 12 << 10 // a gRPC call that waits, such as a health watch: 12.4 KiB
+	connectionCost    = 32 << 10 // HTTP that asked: 21 KiB; 40 after a batch, or with half a header; Redis 22; gRPC 31
+	tlsConnectionCost = 64 << 10 // HTTP/1.1 58 KiB, HTTP/2 57
+	callCost          = 12 << 10 // over gRPC: a health watch 9 KiB; one whose request never comes 8
 )
 
 // base is what a node needs with an etcd inside while nobody asks, and for the files that both have mapped.
@@ -33,7 +34,6 @@ type Limits struct {
 	Heap        int64 // bytes that the Go runtime aims for: debug.SetMemoryLimit
 	Connections int   // of callers, over all addresses
 	Calls       int   // that are answered, or wait
-	Watches     int   // of those, calls that may last for ever and need no token: health watches, reflection
 	Answers     int64 // bytes that answers with several IDs take until they are delivered, streams among them
 }
 
@@ -54,12 +54,10 @@ func For(memory, files int64, tls bool) Limits {
 		connection = tlsConnectionCost
 	}
 	rest := max(memory-memory/8-base, memory/8)
-	calls := within(rest/8/callCost, MaxCalls)
 	return Limits{
 		Heap:        memory / 4 * 3,
 		Connections: within(min(rest/2/connection, max(files-spareFiles, files/2)), MaxConnections),
-		Calls:       calls,
-		Watches:     max(1, calls/2),
+		Calls:       within(rest/8/callCost, MaxCalls),
 		Answers:     int64(within(rest/8*3, MaxAnswers)),
 	}
 }

@@ -27,18 +27,18 @@ func TestFor(t *testing.T) {
 		tls           bool
 		want          Limits
 	}{
-		{256 << 20, 20_000, false, Limits{192 << 20, 2560, 1706, 853, 60 << 20}},
-		{256 << 20, 20_000, true, Limits{192 << 20, 1280, 1706, 853, 60 << 20}},
-		{256 << 20, 1024, false, Limits{192 << 20, 768, 1706, 853, 60 << 20}},
-		{8 << 30, 1 << 20, false, Limits{6 << 30, MaxConnections, MaxCalls, MaxCalls / 2, MaxAnswers}},
-		{0, 0, true, Limits{math.MaxInt64 / 4 * 3, MaxConnections, MaxCalls, MaxCalls / 2, MaxAnswers}},
+		{256 << 20, 20_000, false, Limits{192 << 20, 2560, 1706, 60 << 20}},
+		{256 << 20, 20_000, true, Limits{192 << 20, 1280, 1706, 60 << 20}},
+		{256 << 20, 1024, false, Limits{192 << 20, 768, 1706, 60 << 20}},
+		{8 << 30, 1 << 20, false, Limits{6 << 30, MaxConnections, MaxCalls, MaxAnswers}},
+		{0, 0, true, Limits{math.MaxInt64 / 4 * 3, MaxConnections, MaxCalls, MaxAnswers}},
 	} {
 		if got := For(c.memory, c.files, c.tls); got != c.want {
 			t.Errorf("%d MiB, %d files: %+v, want %+v", c.memory>>20, c.files, got, c.want)
 		}
 	}
 	for _, memory := range []int64{1, 1 << 20, 64 << 20} {
-		if l := For(memory, 1, true); l.Connections < 1 || l.Calls < 1 || l.Watches < 1 || l.Answers < 1 {
+		if l := For(memory, 1, true); l.Connections < 1 || l.Calls < 1 || l.Answers < 1 {
 			t.Errorf("%d bytes: %+v", memory, l)
 		}
 	}
