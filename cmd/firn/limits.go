@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"runtime/debug"
+	"time"
 
 	"github.com/firn-id/firn/server/limits"
 )
@@ -51,6 +53,33 @@ func (n *node) limitMemory() {
 	}
 	warn("max-connections", l.Connections, fit.Connections, limits.MaxConnections)
 	warn("max-calls", l.Calls, fit.Calls, limits.MaxCalls)
+}
+
+// lookAtMemory is how often the memory is looked at.
+const lookAtMemory = 100 * time.Millisecond
+
+// shed closes connections of callers while there is hardly memory left, until ctx ends: the limits are made so that there
+// always is, but flags may say otherwise, and not everything is counted. It does nothing where no cgroup has a limit.
+func (n *node) shed(ctx context.Context) {
+	m := limits.Find()
+	most := m.Bytes - m.Bytes/8
+	if m.Used() == 0 {
+		return
+	}
+	for look := time.NewTicker(lookAtMemory); ; {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			look.Stop()
+			return
+		}
+		if m.Used() < most {
+			continue
+		}
+		if debug.FreeOSMemory(); m.Used() >= most { // and not because of garbage
+			n.log.Warn("memory runs out: connections of callers are closed", "used", mib(m.Used()), "memory", mib(m.Bytes), "closed", n.callers.Shed())
+		}
+	}
 }
 
 func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }

@@ -163,6 +163,9 @@ const ballast = 16 << 20
 func (n *node) serve(ctx context.Context) error {
 	defer runtime.KeepAlive(make([]byte, ballast))
 	n.limitMemory()
+	full, enough := context.WithCancel(ctx)
+	defer enough()
+	go n.shed(full)
 	defer n.traces.close(n.log)
 	fronts, err := n.listen()
 	if err != nil {

@@ -29,6 +29,7 @@ type siege struct {
 	name   string
 	conns  uint64 // that this process needs for it
 	tokens bool   // the node wants them, and there is none
+	args   string // of firn serve, in addition; empty: none
 	begin  func(t testing.TB, n *node) (end func())
 }
 
@@ -58,15 +59,16 @@ var (
 
 func sieges() []siege {
 	return []siege{
-		{"13 700 HTTP connections that have asked once", 13_700, false, httpConns(13_700, askOnce)},
-		{"16 390 HTTP connections that send nothing", 16_390, false, httpConns(16_390, nothing)},
-		{"10 000 HTTP connections with half a header of 15 KiB", 10_000, false, httpConns(10_000, halfHeader)},
-		{"10 000 connections of Redis clients with half a command of 15 KiB", 10_000, false, redisConns(10_000, write(half))},
-		{"18 600 health watches on 186 gRPC connections", 186, false, calls(186, 100, watchHealth)},
-		{"the same, with tokens", 186, true, calls(186, 100, watchHealth)},
-		{"18 600 gRPC calls whose request never comes, on 186 connections", 186, false, calls(186, 100, announceCall)},
-		{"3000 gRPC connections that have asked once", 3000, false, calls(3000, 1, askHealth)},
-		{"1000 gRPC streams that nobody reads, on 10 connections", 10, false, calls(10, 100, openStream)},
+		{"13 700 HTTP connections that have asked once", 13_700, false, "", httpConns(13_700, askOnce)},
+		{"16 390 HTTP connections that send nothing", 16_390, false, "", httpConns(16_390, nothing)},
+		{"10 000 HTTP connections with half a header of 15 KiB", 10_000, false, "", httpConns(10_000, halfHeader)},
+		{"10 000 connections of Redis clients with half a command of 15 KiB", 10_000, false, "", redisConns(10_000, write(half))},
+		{"18 600 health watches on 186 gRPC connections", 186, false, "", calls(186, 100, watchHealth)},
+		{"the same, with tokens", 186, true, "", calls(186, 100, watchHealth)},
+		{"18 600 gRPC calls whose request never comes, on 186 connections", 186, false, "", calls(186, 100, announceCall)},
+		{"3000 gRPC connections that have asked once", 3000, false, "", calls(3000, 1, askHealth)},
+		{"1000 gRPC streams that nobody reads, on 10 connections", 10, false, "", calls(10, 100, openStream)},
+		{"13 700 HTTP connections, with --max-connections=100000", 13_700, false, "--max-connections=100000", httpConns(13_700, askOnce)},
 	}
 }
 
@@ -188,6 +190,9 @@ func TestMemoryUnderAttack(t *testing.T) {
 				file := filepath.Join(t.TempDir(), "tokens.yaml")
 				token = newToken(t, file, "--name=app", "--allow=issue")
 				args = append(args, "--tokens="+file)
+			}
+			if s.args != "" {
+				args = append(args, s.args)
 			}
 			n := p.serve("node", args...)
 			n.opens()

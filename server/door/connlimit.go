@@ -121,7 +121,7 @@ func (l *ConnLimiter) hasShare(host netip.Prefix) bool { return l.hosts[host] >=
 // look for them. Those of a host that has no more than the newcomer's are left alone.
 func (l *ConnLimiter) makeRoom(host netip.Prefix) {
 	own, only := l.hosts[host], l.hasShare(host)
-	l.evict(max(1, l.places/64), func(v *limitedConn, rank int) bool {
+	l.evicted += l.evict(max(1, l.places/64), func(v *limitedConn, rank int) bool {
 		return (v.host == host || !only && rank > own) && v.calls.CompareAndSwap(0, gone)
 	})
 }
@@ -131,7 +131,6 @@ func (l *ConnLimiter) makeRoom(host netip.Prefix) {
 func (l *ConnLimiter) Shed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.say()
 	most := (len(l.taken) + 7) / 8
 	closed := l.evict(most, func(v *limitedConn, _ int) bool { return v.calls.CompareAndSwap(0, gone) })
 	return closed + l.evict(most-closed, func(v *limitedConn, _ int) bool { return v.calls.Swap(gone) >= 0 })
@@ -168,7 +167,6 @@ func (l *ConnLimiter) evict(most int, mayGo func(v *limitedConn, rank int) bool)
 			c.from.evicted.Add(1)
 		}
 	}
-	l.evicted += closed
 	return closed
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,6 +18,29 @@ type Memory struct {
 
 	// Heap is what the user wants the Go runtime to aim for, as GOMEMLIMIT; zero: nothing in particular.
 	Heap int64
+
+	in cgroup // with the smallest limit; zero: none has one
+}
+
+// Used is how many bytes of it all who share it use, without files that are only cached. Zero: it can't be told, as
+// for a whole machine.
+func (m Memory) Used() int64 { return m.used(os.DirFS("/")) }
+
+func (m Memory) used(root fs.FS) int64 {
+	if m.in.path == "" {
+		return 0
+	}
+	usage, cached := "memory.current", []string{"active_file", "inactive_file"}
+	if m.in.v1 {
+		usage, cached = "memory.usage_in_bytes", []string{"total_active_file", "total_inactive_file"}
+	}
+	used := m.in.read(root, usage)
+	for line := range lines(root, path.Join(m.in.path[1:], "memory.stat")) {
+		if name, bytes, _ := strings.Cut(line, " "); slices.Contains(cached, name) {
+			used -= number(bytes)
+		}
+	}
+	return max(0, used)
 }
 
 // Find finds how much memory there is: that of the machine, or less if a cgroup that this process is in has a limit,
@@ -27,7 +51,9 @@ func Find() Memory { return find(os.DirFS("/"), debug.SetMemoryLimit(-1)) }
 func find(root fs.FS, goLimit int64) (m Memory) {
 	m.atMost(machine(root), "machine")
 	for _, g := range cgroups(root) {
-		m.atMost(g.limit(root), g.path)
+		if m.atMost(g.limit(root), g.path) {
+			m.in = g
+		}
 	}
 	if goLimit != math.MaxInt64 {
 		m.Heap = goLimit
@@ -36,10 +62,13 @@ func find(root fs.FS, goLimit int64) (m Memory) {
 	return m
 }
 
-func (m *Memory) atMost(bytes int64, source string) {
-	if bytes > 0 && (m.Bytes == 0 || bytes < m.Bytes) {
+// atMost tells whether that is less than was known.
+func (m *Memory) atMost(bytes int64, source string) bool {
+	less := bytes > 0 && (m.Bytes == 0 || bytes < m.Bytes)
+	if less {
 		m.Bytes, m.Source = bytes, source
 	}
+	return less
 }
 
 // machine is how much memory the machine has; zero: it does not tell.
@@ -52,17 +81,22 @@ func machine(root fs.FS) int64 {
 	return 0
 }
 
-// cgroup is a directory of one, below the root.
+// cgroup is a directory of one.
 type cgroup struct {
 	path string
-	file string // that has its limit
+	v1   bool
 }
 
 func (g cgroup) limit(root fs.FS) int64 {
-	text, err := fs.ReadFile(root, path.Join(g.path[1:], g.file))
-	if err != nil {
-		return 0 // a root has none, and a hierarchy without memory neither
+	if g.v1 {
+		return g.read(root, "memory.limit_in_bytes")
 	}
+	return g.read(root, "memory.max")
+}
+
+// read reads a number; zero: there is none. A root has no limit, and a hierarchy without memory nothing of that.
+func (g cgroup) read(root fs.FS, name string) int64 {
+	text, _ := fs.ReadFile(root, path.Join(g.path[1:], name))
 	return number(strings.TrimSpace(string(text)))
 }
 
@@ -84,15 +118,15 @@ func cgroups(root fs.FS) (all []cgroup) {
 		if len(f) < 5 || len(kind) < 3 {
 			continue
 		}
-		file, controller := "memory.max", ""
+		v1, controller := kind[0] == "cgroup" && strings.Contains(","+kind[2]+",", ",memory,"), ""
 		switch {
-		case kind[0] == "cgroup" && strings.Contains(","+kind[2]+",", ",memory,"):
-			file, controller = "memory.limit_in_bytes", "memory"
+		case v1:
+			controller = "memory"
 		case kind[0] != "cgroup2":
 			continue
 		}
 		for dir := path.Join(f[4], below(f[3], own(root, controller))); ; dir = path.Dir(dir) {
-			all = append(all, cgroup{dir, file})
+			all = append(all, cgroup{dir, v1})
 			if len(dir) <= len(f[4]) {
 				break
 			}
