@@ -31,5 +31,7 @@
 //
 //	<!-- doctest: first: COMMAND -->    runs it before the block; for what a reader has, such as a service
 //	<!-- doctest: end -->               ends what runs still, as Ctrl-C in each terminal does
+//	<!-- doctest: prompt -->            may fail where the machine was late, which is then reported: for what ends in an
+//	                                    error when programs have to wait for a second
 //	<!-- doctest: not run: REASON -->   leaves it out, for one of the [reasons]. No firn command may be left out
 package doctest

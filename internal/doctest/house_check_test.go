@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/internal/responsive"
 )
 
 // The runner runs what is right, and only there does it leave something.
@@ -39,6 +41,22 @@ func TestBrokenPages(t *testing.T) {
 		}
 		if _, err := h.order("end"); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// What may fail on a machine that is late fails on one that is not.
+func TestPrompt(t *testing.T) {
+	p, err := parse("prompt.md", "<!-- doctest: prompt -->\n```sh\nexit 7 # prints 300\n```\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := build(t)
+	t.Cleanup(func() { lateSince = responsive.Late })
+	for _, late := range []time.Duration{responsive.Limit, responsive.Limit + 1} {
+		lateSince = func(time.Time) time.Duration { return late }
+		if err := h.runPage(t, p); (err == nil) != (late > responsive.Limit) {
+			t.Errorf("late by %v: %v", late, err)
 		}
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/internal/responsive"
 )
 
 // patience is how long a block may take, and what serves until it is ready.
@@ -172,6 +174,7 @@ var programs = sync.OnceValues(func() (string, error) {
 })
 
 func TestMain(m *testing.M) {
+	responsive.Watch()
 	status := m.Run()
 	if built != "" {
 		_ = os.RemoveAll(built)

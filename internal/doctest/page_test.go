@@ -28,6 +28,7 @@ type block struct {
 	first    []string // commands to run before it
 	end      bool     // end what runs before it
 	notRun   string   // why it is left out
+	prompt   bool     // it works on a responsive machine alone
 	after    string   // the language of the block before, if at most a sentence that ends with a colon is between
 }
 
@@ -126,17 +127,19 @@ func (b *block) instruct(text string) error {
 	switch what, rest, _ := strings.Cut(text, ": "); {
 	case text == "end":
 		b.end = true
+	case text == "prompt":
+		b.prompt = true
 	case what == "first" && rest != "":
 		b.first = append(b.first, rest)
 	case what == "not run" && rest != "":
 		b.notRun = rest
 	default:
-		return fmt.Errorf("doctest: %q is no instruction; want end, \"first: COMMAND\" or \"not run: REASON\"", text)
+		return fmt.Errorf("doctest: %q is no instruction; want end, prompt, \"first: COMMAND\" or \"not run: REASON\"", text)
 	}
 	return nil
 }
 
-func (b *block) instructed() bool { return b.end || b.notRun != "" || len(b.first) > 0 }
+func (b *block) instructed() bool { return b.end || b.prompt || b.notRun != "" || len(b.first) > 0 }
 
 func (b block) hasCommands() bool { return b.language == "sh" || b.language == "console" }
 

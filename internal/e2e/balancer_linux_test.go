@@ -20,6 +20,7 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/responsive"
 )
 
 const (
@@ -205,7 +206,7 @@ func (p *picture) whole() {
 const mercy = 10 * time.Second
 
 // fault has callers take IDs at a URL while something happens to the picture, and goes on until happen has returned and
-// everybody is served again. No call may fail but for as long as the fault may be felt: zero is never.
+// everybody is served again. No call may fail but for as long as the fault may be felt, on a responsive machine: zero is never.
 func (p *picture) fault(name, url string, felt time.Duration, happen func(*testing.T)) {
 	p.t.Run(name, func(t *testing.T) {
 		c := p.callers.load(t, p.ledger, url)
@@ -221,16 +222,16 @@ func (p *picture) fault(name, url string, felt time.Duration, happen func(*testi
 			each[f.caller]++
 			switch off := f.began.Sub(at); {
 			case f.ended.Before(at):
-				t.Errorf("a call failed before it happened: %v, then %v", f.first, f.err)
+				responsive.Errorf(t, f.began.Add(-mercy), "a call failed before it happened: %v, then %v", f.first, f.err)
 			case felt == 0:
-				t.Errorf("a call failed, begun %v after it began: %v, then %v", off, f.first, f.err)
+				responsive.Errorf(t, f.began.Add(-mercy), "a call failed, begun %v after it began: %v, then %v", off, f.first, f.err)
 			case off > felt+mercy:
-				t.Errorf("a call failed, begun %v after it happened; it is felt for %v: %v, then %v", off, felt, f.first, f.err)
+				responsive.Errorf(t, f.began.Add(-mercy), "a call failed, begun %v after it happened; it is felt for %v: %v, then %v", off, felt, f.first, f.err)
 			}
 		}
 		for i, n := range each {
 			if most := int((felt + mercy) / askEvery); n > most {
-				t.Errorf("caller %d: %d calls failed; want %d at most, as many as it makes in %v", i, n, most, felt+mercy)
+				responsive.Errorf(t, at.Add(-mercy), "caller %d: %d calls failed; want %d at most, as many as it makes in %v", i, n, most, felt+mercy)
 			}
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/responsive"
 )
 
 // short makes leases and windows end within seconds.
@@ -117,6 +118,7 @@ func TestFrozenWhileAnotherTakesOver(t *testing.T) {
 	a.signal(syscall.SIGSTOP)
 	b := serve(t, "b", one...)
 	b.ready(t, l) // not before the lease and the window of a have ended
+	held := time.Now()
 	onB := b.load(t, l, 4)
 	b.taken(t, l, 500)
 	a.signal(syscall.SIGCONT)
@@ -125,7 +127,7 @@ func TestFrozenWhileAnotherTakesOver(t *testing.T) {
 	a.unready(t, l)
 
 	if refused := onB.finish(); len(refused) != 0 {
-		t.Errorf("b refused: %v", refused)
+		responsive.Errorf(t, held, "b refused: %v", refused)
 	}
 	b.signal(syscall.SIGTERM)
 	if status := b.ended(); status != 0 {
@@ -162,7 +164,7 @@ func TestEtcdIsGone(t *testing.T) {
 		n.taken(t, l, 10)
 	}
 	if refused := b.finish(); len(refused) != 0 {
-		t.Errorf("gone for less than the window, and requests failed: %v", refused)
+		responsive.Errorf(t, stopped, "gone for less than the window, and requests failed: %v", refused)
 	}
 
 	b = n.load(t, l, 4)
@@ -174,7 +176,7 @@ func TestEtcdIsGone(t *testing.T) {
 	}
 	b.mu.Lock()
 	if late := b.lastOK.Sub(stopped); late > window+time.Second { // a last extension may have been on its way
-		t.Errorf("it gave an ID %v after etcd was killed; the horizon was at %v at most", late, window)
+		responsive.Errorf(t, stopped, "an ID came %v after etcd was killed; the horizon was at %v at most", late, window)
 	}
 	b.mu.Unlock()
 	server.Start(t)
@@ -190,7 +192,7 @@ func TestEtcdIsGone(t *testing.T) {
 // ahead stall nothing; an hour ahead of the others it is not believed, and poisons nothing.
 func TestTheWallClockOfANodeSteps(t *testing.T) {
 	t.Parallel()
-	server := etcdtest.Start(t, etcdtest.Options{})
+	server, began := etcdtest.Start(t, etcdtest.Options{}), time.Now()
 	l := new(ledger)
 	args := with(server, "--ttl=2s", "--window=12s") // an extension every 4 s leaves 3 s after a step of 5 s
 	var others []*load
@@ -202,13 +204,13 @@ func TestTheWallClockOfANodeSteps(t *testing.T) {
 	n := serveSteppable(t, "stepped", append(args, "--node=7")...)
 	n.ready(t, l)
 	for _, off := range []time.Duration{-time.Hour, 0, -10 * time.Second, 0, 5 * time.Second, 0} {
-		b := n.load(t, l, 2)
+		b, from := n.load(t, l, 2), time.Now().Add(-window)
 		n.step(off)
 		for begun := time.Now(); time.Since(begun) < 3*time.Second; {
 			n.taken(t, l, 10)
 		}
 		if refused := b.finish(); len(refused) != 0 {
-			t.Errorf("off by %v, and requests failed: %v", off, refused)
+			responsive.Errorf(t, from, "off by %v, and requests failed: %v", off, refused)
 		}
 	}
 
@@ -233,7 +235,7 @@ func TestTheWallClockOfANodeSteps(t *testing.T) {
 	next.ready(t, l) // within its window, not in an hour
 	for _, o := range others {
 		if refused := o.finish(); len(refused) != 0 {
-			t.Errorf("the others refused: %v", refused)
+			responsive.Errorf(t, began, "the others refused: %v", refused)
 		}
 	}
 	l.unique(t, 3000)

