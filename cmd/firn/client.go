@@ -25,9 +25,10 @@ type client struct {
 	flag      string // that says so
 	token     string // to show; may be empty
 	http      *http.Client
-	sequencer string // whose IDs it asks for; empty: the default one's
-	program   string // that should run there; empty: firn serve
-	without   string // what the error says to do without one; may be empty
+	sequencer string           // whose IDs it asks for; empty: the default one's
+	program   string           // that should run there; empty: firn serve
+	showed    func(url string) // told to whom a secret was shown; may be nil
+	without   string           // what the error says to do without one; may be empty
 }
 
 // answerWithin is how long an answer may take, longestAnswer how long the text of a batch may be, and
@@ -91,6 +92,10 @@ func (c client) withSecret(file string) (client, error) {
 	transport.Proxy, transport.DisableKeepAlives = nil, true
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	if u, err := url.Parse(c.base); err == nil && c.showed != nil {
+		u.Host = address
+		c.showed(u.String())
 	}
 	c.token, c.http = token, &http.Client{Transport: transport, CheckRedirect: stay}
 	return c, nil

@@ -17,6 +17,7 @@ All but replay ask a running server where it listens for administrators; --admin
 FIRN_ADMIN says where. Resume is the only one that changes something.`
 
 const clusterExamples = `  firn cluster status
+  firn cluster dashboard
   firn cluster log --follow
   firn cluster value --at 57
   firn cluster replay entries.jsonl`
@@ -30,7 +31,7 @@ func (p *program) clusterCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand(), p.resumeCommand())
+	c.AddCommand(p.dashboardCommand(), p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand(), p.resumeCommand())
 	return c
 }
 

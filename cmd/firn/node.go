@@ -267,6 +267,10 @@ func (n *node) greet(fronts *fronts) {
 	}
 	fmt.Fprintf(n.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", urlOf(fronts.all[0].listener.Addr().String(), n.tls != nil))
 	if n.adminAddr != noAddress {
-		fmt.Fprintf(n.stderr, "and look at the cluster with a browser:\n\n  %s%s\n\n", urlOf(fronts.all[1].listener.Addr().String(), n.tls != nil), ui.Root)
+		what, login := "and look at the cluster with a browser:", ui.Login{}
+		if n.tokens == nil {
+			what, login.Code = "and look at the cluster with a browser (this address is good once; firn cluster dashboard prints another):", n.secret.NewLogin()
+		}
+		fmt.Fprintf(n.stderr, "%s\n\n  %s\n\n", what, login.Address(adminURL(fronts.at(adminDoor), n.tls != nil)))
 	}
 }

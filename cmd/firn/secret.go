@@ -29,6 +29,15 @@ func (n *node) keepSecret(f *fronts) (remove func()) {
 	return func() { removeSecret(path, n.secret.Token()) }
 }
 
+// adminURL is how to get to the address of administrators: never by a name, or whoever listens at another address of that
+// name could have the login.
+func adminURL(address string, secure bool) string {
+	if secure {
+		return "https://" + reachable(address)
+	}
+	return "http://" + reachable(address)
+}
+
 // secretPath is where the secret goes: beside the data, or where there is none, to what is for this user only.
 func (n *node) secretPath(address string) (string, error) {
 	if len(n.etcd.Endpoints) == 0 {

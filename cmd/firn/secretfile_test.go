@@ -81,6 +81,17 @@ func TestAdministration(t *testing.T) {
 			}
 		}
 		for _, at := range []string{admin, strings.Replace(admin, "127.0.0.1", "localhost", 1)} {
+			// Where the page is opened is where the node listens, and not whatever else has its name.
+			status, out := types(t, "cluster", "dashboard", "--admin", at)
+			base, code, ok := strings.Cut(strings.TrimSpace(out), "/ui/#login=")
+			if status != 0 || !ok || base != admin {
+				t.Errorf("firn cluster dashboard --admin %s ends with %d: %s", at, status, out)
+			}
+			for _, want := range []int{http.StatusOK, http.StatusUnauthorized} { // once
+				if status, body, err := sendAs("", http.MethodPost, admin+"/ui/login", `{"code":"`+code+`"}`); err != nil || status != want {
+					t.Errorf("the login is answered %d %s, %v; want %d", status, body, err, want)
+				}
+			}
 			for _, command := range []string{"create orders --nodes 16", "attach orders", "detach orders", "destroy orders"} {
 				if status, out := types(t, append(append([]string{"sequencer"}, strings.Fields(command)...), "--admin", at)...); status != 0 {
 					t.Errorf("firn sequencer %s --admin %s ends with %d: %s", command, at, status, out)

@@ -21,9 +21,10 @@ takes a node ID that nobody else has. All must have the same layout and epoch:
 these are the default sequencer's. Others, by name, have their own, and a node
 attaches to one, that is it takes a node ID there, when it is asked for an ID of it.
 
-Whoever reaches it can take IDs. Administration (firn sequencer, firn cluster) is
-for this machine, on --admin-addr, until --tokens says who may do what. Its page at
-/ui/ shows the cluster as it changes.
+Whoever reaches it can take IDs, and users of this machine can look at the cluster,
+on --admin-addr; its page at /ui/ shows it as it changes. Changes (firn sequencer) are
+for who has started it, and for root: firn commands find its secret in a file that no
+others can read. --tokens says who may do what instead.
 
 Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr)
 or a key of a YAML file (http-addr) that --config names. Flags go before

@@ -46,7 +46,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 		came(w, server.Gone)
 		return
 	}
-	code := s.Refuse(origin(r), callOf(r), err)
+	code := s.Refuse(Origin(r), callOf(r), err)
 	if code == server.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -62,8 +62,8 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 	writeError(w, StatusOf(code), code, err.Error())
 }
 
-// origin is where a call comes from.
-func origin(r *http.Request) server.Origin {
+// Origin is where a call comes from.
+func Origin(r *http.Request) server.Origin {
 	return server.Origin{Protocol: "http", Remote: r.RemoteAddr}
 }
 
@@ -72,7 +72,7 @@ func callOf(r *http.Request) string { return r.Method + " " + r.Pattern }
 
 // RefuseCrossOrigin answers a browser that another site's page has sent here.
 func RefuseCrossOrigin(w http.ResponseWriter, r *http.Request, s *server.Service, err error) {
-	s.Audited(server.Audit{Origin: origin(r), Call: callOf(r), Outcome: server.CrossOrigin})
+	s.Audited(server.Audit{Origin: Origin(r), Call: callOf(r), Outcome: server.CrossOrigin})
 	writeError(w, http.StatusForbidden, server.CrossOrigin, err.Error())
 }
 

@@ -62,7 +62,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *door.Calle
 		badRequest(w, err)
 		return
 	}
-	answer, created, err := h.service.Create(origin(r).In(r.Context()), who, n.Name, n.Definition)
+	answer, created, err := h.service.Create(Origin(r).In(r.Context()), who, n.Name, n.Definition)
 	var exists *member.ExistsError
 	if errors.As(err, &exists) {
 		came(w, server.Exists)
@@ -80,7 +80,7 @@ func (h *Handler) create(w http.ResponseWriter, r *http.Request, who *door.Calle
 }
 
 func (h *Handler) destroy(w http.ResponseWriter, r *http.Request, who *door.Caller) {
-	answer, err := h.service.Destroy(origin(r).In(r.Context()), who, sequencerOf(r))
+	answer, err := h.service.Destroy(Origin(r).In(r.Context()), who, sequencerOf(r))
 	if err == nil && answer.Message != "" && r.Context().Err() == nil {
 		writeAnswer(w, http.StatusAccepted, answer)
 		return
@@ -89,17 +89,17 @@ func (h *Handler) destroy(w http.ResponseWriter, r *http.Request, who *door.Call
 }
 
 func (h *Handler) attach(w http.ResponseWriter, r *http.Request, who *door.Caller) {
-	here, err := h.service.Attach(origin(r).In(r.Context()), who, sequencerOf(r))
+	here, err := h.service.Attach(Origin(r).In(r.Context()), who, sequencerOf(r))
 	h.answer(w, r, here, err)
 }
 
 func (h *Handler) detach(w http.ResponseWriter, r *http.Request, who *door.Caller) {
-	here, err := h.service.Detach(origin(r).In(r.Context()), who, sequencerOf(r))
+	here, err := h.service.Detach(Origin(r).In(r.Context()), who, sequencerOf(r))
 	h.answer(w, r, here, err)
 }
 
 func (h *Handler) resume(w http.ResponseWriter, r *http.Request, who *door.Caller) {
-	resumed, err := h.service.Resume(origin(r).In(r.Context()), who)
+	resumed, err := h.service.Resume(Origin(r).In(r.Context()), who)
 	h.answer(w, r, resumed, err)
 }
 

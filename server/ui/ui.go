@@ -3,6 +3,8 @@
 //
 //	GET /ui/         the page, and its files below; for whoever reaches the listener
 //	GET /ui/stream   what the page shows, and then what changes, as server-sent events; see Stream. Administration
+//	POST /ui/logins  a Login, for who shows the secret of the node
+//	POST /ui/login   the secret, for a Login
 //
 // The rest of what it shows it gets from package httpapi, which must be served beside it.
 //
@@ -41,13 +43,14 @@ type Handler struct {
 	service  *server.Service
 	entrance *door.Entrance
 	given    func() []NodeGiven
+	browsers *http.CrossOriginProtection
 	scenes   scenes
 	viewers  chan struct{} // one for each page that is kept up to date
 }
 
 // New returns the dashboard of a service, for those who come by an entrance.
 func New(s *server.Service, e *door.Entrance, o Options) *Handler {
-	h := &Handler{service: s, entrance: e, given: o.Given, scenes: scenes{service: s}, viewers: make(chan struct{}, maxViewers)}
+	h := &Handler{service: s, entrance: e, given: o.Given, browsers: http.NewCrossOriginProtection(), scenes: scenes{service: s}, viewers: make(chan struct{}, maxViewers)}
 	if h.given == nil {
 		h.given = func() []NodeGiven { return []NodeGiven{{Given: s.Given()}} }
 	}
@@ -57,6 +60,14 @@ func New(s *server.Service, e *door.Entrance, o Options) *Handler {
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	if r.Method == http.MethodPost && (r.URL.Path == LoginPath || r.URL.Path == exchangePath) {
+		if err := h.entrance.AdmitHost(r.Host); err != nil {
+			httpapi.RefuseCrossOrigin(w, r, h.service, err)
+			return
+		}
+		h.login(w, r)
+		return
+	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, r.Method+" is no method for the dashboard; want GET", http.StatusMethodNotAllowed)

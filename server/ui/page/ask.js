@@ -11,6 +11,20 @@ export function keepToken(text) {
   else sessionStorage.setItem(key, text);
 }
 
+// logIn exchanges the code of a login address for the secret of the node, if the page was opened by one. It tells why that
+// is not possible, if it is not. The code is gone from the address bar before it is used, and so from the history.
+export async function logIn() {
+  const code = /^#login=(.*)$/.exec(location.hash)?.[1];
+  if (code === undefined) return "";
+  history.replaceState(null, "", location.pathname + location.search);
+  try {
+    keepToken((await askJSON("login", { method: "POST", body: JSON.stringify({ code }) })).token);
+    return "";
+  } catch (error) {
+    return error instanceof Refusal ? error.message : "no answer";
+  }
+}
+
 // Refusal is what the server says instead of an answer.
 export class Refusal extends Error {
   constructor(status, code, message) {

@@ -1,7 +1,7 @@
 // The dashboard: one model of the cluster that the server keeps up to date, and parts that each draw some of it.
 
 import { $, say, set, forgetInks, once, calm } from "./dom.js";
-import { keepToken, hasToken } from "./ask.js";
+import { keepToken, hasToken, logIn } from "./ask.js";
 import { number, plural, clean, hostOf } from "./words.js";
 import { follow } from "./stream.js";
 import { Model } from "./model.js";
@@ -168,6 +168,8 @@ function connect() {
   $("forget").hidden = !hasToken();
   stop = follow({
     view(patch) {
+      if (last) notLoggedIn(last);
+      last = "";
       $("board").hidden = false;
       $("timeline").hidden = false;
       if (patch.anew) history.anew();
@@ -189,8 +191,15 @@ function connect() {
   });
 }
 
-// refused asks for a token.
+// refused goes on without the token, if there was one, and else asks for a token. Without tokens everybody may look.
+let last = ""; // why the former token was refused
 function refused(why) {
+  if (hasToken()) {
+    last = clean(why.message);
+    keepToken("");
+    connect();
+    return;
+  }
   $("board").hidden = true;
   $("timeline").hidden = true;
   $("lost").hidden = true;
@@ -198,8 +207,8 @@ function refused(why) {
   $("past").hidden = true;
   say($("link-text"), "Not let in");
   set($("link"), "data-state", "bad");
-  say($("door-why"), hasToken() ? `The token was refused: ${clean(why.message)}.` : "");
-  keepToken("");
+  say($("door-why"), last ? `The token was refused: ${last}.` : "");
+  last = "";
   $("forget").hidden = true;
   $("token").focus();
 }
@@ -254,4 +263,21 @@ $("theme").addEventListener("click", () => {
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 theme(themes.includes(chosen) ? chosen : "system");
 document.documentElement.toggleAttribute("data-calm", calm());
-connect();
+
+// Logging in, by the address that the node or firn cluster dashboard has printed.
+
+function notLoggedIn(why) {
+  say($("login-why"), `${why[0].toUpperCase()}${why.slice(1)}.`);
+  $("login").hidden = false;
+}
+$("login-close").addEventListener("click", () => {
+  $("login").hidden = true;
+});
+async function enter() {
+  const why = await logIn();
+  $("login").hidden = true;
+  if (why) notLoggedIn(clean(why));
+  connect();
+}
+addEventListener("hashchange", () => location.hash.startsWith("#login=") && enter());
+enter();

@@ -24,8 +24,12 @@ const exactBodies = (system) => ({
   },
 });
 
+// Who is logged in to the dashboard in this tab is so here, too.
+const token = sessionStorage.getItem("firn.token");
+
 window.addEventListener("load", () => {
-  SwaggerUIBundle({
+  const page = SwaggerUIBundle({
+    onComplete: () => token && page.preauthorizeApiKey("bearer", token),
     url: new URL("../openapi.json", location).href,
     dom_id: "#page",
     plugins: [exactBodies],
