@@ -23,8 +23,10 @@ type Kubernetes struct {
 	EtcdTLSSecret   string   // the secret that has ca.crt, tls.crt and tls.key for Etcd; none: it is asked in plain text
 	EtcdLoginSecret string   // the secret that has username and password for Etcd; none: nobody logs in
 	OTLPEndpoint    string   // the URL of an OpenTelemetry receiver, http://host:port or https://host:port; none: no traces
-	CPU, Memory     string   // what each pod asks for
-	Storage         string   // of the etcd inside
+	// MonitoringNamespace is where Prometheus runs: nobody else gets at metrics.
+	MonitoringNamespace string
+	CPU, Memory         string // what each pod asks for
+	Storage             string // of the etcd inside
 	// DrainDelay and ShutdownTimeout are those of firn serve. Who stops being ready is still sent calls until every
 	// machine has heard of it.
 	DrainDelay, ShutdownTimeout time.Duration
@@ -33,7 +35,7 @@ type Kubernetes struct {
 // NewKubernetes is what firn gen k8s prints without flags, but for the image and etcd.
 func NewKubernetes() Kubernetes {
 	return Kubernetes{
-		Name: "firn", CPU: "100m", Memory: "256Mi", Storage: "2Gi",
+		Name: "firn", MonitoringNamespace: "monitoring", CPU: "100m", Memory: "256Mi", Storage: "2Gi",
 		DrainDelay: 5 * time.Second, ShutdownTimeout: defaultShutdownTimeout,
 	}
 }
@@ -100,6 +102,7 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	if k.Namespace != "" {
 		c.label("namespace", k.Namespace, 63)
 	}
+	c.label("monitoring-namespace", k.MonitoringNamespace, 63)
 	c.digested("image", k.Image)
 	c.addresses("etcd", k.Etcd, 0)
 	c.between("replicas", k.Replicas, 0, 1000)

@@ -13,8 +13,9 @@ pod security standard "restricted". --tls-secret has callers speak TLS; without 
 tokens pass the cluster's network in plain text.
 
 The image is named by its digest, not by a tag alone, which can come to mean
-another image. The network policy lets callers in to the ports that are served, and
-pods out to etcd, DNS and the receiver of traces; nothing else comes in or goes out.`
+another image. The network policy lets callers in to the ports that are served,
+Prometheus to the metrics, and pods out to etcd, DNS and the receiver of traces;
+nothing else comes in or goes out.`
 
 const genK8sExamples = `  firn gen k8s --image $(cat image) --etcd etcd:2379 | kubectl apply -f -
   firn gen k8s --image $(cat image) --namespace ids --grpc --tls-secret firn-tls`
@@ -35,6 +36,7 @@ func (p *program) genK8s() *cobra.Command {
 		addText(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name", "a secret whose ca.crt, tls.crt and tls.key are for TLS to etcd")
 		addText(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name", "a secret whose username and password log in to etcd")
 		addText(fs, &k.OTLPEndpoint, "otlp-endpoint", "URL", "that of firn serve (default: no traces)")
+		addText(fs, &k.MonitoringNamespace, "monitoring-namespace", "name", "from where metrics may be asked for, at port 9100")
 		addText(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod asks for")
 		addText(fs, &k.Memory, "memory", "quantity", "the memory that each pod asks for, and may have")
 		addText(fs, &k.Storage, "storage", "quantity", "the volume of an etcd inside")

@@ -61,6 +61,8 @@ type crowd struct {
 	done   sync.WaitGroup
 	end    chan struct{}
 	failed atomic.Int64
+	// excused are calls that failed while the machine was late.
+	excused atomic.Int64
 
 	mu        sync.Mutex
 	durations map[string][]time.Duration // by phase
@@ -115,8 +117,10 @@ func (c *crowd) call(buffer []ids.ID) {
 	err := c.client.Fill(ctx, buffer)
 	now := time.Now()
 	if err != nil {
-		if c.failed.Add(1) <= 10 {
-			responsive.Errorf(c.t, began.Add(-felt), "%s: %v", phase, err)
+		if responsive.Late(began.Add(-felt)) > responsive.Limit {
+			c.excused.Add(1)
+		} else if c.failed.Add(1) <= 10 {
+			c.t.Errorf("%s: %v", phase, err)
 		}
 		return
 	}
@@ -243,7 +247,10 @@ func TestClientOfManyNodes(t *testing.T) {
 		t.Log(name + ":")
 		c.report()
 		if n := c.failed.Load(); n > 0 {
-			t.Logf("%s: %d calls failed", name, n)
+			t.Errorf("%s: %d calls failed", name, n)
+		}
+		if n := c.excused.Load(); n > 0 {
+			t.Logf("%s: %d more calls failed, which is not judged: this machine was late", name, n)
 		}
 		if name == "ahead" && c.age > aheadMaxAge {
 			t.Errorf("an ID was %v old when it was handed out", c.age)

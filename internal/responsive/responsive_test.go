@@ -64,6 +64,7 @@ func (t *told) Helper() {}
 func (t *told) Errorf(format string, args ...any) {
 	t.errors = append(t.errors, fmt.Sprintf(format, args...))
 }
+
 func (t *told) Logf(format string, args ...any) {
 	t.logs = append(t.logs, fmt.Sprintf(format, args...))
 }

@@ -195,6 +195,9 @@ func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []str
 	for _, rule := range spec.Ingress {
 		for _, p := range rule.Ports {
 			in[p.Port.String()] = true
+			if p.Port.String() == "metrics" && len(rule.From) == 0 {
+				return errors.New("it lets everybody in to the metrics")
+			}
 		}
 		if len(rule.Ports) == 0 {
 			return errors.New("it lets in to every port")
