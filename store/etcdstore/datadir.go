@@ -16,6 +16,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/schema"
@@ -113,15 +114,11 @@ func checkData(dir string) error {
 	return checkRoom(dir, names, len(segments) == 0)
 }
 
-// checkLog reads the log and returns the index of its last entry. A last record that was not written in full is what a
-// process leaves that was killed: the server takes it away.
+// checkLog reads the log and returns the index of its last entry.
 func checkLog(dir string, segments []string) (last uint64, err error) {
 	crc := uint32(0)
 	for i, name := range segments {
 		path := filepath.Join(datadir.ToWALDir(dir), name)
-		if err := checkSize(dir, path); err != nil {
-			return 0, err
-		}
 		file, err := os.Open(path)
 		if err != nil {
 			return 0, err
@@ -130,9 +127,14 @@ func checkLog(dir string, segments []string) (last uint64, err error) {
 		decoder.UpdateCRC(crc)
 		last, err = readSegment(decoder, last)
 		file.Close()
-		torn := i == len(segments)-1 && errors.Is(err, io.ErrUnexpectedEOF)
+		if i == len(segments)-1 {
+			err = checkEnd(dir, path, err)
+		}
+		data, known := errors.AsType[*DataError](err)
 		switch {
-		case err == nil || torn:
+		case err == nil:
+		case known:
+			return 0, data
 		case errors.Is(err, wal.ErrCRCMismatch):
 			return 0, damaged(dir, path, "the checksum of the record at byte %d is wrong", decoder.LastOffset())
 		default:
@@ -143,19 +145,32 @@ func checkLog(dir string, segments []string) (last uint64, err error) {
 	return last, nil
 }
 
-// checkSize refuses a segment that was cut: each is allocated in full before it is used. Only a server that took away
-// a record that was not written in full makes one shorter, and keeps a copy.
-func checkSize(dir, path string) error {
-	info, err := os.Stat(path)
+// checkEnd tells what a killed process leaves at the end of the log from damage. Each file is allocated in full before
+// it is used, so that a last record that was not written in full ends in zeros: the server takes it away, keeps a copy
+// of the file, and leaves it shorter. A server that is killed as it opens the log may leave it shorter, too, but
+// ending with a record: it is made as long again as it was, to end in zeros.
+func checkEnd(dir, path string, err error) error {
+	info, failed := os.Stat(path)
+	if failed != nil {
+		return failed
+	}
+	torn, short := errors.Is(err, io.ErrUnexpectedEOF), info.Size() < segment
 	switch {
-	case err != nil:
-		return err
 	case info.Size() == 0:
 		return damaged(dir, path, "it is empty, and was made with %d bytes", segment)
-	case info.Size() < segment && !fileutil.Exist(path+".broken"):
+	case torn && short && !fileutil.Exist(path+".broken"):
 		return damaged(dir, path, "it was cut to %d bytes, and was made with %d", info.Size(), segment)
+	case torn:
+		return nil
+	case err != nil || !short:
+		return err
 	}
-	return nil
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return fileutil.Preallocate(file, segment, true)
 }
 
 // readSegment reads one file of the log, and returns the index of the last entry up to its end.
@@ -211,7 +226,10 @@ func checkDatabase(dir string) (applied uint64, err error) {
 			return file, err
 		},
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, bolterrors.ErrTimeout): // of the lock: somebody uses it
+		return 0, fmt.Errorf("opening %s: %w", path, err)
+	case err != nil:
 		return 0, damaged(dir, path, "the database can't be opened: %w", err)
 	}
 	defer db.Close() //nolint:errcheck // nothing was written
@@ -262,7 +280,7 @@ func checkRoom(dir string, log []string, isNew bool) error {
 	if need <= 0 {
 		return nil
 	}
-	room, err := os.CreateTemp(dir, ".room-*")
+	room, err := os.OpenFile(filepath.Join(dir, ".room"), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
