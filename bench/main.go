@@ -3,7 +3,7 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, limit, serve, http, grpc, redis, sequencer, cluster-cost and attach; without any, all of
+// The sections are next, fill, limit, serve, http, crowd, grpc, redis, sequencer, cluster-cost and attach; without any, all of
 // them run. Tables go to standard output, progress to standard error.
 package main
 
@@ -35,6 +35,7 @@ func sections() []section {
 		{"limit", runLimit},
 		{"serve", runServe},
 		{"http", runHTTP},
+		{"crowd", runCrowd},
 		{"grpc", runGRPC},
 		{"redis", runRedis},
 		{"sequencer", runSequencer},

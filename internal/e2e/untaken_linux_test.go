@@ -45,7 +45,7 @@ func hoards() []hoard {
 		}, "POST /api/v1/ids"},
 		{"the same, 100 times over one connection of HTTP/2", true, 100, func(c *comer) {
 			transport := &http.Transport{
-				DialContext: c.dial, TLSClientConfig: c.tls, ForceAttemptHTTP2: true,
+				DialContext: c.dial, TLSClientConfig: c.tls.Clone(), ForceAttemptHTTP2: true,
 				HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10},
 			}
 			c.t.Cleanup(transport.CloseIdleConnections)

@@ -55,9 +55,14 @@ func writeIDs(w http.ResponseWriter, ids *server.Batch) {
 type list struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	taking  server.Taking
 	b       []byte // what is not written yet
+
+	taking   server.Taking
+	deadline time.Time // that was set
 }
+
+// slack is how much too early a deadline may be, so that it need not be set for each piece.
+const slack = time.Second
 
 // append appends ids, each within quotes, and writes what there is whenever it is long.
 func (l *list) append(ids *server.Batch, quote string) error {
@@ -84,7 +89,10 @@ func (l *list) append(ids *server.Batch, quote string) error {
 
 // write writes what there is. A caller that does not take it in time is cut off.
 func (l *list) write() error {
-	_ = l.control.SetWriteDeadline(l.taking.Deadline(time.Now(), len(l.b))) // where it is not supported there is no limit
+	if deadline := l.taking.Deadline(time.Now(), len(l.b)); deadline.Sub(l.deadline) > slack {
+		l.deadline = deadline
+		_ = l.control.SetWriteDeadline(deadline) // where it is not supported there is no limit
+	}
 	_, err := l.w.Write(l.b)
 	l.b = l.b[:0]
 	return err
