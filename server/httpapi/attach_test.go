@@ -24,11 +24,11 @@ const explicit = `{"name":"orders","nodes":1,"attach":"explicit",` + before + `}
 func (s *served) showing(name string) *served {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "tokens.yaml")
-	entries := ""
+	var entries strings.Builder
 	for name, allow := range map[string]string{"issue": "issue", "attach": "issue, attach", "admin": "admin"} {
-		entries += fmt.Sprintf("- {name: %s, sha256: %s, allow: [%s]}\n", name, door.Hash(name), allow)
+		fmt.Fprintf(&entries, "- {name: %s, sha256: %s, allow: [%s]}\n", name, door.Hash(name), allow)
 	}
-	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(entries.String()), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 	tokens, err := door.OpenTokens(file, slog.New(slog.DiscardHandler))

@@ -166,6 +166,7 @@ export class Sequencers {
       const l = layoutOf(q);
       facts.push(["for", l.whom], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
     }
+    if (q.definition?.attach) facts.push(["attach", q.definition.attach]);
     if (q.rate) facts.push(["each node", `${number(q.rate)} /s`]);
     if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);
     if (q.here) facts.push(["here", hereText(q.here)]);
