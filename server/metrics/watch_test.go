@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/server"
 )
 
@@ -45,6 +48,29 @@ func TestANodeThatGivesIDs(t *testing.T) {
 		}
 		w.service.Drain()
 		w.has("firn_ready 0", "firn_draining 1")
+	})
+}
+
+// A node whose layout has run out of time is not ready, though it has a node ID.
+func TestTheLayoutsTimeIsOver(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *watched) {
+		m, err := member.Join(t.Context(), w.client, member.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.member.Store(m)
+		short := firn.Default
+		short.TimeBits, short.Epoch = 30, time.Now().Add(time.Minute-1<<30*time.Millisecond)
+		q, err := m.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.service = server.New(q, m, server.Options{Meter: w.metrics})
+		w.watch()
+		time.Sleep(time.Minute - time.Millisecond)
+		w.has("firn_ready 1", `firn_layout_end_timestamp_seconds{sequencer="default"} 9.4668486e+08`)
+		time.Sleep(time.Millisecond)
+		w.has("firn_ready 0", `firn_sequencer_state{sequencer="default",state="attached"} 1`)
 	})
 }
 
