@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,20 +63,26 @@ func TestSlowNetwork(t *testing.T) {
 			t.Logf("the first ID %v later", time.Since(since))
 
 			var out, errs bytes.Buffer
-			status := run(t.Context(), []string{
-				"doctor", "--http-addr", "127.0.0.1:0", "--etcd", proxy.Address(), "--etcd-prefix", config.Prefix,
-				"--etcd-ca", certs.CA, "--etcd-cert", certs.ClientCert, "--etcd-key", certs.ClientKey,
-			}, nil, strings.NewReader(""), &out, &errs)
+			var status int
+			var examining sync.WaitGroup
+			examining.Go(func() {
+				status = run(t.Context(), []string{
+					"doctor", "--http-addr", "127.0.0.1:0", "--etcd", proxy.Address(), "--etcd-prefix", config.Prefix,
+					"--etcd-ca", certs.CA, "--etcd-cert", certs.ClientCert, "--etcd-key", certs.ClientKey,
+				}, nil, strings.NewReader(""), &out, &errs)
+			})
+			join() // which needs the first one
+			examining.Wait()
 			slow := fmt.Sprintf("warn etcd keys below %s/ may be read and written; a read takes ", config.Prefix)
 			if status != statusOK || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), slow) {
 				t.Errorf("firn doctor ended with %d and said\n%s%s\nwant the etcd to be slow, and nothing to fail", status, &out, &errs)
 			}
 
-			join() // which needs the first one
 			time.Sleep(time.Until(since.Add(2 * ttl)))
 			if first.ID() != id || first.Err() != nil {
 				t.Errorf("the first member is %s now, %v; want it to remain %s", first.ID(), first.Err(), id)
 			}
+			proxy.Delay(0) // to leave
 		})
 	}
 }
