@@ -406,7 +406,7 @@ func TestAnEntryThatNobodyCanRead(t *testing.T) {
 		b := c.loads[n]
 		b.finish()
 		if late := b.lastOK.Sub(appended); late > window {
-			t.Errorf("%s gave an ID %v later", n.name, late)
+			responsive.Errorf(t, appended, "an ID of %s came %v later", n.name, late)
 		}
 	}
 	t.Logf("all ended after %v", time.Since(appended).Round(time.Millisecond))
