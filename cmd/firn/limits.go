@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"github.com/firn-id/firn/server/limits"
@@ -58,14 +59,16 @@ func (n *node) limitMemory() {
 // lookAtMemory is how often the memory is looked at.
 const lookAtMemory = 100 * time.Millisecond
 
-// shed closes connections of callers while there is hardly memory left, until ctx ends: the limits are made so that there
-// always is, but flags may say otherwise, and not everything is counted. It does nothing where no cgroup has a limit.
+// shed closes connections of callers while memory runs out, until ctx ends: when what is in use comes to two thirds of
+// what the Go runtime aims for, since with more it would do little but collect garbage; and when the cgroup, in which the
+// kernel's memory counts, has hardly any left. The limits are made so that this does not happen, but flags may say
+// otherwise, and not everything is counted.
 func (n *node) shed(ctx context.Context) {
 	m := limits.Find()
-	most := m.Bytes - m.Bytes/8
-	if m.Used() == 0 {
+	if m.Bytes == 0 {
 		return
 	}
+	mostInUse, mostUsed, again := n.limits.Heap/3*2, m.Bytes-m.Bytes/8, uint64(0)
 	for look := time.NewTicker(lookAtMemory); ; {
 		select {
 		case <-look.C:
@@ -73,13 +76,26 @@ func (n *node) shed(ctx context.Context) {
 			look.Stop()
 			return
 		}
-		if m.Used() < most {
+		inUse, cycle := memoryInUse()
+		switch used := m.Used(); {
+		case inUse >= mostInUse && cycle >= again:
+			again = cycle + 2 // when it is known what is in use without those that are closed now
+		case used < mostUsed:
 			continue
+		default:
+			if debug.FreeOSMemory(); m.Used() < mostUsed { // it was garbage
+				continue
+			}
 		}
-		if debug.FreeOSMemory(); m.Used() >= most { // and not because of garbage
-			n.log.Warn("memory runs out: connections of callers are closed", "used", mib(m.Used()), "memory", mib(m.Bytes), "closed", n.callers.Shed())
-		}
+		n.log.Warn("memory runs out: connections of callers are closed", "in_use", mib(inUse), "memory", mib(m.Bytes), "closed", n.callers.Shed())
 	}
+}
+
+// memoryInUse is how many bytes were in use when garbage was last collected, and in which cycle that was.
+func memoryInUse() (bytes int64, cycle uint64) {
+	all := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(all)
+	return int64(all[0].Value.Uint64()+all[1].Value.Uint64()) - ballast, all[2].Value.Uint64()
 }
 
 func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }

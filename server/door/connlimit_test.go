@@ -134,14 +134,14 @@ func TestTheOldestIdleConnectionMakesRoom(t *testing.T) {
 		e := c.comes("10.0.0.4")
 		all := []caller{a, b, d, e}
 		Begin(a.there) // it has a call in progress
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		Begin(b.there)
 		End(b.there) // and it was idle for the shortest time
 		c.log.wants(t)
 		f := c.comes("10.0.0.5")
 		c.wants("after the first newcomer", append(all, f), true, true, false, true, true)
 		c.log.wants(t, "limit=4 closed=1 refused=0")
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		End(a.there)
 		g, h, i := c.comes("10.0.0.6"), c.comes("10.0.0.7"), c.comes("10.0.0.8")
 		c.wants("after four", append(all, f, g, h, i), true, false, false, false, false, true, true, true)

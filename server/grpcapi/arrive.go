@@ -25,13 +25,20 @@ func (s *Server) limit(calls int) {
 // connection, which is not idle meanwhile. Those whose request never comes are among them, of which no interceptor hears.
 //
 // One too many is not refused here: gRPC would keep its context for as long as there is the connection. It is marked as
-// crowded, unless it asks how the node is, and ends soon if its request does not come.
+// crowded, unless it asks how the node is, and ends soon if its request does not come. When as many wait to be refused as
+// are served, the connection that brings one more is closed.
 func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := connOf(ctx)
 	from, conn := c.remote.Addr, c.Conn
 	if door.ProbesOnly(conn) || !s.open.Take(from) {
+		if s.refusing.Add(1) > int64(s.service.MaxCalls()) {
+			_ = c.Close()
+		}
 		within, cancel := context.WithTimeout(ctx, refuseWithin)
-		context.AfterFunc(ctx, cancel)
+		context.AfterFunc(ctx, func() {
+			cancel()
+			s.refusing.Add(-1)
+		})
 		if info.FullMethodName != healthpb.Health_Check_FullMethodName {
 			within = context.WithValue(within, crowdedKey{}, true)
 		}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -28,7 +29,8 @@ type Server struct {
 	calls    map[string]server.Call // by method
 	answers  sync.Map               // see codec
 	open     *door.Quota            // of calls
-	watches  *door.Quota            // of those, calls that may last for ever and need no token
+	refusing atomic.Int64           // calls that are beside those
+	watches  *door.Quota            // of the open calls, those that may last for ever and need no token
 
 	ending  context.Context // ends when no stream of IDs shall go on: while draining
 	end     context.CancelFunc
