@@ -28,7 +28,7 @@ func grab(s *shares, caller party, connection string, most int) (n int) {
 func TestShares(t *testing.T) {
 	greedy, other := party{token: "greedy"}, party{token: "other"}
 	for _, connections := range []int{1, 2, 10, 70, 1000} {
-		const size = 1 << 20
+		const size = 1 << 16
 		s := newShares(size)
 		total := 0
 		for again := true; again; { // all take turns, one claim each

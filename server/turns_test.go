@@ -150,16 +150,22 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 func TestCallersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l line
+		var mu sync.Mutex // guards order
 		var order []string
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, what)
+		}
 		var all sync.WaitGroup
 		begin := func(call string, ctx context.Context, pieces int) {
 			all.Go(func() {
 				for i := range pieces {
 					if l.take(ctx, party{token: call[:1]}, time.Second, i > 0) != nil {
-						order = append(order, call+" leaves")
+						note(call + " leaves")
 						return
 					}
-					order = append(order, call)
+					note(call)
 					l.over()
 				}
 			})

@@ -48,7 +48,7 @@ func (r *reader) Write(b []byte) (int, error) {
 }
 
 func ask(h http.Handler, w http.ResponseWriter, from string, count int) {
-	r := httptest.NewRequest("POST", fmt.Sprintf("http://localhost/api/v1/ids?count=%d", count), http.NoBody)
+	r := httptest.NewRequest(http.MethodPost, fmt.Sprintf("http://localhost/api/v1/ids?count=%d", count), http.NoBody)
 	r.RemoteAddr = from
 	h.ServeHTTP(w, r)
 }
