@@ -56,10 +56,18 @@ func (p *program) configCheckCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if _, err := newNode(s, p.stderr); err != nil {
+		n, err := newNode(s, p.stderr)
+		if err != nil {
 			return err
 		}
-		checked := checkedConfig{Settings: s.inForce(flags, from), Ignored: ignored(flags, p.env)}
+		warnings, err := n.safe()
+		if err != nil {
+			return err
+		}
+		checked := checkedConfig{Settings: s.inForce(flags, from), Ignored: ignored(flags, p.env), Warnings: []string{}}
+		for _, w := range warnings {
+			checked.Warnings = append(checked.Warnings, w.About+": "+w.Found+"; "+w.Do)
+		}
 		if asJSON {
 			return json.NewEncoder(p.stdout).Encode(checked)
 		}
@@ -79,7 +87,8 @@ func (o *serveOptions) apart() *pflag.FlagSet {
 // checkedConfig is a configuration that was found to be right, as JSON has it.
 type checkedConfig struct {
 	Settings []inForce `json:"settings"`
-	Ignored  []string  `json:"ignored"` // variables
+	Ignored  []string  `json:"ignored"`  // variables
+	Warnings []string  `json:"warnings"` // each with what to do
 }
 
 // inForce is a setting as it is in force.
@@ -170,6 +179,9 @@ func (c checkedConfig) String() string {
 	text := table(columns, rows)
 	if len(c.Ignored) > 0 {
 		text += "\nno flags of firn serve, and ignored: " + strings.Join(c.Ignored, ", ") + "\n"
+	}
+	for _, w := range c.Warnings {
+		text += "\nwarning: " + w + "\n"
 	}
 	return text + "\nThe configuration is right.\n"
 }

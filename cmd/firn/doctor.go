@@ -61,12 +61,21 @@ func (p *program) doctorCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		warnings, err := n.safe()
+		if err != nil {
+			return err
+		}
 		ctx := untilSignal(c.Context())
 		seen := n.see(ctx)
 		if err := interrupted(ctx, ctx.Err()); err != nil {
 			return err
 		}
 		d := diagnosis{Findings: doctor.Check(seen)}
+		for _, w := range warnings {
+			if w.About == aboutTokens { // the others are among what was seen
+				d.Findings = append(d.Findings, w)
+			}
+		}
 		for _, f := range d.Findings {
 			switch f.Level {
 			case doctor.Warn:

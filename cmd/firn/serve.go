@@ -69,6 +69,13 @@ func (p *program) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		warnings, err := n.safe()
+		if err != nil {
+			return err
+		}
+		for _, w := range warnings {
+			n.log.Warn(w.About+": "+w.Found, "do", w.Do)
+		}
 		defer n.supervised()()
 		return n.serve(untilSignal(c.Context()))
 	}

@@ -116,6 +116,9 @@ func (k *kept[T]) readLocked() error {
 
 func readFiles(paths []string) (contents [][]byte, _ error) {
 	for _, path := range paths {
+		if err := CheckWriters(path); err != nil {
+			return nil, err
+		}
 		data, err := readFile(path)
 		if err != nil {
 			var known *fs.PathError

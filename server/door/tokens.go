@@ -19,7 +19,7 @@ import (
 //     rate: 10000 # IDs per second; default: no limit
 //
 // The file is read again within a second of use after it has changed. If it went bad, or away, that is logged, and the
-// callers stay as they were. Replace it by renaming another, so that half of it is never read.
+// callers stay as they were; also if others can write it, see CheckWriters. Replace it by renaming another, so that half of it is never read.
 type Tokens struct{ callers kept[callers] }
 
 // callers are those of the tokens with these SHA-256s.

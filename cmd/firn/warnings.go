@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/firn-id/firn/internal/doctor"
+	"github.com/firn-id/firn/server/door"
+)
+
+// aboutTokens is what a warning is about that package doctor does not give.
+const aboutTokens = "tokens"
+
+// safe returns what is to be warned of in a configuration, which firn serve, firn config check and firn doctor say alike. An
+// error is returned for what is not to be used: a data directory that others can write.
+func (n *node) safe() (warnings []doctor.Finding, _ error) {
+	embedded := len(n.etcd.Endpoints) == 0
+	if embedded {
+		if err := door.CheckWriters(n.dataDir); err != nil {
+			return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
+		}
+	}
+	if open := n.plainAddresses(); n.tokens != nil && len(open) > 0 {
+		warnings = append(warnings, doctor.Finding{
+			Level: doctor.Warn, About: aboutTokens, Found: "they travel unencrypted to " + strings.Join(open, ", "),
+			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
+		})
+	}
+	for _, f := range []struct{ about, path string }{{"data directory", n.dataDir}, {aboutTokens, n.tokensFile}, {"tls-key", n.certificates.Key}} {
+		var mode *door.ModeError
+		if f.path == "" || f.path == n.dataDir && !embedded || !errors.As(door.CheckReaders(f.path), &mode) {
+			continue
+		}
+		warnings = append(warnings, doctor.Finding{
+			Level: doctor.Warn, About: f.about, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path, mode.Mode.Perm()), Do: "chmod " + mode.Bits + " " + mode.Path,
+		})
+	}
+	return warnings, nil
+}
+
+// plainAddresses are those that others than this machine can reach, and that speak no TLS, with their flags.
+func (n *node) plainAddresses() (all []string) {
+	if n.tls != nil {
+		return nil
+	}
+	for _, a := range n.addresses() {
+		if host, _, _ := net.SplitHostPort(a.at); !onlyHere(host) && a.flag != "metrics-addr" { // no tokens go there
+			all = append(all, fmt.Sprintf("--%s %s", a.flag, a.at))
+		}
+	}
+	return all
+}
