@@ -37,7 +37,7 @@ var rooms = map[string]room{
 	"cluster":                   {code: []string{"."}},
 	"member":                    {code: []string{".", "cluster", "fence", "store"}, tests: []string{"store/memstore"}},
 	"server/door":               {code: []string{"golang.org/x/time/rate", "go.yaml.in/yaml/v3"}},
-	"server":                    {code: []string{".", "cluster", "internal/throttle", "member", "server/door", "store", "golang.org/x/sync/semaphore"}, tests: []string{"store/memstore"}},
+	"server":                    {code: []string{".", "cluster", "internal/throttle", "member", "server/door", "store"}, tests: []string{"store/memstore"}},
 	"server/httpapi":            {code: []string{".", "cluster", "member", "server", "server/door", "server/httpapi/apidoc", "store"}, tests: []string{"internal/throttle", "server/servertest", "server/metrics", "store/memstore", "github.com/getkin/kin-openapi"}},
 	"server/httpapi/apidoc":     {},
 	"server/ui":                 {code: []string{"cluster", "member", "server", "server/door", "server/httpapi"}, tests: []string{".", "store"}},
