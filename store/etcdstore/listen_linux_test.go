@@ -43,21 +43,23 @@ func TestNobodyElseCanConnect(t *testing.T) {
 			defer listener.Close()
 
 			seen := &listeners{tcp: make(map[string]bool), unix: make(map[string]bool)}
-			stop := make(chan struct{})
-			var looking sync.WaitGroup
-			looking.Go(func() { repeat(t, stop, seen.look) })
+			looked, connected := make(chan struct{}), make(chan struct{})
+			var looking, connecting sync.WaitGroup
+			looking.Go(func() { repeat(t, looked, seen.look) })
 			if os.Getuid() == 0 {
-				looking.Go(func() {
+				connecting.Go(func() {
 					becomeNobody(t)
-					repeat(t, stop, seen.connect)
+					repeat(t, connected, seen.connect)
 				})
 			} else {
 				t.Log("not run as root: nobody tries to connect as another user")
 			}
 			e := embed(t, config)
 			works(t, e)
-			close(stop)
+			close(looked)
 			looking.Wait()
+			close(connected) // after a last try of all that was seen
+			connecting.Wait()
 
 			socket := strings.TrimPrefix(e.Endpoint(), "unix://")
 			if len(seen.tcp) > 0 || len(seen.unix) != 2 || !seen.unix[socket] || !seen.unix[control] {
