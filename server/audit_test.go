@@ -88,20 +88,30 @@ func TestAuditTrail(t *testing.T) {
 		do   func(context.Context) error
 		want string
 	}{
-		{"destroy", func(ctx context.Context) error { return second(fine.Destroy(ctx, operator, "orders")) },
-			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=destroy sequencer=orders outcome=ok`},
-		{"detach", func(ctx context.Context) error { return second(fine.Detach(ctx, operator, "nothing")) },
-			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=detach sequencer=nothing outcome=unknown_sequencer`},
-		{"attach", func(ctx context.Context) error { return second(fine.Attach(ctx, operator, "orders")) },
-			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=attach sequencer=orders outcome=not_ready`},
+		{
+			"destroy", func(ctx context.Context) error { return second(fine.Destroy(ctx, operator, "orders")) },
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=destroy sequencer=orders outcome=ok`,
+		},
+		{
+			"detach", func(ctx context.Context) error { return second(fine.Detach(ctx, operator, "nothing")) },
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=detach sequencer=nothing outcome=unknown_sequencer`,
+		},
+		{
+			"attach", func(ctx context.Context) error { return second(fine.Attach(ctx, operator, "orders")) },
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=attach sequencer=orders outcome=not_ready`,
+		},
 		{"create with a bad name", func(ctx context.Context) error {
 			_, _, err := fine.Create(ctx, operator, "../"+adminToken+strings.Repeat("x", 200), cluster.Definition{})
 			return err
 		}, `level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=create sequencer="../firn_(not shown)" outcome=bad_request`},
-		{"without the right", func(ctx context.Context) error { return second(fine.Destroy(ctx, shop, "orders")) },
-			`level=WARN msg="audit: a call was refused" who=shop remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" sequencer=orders outcome=forbidden`},
-		{"without a token", func(context.Context) error { return fmt.Errorf("%w: none", door.ErrUnauthenticated) },
-			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" outcome=unauthenticated`},
+		{
+			"without the right", func(ctx context.Context) error { return second(fine.Destroy(ctx, shop, "orders")) },
+			`level=WARN msg="audit: a call was refused" who=shop remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" sequencer=orders outcome=forbidden`,
+		},
+		{
+			"without a token", func(context.Context) error { return fmt.Errorf("%w: none", door.ErrUnauthenticated) },
+			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" outcome=unauthenticated`,
+		},
 		{"an ID", func(ctx context.Context) error { return second(fine.Next(ctx, shop, name)) }, ``},
 		{"a look", func(ctx context.Context) error { return second(fine.Sequencer(ctx, operator, "orders")) }, ``},
 		{"too many IDs", func(context.Context) error { return &door.LimitError{Caller: "shop", Rate: 5} }, ``},

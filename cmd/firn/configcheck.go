@@ -176,12 +176,13 @@ func (c checkedConfig) String() string {
 		}
 		rows = append(rows, []string{s.Name, shownText(value), shownText(source)})
 	}
-	text := table(columns, rows)
+	var text strings.Builder
+	text.WriteString(table(columns, rows))
 	if len(c.Ignored) > 0 {
-		text += "\nno flags of firn serve, and ignored: " + strings.Join(c.Ignored, ", ") + "\n"
+		text.WriteString("\nno flags of firn serve, and ignored: " + strings.Join(c.Ignored, ", ") + "\n")
 	}
 	for _, w := range c.Warnings {
-		text += "\nwarning: " + w + "\n"
+		text.WriteString("\nwarning: " + w + "\n")
 	}
-	return text + "\nThe configuration is right.\n"
+	return text.String() + "\nThe configuration is right.\n"
 }

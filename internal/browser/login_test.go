@@ -88,7 +88,7 @@ func TestLoginIsNotForOthers(t *testing.T) {
 		{"/ui/login", `{"code":"` + secret.NewLogin() + `"}`, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
 		{"/ui/login", `{"code":"` + secret.NewLogin() + `"}`, "Host", "evil.example", http.StatusForbidden},
 		{"/ui/login", "no JSON", "", "", http.StatusBadRequest},
-		{"/ui/login", strings.Repeat(" ", 1 << 20), "", "", http.StatusBadRequest},
+		{"/ui/login", strings.Repeat(" ", 1<<20), "", "", http.StatusBadRequest},
 		{"/ui/login", `{"code":"` + secret.NewLogin() + `"}`, "", "", http.StatusOK},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.url+tt.path, strings.NewReader(tt.body))

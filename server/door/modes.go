@@ -43,14 +43,14 @@ func CheckWriters(path string) error {
 	if inPod() {
 		return nil
 	}
-	if info, err := os.Stat(path); err == nil {
+	if info, err := os.Stat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) { // all else is refused when it is used
 		if err := writers(path, info); err != nil {
 			return err
 		}
 	}
 	for _, dir := range above(path) {
 		info, err := os.Stat(dir)
-		if err != nil || info.Mode()&fs.ModeSticky != 0 {
+		if err != nil || !info.IsDir() || info.Mode()&fs.ModeSticky != 0 {
 			continue
 		}
 		if err := writers(dir, info); err != nil {

@@ -45,7 +45,7 @@ func sharedGroup(passwd, groups string, gid uint32, own []uint32) string {
 			continue
 		}
 		name = f[0]
-		for _, member := range strings.Split(f[3], ",") {
+		for member := range strings.SplitSeq(f[3], ",") {
 			others = others || member != "" && !ours[member]
 		}
 	}
