@@ -94,7 +94,7 @@ func writeSecret(path, token string, addresses []string) error {
 	if err != nil {
 		return bare(err)
 	}
-	defer os.Remove(f.Name()) // it has another name, when all went well
+	defer func() { _ = os.Remove(f.Name()) }() // it has another name, when all went well
 	_, err = io.WriteString(f, secretText(token, addresses))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return bare(err)

@@ -96,16 +96,25 @@ func writers(path string, info fs.FileInfo) error {
 	return nil
 }
 
+// everybody tells whether everybody may do that with a file.
+func everybody(path string, may fs.FileMode) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&may != 0
+}
+
 // CheckReaders returns a *ModeError when everybody can read a file, or look into a directory. A group that can was chosen.
 func CheckReaders(path string) error {
-	info, err := os.Stat(path)
-	if err != nil || inPod() || info.Mode().Perm()&0o004 == 0 {
+	if inPod() || !everybody(path, 0o004) {
 		return nil
 	}
 	for _, dir := range above(path) {
-		if d, err := os.Stat(dir); err != nil || d.Mode().Perm()&0o001 == 0 { // nobody else comes that far
+		if !everybody(dir, 0o001) { // nobody else comes that far
 			return nil
 		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
 	}
 	bits := "o-r"
 	if info.IsDir() {
