@@ -52,7 +52,10 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 	if err != nil {
 		return nil, err
 	}
-	return next(within, request)
+	if answer, err = next(within, request); err == nil {
+		s.keepCounted(ctx, answer)
+	}
+	return answer, err
 }
 
 // stream does the same for calls with many answers.

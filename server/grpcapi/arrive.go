@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -21,8 +22,8 @@ func (s *Server) limit(calls int) {
 	s.open, s.watches = door.NewQuota(calls), door.NewQuota(max(1, calls/2))
 }
 
-// arrives is called when the headers of a call have been read. It counts the call until it ends: in all, and for its
-// connection, which is not idle meanwhile. Those whose request never comes are among them, of which no interceptor hears.
+// arrives is called when the headers of a call have been read. It counts the call until it has ended and its answer was
+// taken: in all, and for its connection, which is not idle meanwhile. Those whose request never comes are among them, of which no interceptor hears.
 //
 // One too many is not refused here: gRPC would keep its context for as long as there is the connection. It is marked as
 // crowded, unless it asks how the node is, and ends soon if its request does not come. When as many wait to be refused as
@@ -45,11 +46,38 @@ func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, 
 		return within, nil
 	}
 	door.Begin(conn)
-	context.AfterFunc(ctx, func() { // it ends when the call does, or its connection
+	a := &arrival{done: func() {
 		door.End(conn)
 		s.open.Give(from)
-	})
-	return ctx, nil
+	}}
+	a.parts.Store(1)
+	context.AfterFunc(ctx, a.end) // it ends when the call does, or its connection
+	return context.WithValue(ctx, arrivalKey{}, a), nil
+}
+
+// arrival is a call that is counted until it has ended and its answer was taken, if that is kept.
+type arrival struct {
+	parts atomic.Int64 // the call, and its answer
+	done  func()
+}
+
+type arrivalKey struct{}
+
+// end ends one of its parts.
+func (a *arrival) end() {
+	if a.parts.Add(-1) == 0 {
+		a.done()
+	}
+}
+
+// keepCounted has a call counted until its answer is taken. One that is kept already counts there.
+func (s *Server) keepCounted(ctx context.Context, answer any) {
+	a, ok := ctx.Value(arrivalKey{}).(*arrival)
+	if _, kept := s.answers.Load(answer); kept || !ok {
+		return
+	}
+	a.parts.Add(1)
+	s.keep(connOf(ctx), answer, a.end, nil)
 }
 
 // refuseWithin is how long a call may take that is one too many.
