@@ -68,7 +68,23 @@ func sieges() []siege {
 		{"18 600 gRPC calls whose request never comes, on 186 connections", 186, false, "", calls(186, 100, announceCall)},
 		{"3000 gRPC connections that have asked once", 3000, false, "", calls(3000, 1, askHealth)},
 		{"1000 gRPC streams that nobody reads, on 10 connections", 10, false, "", calls(10, 100, openStream)},
+		{"200 000 gRPC calls for an ID that nobody takes, on 2000 connections", 2000, false, "", untakenIDs(2000)},
 		{"13 700 HTTP connections, with --max-connections=100000", 13_700, false, "--max-connections=100000", httpConns(13_700, askOnce)},
+	}
+}
+
+// untakenIDs has each of so many gRPC connections ask a hundred times for an ID, and allow none to be sent.
+func untakenIDs(conns int) func(t testing.TB, n *node) (end func()) {
+	text := func(s string) string { return string(rune(len(s))) + s }
+	headers := "\x83\x86\x04" + text(firnv1.Firn_Next_FullMethodName) + "\x01" + text("firn") +
+		"\x00" + text("content-type") + text("application/grpc") + "\x00" + text("te") + text("trailers")
+	var b strings.Builder
+	b.WriteString("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(6, 4, 0, 0, "\x00\x04\x00\x00\x00\x00"))
+	for i := range uint32(100) {
+		b.WriteString(frame(len(headers), 1, 4, 2*i+1, headers) + frame(5, 0, 1, 2*i+1, "\x00\x00\x00\x00\x00"))
+	}
+	return func(t testing.TB, n *node) func() {
+		return occupy(t, n.listens("grpc_addr"), conns, write(b.String()))
 	}
 }
 

@@ -14,6 +14,9 @@ func (s *Server) LimitCalls(calls int) { s.limit(calls) }
 // MaxBatch is how many IDs a batch can have.
 const MaxBatch = maxBatch
 
+// TakeWithin is how long an answer may go untaken.
+const TakeWithin = takeWithin
+
 // Nowhere is a cluster without sequencers, which can't have any.
 type Nowhere struct{ server.Cluster }
 
