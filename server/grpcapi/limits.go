@@ -45,7 +45,7 @@ func limits() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.ConnectionTimeout(shakeWithin),
 		grpc.NumStreamWorkers(workers),
-		grpc.ReadBufferSize(4<<10),
+		grpc.ReadBufferSize(4 << 10),
 		grpc.SharedWriteBuffer(true),
 		grpc.StaticStreamWindowSize(callWindow),
 		grpc.StaticConnWindowSize(window),

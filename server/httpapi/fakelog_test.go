@@ -46,7 +46,8 @@ func (f *fakeLog) Log() store.Log { return f }
 func (f *fakeLog) Pulses(context.Context) (map[string]member.Pulse, error) { return f.pulses, nil }
 
 func (f *fakeLog) Horizons(context.Context, string) ([]member.Owner, error) { return f.owners, f.err }
-func (f *fakeLog) Resume(context.Context) (time.Time, error)                { return time.Time{}, nil }
+
+func (f *fakeLog) Resume(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 func (f *fakeLog) Value() cluster.Value {
 	f.mu.Lock()
