@@ -46,7 +46,6 @@ func limits() []grpc.ServerOption {
 		grpc.ConnectionTimeout(shakeWithin),
 		grpc.NumStreamWorkers(workers),
 		grpc.ReadBufferSize(4 << 10),
-		grpc.SharedWriteBuffer(true),
 		grpc.StaticStreamWindowSize(callWindow),
 		grpc.StaticConnWindowSize(window),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),

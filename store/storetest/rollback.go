@@ -64,7 +64,7 @@ func appendSetBack(s *suite) {
 		if _, err = s.Append(s.ctx, "first", []byte("1")); errors.Is(err, store.ErrRolledBack) {
 			return nil
 		}
-		return fmt.Errorf("Append: %w; want ErrRolledBack", err)
+		return fmt.Errorf("the append: %w; want ErrRolledBack", err)
 	})
 	s.append(s.Store, "second", "1")
 }
