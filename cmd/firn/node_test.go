@@ -117,7 +117,7 @@ func ended(t *testing.T, done chan error) error {
 // to go elsewhere.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	n, err := newNode(testSettings(t, "--drain-delay", "100ms"), io.Discard)
+	n, err := newNode(testSettings(t), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
