@@ -22,7 +22,7 @@ func TestTryPage(t *testing.T) {
 		chromedp.Navigate(server.URL+"/docs"),
 		chromedp.WaitVisible(chromedp.CSS(call)),
 	)
-	if got := run(t, ctx, chromedp.Evaluate[int](`document.querySelectorAll(".opblock").length`)); got != 19 {
+	if got := run(t, ctx, chromedp.Evaluate[int](`document.querySelectorAll(".opblock").length`)); got != 20 {
 		t.Errorf("it shows %d calls", got)
 	}
 	picture(t, ctx, "docs-1440.png")
