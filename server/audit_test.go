@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,15 +39,39 @@ func (obedient) Lookup(context.Context, string) (cluster.Sequencer, error) {
 	return cluster.Sequencer{}, member.ErrNoSequencer
 }
 
+// trail is what was written to an audit trail. The end of a period writes, too, from a goroutine of its own.
+type trail struct {
+	mu     sync.Mutex // guards buffer
+	buffer bytes.Buffer
+}
+
+func (w *trail) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buffer.Write(b)
+}
+
+func (w *trail) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buffer.String()
+}
+
+func (w *trail) Reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buffer.Reset()
+}
+
 // audited is a service with its audit trail.
-func audited(c server.Cluster) (*server.Service, *bytes.Buffer, *throttle.Log) {
-	var trail bytes.Buffer
-	log := throttle.New(slog.New(slog.NewTextHandler(&trail, nil)))
-	return server.New(slow{}, c, server.Options{Audit: log}), &trail, log
+func audited(c server.Cluster) (*server.Service, *trail, *throttle.Log) {
+	var written trail
+	log := throttle.New(slog.New(slog.NewTextHandler(&written, nil)))
+	return server.New(slow{}, c, server.Options{Audit: log}), &written, log
 }
 
 // take returns what the trail says since the last call, without the time.
-func take(trail *bytes.Buffer) string {
+func take(trail *trail) string {
 	defer trail.Reset()
 	return strings.TrimSpace(regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(trail.String(), ""))
 }
