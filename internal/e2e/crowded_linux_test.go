@@ -133,18 +133,24 @@ func (c *comer) grpc() *grpc.ClientConn {
 	return conn
 }
 
-// watches is a new connection with a call in progress, for as long as it is open.
+// watches is a new connection with a call in progress, for as long as it is open. One that was closed just now may still
+// have its place for a moment.
 func (c *comer) watches() *grpc.ClientConn {
 	c.t.Helper()
-	conn := c.grpc()
-	w, err := healthpb.NewHealthClient(conn).Watch(c.t.Context(), &healthpb.HealthCheckRequest{})
-	if err == nil {
-		_, err = w.Recv()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		conn := c.grpc()
+		w, err := healthpb.NewHealthClient(conn).Watch(c.t.Context(), &healthpb.HealthCheckRequest{})
+		if err == nil {
+			_, err = w.Recv()
+		}
+		switch {
+		case err == nil:
+			return conn
+		case status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline):
+			c.t.Fatal(err)
+		}
+		conn.Close()
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return conn
 }
 
 // refused wants probes to be answered, and everything else to be refused.
