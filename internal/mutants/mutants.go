@@ -155,7 +155,7 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse that is gone is not told of", "member/play.go",
-		"m.dead[id] = true\n		case <-m.session", "_ = id\n		case <-m.session",
+		"m.dead[id] = true\n		case err := <-m.broken", "_ = id\n		case err := <-m.broken",
 		"./member", all,
 	},
 	{
