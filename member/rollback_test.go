@@ -267,3 +267,27 @@ func put(t *testing.T, w *world, op store.Op) {
 		t.Fatal(err)
 	}
 }
+
+// A member that is cut off uses up its time while the store loses its data. Its clock is ahead of that of the one who
+// tells the store, who has to reckon with that.
+func TestTheFloorReckonsWithClocksThatDiffer(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", few)
+		a.ready(time.Second)
+		b := w.start("b", few)
+		b.ready(time.Second)
+		b.wall.step(-8 * time.Second)
+		w.takes(3*window, a, b) // b approaches its clock slowly
+		a.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		b.ends()
+		nodes := []*node{a, w.start("late", few), w.start("later", few)}
+		for _, n := range nodes[1:] {
+			n.wall.step(-8 * time.Second)
+		}
+		w.takes(window+2*fence.DefaultMaxSkew, nodes...)
+		for _, n := range nodes[1:] {
+			n.ready(fence.DefaultMaxSkew)
+		}
+	})
+}

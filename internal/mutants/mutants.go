@@ -250,8 +250,8 @@ var mutants = []mutant{
 	},
 	{
 		"clocks are taken to agree when the store has lost data", "member/rollback.go",
-		".Add(fence.DefaultMaxSkew)", "",
-		"./member", "LostData",
+		".Add(fence.DefaultMaxSkew)", ".Add(0 * fence.DefaultMaxSkew)",
+		"./member", "ReckonsWith",
 	},
 	{
 		"a horizon that went back is believed", "fence/fence.go",
@@ -275,7 +275,7 @@ var mutants = []mutant{
 	},
 	{
 		"who is late to close the former incarnation robs the next", "member/incarnation.go",
-		"s.fences.Prefix, at)", "s.fences.Prefix, store.Condition{})",
+		"s.fences.Prefix, at)", "s.fences.Prefix)",
 		"./member", "NextOne",
 	},
 	{
