@@ -93,8 +93,11 @@ func (s *Server) keep(c *conn, answer any, release, done func()) {
 	m := &message{conn: c, release: release, done: done}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed { // nobody takes it
 		release()
+		if done != nil {
+			done()
+		}
 		return
 	}
 	m.late = time.AfterFunc(takeWithin, func() { _ = c.Close() })
