@@ -62,7 +62,7 @@ func TestRoundsAreCountedWhole(t *testing.T) {
 
 func TestUnknownSection(t *testing.T) {
 	err := run(t.Context(), []string{"nothing"}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve, http, grpc, redis, sequencer, cluster-cost, attach") {
+	if err == nil || !strings.Contains(err.Error(), "next, fill, limit, serve, http, crowd, grpc, redis, sequencer, cluster-cost, attach") {
 		t.Errorf("got %v, want an error that names the sections", err)
 	}
 }
