@@ -34,7 +34,7 @@ var (
 	ErrAttachedAgain = errors.New("member: the sequencer was attached again while it was being detached")
 
 	// ErrExplicit is returned by AttachOnDemand when the sequencer's definition says cluster.AttachExplicit.
-	ErrExplicit = errors.New("member: the sequencer was created to be attached to explicitly")
+	ErrExplicit = errors.New("the sequencer was created to be attached to explicitly")
 
 	// ErrUnfit is returned when the member's options do not go with the definition of a sequencer that is there: its
 	// window is too short for the tick, or there are no such node IDs as it wishes for.

@@ -37,10 +37,7 @@ type detachedError struct {
 	why  error
 }
 
-var (
-	errNoAutoAttach = errors.New("the node was started with --no-auto-attach")
-	errExplicit     = errors.New("the sequencer was created to be attached to explicitly")
-)
+var errNoAutoAttach = errors.New("the node was started with --no-auto-attach")
 
 func (e *detachedError) Error() string {
 	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
@@ -82,7 +79,7 @@ func (s *Service) attached(ctx context.Context, who *door.Caller, name string, w
 	q, err := s.attachTo(ctx, name, s.cluster.AttachOnDemand)
 	switch {
 	case errors.Is(err, member.ErrExplicit):
-		return nil, &detachedError{name, errExplicit}
+		return nil, &detachedError{name, member.ErrExplicit}
 	case err != nil:
 		return nil, err
 	}
