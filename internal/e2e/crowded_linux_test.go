@@ -98,11 +98,7 @@ func (c *comer) from(address string) {
 }
 
 func (c *comer) ask(method, path string) error {
-	url := c.node.url
-	if c.tls != nil {
-		url = strings.Replace(url, "http:", "https:", 1)
-	}
-	request, err := http.NewRequest(method, url+path, nil)
+	request, err := http.NewRequest(method, c.webURL()+path, nil)
 	if err != nil {
 		return err
 	}
