@@ -57,7 +57,7 @@ func (a AttachPolicy) String() string { return attachPolicies[a] }
 // MarshalText writes the policy as it is written in JSON: on-demand or explicit.
 func (a AttachPolicy) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote. An error is returned when it is none of the policies.
+// UnmarshalText reads what MarshalText wrote. An error is returned when the text names no policy.
 func (a *AttachPolicy) UnmarshalText(text []byte) error {
 	for policy, name := range attachPolicies {
 		if name == string(text) {

@@ -220,6 +220,6 @@ func TestAttachIsWrittenOnlyWhenExplicit(t *testing.T) {
 		t.Errorf("on-demand is %v %v", d, err)
 	}
 	if d.Attach = 2; d.Validate() == nil {
-		t.Error("a policy that there is not is valid")
+		t.Error("an unknown policy is valid")
 	}
 }

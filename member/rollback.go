@@ -23,7 +23,8 @@ import (
 // Whoever finds no log at all may be early: before those who know that there was one. So on a store that others share, the
 // first member of a cluster waits for a moment.
 
-// foundAfter is how long. Members notice within two seconds of the store's return, see etcdstore.
+// foundAfter is how long. Members notice within two seconds of the store's return, see etcdstore. No ID is unique because of
+// it as long as the store keeps what it commits.
 const foundAfter = 3 * time.Second
 
 // Shared is implemented by a store that other processes use, too, and that can lose data while they live.

@@ -18,7 +18,7 @@ type Code string
 // The codes.
 const (
 	BadRequest       Code = "bad_request"       // a count, an ID, a name or a definition that is none; the message says what would be right
-	Unauthenticated  Code = "unauthenticated"   // a token, or the node's own secret, is wanted, and there is none or a wrong one
+	Unauthenticated  Code = "unauthenticated"   // the token, or the node's own secret, is missing or wrong
 	Forbidden        Code = "forbidden"         // the token, or the lack of one, does not allow that
 	UnknownSequencer Code = "unknown_sequencer" // there is no sequencer of this name, or it was destroyed
 	Exists           Code = "exists"            // there is a sequencer of this name with another definition

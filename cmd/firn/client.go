@@ -63,8 +63,9 @@ func (c client) fill(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// do sends a request, and once more with the node's own secret if that is wanted and this user may read it. The answer's
-// body is to be closed. An error is returned when there is none; and an *answerError for one that tells of an error.
+// do sends a request, and once more with the node's own secret if the server wants that and this user may read it. The
+// caller closes the answer's body. An error is returned when the server does not answer, and an *answerError when it
+// answers with an error.
 func (c client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	response, err := c.send(ctx, method, path, body)
 	var answer *answerError
@@ -166,7 +167,7 @@ func (c client) callStatus(ctx context.Context, method, path string, body []byte
 type answerError struct {
 	server, status string
 	body           []byte
-	failure        httpapi.Locked // empty when it is none of a firn server
+	failure        httpapi.Locked // empty when the answer is not one of a firn server
 }
 
 func newAnswerError(server, status string, body []byte) *answerError {

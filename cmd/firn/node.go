@@ -213,7 +213,7 @@ func (n *node) live(ctx context.Context, fronts *fronts) error {
 			left = n.member.Load().Done()
 		case <-left:
 			err := n.member.Load().Err()
-			if errors.Is(err, store.ErrRolledBack) { // started anew it would know less
+			if errors.Is(err, store.ErrRolledBack) { // a process that starts again would know less
 				n.log.Warn("joining the cluster again, as the store is now")
 				joined, left = begin(), nil
 				continue

@@ -38,7 +38,8 @@ func adminURL(address string, secure bool) string {
 	return "http://" + reachable(address)
 }
 
-// secretPath is where the secret goes: beside the data, or where there is none, to what is for this user only.
+// secretPath is where the node writes its secret: beside its data, or, if it has none, into a directory that only this
+// user can read.
 func (n *node) secretPath(address string) (string, error) {
 	if len(n.etcd.Endpoints) == 0 {
 		dir, err := filepath.Abs(n.dataDir)

@@ -188,8 +188,9 @@ func (q *squatter) takes() []string {
 	return shown
 }
 
-// Whoever listens where a node does not is not shown the secret of one that lives, whatever file it names: files that are
-// for another address or another network, and that are none, are left alone. What it can learn is a secret that died with its node.
+// A process that listens where no node does never learns the secret of a running node, whatever file it names: the command
+// does not show a file that is for another address or another network, or that holds no secret. All that the process can
+// learn is the secret of a node that has ended.
 func TestSquatter(t *testing.T) {
 	t.Parallel()
 	_, admin, file := administered(t)

@@ -40,7 +40,7 @@
 // told as {"error":{"code":"...","message":"..."}}:
 //
 //	400 bad_request          the message names what was given and what would be right
-//	401 unauthenticated      a token, or the node's own secret, is wanted, and there is none or a wrong one: Locked
+//	401 unauthenticated      the token, or the node's own secret, is missing or wrong: Locked
 //	403 forbidden            the token, or the lack of one, does not allow that
 //	403 cross_origin         a browser sent it from another site's page
 //	404 not_found            there is no such path
