@@ -15,10 +15,10 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/grpcapi"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/grpcapi"
 	"github.com/firn-id/firn/store/memstore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -104,7 +104,7 @@ func beRPCServer(name string, in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		s := grpcapi.New(server.New(q, m, server.Options{}), &door.Entrance{})
+		s := grpcapi.New(server.New(q, m, server.Options{}), &auth.Entrance{})
 		defer func() { _ = s.Shutdown(context.Background()) }() // nobody is there by then
 		go func() { _ = s.Serve(l) }()
 	case constantServer:

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 )
 

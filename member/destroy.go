@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 )
 

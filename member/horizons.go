@@ -3,7 +3,7 @@ package member
 import (
 	"context"
 
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 )
 
 // Owner is who owns a node ID, or owned it last, and how far it may go.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 )
 
 // keepFences extends the fences of all sequencers, all in one go, every third of the window, until ctx ends. What many

@@ -8,7 +8,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 )
 
 // Defaults for the fields of Options that are zero.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 )
 

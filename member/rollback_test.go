@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )

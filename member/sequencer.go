@@ -10,7 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 )
 
 // DefaultSequencer is the name of the sequencer that serves those who name none.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
 const logHelp = `Log prints the entries of the log of a cluster: the commands that its members

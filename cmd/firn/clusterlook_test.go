@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -65,7 +65,7 @@ func newLooked(t *testing.T) *looked {
 		l.add(t, entry)
 	}
 	l.service = server.New(&joining{}, l, server.Options{})
-	serves := httptest.NewServer(httpapi.New(l.service, &door.Entrance{Trusted: true}))
+	serves := httptest.NewServer(httpapi.New(l.service, &auth.Entrance{Trusted: true}))
 	t.Cleanup(serves.Close)
 	l.url = serves.URL
 	return l

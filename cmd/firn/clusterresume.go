@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/internal/server"
 )
 
 const resumeHelp = `Resume ends the wait after etcd has lost data.

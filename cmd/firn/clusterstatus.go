@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/internal/server"
 )
 
 const statusHelp = `Status shows what a member knows of its cluster: the members, whom each watches

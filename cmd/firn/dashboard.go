@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/ui"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/ui"
 )
 
 const dashboardHelp = `Dashboard prints the address of the page that shows the cluster, with a login for one

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/internal/server/auth"
 )
 
 const demoHelp = `Demo runs a cluster of several nodes in this process, on a store in memory that ends
@@ -145,13 +145,13 @@ type demo struct {
 	listener net.Listener
 	front    *http.Server
 	admin    string // the URL of administrators
-	secret   *door.Secret
+	secret   *auth.Secret
 	file     string // of the secret; empty: it could not be written
 }
 
 // demo runs until ctx ends.
 func (p *program) demo(ctx context.Context, o demoOptions) error {
-	d := &demo{options: o, self: p.self(), began: time.Now(), out: newStatusLine(p.stdout), logs: io.Discard, store: newDemoStore(), secret: door.NewSecret()}
+	d := &demo{options: o, self: p.self(), began: time.Now(), out: newStatusLine(p.stdout), logs: io.Discard, store: newDemoStore(), secret: auth.NewSecret()}
 	if o.logs {
 		d.logs = p.stderr
 	}

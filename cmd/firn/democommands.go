@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/internal/server"
 )
 
 // These are what can be done to a demo. Each tells what was done, what will come of it, and what to try next; all of them

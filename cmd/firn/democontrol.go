@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/internal/server"
 )
 
 // demoControl are the flags of the commands to a demo that runs.

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
 // Where a demo is told what to do. Everything else that is asked of it a node answers that runs.
@@ -54,7 +54,7 @@ func (d *demo) serveFront() {
 }
 
 func (d *demo) handler() http.Handler {
-	entrance := &door.Entrance{Trusted: true, Secret: d.secret}
+	entrance := &auth.Entrance{Trusted: true, Secret: d.secret}
 	mux := http.NewServeMux()
 	mux.Handle("/", d.proxy())
 	own := http.NewServeMux()
@@ -63,7 +63,7 @@ func (d *demo) handler() http.Handler {
 		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
 			who, err := entrance.Admit(httpapi.Token(r))
 			if err == nil {
-				err = who.May(door.Admin, "")
+				err = who.May(auth.Admin, "")
 			}
 			if err != nil {
 				writeDemo(w, nil, err)
@@ -105,7 +105,7 @@ func (d *demo) handler() http.Handler {
 }
 
 // onlyFromHere refuses browsers that another site's page has sent.
-func onlyFromHere(entrance *door.Entrance, handler http.Handler) http.Handler {
+func onlyFromHere(entrance *auth.Entrance, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := entrance.AdmitHost(r.Host); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
@@ -163,7 +163,7 @@ func writeDemo(w http.ResponseWriter, answer any, err error) {
 	}
 	code := server.CodeOf(err)
 	failed := httpapi.Locked{Failure: httpapi.Failure{Error: httpapi.Error{Code: code, Message: err.Error()}}}
-	var secret *door.SecretError
+	var secret *auth.SecretError
 	if errors.As(err, &secret) {
 		failed.SecretFile = secret.File
 	}

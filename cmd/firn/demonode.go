@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/ui"
 )
 
 // demoNode is a place in a demo where a node runs, or could.
@@ -27,7 +27,7 @@ type demoNode struct {
 	store  *demoStore
 	flags  map[string]string // of firn serve; its addresses are those of the first life from then on
 	logs   io.Writer
-	secret *door.Secret          // of the demo
+	secret *auth.Secret          // of the demo
 	all    func() []ui.NodeGiven // how many IDs each node of the demo has given
 	url    string                // where it serves everybody
 	admin  *url.URL              // where it serves administrators

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/doctor"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/limits"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/limits"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/doctor"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/member"
 )
 

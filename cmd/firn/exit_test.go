@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/member"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/deploy"
+	"github.com/firn-id/firn/internal/deploy"
 )
 
 // serveFlags are those of firn serve.

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/deploy"
+	"github.com/firn-id/firn/internal/deploy"
 )
 
 const genHAProxyHelp = `Haproxy prints /etc/haproxy/haproxy.cfg: callers come to one address, and each of

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/firn-id/firn/deploy"
+	"github.com/firn-id/firn/internal/deploy"
 )
 
 const genConfigHelp = `Config prints a file for firn serve --config, with everything that can be set in it:

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/deploy"
+	"github.com/firn-id/firn/internal/deploy"
 )
 
 const genK8sHelp = `K8s prints manifests for Kubernetes: a deployment of nodes that share an etcd

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/deploy"
+	"github.com/firn-id/firn/internal/deploy"
 )
 
 const genPrometheusHelp = `Prometheus prints prometheus.yml, with a job that asks the nodes for their metrics;

@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/firn-id/firn/deploy"
+	"github.com/firn-id/firn/internal/deploy"
 )
 
 const genSystemdHelp = `Systemd prints the unit firn.service, which runs firn serve with a config file. It

@@ -4,8 +4,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/grpcapi"
 )
 
 // grpcFront is for gRPC clients; nil, if there is no address for them.
@@ -21,7 +21,7 @@ func (n *node) grpcFront() (*front, error) {
 	if n.tls != nil {
 		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(n.tls.Clone()), n}))
 	}
-	s := grpcapi.New(n.service, &door.Entrance{Tokens: n.tokens}, options...)
+	s := grpcapi.New(n.service, &auth.Entrance{Tokens: n.tokens}, options...)
 	return &front{
 		name: grpcDoor.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
 		close: func() {}, // Shutdown has cut off what took too long

@@ -8,7 +8,7 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/firn-id/firn/server/limits"
+	"github.com/firn-id/firn/internal/server/limits"
 )
 
 // fit are the limits of a process that these settings are for, whatever flags say of them, and the memory that they

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
 // patience is how long tests wait for what must come, on a machine that is busy.

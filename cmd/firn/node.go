@@ -13,13 +13,13 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/limits"
+	"github.com/firn-id/firn/internal/server/metrics"
+	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/limits"
-	"github.com/firn-id/firn/server/metrics"
-	"github.com/firn-id/firn/server/ui"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -35,11 +35,11 @@ type node struct {
 	member  joining
 	service *server.Service
 	metrics *metrics.Metrics
-	doors   map[string]door.Counter // by the names that metrics have for them; nobody asks before all listen
-	callers *door.ConnLimiter       // of all addresses but those of administrators and for metrics
-	admins  *door.ConnLimiter       // of those
-	tokens  door.Identifier         // nil: whoever comes may take IDs
-	secret  *door.Secret            // what administrators show where there are no tokens
+	doors   map[string]auth.Counter // by the names that metrics have for them; nobody asks before all listen
+	callers *auth.ConnLimiter       // of all addresses but those of administrators and for metrics
+	admins  *auth.ConnLimiter       // of those
+	tokens  auth.Identifier         // nil: whoever comes may take IDs
+	secret  *auth.Secret            // what administrators show where there are no tokens
 	tls     *tls.Config             // nil: none
 	traces  *traces                 // nil: none
 
@@ -54,13 +54,13 @@ type node struct {
 // newNode checks the rest of the configuration. Nothing is opened, and nothing listens.
 func newNode(s settings, stderr io.Writer) (*node, error) {
 	n := &node{settings: s, stderr: stderr, log: newLogger(stderr, s.logFormat, s.logLevel)}
-	n.audit, n.secret = throttle.New(n.log), door.NewSecret()
+	n.audit, n.secret = throttle.New(n.log), auth.NewSecret()
 	n.member.layout = s.layout
 	fit, _ := s.fit()
 	n.limits = s.chosen(fit)
-	n.callers = door.NewConnLimiter(n.limits.Connections, n.log)
-	n.admins = door.NewConnLimiter(max(16, n.limits.Connections/16), n.log)
-	n.metrics, n.doors = newMetrics(), map[string]door.Counter{}
+	n.callers = auth.NewConnLimiter(n.limits.Connections, n.log)
+	n.admins = auth.NewConnLimiter(max(16, n.limits.Connections/16), n.log)
+	n.metrics, n.doors = newMetrics(), map[string]auth.Counter{}
 	n.service = server.New(&n.member, &n.member, server.Options{
 		NoAutoAttach: s.noAutoAttach, MaxSequencers: int(s.maxSequencers),
 		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
@@ -95,16 +95,16 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 // openDoor reads the tokens and certificates.
 func (n *node) openDoor() error {
 	if n.tokensFile != "" {
-		tokens, err := door.OpenTokens(n.tokensFile, n.log)
+		tokens, err := auth.OpenTokens(n.tokensFile, n.log)
 		if err != nil {
 			return err
 		}
 		n.tokens = tokens
 	}
-	if n.certificates == (door.Files{}) {
+	if n.certificates == (auth.Files{}) {
 		return nil
 	}
-	config, err := door.OpenTLS(n.certificates, n.log)
+	config, err := auth.OpenTLS(n.certificates, n.log)
 	n.tls = config
 	return err
 }

@@ -3,8 +3,8 @@ package main
 import (
 	"crypto/tls"
 
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/respapi"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/respapi"
 )
 
 // redisFront is for Redis clients; nil, if there is no address for them.
@@ -19,6 +19,6 @@ func (n *node) redisFront() (*front, error) {
 	if n.tls != nil {
 		listener = handshakes{tls.NewListener(listener, n.tls), n}
 	}
-	s := respapi.New(n.service, &door.Entrance{Tokens: n.tokens}, n.log)
+	s := respapi.New(n.service, &auth.Entrance{Tokens: n.tokens}, n.log)
 	return &front{name: redisDoor.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}, nil
 }

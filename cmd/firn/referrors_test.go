@@ -14,10 +14,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/grpcapi"
-	"github.com/firn-id/firn/server/httpapi"
-	"github.com/firn-id/firn/server/respapi"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/respapi"
 )
 
 const errorsHead = `# Errors

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/server/httpapi/apidoc"
+	"github.com/firn-id/firn/internal/server/httpapi/apidoc"
 )
 
 // document is what is read of the OpenAPI document.

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/internal/server/auth"
 )
 
 // The secret of a node is in a file that its user alone can read. The first line is what is to be shown; the second says
@@ -48,7 +48,7 @@ func parseSecret(text string) (token string, addresses []netip.AddrPort, err err
 	token, rest, _ := strings.Cut(text, "\n")
 	line, _, _ := strings.Cut(rest, "\n")
 	list, in, ok := strings.Cut(strings.TrimPrefix(line, secretHead), " in ")
-	if !strings.HasPrefix(token, "firn_") || door.CheckToken(token) != nil || !ok || !strings.HasPrefix(line, secretHead) {
+	if !strings.HasPrefix(token, "firn_") || auth.CheckToken(token) != nil || !ok || !strings.HasPrefix(line, secretHead) {
 		return "", nil, errors.New("it is not the secret of a node")
 	}
 	if in != network() {

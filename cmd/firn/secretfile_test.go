@@ -18,9 +18,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
 // administered starts a node with a store in memory, which runs until the test ends, and returns where it is administered
@@ -197,7 +197,7 @@ func TestSquatter(t *testing.T) {
 	q := newSquatter(t, nil)
 	at := strings.TrimPrefix(q.URL, "http://")
 	dir := t.TempDir()
-	dead := door.NewSecret().Token()
+	dead := auth.NewSecret().Token()
 	write := func(name, text string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -272,7 +272,7 @@ func TestSquatter(t *testing.T) {
 // A token file may hold the secret of a node as it is, copied from another machine.
 func TestSecretAsTokenFile(t *testing.T) {
 	t.Parallel()
-	token := door.NewSecret().Token()
+	token := auth.NewSecret().Token()
 	path := filepath.Join(t.TempDir(), "admin.token")
 	if err := os.WriteFile(path, []byte(secretText(token, []string{"127.0.0.1:9080"})), 0o600); err != nil {
 		t.Fatal(err)
@@ -323,8 +323,8 @@ func TestRuntimeDir(t *testing.T) {
 	}
 	defer f.stop(n, 0)
 	n.keepSecret(f)()
-	var locked *door.SecretError
-	if _, err := (&door.Entrance{Trusted: true, Secret: n.secret}).Admit("wrong"); err == nil {
+	var locked *auth.SecretError
+	if _, err := (&auth.Entrance{Trusted: true, Secret: n.secret}).Admit("wrong"); err == nil {
 		t.Error("it is let in")
 	} else if ok := errors.As(err, &locked); !ok || locked.File != "" {
 		t.Errorf("%v", err)

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/server"
+	"github.com/firn-id/firn/internal/server"
 )
 
 const sequencerHelp = `Sequencer creates ID spaces, shows them and ends them.

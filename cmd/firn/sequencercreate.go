@@ -14,8 +14,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/httpapi"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
 const createHelp = `Create creates a sequencer, and shows it. What it is created with stays. When it is

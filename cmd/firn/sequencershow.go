@@ -12,9 +12,9 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/httpapi"
 )
 
 const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many of them

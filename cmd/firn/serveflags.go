@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/firn-id/firn/fence"
+	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -23,7 +23,7 @@ type serveOptions struct {
 	grpcAddr, redisAddr        string
 	metricsAddr                string
 	tokensFile                 string
-	certificates               door.Files
+	certificates               auth.Files
 	maxConnections, maxCalls   int64
 	maxSequencers              int64
 	dataDir                    string

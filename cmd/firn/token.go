@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/internal/server/auth"
 )
 
 const tokenHelp = `Token makes a token, which a caller shows to a server, and the entry by which
@@ -41,7 +41,7 @@ const tokenExamples = `  firn token --name orders --allow issue
 // newToken is a token with its entry, as JSON has them.
 type newToken struct {
 	Token string     `json:"token,omitempty"` // empty: it was given
-	Entry door.Entry `json:"entry"`
+	Entry auth.Entry `json:"entry"`
 }
 
 func (p *program) tokenCommand() *cobra.Command {
@@ -55,10 +55,10 @@ func (p *program) tokenCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags, e := c.Flags(), &made.Entry
-	add(flags, &e.Name, "name", "name", "", "whose token it is, in logs and errors", checked(door.CheckName))
+	add(flags, &e.Name, "name", "name", "", "whose token it is, in logs and errors", checked(auth.CheckName))
 	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; attach, to have a server\ntake a node ID of a sequencer; or admin, to manage sequencers\nand look at the cluster; repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
-	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it is for, or a pattern such as orders-*;\nrepeat it for more (default: all sequencers)", door.CheckPattern)
+	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it is for, or a pattern such as orders-*;\nrepeat it for more (default: all sequencers)", auth.CheckPattern)
 	add(flags, &e.Rate, "rate", kindNumber, "", "IDs per second that it allows (default: any number)", parseRate)
 	addBool(flags, &hash, "hash", "read a token from standard input, and print its entry")
 	addBool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
@@ -68,7 +68,7 @@ func (p *program) tokenCommand() *cobra.Command {
 				return usagef("--%s is missing; want it as in: firn token --name orders --allow issue", name)
 			}
 		}
-		token := door.NewToken()
+		token := auth.NewToken()
 		if hash {
 			var err error
 			if token, err = readToken(p.stdin); err != nil {
@@ -77,7 +77,7 @@ func (p *program) tokenCommand() *cobra.Command {
 		} else {
 			made.Token = token
 		}
-		made.Entry.SHA256 = door.Hash(token)
+		made.Entry.SHA256 = auth.Hash(token)
 		if asJSON {
 			return json.NewEncoder(p.stdout).Encode(made)
 		}
@@ -87,7 +87,7 @@ func (p *program) tokenCommand() *cobra.Command {
 }
 
 func (p *program) printToken(made newToken) error {
-	entry, err := yaml.Marshal([]door.Entry{made.Entry})
+	entry, err := yaml.Marshal([]auth.Entry{made.Entry})
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func readToken(r io.Reader) (string, error) {
 		return "", fmt.Errorf("reading standard input: %w", err)
 	}
 	token := strings.TrimRight(line, "\r\n")
-	if err := door.CheckToken(token); err != nil {
+	if err := auth.CheckToken(token); err != nil {
 		return "", usagef("standard input: %w", err)
 	}
 	return token, nil
@@ -131,7 +131,7 @@ func checked(check func(string) error) func(string) (string, error) {
 }
 
 func checkRight(text string) error {
-	_, err := door.ParseRight(text)
+	_, err := auth.ParseRight(text)
 	return err
 }
 
@@ -140,5 +140,5 @@ func parseRate(text string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%.40q is no number; want IDs per second, such as 10000", text)
 	}
-	return rate, door.CheckRate(rate)
+	return rate, auth.CheckRate(rate)
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/internal/server/auth"
 )
 
 // What is printed below the token is a file of tokens, by which servers know it.
@@ -23,7 +23,7 @@ func TestServersKnowTokens(t *testing.T) {
 		if err := os.WriteFile(path, []byte(entry), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		tokens, err := door.OpenTokens(path, slog.New(slog.DiscardHandler))
+		tokens, err := auth.OpenTokens(path, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Errorf("%s: %v, of\n%s", args, err, entry)
 			continue

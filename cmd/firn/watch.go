@@ -1,6 +1,6 @@
 package main
 
-import "github.com/firn-id/firn/server/metrics"
+import "github.com/firn-id/firn/internal/server/metrics"
 
 // newMetrics are those of this program.
 func newMetrics() *metrics.Metrics {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/httpapi"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -40,7 +40,7 @@ func serve(t *testing.T) *httptest.Server {
 		t.Fatal(err)
 	}
 	service := server.New(q, m, server.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	served := httptest.NewServer(httpapi.New(service, new(door.Entrance)))
+	served := httptest.NewServer(httpapi.New(service, new(auth.Entrance)))
 	t.Cleanup(func() {
 		served.Close()
 		m.Leave()

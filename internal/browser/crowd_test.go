@@ -11,8 +11,8 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )

@@ -13,11 +13,11 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server/door"
 )
 
-var local = &door.Entrance{Trusted: true}
+var local = &auth.Entrance{Trusted: true}
 
 // kept are the members that the ring shows and that are not about to disappear.
 const kept = `document.querySelectorAll("#ring .peer:not(.gone)").length`
@@ -199,15 +199,15 @@ func TestKeyboard(t *testing.T) {
 func TestTokenOfADashboard(t *testing.T) {
 	const admin, app = "the token of an administrator", "the token of an application"
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	entries := fmt.Sprintf("- {name: admin, sha256: %s, allow: [admin]}\n- {name: app, sha256: %s, allow: [issue]}\n", door.Hash(admin), door.Hash(app))
+	entries := fmt.Sprintf("- {name: admin, sha256: %s, allow: [admin]}\n- {name: app, sha256: %s, allow: [issue]}\n", auth.Hash(admin), auth.Hash(app))
 	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tokens, err := door.OpenTokens(file, slog.New(slog.DiscardHandler))
+	tokens, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := live(t, &door.Entrance{Tokens: tokens, Trusted: true}, "host-a")
+	l := live(t, &auth.Entrance{Tokens: tokens, Trusted: true}, "host-a")
 	p := &page{t, open(t)}
 	p.visit(l.url, 1440)
 	p.wait(`$("#door").hidden + " " + $("#board").hidden + " " + document.activeElement.id`, "false true token")

@@ -8,15 +8,15 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/firn-id/firn/server/door"
+	"github.com/firn-id/firn/internal/server/auth"
 )
 
 // A login address logs one browser in: what others may only look at can then be changed in that tab, on the page that
 // tries the calls too. The address is good once, and whoever comes later is told so, and can look.
 func TestLogin(t *testing.T) {
-	secret := door.NewSecret()
+	secret := auth.NewSecret()
 	secret.Kept("/var/lib/firn/admin.token", nil)
-	l := live(t, &door.Entrance{Trusted: true, Secret: secret}, "host-a")
+	l := live(t, &auth.Entrance{Trusted: true, Secret: secret}, "host-a")
 	l.attach(0, "orders", nodes(16))
 	login := l.url + "/ui/#login=" + secret.NewLogin()
 	p := &page{t, open(t)}
@@ -74,9 +74,9 @@ func TestLogin(t *testing.T) {
 
 // What logs in can't be had by another site's page, nor by who does not show the secret.
 func TestLoginIsNotForOthers(t *testing.T) {
-	secret := door.NewSecret()
+	secret := auth.NewSecret()
 	secret.Kept("/var/lib/firn/admin.token", nil)
-	l := live(t, &door.Entrance{Trusted: true, Secret: secret}, "host-a")
+	l := live(t, &auth.Entrance{Trusted: true, Secret: secret}, "host-a")
 	for _, tt := range []struct {
 		path, body, header, value string
 		want                      int

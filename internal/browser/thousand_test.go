@@ -14,9 +14,9 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/ui"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/ui"
 )
 
 var load = flag.Duration("dashboard-load", 0, "for how long to measure what the dashboard of a thousand members costs")
@@ -27,7 +27,7 @@ func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
 	c := gather(t, members, sequencers)
 	began := time.Now()
 	s := server.New(always{}, c, server.Options{})
-	served := httptest.NewServer(administer(s, &door.Entrance{Trusted: true}, ui.Options{Given: func() []ui.NodeGiven {
+	served := httptest.NewServer(administer(s, &auth.Entrance{Trusted: true}, ui.Options{Given: func() []ui.NodeGiven {
 		given := map[string]uint64{}
 		for i, name := range c.names {
 			given[name] = uint64(time.Since(began).Milliseconds()) * uint64(100/(i+1))

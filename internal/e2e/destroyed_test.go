@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/fence"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 

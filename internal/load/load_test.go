@@ -17,12 +17,12 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/respapi"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/server"
-	"github.com/firn-id/firn/server/door"
-	"github.com/firn-id/firn/server/grpcapi"
-	"github.com/firn-id/firn/server/httpapi"
-	"github.com/firn-id/firn/server/respapi"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -72,7 +72,7 @@ func service(t *testing.T, give func(ids []firn.ID) error) map[string]string {
 		_ = store.Close()
 	})
 	v := server.New(&giver{s, give}, m, server.Options{})
-	e := &door.Entrance{}
+	e := &auth.Entrance{}
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -1,0 +1,184 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// find is who gives the IDs of a sequencer.
+func (s *Service) find(name string) Member {
+	if name == member.DefaultSequencer {
+		return s.member
+	}
+	if q, ok := s.cluster.Find(name); ok {
+		return q
+	}
+	return nobody{}
+}
+
+// nobody gives the IDs of a sequencer that this member was never attached to.
+type nobody struct{ Member }
+
+var errNobody = fmt.Errorf("%w: it is not attached to this sequencer", member.ErrNotReady)
+
+func (nobody) Next(context.Context) (firn.ID, error) { return 0, errNobody }
+func (nobody) Fill(context.Context, []firn.ID) error { return errNobody }
+
+// detachedError is returned where the member is not attached to a sequencer, and the call for an ID does not attach it.
+type detachedError struct {
+	name string
+	why  error
+}
+
+var errNoAutoAttach = errors.New("the node was started with --no-auto-attach")
+
+func (e *detachedError) Error() string {
+	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
+}
+
+// attached is what to ask for an ID after there was none, and why there was none. The member attaches to the
+// sequencer if it is not attached and the call of this caller is enough for that, and the outcome is waited for. What a
+// member that is attached lacks, it gets by itself: that is not waited for.
+func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Member, error) {
+	q, ok := s.cluster.Find(name)
+	if !ok && name == member.DefaultSequencer {
+		return nil, why // the member attaches to it as soon as it has joined
+	}
+	if ok {
+		switch q.State().Phase {
+		case member.Detached, member.Destroyed:
+		case member.Attaching:
+			if s.attaches.running(name) {
+				awaitAttached(ctx, q)
+			}
+			return q, nil
+		default:
+			return q, nil
+		}
+	}
+	if err := cluster.CheckName(name); err != nil {
+		return nil, Input(err)
+	}
+	forbidden := who.MayAttachOnDemand(name)
+	if s.options.NoAutoAttach {
+		forbidden = errNoAutoAttach
+	}
+	if forbidden != nil {
+		if _, err := s.cluster.Lookup(ctx, name); err != nil {
+			return nil, err
+		}
+		return nil, &detachedError{name, forbidden}
+	}
+	q, err := s.attachTo(ctx, name, s.cluster.AttachOnDemand)
+	switch {
+	case errors.Is(err, member.ErrExplicit):
+		return nil, &detachedError{name, member.ErrExplicit}
+	case err != nil:
+		return nil, err
+	}
+	return q, nil
+}
+
+// attachTo attaches to a sequencer, and waits until the member has a node ID that it may use, or knows that it won't
+// get one at once.
+func (s *Service) attachTo(ctx context.Context, name string, attach func(context.Context, string) (*member.Sequencer, error)) (*member.Sequencer, error) {
+	defer s.attaches.begin(name)()
+	q, err := attach(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	awaitAttached(ctx, q)
+	return q, nil
+}
+
+func awaitAttached(ctx context.Context, s *member.Sequencer) {
+	for state := range s.Changes(ctx) {
+		if state.Phase != member.Attaching {
+			return
+		}
+	}
+}
+
+// attaches counts the calls, by sequencer, that have the member attach. While there are any, others wait for the
+// outcome too.
+type attaches struct {
+	mu     sync.Mutex // guards byName
+	byName map[string]int
+}
+
+// begin counts a call until the function that it returns is called.
+func (a *attaches) begin(name string) (end func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.byName[name]++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.byName[name]--; a.byName[name] == 0 {
+			delete(a.byName, name)
+		}
+	}
+}
+
+func (a *attaches) running(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.byName[name] > 0
+}
+
+// Attach has the member attach to a sequencer, and says where it then stands. The error says why it makes no IDs there.
+func (s *Service) Attach(ctx context.Context, who *auth.Caller, name string) (_ Here, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "attach", name, err) }(ctx)
+	ctx, end, err := s.administer(ctx, who, auth.Attach|auth.Admin, name)
+	if err != nil {
+		return Here{}, err
+	}
+	defer end()
+	q, err := s.attachTo(ctx, name, s.cluster.Attach)
+	if err == nil {
+		err = q.Ready()
+	}
+	if err != nil {
+		return Here{}, err
+	}
+	return s.here(name), nil
+}
+
+// Detach has the member let go of a sequencer, and says where it then stands. member.ErrAttachedAgain is returned when
+// it was attached meanwhile.
+func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ Here, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "detach", name, err) }(ctx)
+	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
+	if err != nil {
+		return Here{}, err
+	}
+	defer end()
+	q, ok := s.cluster.Find(name)
+	if ok {
+		err = q.Detach(ctx)
+	} else {
+		_, err = s.cluster.Lookup(ctx, name)
+	}
+	if errors.Is(err, member.ErrAttachedAgain) {
+		err = fmt.Errorf("%w; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name)
+	}
+	if err != nil {
+		return Here{}, err
+	}
+	return s.here(name), nil
+}
+
+// administer begins a call of who has one of the rights to change one sequencer, or where the member stands with it.
+func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.Right, name string) (context.Context, func(), error) {
+	if err := cluster.CheckName(name); err != nil {
+		return nil, nil, Input(err)
+	}
+	return s.begin(ctx, who, rights, name, 1)
+}

@@ -1,0 +1,192 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/throttle"
+	"github.com/firn-id/firn/member"
+)
+
+// obedient does what an administrator wants, or returns its error.
+type obedient struct {
+	nowhere
+	err error
+}
+
+func (o obedient) Create(context.Context, string, cluster.Definition) (bool, error) {
+	return true, o.err
+}
+func (o obedient) Destroy(context.Context, string) error { return o.err }
+func (obedient) Value() cluster.Value                    { return cluster.Value{} }
+
+func (obedient) Lookup(context.Context, string) (cluster.Sequencer, error) {
+	return cluster.Sequencer{}, member.ErrNoSequencer
+}
+
+// trail is what was written to an audit trail. The end of a period writes, too, from a goroutine of its own.
+type trail struct {
+	mu     sync.Mutex // guards buffer
+	buffer bytes.Buffer
+}
+
+func (w *trail) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buffer.Write(b)
+}
+
+func (w *trail) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buffer.String()
+}
+
+func (w *trail) Reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buffer.Reset()
+}
+
+// audited is a service with its audit trail.
+func audited(c server.Cluster) (*server.Service, *trail, *throttle.Log) {
+	var written trail
+	log := throttle.New(slog.New(slog.NewTextHandler(&written, nil)))
+	return server.New(slow{}, c, server.Options{Audit: log}), &written, log
+}
+
+// take returns what the trail says since the last call, without the time.
+func take(trail *trail) string {
+	defer trail.Reset()
+	return strings.TrimSpace(regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(trail.String(), ""))
+}
+
+const (
+	adminToken = "firn_theTokenOfTheOperator_0123456789abcdefghijk"
+	shopToken  = "firn_theTokenOfTheShop_0123456789abcdefghijklmno"
+)
+
+// operator and shop are the callers of two tokens.
+func twoCallers(t *testing.T) (operator, shop *auth.Caller) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	entries := fmt.Sprintf("- {name: operator, sha256: %s, allow: [admin]}\n- {name: shop, sha256: %s, allow: [issue]}\n", auth.Hash(adminToken), auth.Hash(shopToken))
+	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator, err = tokens.Identify(adminToken)
+	if err == nil {
+		shop, err = tokens.Identify(shopToken)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return operator, shop
+}
+
+// Every change is in the trail with who, from where, what and the outcome, and so is everybody who was refused: once.
+func TestAuditTrail(t *testing.T) {
+	operator, shop := twoCallers(t)
+	from := server.Origin{Protocol: "http", Remote: "10.0.0.7:4711"}
+	fine, trail, _ := audited(obedient{})
+	for _, tt := range []struct {
+		what string
+		do   func(context.Context) error
+		want string
+	}{
+		{
+			"destroy", func(ctx context.Context) error { return second(fine.Destroy(ctx, operator, "orders")) },
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=destroy sequencer=orders outcome=ok`,
+		},
+		{
+			"detach", func(ctx context.Context) error { return second(fine.Detach(ctx, operator, "nothing")) },
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=detach sequencer=nothing outcome=unknown_sequencer`,
+		},
+		{
+			"attach", func(ctx context.Context) error { return second(fine.Attach(ctx, operator, "orders")) },
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=attach sequencer=orders outcome=not_ready`,
+		},
+		{"create with a bad name", func(ctx context.Context) error {
+			_, _, err := fine.Create(ctx, operator, "../"+adminToken+strings.Repeat("x", 200), cluster.Definition{})
+			return err
+		}, `level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=create sequencer="../firn_(not shown)" outcome=bad_request`},
+		{
+			"without the right", func(ctx context.Context) error { return second(fine.Destroy(ctx, shop, "orders")) },
+			`level=WARN msg="audit: a call was refused" who=shop remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" sequencer=orders outcome=forbidden`,
+		},
+		{
+			"without a token", func(context.Context) error { return fmt.Errorf("%w: none", auth.ErrUnauthenticated) },
+			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" outcome=unauthenticated`,
+		},
+		{"an ID", func(ctx context.Context) error { return second(fine.Next(ctx, shop, name)) }, ``},
+		{"a look", func(ctx context.Context) error { return second(fine.Sequencer(ctx, operator, "orders")) }, ``},
+		{"too many IDs", func(context.Context) error { return &auth.LimitError{Caller: "shop", Rate: 5} }, ``},
+	} {
+		if err := tt.do(from.In(t.Context())); err != nil {
+			fine.Refuse(from, "DELETE /api/v1/sequencers/{name}", err) // as every protocol does
+		}
+		if got := take(trail); got != tt.want {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.what, got, tt.want)
+		}
+	}
+	broken, trail, _ := audited(obedient{err: errors.New("surprise")})
+	if _, err := broken.Destroy(t.Context(), operator, "orders"); err == nil {
+		t.Error("it was destroyed")
+	}
+	if got, want := take(trail), `level=INFO msg="audit: a change was asked for" who=operator remote="" protocol="" call=destroy sequencer=orders outcome=internal`; got != want {
+		t.Errorf("a bug:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Thousands of refusals are a bounded number of lines, whose count adds up, and hide no other caller.
+func TestAuditTrailOfAFlood(t *testing.T) {
+	operator, shop := twoCallers(t)
+	synctest.Test(t, func(t *testing.T) {
+		s, trail, log := audited(obedient{})
+		const calls = 7200
+		for i := range calls {
+			from := server.Origin{Protocol: "http", Remote: fmt.Sprintf("10.0.%d.%d:4711", i/250, i%250)}
+			s.Refuse(from, "DELETE /api/v1/sequencers/{name}", auth.ErrUnauthenticated)
+		}
+		s.Refuse(server.Origin{Protocol: "http"}, "DELETE /api/v1/sequencers/{name}", shop.May(auth.Admin, "orders"))
+		if _, err := s.Destroy(t.Context(), operator, "orders"); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(trail.String(), "\n"); n != throttle.First+2 {
+			t.Errorf("%d calls are %d lines; want %d", calls+2, n, throttle.First+2)
+		}
+		for _, who := range []string{"who=shop", "who=operator"} {
+			if !strings.Contains(trail.String(), who) {
+				t.Errorf("%s is not in the trail", who)
+			}
+		}
+		trail.Reset()
+		time.Sleep(throttle.Period)
+		synctest.Wait()
+		log.Flush()
+		got := take(trail)
+		_, count, _ := strings.Cut(got, " left_out=")
+		if n, err := strconv.Atoi(count); err != nil || n != calls-throttle.First || strings.Contains(got, "\n") {
+			t.Errorf("it is said: %s\nwant that %d lines were left out", got, calls-throttle.First)
+		}
+	})
+}

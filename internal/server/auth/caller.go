@@ -1,0 +1,182 @@
+// Package auth decides who comes in: it tells callers apart by the tokens that they show, and says what each may do,
+// for which sequencers, and how much of it. What stands behind the door need not know how a caller was recognised.
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Right is what a caller may do.
+type Right uint8
+
+// The rights. They can be added up.
+const (
+	Issue  Right = 1 << iota // take IDs, and take them apart
+	Admin                    // create, destroy, attach and detach sequencers, and look at the cluster
+	Attach                   // have a node attach to a sequencer, by a call to attach or by one for an ID
+
+	All = Issue | Admin | Attach
+)
+
+// rights are the rights by their names, in a file of tokens and elsewhere.
+var rights = [...]struct {
+	right Right
+	name  string
+}{{Issue, "issue"}, {Attach, "attach"}, {Admin, "admin"}}
+
+// String is the right's name in a file of tokens, and of several their names: "issue and admin".
+func (r Right) String() string { return r.list("and") }
+
+// list is the names of the rights, with a word before the last.
+func (r Right) list(word string) string {
+	var names []string
+	for _, known := range rights {
+		if r&known.right != 0 {
+			names = append(names, known.name)
+		}
+	}
+	switch last := len(names) - 1; {
+	case last < 0 || r&^All != 0:
+		return fmt.Sprintf("Right(%d)", uint8(r))
+	case last == 0:
+		return names[0]
+	default:
+		return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
+	}
+}
+
+// Errors to match with errors.Is.
+var (
+	// ErrUnauthenticated is returned when it is not known who asks: the answer to a better token may be another.
+	ErrUnauthenticated = errors.New("door: it is not known who asks")
+
+	// ErrForbidden is returned when it is known who asks, who may not do that.
+	ErrForbidden = errors.New("door: not allowed")
+)
+
+// LimitError is returned when a caller asks for more than its limit allows.
+type LimitError struct {
+	Caller     string
+	Rate       float64       // IDs per second
+	RetryAfter time.Duration // when it may be asked again, in whole milliseconds; zero: never for as many
+}
+
+func (e *LimitError) Error() string {
+	perSecond := strconv.FormatFloat(e.Rate, 'f', -1, 64)
+	if e.RetryAfter == 0 {
+		return fmt.Sprintf("the token %q allows %s IDs a second, and no call for more than that", e.Caller, perSecond)
+	}
+	return fmt.Sprintf("the token %q allows %s IDs a second; try again in %v", e.Caller, perSecond, e.RetryAfter)
+}
+
+// Caller is who asks. It does not change; any number of goroutines can use it at once. Nil may do nothing.
+type Caller struct {
+	name       string
+	rights     Right
+	sequencers []string      // patterns; nil: all
+	limit      *rate.Limiter // nil: none
+	local      *Secret       // that it has not shown; nil: there is none to show
+}
+
+var (
+	anyone  = &Caller{rights: Issue}
+	trusted = &Caller{rights: All}
+)
+
+// Name is the name of the caller's token, and empty for who needs none.
+func (c *Caller) Name() string {
+	if c == nil {
+		return ""
+	}
+	return c.name
+}
+
+// DeniedError is returned when somebody may not do something. It wraps ErrForbidden or ErrUnauthenticated.
+type DeniedError struct {
+	Caller    string // the name of the token; empty: none was shown
+	Sequencer string // that it is about; empty: the cluster
+	Err       error  // what is missing
+}
+
+func (e *DeniedError) Error() string { return e.Err.Error() }
+func (e *DeniedError) Unwrap() error { return e.Err }
+
+// May returns nil when the caller has one of the rights for a sequencer. An empty name stands for the cluster and all of its
+// sequencers. Otherwise a *DeniedError is returned that says what is missing.
+func (c *Caller) May(r Right, sequencer string) error {
+	if err := c.may(r, sequencer); err != nil {
+		return &DeniedError{c.Name(), sequencer, err}
+	}
+	return nil
+}
+
+func (c *Caller) may(r Right, sequencer string) error {
+	if r == Look {
+		if c != nil && c.rights&Look != 0 {
+			return nil
+		}
+		r = Admin
+	}
+	switch {
+	case c == nil:
+		return ErrUnauthenticated
+	case c.rights&r == 0 && c.local != nil:
+		return c.local.missing(false)
+	case c.rights&r == 0 && c.name == "":
+		return fmt.Errorf("%w: administration is for the admin listener, or for a token that allows it", ErrForbidden)
+	case c.rights&r == 0:
+		return fmt.Errorf("%w: the token %q allows %v, not %s", ErrForbidden, c.name, c.rights, r.list("or"))
+	case c.sequencers == nil:
+		return nil
+	case sequencer == "":
+		return fmt.Errorf("%w: the token %q allows the sequencers %s only, and this concerns all", ErrForbidden, c.name, strings.Join(c.sequencers, ", "))
+	}
+	for _, pattern := range c.sequencers {
+		if ok, err := path.Match(pattern, sequencer); ok && err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the token %q allows the sequencers %s, not %.100q", ErrForbidden, c.name, strings.Join(c.sequencers, ", "), sequencer)
+}
+
+// MayAttachOnDemand returns nil when a call of the caller for an ID of a sequencer may have a node attach to it: whoever
+// needs no token may, and otherwise who has Attach or Admin there. The node takes a node ID, which others may then lack.
+func (c *Caller) MayAttachOnDemand(sequencer string) error {
+	if c != nil && c.name == "" {
+		return nil
+	}
+	return c.May(Attach|Admin, sequencer)
+}
+
+// Spend counts n IDs, or calls that give none, against the caller's limit. A *LimitError is returned when that is more
+// than it allows now; then nothing is counted. ErrUnauthenticated is returned when the caller is nil.
+func (c *Caller) Spend(n int) error {
+	if c == nil {
+		return ErrUnauthenticated
+	}
+	now := time.Now()
+	if c.limit == nil || c.limit.AllowN(now, n) {
+		return nil
+	}
+	refused := &LimitError{Caller: c.name, Rate: float64(c.limit.Limit())}
+	if n <= c.limit.Burst() {
+		refused.RetryAfter = wait((float64(n) - c.limit.TokensAt(now)) / refused.Rate)
+	}
+	return refused
+}
+
+// wait is a time to wait, in whole milliseconds: at least one, as others may have given back what was missing, and a
+// day at most, which is as good as any longer one.
+func wait(seconds float64) time.Duration {
+	const day = 24 * time.Hour
+	milliseconds := math.Ceil(min(seconds, day.Seconds()) * 1000)
+	return max(time.Duration(milliseconds)*time.Millisecond, time.Millisecond)
+}

@@ -1,0 +1,94 @@
+package auth
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxName    = 100
+	maxPattern = 1000
+	maxRate    = 1_000_000_000
+)
+
+// Entry is one token in a file of tokens, which is a list of them in YAML.
+type Entry struct {
+	Name       string   `json:"name" yaml:"name"`                                      // as CheckName wants it; no other entry's
+	SHA256     string   `json:"sha256" yaml:"sha256"`                                  // of the token: Hash; no other entry's
+	Allow      []string `json:"allow" yaml:"allow,flow"`                               // rights, at least one
+	Sequencers []string `json:"sequencers,omitempty" yaml:"sequencers,flow,omitempty"` // patterns of path.Match; none: all
+	Rate       float64  `json:"rate,omitempty" yaml:"rate,omitempty"`                  // IDs per second; zero: no limit
+}
+
+// CheckName returns an error when a token can't have this name. It takes 1 to 100 printable characters without spaces,
+// as it stands in logs and errors; for that reason it must not be a token.
+func CheckName(name string) error {
+	const want = "want 1 to 100 printable characters without spaces"
+	switch {
+	case name == "":
+		return errors.New("it is empty; " + want)
+	case isToken(name):
+		return errors.New("it looks like a token, which must stay secret; want a name, that stands in logs")
+	case utf8.RuneCountInString(name) > maxName:
+		return fmt.Errorf("it has %d characters; %s", utf8.RuneCountInString(name), want)
+	case !printable(name):
+		return fmt.Errorf("%s is not right; %s", shown(name), want)
+	}
+	return nil
+}
+
+func printable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
+}
+
+// ParseRight reads the name of one right: issue, attach or admin.
+func ParseRight(text string) (Right, error) {
+	for _, known := range rights {
+		if text == known.name {
+			return known.right, nil
+		}
+	}
+	return 0, fmt.Errorf("%s is no right; want issue, attach or admin", shown(text))
+}
+
+// CheckPattern returns an error when a text is no pattern of sequencers' names, as path.Match has them: a name, or one
+// with * for any characters, ? for any one, and [a-z] for one of some. It has 1 to 1000 bytes.
+func CheckPattern(pattern string) error {
+	const want = "want the name of a sequencer, or a pattern such as orders-*"
+	switch _, err := path.Match(pattern, ""); {
+	case pattern == "":
+		return errors.New("it is empty; " + want)
+	case len(pattern) > maxPattern:
+		return fmt.Errorf("it has %d bytes; want at most %d", len(pattern), maxPattern)
+	case err != nil, !printable(pattern):
+		return fmt.Errorf("%s is no pattern; %s", shown(pattern), want)
+	}
+	return nil
+}
+
+// CheckRate returns an error when a rate, in IDs per second, is not above 0 and at most a thousand million.
+func CheckRate(rate float64) error {
+	if rate > 0 && rate <= maxRate {
+		return nil
+	}
+	return fmt.Errorf("%v is not right; want IDs per second, above 0 and at most %d", rate, maxRate)
+}
+
+func checkHash(text string) error {
+	const want = "want the 64 hex digits that `firn token` prints" // and never the value, which may be the token
+	_, err := hex.DecodeString(text)
+	switch {
+	case isToken(text):
+		return errors.New("it is a token, which must stay secret; " + want)
+	case len(text) != 64:
+		return fmt.Errorf("it has %d characters; %s", utf8.RuneCountInString(text), want)
+	case err != nil:
+		return errors.New("it has other characters than hex digits; " + want)
+	}
+	return nil
+}

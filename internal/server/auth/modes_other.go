@@ -1,0 +1,8 @@
+//go:build !unix
+
+package auth
+
+import "io/fs"
+
+// shared can't tell here who is in a group.
+func shared(fs.FileInfo) string { return "" }

@@ -1,0 +1,169 @@
+//go:build unix
+
+package auth
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// made is a file or a directory (its name ends in /) with a mode, as nobody's umask changes it.
+type made struct {
+	name string
+	mode os.FileMode
+}
+
+// What others can write, or can put something else in the place of, is told with its mode and what chmod mends it; what
+// everybody can read, too, if they come that far.
+func TestModes(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	for _, tt := range []struct {
+		what   string
+		files  []made
+		writes string // the end of the error; empty: nobody else can
+		reads  string
+	}{
+		{"its owner's", []made{{"d/", 0o755}, {"d/f", 0o600}}, "", ""},
+		{"for a group to read", []made{{"d/", 0o755}, {"d/f", 0o640}}, "", ""},
+		{"for everybody to read", []made{{"d/", 0o755}, {"d/f", 0o644}}, "", "everybody can read D/d/f (mode 0644): chmod o-r D/d/f"},
+		{"for everybody to read, where nobody comes", []made{{"d/", 0o700}, {"d/f", 0o644}}, "", ""},
+		{"for everybody to write", []made{{"d/", 0o755}, {"d/f", 0o666}}, "everybody can write D/d/f (mode 0666): chmod go-w D/d/f", "everybody can read D/d/f (mode 0666): chmod o-r D/d/f"},
+		{"in a directory for everybody", []made{{"d/", 0o777}, {"d/f", 0o600}}, "everybody can write D/d (mode 0777): chmod go-w D/d", ""},
+		{"in a directory below one for everybody", []made{{"d/", 0o777}, {"d/e/", 0o700}, {"d/e/f", 0o600}}, "everybody can write D/d (mode 0777): chmod go-w D/d", ""},
+		{"in a directory such as /tmp", []made{{"d/", 0o777 | os.ModeSticky}, {"d/f", 0o600}}, "", ""},
+		{"a directory such as /tmp", []made{{"d/", 0o755}, {"d/f/", 0o777 | os.ModeSticky}}, "everybody can write D/d/f (mode 1777): chmod go-w D/d/f", "everybody can read D/d/f (mode 1777): chmod o-rx D/d/f"},
+		{"a group's, that is its owner's alone", []made{{"d/", 0o775}, {"d/f", 0o660}}, "", ""},
+		{"a directory for everybody to look into", []made{{"d/", 0o755}, {"d/f/", 0o755}}, "", "everybody can read D/d/f (mode 0755): chmod o-rx D/d/f"},
+		{"not there", []made{{"d/", 0o700}}, "", ""},
+	} {
+		dir := openDir(t)
+		for _, m := range tt.files {
+			path := filepath.Join(dir, m.name)
+			make := func() error { return os.WriteFile(path, nil, 0o600) }
+			if strings.HasSuffix(m.name, "/") {
+				make = func() error { return os.Mkdir(path, 0o700) }
+			}
+			err := make()
+			if err == nil {
+				err = os.Chmod(path, m.mode)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		path := filepath.Join(dir, "d/f")
+		for what, is := range map[string]struct {
+			err  error
+			want string
+		}{"write": {CheckWriters(path), tt.writes}, "read": {CheckReaders(path), tt.reads}} {
+			var mode *ModeError
+			if got := strings.ReplaceAll(text(is.err), dir, "D"); got != is.want || got != "" && !errors.As(is.err, &mode) {
+				t.Errorf("%s: who can %s it: %q; want %q", tt.what, what, got, is.want)
+			}
+		}
+		t.Setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+		if err := errors.Join(CheckWriters(path), CheckReaders(path)); err != nil {
+			t.Errorf("%s, in a pod: %v", tt.what, err)
+		}
+		t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	}
+}
+
+// openDir is a directory for the test that everybody can look into.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "firn-modes-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// As Kubernetes mounts a secret: a link to a link, in a directory that everybody can write and that has the sticky bit, to a file
+// that everybody can read. A link in a directory for everybody is as good as no file.
+func TestModesOfLinks(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	dir := openDir(t)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(filepath.Join(dir, "..2026"), 0o755))
+	must(os.WriteFile(filepath.Join(dir, "..2026", "tokens.yaml"), nil, 0o644))
+	must(os.Symlink("..2026", filepath.Join(dir, "..data")))
+	must(os.Symlink("..data/tokens.yaml", filepath.Join(dir, "tokens.yaml")))
+	must(os.Chmod(dir, 0o777|os.ModeSticky))
+	path := filepath.Join(dir, "tokens.yaml")
+	if err := CheckWriters(path); err != nil {
+		t.Errorf("a secret of Kubernetes: %v", err)
+	}
+	if CheckReaders(path) == nil {
+		t.Error("everybody can read it, and nothing is said")
+	}
+	must(os.Chmod(dir, 0o777))
+	if CheckWriters(path) == nil {
+		t.Error("everybody can turn the link over, and nothing is said")
+	}
+}
+
+// A group is its owner's alone when nobody else has it, by either file.
+func TestSharedGroup(t *testing.T) {
+	const passwd = "root:x:0:0::/root:/bin/sh\nalice:x:1000:1000::/home/alice:/bin/sh\nbob:x:1001:100::/home/bob:/bin/sh\n"
+	const groups = "root:x:0:\nusers:x:100:\nalice:x:1000:\ndev:x:2000:alice,bob\nmine:x:2001:alice\nadm:x:4:root\n"
+	for gid, want := range map[uint32]string{0: "", 1000: "", 2001: "", 4: "", 100: "the group users", 2000: "the group dev", 65532: ""} {
+		if got := sharedGroup(passwd, groups, gid, []uint32{1000, 1000, 0}); got != want {
+			t.Errorf("the group %d: %q; want %q", gid, got, want)
+		}
+	}
+	if got := sharedGroup("", "", 65532, []uint32{65532, 0}); got != "" {
+		t.Errorf("where nobody has a name: %q", got)
+	}
+}
+
+// A file of tokens that others can write is not read. When it becomes one of those, what was read before goes on.
+func TestTokensThatOthersCanWrite(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	path := filepath.Join(t.TempDir(), "tokens.yaml")
+	entry := func(token string) []byte {
+		return []byte("- {name: a, sha256: " + Hash(token) + ", allow: [issue]}\n")
+	}
+	write(t, path, entry("the token of the owner"))
+	var log journal
+	var c clock
+	tokens, err := openTokens(path, log.logger(), c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, entry("the token of somebody else"))
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(2 * time.Second)
+	if _, err := tokens.Identify("the token of the owner"); err != nil {
+		t.Errorf("the former tokens are gone: %v", err)
+	}
+	if who, err := tokens.Identify("the token of somebody else"); err == nil {
+		t.Errorf("what others could write lets %s in", who.Name())
+	}
+	log.wants(t, "(mode 0666): chmod go-w "+path)
+	if _, err := OpenTokens(path, log.logger()); err == nil || !strings.Contains(err.Error(), "everybody can write") {
+		t.Errorf("it is opened: %v", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(2 * time.Second)
+	if _, err := tokens.Identify("the token of somebody else"); err != nil {
+		t.Errorf("when it is its owner's again: %v", err)
+	}
+}

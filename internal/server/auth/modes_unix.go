@@ -1,0 +1,56 @@
+//go:build unix
+
+package auth
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// shared is the group of a file if it has other members than the file's owner, this process's user and root; empty: it is
+// a group of that user alone, as many systems make one for each.
+func shared(info fs.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	passwd, _ := os.ReadFile("/etc/passwd") // where there is none, nobody has a name
+	groups, _ := os.ReadFile("/etc/group")
+	return sharedGroup(string(passwd), string(groups), stat.Gid, []uint32{stat.Uid, uint32(os.Geteuid()), 0})
+}
+
+// sharedGroup tells it by the users and groups that there are: "the group NAME", or nothing.
+func sharedGroup(passwd, groups string, gid uint32, own []uint32) string {
+	group, ours, others := strconv.FormatUint(uint64(gid), 10), map[string]bool{}, false
+	for line := range strings.Lines(passwd) { // name:x:uid:gid:...
+		f := strings.Split(line, ":")
+		if len(f) < 4 {
+			continue
+		}
+		mine := false
+		for _, uid := range own {
+			mine = mine || f[2] == strconv.FormatUint(uint64(uid), 10)
+		}
+		ours[f[0]] = ours[f[0]] || mine
+		others = others || f[3] == group && !mine
+	}
+	name := group
+	for line := range strings.Lines(groups) { // name:x:gid:member,member
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) < 4 || f[2] != group {
+			continue
+		}
+		name = f[0]
+		for member := range strings.SplitSeq(f[3], ",") {
+			others = others || member != "" && !ours[member]
+		}
+	}
+	if !others {
+		return ""
+	}
+	return fmt.Sprintf("the group %s", name)
+}

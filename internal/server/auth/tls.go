@@ -1,0 +1,122 @@
+package auth
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Files are what a listener needs for TLS: PEM files.
+type Files struct {
+	Cert string // the server's certificate, and those between it and its CA
+	Key  string // of Cert, without a password
+
+	// ClientCA has the CAs of clients. Every client must then show a certificate of one of them, that is for clients.
+	// Empty: clients need none.
+	ClientCA string
+}
+
+// OpenTLS returns a configuration for servers that take TLS 1.2 or newer. An error is returned when a file can't be
+// read, has no certificate, or when the key is another certificate's. A certificate that has expired is logged.
+//
+// The files are read again within a second of use after they have changed. What is then wrong is logged, and the last
+// good ones stay in use: so cert and key may be replaced one after the other. New connections have to do with the new
+// files, also those that resume a session; open ones stay.
+//
+// The caller may set NextProtos, as net/http does. Servers that differ in it need a Clone each.
+func OpenTLS(f Files, log *slog.Logger) (*tls.Config, error) { return openTLS(f, log, time.Now) }
+
+func openTLS(f Files, log *slog.Logger, now func() time.Time) (*tls.Config, error) {
+	if f.Cert == "" || f.Key == "" {
+		return nil, errors.New("TLS needs a file with a certificate and one with its key; want both")
+	}
+	pair := &kept[*tls.Certificate]{what: "certificate and its key", paths: []string{f.Cert, f.Key}, log: log, now: now}
+	pair.parse = func(contents [][]byte, _ *tls.Certificate) (*tls.Certificate, error) {
+		return parsePair(f, contents[0], contents[1], log, now())
+	}
+	if err := pair.open(); err != nil {
+		return nil, err
+	}
+	config := &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get(), nil },
+	}
+	if f.ClientCA == "" {
+		return config, nil
+	}
+	cas := &kept[*x509.CertPool]{what: "CAs of clients", paths: []string{f.ClientCA}, log: log, now: now}
+	cas.parse = func(contents [][]byte, _ *x509.CertPool) (*x509.CertPool, error) {
+		return parseCAs(f.ClientCA, contents[0])
+	}
+	if err := cas.open(); err != nil {
+		return nil, err
+	}
+	// GetConfigForClient could give out the CAs of the moment, but with it a NextProtos that is set later is lost. The
+	// check of a connection is made for resumed sessions, too.
+	config.ClientAuth = tls.RequireAnyClientCert
+	config.VerifyConnection = func(s tls.ConnectionState) error { return checkClient(s.PeerCertificates, cas.get()) }
+	return config, nil
+}
+
+// checkClient returns an error when the first certificate is not one for clients of these CAs.
+func checkClient(shown []*x509.Certificate, cas *x509.CertPool) error {
+	if len(shown) == 0 {
+		return errors.New("the client shows no certificate")
+	}
+	between := x509.NewCertPool()
+	for _, c := range shown[1:] {
+		between.AddCert(c)
+	}
+	_, err := shown[0].Verify(x509.VerifyOptions{
+		Roots: cas, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return fmt.Errorf("the client's certificate: %w", err)
+	}
+	return nil
+}
+
+func parsePair(f Files, cert, key []byte, log *slog.Logger, now time.Time) (*tls.Certificate, error) {
+	if _, err := parseCertificates(f.Cert, cert); err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s: it is not the key of the certificate in %s: %w; want a PEM file without a password", f.Key, f.Cert, err)
+	}
+	if now.After(pair.Leaf.NotAfter) {
+		log.Warn("the certificate has expired: clients will refuse it", "file", f.Cert, "not_after", pair.Leaf.NotAfter)
+	}
+	return &pair, nil
+}
+
+func parseCAs(path string, data []byte) (*x509.CertPool, error) {
+	all, err := parseCertificates(path, data)
+	pool := x509.NewCertPool()
+	for _, c := range all {
+		pool.AddCert(c)
+	}
+	return pool, err
+}
+
+// parseCertificates reads a PEM file, in which there may be other things besides the certificates.
+func parseCertificates(path string, data []byte) (all []*x509.Certificate, _ error) {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: its certificate %d can't be read: %w", path, len(all)+1, err)
+		}
+		all = append(all, c)
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s: it has no certificate; want a PEM file, with lines that say BEGIN CERTIFICATE", path)
+	}
+	return all, nil
+}

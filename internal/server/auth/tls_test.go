@@ -1,0 +1,322 @@
+package auth
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// secured is a server whose files the test changes. It answers each connection with "hello".
+type secured struct {
+	clock
+	t       *testing.T
+	log     journal
+	files   Files
+	ca      *authority // of the server
+	config  *tls.Config
+	address string
+}
+
+// newSecured starts one with the certificate "first". Without CAs clients need no certificate.
+func newSecured(t *testing.T, clientCAs []byte) *secured {
+	t.Helper()
+	directory := t.TempDir()
+	s := &secured{t: t, ca: newAuthority(t, "server CA")}
+	s.files.Cert, s.files.Key = filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key")
+	cert, key := s.ca.issue("first", x509.ExtKeyUsageServerAuth, time.Time{})
+	write(t, s.files.Cert, cert)
+	write(t, s.files.Key, key)
+	if clientCAs != nil {
+		s.files.ClientCA = filepath.Join(directory, "ca.crt")
+		write(t, s.files.ClientCA, clientCAs)
+	}
+	var err error
+	if s.config, err = openTLS(s.files, s.log.logger(), s.now); err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	s.address = l.Addr().String()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.WriteString(conn, "hello") // the client sees if it fails
+				conn.Close()
+			}()
+		}
+	}()
+	return s
+}
+
+// client is how one calls the server.
+func (s *secured) client(certs ...tls.Certificate) *tls.Config {
+	return &tls.Config{RootCAs: s.ca.pool(), ServerName: "localhost", Certificates: certs}
+}
+
+// call returns the name on the server's certificate, and whether a session was resumed.
+func (s *secured) call(c *tls.Config) (name string, resumed bool, _ error) {
+	conn, err := tls.Dial("tcp", s.address, c)
+	if err != nil {
+		return "", false, err
+	}
+	defer conn.Close()
+	if _, err := io.ReadAll(conn); err != nil {
+		return "", false, err
+	}
+	state := conn.ConnectionState()
+	return state.PeerCertificates[0].Subject.CommonName, state.DidResume, nil
+}
+
+func (s *secured) answers(c *tls.Config, want string) {
+	s.t.Helper()
+	if name, _, err := s.call(c); name != want {
+		s.t.Errorf("the server is %q, %v; want %q", name, err, want)
+	}
+}
+
+// refuses fails unless the server refuses a client, in these words.
+func (s *secured) refuses(c *tls.Config, want string) {
+	s.t.Helper()
+	if name, resumed, err := s.call(c); !strings.Contains(text(err), want) || err == nil {
+		s.t.Errorf("%q answers (resumed: %v), %v; want %s", name, resumed, err, want)
+	}
+}
+
+func TestTLSFromVersion12(t *testing.T) {
+	s := newSecured(t, nil)
+	for version, may := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		c := s.client()
+		c.MinVersion, c.MaxVersion = tls.VersionTLS10, version
+		if _, _, err := s.call(c); (err == nil) != may {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+	}
+}
+
+func TestCertificateIsReadAgain(t *testing.T) {
+	s := newSecured(t, nil)
+	s.answers(s.client(), "first")
+	cert, key := s.ca.issue("second", x509.ExtKeyUsageServerAuth, time.Time{})
+
+	// One file after the other: until they match, the old ones go on.
+	write(t, s.files.Cert, cert)
+	for _, logged := range [][]string{{"it is not the key of the certificate in " + s.files.Cert}, nil} {
+		s.pass(time.Second)
+		s.answers(s.client(), "first")
+		s.log.wants(t, logged...)
+	}
+	write(t, s.files.Key, key)
+	s.pass(time.Second)
+	s.answers(s.client(), "second")
+	s.log.wants(t, "the certificate and its key were read again")
+
+	// What is no certificate changes nothing, and its key stands in no log.
+	write(t, s.files.Cert, key)
+	s.pass(time.Second)
+	s.answers(s.client(), "second")
+	lines := strings.Join(s.log.take(), "\n")
+	if !strings.Contains(lines, "it has no certificate") || strings.Contains(lines, strings.Split(string(key), "\n")[1][:10]) {
+		t.Errorf("logged: %s", lines)
+	}
+	if err := os.Remove(s.files.Key); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(time.Second)
+	s.answers(s.client(), "second")
+	s.log.wants(t, s.files.Key+": no such file")
+}
+
+func TestOnlyClientsOfTheCAComeIn(t *testing.T) {
+	clients, others := newAuthority(t, "clients"), newAuthority(t, "others")
+	s := newSecured(t, clients.pem)
+	good := clients.client(x509.ExtKeyUsageClientAuth, time.Time{})
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		call := func(certs ...tls.Certificate) *tls.Config {
+			c := s.client(certs...)
+			c.MinVersion, c.MaxVersion = version, version
+			return c
+		}
+		s.answers(call(good), "first")
+		none := "certificate required"
+		if version == tls.VersionTLS12 {
+			none = "handshake failure"
+		}
+		s.refuses(call(), none)
+		s.refuses(call(others.client(x509.ExtKeyUsageClientAuth, time.Time{})), "bad certificate")
+		s.refuses(call(clients.client(x509.ExtKeyUsageServerAuth, time.Time{})), "bad certificate")
+		s.refuses(call(clients.client(x509.ExtKeyUsageClientAuth, time.Now().Add(-time.Minute))), "bad certificate")
+	}
+}
+
+// A client sends the certificates between its own and the CA.
+func TestClientsOfACABelowTheCA(t *testing.T) {
+	clients := newAuthority(t, "clients")
+	below := &authority{t: t}
+	below.cert, below.key = clients.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	s := newSecured(t, clients.pem)
+	cert := below.client(x509.ExtKeyUsageClientAuth, time.Time{})
+	s.refuses(s.client(cert), "bad certificate")
+	cert.Certificate = append(cert.Certificate, below.cert.Raw)
+	s.answers(s.client(cert), "first")
+}
+
+func TestClientCAsAreReadAgain(t *testing.T) {
+	before, after := newAuthority(t, "before"), newAuthority(t, "after")
+	s := newSecured(t, before.pem)
+	older := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+	newer := s.client(after.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+	s.answers(older, "first")
+	s.refuses(newer, "bad certificate")
+
+	write(t, s.files.ClientCA, append(append([]byte("# both\n"), before.pem...), after.pem...))
+	s.pass(time.Second)
+	s.answers(older, "first")
+	s.answers(newer, "first")
+	s.log.wants(t, "the CAs of clients were read again")
+
+	write(t, s.files.ClientCA, after.pem)
+	s.pass(time.Second)
+	s.refuses(older, "bad certificate")
+	s.answers(newer, "first")
+	s.log.wants(t, "the CAs of clients were read again")
+
+	write(t, s.files.ClientCA, []byte("rubbish"))
+	s.pass(time.Second)
+	s.refuses(older, "bad certificate")
+	s.answers(newer, "first")
+	s.log.wants(t, "it has no certificate; want a PEM file")
+}
+
+// Who came in once can't come in again by the session, when its CA is no longer there.
+func TestResumedSessionsAreCheckedToo(t *testing.T) {
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		before, after := newAuthority(t, "before"), newAuthority(t, "after")
+		s := newSecured(t, before.pem)
+		c := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+		c.MinVersion, c.MaxVersion = version, version
+		c.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+		s.answers(c, "first")
+		if name, resumed, err := s.call(c); !resumed {
+			t.Fatalf("%s: the session of %q was not resumed: %v", tls.VersionName(version), name, err)
+		}
+		write(t, s.files.ClientCA, after.pem)
+		s.pass(time.Second)
+		s.refuses(c, "bad certificate")
+	}
+}
+
+// The configuration is one that net/http makes HTTP/2 of, and others what they want.
+func TestProtocolsAreTheServers(t *testing.T) {
+	clients := newAuthority(t, "clients")
+	for _, cas := range [][]byte{nil, clients.pem} {
+		s := newSecured(t, cas)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{
+			TLSConfig: s.config.Clone(), ReadHeaderTimeout: time.Minute,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
+		}
+		go func() { _ = server.ServeTLS(NewConnLimiter(10, s.log.logger()).Limit(l), "", "") }()
+		t.Cleanup(func() { server.Close() })
+		for _, h2 := range []bool{true, false} {
+			transport := &http.Transport{TLSClientConfig: s.client(clients.client(x509.ExtKeyUsageClientAuth, time.Time{})), ForceAttemptHTTP2: h2}
+			t.Cleanup(transport.CloseIdleConnections)
+			response, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if want := map[bool]string{true: "HTTP/2.0", false: "HTTP/1.1"}[h2]; err != nil || string(body) != want {
+				t.Errorf("%s, %v; want %s", body, err, want)
+			}
+		}
+		asking := s.client(clients.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+		asking.NextProtos = []string{"h2"}
+		conn, err := tls.Dial("tcp", s.address, asking)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := conn.ConnectionState().NegotiatedProtocol; got != "" {
+			t.Errorf("a listener without protocols speaks %q", got)
+		}
+		conn.Close()
+	}
+}
+
+func TestFilesThatAreNoTLS(t *testing.T) {
+	directory := t.TempDir()
+	ca, in := newAuthority(t, "server CA"), func(name string) string { return filepath.Join(directory, name) }
+	cert, key := ca.issue("server", x509.ExtKeyUsageServerAuth, time.Time{})
+	_, otherKey := ca.issue("other", x509.ExtKeyUsageServerAuth, time.Time{})
+	for name, data := range map[string][]byte{
+		"cert": cert, "key": key, "other.key": otherKey, "text": []byte("hello"), "ca": ca.pem,
+		"broken": encode("CERTIFICATE", []byte("hello")), "broken2": append(ca.pem[:len(ca.pem):len(ca.pem)], encode("CERTIFICATE", nil)...),
+		"locked": encode("ENCRYPTED PRIVATE KEY", []byte("hello")),
+	} {
+		write(t, in(name), data)
+	}
+	const both = "TLS needs a file with a certificate and one with its key; want both"
+	for _, tt := range []struct {
+		files Files
+		want  string // the beginning; empty: fine
+	}{
+		{Files{in("cert"), in("key"), ""}, ""},
+		{Files{in("cert"), in("key"), in("ca")}, ""},
+		{Files{}, both},
+		{Files{Cert: in("cert")}, both},
+		{Files{Key: in("key"), ClientCA: in("ca")}, both},
+		{Files{in("none"), in("key"), ""}, in("none") + ": no such file or directory"},
+		{Files{in("cert"), in("none"), ""}, in("none") + ": no such file or directory"},
+		{Files{in("cert"), in("key"), in("none")}, in("none") + ": no such file or directory"},
+		{Files{in("cert"), in("other.key"), ""}, in("other.key") + ": it is not the key of the certificate in " + in("cert") + ": tls: private key does not match public key; want a PEM file without a password"},
+		{Files{in("cert"), in("text"), ""}, in("text") + ": it is not the key of the certificate in " + in("cert") + ": tls: "},
+		{Files{in("cert"), in("locked"), ""}, in("locked") + ": it is not the key of the certificate in " + in("cert") + ": tls: failed to parse private key"},
+		{Files{in("text"), in("key"), ""}, in("text") + ": it has no certificate; want a PEM file, with lines that say BEGIN CERTIFICATE"},
+		{Files{in("key"), in("cert"), ""}, in("key") + ": it has no certificate; "},
+		{Files{in("broken"), in("key"), ""}, in("broken") + ": its certificate 1 can't be read: x509: "},
+		{Files{in("cert"), in("key"), in("key")}, in("key") + ": it has no certificate; "},
+		{Files{in("cert"), in("key"), in("broken2")}, in("broken2") + ": its certificate 2 can't be read: x509: "},
+	} {
+		var log journal
+		config, err := OpenTLS(tt.files, log.logger())
+		if !strings.HasPrefix(text(err), tt.want) || (err == nil) != (tt.want == "") || (config == nil) != (err != nil) {
+			t.Errorf("%+v: %v\nwant %s", tt.files, err, tt.want)
+		}
+		log.wants(t)
+	}
+}
+
+func TestAnExpiredCertificateIsLogged(t *testing.T) {
+	s := newSecured(t, nil)
+	s.log.wants(t)
+	cert, key := s.ca.issue("old", x509.ExtKeyUsageServerAuth, time.Now().Add(-time.Minute))
+	write(t, s.files.Cert, cert)
+	write(t, s.files.Key, key)
+	if _, err := OpenTLS(s.files, s.log.logger()); err != nil {
+		t.Error(err)
+	}
+	s.log.wants(t, `level=WARN msg="the certificate has expired: clients will refuse it" file=`+s.files.Cert)
+}
+
+func TestNoCertificateIsNone(t *testing.T) {
+	if err := checkClient(nil, x509.NewCertPool()); text(err) != "the client shows no certificate" {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,82 @@
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// Tokens are the callers in a file of tokens: a list of entries, in YAML.
+//
+//   - name: orders-service
+//     sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 # of the token, as `firn token` prints it
+//     allow: [issue] # issue, attach, admin, or several of them
+//     sequencers: [orders, "invoices-*"] # patterns; default: all
+//     rate: 10000 # IDs per second; default: no limit
+//
+// The file is read again within a second of use after it has changed. If it went bad, or away, that is logged, and the
+// callers stay as they were; also if others can write it, see CheckWriters. Replace it by renaming another, so that half of it is never read.
+type Tokens struct{ callers kept[callers] }
+
+// callers are those of the tokens with these SHA-256s.
+type callers map[[sha256.Size]byte]*Caller
+
+// OpenTokens reads a file of tokens. An error says what is wrong with it, where, and what would be right; it never has
+// a token in it. No token at all is an error.
+func OpenTokens(path string, log *slog.Logger) (*Tokens, error) {
+	return openTokens(path, log, time.Now)
+}
+
+func openTokens(path string, log *slog.Logger, now func() time.Time) (*Tokens, error) {
+	t := &Tokens{kept[callers]{what: "tokens", paths: []string{path}, log: log, now: now}}
+	t.callers.parse = func(contents [][]byte, last callers) (callers, error) {
+		entries, err := parseTokens(contents[0])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		return newCallers(entries, last), nil
+	}
+	if err := t.callers.open(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Identify tells whose a token is. ErrUnauthenticated is returned when it is nobody's, or longer than 4 KiB. It is safe
+// for concurrent use.
+func (t *Tokens) Identify(token string) (*Caller, error) {
+	if len(token) > maxToken {
+		return nil, fmt.Errorf("%w: the token has %d bytes, more than any", ErrUnauthenticated, len(token))
+	}
+	c, ok := t.callers.get()[sha256.Sum256([]byte(token))]
+	if !ok {
+		return nil, fmt.Errorf("%w: the token is not known here", ErrUnauthenticated)
+	}
+	return c, nil
+}
+
+// newCallers are the callers of valid entries. Those who were there with the same rate go on with their limiter.
+func newCallers(entries []Entry, last callers) callers {
+	all := callers{}
+	for _, e := range entries {
+		var sum [sha256.Size]byte
+		_, _ = hex.Decode(sum[:], []byte(e.SHA256)) // checked
+		c := &Caller{name: e.Name, sequencers: e.Sequencers}
+		for _, text := range e.Allow {
+			right, _ := ParseRight(text) // checked
+			c.rights |= right
+		}
+		if e.Rate > 0 {
+			c.limit = rate.NewLimiter(rate.Limit(e.Rate), max(1, int(e.Rate)))
+			if old := last[sum]; old != nil && old.limit != nil && old.limit.Limit() == c.limit.Limit() {
+				c.limit = old.limit
+			}
+		}
+		all[sum] = c
+	}
+	return all
+}

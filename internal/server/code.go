@@ -1,0 +1,112 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+// Code is a kind of error that callers can tell apart. Each protocol has its own way to say it.
+type Code string
+
+// The codes.
+const (
+	BadRequest       Code = "bad_request"       // a count, an ID, a name or a definition that is none; the message says what would be right
+	Unauthenticated  Code = "unauthenticated"   // the token, or the node's own secret, is missing or wrong
+	Forbidden        Code = "forbidden"         // the token, or the lack of one, does not allow that
+	UnknownSequencer Code = "unknown_sequencer" // there is no sequencer of this name, or it was destroyed
+	Exists           Code = "exists"            // there is a sequencer of this name with another definition
+	InUse            Code = "in_use"            // the default sequencer can't be destroyed
+	AttachedAgain    Code = "attached_again"    // it was attached while it was to be detached
+	RateLimited      Code = "rate_limited"      // more than the token allows; where nothing says when to try again, it never will
+	Quota            Code = "quota"             // there are as many sequencers as the node lets there be; destroy some, or have --max-sequencers raised
+	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
+	Unreadable       Code = "unreadable"        // the log holds what this program can't read
+	NotReady         Code = "not_ready"         // no ID can be given now: not joined yet, the horizon is reached, or stopping; try another server, or again
+	Waiting          Code = "waiting"           // all node IDs are taken, and the member stands in line; try another server
+	Detached         Code = "detached"          // the member is not attached, and this call does not attach it: for the caller's token, the sequencer's definition or --no-auto-attach; try another server
+	Unfit            Code = "unfit"             // the member's window is too short for the tick, or there are no such node IDs as it is to use; try another server
+	Unavailable      Code = "unavailable"       // the store does not answer; what was to be changed may be changed or not
+	Overloaded       Code = "overloaded"        // more is asked for than the node ID can give in 10 s, or by too many at a time
+	Lifetime         Code = "lifetime"          // the layout's time is over, or has not begun
+	CrossOrigin      Code = "cross_origin"      // a browser sent it from another site's page; the service itself never says so
+)
+
+// inputError is a mistake of who called.
+type inputError struct{ error }
+
+func (e inputError) Unwrap() error { return e.error }
+
+// Input makes an error one of who called: its code is BadRequest.
+func Input(err error) error { return inputError{err} }
+
+// CodeOf tells what kind of error one is that the service has returned.
+func CodeOf(err error) Code {
+	var input inputError
+	var busy *busyError
+	var scattered *scatteredError
+	var detached *detachedError
+	var quota *quotaError
+	var limit *auth.LimitError
+	var exists *member.ExistsError
+	var unreadable *cluster.UnreadableError
+	is := func(target error) bool { return errors.Is(err, target) }
+	switch {
+	case errors.As(err, &input):
+		return BadRequest
+	case is(auth.ErrUnauthenticated):
+		return Unauthenticated
+	case is(auth.ErrForbidden):
+		return Forbidden
+	case errors.As(err, &limit):
+		return RateLimited
+	case errors.As(err, &quota):
+		return Quota
+	case errors.As(err, &exists):
+		return Exists
+	case is(errInUse):
+		return InUse
+	case is(member.ErrAttachedAgain):
+		return AttachedAgain
+	case is(member.ErrNoSequencer), is(member.ErrDestroyed):
+		return UnknownSequencer
+	case is(firn.ErrLifetime):
+		return Lifetime
+	case is(member.ErrUnfit):
+		return Unfit
+	case is(member.ErrWaiting):
+		return Waiting
+	case is(member.ErrDetached), errors.As(err, &detached):
+		return Detached
+	case errors.As(err, &unreadable):
+		return Unreadable
+	case is(member.ErrNotReady), is(auth.ErrNotKept):
+		return NotReady
+	case errors.As(err, &busy), errors.As(err, &scattered), is(ErrCrowded):
+		return Overloaded
+	case is(store.ErrUnavailable), is(store.ErrAmbiguous), is(context.DeadlineExceeded):
+		return Unavailable
+	default:
+		return Internal
+	}
+}
+
+// RetryAfter is when to try again what had this error; zero: not without a change.
+func RetryAfter(err error) time.Duration {
+	var limit *auth.LimitError
+	if errors.As(err, &limit) {
+		return limit.RetryAfter
+	}
+	switch CodeOf(err) {
+	case NotReady, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:
+		return time.Second
+	default:
+		return 0
+	}
+}

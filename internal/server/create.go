@@ -1,0 +1,124 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// Created is a sequencer that was to be created.
+type Created struct {
+	StatusSequencer
+	Warnings []string `json:"warnings,omitempty"` // what its creator should know
+}
+
+// quotaError is returned when there are as many sequencers as there may be.
+type quotaError struct{ there, most int }
+
+func (e *quotaError) Error() string {
+	return fmt.Sprintf("there are %d sequencers, and this node creates none beyond %d; destroy one that nobody needs, or raise --max-sequencers", e.there, e.most)
+}
+
+// Create creates a sequencer, and tells whether it was not there already. A *member.ExistsError is returned when there is
+// one with another definition, and an error of the code Quota when there are as many as Options allow.
+func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (c Created, created bool, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "create", name, err) }(ctx)
+	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
+	if err != nil {
+		return Created{}, false, err
+	}
+	defer end()
+	if name == "." || name == ".." { // a path of dots is another path, for browsers and for most else
+		return Created{}, false, Input(fmt.Errorf("the sequencer's name %q can't be in a URL; want another", name))
+	}
+	release, err := s.roomFor(ctx, name)
+	if err != nil {
+		return Created{}, false, err
+	}
+	created, err = s.cluster.Create(ctx, name, d)
+	release()
+	q, known := s.cluster.Value().Sequencer(name)
+	if err == nil && !known {
+		err = fmt.Errorf("%w: %q; it was destroyed a moment after it was created", member.ErrNoSequencer, name)
+	}
+	var early *member.EarlyError
+	if errors.As(err, &early) || errors.Is(err, firn.ErrLifetime) {
+		err = Input(err)
+	}
+	if err != nil {
+		return Created{}, false, err
+	}
+	c = Created{StatusSequencer: s.describe(name, q)}
+	if warning, err := d.Check(time.Now()); err == nil && warning != "" {
+		c.Warnings = []string{warning}
+	}
+	return c, created, nil
+}
+
+// roomFor returns a *quotaError when there is no room for another sequencer. Otherwise no other is created here until
+// release is called, so that this one is counted before the next; a node that creates one at the same time may not
+// have seen it, and so there can be one more for each other node.
+func (s *Service) roomFor(ctx context.Context, name string) (release func(), err error) {
+	select {
+	case s.creating <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	release = func() { <-s.creating }
+	full := func() bool { return s.cluster.Value().CountSequencers() >= s.options.MaxSequencers }
+	if !full() {
+		return release, nil
+	}
+	// It may be there already, or others may be gone, elsewhere and a moment ago.
+	if _, err = s.cluster.Lookup(ctx, name); errors.Is(err, member.ErrNoSequencer) {
+		err = nil
+		if full() {
+			err = &quotaError{s.cluster.Value().CountSequencers(), s.options.MaxSequencers}
+		}
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// Destroyed is a sequencer that was destroyed.
+type Destroyed struct {
+	Name      string     `json:"name"`
+	Destroyed bool       `json:"destroyed"`         // true
+	Until     *time.Time `json:"until,omitempty"`   // until when IDs may still be made elsewhere; absent when that is not known
+	Message   string     `json:"message,omitempty"` // about it; empty when no IDs are made any more
+}
+
+var errInUse = errors.New("can't be destroyed: it gives IDs to those who name none")
+
+// Destroy destroys a sequencer.
+func (s *Service) Destroy(ctx context.Context, who *auth.Caller, name string) (_ Destroyed, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "destroy", name, err) }(ctx)
+	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
+	if err != nil {
+		return Destroyed{}, err
+	}
+	defer end()
+	if name == member.DefaultSequencer {
+		return Destroyed{}, fmt.Errorf("the sequencer %q %w", name, errInUse)
+	}
+	err = s.cluster.Destroy(ctx, name)
+	d := Destroyed{Name: name, Destroyed: true}
+	var used *member.UsedUntilError
+	if errors.As(err, &used) {
+		d.Message = used.Error()
+		if until := used.Until.UTC(); !until.IsZero() {
+			d.Until = &until
+		}
+		return d, nil
+	}
+	return d, err
+}

@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// Next gives an ID of a sequencer.
+func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id firn.ID, err error) {
+	ctx, end, err := s.begin(ctx, who, auth.Issue, name, 1)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
+	err = s.from(ctx, who, name, func(m Member) (err error) {
+		id, err = m.Next(ctx)
+		return err
+	})
+	if err == nil {
+		s.given.add(name, 1)
+	}
+	return id, err
+}
+
+// Many gives count IDs of a sequencer, in ascending order, to deliver, whose error it returns. At is the other end of the caller's connection, as
+// host:port; empty: it is not known. What callers do not take yet is limited for all together, and each may have a share of
+// that: whoever has none left waits, which ErrCrowded ends.
+func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int, deliver func(*Batch) error) error {
+	if count < 1 || count > MaxCount {
+		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
+	}
+	within, end, err := s.begin(ctx, who, auth.Issue, name, count)
+	if err != nil {
+		return err
+	}
+	defer end()
+	caller := partyOf(who, at)
+	release, err := s.hold(ctx, within, caller, at, answerSize(count))
+	if err != nil {
+		return err
+	}
+	b := Batch{release: release}
+	defer func() {
+		if b.release != nil {
+			b.release()
+		}
+	}()
+	err = s.from(within, who, name, func(m Member) error {
+		b.runs, b.count = b.runs[:0], 0
+		return s.fill(within, m, caller, name, count, &b)
+	})
+	if err != nil {
+		return err
+	}
+	s.given.add(name, count)
+	return deliver(&b)
+}
+
+// Hold makes room among the answers to callers for something else, of so many bytes, until release is called. It waits as Many does.
+func (s *Service) Hold(ctx context.Context, who *auth.Caller, at string, size int64) (release func(), err error) {
+	within := newPatient(ctx, s.patience)
+	defer within.end()
+	return s.hold(ctx, within, partyOf(who, at), at, size)
+}
+
+// answerSize is what an answer with so many IDs takes in memory until it is delivered, at most: a buffer of 32 KiB when
+// it is long, and what is around it.
+func answerSize(count int) int64 { return 4<<10 + min(int64(count)*32, 124<<10) }
+
+// hold makes room for what a call takes until release is called. It waits for others until within ends, which is within ctx.
+func (s *Service) hold(ctx, within context.Context, caller party, at string, size int64) (release func(), err error) {
+	release, err = s.shares.hold(within, caller, at, size)
+	if err != nil && ctx.Err() == nil {
+		err = ErrCrowded
+	}
+	return release, err
+}
+
+// fill has a member make IDs, a piece at a time.
+func (s *Service) fill(ctx context.Context, m Member, caller party, name string, count int, b *Batch) error {
+	ids := pieces.Get().(*[piece]firn.ID)
+	defer pieces.Put(ids)
+	if count <= few {
+		if err := m.Fill(ctx, ids[:count]); err != nil {
+			return err
+		}
+		b.add(ids[:count])
+		return nil
+	}
+	if m == (nobody{}) {
+		return errNobody
+	}
+	rate := m.Layout().Rate()
+	most := int(min(max(rate*turnTime.Seconds(), 1), piece))
+	return s.turns.each(ctx, name, caller, rate, count, most, func(n int) error {
+		if err := m.Fill(ctx, ids[:n]); err != nil {
+			return err
+		}
+		b.add(ids[:n])
+		return nil
+	})
+}
+
+// from has a sequencer give something to a caller, and the member attach to it before if it must and may.
+func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Member) error) error {
+	m := s.find(name)
+	err := give(m)
+	if errors.Is(err, member.ErrNotReady) {
+		if m, err = s.attached(ctx, who, name, err); err != nil {
+			return err
+		}
+		err = give(m)
+	}
+	if errors.Is(err, firn.ErrLifetime) || errors.Is(err, context.DeadlineExceeded) {
+		if why := m.Ready(); errors.Is(why, firn.ErrLifetime) { // it says when that was, or will be
+			return why
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, member.ErrNotReady) {
+		return &busyError{s.patience, m.Layout().Rate()}
+	}
+	return err
+}
+
+// busyError is returned when a node did not come to give as many IDs as were asked for.
+type busyError struct {
+	within time.Duration
+	rate   float64 // IDs per second
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("no answer within %v: a node of this layout makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
+}
+
+// Decode takes an ID of a sequencer apart. Any member can.
+func (s *Service) Decode(ctx context.Context, who *auth.Caller, name string, id firn.ID) (Parts, error) {
+	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
+	if err != nil {
+		return Parts{}, err
+	}
+	defer end()
+	layout := s.member.Layout()
+	if name != member.DefaultSequencer {
+		q, err := s.lookup(ctx, name)
+		if err != nil {
+			return Parts{}, err
+		}
+		layout = q.Definition().IDLayout()
+	}
+	parts, err := Decode(layout, id)
+	if err != nil {
+		return Parts{}, Input(err)
+	}
+	return parts, nil
+}

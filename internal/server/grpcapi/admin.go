@@ -1,0 +1,80 @@
+package grpcapi
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/server"
+)
+
+// admin is the service Admin.
+type admin struct {
+	firnv1.UnimplementedAdminServer
+	service *server.Service
+}
+
+func (a *admin) ListSequencers(ctx context.Context, _ *firnv1.ListSequencersRequest) (*firnv1.ListSequencersResponse, error) {
+	all, err := a.service.Sequencers(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.ListSequencersResponse{Sequencers: sequencerMessages(all)}, nil
+}
+
+func (a *admin) GetSequencer(ctx context.Context, r *firnv1.GetSequencerRequest) (*firnv1.GetSequencerResponse, error) {
+	q, err := a.service.Sequencer(ctx, callerOf(ctx), r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.GetSequencerResponse{Sequencer: sequencerMessage(q)}, nil
+}
+
+func (a *admin) CreateSequencer(ctx context.Context, r *firnv1.CreateSequencerRequest) (*firnv1.CreateSequencerResponse, error) {
+	d, err := readDefinition(r.GetDefinition())
+	if err != nil {
+		return nil, server.Input(err)
+	}
+	c, created, err := a.service.Create(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), d)
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.CreateSequencerResponse{Sequencer: sequencerMessage(c.StatusSequencer), Created: created, Warnings: c.Warnings}, nil
+}
+
+func (a *admin) DestroySequencer(ctx context.Context, r *firnv1.DestroySequencerRequest) (*firnv1.DestroySequencerResponse, error) {
+	d, err := a.service.Destroy(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	m := &firnv1.DestroySequencerResponse{Message: d.Message}
+	if d.Until != nil {
+		m.Until = timestamppb.New(*d.Until)
+	}
+	return m, nil
+}
+
+func (a *admin) AttachSequencer(ctx context.Context, r *firnv1.AttachSequencerRequest) (*firnv1.AttachSequencerResponse, error) {
+	here, err := a.service.Attach(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.AttachSequencerResponse{Here: hereMessage(here)}, nil
+}
+
+func (a *admin) DetachSequencer(ctx context.Context, r *firnv1.DetachSequencerRequest) (*firnv1.DetachSequencerResponse, error) {
+	here, err := a.service.Detach(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.DetachSequencerResponse{Here: hereMessage(here)}, nil
+}
+
+func (a *admin) ClusterStatus(ctx context.Context, _ *firnv1.ClusterStatusRequest) (*firnv1.ClusterStatusResponse, error) {
+	status, err := a.service.Status(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return statusMessage(status), nil
+}

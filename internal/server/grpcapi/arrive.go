@@ -1,0 +1,94 @@
+package grpcapi
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/tap"
+
+	"github.com/firn-id/firn/internal/server/auth"
+)
+
+// crowdedKey is the key of a context whose call is one too many.
+type crowdedKey struct{}
+
+// crowded tells whether a call is to be refused because there are too many.
+func crowded(ctx context.Context) bool { return ctx.Value(crowdedKey{}) != nil }
+
+// limit allows so many calls at a time. Half of them may be such as last for ever and need no token.
+func (s *Server) limit(calls int) {
+	s.open, s.watches = auth.NewQuota(calls), auth.NewQuota(max(1, calls/2))
+}
+
+// arrives is called when the headers of a call have been read. It counts the call until it has ended and its answer was
+// taken: in all, and for its connection, which is not idle meanwhile. Those whose request never comes are among them, of which no interceptor hears.
+//
+// One too many is not refused here: gRPC would keep its context for as long as there is the connection. It is marked as
+// crowded, unless it asks how the node is, and ends soon if its request does not come. When as many wait to be refused as
+// are served, the connection that brings one more is closed.
+func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, error) {
+	c := connOf(ctx)
+	from, conn := c.remote.Addr, c.Conn
+	if auth.ProbesOnly(conn) || !s.open.Take(from) {
+		if s.refusing.Add(1) > int64(s.service.MaxCalls()) {
+			_ = c.Close()
+		}
+		within, cancel := context.WithTimeout(ctx, refuseWithin)
+		context.AfterFunc(ctx, func() {
+			cancel()
+			s.refusing.Add(-1)
+		})
+		if info.FullMethodName != healthpb.Health_Check_FullMethodName {
+			within = context.WithValue(within, crowdedKey{}, true)
+		}
+		return within, nil
+	}
+	auth.Begin(conn)
+	a := &arrival{done: func() {
+		auth.End(conn)
+		s.open.Give(from)
+	}}
+	a.parts.Store(1)
+	context.AfterFunc(ctx, a.end) // it ends when the call does, or its connection
+	return context.WithValue(ctx, arrivalKey{}, a), nil
+}
+
+// arrival is a call that is counted until it has ended and its answer was taken, if that is kept.
+type arrival struct {
+	parts atomic.Int64 // the call, and its answer
+	done  func()
+}
+
+type arrivalKey struct{}
+
+// end ends one of its parts.
+func (a *arrival) end() {
+	if a.parts.Add(-1) == 0 {
+		a.done()
+	}
+}
+
+// keepCounted has a call counted until its answer is taken. One that is kept already counts there.
+func (s *Server) keepCounted(ctx context.Context, answer any) {
+	a, ok := ctx.Value(arrivalKey{}).(*arrival)
+	if _, kept := s.answers.Load(answer); kept || !ok {
+		return
+	}
+	a.parts.Add(1)
+	s.keep(connOf(ctx), answer, a.end, nil)
+}
+
+// refuseWithin is how long a call may take that is one too many.
+const refuseWithin = 100 * time.Millisecond
+
+// watching counts a call that may last for ever and needs no token, until done is called. It is not ok when there are too
+// many already.
+func (s *Server) watching(ctx context.Context) (done func(), ok bool) {
+	from := connOf(ctx).remote.Addr
+	if !s.watches.Take(from) {
+		return nil, false
+	}
+	return func() { s.watches.Give(from) }, true
+}

@@ -1,0 +1,45 @@
+package grpcapi
+
+import (
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/internal/server"
+)
+
+// counters are what counts the calls of each method of the server's own services. Health and reflection are not counted.
+func (s *Server) counters() map[string]server.Call {
+	all := map[string]server.Call{}
+	if !s.service.Metered() {
+		return all
+	}
+	for service, info := range s.grpc.GetServiceInfo() {
+		for _, m := range info.Methods {
+			if method := "/" + service + "/" + m.Name; !open(method) {
+				all[method] = s.service.Call("grpc", strings.TrimPrefix(method, "/"))
+			}
+		}
+	}
+	return all
+}
+
+// now is the time where calls are timed; zero where they are not.
+func (s *Server) now() time.Time {
+	if len(s.calls) == 0 {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+// count counts a call that began then; zero: it is not timed.
+func (s *Server) count(method string, code server.Code, began time.Time) {
+	c, ok := s.calls[method]
+	if !ok {
+		return
+	}
+	took := server.Untimed
+	if !began.IsZero() {
+		took = time.Since(began)
+	}
+	c.Done(code, 1, took)
+}

@@ -1,0 +1,178 @@
+package grpcapi_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/throttle"
+)
+
+// patience is how long anything may take that must happen. It is no claim about speed.
+const patience = time.Minute
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake gives first, first+1, ... for ever, or says what is wrong.
+type fake struct {
+	layout firn.Layout
+	made   atomic.Int64
+	wrong  func() error // nil: nothing
+
+	mu  sync.Mutex // guards err
+	err error
+}
+
+const first = firn.ID(1 << 60)
+
+func (f *fake) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func (f *fake) Ready() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+func (f *fake) Layout() firn.Layout { return f.layout }
+
+func (f *fake) Next(ctx context.Context) (firn.ID, error) {
+	var one [1]firn.ID
+	err := f.Fill(ctx, one[:])
+	return one[0], err
+}
+
+func (f *fake) Fill(ctx context.Context, ids []firn.ID) error {
+	if f.wrong != nil {
+		if err := f.wrong(); err != nil {
+			return err
+		}
+	}
+	next := first + firn.ID(f.made.Add(int64(len(ids)))) - firn.ID(len(ids))
+	for i := range ids {
+		ids[i] = next + firn.ID(i)
+	}
+	return errors.Join(f.Ready(), ctx.Err())
+}
+
+// rig is a server with a connection to it.
+type rig struct {
+	t       testing.TB
+	service *server.Service
+	server  *grpcapi.Server
+	conn    *grpc.ClientConn
+	ids     firnv1.FirnClient
+	admin   firnv1.AdminClient
+	log     lockedBuffer
+	trail   lockedBuffer // of audits
+}
+
+// lockedBuffer is a log that any goroutine can write.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// newRig serves a member to whoever comes by an entrance.
+func newRig(t testing.TB, m server.Member, c server.Cluster, e *auth.Entrance, options ...grpc.DialOption) *rig {
+	t.Helper()
+	return newRigWith(t, m, c, e, nil, options...)
+}
+
+// newMeteredRig serves a fake to an administrator, and has the calls counted.
+func newMeteredRig(t testing.TB, f *fake, meter server.Meter) *rig {
+	t.Helper()
+	f.layout = firn.Default
+	return newRigWith(t, f, grpcapi.Nowhere{}, trusting, meter)
+}
+
+func newRigWith(t testing.TB, m server.Member, c server.Cluster, e *auth.Entrance, meter server.Meter, options ...grpc.DialOption) *rig {
+	t.Helper()
+	r := &rig{t: t}
+	r.service = server.New(m, c, server.Options{Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil)))})
+	r.server = grpcapi.New(r.service, e)
+	l := bufconn.Listen(32 << 10)
+	served := make(chan error, 1)
+	go func() { served <- r.server.Serve(l) }()
+	dial := func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }
+	options = append(options, grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	var err error
+	if r.conn, err = grpc.NewClient("passthrough:///test", options...); err != nil {
+		t.Fatal(err)
+	}
+	r.ids, r.admin = firnv1.NewFirnClient(r.conn), firnv1.NewAdminClient(r.conn)
+	t.Cleanup(func() {
+		r.conn.Close()
+		if err := r.shutdown(); err != nil {
+			t.Errorf("the server stops: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("it served: %v", err)
+		}
+	})
+	return r
+}
+
+// trusting lets whoever comes administer.
+var trusting = &auth.Entrance{Trusted: true}
+
+// newFakeRig serves a fake to an administrator.
+func newFakeRig(t testing.TB, f *fake) *rig {
+	t.Helper()
+	if f.layout == (firn.Layout{}) {
+		f.layout = firn.Default
+	}
+	return newRig(t, f, grpcapi.Nowhere{}, trusting)
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// shutdown waits for calls to finish, for as long as a test may take.
+func (r *rig) shutdown() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return r.server.Shutdown(ctx)
+}
+
+// wants fails the test if the outcome of a call is not this.
+func wants(t testing.TB, what string, err error, want refusal) {
+	t.Helper()
+	if got := refusalOf(err); !got.is(want) {
+		t.Errorf("%s: %v\nwant %v", what, got, want)
+	}
+}

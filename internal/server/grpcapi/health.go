@@ -1,0 +1,136 @@
+package grpcapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/server"
+)
+
+// lookEach is how often the service is looked at while somebody watches. That it drains is told at once.
+const lookEach = 250 * time.Millisecond
+
+// health is the standard health service. What it knows serves when the service is ready: an ID of the default sequencer
+// would be given, and shall be asked for here.
+type health struct {
+	healthpb.UnimplementedHealthServer
+	service *server.Service
+	stopped context.Context // ends when watching does
+	known   map[string]bool
+
+	mu       sync.Mutex // guards what follows
+	watching int        // how many do
+	last     healthpb.HealthCheckResponse_ServingStatus
+	changed  chan struct{} // closed when last changes
+	enough   func()        // ends look
+}
+
+func newHealth(s *server.Service, stopped context.Context) *health {
+	return &health{service: s, stopped: stopped, known: map[string]bool{
+		"": true, firnv1.Firn_ServiceDesc.ServiceName: true, firnv1.Admin_ServiceDesc.ServiceName: true,
+	}}
+}
+
+func (h *health) now() healthpb.HealthCheckResponse_ServingStatus {
+	if h.service.Ready() != nil {
+		return healthpb.HealthCheckResponse_NOT_SERVING
+	}
+	return healthpb.HealthCheckResponse_SERVING
+}
+
+// Check tells how it is now.
+func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
+	if !h.known[r.GetService()] {
+		return nil, status.Errorf(codes.NotFound, "there is no service %.100q; want %s, %s or none", r.GetService(),
+			firnv1.Firn_ServiceDesc.ServiceName, firnv1.Admin_ServiceDesc.ServiceName)
+	}
+	return &healthpb.HealthCheckResponse{Status: h.now()}, nil
+}
+
+// List tells how all are now.
+func (h *health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
+	all := &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{}}
+	for name := range h.known {
+		all.Statuses[name] = &healthpb.HealthCheckResponse{Status: h.now()}
+	}
+	return all, nil
+}
+
+// Watch tells how it is, and how it changes, until the server stops.
+func (h *health) Watch(r *healthpb.HealthCheckRequest, to grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
+	defer h.begin()()
+	for last := healthpb.HealthCheckResponse_UNKNOWN; ; {
+		is, changed := h.current()
+		if !h.known[r.GetService()] {
+			is = healthpb.HealthCheckResponse_SERVICE_UNKNOWN
+		}
+		if is != last {
+			if err := to.Send(&healthpb.HealthCheckResponse{Status: is}); err != nil {
+				return err
+			}
+			last = is
+		}
+		select {
+		case <-changed:
+		case <-to.Context().Done():
+			return status.FromContextError(to.Context().Err()).Err()
+		case <-h.stopped.Done():
+			return status.Error(codes.Unavailable, "the server is shutting down")
+		}
+	}
+}
+
+// current is how it was at the last look, and what is closed when that changes.
+func (h *health) current() (healthpb.HealthCheckResponse_ServingStatus, <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.last, h.changed
+}
+
+// begin has the service looked at for one who watches, until end. One goroutine looks for all.
+func (h *health) begin() (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.watching++; h.watching == 1 {
+		h.last, h.changed = h.now(), make(chan struct{})
+		nobody, enough := context.WithCancel(h.stopped)
+		h.enough = enough
+		go h.look(nobody)
+	}
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.watching--; h.watching == 0 {
+			h.enough()
+		}
+	}
+}
+
+// look tells those who watch of changes, until nobody does.
+func (h *health) look(nobody context.Context) {
+	look := time.NewTicker(lookEach)
+	defer look.Stop()
+	for draining := h.service.Serving().Done(); ; {
+		select {
+		case <-look.C:
+		case <-draining:
+			draining = nil
+		case <-nobody.Done():
+			return
+		}
+		is := h.now()
+		h.mu.Lock()
+		if nobody.Err() == nil && is != h.last {
+			close(h.changed)
+			h.last, h.changed = is, make(chan struct{})
+		}
+		h.mu.Unlock()
+	}
+}

@@ -1,0 +1,144 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+)
+
+// Sizes of batches.
+const (
+	batch    = 1000   // IDs of a stream, if nothing else is asked for
+	maxBatch = 10_000 // so that a call holds 80 kB of IDs, and as much where gRPC sends them from
+)
+
+// Stream gives batches until there is a reason to end. While the caller does not take what was sent, nothing is
+// made, nor does the service count it as a call.
+func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[firnv1.StreamResponse]) error {
+	size, left := int64(r.GetBatchSize()), r.GetTotal()
+	switch {
+	case size < 0 || size > maxBatch:
+		return server.Input(fmt.Errorf("batch_size is %d; want a number from 1 to %d, or 0 for %d", size, maxBatch, batch))
+	case left < 0:
+		return server.Input(fmt.Errorf("total is %d; want at least 1, or 0 for no end", left))
+	case size == 0:
+		size = batch
+	}
+	ctx, cancel := context.WithCancel(to.Context())
+	defer cancel()
+	defer context.AfterFunc(g.ending, cancel)()
+	name, endless := named(r.GetSequencer()), left == 0
+	from, sent := connOf(ctx), sent{taken: make(chan int, sendMost)}
+	release, err := g.service.Hold(ctx, callerOf(ctx), from.at, streamSize)
+	if err != nil {
+		return g.why(err)
+	}
+	defer release()
+	var answer firnv1.StreamResponse // Send is done with it when it returns
+	for endless || left > 0 {
+		if !endless {
+			size = min(size, left)
+			left -= size
+		}
+		if sent.full() {
+			answer.Reset() // it may take a while
+			if err := sent.wait(ctx); err != nil {
+				return g.why(err)
+			}
+		}
+		err := g.inTime(ctx, func() error {
+			who, err := g.entrance.Admit(token(ctx)) // again for each: its token may be good no longer
+			if err != nil {
+				return err
+			}
+			return g.service.Many(ctx, who, from.at, name, int(size), func(ids *server.Batch) error {
+				answer.Ids = appendIDs(answer.Ids[:0], ids)
+				g.keep(from, &answer, ids.Keep(), sent.add(&answer))
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		if to.Send(&answer) != nil {
+			return errGone
+		}
+	}
+	return nil
+}
+
+// sent is what was sent of a stream, and not taken.
+type sent struct {
+	messages, bytes int
+	taken           chan int // the bytes of each message that was taken; there is room for all
+}
+
+// add notes a message, and returns what is to be called when it is taken.
+func (s *sent) add(m proto.Message) (taken func()) {
+	size := proto.Size(m)
+	s.messages++
+	s.bytes += size
+	return func() { s.taken <- size }
+}
+
+// full tells whether there is no room for a message. Where there is, Send does not wait: gRPC has room for 64 KiB and one message
+// more.
+func (s *sent) full() bool { return s.messages == sendMost || s.bytes > sendAhead }
+
+// wait waits until there is room for a message.
+func (s *sent) wait(ctx context.Context) error {
+	late := time.NewTimer(sendWithin)
+	defer late.Stop()
+	for s.full() {
+		select {
+		case size := <-s.taken:
+			s.messages--
+			s.bytes -= size
+		case <-late.C:
+			return errUnread
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// errUnread is returned when a stream has waited for too long.
+var errUnread = fmt.Errorf("%w: it took nothing of the stream for %v", errGone, sendWithin)
+
+// why is the reason of an error: streams end while the server drains.
+func (g *giver) why(err error) error {
+	if g.ending.Err() != nil {
+		return server.ErrDraining // whatever it was told meanwhile
+	}
+	return err
+}
+
+// inTime makes a batch as soon as the caller's limit allows it.
+func (g *giver) inTime(ctx context.Context, give func() error) error {
+	for {
+		err := give()
+		if g.ending.Err() != nil {
+			return server.ErrDraining // whatever it was told meanwhile
+		}
+		var limit *auth.LimitError
+		if !errors.As(err, &limit) || limit.RetryAfter == 0 {
+			return err
+		}
+		select {
+		case <-time.After(limit.RetryAfter):
+		case <-g.ending.Done():
+			return server.ErrDraining
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

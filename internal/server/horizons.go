@@ -1,0 +1,94 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// MaxNodes is how many node IDs one answer has.
+const MaxNodes = 4096
+
+// Nodes are node IDs of a sequencer, as JSON shows them: those that somebody has or that were ever used.
+type Nodes struct {
+	Sequencer string       `json:"sequencer"`
+	UnixMS    int64        `json:"unix_ms"` // when this was read, by the clock of the server that answers
+	Nodes     []NodeStatus `json:"nodes"`   // ascending
+	Next      *int64       `json:"next,omitempty"`
+}
+
+// NodeStatus is one of Nodes. A Member without Live is about to claim it; Live without a Member has been taken out, and
+// uses up the time that it has written down.
+type NodeStatus struct {
+	Node       int64      `json:"node"`
+	Member     string     `json:"member,omitempty"`     // who has it, by the log
+	Live       bool       `json:"live"`                 // somebody holds it in the store
+	Owner      string     `json:"owner,omitempty"`      // whose process that is
+	Since      *time.Time `json:"since,omitempty"`      // since when, by its clock
+	Horizon    *time.Time `json:"horizon,omitempty"`    // up to where IDs may have been made; absent when it was never used
+	HorizonMS  *int64     `json:"horizon_ms,omitempty"` // the same, in Unix milliseconds
+	Unreadable bool       `json:"unreadable,omitempty"` // there is a horizon, which can't be read
+}
+
+// Horizons tells how far ahead in time is written down for the node IDs of a sequencer, from a node ID on, up to so many:
+// 1 to MaxNodes.
+func (s *Service) Horizons(ctx context.Context, who *auth.Caller, name string, from int64, limit int) (Nodes, error) {
+	if limit < 1 || limit > MaxNodes {
+		return Nodes{}, Input(fmt.Errorf("limit is %d; want a number from 1 to %d", limit, MaxNodes))
+	}
+	ctx, end, err := s.administer(ctx, who, auth.Look, name)
+	if err != nil {
+		return Nodes{}, err
+	}
+	defer end()
+	q, err := s.lookup(ctx, name)
+	if err != nil {
+		return Nodes{}, err
+	}
+	owners, err := s.cluster.Horizons(ctx, name)
+	if err != nil {
+		return Nodes{}, err
+	}
+	n := Nodes{Sequencer: name, UnixMS: time.Now().UnixMilli(), Nodes: statuses(q, owners, from)}
+	if len(n.Nodes) > limit {
+		n.Next = &n.Nodes[limit].Node
+		n.Nodes = n.Nodes[:limit]
+	}
+	return n, nil
+}
+
+// statuses are those of the node IDs from one on that a member has by the log or that are known to the store.
+func statuses(q cluster.Sequencer, owners []member.Owner, from int64) []NodeStatus {
+	known := map[int64]NodeStatus{}
+	for node, holder := range q.Nodes() {
+		known[node] = NodeStatus{Node: node, Member: holder}
+	}
+	for _, o := range owners {
+		n := known[o.Node]
+		n.Node, n.Live, n.Owner = o.Node, o.Live, o.Name
+		if !o.Since.IsZero() {
+			since := o.Since.UTC()
+			n.Since = &since
+		}
+		switch horizon := o.Horizon.UTC(); {
+		case horizon.IsZero():
+		case !horizon.Before(lastTime):
+			n.Unreadable = true
+		default:
+			ms := horizon.UnixMilli()
+			n.Horizon, n.HorizonMS = &horizon, &ms
+		}
+		known[o.Node] = n
+	}
+	maps.DeleteFunc(known, func(node int64, _ NodeStatus) bool { return node < from })
+	all := slices.AppendSeq([]NodeStatus{}, maps.Values(known))
+	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })
+	return all
+}

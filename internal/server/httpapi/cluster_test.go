@@ -1,0 +1,413 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+func serving(c server.Cluster) handler { return newHandler(&fake{}, c, nil) }
+
+// example is a cluster of two, with a third about to join, and a sequencer with one node ID for both.
+func example(t *testing.T) *fakeLog {
+	var orders cluster.Definition
+	if err := json.Unmarshal([]byte(`{"nodes":1}`), &orders); err != nil {
+		t.Fatal(err)
+	}
+	return newLog(t,
+		cluster.PrepareJoin{Joiner: "a"},
+		cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
+		cluster.CreateSequencer{Sequencer: "orders", Definition: orders},
+		cluster.Attach{Sequencer: "orders", Member: "a"}, cluster.Attach{Sequencer: "orders", Member: "b"},
+		cluster.PrepareJoin{Joiner: "c"},
+	)
+}
+
+const (
+	statusOfExample = `{"member":"b","position":16,"entries":8,` +
+		`"members":[{"id":"a","watches":"b","joined":2},{"id":"b","watches":"a","joined":8}],` +
+		`"joins":[{"joiner":"c","target":"a","phase":"prepared"}],` +
+		`"sequencers":[{"name":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
+		`"time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false},` +
+		`"created":10,"capacity":1,"until":"2095-09-07T15:47:35.552Z","rate":4194304000,"nodes":{"0":"a"},"waiting":["b"],"free":0,"here":{"state":"none"}}]}`
+	valueOfExample = `{"position":16,"value":{"members":["a","b"],"pairs":{"a":"b","b":"a"},"prepared":{"c":"a"},"accepted":{},` +
+		`"sequencers":{"orders":{"nodes":{"0":"a"},"waiting":["b"]}}}}`
+	emptyValue   = `{"position":%d,"value":{"members":[],"pairs":{},"prepared":{},"accepted":{},"sequencers":{}}}`
+	aloneValue   = `{"position":2,"value":{"members":["a"],"pairs":{},"prepared":{},"accepted":{},"sequencers":{}}}`
+	pendingValue = `{"position":4,"value":{"members":["a"],"pairs":{},"prepared":{"b":"a"},"accepted":{},"sequencers":{}}}`
+)
+
+// Every way to look at a cluster, with the answer in full.
+func TestClusterAnswers(t *testing.T) {
+	h := serving(example(t))
+	lines := func(from int) string {
+		return strings.Join([]string{
+			`{"position":2,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
+			`{"position":4,"command":"prepare-join-cluster","args":{"joiner":"b"}}`,
+			`{"position":6,"command":"notify-watchers","args":{"joiner":"b"}}`,
+			`{"position":8,"command":"accept-join-cluster","args":{"joiner":"b"}}`,
+			`{"position":10,"command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},` +
+				`"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}}}`,
+			`{"position":12,"command":"attach","args":{"sequencer":"orders","member":"a"}}`,
+			`{"position":14,"command":"attach","args":{"sequencer":"orders","member":"b"}}`,
+			`{"position":16,"command":"prepare-join-cluster","args":{"joiner":"c"}}`,
+		}[from:], "\n")
+	}
+	failure := func(code, message string) string {
+		return fmt.Sprintf(`{"error":{"code":%q,"message":%q}}`, code, message)
+	}
+	for _, tt := range []struct {
+		target string
+		status int
+		body   string
+	}{
+		{"GET ", 200, statusOfExample},
+		{"GET ?", 200, statusOfExample},
+		{"GET /value", 200, valueOfExample},
+		{"GET /value?at=16", 200, valueOfExample},
+		{"GET /value?at=4", 200, pendingValue},
+		{"GET /value?at=5", 200, pendingValue}, // the last entry until then counts
+		{"GET /value?at=3", 200, aloneValue},
+		{"GET /value?at=0", 200, fmt.Sprintf(emptyValue, 0)},
+		{"GET /log", 200, lines(0)},
+		{"GET /log?from=0", 200, lines(0)},
+		{"GET /log?from=1&follow=0", 200, lines(0)},
+		{"GET /log?from=14", 200, lines(6)},
+		{"GET /log?from=15", 200, lines(7)},
+		{"GET /log?from=17", 200, ""},
+		{"GET /log?from=9223372036854775807", 200, ""}, // the log itself would refuse it
+
+		{"HEAD ", 200, statusOfExample}, // net/http leaves the body out
+		{"HEAD /value", 200, valueOfExample},
+		{"HEAD /log", 200, ""},
+		{"HEAD /log?follow=1", 200, ""},
+
+		{"GET ?at=5", 400, failure("bad_request", `the query "at=5" has no effect here; for another position GET /api/v1/cluster/value?at=N`)},
+		{"GET /value?at=-1", 400, failure("bad_request", `at is "-1"; want a position of the log: a whole number from 0`)},
+		{"GET /value?at=9223372036854775808", 400, failure("bad_request", `at is "9223372036854775808"; want a position of the log: a whole number from 0`)},
+		{"GET /value?at=1&at=2", 400, failure("bad_request", `at is given 2 times; want it once`)},
+		{"GET /value?from=1", 400, failure("bad_request", `there is no parameter "from"; want at`)},
+		{"GET /log?from=", 400, failure("bad_request", `from is ""; want a position of the log: a whole number from 0`)},
+		{"GET /log?follow=yes", 400, failure("bad_request", `follow is "yes"; want 0 or 1`)},
+		{"GET /log?at=1", 400, failure("bad_request", `there is no parameter "at"; want from, follow`)},
+		{"GET /log?%zz", 400, failure("bad_request", `the query "%zz" can't be read; want from=N, follow=1 or both`)},
+		{"GET /value?at=17", 404, failure("unknown_position", "the log has not come to position 17 yet; want 0 to 16")},
+		{"GET /nothing", 404, failure("not_found", `there is nothing at "/api/v1/cluster/nothing"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}`)},
+		{"POST ", 405, failure("method_not_allowed", `"POST" is no method for "/api/v1/cluster"; want GET, HEAD`)},
+		{"DELETE /log", 405, failure("method_not_allowed", `"DELETE" is no method for "/api/v1/cluster/log"; want GET, HEAD`)},
+		{"PUT /value", 405, failure("method_not_allowed", `"PUT" is no method for "/api/v1/cluster/value"; want GET, HEAD`)},
+	} {
+		method, rest, _ := strings.Cut(tt.target, " ")
+		w := call(h, method, "/api/v1/cluster"+rest)
+		if body := strings.TrimSuffix(w.Body.String(), "\n"); w.Code != tt.status || body != tt.body {
+			t.Errorf("%s = %d %s\nwant %d %s", tt.target, w.Code, body, tt.status, tt.body)
+		}
+		wantType := "application/json"
+		if tt.status == 200 && strings.HasPrefix(rest, "/log") {
+			wantType = "application/x-ndjson"
+		}
+		if got := w.Header(); got.Get("Content-Type") != wantType || got.Get("Cache-Control") != "no-store" || got.Get(httpapi.LogBeginsAfter) != "" {
+			t.Errorf("%s has the headers %v", tt.target, got)
+		}
+	}
+}
+
+// A member alone watches nobody, and lists are never null.
+func TestStatusOfOne(t *testing.T) {
+	w := call(serving(newLog(t, cluster.PrepareJoin{Joiner: "a"})), "GET", "/api/v1/cluster")
+	want := `{"member":"b","position":2,"entries":1,"members":[{"id":"a","joined":2}],"joins":[],"sequencers":[]}` + "\n"
+	if w.Body.String() != want {
+		t.Errorf("have %swant %s", w.Body, want)
+	}
+}
+
+// A log that was cut is told as such, and the value where it was cut is the first that is known.
+func TestCutLog(t *testing.T) {
+	log := example(t)
+	log.cut(t, 2)
+	h := serving(log)
+	for _, tt := range []struct {
+		target string
+		status int
+		body   string
+		after  string
+	}{
+		{"/value?at=3", 404, `{"error":{"code":"unknown_position","message":"the log does not go back to position 3 any more; want 4 to 16"}}`, ""},
+		{"/value?at=17", 404, `{"error":{"code":"unknown_position","message":"the log has not come to position 17 yet; want 4 to 16"}}`, ""},
+		{"/value?at=4", 200, pendingValue, ""},
+		{"/value?at=16", 200, valueOfExample, ""},
+		{"/log", 200, `{"position":6,`, "4"},
+		{"/log?from=4", 200, `{"position":6,`, "4"},
+		{"/log?from=5", 200, `{"position":6,`, ""},
+		{"/log?from=8", 200, `{"position":8,`, ""},
+	} {
+		w := call(h, "GET", "/api/v1/cluster"+tt.target)
+		if w.Code != tt.status || !strings.HasPrefix(w.Body.String(), tt.body) || w.Header().Get(httpapi.LogBeginsAfter) != tt.after {
+			t.Errorf("%s = %d %v %s\nwant %d %s", tt.target, w.Code, w.Header(), w.Body, tt.status, tt.body)
+		}
+	}
+	log.cut(t, len(log.entries))
+	if w := call(h, "GET", "/api/v1/cluster/value?at=16"); w.Body.String() != valueOfExample+"\n" {
+		t.Errorf("with a checkpoint only: %d %s", w.Code, w.Body)
+	}
+}
+
+// A long log arrives whole, also where it is written in pieces.
+func TestLongLog(t *testing.T) {
+	log := newLog(t, cluster.PrepareJoin{Joiner: "a"})
+	for range 2000 {
+		log.append(t, cluster.PeerGC{By: strings.Repeat("<", 50)})
+	}
+	var v cluster.Value
+	lines := call(serving(log), "GET", "/api/v1/cluster/log").Body
+	for text := range strings.Lines(lines.String()) {
+		e, err := cluster.ParseEntry([]byte(text))
+		if err != nil || e.Position != v.Position()+2 {
+			t.Fatalf("%s after %d: %v", text, v.Position(), err)
+		}
+		v, _ = cluster.Apply(v, e)
+	}
+	if v.Position() != 4002 {
+		t.Errorf("it ends at %d, want 4002", v.Position())
+	}
+}
+
+// none is a cluster that has not begun.
+type none struct{ server.Cluster }
+
+func (none) ID() string           { return "" }
+func (none) Value() cluster.Value { return cluster.Value{} }
+func (none) Log() store.Log       { return nil }
+
+// What the store tells of those behind the IDs is added to the status, and left out when it tells nothing.
+func TestStatusWithPulses(t *testing.T) {
+	log := example(t)
+	log.pulses = map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {}}
+	answer := httptest.NewRecorder()
+	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/cluster", nil))
+	for _, want := range []string{
+		`{"id":"a","watches":"b","joined":2,"alive":true,"owner":"host-a, process 7"}`,
+		`{"id":"b","watches":"a","joined":8,"alive":false}`,
+		`{"joiner":"c","target":"a","phase":"prepared","alive":true}`,
+	} {
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("the status is %s; want it to hold %s", answer.Body, want)
+		}
+	}
+}
+
+func TestNoLook(t *testing.T) {
+	failing := func(err error) *fakeLog {
+		log := example(t)
+		log.err = err
+		return log
+	}
+	damaged, foreign := example(t), example(t)
+	damaged.cut(t, 2)
+	damaged.checkpoint.Value = []byte("{}")
+	foreign.entries[1].Data = []byte(`{"version":2}`)
+	for _, tt := range []struct {
+		name    string
+		cluster server.Cluster
+		target  string
+		status  int
+		says    string
+	}{
+		{"no store", none{}, "", 503, "has not read the log"},
+		{"no store", none{}, "/value", 503, "store is not open"},
+		{"no store", none{}, "/log", 503, "store is not open"},
+		{"nothing read", newLog(t), "", 503, "has not read the log"},
+		{"nothing read", newLog(t), "/value", 503, "has not read the log"},
+		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "", 200, statusOfExample},
+		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value", 200, valueOfExample},
+		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value?at=2", 503, `"unavailable","message":"store: unavailable: too busy"`},
+		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log", 503, `"unavailable"`},
+		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log?follow=1", 503, `"unavailable"`},
+		{"refused", failing(store.ErrRefused), "/value?at=2", 500, `"internal"`},
+		{"refused", failing(store.ErrRefused), "/log", 500, `"internal"`},
+		{"damaged", damaged, "/value?at=6", 500, `"unreadable","message":"the checkpoint at position 4: cluster: unreadable: a checkpoint of version 0;`},
+		{"damaged", damaged, "/log", 200, `{"position":6,`},
+		{"foreign", foreign, "/value?at=6", 500, `"unreadable","message":"the entry at position 4: cluster: unreadable: version 2;`},
+		{"foreign", foreign, "/value?at=3", 200, aloneValue},
+		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 2; this program reads version 1"}`},
+	} {
+		var log bytes.Buffer
+		h := newHandler(&fake{}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
+		w := call(h, "GET", "/api/v1/cluster"+tt.target)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
+			t.Errorf("%s: GET %s = %d %s\nwant %d %s", tt.name, tt.target, w.Code, w.Body, tt.status, tt.says)
+		}
+		if (log.Len() > 0) != (tt.status == 500) {
+			t.Errorf("%s: GET %s was logged as %q", tt.name, tt.target, &log)
+		}
+	}
+}
+
+// A store that does not answer is not waited for without end.
+func TestSilentStore(t *testing.T) {
+	for _, target := range []string{"/value?at=2", "/log", "/log?follow=1"} {
+		synctest.Test(t, func(t *testing.T) {
+			log, began := example(t), time.Now()
+			log.silent = true
+			w := call(serving(log), "GET", "/api/v1/cluster"+target)
+			if took := time.Since(began); w.Code != 503 || !strings.Contains(w.Body.String(), `"unavailable"`) || took != 10*time.Second {
+				t.Errorf("%s = %d %s after %v", target, w.Code, w.Body, took)
+			}
+		})
+	}
+}
+
+// follow follows a log over a connection of its own.
+func follow(t *testing.T, url string) (lines *bufio.Scanner, end context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	response, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		response.Body.Close()
+		client.CloseIdleConnections()
+	})
+	if response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status)
+	}
+	return bufio.NewScanner(response.Body), cancel
+}
+
+func next(t *testing.T, lines *bufio.Scanner, want string) {
+	t.Helper()
+	if !lines.Scan() {
+		t.Fatalf("the stream has ended: %v; want %s", lines.Err(), want)
+	}
+	if !strings.HasPrefix(lines.Text(), want) {
+		t.Errorf("have %s\nwant %s", lines.Text(), want)
+	}
+}
+
+// Who follows the log gets what is there at once and each entry as it comes, for longer than other calls may take;
+// and is told when the server ends.
+func TestFollow(t *testing.T) {
+	log := newLog(t, cluster.PrepareJoin{Joiner: "a"})
+	h := serving(log)
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Config.WriteTimeout = server.Config.ReadTimeout
+	server.Start()
+	t.Cleanup(server.Close)
+	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1")
+	next(t, lines, `{"position":2,`)
+	others, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=5")
+	none, end := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=100")
+
+	// A connection that says nothing is closed once the time is over that a call may take.
+	idle, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	if _, err := io.ReadAll(idle); err != nil {
+		t.Fatal(err)
+	}
+
+	for position := 4; position <= 8; position += 2 {
+		log.append(t, cluster.PeerGC{By: "a"})
+		next(t, lines, fmt.Sprintf(`{"position":%d,`, position))
+	}
+	next(t, others, `{"position":6,`)
+	next(t, others, `{"position":8,`)
+	end()
+	if none.Scan() {
+		t.Errorf("from 100 on there is %s", none.Text())
+	}
+	h.Drain()
+	for _, l := range []*bufio.Scanner{lines, others} {
+		next(t, l, `{"error":{"code":"not_ready","message":"member: not ready to make IDs: it is shutting down"}}`)
+		if l.Scan() || l.Err() != nil {
+			t.Errorf("after the end there is %q, %v", l.Text(), l.Err())
+		}
+	}
+	log.followers.Wait() // nobody follows for clients that are gone
+	if w := call(h, "GET", "/api/v1/cluster/log?follow=1"); w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
+		t.Errorf("while draining: %d %s", w.Code, w.Body)
+	}
+	if w := call(h, "GET", "/api/v1/cluster/log"); w.Code != 200 {
+		t.Errorf("while draining: %d %s", w.Code, w.Body)
+	}
+}
+
+// Entries that are dropped before they were read are not left out in silence.
+func TestFollowFallsBehind(t *testing.T) {
+	log := example(t)
+	server := httptest.NewServer(serving(log))
+	t.Cleanup(server.Close)
+	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=16")
+	next(t, lines, `{"position":16,`)
+	log.mu.Lock()
+	log.checkpoint = &store.Checkpoint{Position: 100}
+	log.changed()
+	log.mu.Unlock()
+	next(t, lines, `{"error":{"code":"unknown_position","message":"the log was cut while it was followed, and entries are missing here"}}`)
+	if lines.Scan() {
+		t.Errorf("after the end there is %s", lines.Text())
+	}
+}
+
+// An error ends the stream with its reason.
+func TestFollowFails(t *testing.T) {
+	log := example(t)
+	server := httptest.NewServer(serving(log))
+	t.Cleanup(server.Close)
+	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=16")
+	next(t, lines, `{"position":16,`)
+	log.mu.Lock()
+	log.err = errors.New("surprise")
+	log.changed()
+	log.mu.Unlock()
+	next(t, lines, `{"error":{"code":"internal","message":"surprise"}}`)
+}
+
+// Many who look at the log don't keep others from getting IDs, nor this server's store busy.
+func TestManyLook(t *testing.T) {
+	log := example(t)
+	h := serving(log)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	for range 64 {
+		follow(t, server.URL+"/api/v1/cluster/log?follow=1")
+	}
+	for target, want := range map[string]int{
+		"GET /api/v1/cluster/log": 503, "GET /api/v1/cluster/value?at=2": 503, "GET /api/v1/cluster": 200, "POST /api/v1/id": 200,
+	} {
+		method, path, _ := strings.Cut(target, " ")
+		if w := call(h, method, path); w.Code != want || want == 503 && !strings.Contains(w.Body.String(), `"overloaded"`) {
+			t.Errorf("%s = %d %s, want %d", target, w.Code, w.Body, want)
+		}
+	}
+	h.Drain()
+	log.followers.Wait()
+}

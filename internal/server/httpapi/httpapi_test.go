@@ -1,0 +1,288 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/member"
+)
+
+// fake gives 1000, 1001, ... or its error. Above 2^53, to catch doubles.
+type fake struct {
+	err    error
+	layout firn.Layout
+
+	ascends bool // Fill goes on where it ended
+	filled  atomic.Int64
+}
+
+const first = firn.ID(1 << 60)
+
+func (f *fake) Next(context.Context) (firn.ID, error) { return first, f.err }
+
+func (f *fake) Fill(_ context.Context, ids []firn.ID) error {
+	next := first
+	if f.ascends {
+		next += firn.ID(f.filled.Add(int64(len(ids)))) - firn.ID(len(ids))
+	}
+	for i := range ids {
+		ids[i] = next + firn.ID(i)
+	}
+	return f.err
+}
+
+func (f *fake) Ready() error        { return f.err }
+func (f *fake) Layout() firn.Layout { return f.layout }
+
+// handler serves whoever comes, an administrator too.
+type handler struct {
+	*httpapi.Handler
+	*server.Service
+}
+
+// newHandler returns the handler of a member. Without a cluster, nil, there is no other sequencer.
+func newHandler(m server.Member, c server.Cluster, log *slog.Logger) handler {
+	return handlerWith(m, c, server.Options{Log: log})
+}
+
+func handlerWith(m server.Member, c server.Cluster, o server.Options) handler {
+	if c == nil {
+		c = nowhere{}
+	}
+	s := server.New(m, c, o)
+	return handler{withMetrics(s, &auth.Entrance{Trusted: true}), s}
+}
+
+// withMetrics returns a handler whose metrics are in their own answer: /metrics?again=N asks N times more within it.
+func withMetrics(s *server.Service, e *auth.Entrance, options ...httpapi.Option) (h *httpapi.Handler) {
+	metrics := func(w http.ResponseWriter, r *http.Request) {
+		if again, _ := strconv.Atoi(r.FormValue("again")); again > 0 {
+			inner := httptest.NewRequest(r.Method, fmt.Sprintf("http://localhost/metrics?again=%d", again-1), nil)
+			inner.Header = r.Header
+			h.ServeHTTP(w, inner)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		fmt.Fprintln(w, "firn_ready 1")
+	}
+	h = httpapi.New(s, e, append(options, httpapi.WithMetrics(http.HandlerFunc(metrics)))...)
+	return h
+}
+
+// nowhere is a cluster without sequencers.
+type nowhere struct{ server.Cluster }
+
+func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
+
+func call(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, "http://localhost"+target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Every path, with the answer in full.
+func TestAnswers(t *testing.T) {
+	h := newHandler(&fake{layout: firn.Twitter}, nil, nil)
+	for _, tt := range []struct {
+		method, target string
+		status         int
+		body           string
+	}{
+		{"POST", "/api/v1/id", 200, `{"id":1152921504606846976,"id_str":"1152921504606846976"}`},
+		{"POST", "/api/v1/ids", 200, `{"ids":[1152921504606846976],"ids_str":["1152921504606846976"]}`},
+		{"POST", "/api/v1/ids?count=2", 200, `{"ids":[1152921504606846976,1152921504606846977],"ids_str":["1152921504606846976","1152921504606846977"]}`},
+		{"GET", "/api/v1/ids/1541815603606036480", 200, `{"id":1541815603606036480,"id_str":"1541815603606036480",` +
+			`"time":"2022-06-28T16:07:40.105Z","unix_ms":1656432460105,"tick":367597485448,"datacenter":11,"node":26,"node_id":378,"sequence":0}`},
+		{"GET", "/livez", 200, "ok"},
+		{"GET", "/readyz", 200, "ok"},
+		{"HEAD", "/readyz", 200, "ok"}, // net/http leaves the body out
+
+		{"POST", "/api/v1/id?count=2", 400, `{"error":{"code":"bad_request","message":"the query \"count=2\" has no effect here; for several IDs POST /api/v1/ids?count=N"}}`},
+		{"POST", "/api/v1/ids?count=0", 400, `{"error":{"code":"bad_request","message":"count is \"0\"; want a number from 1 to 100000"}}`},
+		{"POST", "/api/v1/ids?coutn=5", 400, `{"error":{"code":"bad_request","message":"there is no parameter \"coutn\"; want count"}}`},
+		{"GET", "/api/v1/ids/12x", 400, `{"error":{"code":"bad_request","message":"firn: \"12x\" is no decimal ID: it has 'x' at byte 2, want only 0123456789"}}`},
+		{"POST", "/nowhere", 404, `{"error":{"code":"not_found","message":"there is nothing at \"/nowhere\"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}"}}`},
+		{"GET", "/api/v1/id", 405, `{"error":{"code":"method_not_allowed","message":"\"GET\" is no method for \"/api/v1/id\"; want POST"}}`},
+		{"DELETE", "/api/v1/ids/12", 405, `{"error":{"code":"method_not_allowed","message":"\"DELETE\" is no method for \"/api/v1/ids/12\"; want GET, HEAD"}}`},
+	} {
+		w := call(h, tt.method, tt.target)
+		if body := strings.TrimSuffix(w.Body.String(), "\n"); w.Code != tt.status || body != tt.body {
+			t.Errorf("%s %s = %d %s\nwant %d %s", tt.method, tt.target, w.Code, body, tt.status, tt.body)
+		}
+		wantType := "application/json"
+		if tt.body == "ok" {
+			wantType = "text/plain; charset=utf-8"
+		}
+		if got := w.Header(); got.Get("Content-Type") != wantType || got.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s %s has the headers %v", tt.method, tt.target, got)
+		}
+		if allow := w.Header().Get("Allow"); (allow != "") != (tt.status == 405) {
+			t.Errorf("%s %s has Allow: %q", tt.method, tt.target, allow)
+		}
+	}
+}
+
+// The largest batch arrives whole and in order, also where it is written in pieces.
+func TestLargestBatch(t *testing.T) {
+	for _, count := range []int{1, 700, 1700, 1701, server.MaxCount} {
+		h := newHandler(&fake{layout: firn.Default, ascends: true}, nil, nil)
+		w := call(h, "POST", fmt.Sprintf("/api/v1/ids?count=%d", count))
+		var got struct {
+			IDs  []firn.ID `json:"ids"`
+			Strs []firn.ID `json:"ids_str"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.IDs) != count || len(got.Strs) != count {
+			t.Fatalf("count %d: %d and %d IDs, %v", count, len(got.IDs), len(got.Strs), err)
+		}
+		for i := range count {
+			if want := first + firn.ID(i); got.IDs[i] != want || got.Strs[i] != want {
+				t.Fatalf("count %d: ID %d is %d and %d, want %d", count, i, got.IDs[i], got.Strs[i], want)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	notReady := fmt.Errorf("%w: it has not joined yet", member.ErrNotReady)
+	for _, tt := range []struct {
+		err    error
+		status int
+		code   string
+	}{
+		{notReady, 503, "not_ready"},
+		{fmt.Errorf("waiting: %w", context.DeadlineExceeded), 503, "overloaded"},
+		{firn.ErrLifetime, 503, "lifetime"},
+		{errors.New("surprise"), 500, "internal"},
+	} {
+		var log bytes.Buffer
+		h := newHandler(&fake{err: tt.err, layout: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3"} {
+			method, path, _ := strings.Cut(target, " ")
+			w := call(h, method, path)
+			var got httpapi.Failure
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != tt.status || string(got.Error.Code) != tt.code || got.Error.Message == "" {
+				t.Errorf("%s with %v = %d %s", target, tt.err, w.Code, w.Body)
+			}
+			if retry := w.Header().Get("Retry-After"); (retry == "1") != (tt.status == 503) {
+				t.Errorf("%s with %v has Retry-After: %q", target, tt.err, retry)
+			}
+		}
+		if w := call(h, "GET", "/readyz"); w.Code != tt.status {
+			t.Errorf("/readyz with %v = %d %s", tt.err, w.Code, w.Body)
+		}
+		if w := call(h, "GET", "/livez"); w.Code != 200 {
+			t.Errorf("/livez with %v = %d", tt.err, w.Code)
+		}
+		if (log.Len() > 0) != (tt.status == 500) {
+			t.Errorf("%v was logged as %q", tt.err, &log)
+		}
+	}
+}
+
+// A client that goes away is not logged, and nothing is written to it.
+func TestGoneClient(t *testing.T) {
+	var log bytes.Buffer
+	h := newHandler(&fake{err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "POST", "http://localhost/api/v1/id", nil))
+	if log.Len() > 0 || w.Body.Len() > 0 {
+		t.Errorf("it was logged as %q and told %q", &log, w.Body)
+	}
+}
+
+// While draining, IDs are given, but nobody should ask for them here.
+func TestDrain(t *testing.T) {
+	h := newHandler(&fake{}, nil, nil)
+	if w := call(h, "POST", "/api/v1/id"); w.Header().Get("Connection") != "" {
+		t.Errorf("before draining: %v", w.Header())
+	}
+	h.Drain()
+	if w := call(h, "GET", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
+		t.Errorf("/readyz = %d %s", w.Code, w.Body)
+	}
+	if w := call(h, "GET", "/livez"); w.Code != 200 {
+		t.Errorf("/livez = %d", w.Code)
+	}
+	w := call(h, "POST", "/api/v1/id")
+	if w.Code != 200 || w.Header().Get("Connection") != "close" {
+		t.Errorf("POST /api/v1/id = %d %v", w.Code, w.Header())
+	}
+}
+
+// A page of another site can't have its visitors' browsers use up IDs.
+func TestCrossOrigin(t *testing.T) {
+	h := newHandler(&fake{layout: firn.Default}, nil, nil)
+	for _, tt := range []struct {
+		target, site string
+		status       int
+	}{
+		{"POST /api/v1/id", "cross-site", 403},
+		{"POST /api/v1/ids", "cross-site", 403},
+		{"POST /api/v1/id", "same-origin", 200},
+		{"GET /api/v1/ids/5", "cross-site", 200},
+	} {
+		method, path, _ := strings.Cut(tt.target, " ")
+		if w := call(h, method, path, "Sec-Fetch-Site", tt.site); w.Code != tt.status {
+			t.Errorf("%s, %s = %d %s, want %d", tt.target, tt.site, w.Code, w.Body, tt.status)
+		}
+	}
+}
+
+func BenchmarkNext(b *testing.B) {
+	h := newHandler(&fake{}, nil, nil)
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	}
+}
+
+// Where nothing but its address keeps strangers from administering, a browser that was sent there under another name
+// gets nothing.
+func TestHost(t *testing.T) {
+	trusting := newHandler(&fake{layout: firn.Default}, nil, nil)
+	public := httpapi.New(trusting.Service, new(auth.Entrance))
+	for _, tt := range []struct {
+		h      http.Handler
+		host   string
+		status int
+	}{
+		{trusting, "localhost:9080", 200},
+		{trusting, "127.0.0.1:9080", 200},
+		{trusting, "[::1]:9080", 200},
+		{trusting, "example.org:9080", 403},
+		{trusting, "localhost.example.org", 403},
+		{public, "example.org", 200},
+	} {
+		for _, target := range []string{"POST /api/v1/id", "GET /api/v1/ids/5"} {
+			method, path, _ := strings.Cut(target, " ")
+			r := httptest.NewRequest(method, path, nil)
+			r.Host = tt.host
+			w := httptest.NewRecorder()
+			tt.h.ServeHTTP(w, r)
+			if w.Code != tt.status || tt.status == 403 && !strings.Contains(w.Body.String(), `"cross_origin"`) {
+				t.Errorf("%s of %s = %d %s, want %d", target, tt.host, w.Code, w.Body, tt.status)
+			}
+		}
+	}
+}

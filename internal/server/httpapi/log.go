@@ -1,0 +1,233 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+// LogBeginsAfter is the header of an answer with entries where some that were asked for have been dropped: the
+// position that they go up to. The rest follows that position, and the value there can still be looked at.
+const LogBeginsAfter = "Firn-Log-Begins-After"
+
+const (
+	maxLooking = 64               // calls at a time that read the log: IDs matter more
+	logWithin  = 10 * time.Second // until there is something to tell
+	stalled    = 30 * time.Second // how long a client may take none of what it is sent
+)
+
+var (
+	errLooking = fmt.Errorf("%w: %d look at the log already", server.ErrCrowded, maxLooking)
+	errNoLog   = fmt.Errorf("%w: no answer from the store", store.ErrUnavailable)
+	errCut     = errors.New("the log was cut while it was followed, and entries are missing here")
+)
+
+// look keeps the calls that read the log few.
+func (h *Handler) look(next func(http.ResponseWriter, *http.Request, *auth.Caller, store.Log)) call {
+	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+		log, err := h.service.Log(who)
+		if err != nil {
+			h.refuse(w, r, err)
+			return
+		}
+		select {
+		case h.looking <- struct{}{}:
+			defer func() { <-h.looking }()
+			next(w, r, who, log)
+		default:
+			h.refuse(w, r, errLooking)
+		}
+	}
+}
+
+func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
+	given, err := parameters(r.URL.RawQuery, "at=N", "at")
+	var at int64
+	var past bool
+	if err == nil {
+		at, past, err = position(given, "at")
+	}
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	var v ValueAt
+	if past {
+		v, err = h.replay(r.Context(), log, at)
+	} else {
+		v.Value, err = h.service.Value(who)
+		v.Position = v.Value.Position()
+	}
+	if err != nil {
+		h.refuseLog(w, r, err)
+		return
+	}
+	header(w, jsonType)
+	writeJSON(w, v)
+}
+
+func (h *Handler) replay(ctx context.Context, log store.Log, at int64) (ValueAt, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, logWithin, errNoLog)
+	defer cancel()
+	all, err := log.Read(ctx, 0)
+	if err != nil {
+		return ValueAt{}, because(ctx, err)
+	}
+	return valueAt(all, at)
+}
+
+// because returns the cause of the end of ctx in the place of an error that follows from it.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
+	from, follow, err := parseLog(r.URL.RawQuery)
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	if follow && h.draining() {
+		h.refuse(w, r, server.ErrDraining)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	seen, _ := h.service.Value(who) // zero while nothing was read
+	after := after(from, seen)
+	batches := read(ctx, log, after)
+	if follow {
+		batches = log.Follow(ctx, after)
+		defer context.AfterFunc(h.service.Serving(), func() { cancel(server.ErrDraining) })()
+	}
+	late := time.AfterFunc(logWithin, func() { cancel(errNoLog) })
+	defer late.Stop()
+	l := lines{w: w, control: http.NewResponseController(w)}
+	for batch, err := range batches {
+		late.Stop()
+		switch {
+		case err != nil && l.begun:
+			l.fail(because(ctx, err))
+			return
+		case err != nil:
+			h.refuseLog(w, r, because(ctx, err))
+			return
+		case l.begun && batch.Anew != nil:
+			l.fail(errCut)
+			return
+		case !l.begun:
+			l.begin(batch.Anew, from)
+		}
+		if r.Method == http.MethodHead || l.write(batch.Entries, from) != nil {
+			return
+		}
+	}
+}
+
+// after is the position to read after, to get the entries from a position on. None that the member has
+// not seen is given to the log, which refuses those that are not its own.
+func after(from int64, v cluster.Value) store.Position {
+	return store.Position(max(0, min(from-1, v.Position())))
+}
+
+// read is a Follow that ends with the log.
+func read(ctx context.Context, log store.Log, after store.Position) iter.Seq2[store.Batch, error] {
+	return func(yield func(store.Batch, error) bool) { yield(log.Read(ctx, after)) }
+}
+
+// lines is an answer of JSON objects, one per line, that may go on for ever.
+type lines struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+}
+
+// begin writes the head.
+func (l *lines) begin(anew *store.Checkpoint, from int64) {
+	if anew != nil && int64(anew.Position) >= max(from, 1) {
+		l.w.Header().Set(LogBeginsAfter, strconv.FormatInt(int64(anew.Position), 10))
+	}
+	header(l.w, linesType)
+	l.begun = true
+}
+
+// write writes the entries from a position on.
+func (l *lines) write(entries []store.LogEntry, from int64) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for _, entry := range entries {
+		if int64(entry.Position) < from {
+			continue
+		}
+		if err := e.Encode(entryLine(entry)); err != nil {
+			return err
+		}
+		if b.Len() >= piece {
+			if err := l.send(b.Bytes()); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	return l.send(b.Bytes())
+}
+
+// fail ends the answer with a line that says why: a Failure, which is no entry.
+func (l *lines) fail(err error) {
+	code := server.Internal
+	switch {
+	case errors.Is(err, context.Canceled):
+		came(l.w, server.Gone)
+		return
+	case errors.Is(err, member.ErrNotReady):
+		code = server.NotReady
+	case errors.Is(err, errCut):
+		code = unknownPosition
+	}
+	came(l.w, code)
+	line, marshalErr := json.Marshal(Failure{Error{code, err.Error()}})
+	if marshalErr == nil {
+		_ = l.send(append(line, '\n')) // who asked has gone away if it fails
+	}
+}
+
+// send sees that something leaves. The server's limit for a whole answer does not hold.
+func (l *lines) send(b []byte) error {
+	_ = l.control.SetWriteDeadline(time.Now().Add(stalled)) // where it is not supported there is no limit
+	if _, err := l.w.Write(b); err != nil {
+		return err
+	}
+	if err := l.control.Flush(); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// unknownPosition: the log does not go back, or has not come, that far.
+const unknownPosition server.Code = "unknown_position"
+
+// refuseLog answers a call that can't look at the log.
+func (h *Handler) refuseLog(w http.ResponseWriter, r *http.Request, err error) {
+	var position *positionError
+	if errors.As(err, &position) {
+		writeError(w, http.StatusNotFound, unknownPosition, err.Error())
+		return
+	}
+	h.refuse(w, r, err)
+}

@@ -1,0 +1,28 @@
+package server
+
+import (
+	"context"
+
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+)
+
+// Pulses are those of all that live, by ID, for who looks on for long: it counts against no limit.
+func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (map[string]member.Pulse, error) {
+	if err := who.May(auth.Look, ""); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, pulsesWithin)
+	defer cancel()
+	return s.cluster.Pulses(ctx)
+}
+
+// Look is a Status with pulses that were read before; nil when they are not known. It asks no store, and counts against
+// no limit.
+func (s *Service) Look(who *auth.Caller, pulses map[string]member.Pulse) (Status, error) {
+	v, err := s.Value(who)
+	if err != nil {
+		return Status{}, err
+	}
+	return s.statusOf(v, pulses), nil
+}

@@ -1,0 +1,195 @@
+package metrics
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// watched is a node with its metrics.
+type watched struct {
+	t       *testing.T
+	client  *memstore.Client
+	member  atomic.Pointer[member.Member]
+	service *server.Service
+	metrics *Metrics
+	who     *auth.Caller
+}
+
+// definition is one whose time has begun in a bubble.
+func definition() cluster.Definition {
+	l := firn.Default
+	l.Epoch = time.Now().Add(-time.Hour)
+	return cluster.Define(l)
+}
+
+// expiry is when the certificate of a watched node expires.
+var expiry = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// doors are addresses with connections.
+type doors struct{}
+
+func (doors) Open() int64     { return 7 }
+func (doors) Refused() uint64 { return 3 }
+func (doors) Evicted() uint64 { return 5 }
+
+// inBubble watches a node that is about to join.
+func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watched{t: t, client: memstore.NewService().Client("a"), metrics: New(Build{"v1", "abc", "go1"})}
+		defer w.client.Close()
+		w.service = server.New(notYet{}, nowhere{}, server.Options{Meter: w.metrics})
+		w.who, _ = (&auth.Entrance{Trusted: true}).Admit("")
+		f(t, w)
+		if m := w.member.Load(); m != nil {
+			m.Leave()
+		}
+	})
+}
+
+// watch adds the node as it is now.
+func (w *watched) watch() {
+	w.metrics.Watch(Node{
+		Service: w.service, Member: w.member.Load, Log: func() store.Log { return w.client }, Window: 30 * time.Second,
+		Doors: map[string]auth.Counter{"public": doors{}},
+		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: expiry}}, nil
+		}},
+	})
+}
+
+// join has the node join, attach to the default sequencer and to another one, and watches it.
+func (w *watched) join() {
+	w.t.Helper()
+	m, err := member.Join(w.t.Context(), w.client, member.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.member.Store(m)
+	q, err := m.Sequencer(w.t.Context(), member.DefaultSequencer, definition())
+	if err == nil {
+		_, err = m.Sequencer(w.t.Context(), "orders", definition())
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.service = server.New(q, m, server.Options{Meter: w.metrics})
+	w.watch()
+}
+
+// text is the answer to who asks for metrics.
+func (w *watched) text() string {
+	w.t.Helper()
+	a := httptest.NewRecorder()
+	w.metrics.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(a, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if a.Code != 200 || !strings.HasPrefix(a.Header().Get("Content-Type"), "text/plain") {
+		w.t.Errorf("the answer is %d %v %s", a.Code, a.Header(), a.Body)
+	}
+	return a.Body.String()
+}
+
+// has fails unless these lines are among the metrics.
+func (w *watched) has(lines ...string) {
+	w.t.Helper()
+	text := w.text()
+	for _, line := range lines {
+		if !strings.Contains("\n"+text, "\n"+line+"\n") {
+			w.t.Errorf("there is no %s in\n%s", line, own(text))
+		}
+	}
+}
+
+// value is that of a metric.
+func (w *watched) value(name string) float64 {
+	w.t.Helper()
+	for line := range strings.Lines(w.text()) {
+		if text, ok := strings.CutPrefix(line, name+" "); ok {
+			value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				w.t.Error(err)
+			}
+			return value
+		}
+	}
+	w.t.Errorf("there is no %s", name)
+	return 0
+}
+
+// lacks fails if something is in the metrics.
+func (w *watched) lacks(parts ...string) {
+	w.t.Helper()
+	text := own(w.text())
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			w.t.Errorf("there is %s in\n%s", part, text)
+		}
+	}
+}
+
+// own are firn's lines.
+func own(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "firn_") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// families are the names of what is there, with their types.
+func families(t *testing.T, m *Metrics) map[string]string {
+	t.Helper()
+	found, err := m.Gatherer().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, f := range found {
+		all[f.GetName()] = strings.ToLower(f.GetType().String())
+	}
+	return all
+}
+
+// full is the metrics of a node that has everything there can be.
+func full(t *testing.T, f func(w *watched)) {
+	inBubble(t, func(t *testing.T, w *watched) {
+		w.join()
+		if _, err := w.service.Next(t.Context(), w.who, "orders"); err != nil {
+			t.Error(err)
+		}
+		w.metrics.Call("http", "POST /api/v1/id").Done(server.OK, 1, time.Millisecond)
+		f(w)
+	})
+}
+
+// notYet is a member that gives no IDs.
+type notYet struct{}
+
+func (notYet) Next(context.Context) (firn.ID, error) { return 0, member.ErrNotReady }
+func (notYet) Fill(context.Context, []firn.ID) error { return member.ErrNotReady }
+func (notYet) Ready() error                          { return member.ErrNotReady }
+func (notYet) Layout() firn.Layout                   { return firn.Default }
+
+// nowhere is a cluster that has not been joined.
+type nowhere struct{ server.Cluster }
+
+func (nowhere) Value() (v cluster.Value)              { return v }
+func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }

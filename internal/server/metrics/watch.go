@@ -1,0 +1,152 @@
+package metrics
+
+import (
+	"crypto/tls"
+	"maps"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+// Node is what is watched of a node. All but Service may be left out: the metrics that follow from it are then absent.
+type Node struct {
+	Service *server.Service
+	Member  func() *member.Member   // returns nil until it has joined
+	Log     func() store.Log        // returns nil until the store is open
+	Doors   map[string]auth.Counter // by address: public, admin, grpc, redis; read only
+	Window  time.Duration           // see member.Options
+	TLS     *tls.Config             // with GetCertificate
+}
+
+// watcher collects the metrics of a node.
+type watcher struct {
+	Node
+	probe *probe
+}
+
+// Describe implements prometheus.Collector.
+func (w *watcher) Describe(to chan<- *prometheus.Desc) {
+	for _, s := range all {
+		if s != requestsTotal && s != requestDuration && s != build {
+			to <- s.desc
+		}
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
+	to := sink(metrics)
+	to.is(ready, w.Service.Ready() == nil)
+	to.is(draining, w.Service.Serving().Err() != nil)
+	to.put(window, w.Window.Seconds())
+	w.collectDoors(to)
+	var m *member.Member
+	if w.Member != nil {
+		m = w.Member()
+	}
+	var stats member.Stats
+	if m != nil {
+		stats = m.Stats()
+	}
+	collectMember(to, stats)
+	if m != nil {
+		to.put(clockOffset, stats.Offset.Seconds())
+		v := m.Value()
+		to.put(members, float64(v.Size()))
+		to.put(joins, float64(len(maps.Collect(v.Joins()))))
+		w.collectSequencers(to, m)
+	}
+	if w.Log != nil {
+		if log := w.Log(); log != nil {
+			w.collectStore(to, log, stats.Position)
+		}
+	}
+}
+
+func (w *watcher) collectDoors(to sink) {
+	for address, d := range w.Doors {
+		to.put(connections, float64(d.Open()), address)
+		to.put(connectionsRefused, float64(d.Refused()), address)
+		to.put(connectionsEvicted, float64(d.Evicted()), address)
+	}
+	if w.TLS != nil && w.TLS.GetCertificate != nil {
+		if c, err := w.TLS.GetCertificate(new(tls.ClientHelloInfo)); err == nil && c.Leaf != nil {
+			to.put(notAfter, float64(c.Leaf.NotAfter.Unix()))
+		}
+	}
+}
+
+func collectMember(to sink, s member.Stats) {
+	to.is(joined, s.Joined)
+	to.is(session, s.Session)
+	to.put(rejoins, float64(s.Rejoins))
+	to.put(position, float64(s.Position))
+	to.put(applied, float64(s.Entries))
+	to.put(extensions, float64(s.Extensions.Done), "done")
+	to.put(extensions, float64(s.Extensions.Doubt), "in_doubt")
+	to.put(extensions, float64(s.Extensions.Failed), "failed")
+	to.put(extensions, float64(s.Extensions.Lost), "lost")
+	to.put(clockSteps, float64(s.Steps.Ahead), "ahead")
+	to.put(clockSteps, float64(s.Steps.Back), "back")
+	to.put(stepsBelieved, float64(s.StepsBelieved))
+}
+
+// collectSequencers is about those that the member is attached to, or wants to be.
+func (w *watcher) collectSequencers(to sink, m *member.Member) {
+	ids := w.Service.Given()
+	v := m.Value()
+	for _, q := range m.Sequencers() {
+		s, name := q.Stats(), q.Name()
+		if s.State.Phase > member.Waiting {
+			continue // it was told to let go, or has ended
+		}
+		for _, p := range []member.Phase{member.Attaching, member.Attached, member.Waiting} {
+			to.is(phase, s.State.Phase == p, name, p.String())
+		}
+		if !s.Horizon.IsZero() {
+			to.put(nodeID, float64(s.State.Node), name)
+			to.put(horizonLeft, s.Left.Seconds(), name)
+		}
+		to.put(given, float64(ids[name]), name)
+		to.put(waits, float64(s.Waits), name)
+		to.put(waited, s.WaitedTime.Seconds(), name)
+		to.put(layoutEnd, float64(server.Until(q.Layout()).Unix()), name)
+		if c, ok := v.Sequencer(name); ok {
+			to.put(held, float64(c.Definition().Capacity()-c.Free()), name)
+			to.put(free, float64(c.Free()), name)
+			to.put(inLine, float64(len(c.Waiting())), name)
+		}
+	}
+}
+
+func (w *watcher) collectStore(to sink, log store.Log, after int64) {
+	r := w.probe.ask(log, after)
+	to.is(storeUp, r.up)
+	if !r.up {
+		return
+	}
+	to.put(roundTrip, r.took.Seconds())
+	if after > 0 {
+		to.put(behind, float64(r.entries))
+	}
+}
+
+// sink takes metrics.
+type sink chan<- prometheus.Metric
+
+func (to sink) put(s *series, value float64, labels ...string) {
+	to <- prometheus.MustNewConstMetric(s.desc, s.kind, value, labels...)
+}
+
+func (to sink) is(s *series, yes bool, labels ...string) {
+	value := 0.0
+	if yes {
+		value = 1
+	}
+	to.put(s, value, labels...)
+}

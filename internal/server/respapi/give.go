@@ -1,0 +1,162 @@
+package respapi
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/member"
+)
+
+// atOnce is how many IDs one call to the service gets for as many INCR that follow each other.
+const atOnce = 256
+
+// of is the sequencer that an argument names. Connections name the same all the time.
+func (c *conn) of(name []byte) string {
+	if c.sequencer != string(name) {
+		c.sequencer = string(name)
+	}
+	return c.sequencer
+}
+
+// incr is INCR. Those that follow for the same sequencer, and were read already, are answered at once.
+func (c *conn) incr(args [][]byte) {
+	name := c.of(args[0])
+	count := 1 + c.repeats(atOnce-1)
+	if count == 1 {
+		c.one("INCR", name)
+		return
+	}
+	err := c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
+		for some := range ids.All() {
+			for _, id := range some {
+				c.integer(int64(id))
+			}
+		}
+		return nil
+	})
+	if c.times = count; err == nil {
+		return
+	}
+	code := server.CodeOf(err)
+	c.code = code
+	// Too many at once can be fine one by one.
+	singly := code == server.RateLimited || code == server.Overloaded
+	for range count {
+		if c.quit {
+			return
+		}
+		if singly {
+			c.code, c.times = server.OK, 1
+			c.one("INCR", name)
+			c.counts(c.s)
+			c.flush() // the next may take its time
+		} else {
+			c.refuse("INCR", err)
+		}
+	}
+}
+
+func (c *conn) one(command, name string) {
+	id, err := c.s.service.Next(c.s.context, c.who, name)
+	if err != nil {
+		c.refuse(command, err)
+		return
+	}
+	c.integer(int64(id))
+}
+
+// incrBy is INCRBY.
+func (c *conn) incrBy(args [][]byte) {
+	n, err := strconv.ParseInt(string(args[1]), 10, 64)
+	switch {
+	case err != nil:
+		c.fail("ERR", fmt.Sprintf("value is not an integer or out of range: '%.30s'; want a number from 1 to %d", args[1], server.MaxCount))
+		return
+	case n < 1:
+		c.fail("ERR", fmt.Sprintf("can't increment by %d: IDs are never given back; want a number from 1 to %d", n, server.MaxCount))
+		return
+	}
+	name := c.of(args[0])
+	id, err := c.s.service.Consecutive(c.s.context, c.who, c.at, name, int(min(n, math.MaxInt32)))
+	switch {
+	case err == nil:
+		c.integer(int64(id))
+	case server.CodeOf(err) == server.BadRequest && n <= server.MaxCount:
+		c.refuse("INCRBY", server.Input(fmt.Errorf("%w; that is FIRN.NEXT %.100s %d", err, name, n)))
+	default:
+		c.refuse("INCRBY", err)
+	}
+}
+
+// next is FIRN.NEXT.
+func (c *conn) next(args [][]byte) {
+	name := c.of(args[0])
+	if len(args) == 1 {
+		c.one("FIRN.NEXT", name)
+		return
+	}
+	count, err := strconv.Atoi(string(args[1]))
+	if err != nil {
+		c.fail("ERR", fmt.Sprintf("count is '%.30s'; want a number from 1 to %d", args[1], server.MaxCount))
+		return
+	}
+	err = c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
+		defer c.stream()()
+		c.array(ids.Len())
+		for some := range ids.All() {
+			for _, id := range some {
+				c.integer(int64(id))
+			}
+			if len(c.out) >= piece {
+				if c.flush(); c.quit {
+					return nil
+				}
+			}
+		}
+		c.flush()
+		return nil
+	})
+	if err != nil {
+		c.refuse("FIRN.NEXT", err)
+	}
+}
+
+// decode is FIRN.DECODE.
+func (c *conn) decode(args [][]byte) {
+	name := member.DefaultSequencer
+	if len(args) == 2 {
+		name = c.of(args[0])
+	}
+	id, err := firn.Parse(string(args[len(args)-1]))
+	if err != nil {
+		c.fail("ERR", err.Error())
+		return
+	}
+	p, err := c.s.service.Decode(c.s.context, c.who, name, id)
+	if err != nil {
+		c.refuse("FIRN.DECODE", err)
+		return
+	}
+	numbers := []struct {
+		name  string
+		value int64
+	}{
+		{"id", p.ID},
+		{"unix_ms", p.UnixMS},
+		{"tick", p.Tick},
+		{"datacenter", p.Datacenter},
+		{"node", p.Node},
+		{"node_id", p.NodeID},
+		{"sequence", p.Sequence},
+	}
+	c.pairs(1 + len(numbers))
+	c.bulk("time")
+	c.bulk(p.Time)
+	for _, n := range numbers {
+		c.bulk(n.name)
+		c.integer(n.value)
+	}
+}

@@ -1,0 +1,192 @@
+// Package server is what a node does for those who ask over a network, whatever protocol they speak: it gives out IDs,
+// takes them apart, and lets administrators create, destroy and look at sequencers. The packages below it put that into
+// words: httpapi, grpcapi and respapi.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/throttle"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+const (
+	// MaxCount is how many IDs one call can ask for.
+	MaxCount = 100_000
+
+	// DefaultMaxCalls is how many calls are served at a time.
+	DefaultMaxCalls = 10_000
+
+	// DefaultMaxAnswers is how many bytes answers with several IDs take at a time.
+	DefaultMaxAnswers = 64 << 20
+
+	// DefaultMaxSequencers is up to how many sequencers one is created.
+	DefaultMaxSequencers = 1000
+
+	// patience is how long a call waits for IDs that the node can't give yet, or for the store.
+	patience = 10 * time.Second
+)
+
+// Member is what gives out the IDs of the default sequencer: a *member.Sequencer, or what stands in for one.
+type Member interface {
+	Next(ctx context.Context) (firn.ID, error)
+	Fill(ctx context.Context, ids []firn.ID) error
+	Ready() error
+	Layout() firn.Layout
+}
+
+// Cluster is the cluster as one member sees it: what a *member.Member has come to, or what stands in for one.
+// Its methods are called concurrently.
+type Cluster interface {
+	// ID is the member's own ID, and empty while it has none.
+	ID() string
+
+	// Value is the latest that the member has reached; zero while it has read nothing yet.
+	Value() cluster.Value
+
+	// Log is the log of the cluster. Nil: the store is not open yet.
+	Log() store.Log
+
+	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
+	Pulses(ctx context.Context) (map[string]member.Pulse, error)
+
+	// Resume ends the wait that follows when the store has lost data, see member.Member.
+	Resume(ctx context.Context) (until time.Time, err error)
+
+	// Horizons tell about each node ID of a sequencer that was ever used. An error is returned while they can't be read.
+	Horizons(ctx context.Context, name string) ([]member.Owner, error)
+
+	Sequencers
+}
+
+// Sequencers are those of the cluster, as a *member.Member gets at them.
+type Sequencers interface {
+	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
+	Attach(ctx context.Context, name string) (*member.Sequencer, error)
+	AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error)
+	Find(name string) (*member.Sequencer, bool)
+	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
+	Destroy(ctx context.Context, name string) error
+}
+
+// Options are how a Service differs from others.
+type Options struct {
+	// NoAutoAttach has a call for an ID fail where the member is not attached to the sequencer. Otherwise it
+	// attaches by itself, if the caller may have it do so and the sequencer's definition says that a call for an ID is
+	// enough.
+	NoAutoAttach bool
+
+	// MaxCalls is how many calls are served at a time; more are refused at once. Zero: DefaultMaxCalls.
+	MaxCalls int
+
+	// MaxAnswers is how many bytes the answers with several IDs may take at a time, until they are delivered. A caller who
+	// has less than others goes before them. At least 4 MiB; zero: DefaultMaxAnswers.
+	MaxAnswers int64
+
+	// MaxSequencers is how many sequencers there may be in the cluster for this node to create another. Zero:
+	// DefaultMaxSequencers.
+	MaxSequencers int
+
+	// Meter counts the calls. Nil: nobody does.
+	Meter Meter
+
+	// Log is told about bugs only: neither refusals nor clients that went away are logged. Nil: nobody is told.
+	Log *slog.Logger
+
+	// Audit is told who has changed something, or was not let in. Nil: nobody is told.
+	Audit *throttle.Log
+}
+
+// Service is a node as its callers see it. Make it with New. Its methods are safe for concurrent use. Those that
+// take a caller return auth.ErrForbidden when the caller may not do that. CodeOf tells errors apart.
+type Service struct {
+	options  Options
+	member   Member
+	cluster  Cluster
+	patience time.Duration
+	attaches attaches
+	creating chan struct{} // held by the call that creates a sequencer
+	calls    atomic.Int64  // that are served now
+	shares   *shares       // of the memory for answers with several IDs
+	turns    turns
+	given    given
+
+	serving context.Context // ends with Drain
+	drain   context.CancelFunc
+}
+
+// New returns the service of a member, which need not be ready yet, and of its cluster.
+func New(m Member, c Cluster, o Options) *Service {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxCalls == 0 {
+		o.MaxCalls = DefaultMaxCalls
+	}
+	if o.MaxAnswers == 0 {
+		o.MaxAnswers = DefaultMaxAnswers
+	}
+	if o.MaxSequencers == 0 {
+		o.MaxSequencers = DefaultMaxSequencers
+	}
+	s := &Service{
+		options: o, member: m, cluster: c, patience: patience,
+		attaches: attaches{byName: map[string]int{}}, creating: make(chan struct{}, 1), shares: newShares(o.MaxAnswers),
+	}
+	s.serving, s.drain = context.WithCancel(context.Background())
+	return s
+}
+
+// Drain makes the service say that IDs should be asked for elsewhere, while they are still given here. There is
+// no way back.
+func (s *Service) Drain() { s.drain() }
+
+// Serving ends when the service begins to drain.
+func (s *Service) Serving() context.Context { return s.serving }
+
+// ErrDraining is returned for what does not begin any more while the service drains.
+var ErrDraining = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
+
+// Ready returns nil when an ID of the default sequencer would be given, and shall be asked for here.
+func (s *Service) Ready() error {
+	if s.serving.Err() != nil {
+		return ErrDraining
+	}
+	return s.member.Ready()
+}
+
+// MaxCalls is how many calls are served at a time.
+func (s *Service) MaxCalls() int { return s.options.MaxCalls }
+
+// ErrCrowded is returned when too many want something at a time.
+var ErrCrowded = errors.New("too many calls at a time; ask another server, or again")
+
+// begin lets a call in of who has one of the rights, worth so many IDs, and returns how it ends. It lasts for s.patience
+// at most.
+func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right, sequencer string, worth int) (context.Context, func(), error) {
+	if err := who.May(rights, sequencer); err != nil {
+		return nil, nil, err
+	}
+	if s.calls.Add(1) > int64(s.options.MaxCalls) {
+		s.calls.Add(-1)
+		return nil, nil, ErrCrowded
+	}
+	if err := who.Spend(worth); err != nil {
+		s.calls.Add(-1)
+		return nil, nil, err
+	}
+	p := newPatient(ctx, s.patience)
+	return p, func() {
+		p.end()
+		s.calls.Add(-1)
+	}, nil
+}

@@ -1,0 +1,130 @@
+package server
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/firn-id/firn/internal/server/auth"
+)
+
+// shares are what answers on the way may take, in bytes. There is always room for one more caller: whoever
+// has much must leave more than that free. Make them with newShares.
+type shares struct {
+	mu          sync.Mutex // guards what follows
+	free        int64
+	callers     map[party]int64 // what each holds; none holds nothing
+	connections map[string]int64
+	waiting     []*claim // the oldest first
+}
+
+// party is who asks: a token, or else a network address.
+type party struct {
+	token   string
+	network netip.Prefix
+}
+
+// claim is a part of the shares that somebody holds or waits for.
+type claim struct {
+	caller     party
+	connection string // its other end
+	size       int64
+	granted    chan struct{}
+}
+
+// maxWaiting is how many claims wait at a time: only those wait who hold much already.
+const maxWaiting = 1000
+
+func newShares(size int64) *shares {
+	return &shares{free: size, callers: map[party]int64{}, connections: map[string]int64{}}
+}
+
+// partyOf tells who asks from a host:port; empty, or no address: somebody. Whoever has an IPv6 address has a /64 of them.
+func partyOf(who *auth.Caller, at string) party {
+	if name := who.Name(); name != "" {
+		return party{token: name}
+	}
+	from, err := netip.ParseAddrPort(at)
+	if err != nil {
+		return party{}
+	}
+	address, bits := from.Addr().Unmap().WithZone(""), 64
+	if address.Is4() {
+		bits = 32
+	}
+	network, _ := address.Prefix(bits) // there are as many
+	return party{network: network}
+}
+
+// hold makes room for size bytes until release is called, which does nothing the second time. It waits for others to release theirs until ctx ends, whose
+// error it returns, or ErrCrowded when too many wait.
+func (s *shares) hold(ctx context.Context, caller party, connection string, size int64) (release func(), err error) {
+	c := &claim{caller: caller, connection: connection, size: size}
+	s.mu.Lock()
+	switch {
+	case s.fits(c):
+		s.take(c)
+		s.mu.Unlock()
+	case len(s.waiting) >= maxWaiting:
+		s.mu.Unlock()
+		return nil, ErrCrowded
+	default:
+		c.granted = make(chan struct{})
+		s.waiting = append(s.waiting, c)
+		s.mu.Unlock()
+		if err := s.wait(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return sync.OnceFunc(func() { s.release(c) }), nil
+}
+
+func (s *shares) wait(ctx context.Context, c *claim) error {
+	select {
+	case <-c.granted:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.Index(s.waiting, c)
+	if i < 0 {
+		return nil // it was granted meanwhile
+	}
+	s.waiting = slices.Delete(s.waiting, i, i+1)
+	return ctx.Err()
+}
+
+// fits tells whether a claim leaves enough for others. With s bytes in all, n connections of one caller that take what
+// they get end at s/(2n+8) each. So a connection alone has a tenth at most, a caller half, and another
+// connection gets as much as each of those before it, and another caller more.
+func (s *shares) fits(c *claim) bool {
+	return s.callers[c.caller]+8*s.connections[c.connection]+c.size <= s.free
+}
+
+func (s *shares) take(c *claim) {
+	s.free -= c.size
+	s.callers[c.caller] += c.size
+	s.connections[c.connection] += c.size
+}
+
+func (s *shares) release(c *claim) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free += c.size
+	if s.callers[c.caller] -= c.size; s.callers[c.caller] == 0 {
+		delete(s.callers, c.caller)
+	}
+	if s.connections[c.connection] -= c.size; s.connections[c.connection] == 0 {
+		delete(s.connections, c.connection)
+	}
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *claim) bool {
+		if !s.fits(w) {
+			return false
+		}
+		s.take(w)
+		close(w.granted)
+		return true
+	})
+}

@@ -1,0 +1,161 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+// Status is what a member knows of its cluster, as JSON shows it.
+type Status struct {
+	Member     string            `json:"member"`   // the one that answers; empty while it has no ID
+	Position   int64             `json:"position"` // of the last entry that it has applied
+	Entries    int64             `json:"entries"`  // how many it was of, since the log began
+	Members    []StatusMember    `json:"members"`  // in the order in which they joined
+	Joins      []StatusJoin      `json:"joins"`
+	Sequencers []StatusSequencer `json:"sequencers"`
+}
+
+// StatusMember is a member in a Status.
+type StatusMember struct {
+	ID      string `json:"id"`
+	Watches string `json:"watches,omitempty"` // nobody, when it is alone
+	Joined  int64  `json:"joined"`            // the position at which it did
+	Pulse
+}
+
+// Pulse is what a Status tells of the process behind an ID; nothing when the store could not tell.
+type Pulse struct {
+	Alive *bool  `json:"alive,omitempty"`
+	Owner string `json:"owner,omitempty"` // its host and process, if it lives
+}
+
+// StatusJoin is a pending join in a Status.
+type StatusJoin struct {
+	Joiner string `json:"joiner"`
+	Target string `json:"target"` // whom it is to watch
+	Phase  string `json:"phase"`  // prepared; or accepted: it does so, and its watcher is to watch it
+	Pulse
+}
+
+// Phases of a pending join.
+const (
+	Prepared = "prepared"
+	Accepted = "accepted"
+)
+
+// statusOf describes a value, with the pulses of those who live; nil when they are not known.
+func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Status {
+	pulse := func(id string) Pulse {
+		if pulses == nil {
+			return Pulse{}
+		}
+		p, alive := pulses[id]
+		return Pulse{&alive, p.Owner}
+	}
+	status := Status{
+		Member: s.cluster.ID(), Position: v.Position(), Entries: v.Entries(),
+		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
+	}
+	for _, id := range v.Members() {
+		m := StatusMember{ID: id, Pulse: pulse(id)}
+		m.Joined, _ = v.Joined(id)
+		if watched, ok := v.Watched(id); ok {
+			m.Watches = watched
+		}
+		status.Members = append(status.Members, m)
+	}
+	for joiner, j := range v.Joins() {
+		phase := Prepared
+		if j.Accepted {
+			phase = Accepted
+		}
+		status.Joins = append(status.Joins, StatusJoin{joiner, j.Target, phase, pulse(joiner)})
+	}
+	return status
+}
+
+// Status is what the member knows of its cluster.
+func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) {
+	ctx, end, err := s.begin(ctx, who, auth.Look, "", 1)
+	if err != nil {
+		return Status{}, err
+	}
+	defer end()
+	v, err := s.latest()
+	if err != nil {
+		return Status{}, err
+	}
+	// Without the store there is a status all the same, and soon.
+	ctx, cancel := context.WithTimeout(ctx, pulsesWithin)
+	defer cancel()
+	pulses, err := s.cluster.Pulses(ctx)
+	if err != nil {
+		pulses = nil
+	}
+	return s.statusOf(v, pulses), nil
+}
+
+// Resumed is what came of Resume.
+type Resumed struct {
+	Resumed bool       `json:"resumed"`         // false: there was nothing to wait for
+	Until   *time.Time `json:"until,omitempty"` // until when the wait would have lasted
+}
+
+// Resume ends the wait that follows when the store has lost data, for all nodes.
+func (s *Service) Resume(ctx context.Context, who *auth.Caller) (_ Resumed, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "resume", "", err) }(ctx)
+	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
+	if err != nil {
+		return Resumed{}, err
+	}
+	defer end()
+	until, err := s.cluster.Resume(ctx)
+	if err != nil || until.IsZero() {
+		return Resumed{}, err
+	}
+	until = until.UTC()
+	return Resumed{Resumed: true, Until: &until}, nil
+}
+
+const pulsesWithin = time.Second
+
+// latest is the value that the member has reached. Every position is positive, so that a value at 0 is none
+// that was read.
+func (s *Service) latest() (cluster.Value, error) {
+	v := s.cluster.Value()
+	if v.Position() == 0 {
+		return v, fmt.Errorf("%w: it has not read the log of the cluster yet", member.ErrNotReady)
+	}
+	return v, nil
+}
+
+// Value is the value of the cluster that the member has reached. It counts against no limit.
+func (s *Service) Value(who *auth.Caller) (cluster.Value, error) {
+	if err := who.May(auth.Look, ""); err != nil {
+		return cluster.Value{}, err
+	}
+	return s.latest()
+}
+
+var errNoStore = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+
+// Log is the log of the cluster.
+func (s *Service) Log(who *auth.Caller) (store.Log, error) {
+	if err := who.May(auth.Look, ""); err != nil {
+		return nil, err
+	}
+	if err := who.Spend(1); err != nil {
+		return nil, err
+	}
+	log := s.cluster.Log()
+	if log == nil {
+		return nil, errNoStore
+	}
+	return log, nil
+}

@@ -1,0 +1,188 @@
+package ui
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
+)
+
+const (
+	changesEvery = 500 * time.Millisecond // how often it is looked whether something has changed
+	beatEvery    = time.Second            // how often the page hears something
+	pulsesEvery  = 3 * time.Second        // how often the store is asked who lives
+	lookEvery    = 2 * time.Second        // how often it is looked at what may change without an entry in the log
+)
+
+// scene is what a page shows of the cluster. It does not change.
+type scene struct {
+	facts
+	members    map[string]peer
+	joins      map[string]join
+	sequencers map[string]sequencer
+}
+
+// facts are those that there are one of.
+type facts struct {
+	Member   string `json:"member"`   // whose server this is
+	Position int64  `json:"position"` // that it has reached
+	Entries  int64  `json:"entries"`
+	NotReady string `json:"not_ready"` // why no ID would be given here, or shall be asked for here; empty: one would
+	NoStore  string `json:"no_store"`  // why the store did not tell who lives; empty: it did
+}
+
+// peer is a member.
+type peer struct {
+	Watches string `json:"watches,omitempty"`
+	Joined  int64  `json:"joined"`
+	pulse
+}
+
+// pulse is what is known of the process behind an ID.
+type pulse struct {
+	Life  string `json:"life,omitempty"` // alive, dead; empty: not known
+	Owner string `json:"owner,omitempty"`
+}
+
+type join struct {
+	Target string `json:"target"`
+	Phase  string `json:"phase"`
+	pulse
+}
+
+type sequencer struct {
+	origin
+	standing
+	nodes   map[int64]string
+	waiting []string
+}
+
+// origin is what a sequencer is created with, for good.
+type origin struct {
+	Definition cluster.Definition `json:"definition"`
+	Created    int64              `json:"created"`
+	Capacity   int64              `json:"capacity"`
+	Until      time.Time          `json:"until"`
+	Rate       float64            `json:"rate"`
+}
+
+// standing is where this member stands with a sequencer.
+type standing struct {
+	State string `json:"state"`
+	Why   string `json:"why"`
+	Node  int64  `json:"node"` // -1: none
+	Place int    `json:"place"`
+}
+
+// scenes makes scenes for all pages: one at a time, and no more often than something has changed.
+type scenes struct {
+	service *server.Service
+
+	mu      sync.Mutex // guards what follows
+	latest  *scene
+	made    time.Time
+	reading reading
+	read    time.Time // when the pulses were asked for last
+	asking  bool
+	news    bool // a reading has come in
+}
+
+// reading is what the store told of those who live.
+type reading struct {
+	pulses map[string]member.Pulse // nil: not known
+	asked  map[string]bool         // of whom it would have told; who has come since may live
+	err    error
+}
+
+// look returns the scene at a moment, for who may see it.
+func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
+	v, err := s.service.Value(who)
+	if server.CodeOf(err) == server.Forbidden || server.CodeOf(err) == server.Unauthenticated {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.read) >= pulsesEvery && !s.asking {
+		s.asking, s.read = true, now
+		go s.ask(who, askedOf(v))
+	}
+	if s.latest != nil && s.latest.Position == v.Position() && !s.news && now.Sub(s.made) < lookEvery {
+		return s.latest, nil
+	}
+	status, err := s.service.Look(who, s.reading.pulses)
+	if err != nil {
+		status = server.Status{} // it has read nothing yet, and is not ready
+	}
+	s.latest, s.made, s.news = sceneOf(status, s.reading), now, false
+	s.latest.NotReady = text(s.service.Ready())
+	return s.latest, nil
+}
+
+// ask reads the pulses, for whoever looks next.
+func (s *scenes) ask(who *auth.Caller, asked map[string]bool) {
+	pulses, err := s.service.Pulses(context.Background(), who)
+	if err != nil {
+		pulses = nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking, s.news = false, true
+	s.reading = reading{pulses, asked, err}
+}
+
+// askedOf are those whom a value knows.
+func askedOf(v cluster.Value) map[string]bool {
+	asked := map[string]bool{}
+	for _, id := range v.Members() {
+		asked[id] = true
+	}
+	for id := range v.Joins() {
+		asked[id] = true
+	}
+	return asked
+}
+
+func sceneOf(status server.Status, r reading) *scene {
+	s := &scene{
+		facts:   facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NoStore: text(r.err)},
+		members: map[string]peer{}, joins: map[string]join{}, sequencers: map[string]sequencer{},
+	}
+	for _, m := range status.Members {
+		s.members[m.ID] = peer{m.Watches, m.Joined, r.pulseOf(m.ID, m.Pulse)}
+	}
+	for _, j := range status.Joins {
+		s.joins[j.Joiner] = join{j.Target, j.Phase, r.pulseOf(j.Joiner, j.Pulse)}
+	}
+	for _, q := range status.Sequencers {
+		here := standing{State: q.Here.State, Why: q.Here.Why, Node: -1, Place: q.Here.Place}
+		if q.Here.Node != nil {
+			here.Node = *q.Here.Node
+		}
+		s.sequencers[q.Name] = sequencer{
+			origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, here, q.Nodes, q.Waiting,
+		}
+	}
+	return s
+}
+
+func (r reading) pulseOf(id string, p server.Pulse) pulse {
+	switch {
+	case p.Alive == nil, !*p.Alive && !r.asked[id]:
+		return pulse{Owner: p.Owner}
+	case *p.Alive:
+		return pulse{"alive", p.Owner}
+	default:
+		return pulse{"dead", p.Owner}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,134 @@
+package ui
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/httpapi"
+)
+
+// The events of the stream:
+//
+//	view   a patch; the first has everything. At most two a second, and only when something has changed
+//	beat   once a second: the time, and how many IDs were given
+//	end    there will be no more, and why: an httpapi.Failure
+const (
+	viewEvent = "view"
+	beatEvent = "beat"
+	endEvent  = "end"
+)
+
+// beat is what the page hears once a second.
+type beat struct {
+	UnixMS int64       `json:"unix_ms"`
+	Given  []NodeGiven `json:"given"` // JavaScript has digits enough for 70 years of four million IDs a second
+}
+
+// stalled is how long a page may take nothing of what it is sent.
+const stalled = 30 * time.Second
+
+var errViewers = fmt.Errorf("%w: %d pages look on already", server.ErrCrowded, maxViewers)
+
+// stream tells a page what to show until the page goes away, the token that it came with is taken back, or the server
+// stops.
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
+	who, err := h.admit(r)
+	if err == nil && h.service.Serving().Err() != nil {
+		err = server.ErrDraining
+	}
+	if err == nil {
+		err = who.Spend(1)
+	}
+	if err != nil {
+		httpapi.Refuse(w, r, h.service, err)
+		return
+	}
+	select {
+	case h.viewers <- struct{}{}:
+		defer func() { <-h.viewers }()
+	default:
+		httpapi.Refuse(w, r, h.service, errViewers)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // for an nginx in between
+	if r.Method == http.MethodHead {
+		return
+	}
+	e := events{w: w, control: http.NewResponseController(w)}
+	if err := h.follow(r, &e); err != nil {
+		e.send(endEvent, httpapi.Failure{Error: httpapi.Error{Code: server.CodeOf(err), Message: err.Error()}})
+	}
+}
+
+// admit lets in who may administer.
+func (h *Handler) admit(r *http.Request) (*auth.Caller, error) {
+	who, err := h.entrance.Admit(httpapi.Token(r))
+	if err == nil {
+		err = who.May(auth.Look, "")
+	}
+	return who, err
+}
+
+// follow sends what changes. It returns why it stops when that is not for the page to know already.
+func (h *Handler) follow(r *http.Request, e *events) error {
+	ticks := time.NewTicker(changesEvery)
+	defer ticks.Stop()
+	var shown *scene
+	var beaten time.Time
+	for now := time.Now(); ; {
+		who, err := h.admit(r) // the token may have been taken back
+		if err != nil {
+			return err
+		}
+		next, err := h.scenes.look(who, now)
+		if err != nil {
+			return err
+		}
+		if p, some := between(shown, next); some {
+			e.send(viewEvent, p)
+		}
+		shown = next
+		if now.Sub(beaten) >= beatEvery-changesEvery/2 {
+			beaten = now
+			e.send(beatEvent, beat{now.UnixMilli(), h.given()})
+		}
+		if e.err != nil {
+			return nil // the page has gone away
+		}
+		select {
+		case now = <-ticks.C:
+		case <-r.Context().Done():
+			return nil
+		case <-h.service.Serving().Done():
+			return server.ErrDraining
+		}
+	}
+}
+
+// events writes events until one can't be written.
+type events struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	err     error
+}
+
+func (e *events) send(event string, data any) {
+	if e.err != nil {
+		return
+	}
+	line, err := json.Marshal(data)
+	if err != nil {
+		e.err = err
+		return
+	}
+	_ = e.control.SetWriteDeadline(time.Now().Add(stalled)) // where it is not supported there is no limit
+	if _, e.err = fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", event, line); e.err == nil {
+		e.err = e.control.Flush()
+	}
+}

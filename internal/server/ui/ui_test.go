@@ -1,0 +1,338 @@
+package ui_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/ui"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+// ready gives IDs, unless it has an error.
+type ready struct {
+	server.Member
+	err error
+}
+
+func (r ready) Ready() error      { return r.err }
+func (ready) Layout() firn.Layout { return firn.Default }
+
+// fake is a cluster whose value is told.
+type fake struct {
+	server.Sequencers
+	pulses map[string]member.Pulse
+
+	mu    sync.Mutex // guards what follows
+	value cluster.Value
+	err   error
+}
+
+func (f *fake) ID() string                            { return "a" }
+func (f *fake) Log() store.Log                        { return nil }
+func (f *fake) Find(string) (*member.Sequencer, bool) { return nil, false }
+
+func (f *fake) Horizons(context.Context, string) ([]member.Owner, error) { return nil, nil }
+func (f *fake) Resume(context.Context) (time.Time, error)                { return time.Time{}, nil }
+
+func (f *fake) Value() cluster.Value {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.value
+}
+
+func (f *fake) Pulses(context.Context) (map[string]member.Pulse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pulses, f.err
+}
+
+// add applies commands.
+func (f *fake) add(commands ...cluster.Command) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range commands {
+		f.value, _ = cluster.Apply(f.value, cluster.Entry{Position: f.value.Position() + 1, Command: c})
+	}
+}
+
+func (f *fake) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+func two() *fake {
+	f := &fake{pulses: map[string]member.Pulse{"a": {Owner: "host-a"}}}
+	f.add(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
+		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
+	return f
+}
+
+var trusted = &auth.Entrance{Trusted: true}
+
+func dashboard(f *fake, e *auth.Entrance) (*ui.Handler, *server.Service) {
+	s := server.New(ready{}, f, server.Options{})
+	return ui.New(s, e, ui.Options{}), s
+}
+
+func get(h http.Handler, target string, headers ...string) *httptest.ResponseRecorder {
+	method, path, _ := strings.Cut(target, " ")
+	r := httptest.NewRequest(method, "http://localhost"+path, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Whatever the page and its scripts load is there, by a policy that lets nothing else in, and is sent again only when it
+// has changed.
+func TestEveryFile(t *testing.T) {
+	h, _ := dashboard(two(), new(auth.Entrance))
+	seen := map[string]bool{}
+	loads := regexp.MustCompile(`(?:<link [^>]*href|<script [^>]*src)="([^"]*)"|import .*from "./([^"]*)"`)
+	for todo := []string{""}; len(todo) > 0; todo = todo[1:] {
+		name := todo[0]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		w := get(h, "GET "+ui.Root+name)
+		head := w.Header()
+		if w.Code != 200 || w.Body.Len() == 0 || head.Get("Cache-Control") != "no-cache" || head.Get("X-Content-Type-Options") != "nosniff" ||
+			head.Get("Content-Type") == "" || head.Get("X-Frame-Options") != "DENY" || head.Get("Referrer-Policy") != "no-referrer" {
+			t.Errorf("%q: %d %v", name, w.Code, head)
+		}
+		policy := head.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none';") || strings.Contains(policy, "unsafe") || !strings.Contains(policy, "frame-ancestors 'none'") {
+			t.Errorf("%q has the policy %s", name, policy)
+		}
+		if again := get(h, "GET "+ui.Root+name, "If-None-Match", head.Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+			t.Errorf("%q again: %d with %d bytes", name, again.Code, again.Body.Len())
+		}
+		for _, m := range loads.FindAllStringSubmatch(w.Body.String(), -1) {
+			todo = append(todo, m[1]+m[2])
+		}
+		if links := regexp.MustCompile(`https?://[^"'\s]*`).FindAllString(w.Body.String(), -1); len(links) > 0 && links[0] != "http://www.w3.org/2000/svg" {
+			t.Errorf("%q has links to %q", name, links)
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %v were seen", seen)
+	}
+	page, err := os.ReadDir("page")
+	if err != nil || len(page) != len(seen) {
+		t.Errorf("%d files are embedded, and %d are used: %v", len(page), len(seen), err)
+	}
+}
+
+// What there is not, and who may not, is told.
+func TestRefusals(t *testing.T) {
+	const app, slow = "a token", "a token for one call"
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	if err := os.WriteFile(file, []byte("- {name: app, sha256: "+auth.Hash(app)+", allow: [issue]}\n"+
+		"- {name: slow, sha256: "+auth.Hash(slow)+", allow: [admin], rate: 0.001}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, _ := dashboard(two(), trusted)
+	public, _ := dashboard(two(), new(auth.Entrance))
+	closed, _ := dashboard(two(), &auth.Entrance{Tokens: tokens, Trusted: true})
+	for _, tt := range []struct {
+		h       http.Handler
+		target  string
+		headers []string
+		status  int
+		says    string
+	}{
+		{open, "GET /ui/nothing", nil, 404, "the dashboard is at /ui/"},
+		{open, "GET /ui/index.html", nil, 404, ""},
+		{open, "GET /ui/page/ui.css", nil, 404, ""},
+		{open, "GET /ui/../ui.go", nil, 404, ""},
+		{open, "POST /ui/", nil, 405, "want GET"},
+		{open, "DELETE /ui/stream", nil, 405, "want GET"},
+		{open, "HEAD /ui/stream", nil, 200, ""},
+		{public, "GET /ui/stream", nil, 403, `"code":"forbidden"`},
+		{closed, "GET /ui/", nil, 200, "<title>firn"},
+		{closed, "GET /ui/stream", nil, 401, `"code":"unauthenticated"`},
+		{closed, "GET /ui/stream", []string{"Authorization", "Bearer nobody's"}, 401, `"code":"unauthenticated"`},
+		{closed, "GET /ui/stream", []string{"Authorization", "Bearer " + app}, 403, "allows issue, not admin"},
+		{closed, "HEAD /ui/stream", []string{"Authorization", "Bearer " + slow}, 200, ""},
+		{closed, "HEAD /ui/stream", []string{"Authorization", "Bearer " + slow}, 429, `"code":"rate_limited"`},
+	} {
+		w := get(tt.h, tt.target, tt.headers...)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s = %d %.200s; want %d %s", tt.target, w.Code, w.Body, tt.status, tt.says)
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "http://firn.example.org/ui/", nil)
+	w := httptest.NewRecorder()
+	open.ServeHTTP(w, r)
+	if w.Code != http.StatusForbidden {
+		t.Errorf("under a name that others can point here: %d", w.Code)
+	}
+}
+
+// watching reads the events of a stream.
+type watching struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	end   context.CancelFunc
+	done  chan struct{}
+}
+
+// pipe is a response that is read while it is written.
+type pipe struct {
+	*httptest.ResponseRecorder
+	w *io.PipeWriter
+}
+
+func (p pipe) Write(b []byte) (int, error) { return p.w.Write(b) }
+func (p pipe) FlushError() error           { return nil }
+
+func watch(t *testing.T, h http.Handler) *watching {
+	t.Helper()
+	r, w := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &watching{t: t, lines: bufio.NewScanner(r), done: make(chan struct{})}
+	s.end = func() {
+		cancel()
+		r.Close() // whatever was written and not read
+	}
+	s.lines.Buffer(nil, 1<<20)
+	go func() {
+		defer close(s.done)
+		defer w.Close()
+		h.ServeHTTP(pipe{httptest.NewRecorder(), w}, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+	}()
+	return s
+}
+
+// next wants the next event that is no beat to be this one.
+func (s *watching) next(want string) {
+	s.t.Helper()
+	for {
+		var event strings.Builder
+		for s.lines.Scan() && s.lines.Text() != "" {
+			event.WriteString(s.lines.Text() + "\n")
+		}
+		if event.String() == "" {
+			s.t.Fatalf("it has ended; want %s", want)
+		}
+		if strings.HasPrefix(event.String(), "event: beat\n") {
+			continue
+		}
+		if event.String() != want {
+			s.t.Errorf("have %swant %s", event.String(), want)
+		}
+		return
+	}
+}
+
+const definition = `{"nodes":1024,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
+
+// The first event has everything, and each later one what has changed: who lives is known once the store has told, and
+// somebody who has come since is not taken for dead.
+func TestStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := two()
+		h, s := dashboard(f, trusted)
+		w := watch(t, h)
+		defer w.end()
+		w.next(`event: view
+data: {"anew":true,"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
+			`"members":{"a":{"watches":"b","joined":1},"b":{"watches":"a","joined":4}},` +
+			`"sequencers":{"orders":{"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
+			`"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"}}}}
+`)
+		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a"},"b":{"watches":"a","joined":4,"life":"dead"}}}` + "\n")
+		f.add(cluster.PrepareJoin{Joiner: "c"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared"}}}` + "\n")
+		f.add(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
+			`"sequencers":{"orders":{"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
+			`"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"}}}}` + "\n")
+		f.add(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"members":{"a":{"joined":1,"life":"alive","owner":"host-a"},"b":null},"joins":{"c":null},"sequencers":{"orders":null}}` + "\n")
+		f.fail(errors.New("the store does not answer"))
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":"the store does not answer"},"members":{"a":{"joined":1}}}` + "\n")
+		s.Drain()
+		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"member: not ready to make IDs: it is shutting down"}}` + "\n")
+		<-w.done
+	})
+}
+
+// It beats once a second, with how many IDs were given, and sends nothing else while nothing happens.
+func TestBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server.New(ready{}, two(), server.Options{})
+		given := uint64(1) << 60
+		h := ui.New(s, trusted, ui.Options{Given: func() []ui.NodeGiven {
+			given++
+			return []ui.NodeGiven{{Name: "one", Given: map[string]uint64{"orders": given}}}
+		}})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second+time.Millisecond)
+		defer cancel()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+		if w.Header().Get("Content-Type") != "text/event-stream" || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("headers %v", w.Header())
+		}
+		beats, views := strings.Count(w.Body.String(), "event: beat\n"), strings.Count(w.Body.String(), "event: view\n")
+		if beats != 11 || views != 2 {
+			t.Errorf("%d beats and %d views, want 11 and 2: %s", beats, views, w.Body)
+		}
+		if !strings.Contains(w.Body.String(), `"given":[{"name":"one","given":{"orders":1152921504606846977}}]}`) {
+			t.Error(w.Body)
+		}
+	})
+}
+
+// Only so many pages are kept up to date, and a place is free again when one goes away.
+func TestViewers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := dashboard(two(), trusted)
+		var all []*watching
+		for range 32 {
+			all = append(all, watch(t, h))
+		}
+		synctest.Wait()
+		w := get(h, "GET /ui/stream")
+		var failure struct{ Error struct{ Code string } }
+		if err := json.Unmarshal(w.Body.Bytes(), &failure); err != nil || w.Code != 503 || failure.Error.Code != "overloaded" {
+			t.Errorf("one too many: %d %s", w.Code, w.Body)
+		}
+		all[0].end()
+		<-all[0].done
+		if w := get(h, "HEAD /ui/stream"); w.Code != 200 {
+			t.Errorf("there is room: %d %s", w.Code, w.Body)
+		}
+		for _, one := range all {
+			one.end()
+			<-one.done
+		}
+	})
+}

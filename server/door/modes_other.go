@@ -1,8 +1,0 @@
-//go:build !unix
-
-package door
-
-import "io/fs"
-
-// shared can't tell here who is in a group.
-func shared(fs.FileInfo) string { return "" }
