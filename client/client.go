@@ -8,7 +8,7 @@
 // that was asked for twice is an ID that is never used, and nothing else: so every call can be repeated. What is the
 // caller's to put right, such as a wrong token or a sequencer that does not exist, is returned at once.
 //
-// With [Ahead] IDs are fetched in batches and handed out from memory, none of them older than was asked for.
+// With [WithPrefetch] IDs are fetched in batches and handed out from memory, none of them older than was asked for.
 //
 // IDs of one answer ascend. Those of several come from several nodes, and are in order only as well as the nodes' clocks
 // agree.

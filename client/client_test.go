@@ -47,9 +47,9 @@ func TestNodes(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	for want, options := range map[string][]Option{
-		"a count of 0":      {Ahead(0, time.Second)},
-		"a count of 100001": {Ahead(100_001, time.Second)},
-		"a maxAge of 0s":    {Ahead(1, 0)},
+		"a count of 0":      {WithPrefetch(0, time.Second)},
+		"a count of 100001": {WithPrefetch(100_001, time.Second)},
+		"a maxAge of 0s":    {WithPrefetch(1, 0)},
 		"WithTLS":           {WithTLS(&tls.Config{}), WithTransport(http.DefaultTransport)},
 	} {
 		if _, err := New([]string{"http://a"}, options...); err == nil || !strings.Contains(err.Error(), want) {
@@ -110,7 +110,7 @@ func testNothingIsHalfDone(t *testing.T) {
 
 // Close waits for calls, ends everything else, and leaves nothing behind: synctest fails if there is a goroutine.
 func TestClose(t *testing.T) {
-	for _, options := range [][]Option{nil, {Ahead(10, time.Minute)}} {
+	for _, options := range [][]Option{nil, {WithPrefetch(10, time.Minute)}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(map[string]behaviour{"a": gives(500 * time.Millisecond), "b": hangs})
 			c := f.of(t, "a b", options...)

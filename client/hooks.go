@@ -7,7 +7,7 @@ import "time"
 type Hooks struct {
 	Attempt func(Attempt) // after every request to a node
 	Call    func(Call)    // at the end of every Next and Fill, but for those after Close
-	Batch   func(Batch)   // with Ahead: after every fetch, and when IDs were thrown away
+	Batch   func(Batch)   // with WithPrefetch: after every fetch, and when IDs were thrown away
 }
 
 // Attempt is a request to a node.

@@ -47,23 +47,23 @@ func WithHooks(h Hooks) Option {
 	return func(c *config) { c.hooks = h }
 }
 
-// Ahead keeps up to count IDs of each sequencer in memory, 1 to 100000, and hands them out from there: one request serves
+// WithPrefetch keeps up to count IDs of each sequencer in memory, 1 to 100000, and hands them out from there: one request serves
 // many calls. When half of them are left, more are fetched. Fill with more than count IDs goes to a node directly.
 //
 // No ID is handed out that is older than maxAge, above zero: its age counts from before the request for it was sent, by the monotonic
 // clock. (On Linux that clock stands still while the machine sleeps.) What gets too old is thrown away, and so
 // count should be about what is used within maxAge, and maxAge a few times as long as an answer takes.
 // Worked number: 500 IDs a second and a maxAge of 2 s go with a count of up to 1000.
-func Ahead(count int, maxAge time.Duration) Option {
+func WithPrefetch(count int, maxAge time.Duration) Option {
 	return func(c *config) { c.ahead, c.count, c.maxAge = true, count, maxAge }
 }
 
 func (c *config) validate() error {
 	switch {
 	case c.ahead && (c.count < 1 || c.count > maxCount):
-		return fmt.Errorf("client: Ahead with a count of %d; want 1 to %d", c.count, maxCount)
+		return fmt.Errorf("client: WithPrefetch with a count of %d; want 1 to %d", c.count, maxCount)
 	case c.ahead && c.maxAge <= 0:
-		return fmt.Errorf("client: Ahead with a maxAge of %v; want more than zero", c.maxAge)
+		return fmt.Errorf("client: WithPrefetch with a maxAge of %v; want more than zero", c.maxAge)
 	case c.tls != nil && c.transport != nil:
 		return errors.New("client: WithTLS has no effect on the transport of WithTransport; set its own")
 	}

@@ -143,7 +143,7 @@ func TestACanceledCallAsksNobody(t *testing.T) {
 	f := newFleet(map[string]behaviour{"a": gives(0)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, options := range [][]Option{nil, {Ahead(10, time.Second)}} {
+	for _, options := range [][]Option{nil, {WithPrefetch(10, time.Second)}} {
 		if _, err := f.of(t, "a", options...).Next(ctx); !errors.Is(err, context.Canceled) || f.requests("a") > 0 {
 			t.Errorf("%v, %d requests", err, f.requests("a"))
 		}

@@ -16,7 +16,7 @@ type Sequencer struct {
 	client *Client
 	name   string // empty: the default one
 	path   string // of its calls
-	stock  *stock // nil without Ahead
+	stock  *stock // nil without WithPrefetch
 
 	mu     sync.Mutex // guards what follows
 	routes []*route   // one for each node

@@ -59,7 +59,7 @@ type (
 	}
 
 	// DestroySequencer ends a sequencer. The name may be created anew: Created, if it is not zero, says which of
-	// its incarnations is meant, so that a command that comes late does not end the next.
+	// its generations is meant, so that a command that comes late does not end the next.
 	DestroySequencer struct {
 		Sequencer string `json:"sequencer"`
 		Created   int64  `json:"created,omitempty"`

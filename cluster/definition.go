@@ -191,8 +191,8 @@ func (d Definition) Above(id firn.ID) (time.Time, error) {
 	return at, nil
 }
 
-// Scarce is how much of a layout's time must be left for it not to be worth a warning.
-const Scarce = 365 * 24 * time.Hour
+// MinLifetimeLeft is how much of a layout's time must be left for it not to be worth a warning.
+const MinLifetimeLeft = 365 * 24 * time.Hour
 
 // Check reports what is wrong with creating a sequencer of this definition at this time: an error, when it could make
 // no ID now; or what its creator should know, when its time ends within a year.
@@ -207,7 +207,7 @@ func (d Definition) Check(now time.Time) (warning string, err error) {
 		return "", fmt.Errorf("cluster: %w: its epoch %s has not come; want one in the past", firn.ErrLifetime, stamp(d.Layout.Epoch))
 	case left <= 0:
 		return "", fmt.Errorf("cluster: %w: its time ended on %s; want a later epoch, more time bits or a longer tick", firn.ErrLifetime, stamp(end))
-	case left < Scarce:
+	case left < MinLifetimeLeft:
 		return fmt.Sprintf("its time ends on %s, in %.0f days; a later epoch, more time bits or a longer tick last longer", stamp(end), left.Hours()/24), nil
 	}
 	return "", nil

@@ -147,8 +147,8 @@ func TestCheckLooksAtTheTimeThatIsLeft(t *testing.T) {
 	}{
 		{d.Layout.Epoch.Add(-1), "", "has not come"},
 		{d.Layout.Epoch, "", ""},
-		{end.Add(-Scarce), "", ""},
-		{end.Add(1 - Scarce), "365 days", ""},
+		{end.Add(-MinLifetimeLeft), "", ""},
+		{end.Add(1 - MinLifetimeLeft), "365 days", ""},
 		{end.Add(-36 * time.Hour), "in 2 days", ""},
 		{end.Add(-1), "in 0 days", ""},
 		{end, "", "its time ended on 2095"},

@@ -26,7 +26,7 @@ const noNode = -1
 // Definition is what the sequencer was created with.
 func (s Sequencer) Definition() Definition { return s.definition }
 
-// Created returns the position of the entry that created it. It tells the incarnations of a name apart.
+// Created returns the position of the entry that created it. It tells the generations of a name apart.
 func (s Sequencer) Created() int64 { return s.created }
 
 // Node returns the node ID that a member has, and false when it has none.

@@ -128,7 +128,7 @@ func (h *hostile) trouble(ctx context.Context, nodes []*node) {
 	}
 }
 
-// TestNoIDComesAgain: no ID of a name is given twice, whatever the incarnations, and none of a sequencer for which Destroy
+// TestNoIDComesAgain: no ID of a name is given twice, whatever the generations, and none of a sequencer for which Destroy
 // has returned.
 func TestNoIDComesAgain(t *testing.T) {
 	total, destroyed := 0, 0

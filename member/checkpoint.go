@@ -16,7 +16,7 @@ func (m *Member) keep(ctx context.Context, v cluster.Value) {
 	}
 	before := m.anchor
 	m.anchor = v
-	if before.Position() == 0 || m.life == nil || v.Keeper() != m.life.id {
+	if before.Position() == 0 || m.incarnation == nil || v.Keeper() != m.incarnation.id {
 		return
 	}
 	m.running.Go(func() {

@@ -21,7 +21,7 @@ func (s *Sequencer) decline(ctx context.Context, g grant) (same bool, err error)
 		return false, err
 	}
 	v, _ := s.in(o.value)
-	node, ok := v.Node(g.life.id)
+	node, ok := v.Node(g.incarnation.id)
 	return ok && node == g.node, nil
 }
 
@@ -31,7 +31,7 @@ var errMissed = errors.New("member: it is not known what came of a decline")
 // is what is wrong.
 const enoughDeclines = 8
 
-// claim takes the node ID that the value gives, under the session of the same life.
+// claim takes the node ID that the value gives, under the session of the same incarnation.
 func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
 	if err := s.open(ctx); err != nil {
 		return nil, err
@@ -45,15 +45,15 @@ func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
 	if latest != nil {
 		config.Before = latest.fence
 	}
-	f, err := fence.Claim(ctx, config, g.life.session, g.node)
+	f, err := fence.Claim(ctx, config, g.incarnation.session, g.node)
 	var held *fence.HeldError
 	var behind *fence.ClockBehindError
 	switch {
 	case err == nil:
 		s.m.log.Info("claimed a node ID", "sequencer", s.name, "node", f.Node(), "horizon", f.Horizon())
-		return &hold{fence: f, life: g.life, era: era}, nil
+		return &hold{fence: f, incarnation: g.incarnation, era: era}, nil
 	case errors.Is(err, fence.ErrClosed):
-		s.guard = store.Condition{} // somebody has ended the incarnation, or begun it anew
+		s.guard = store.Condition{} // somebody has ended the generation, or begun it anew
 	case errors.As(err, &held) && latest != nil && latest.held() && (latest.fence.Node() == g.node || !s.usable(latest)):
 		// It is its own: the clock has stepped, and there is no other node ID. Or it is one that can't be used any
 		// more, and that somebody may be waiting for.

@@ -139,7 +139,7 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 		m.log.Warn("a sequencer is created that does not last long", "sequencer", name, "warning", warning)
 	}
 	return m.insist(ctx, "can't read what was there before", func() error {
-		i, _, err := m.readIncarnation(ctx, name)
+		i, _, err := m.readGeneration(ctx, name)
 		if err != nil {
 			return err
 		}

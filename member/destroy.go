@@ -69,13 +69,13 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 
 // lookAround says until when IDs of a sequencer that was destroyed can be made, if nobody is live any more. Whoever is, is
 // to lose the node ID, when it is time for that.
-func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, expel bool) (until time.Time, live bool, err error) {
+func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, revoke bool) (until time.Time, live bool, err error) {
 	i, at, err := m.markDestroyed(ctx, name, q)
 	if err != nil || !i.Destroyed && i.Former == nil { // the next one has begun, when this one was closed
 		return i.Until, false, err
 	}
-	if until, live, err = m.horizons(ctx, name); live && expel && err == nil {
-		_, err = fence.Expel(ctx, m.store, fencePrefix(name), at)
+	if until, live, err = m.horizons(ctx, name); live && revoke && err == nil {
+		_, err = fence.Revoke(ctx, m.store, fencePrefix(name), at)
 	}
 	if errors.Is(err, fence.ErrClosed) { // somebody else is at it
 		err = nil
@@ -83,10 +83,10 @@ func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequence
 	return until, live, err
 }
 
-// markDestroyed has the store refuse all claims for a sequencer that was destroyed, and returns its incarnation, or
+// markDestroyed has the store refuse all claims for a sequencer that was destroyed, and returns its generation, or
 // one that came later, and its condition.
-func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer) (incarnation, store.Condition, error) {
-	return m.changeIncarnation(ctx, name, func(i incarnation, _ store.Condition) (incarnation, bool, error) {
+func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer) (generation, store.Condition, error) {
+	return m.changeGeneration(ctx, name, func(i generation, _ store.Condition) (generation, bool, error) {
 		switch {
 		case i.Created < q.Created():
 			i = i.successor(q.Created(), q.Definition())

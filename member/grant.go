@@ -48,17 +48,17 @@ func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 
 // grant is what a member is given.
 type grant struct {
-	kind  grantKind
-	life  *life
-	node  int64 // granted
-	place int64 // in line, from 1
+	kind        grantKind
+	incarnation *incarnation
+	node        int64 // granted
+	place       int64 // in line, from 1
 }
 
 type grantKind uint8
 
 const (
 	rejoining grantKind = iota // it has no say at present; what is written down may be used up
-	inLine                     // it has no node ID, and gives back the one that it had in this life
+	inLine                     // it has no node ID, and gives back the one that it had in this incarnation
 	unwanted                   // it wants none
 	destroyed                  // nobody has
 	granted                    // it has a node ID
@@ -70,15 +70,15 @@ func (m *Member) grant() {
 	defer m.mu.Unlock()
 	for _, s := range m.sequencers {
 		v, ok := s.in(m.value)
-		node, has := v.Node(m.life.id)
+		node, has := v.Node(m.incarnation.id)
 		switch {
 		case !ok:
 			s.tell(grant{kind: destroyed}, ErrDestroyed)
 		case has:
-			s.tell(grant{kind: granted, life: m.life, node: node}, nil)
-		case v.Attached(m.life.id):
-			place := slices.Index(v.Waiting(), m.life.id) + 1
-			s.tell(grant{kind: inLine, life: m.life, place: int64(place)},
+			s.tell(grant{kind: granted, incarnation: m.incarnation, node: node}, nil)
+		case v.Attached(m.incarnation.id):
+			place := slices.Index(v.Waiting(), m.incarnation.id) + 1
+			s.tell(grant{kind: inLine, incarnation: m.incarnation, place: int64(place)},
 				fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach or leave", ErrWaiting, s.taken(v), place))
 		default:
 			s.tell(grant{}, errRejoining)

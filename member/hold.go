@@ -13,10 +13,10 @@ import (
 
 // hold is a node ID with its generator.
 type hold struct {
-	fence     *fence.Fence
-	life      *life           // under whose session it is
-	era       int64           // of the clock by which it was claimed
-	generator *firn.Generator // nil until it is current
+	fence       *fence.Fence
+	incarnation *incarnation    // under whose session it is
+	era         int64           // of the clock by which it was claimed
+	generator   *firn.Generator // nil until it is current
 }
 
 // held tells whether it can still be extended, for all that is known.
@@ -138,7 +138,7 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 	case rejoining:
 		return idle, nil // what is written down is used up meanwhile
 	case inLine:
-		if h != nil && h.life == g.life { // of a former life there is nothing to give back, but time to use up
+		if h != nil && h.incarnation == g.incarnation { // of a former incarnation there is nothing to give back, but time to use up
 			s.drop()
 		}
 		return idle, nil
@@ -153,7 +153,7 @@ func (s *Sequencer) tend(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	inStep := h == nil || h.era == s.m.era.Load()
-	its := h != nil && h.life == g.life && h.fence.Node() == g.node
+	its := h != nil && h.incarnation == g.incarnation && h.fence.Node() == g.node
 	if its && inStep && h.held() {
 		s.asked = false
 		return s.untilNext(h), s.use(h)

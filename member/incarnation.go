@@ -1,175 +1,118 @@
 package member
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 )
 
-// A name is used by one sequencer after another: its incarnations. IDs of one never come again in a later one, whatever
-// the log says and whoever has not read it yet; that rests on a key, as all that makes IDs unique rests on fences:
-//
-//	sequencers/<name>/incarnation
-//
-// Node IDs are claimed only under the condition that this key is unchanged. Whoever claims the first one for the next
-// incarnation puts the key, so that none can be claimed for the former any more; then takes those away that are
-// claimed, so that none can be extended; and reads how far the former may have gone, to begin above that.
-
-// incarnation is what the key holds: the latest sequencer of a name for which a node ID was claimed, or that was
-// destroyed.
+// incarnation is a member under one ID, with the session that its pulse and its fences are under. Once the
+// session has ended, or the others have taken the member out, there is no way back: it joins anew.
 type incarnation struct {
-	Created    int64              `json:"created"` // the position that tells it from others
-	Definition cluster.Definition `json:"definition"`
-
-	// After is at or above every ID of the incarnations before it.
-	After firn.ID `json:"after"`
-
-	// Until is the last instant up to which any of those before it can make IDs, and is right when After is.
-	Until time.Time `json:"until,omitzero"`
-
-	// Former, while it is there, is one that has to be closed before After is right and a node ID can be claimed.
-	Former *cluster.Definition `json:"former,omitempty"`
-
-	Destroyed bool `json:"destroyed,omitempty"` // no node ID may be claimed any more
+	id      string
+	session store.Session
+	joined  bool // it has been a member; belongs to the goroutine that plays the log
 }
 
-func incarnationKey(name string) string { return "sequencers/" + name + "/incarnation" }
+func pulseKey(member string) string { return pulses + member }
 
-var errSuperseded = errors.New("member: the sequencer has ended, as the log is about to tell")
+const pulses = "peers/"
 
-// readIncarnation reads the key; where there is none, the incarnation is one created at 0.
-func (m *Member) readIncarnation(ctx context.Context, name string) (i incarnation, at store.Condition, err error) {
-	at.Key = incarnationKey(name)
-	kv, err := m.store.Get(ctx, at.Key)
-	if err != nil || kv.Version == 0 {
-		return i, at, err
-	}
-	at.Version = kv.Version
-	if err := json.Unmarshal(kv.Value, &i); err != nil {
-		return i, at, fmt.Errorf("member: the key %q can't be read, so that no ID of %q can be made: %w", at.Key, name, err)
-	}
-	return i, at, nil
+// Pulse is what the key by which a member shows that it lives tells people.
+type Pulse struct {
+	Owner string    // see Options.Owner
+	Since time.Time // when it was put, by its own clock
 }
 
-// changeIncarnation has next say what the key is to hold, until it is content; it returns what is there then. It asks
-// anew when next finds that the key has changed: fence.ErrClosed.
-// A write in doubt needs no care: the next goes out under the same condition.
-func (m *Member) changeIncarnation(ctx context.Context, name string, next func(incarnation, store.Condition) (incarnation, bool, error)) (incarnation, store.Condition, error) {
+// Pulses reads the pulses of all members and joiners that live, by their IDs. A member that has none is
+// dead, or as good as dead. The error is one of the store.
+func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
+	all, err := m.store.List(ctx, pulses)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]Pulse, len(all))
+	for _, kv := range all {
+		_, rest, _ := strings.Cut(string(kv.Value), " ")
+		since, owner, _ := strings.Cut(rest, " ")
+		ms, _ := strconv.ParseInt(since, 10, 64) // what is not ours shows as 1970
+		found[kv.Key[len(pulses):]] = Pulse{Owner: owner, Since: time.UnixMilli(ms)}
+	}
+	return found, nil
+}
+
+// openSession opens a session and puts a pulse under it.
+func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
+	session, err := m.store.OpenSession(ctx, m.options.TTL)
+	if err != nil {
+		return nil, err
+	}
+	l := &incarnation{id: newID(), session: session}
+	if err := m.putPulse(ctx, l); err != nil {
+		m.closeSession(ctx, l)
+		return nil, err
+	}
+	return l, nil
+}
+
+// reopenSession is openSession, but not on a store that is behind the value: nothing is to be written there before it was told, see
+// rolledBack.
+func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
+	if at := m.value.Position(); at > 0 {
+		if _, err := m.store.Read(ctx, store.Position(at)); err != nil {
+			return nil, err
+		}
+	}
+	return m.openSession(ctx)
+}
+
+// putPulse settles doubt by writing again under the same condition. The ID is fresh, so that what is found
+// under it is its own.
+func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
+	key := pulseKey(l.id)
+	mark := fmt.Appendf(nil, "%s %d %s", newID(), m.now().UnixMilli(), m.options.Owner)
 	for tries := 0; ; tries++ {
-		i, at, err := m.readIncarnation(ctx, name)
-		if err != nil {
-			return i, at, err
-		}
-		i, content, err := next(i, at)
-		if errors.Is(err, fence.ErrClosed) {
-			continue
-		}
-		if content || err != nil {
-			return i, at, err
-		}
-		value, err := json.Marshal(i)
-		if err != nil {
-			return i, at, err
-		}
-		_, err = m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{store.Put(at.Key, value)}})
+		_, err := m.store.Commit(ctx, store.Txn{
+			If:   []store.Condition{{Key: key}},
+			Then: []store.Op{store.PutEphemeral(key, mark, l.session)},
+		})
 		switch {
-		case err == nil:
-		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrAmbiguous):
-			if err := sleep(ctx, jitter(min(backoff(tries), time.Second))); err != nil {
-				return i, at, err
+		case errors.Is(err, store.ErrConflict):
+			kv, err := m.store.Get(ctx, key)
+			if err == nil && !bytes.Equal(kv.Value, mark) {
+				return fmt.Errorf("member: the pulse of %s is another's, or is gone: %w", l.id, store.ErrConflict)
 			}
-		default:
-			return i, at, err
+			return err
+		case !errors.Is(err, store.ErrAmbiguous):
+			return err
+		}
+		if err := sleep(ctx, jitter(backoff(tries))); err != nil {
+			return err
 		}
 	}
 }
 
-// successor is the incarnation that follows.
-func (i incarnation) successor(created int64, d cluster.Definition) incarnation {
-	next := incarnation{Created: created, Definition: d, After: i.After, Until: i.Until}
-	if i.Former == nil && i.Created != 0 {
-		i.Former = &i.Definition
+// closeSession ends the session, and with it the pulse.
+func (m *Member) closeSession(ctx context.Context, l *incarnation) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	if err := l.session.Close(ctx); err != nil {
+		m.log.Warn("the session was not closed; it ends by itself", "ttl", l.session.TTL(), "err", err)
 	}
-	next.Former = i.Former
-	return next
 }
 
-// closed is the incarnation once it is known how far the former went: up to the horizon.
-func (i incarnation) closed(horizon time.Time) incarnation {
-	if i.Former != nil && !horizon.Before(i.Former.Layout.Epoch) {
-		l := i.Former.IDLayout()
-		last, err := l.Last(horizon)
-		if err != nil { // beyond the layout's time
-			last, _ = l.Last(l.Lifetime().Add(-l.Tick))
-		}
-		i.After = max(i.After, last)
+// over tells whether the session has ended.
+func (l *incarnation) over() bool {
+	select {
+	case <-l.session.Done():
+		return true
+	default:
+		return false
 	}
-	if horizon.After(i.Until) {
-		i.Until = horizon
-	}
-	i.Former = nil
-	return i
-}
-
-// open sees to it that node IDs can be claimed for this sequencer, and for no other of its name.
-func (s *Sequencer) open(ctx context.Context) error {
-	if s.guard.Key != "" {
-		return nil
-	}
-	i, at, err := s.m.changeIncarnation(ctx, s.name, func(i incarnation, at store.Condition) (incarnation, bool, error) {
-		switch {
-		case i.Created > s.created, i.Created == s.created && i.Destroyed:
-			return i, false, errSuperseded
-		case i.Created < s.created:
-			return i.successor(s.created, s.definition), false, nil
-		case i.Former != nil:
-			horizon, err := fence.Expel(ctx, s.m.store, s.fences.Prefix, at)
-			return i.closed(horizon), false, err
-		}
-		return i, true, nil
-	})
-	if err != nil {
-		return err
-	}
-	from, err := s.m.above(s.definition, i.After)
-	if err == nil {
-		s.guard, s.from = at, from
-	}
-	return err
-}
-
-// above is when IDs of a definition exceed both the IDs that it is to come after and another one.
-func (m *Member) above(d cluster.Definition, after firn.ID) (time.Time, error) {
-	after = max(after, d.After)
-	from, err := d.Above(after)
-	if err != nil {
-		return from, &EarlyError{After: after}
-	}
-	if from.After(m.now().Add(2 * m.options.Window)) {
-		return from, &EarlyError{After: after, From: from}
-	}
-	return from, nil
-}
-
-// horizons says until when the node IDs of a name may be used by those who have them or had them, and whether
-// anybody has one.
-func (m *Member) horizons(ctx context.Context, name string) (last time.Time, live bool, err error) {
-	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
-	for _, o := range owners {
-		if o.Horizon.Year() > 9999 { // it can't be read
-			return last, live, fmt.Errorf("member: nobody can tell how far node ID %d of %q was used: %w", o.Node, name, store.ErrRefused)
-		}
-		live = live || o.Live
-		if o.Horizon.After(last) {
-			last = o.Horizon
-		}
-	}
-	return last, live, err
 }

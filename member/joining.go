@@ -34,7 +34,7 @@ type joining struct {
 }
 
 // saw takes note of an entry that was replayed.
-func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *life) {
+func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 	if l == nil || l.joined {
 		j.line = nil
 		return

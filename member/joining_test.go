@@ -15,14 +15,14 @@ type queue struct {
 	t        *testing.T
 	value    cluster.Value
 	position int64
-	me       *life
+	me       *incarnation
 	joining
 }
 
 // inQueue has a ring of so many members, at each of which so many joins can be pending as there is room for.
 func inQueue(t *testing.T, members int, f func(q *queue)) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{t: t, me: &life{id: "me"}}
+		q := &queue{t: t, me: &incarnation{id: "me"}}
 		for i := range members {
 			id := fmt.Sprint("m", i)
 			q.see(cluster.PrepareJoin{Joiner: id})

@@ -52,14 +52,14 @@ type Member struct {
 
 	broken chan error // has room for one: that the store has lost data, as something else than the log has shown
 
-	mu         sync.Mutex    // guards what follows
-	value      cluster.Value // that it has reached
-	life       *life         // nil before the first
-	changed    chan struct{} // closed when value or life changes
-	outcomes   map[string]chan<- outcome
-	sequencers map[string]*Sequencer
-	leaving    bool
-	err        error // why it ended
+	mu          sync.Mutex    // guards what follows
+	value       cluster.Value // that it has reached
+	incarnation *incarnation  // nil before the first
+	changed     chan struct{} // closed when value or incarnation changes
+	outcomes    map[string]chan<- outcome
+	sequencers  map[string]*Sequencer
+	leaving     bool
+	err         error // why it ended
 
 	player // belongs to the goroutine that plays the log
 }
@@ -85,7 +85,7 @@ func Join(ctx context.Context, s store.Store, options Options) (*Member, error) 
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	living, end := context.WithCancel(context.WithoutCancel(ctx))
 	serving, release := context.WithCancel(context.WithoutCancel(ctx))
 	options = options.withDefaults()
 	m := &Member{
@@ -94,7 +94,7 @@ func Join(ctx context.Context, s store.Store, options Options) (*Member, error) 
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
 		lookups: newLookups(), player: newPlayer(),
 	}
-	go m.run(life)
+	go m.run(living)
 	_, _, err := m.awaitJoined(ctx)
 	if err != nil {
 		m.Leave()
@@ -133,11 +133,11 @@ func (m *Member) Err() error {
 // ID returns the member ID under which it is known to the others. It changes when it has to join again, and is
 // empty before it first tries.
 func (m *Member) ID() string {
-	_, life, _ := m.look()
-	if life == nil {
+	_, incarnation, _ := m.look()
+	if incarnation == nil {
 		return ""
 	}
-	return life.id
+	return incarnation.id
 }
 
 // Value returns the value that it has reached.
@@ -150,25 +150,25 @@ func (m *Member) Value() cluster.Value {
 func (m *Member) Log() store.Log { return m.store }
 
 // look returns how things stand, and a channel that is closed when that changes.
-func (m *Member) look() (cluster.Value, *life, <-chan struct{}) {
+func (m *Member) look() (cluster.Value, *incarnation, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.value, m.life, m.changed
+	return m.value, m.incarnation, m.changed
 }
 
 // awaitJoined waits until it is a member, under which ID whatever.
-func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *life, error) {
+func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *incarnation, error) {
 	for {
-		v, life, changed := m.look()
-		if life != nil && v.IsMember(life.id) {
-			return v, life, nil
+		v, incarnation, changed := m.look()
+		if incarnation != nil && v.IsMember(incarnation.id) {
+			return v, incarnation, nil
 		}
 		select {
 		case <-changed:
 		case <-m.done:
-			return v, life, m.ended()
+			return v, incarnation, m.ended()
 		case <-ctx.Done():
-			return v, life, fmt.Errorf("member: it has not joined the cluster: %w", m.nags.because(ctx.Err()))
+			return v, incarnation, fmt.Errorf("member: it has not joined the cluster: %w", m.nags.because(ctx.Err()))
 		}
 	}
 }
@@ -238,11 +238,11 @@ func (m *Member) ended() error {
 // do appends a command of this member's, once it has joined, and waits until it has replayed it. An outcome
 // that was missed tells nothing; the command, which does no harm when it is there twice, may be done again.
 func (m *Member) do(ctx context.Context, command func(member string) cluster.Command) (outcome, error) {
-	_, life, err := m.awaitJoined(ctx)
+	_, incarnation, err := m.awaitJoined(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
-	data, err := cluster.Encode(command(life.id))
+	data, err := cluster.Encode(command(incarnation.id))
 	if err != nil {
 		return outcome{}, err
 	}

@@ -156,8 +156,8 @@ func (n *node) settled() *Sequencer {
 
 // session is the one that it has now.
 func (n *node) session() *memstore.Session {
-	_, life, _ := n.mem.Load().look()
-	return life.session.(*memstore.Session)
+	_, incarnation, _ := n.mem.Load().look()
+	return incarnation.session.(*memstore.Session)
 }
 
 // Next and the other methods are those of the sequencer; not ready while there is none.
@@ -635,7 +635,7 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 		}
 		s := a.settled()
 		for i := range 2000 {
-			h, err := s.claim(t.Context(), grant{kind: granted, life: s.grant().life, node: int64(i+1) % 4})
+			h, err := s.claim(t.Context(), grant{kind: granted, incarnation: s.grant().incarnation, node: int64(i+1) % 4})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -664,7 +664,7 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 		})
 		a.ready(time.Second)
 		s := a.settled()
-		h, err := s.claim(t.Context(), grant{kind: granted, life: s.grant().life, node: 5})
+		h, err := s.claim(t.Context(), grant{kind: granted, incarnation: s.grant().incarnation, node: 5})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -184,7 +184,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 	s.mu.Unlock()
 	s.m.poke()
 	for {
-		v, life, news := s.m.look()
+		v, incarnation, news := s.m.look()
 		q, there := s.in(v)
 		s.mu.Lock()
 		holds, wanted, changed := s.holds, s.wanted, s.changed
@@ -194,7 +194,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", ErrNotReady, ErrDestroyed)
 		case wanted:
 			return ErrAttachedAgain
-		case !holds && (life == nil || !q.Attached(life.id)):
+		case !holds && (incarnation == nil || !q.Attached(incarnation.id)):
 			return nil
 		}
 		select {

@@ -38,10 +38,10 @@ type Extensions struct {
 
 // Stats returns how things stand. It asks nobody and may be called at any time, also after Leave.
 func (m *Member) Stats() Stats {
-	v, life, _ := m.look()
+	v, incarnation, _ := m.look()
 	clock := m.options.Clock
 	return Stats{
-		Session: life != nil && !life.over(), Joined: life != nil && v.IsMember(life.id), Rejoins: m.rejoins.Load(),
+		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(),
 		Extensions: m.extensions.read(), StepsBelieved: uint64(m.era.Load()),
 		Position: v.Position(), Entries: v.Entries(),
 		Offset: clock.Offset(), Steps: clock.Steps(),

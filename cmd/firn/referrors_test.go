@@ -33,7 +33,7 @@ word of an error to Redis clients. A message beside it says what was given and w
 
 func errorsPage(t *testing.T) string {
 	page := errorsHead
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "server", "code.go"), nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "internal", "server", "code.go"), nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}

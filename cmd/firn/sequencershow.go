@@ -126,7 +126,7 @@ func timeLeft(left time.Duration) string {
 	switch {
 	case left <= 0:
 		return " (over)"
-	case left < cluster.Scarce:
+	case left < cluster.MinLifetimeLeft:
 		return fmt.Sprintf(" (in %.0f days)", left.Hours()/24)
 	default:
 		return ""

@@ -82,7 +82,7 @@ func (c *crowd) Horizons(ctx context.Context, name string) (all []member.Owner, 
 }
 
 // always gives IDs.
-type always struct{ server.Member }
+type always struct{ server.Issuer }
 
 func (always) Ready() error        { return nil }
 func (always) Layout() firn.Layout { return firn.Default }

@@ -205,7 +205,7 @@ func TestClientOfManyNodes(t *testing.T) {
 	crowds := map[string]*crowd{}
 	for name, options := range map[string][]client.Option{
 		"at once": nil,
-		"ahead":   {client.Ahead(aheadCount, aheadMaxAge)},
+		"ahead":   {client.WithPrefetch(aheadCount, aheadMaxAge)},
 	} {
 		c := &crowd{t: t, end: make(chan struct{}), durations: map[string][]time.Duration{}, attempts: map[string]int{}, phase: "quiet"}
 		var err error

@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// The promise: once the guard has changed and Expel has returned, nothing below the prefix ever changes, nobody
+// The promise: once the guard has changed and Revoke has returned, nothing below the prefix ever changes, nobody
 // has a horizon beyond the one that was returned, and whoever tries to claim is told that it is closed.
 
 // dice are random numbers for many goroutines.
@@ -146,7 +146,7 @@ func TestWhatIsClosedStaysClosed(t *testing.T) {
 			time.Sleep(d.upTo(2 * time.Minute))
 
 			changeGuard(t, closer.client, closer.config.Guards[0])
-			horizon, err := Expel(t.Context(), closer.client, prefix)
+			horizon, err := Revoke(t.Context(), closer.client, prefix)
 			if err != nil {
 				t.Fatal(err)
 			}

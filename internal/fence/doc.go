@@ -10,7 +10,7 @@
 // The decisions are Step, a pure function; Fence feeds it. A Fence has no goroutine and
 // no timer of its own.
 //
-// A prefix is closed to its owners by changing the guard of their claims, and then by Expel: nobody
+// A prefix is closed to its owners by changing the guard of their claims, and then by Revoke: nobody
 // gets beyond the horizon that it returns.
 //
 // The keys, below a prefix of the caller's, and their values:

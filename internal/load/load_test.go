@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // giver is a member of a service; give may change what it gives, or have it fail.
 type giver struct {
-	server.Member
+	server.Issuer
 	give func(ids []firn.ID) error
 }
 
@@ -44,7 +44,7 @@ func (g *giver) Next(ctx context.Context) (firn.ID, error) {
 }
 
 func (g *giver) Fill(ctx context.Context, ids []firn.ID) error {
-	if err := g.Member.Fill(ctx, ids); err != nil {
+	if err := g.Issuer.Fill(ctx, ids); err != nil {
 		return err
 	}
 	if g.give == nil {

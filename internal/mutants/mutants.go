@@ -74,7 +74,7 @@ var mutants = []mutant{
 		"./internal/fence", closed,
 	},
 	{
-		"who is expelled keeps the live key", "internal/fence/expel.go",
+		"who is revoked keeps the live key", "internal/fence/revoke.go",
 		"err != nil || len(live) == 0", "err != nil || len(live) >= 0",
 		"./internal/fence", closed,
 	},
@@ -154,17 +154,17 @@ var mutants = []mutant{
 		"./member", all,
 	},
 	{
-		"a pulse that is gone is not told of", "member/play.go",
+		"a pulse that is gone is not told of", "member/replay.go",
 		"m.dead[id] = true\n		case err := <-m.broken", "_ = id\n		case err := <-m.broken",
 		"./member", all,
 	},
 	{
-		"a lost session is not replaced", "member/play.go",
+		"a lost session is not replaced", "member/replay.go",
 		"old != nil && !old.over() && (", "old != nil && (",
 		"./member", all,
 	},
 	{
-		"a member that was taken out does not come back", "member/play.go",
+		"a member that was taken out does not come back", "member/replay.go",
 		"(!old.joined || m.value.IsMember(old.id))", "(!old.joined || old.joined)",
 		"./member", all,
 	},
@@ -174,7 +174,7 @@ var mutants = []mutant{
 		"./member", all,
 	},
 	{
-		"who leaves does not say so", "member/play.go",
+		"who leaves does not say so", "member/replay.go",
 		"\t\tm.leaveCluster(ctx)\n", "",
 		"./member", all,
 	},
@@ -184,7 +184,7 @@ var mutants = []mutant{
 		"./member", all,
 	},
 	{
-		"an entry that can't be read is passed over", "member/play.go",
+		"an entry that can't be read is passed over", "member/replay.go",
 		"			return fmt.Errorf(\"member: the log's entry at position %d: %w\", e.Position, err)\n", "			continue\n",
 		"./member", all,
 	},
@@ -194,7 +194,7 @@ var mutants = []mutant{
 		"./member", all,
 	},
 	{
-		"an outcome that went by unseen is waited for", "member/play.go",
+		"an outcome that went by unseen is waited for", "member/replay.go",
 		"			m.miss()\n", "",
 		"./member", all,
 	},
@@ -234,7 +234,7 @@ var mutants = []mutant{
 		"./member", "CreatedAnew",
 	},
 	{
-		"node IDs are claimed for an incarnation that is over", "member/claim.go",
+		"node IDs are claimed for an generation that is over", "member/claim.go",
 		"[]store.Condition{s.guard, floored}", "[]store.Condition{floored}",
 		"./member", "ComesLate",
 	},
@@ -259,22 +259,22 @@ var mutants = []mutant{
 		"./member", "LostData",
 	},
 	{
-		"an older incarnation claims under the newer one", "member/incarnation.go",
+		"an older generation claims under the newer one", "member/generation.go",
 		"case i.Created > s.created, i.Created", "case i.Created",
 		"./member", "ComesLate",
 	},
 	{
-		"the former incarnation is not closed", "member/incarnation.go",
+		"the former generation is not closed", "member/generation.go",
 		"		i.Former = &i.Definition\n", "",
-		"./member", "Again|Incarnations",
+		"./member", "Again|Generations",
 	},
 	{
-		"a new incarnation begins where the former may still be", "member/incarnation.go",
+		"a new generation begins where the former may still be", "member/generation.go",
 		"i.After = max(i.After, last)", "_ = last",
-		"./member", "Again|Incarnations",
+		"./member", "Again|Generations",
 	},
 	{
-		"who is late to close the former incarnation robs the next", "member/incarnation.go",
+		"who is late to close the former generation robs the next", "member/generation.go",
 		"s.fences.Prefix, at)", "s.fences.Prefix)",
 		"./member", "NextOne",
 	},
@@ -299,12 +299,12 @@ var mutants = []mutant{
 		"./member", "Detach|Standby",
 	},
 	{
-		"a fence is extended by a clock that has stepped", "member/keep.go",
+		"a fence is extended by a clock that has stepped", "member/renew.go",
 		"		case ahead: //", "		case ahead && s == nil: //",
 		"./member", "Clock|Step",
 	},
 	{
-		"a step is believed though another sequencer contradicts it", "member/keep.go",
+		"a step is believed though another sequencer contradicts it", "member/renew.go",
 		"	for _, s := range m.Sequencers() {\n		config :=", "	for _, s := range m.Sequencers()[1:] {\n		config :=",
 		"./member", "Step",
 	},
@@ -379,7 +379,7 @@ var mutants = []mutant{
 		"./internal/server/respapi", all,
 	},
 	{
-		"the age of IDs counts from when they came", "client/ahead.go",
+		"the age of IDs counts from when they came", "client/prefetch.go",
 		"	case err == nil:\n		k.batches", "	case err == nil:\n		b.asked = time.Now()\n		k.batches",
 		"./client", all,
 	},

@@ -13,7 +13,7 @@ import (
 )
 
 // find is who gives the IDs of a sequencer.
-func (s *Service) find(name string) Member {
+func (s *Service) find(name string) Issuer {
 	if name == member.DefaultSequencer {
 		return s.member
 	}
@@ -24,7 +24,7 @@ func (s *Service) find(name string) Member {
 }
 
 // nobody gives the IDs of a sequencer that this member was never attached to.
-type nobody struct{ Member }
+type nobody struct{ Issuer }
 
 var errNobody = fmt.Errorf("%w: it is not attached to this sequencer", member.ErrNotReady)
 
@@ -46,7 +46,7 @@ func (e *detachedError) Error() string {
 // attached is what to ask for an ID after there was none, and why there was none. The member attaches to the
 // sequencer if it is not attached and the call of this caller is enough for that, and the outcome is waited for. What a
 // member that is attached lacks, it gets by itself: that is not waited for.
-func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Member, error) {
+func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Issuer, error) {
 	q, ok := s.cluster.Find(name)
 	if !ok && name == member.DefaultSequencer {
 		return nil, why // the member attaches to it as soon as it has joined

@@ -32,7 +32,7 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 	}
 	defer release()
 	ids := make([]firn.ID, room)
-	err = s.from(within, who, name, func(m Member) (err error) {
+	err = s.from(within, who, name, func(m Issuer) (err error) {
 		if m == (nobody{}) {
 			return errNobody
 		}

@@ -18,7 +18,7 @@ func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id f
 		return 0, err
 	}
 	defer end()
-	err = s.from(ctx, who, name, func(m Member) (err error) {
+	err = s.from(ctx, who, name, func(m Issuer) (err error) {
 		id, err = m.Next(ctx)
 		return err
 	})
@@ -51,7 +51,7 @@ func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, c
 			b.release()
 		}
 	}()
-	err = s.from(within, who, name, func(m Member) error {
+	err = s.from(within, who, name, func(m Issuer) error {
 		b.runs, b.count = b.runs[:0], 0
 		return s.fill(within, m, caller, name, count, &b)
 	})
@@ -83,7 +83,7 @@ func (s *Service) hold(ctx, within context.Context, caller party, at string, siz
 }
 
 // fill has a member make IDs, a piece at a time.
-func (s *Service) fill(ctx context.Context, m Member, caller party, name string, count int, b *Batch) error {
+func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string, count int, b *Batch) error {
 	ids := pieces.Get().(*[piece]firn.ID)
 	defer pieces.Put(ids)
 	if count <= few {
@@ -108,7 +108,7 @@ func (s *Service) fill(ctx context.Context, m Member, caller party, name string,
 }
 
 // from has a sequencer give something to a caller, and the member attach to it before if it must and may.
-func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Member) error) error {
+func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) error {
 	m := s.find(name)
 	err := give(m)
 	if errors.Is(err, member.ErrNotReady) {

@@ -36,8 +36,8 @@ const (
 	patience = 10 * time.Second
 )
 
-// Member is what gives out the IDs of the default sequencer: a *member.Sequencer, or what stands in for one.
-type Member interface {
+// Issuer is what gives out the IDs of the default sequencer: a *member.Sequencer, or what stands in for one.
+type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
 	Fill(ctx context.Context, ids []firn.ID) error
 	Ready() error
@@ -110,7 +110,7 @@ type Options struct {
 // take a caller return auth.ErrForbidden when the caller may not do that. CodeOf tells errors apart.
 type Service struct {
 	options  Options
-	member   Member
+	member   Issuer
 	cluster  Cluster
 	patience time.Duration
 	attaches attaches
@@ -125,7 +125,7 @@ type Service struct {
 }
 
 // New returns the service of a member, which need not be ready yet, and of its cluster.
-func New(m Member, c Cluster, o Options) *Service {
+func New(m Issuer, c Cluster, o Options) *Service {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

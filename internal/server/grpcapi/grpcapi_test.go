@@ -105,7 +105,7 @@ func (l *lockedBuffer) String() string {
 }
 
 // newRig serves a member to whoever comes by an entrance.
-func newRig(t testing.TB, m server.Member, c server.Cluster, e *auth.Entrance, options ...grpc.DialOption) *rig {
+func newRig(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Entrance, options ...grpc.DialOption) *rig {
 	t.Helper()
 	return newRigWith(t, m, c, e, nil, options...)
 }
@@ -117,7 +117,7 @@ func newMeteredRig(t testing.TB, f *fake, meter server.Meter) *rig {
 	return newRigWith(t, f, grpcapi.Nowhere{}, trusting, meter)
 }
 
-func newRigWith(t testing.TB, m server.Member, c server.Cluster, e *auth.Entrance, meter server.Meter, options ...grpc.DialOption) *rig {
+func newRigWith(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Entrance, meter server.Meter, options ...grpc.DialOption) *rig {
 	t.Helper()
 	r := &rig{t: t}
 	r.service = server.New(m, c, server.Options{Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil)))})

@@ -59,7 +59,7 @@ func TestWhatGoesWrongIsCounted(t *testing.T) {
 	}, map[string]int{"http POST /api/v1/id": 3, "http POST /api/v1/sequencers": 1})
 }
 
-type panics struct{ server.Member }
+type panics struct{ server.Issuer }
 
 // A body that is too long ends its connection, counted or not.
 func TestTooLongABodyEndsTheConnection(t *testing.T) {

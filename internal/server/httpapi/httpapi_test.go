@@ -55,11 +55,11 @@ type handler struct {
 }
 
 // newHandler returns the handler of a member. Without a cluster, nil, there is no other sequencer.
-func newHandler(m server.Member, c server.Cluster, log *slog.Logger) handler {
+func newHandler(m server.Issuer, c server.Cluster, log *slog.Logger) handler {
 	return handlerWith(m, c, server.Options{Log: log})
 }
 
-func handlerWith(m server.Member, c server.Cluster, o server.Options) handler {
+func handlerWith(m server.Issuer, c server.Cluster, o server.Options) handler {
 	if c == nil {
 		c = nowhere{}
 	}

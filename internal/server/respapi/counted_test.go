@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-func newMetered(f server.Member, m server.Meter) *Server {
+func newMetered(f server.Issuer, m server.Meter) *Server {
 	return New(server.New(f, nowhere{}, server.Options{Meter: m}), &auth.Entrance{}, nil)
 }
 

@@ -29,7 +29,7 @@ import (
 
 // ready gives IDs, unless it has an error.
 type ready struct {
-	server.Member
+	server.Issuer
 	err error
 }
 

@@ -11,18 +11,18 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Expel takes every node ID below a prefix from its owner, and returns the last horizon of all, the
+// Revoke takes every node ID below a prefix from its owner, and returns the last horizon of all, the
 // zero time when there is none. The owners can't extend any more, but may use up what they have
 // written down: up to that horizon, and no further if no new claim is possible (see Config.Guards).
-// Nobody is expelled once a guard does not hold any more: who has claimed since then is not meant.
+// Nobody is revoked once a guard does not hold any more: who has claimed since then is not meant.
 //
-// While the store leaves an attempt in doubt or is unavailable, Expel tries again until ctx ends. ErrClosed is
+// While the store leaves an attempt in doubt or is unavailable, Revoke tries again until ctx ends. ErrClosed is
 // returned when the guard does not hold. An error is also returned when the horizon of a node ID can't be read, since
-// nobody can know how far that one was used; the owners are expelled all the same. Otherwise the error is that of
+// nobody can know how far that one was used; the owners are revoked all the same. Otherwise the error is that of
 // the store, or that of ctx.
-func Expel(ctx context.Context, s store.Store, prefix string, guards ...store.Condition) (horizon time.Time, err error) {
+func Revoke(ctx context.Context, s store.Store, prefix string, guards ...store.Condition) (horizon time.Time, err error) {
 	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
-		t, err := expel(ctx, s, prefix, guards)
+		t, err := revoke(ctx, s, prefix, guards)
 		switch {
 		case err == nil:
 			return t.lastHorizon()
@@ -40,8 +40,8 @@ func Expel(ctx context.Context, s store.Store, prefix string, guards ...store.Co
 	}
 }
 
-// expel deletes live keys until it has read a table without any: the horizons in it are final.
-func expel(ctx context.Context, s store.Store, prefix string, guards []store.Condition) (table, error) {
+// revoke deletes live keys until it has read a table without any: the horizons in it are final.
+func revoke(ctx context.Context, s store.Store, prefix string, guards []store.Condition) (table, error) {
 	for {
 		t, err := readTable(ctx, s, prefix)
 		live := t.live(prefix)

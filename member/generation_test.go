@@ -30,9 +30,9 @@ func next(t *testing.T, s *Sequencer, within time.Duration) firn.ID {
 	return id
 }
 
-// TestIDsExceedThoseOfFormerIncarnations creates a name anew with all kinds of definitions. Half of the time some member is cut
+// TestIDsExceedThoseOfFormerGenerations creates a name anew with all kinds of definitions. Half of the time some member is cut
 // off while its sequencer is destroyed.
-func TestIDsExceedThoseOfFormerIncarnations(t *testing.T) {
+func TestIDsExceedThoseOfFormerGenerations(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
 		ticks := cluster.Define(layout)
@@ -171,12 +171,12 @@ func TestAKeyThatCantBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
-		_, err := w.service.Client("test").Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("sequencers/orders/incarnation", []byte("something else"))}})
+		_, err := w.service.Client("test").Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("sequencers/orders/generation", []byte("something else"))}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = a.mem.Load().Sequencer(t.Context(), "orders", cluster.Define(layout))
-		if err == nil || !strings.Contains(err.Error(), "sequencers/orders/incarnation") {
+		if err == nil || !strings.Contains(err.Error(), "sequencers/orders/generation") {
 			t.Errorf("%v, want an error with the key", err)
 		}
 	})

@@ -8,9 +8,9 @@ import (
 	"github.com/firn-id/firn/internal/fence"
 )
 
-// keepFences extends the fences of all sequencers, all in one go, every third of the window, until ctx ends. What many
+// renewFences extends the fences of all sequencers, all in one go, every third of the window, until ctx ends. What many
 // sequencers cost the store is bytes, not round trips.
-func (m *Member) keepFences(ctx context.Context) {
+func (m *Member) renewFences(ctx context.Context) {
 	third := m.options.Window / 3
 	for failures := 0; ; {
 		wait := third

@@ -14,7 +14,7 @@ import (
 // player is what belongs to the goroutine that plays the log.
 type player struct {
 	started bool // the log has been read up to where it was when it began
-	errands map[string]*errand
+	pending map[string]*pendingCommand
 	joining joining
 	watched map[string]context.CancelFunc // the pulses being watched
 	gone    chan string                   // those that disappear
@@ -22,13 +22,13 @@ type player struct {
 	anchor  cluster.Value                 // at the last position where a checkpoint was due, and the one to be written next
 	running sync.WaitGroup                // what it has begun: following the log, watching pulses
 	founds  time.Time                     // when it is the first of a cluster, if nobody else is until then
-	retry   time.Time                     // when a new life is tried again
+	retry   time.Time                     // when a new incarnation is tried again
 	failed  int                           // how often it failed
 }
 
 func newPlayer() player {
 	return player{
-		errands: map[string]*errand{}, watched: map[string]context.CancelFunc{},
+		pending: map[string]*pendingCommand{}, watched: map[string]context.CancelFunc{},
 		gone: make(chan string), dead: map[string]bool{},
 	}
 }
@@ -40,7 +40,7 @@ const idle = time.Hour
 func (m *Member) run(ctx context.Context) {
 	defer close(m.done)
 	following, cancel := context.WithCancel(ctx)
-	m.running.Go(func() { m.keepFences(following) })
+	m.running.Go(func() { m.renewFences(following) })
 	err := m.play(ctx, m.follow(following))
 	cancel()
 	if ctx.Err() != nil {
@@ -59,8 +59,8 @@ func (m *Member) run(ctx context.Context) {
 	}
 	m.watchOnly(nil)
 	m.running.Wait()
-	if m.life != nil {
-		m.bury(ctx, m.life)
+	if m.incarnation != nil {
+		m.closeSession(ctx, m.incarnation)
 	}
 	m.mu.Lock()
 	m.err = err
@@ -121,10 +121,10 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 
 // sessionDone tells of the end of the session, once.
 func (m *Member) sessionDone() <-chan struct{} {
-	if m.life == nil || m.life.over() {
+	if m.incarnation == nil || m.incarnation.over() {
 		return nil
 	}
-	return m.life.session.Done()
+	return m.incarnation.session.Done()
 }
 
 // tend does what is to be done now, and says in how long to look again at the latest.
@@ -138,23 +138,23 @@ func (m *Member) tend(ctx context.Context) time.Duration {
 	if wait := m.untilFounding(); wait > 0 {
 		return wait
 	}
-	m.watchOnly(cluster.Watches(m.value, m.life.id))
+	m.watchOnly(cluster.Watches(m.value, m.incarnation.id))
 	wait := m.collect(ctx)
 	wait = min(wait, m.send(ctx, m.owed()))
 	m.grant()
 	return wait
 }
 
-// live sees to it that there is a life, a new one if need be. False: not yet, look again after a while.
+// live sees to it that there is an incarnation, a new one if need be. False: not yet, look again after a while.
 func (m *Member) live(ctx context.Context) (time.Duration, bool) {
-	old := m.life
+	old := m.incarnation
 	if old != nil && !old.over() && (!old.joined || m.value.IsMember(old.id)) {
 		return 0, true
 	}
 	if wait := time.Until(m.retry); wait > 0 {
 		return wait, false
 	}
-	l, err := m.reborn(ctx)
+	l, err := m.reopenSession(ctx)
 	if err != nil {
 		m.nags.nag(ctx, "can't begin a session at present, trying again", err)
 		wait := jitter(backoff(m.failed))
@@ -166,11 +166,11 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	if old != nil {
 		m.rejoins.Add(1)
 		m.log.Warn("it was a member no longer, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
-		m.bury(ctx, old)
+		m.closeSession(ctx, old)
 		m.dead[old.id] = true // whoever notices first takes it out
 	}
 	m.joining = joining{}
-	clear(m.errands)
+	clear(m.pending)
 	m.publish(m.value, l)
 	return 0, true
 }
@@ -198,18 +198,18 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		}
 		var out cluster.Outcome
 		v, out = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
-		if m.life != nil && !m.life.joined && v.IsMember(m.life.id) {
-			m.life.joined, m.joining = true, joining{}
-			m.log.Info("joined the cluster", "member", m.life.id, "members", v.Size(), "position", e.Position)
+		if m.incarnation != nil && !m.incarnation.joined && v.IsMember(m.incarnation.id) {
+			m.incarnation.joined, m.joining = true, joining{}
+			m.log.Info("joined the cluster", "member", m.incarnation.id, "members", v.Size(), "position", e.Position)
 		}
-		m.joining.saw(command, out, m.life)
+		m.joining.saw(command, out, m.incarnation)
 		if m.awaited(e.ID) {
 			outcomes[e.ID] = outcome{Outcome: out, value: v}
 		}
 		m.keep(ctx, v)
 	}
 	m.started = m.started || !b.More
-	m.publish(v, m.life)
+	m.publish(v, m.incarnation)
 	m.settle(outcomes)
 	return nil
 }
@@ -227,10 +227,10 @@ func restore(c store.Checkpoint) (cluster.Value, error) {
 }
 
 // publish shows others how things stand now.
-func (m *Member) publish(v cluster.Value, l *life) {
+func (m *Member) publish(v cluster.Value, l *incarnation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.value, m.life = v, l
+	m.value, m.incarnation = v, l
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
@@ -266,16 +266,16 @@ func (m *Member) miss() {
 
 // leaveCluster tells the others that it goes; ctx has ended.
 func (m *Member) leaveCluster(ctx context.Context) {
-	if m.life == nil {
+	if m.incarnation == nil {
 		return
 	}
-	_, pending := m.value.Pending(m.life.id)
-	if !pending && !m.value.IsMember(m.life.id) && len(m.errands) == 0 {
+	_, pending := m.value.Pending(m.incarnation.id)
+	if !pending && !m.value.IsMember(m.incarnation.id) && len(m.pending) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	data, err := cluster.Encode(cluster.Leave{Member: m.life.id})
+	data, err := cluster.Encode(cluster.Leave{Member: m.incarnation.id})
 	if err == nil {
 		_, err = m.store.Append(ctx, newID(), data)
 	}

@@ -43,7 +43,7 @@ func (b *batches) seen() (expired, failed int) {
 func TestBatchesAreFetchedAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(map[string]behaviour{"a": gives(10 * time.Millisecond)})
-		c := f.of(t, "a", Ahead(100, time.Minute))
+		c := f.of(t, "a", WithPrefetch(100, time.Minute))
 		mustNext(t, c)
 		began, last := time.Now(), firn.ID(0)
 		for i := range 1000 {
@@ -81,7 +81,7 @@ func TestTheAge(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var told batches
 			f := newFleet(map[string]behaviour{"a": gives(takes)})
-			client := f.of(t, "a", Ahead(99, maxAge), told.hook())
+			client := f.of(t, "a", WithPrefetch(99, maxAge), told.hook())
 			mustNext(t, client)
 			time.Sleep(c.after)
 			id := mustNext(t, client)
@@ -104,7 +104,7 @@ func TestTheAgeOfMany(t *testing.T) {
 		const maxAge = time.Second
 		var ages []time.Duration
 		f := newFleet(map[string]behaviour{"a": gives(30 * time.Millisecond), "b": gives(70 * time.Millisecond)})
-		c := f.of(t, "a b", Ahead(100, maxAge), WithHooks(Hooks{Call: func(c Call) { ages = append(ages, c.Age) }}))
+		c := f.of(t, "a b", WithPrefetch(100, maxAge), WithHooks(Hooks{Call: func(c Call) { ages = append(ages, c.Age) }}))
 		for i := range 500 {
 			ids := make([]firn.ID, 1+i*7%100)
 			if err := c.Fill(within(t, time.Second), ids); err != nil {
@@ -132,7 +132,7 @@ func TestTheAgeOfMany(t *testing.T) {
 func TestTheAgeIsKeptWhenNodesAreTooSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(map[string]behaviour{"a": gives(100 * time.Millisecond)})
-		c := f.of(t, "a", Ahead(10, 99*time.Millisecond))
+		c := f.of(t, "a", WithPrefetch(10, 99*time.Millisecond))
 		if id, err := c.Next(within(t, time.Second)); !errors.Is(err, ErrNoAnswer) {
 			t.Errorf("%d, %v", id, err)
 		}
@@ -143,7 +143,7 @@ func TestTheAgeIsKeptWhenNodesAreTooSlow(t *testing.T) {
 func TestCallersShareAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(map[string]behaviour{"a": gives(50 * time.Millisecond)})
-		c := f.of(t, "a", Ahead(1000, time.Minute))
+		c := f.of(t, "a", WithPrefetch(1000, time.Minute))
 		var callers sync.WaitGroup
 		var mu sync.Mutex
 		given := map[firn.ID]bool{}
@@ -177,7 +177,7 @@ func TestAheadUnderLoad(t *testing.T) {
 		var told batches
 		var oldest atomic.Int64
 		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond), "b": gives(5 * time.Millisecond), "c": fails(errReset)})
-		c := f.of(t, "a b c", Ahead(50, maxAge), told.hook())
+		c := f.of(t, "a b c", WithPrefetch(50, maxAge), told.hook())
 		var callers sync.WaitGroup
 		var mu sync.Mutex
 		given := map[firn.ID]bool{}
@@ -218,7 +218,7 @@ func TestAheadUnderLoad(t *testing.T) {
 func TestTheErrorOfAFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(map[string]behaviour{"a": refuses(404, "unknown_sequencer")})
-		c := f.of(t, "a", Ahead(10, time.Minute))
+		c := f.of(t, "a", WithPrefetch(10, time.Minute))
 		var e *Error
 		if _, err := c.Next(t.Context()); !errors.As(err, &e) || e.Status != 404 {
 			t.Errorf("%v", err)
@@ -233,7 +233,7 @@ func TestARefillFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told batches
 		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond)})
-		c := f.of(t, "a", Ahead(100, time.Minute), told.hook())
+		c := f.of(t, "a", WithPrefetch(100, time.Minute), told.hook())
 		for range 40 {
 			mustNext(t, c)
 		}
@@ -255,7 +255,7 @@ func TestARefillFails(t *testing.T) {
 func TestACallerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(map[string]behaviour{"a": gives(100 * time.Millisecond)})
-		c := f.of(t, "a", Ahead(10, time.Minute))
+		c := f.of(t, "a", WithPrefetch(10, time.Minute))
 		var callers sync.WaitGroup
 		callers.Go(func() {
 			_, err := c.Next(within(t, 50*time.Millisecond))
@@ -275,7 +275,7 @@ func TestACallerGivesUp(t *testing.T) {
 func TestTheFirstInLineGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(map[string]behaviour{"a": gives(time.Millisecond)})
-		c := f.of(t, "a", Ahead(10, time.Minute))
+		c := f.of(t, "a", WithPrefetch(10, time.Minute))
 		mustNext(t, c)
 		f.set("a", hangs)
 		if err := c.Fill(t.Context(), make([]firn.ID, 8)); err != nil { // 2 are left
@@ -309,7 +309,7 @@ func TestOneFillOfTwoBatches(t *testing.T) {
 			return gives(time.Millisecond)(f, r, n)
 		}
 		f := newFleet(map[string]behaviour{"a": behind})
-		c := f.of(t, "a", Ahead(10, time.Minute))
+		c := f.of(t, "a", WithPrefetch(10, time.Minute))
 		for range 20 {
 			ids := make([]firn.ID, 7)
 			if err := c.Fill(t.Context(), ids); err != nil || !slices.IsSorted(ids) {
@@ -322,7 +322,7 @@ func TestOneFillOfTwoBatches(t *testing.T) {
 // A call for more than is kept in memory goes to a node.
 func TestMoreThanAhead(t *testing.T) {
 	f := newFleet(map[string]behaviour{"a": gives(0)})
-	c := f.of(t, "a", Ahead(10, time.Minute))
+	c := f.of(t, "a", WithPrefetch(10, time.Minute))
 	if err := c.Fill(t.Context(), make([]firn.ID, 11)); err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// errand is a command that this member owes the log. It is sent, and sent again, with longer and longer pauses,
+// pendingCommand is a command that this member owes the log. It is sent, and sent again, with longer and longer pauses,
 // if its replay left it owed.
-type errand struct {
+type pendingCommand struct {
 	position store.Position // where it was put last
 	tries    int
 	after    time.Time // when it may be sent again
@@ -21,7 +21,7 @@ type errand struct {
 // owed is what the member owes the log now: its duties at the value, what it alone can know, and what its
 // sequencers want.
 func (m *Member) owed() []cluster.Command {
-	v, id := m.value, m.life.id
+	v, id := m.value, m.incarnation.id
 	var owed []cluster.Command
 	if _, pending := v.Pending(id); pending || v.IsMember(id) {
 		owed = cluster.Duties(v, id)
@@ -48,18 +48,18 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 	if at := m.joining.next(time.Now()); !at.IsZero() {
 		wait = min(wait, time.Until(at))
 	}
-	errands := make(map[string]*errand, len(owed))
+	pending := make(map[string]*pendingCommand, len(owed))
 	for _, c := range owed {
 		data, err := cluster.Encode(c)
 		if err != nil {
 			m.nags.nag(ctx, "a command is not valid", err) // a bug
 			continue
 		}
-		e := m.errands[string(data)]
+		e := m.pending[string(data)]
 		if e == nil {
-			e = new(errand)
+			e = new(pendingCommand)
 		}
-		errands[string(data)] = e
+		pending[string(data)] = e
 		if int64(e.position) > m.value.Position() {
 			continue // it is under way, and will be seen
 		}
@@ -84,6 +84,6 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 			wait = min(wait, pause)
 		}
 	}
-	m.errands = errands
+	m.pending = pending
 	return wait
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-func TestExpelTakesEveryNodeID(t *testing.T) {
+func TestRevokeTakesEveryNodeID(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, closer := p.party("a"), p.party("closer")
-		if h, err := Expel(t.Context(), closer.client, prefix); err != nil || !h.IsZero() {
+		if h, err := Revoke(t.Context(), closer.client, prefix); err != nil || !h.IsZero() {
 			t.Errorf("of nobody: %v, %v", h, err)
 		}
 		fences := a.mustClaimAll(2*store.MaxOps + 1)
 		time.Sleep(time.Second)
 		release(t, a.mustClaim(1000), time.Now().Add(time.Hour))
-		horizon, err := Expel(t.Context(), closer.client, prefix)
+		horizon, err := Revoke(t.Context(), closer.client, prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestExpelTakesEveryNodeID(t *testing.T) {
 }
 
 // Whatever becomes of its writes, and whoever leaves meanwhile, it ends when nobody is left.
-func TestExpelTriesAgain(t *testing.T) {
+func TestRevokeTriesAgain(t *testing.T) {
 	for _, outcome := range []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate} {
 		inBubble(t, func(t *testing.T, p *place) {
 			a, closer := p.party("a"), p.party("closer")
@@ -49,7 +49,7 @@ func TestExpelTriesAgain(t *testing.T) {
 				}
 				return memstore.Fault{Outcome: outcome, Delay: time.Millisecond}
 			})
-			horizon, err := Expel(t.Context(), closer.client, prefix)
+			horizon, err := Revoke(t.Context(), closer.client, prefix)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,12 +62,12 @@ func TestExpelTriesAgain(t *testing.T) {
 	}
 }
 
-func TestExpelSaysWhatItCanNotKnow(t *testing.T) {
+func TestRevokeSaysWhatItCanNotKnow(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		f := a.mustClaim(1)
 		a.put(reportedKey(prefix, 5), "soon")
-		if _, err := Expel(t.Context(), a.client, prefix); err == nil {
+		if _, err := Revoke(t.Context(), a.client, prefix); err == nil {
 			t.Error("with a horizon that can't be read: no error")
 		}
 		time.Sleep(time.Second)
@@ -77,32 +77,32 @@ func TestExpelSaysWhatItCanNotKnow(t *testing.T) {
 	})
 }
 
-func TestExpelEnds(t *testing.T) {
+func TestRevokeEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		a.mustClaim(1)
 		a.befall(memstore.FailBefore)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := Expel(ctx, a.client, prefix); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := Revoke(ctx, a.client, prefix); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with its context: %v", err)
 		}
 		a.client.Close()
-		if _, err := Expel(t.Context(), a.client, prefix); !errors.Is(err, store.ErrRefused) {
+		if _, err := Revoke(t.Context(), a.client, prefix); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("with its store: %v", err)
 		}
 	})
 }
 
 // Once its guard has changed, those who have claimed since are left alone.
-func TestExpelUnderAGuard(t *testing.T) {
+func TestRevokeUnderAGuard(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, closer := p.party("a"), p.party("closer")
 		closer.guarded()
 		guard := closer.config.Guards[0]
 		f := a.mustClaim(1)
 		changeGuard(t, closer.client, guard)
-		if _, err := Expel(t.Context(), closer.client, prefix, guard); !errors.Is(err, ErrClosed) {
+		if _, err := Revoke(t.Context(), closer.client, prefix, guard); !errors.Is(err, ErrClosed) {
 			t.Errorf("under a guard that has changed: %v", err)
 		}
 		time.Sleep(time.Second)
@@ -114,7 +114,7 @@ func TestExpelUnderAGuard(t *testing.T) {
 			t.Fatal(err)
 		}
 		guard.Version = kv.Version
-		horizon, err := Expel(t.Context(), closer.client, prefix, guard)
+		horizon, err := Revoke(t.Context(), closer.client, prefix, guard)
 		if err != nil {
 			t.Fatal(err)
 		}

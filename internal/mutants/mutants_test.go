@@ -1,0 +1,18 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/firn-id/firn/internal/overlay"
+)
+
+// Every fault still has its place in the code. It says so in a moment; trying them all takes minutes.
+func TestEveryMutantHasItsPlace(t *testing.T) {
+	t.Chdir(filepath.Join("..", ".."))
+	for _, m := range mutants {
+		if _, err := overlay.Edit(m.file, m.old, m.change); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
+	}
+}
