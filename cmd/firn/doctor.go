@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -66,7 +65,7 @@ func (p *program) doctorCommand() *cobra.Command {
 			return err
 		}
 		ctx := untilSignal(c.Context())
-		seen := n.see(ctx)
+		seen := doctor.Examine(ctx, n.examined())
 		if err := interrupted(ctx, ctx.Err()); err != nil {
 			return err
 		}
@@ -131,22 +130,20 @@ func (d diagnosis) String() string {
 	return text.String() + "\n" + count(d.Warnings, "warning", "warnings") + ", " + count(d.Failures, "failure", "failures") + "\n"
 }
 
-// see looks at everything that the node needs.
-func (n *node) see(ctx context.Context) doctor.Seen {
-	seen := doctor.Seen{
-		Clock: seeClock(), Layout: n.seeLayout(), Files: n.seeCertificates(), Limit: n.seeLimit(), Ports: n.seePorts(ctx),
+// examined is the node's configuration as package doctor takes it.
+func (n *node) examined() doctor.Config {
+	return doctor.Config{
+		Layout: n.layout, Window: n.window, TLS: n.certificates, MaxConnections: n.maxConnections,
+		Addresses: n.addresses(), DataDir: n.dataDir, Etcd: n.etcd,
 	}
-	running := seen.Ports[0].Firn
-	if len(n.etcd.Endpoints) == 0 {
-		seen.Data = n.seeDataDir()
-	} else {
-		seen.Store, seen.Nodes = n.seeEtcd(ctx)
-	}
-	if running {
-		seen.Node = n.seeNode(ctx)
-		if seen.Nodes != nil {
-			seen.Node.Alive = -1 // it is said already
+}
+
+// addresses are all that the node listens on, the public one first.
+func (n *node) addresses() (all []doctor.Address) {
+	for _, a := range [][2]string{{"http-addr", n.httpAddr}, {"admin-addr", n.adminAddr}, {"grpc-addr", n.grpcAddr}, {"redis-addr", n.redisAddr}, {"metrics-addr", n.metricsAddr}} {
+		if a[1] != noAddress {
+			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: urlOf(a[1], n.tls != nil)})
 		}
 	}
-	return seen
+	return all
 }

@@ -15,7 +15,7 @@ import (
 // follow from.
 func (s *settings) fit() (limits.Limits, limits.Memory) {
 	m := limits.Find()
-	files, _ := openFiles() // zero where nobody knows
+	files, _ := limits.OpenFiles() // zero where nobody knows
 	l := limits.For(m.Bytes, int64(min(files, math.MaxInt64)), s.certificates.Cert != "")
 	if m.Heap != 0 {
 		l.Heap = m.Heap

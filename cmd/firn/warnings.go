@@ -46,8 +46,8 @@ func (n *node) plainAddresses() (all []string) {
 		return nil
 	}
 	for _, a := range n.addresses() {
-		if host, _, _ := net.SplitHostPort(a.at); !onlyHere(host) && a.flag != "metrics-addr" { // no tokens go there
-			all = append(all, fmt.Sprintf("--%s %s", a.flag, a.at))
+		if host, _, _ := net.SplitHostPort(a.At); !onlyHere(host) && a.Flag != "metrics-addr" { // no tokens go there
+			all = append(all, fmt.Sprintf("--%s %s", a.Flag, a.At))
 		}
 	}
 	return all

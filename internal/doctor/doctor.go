@@ -1,5 +1,5 @@
-// Package doctor says what is wrong around a node, and what to do about it. It looks at nothing itself: a check is a
-// function from what was seen to what is to be said of it.
+// Package doctor says what is wrong around a node, and what to do about it. Examine looks at the machine, the store and
+// the node; Check is a pure function from what was seen to findings. It prints nothing.
 package doctor
 
 import (

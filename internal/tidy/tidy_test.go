@@ -53,7 +53,7 @@ var rooms = map[string]room{
 	"internal/deploy/packages/inventory": {},
 	"examples/orders":                    {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
 	"internal/browser":                   {tests: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "store/memstore", "internal/server/httpapi", "internal/server/ui", "store", "github.com/chromedp/"}},
-	"internal/doctor":                    {},
+	"internal/doctor":                    {code: []string{".", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/limits", "member", "store", "store/etcdstore", "golang.org/x/sys/unix"}},
 	"internal/doctest":                   {tests: []string{"internal/responsive", "go.yaml.in/yaml/v3"}},
 	"internal/etcdtest":                  {},
 	"internal/overlay":                   {},

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
@@ -21,37 +21,27 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// seeWithin is how long each look may take.
+// seeWithin is how long each question to the node may take.
 const seeWithin = 5 * time.Second
 
-// address is where the node is to listen, with the flag that says so.
-type address struct{ flag, at string }
+// longestAnswer is how many bytes of an answer of the node are read.
+const longestAnswer = 64 << 20
 
-// addresses are all of them, the public one first.
-func (n *node) addresses() (all []address) {
-	for _, a := range []address{{"http-addr", n.httpAddr}, {"admin-addr", n.adminAddr}, {"grpc-addr", n.grpcAddr}, {"redis-addr", n.redisAddr}, {"metrics-addr", n.metricsAddr}} {
-		if a.at != noAddress {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-// seePorts tries to listen. Where somebody does already, it is a node if it answers as one; gRPC and Redis are
-// believed to be that node's.
-func (n *node) seePorts(ctx context.Context) (all []doctor.Port) {
+// seePorts tries to listen on each address. One that is in use belongs to a node if it answers as a node does; once a node
+// answers, the addresses for gRPC and Redis count as its own.
+func (c Config) seePorts(ctx context.Context) (all []Port) {
 	running := false
-	for _, a := range n.addresses() {
-		p := doctor.Port{Flag: a.flag, Address: a.at}
-		l, err := net.Listen("tcp", a.at)
+	for _, a := range c.Addresses {
+		p := Port{Flag: a.Flag, Address: a.At}
+		l, err := net.Listen("tcp", a.At)
 		switch {
 		case err == nil:
-			_ = l.Close() // nobody knows of it
+			_ = l.Close() // nobody has connected
 		case errors.Is(err, syscall.EADDRINUSE):
 			p.InUse = true
 			p.Firn = running
-			if a.flag == "http-addr" || a.flag == "admin-addr" || a.flag == "metrics-addr" {
-				p.Firn = n.livesAt(ctx, a.at)
+			if a.Flag == "http-addr" || a.Flag == "admin-addr" || a.Flag == "metrics-addr" {
+				p.Firn = c.livesAt(ctx, a)
 				running = running || p.Firn
 			}
 		default:
@@ -66,41 +56,38 @@ func (n *node) seePorts(ctx context.Context) (all []doctor.Port) {
 	return all
 }
 
-// neighbour is who asks the node on this machine. That it is the right one is known from the address.
-func neighbour() *http.Client {
-	return &http.Client{Timeout: seeWithin, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-}
-
-// ask reads what the node at an address answers.
-func (n *node) ask(ctx context.Context, at, path string) (status int, body []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, urlOf(at, n.tls != nil)+path, nil)
+// ask reads what the node at an address answers. It accepts any certificate: the address is one of this machine.
+func ask(ctx context.Context, a Address, path string) (status int, body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+path, nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	response, err := neighbour().Do(request)
+	client := http.Client{Timeout: seeWithin, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer response.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(response.Body, longestValue))
+	body, err = io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	return response.StatusCode, body, err
 }
 
-// livesAt tells whether a node answers. One that wants to see a certificate is believed to be one.
-func (n *node) livesAt(ctx context.Context, at string) bool {
-	status, body, err := n.ask(ctx, at, "/livez")
+// livesAt reports whether a node answers. A server that wants a client certificate counts as one.
+func (c Config) livesAt(ctx context.Context, a Address) bool {
+	status, body, err := ask(ctx, a, "/livez")
 	if err != nil {
 		var alert tls.AlertError
-		return n.certificates.ClientCA != "" && errors.As(err, &alert)
+		return c.TLS.ClientCA != "" && errors.As(err, &alert)
 	}
 	return status == http.StatusOK && strings.TrimSpace(string(body)) == "ok"
 }
 
-// seeNode asks the node that runs here. Where it wants a token, or a certificate, it says less.
-func (n *node) seeNode(ctx context.Context) *doctor.Node {
-	d := &doctor.Node{URL: urlOf(n.httpAddr, n.tls != nil), Alive: -1}
-	status, body, err := n.ask(ctx, n.httpAddr, "/readyz")
-	if err != nil && n.certificates.ClientCA == "" {
+// seeNode asks the node that runs here. A node that wants a token or a certificate tells less.
+func (c Config) seeNode(ctx context.Context) *Node {
+	public := c.Addresses[0]
+	d := &Node{URL: public.URL, Alive: -1}
+	status, body, err := ask(ctx, public, "/readyz")
+	if err != nil && c.TLS.ClientCA == "" {
 		d.Why = err.Error()
 	} else if err == nil && status != http.StatusOK {
 		var f httpapi.Failure
@@ -110,10 +97,11 @@ func (n *node) seeNode(ctx context.Context) *doctor.Node {
 			d.Over = f.Error.Code == server.Lifetime
 		}
 	}
-	if n.adminAddr == noAddress {
+	admin := slices.IndexFunc(c.Addresses, func(a Address) bool { return a.Flag == "admin-addr" })
+	if admin < 0 {
 		return d
 	}
-	status, body, err = n.ask(ctx, n.adminAddr, "/api/v1/cluster")
+	status, body, err = ask(ctx, c.Addresses[admin], "/api/v1/cluster")
 	var s server.Status
 	if err != nil || status != http.StatusOK || json.Unmarshal(body, &s) != nil {
 		return d
@@ -129,10 +117,10 @@ func (n *node) seeNode(ctx context.Context) *doctor.Node {
 	return d
 }
 
-// seeEtcd asks the etcd cluster, and what is written there.
-func (n *node) seeEtcd(ctx context.Context) (*doctor.Store, *doctor.Nodes) {
-	d := &doctor.Store{Prefix: n.etcd.Prefix}
-	s, err := etcdstore.Open(n.etcd)
+// seeEtcd examines the servers of the etcd cluster, and reads who has the node IDs.
+func (c Config) seeEtcd(ctx context.Context) (*Store, *Nodes) {
+	d := &Store{Prefix: c.Etcd.Prefix}
+	s, err := etcdstore.Open(c.Etcd)
 	if err != nil { // it was opened before
 		d.Down = err.Error()
 		return d, nil
@@ -147,7 +135,7 @@ func (n *node) seeEtcd(ctx context.Context) (*doctor.Store, *doctor.Nodes) {
 		d.Down = lastOf(err)
 	}
 	for _, r := range servers {
-		one := doctor.Server{Endpoint: r.Endpoint, Version: r.Version, Alarms: r.Alarms, Size: r.Size, Took: r.Took}
+		one := Server{Endpoint: r.Endpoint, Version: r.Version, Alarms: r.Alarms, Size: r.Size, Took: r.Took}
 		if r.Err != nil {
 			one.Error = lastOf(r.Err)
 		}
@@ -159,14 +147,14 @@ func (n *node) seeEtcd(ctx context.Context) (*doctor.Store, *doctor.Nodes) {
 	if err != nil {
 		return d, nil
 	}
-	return d, n.seeNodes(ctx, s)
+	return d, c.seeNodes(ctx, s)
 }
 
 // lastOf is the end of a chain of errors: what etcd, or the network, says.
 func lastOf(err error) string {
 	text := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) || strings.HasSuffix(text, context.DeadlineExceeded.Error()) {
-		return "not in time"
+		return "no answer in time"
 	}
 	if at := strings.LastIndex(text, "desc = "); at >= 0 {
 		return text[at+len("desc = "):]
@@ -177,15 +165,15 @@ func lastOf(err error) string {
 	return text
 }
 
-// seeNodes reads who has which node ID of the default sequencer; nil: that can't be read.
-func (n *node) seeNodes(ctx context.Context, s store.Store) *doctor.Nodes {
+// seeNodes reads who has which node ID of the default sequencer; nil: etcd does not say.
+func (c Config) seeNodes(ctx context.Context, s store.Store) *Nodes {
 	const workers = "sequencers/" + member.DefaultSequencer + "/workers/"
 	kvs, err := s.List(ctx, workers)
 	pulses, errPulses := s.List(ctx, "peers/")
 	if err != nil || errPulses != nil {
 		return nil
 	}
-	d := &doctor.Nodes{NodeIDs: n.layout.NodeIDs(), Members: len(pulses), Window: n.window}
+	d := &Nodes{NodeIDs: c.Layout.NodeIDs(), Members: len(pulses), Window: c.Window}
 	live, now := map[string]bool{}, time.Now()
 	for _, kv := range kvs {
 		if node, ok := strings.CutPrefix(kv.Key, workers+"live/"); ok {

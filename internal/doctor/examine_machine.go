@@ -1,6 +1,7 @@
-package main
+package doctor
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,19 +11,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/firn-id/firn/internal/doctor"
-	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/limits"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-func (n *node) seeLayout() doctor.Layout {
-	return doctor.Layout{Name: n.layout.String(), Until: server.Until(n.layout), Now: time.Now()}
-}
-
-// seeCertificates looks at those that the node shows. That they can be read is known: else there would be no node.
-func (n *node) seeCertificates() (all []doctor.Certificate) {
-	for _, f := range [][3]string{{"tls-cert", n.certificates.Cert, n.certificates.Key}, {"etcd-cert", n.etcd.CertFile, n.etcd.KeyFile}} {
+// seeCertificates reads the certificates that the node shows. One that cannot be read is left out: the configuration
+// was checked before.
+func (c Config) seeCertificates() (all []Certificate) {
+	for _, f := range [][3]string{{"tls-cert", c.TLS.Cert, c.TLS.Key}, {"etcd-cert", c.Etcd.CertFile, c.Etcd.KeyFile}} {
 		if f[1] == "" {
 			continue
 		}
@@ -34,31 +30,27 @@ func (n *node) seeCertificates() (all []doctor.Certificate) {
 		if err != nil {
 			continue
 		}
-		c := doctor.Certificate{Flag: f[0], Path: f[1], Until: leaf.NotAfter, Now: time.Now(), Key: f[2]}
+		seen := Certificate{Flag: f[0], Path: f[1], Until: leaf.NotAfter, Now: time.Now(), Key: f[2]}
 		if info, err := os.Stat(f[2]); err == nil {
-			c.KeyMode = info.Mode()
+			seen.KeyMode = info.Mode()
 		}
-		all = append(all, c)
+		all = append(all, seen)
 	}
 	return all
 }
 
-func (n *node) seeLimit() *doctor.OpenFiles {
-	limit, err := openFiles()
+func (c Config) seeLimit() *OpenFiles {
+	limit, err := limits.OpenFiles()
 	if err != nil {
 		return nil
 	}
-	wanted := n.maxConnections
-	if wanted == 0 {
-		wanted = limits.MaxConnections
-	}
-	return &doctor.OpenFiles{Limit: limit, Connections: wanted}
+	return &OpenFiles{Limit: limit, Connections: cmp.Or(c.MaxConnections, limits.MaxConnections)}
 }
 
-// seeDataDir looks at the directory, or at that in which it is to be made.
-func (n *node) seeDataDir() *doctor.DataDir {
-	d := &doctor.DataDir{Path: n.dataDir}
-	dir := n.dataDir
+// seeDataDir examines the directory, or its closest parent that exists.
+func (c Config) seeDataDir() *DataDir {
+	d := &DataDir{Path: c.DataDir}
+	dir := c.DataDir
 	info, err := os.Stat(dir)
 	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {
 		d.Absent = true
@@ -70,7 +62,7 @@ func (n *node) seeDataDir() *doctor.DataDir {
 		d.Error = reason(err)
 		return d
 	case !info.IsDir():
-		d.Error = dir + " is no directory"
+		d.Error = dir + " is not a directory"
 		return d
 	}
 	d.Mode, d.Owner, d.Free = info.Mode(), ownerOf(info), freeIn(dir)
@@ -85,7 +77,7 @@ func (n *node) seeDataDir() *doctor.DataDir {
 	return d
 }
 
-// fsyncIn measures how long a small write takes until it is on the disk: the median of a few.
+// fsyncIn measures how long a small write takes to reach the disk: the median of nine.
 func fsyncIn(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, ".firn-doctor-*")
 	if err != nil {
@@ -110,7 +102,7 @@ func fsyncIn(dir string) (time.Duration, error) {
 	return took[len(took)/2], nil
 }
 
-// reason is an error without what was to be done.
+// reason is an error without the operation and the path.
 func reason(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

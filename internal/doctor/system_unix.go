@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package doctor
 
 import (
 	"io/fs"
@@ -10,13 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// openFiles is how many this process may open.
-func openFiles() (uint64, error) {
-	var limit unix.Rlimit
-	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)
-	return limit.Cur, err
-}
 
 // freeIn is how many bytes are free where a directory is; negative: not known.
 func freeIn(dir string) int64 {

@@ -1,14 +1,8 @@
 //go:build !unix
 
-package main
+package doctor
 
-import (
-	"errors"
-	"io/fs"
-)
-
-// openFiles is for Unix.
-func openFiles() (uint64, error) { return 0, errors.ErrUnsupported }
+import "io/fs"
 
 // freeIn is for Unix; negative: not known.
 func freeIn(string) int64 { return -1 }

@@ -1,0 +1,51 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/store/etcdstore"
+)
+
+// Config is the configuration of the node that Examine looks at. It was checked before: files that it names can be read.
+type Config struct {
+	Layout         firn.Layout // of the default sequencer
+	Window         time.Duration
+	TLS            auth.Files
+	MaxConnections int64            // of callers; 0: the default
+	Addresses      []Address        // to listen on; the public one first
+	DataDir        string           // of the embedded etcd
+	Etcd           etcdstore.Config // without endpoints etcd is embedded
+}
+
+// Address is one to listen on.
+type Address struct {
+	Flag string // that says so, without its dashes
+	At   string // host:port
+	URL  string // to reach it from this machine
+}
+
+// Examine looks at everything that a node with this configuration needs, and at the node if one runs already. It changes
+// nothing but a small file in the data directory, which it removes.
+func Examine(ctx context.Context, c Config) Seen {
+	seen := Seen{
+		Clock:  seeClock(),
+		Layout: Layout{Name: c.Layout.String(), Until: server.Until(c.Layout), Now: time.Now()},
+		Files:  c.seeCertificates(), Limit: c.seeLimit(), Ports: c.seePorts(ctx),
+	}
+	if len(c.Etcd.Endpoints) == 0 {
+		seen.Data = c.seeDataDir()
+	} else {
+		seen.Store, seen.Nodes = c.seeEtcd(ctx)
+	}
+	if seen.Ports[0].Firn {
+		seen.Node = c.seeNode(ctx)
+		if seen.Nodes != nil {
+			seen.Node.Alive = -1 // the finding about node IDs has the count
+		}
+	}
+	return seen
+}

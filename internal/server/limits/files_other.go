@@ -1,0 +1,8 @@
+//go:build !unix
+
+package limits
+
+import "errors"
+
+// OpenFiles returns how many files this process may have open: that is known on Unix only.
+func OpenFiles() (uint64, error) { return 0, errors.ErrUnsupported }
