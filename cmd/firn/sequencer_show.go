@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,58 +12,8 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
 )
-
-const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many of them
-are free, how many nodes wait for one, and where the server that answers stands.
-
-With --json it prints what the server tells. FIRN_ADMIN stands in for --admin.`
-
-func (p *program) listCommand() *cobra.Command {
-	var o lookOptions
-	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List the sequencers of a cluster",
-		Long:    listHelp,
-		Example: "  firn sequencer list",
-		Args:    noArguments,
-	}
-	o.add(c.Flags(), "print a JSON object")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
-			var all httpapi.SequencerList
-			return p.show(ctx, ask, "/api/v1/sequencers", &all, o.json, func() string {
-				if len(all.Sequencers) == 0 {
-					return "no sequencers\n"
-				}
-				return listTable(all.Sequencers)
-			})
-		})
-	}
-	return c
-}
-
-func listTable(all []server.StatusSequencer) string {
-	columns := []column{
-		{"SEQUENCER", 0, false},
-		{"NODE IDS", 0, true},
-		{"FREE", 0, true},
-		{"WAITING", 0, true},
-		{"IDS/S PER NODE", 0, true},
-		{"UNTIL", 0, false},
-		{"HERE", 0, false},
-	}
-	var rows [][]string
-	for _, s := range all {
-		rows = append(rows, []string{
-			shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
-			number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), shownText(s.Here.String()),
-		})
-	}
-	return table(columns, rows)
-}
 
 const showHelp = `Show shows one sequencer: what it was created with, which nodes have its node IDs,
 and where the server that answers stands: attached to it, in line for a node ID,

@@ -53,86 +53,11 @@ func (p *program) statusCommand() *cobra.Command {
 	return c
 }
 
-const valueHelp = `Value shows what the log of a cluster has led to: the members and whom each
-watches, who is about to join, and who has which node ID of which sequencer.
-
-With --at it is the value at a position: after the last entry until there. The
-server replays the log for it, as far back as that has been kept. Without, it is
-the latest that the server has come to.
-
-With --json it is {"position":7,"value":{...}}, as firn cluster replay has it.
-FIRN_ADMIN stands in for --admin.`
-
-const valueExamples = `  firn cluster value
-  firn cluster value --at 57 --json`
-
-func (p *program) valueCommand() *cobra.Command {
-	var o lookOptions
-	var at int64
-	c := &cobra.Command{
-		Use:     "value",
-		Short:   "Show what the log of a cluster led to, at any position",
-		Long:    valueHelp,
-		Example: valueExamples,
-		Args:    noArguments,
-	}
-	addNumber(c.Flags(), &at, "at", "", 0, "the position (default: the latest)")
-	o.add(c.Flags(), "print a JSON object")
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		path := "/api/v1/cluster/value"
-		if c.Flags().Changed("at") {
-			path += fmt.Sprintf("?at=%d", at)
-		}
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
-			var v valueAt
-			return p.show(ctx, ask, path, &v, o.json, func() string {
-				s := v.status()
-				return fmt.Sprintf("position  %d\n", v.Position) +
-					sections(memberTable(s.Members, false), joinTable(s.Joins, false), nodeTable(s.Sequencers))
-			})
-		})
-	}
-	return c
-}
-
 // show prints the JSON that a server answers: as it is, or as text that is made from what was read into
 // answer.
 func (p *program) show(ctx context.Context, ask client, path string, answer any, asJSON bool, text func() string) error {
 	body, err := ask.call(ctx, http.MethodGet, path, nil, answer)
 	return p.answer(body, err, asJSON, text)
-}
-
-// valueAt is what a server tells of a value.
-type valueAt struct {
-	Position int64 `json:"position"`
-	Value    struct {
-		Members    []string          `json:"members"`
-		Pairs      map[string]string `json:"pairs"`
-		Prepared   map[string]string `json:"prepared"`
-		Accepted   map[string]string `json:"accepted"`
-		Sequencers map[string]struct {
-			Nodes   map[int64]string `json:"nodes"`
-			Waiting []string         `json:"waiting"`
-		} `json:"sequencers"`
-	} `json:"value"`
-}
-
-// status is as much of a status as the value tells.
-func (v valueAt) status() (s server.Status) {
-	for _, id := range v.Value.Members {
-		s.Members = append(s.Members, server.StatusMember{ID: id, Watches: v.Value.Pairs[id]})
-	}
-	for phase, joins := range map[string]map[string]string{server.Prepared: v.Value.Prepared, server.Accepted: v.Value.Accepted} {
-		for joiner, target := range joins {
-			s.Joins = append(s.Joins, server.StatusJoin{Joiner: joiner, Target: target, Phase: phase})
-		}
-	}
-	slices.SortFunc(s.Joins, func(a, b server.StatusJoin) int { return strings.Compare(a.Joiner, b.Joiner) })
-	for _, name := range slices.Sorted(maps.Keys(v.Value.Sequencers)) {
-		q := v.Value.Sequencers[name]
-		s.Sequencers = append(s.Sequencers, server.StatusSequencer{Name: name, Nodes: q.Nodes, Waiting: q.Waiting})
-	}
-	return s
 }
 
 func memberTable(members []server.StatusMember, joined bool) string {

@@ -46,13 +46,3 @@ func (p *program) genK8s() *cobra.Command {
 	return p.genKind("k8s", "Print manifests for Kubernetes", genK8sHelp, genK8sExamples, flags,
 		func(o deploy.Origin) (string, error) { return k.Text(o) })
 }
-
-const genDockerHelp = `Docker prints a Dockerfile for an image of firn that is from scratch: one static
-binary and the certificates of authorities, for a user without rights. At its top
-it says how to build them.`
-
-const genDockerExamples = `  firn gen docker | docker build -t firn -f - .`
-
-func (p *program) genDocker() *cobra.Command {
-	return p.genKind("docker", "Print a Dockerfile", genDockerHelp, genDockerExamples, func(*cobra.Command) {}, deploy.Docker{}.Text)
-}
