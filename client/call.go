@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/retry"
 )
 
 const (
@@ -17,14 +18,13 @@ const (
 	// works, and keeps the connection.
 	lingers = time.Second
 
-	// firstRest is how long a call waits after all nodes have failed, and it doubles each time.
-	firstRest   = 25 * time.Millisecond
-	longestRest = time.Second
-
 	// mostOut is how many requests of one call to one URL are without an answer at a time. A second one helps when
 	// there is a balancer, or when the connection of the first is dead.
 	mostOut = 2
 )
+
+// backoff is how long a call waits after all nodes have failed.
+var backoff = retry.Backoff{First: 25 * time.Millisecond, Max: time.Second}
 
 // batch is IDs that came in one answer.
 type batch struct {
@@ -86,7 +86,7 @@ func (c *call) run() (batch, error) {
 	if r := c.s.due(c.tried); r != nil {
 		c.start(r, &attempt{probe: true, hedged: true})
 	}
-	wait, rest, resting := c.patience, firstRest, false
+	wait, failures, resting := c.patience, 0, false
 	timer := time.NewTimer(c.atMost(wait))
 	defer timer.Stop()
 	for {
@@ -106,8 +106,8 @@ func (c *call) run() (batch, error) {
 			case a.probe && len(c.live) > 0:
 			case !c.next(false) && !resting:
 				resting = true
-				timer.Reset(c.atMost(jitter(rest)))
-				rest = min(2*rest, longestRest)
+				timer.Reset(c.atMost(backoff.After(failures)))
+				failures++
 			}
 			if c.limit != nil && len(c.live) == 0 {
 				return batch{}, c.limit

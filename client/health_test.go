@@ -35,7 +35,7 @@ func TestAStoppedNodeIsHedgedAndAvoided(t *testing.T) {
 			t.Errorf("the stopped node had %d requests in 1 s", b)
 		}
 		f.set("b", gives(time.Millisecond))
-		time.Sleep(longestPause)
+		time.Sleep(avoidance.Max)
 		mustNext(t, c)
 		synctest.Wait()
 		before := f.requests("b")
@@ -120,7 +120,7 @@ func TestATightDeadline(t *testing.T) {
 func TestTheSilentOneIsAskedLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(map[string]behaviour{"a": fails(errReset), "b": hangs})
-		time.AfterFunc(firstPatience+firstRest/4, func() { f.set("a", gives(time.Millisecond)) })
+		time.AfterFunc(firstPatience+backoff.First/4, func() { f.set("a", gives(time.Millisecond)) })
 		mustNext(t, f.of(t, "a b"))
 		if n := f.requests("b"); n != 1 {
 			t.Errorf("%d requests to the silent node", n)
@@ -182,7 +182,7 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("%d requests to the nodes that work for %d calls", n, calls)
 		}
 		f.set("b", gives(time.Millisecond))
-		count(longestPause)
+		count(avoidance.Max)
 		if n := count(time.Second); n < 30 {
 			t.Errorf("it is back, and has %d of 100 requests", n)
 		}

@@ -1,17 +1,16 @@
 package client
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/firn-id/firn/internal/retry"
 )
 
-// For how long a node is avoided: after a failure, twice as long after each one that follows, and while it closes its
-// connections, which it does when it is about to stop.
-const (
-	firstPause   = 100 * time.Millisecond
-	longestPause = 5 * time.Second
-	leavingPause = time.Second
-)
+// avoidance is for how long a node is avoided after failures in a row.
+var avoidance = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
+
+// leavingPause is for how long a node is avoided while it closes its connections, because it is about to stop.
+const leavingPause = time.Second
 
 // route is a node as one sequencer sees it: a node may give IDs of one sequencer and not of another. The
 // sequencer's mu guards it.
@@ -40,18 +39,15 @@ func (r *route) fails(now time.Time, err error, atLeast time.Duration) {
 	if r.failures == 0 || !now.Before(r.until) {
 		r.pause(now)
 	}
-	if least := now.Add(min(atLeast, longestPause)); r.until.Before(least) {
+	if least := now.Add(min(atLeast, avoidance.Max)); r.until.Before(least) {
 		r.until = least
 	}
 }
 
 func (r *route) pause(now time.Time) {
-	r.until = now.Add(jitter(min(firstPause<<min(r.failures, 16), longestPause)))
+	r.until = now.Add(avoidance.After(r.failures))
 	r.failures++
 }
-
-// jitter is between half of d and d.
-func jitter(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
 
 // pick takes the best route that was not tried for one more request, and returns nil if there is none: first those from which the call waits for
 // nothing, then those that are not avoided, then those with the fewest requests in flight, in turn. If there are only

@@ -77,7 +77,7 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 			e.position = position
 			m.joining.sent(c)
 		}
-		pause := jitter(backoff(e.tries))
+		pause := backoff.After(e.tries)
 		e.tries++
 		e.after = time.Now().Add(pause)
 		if err != nil {

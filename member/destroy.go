@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -61,7 +62,7 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 		default:
 			last = until
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := retry.Sleep(ctx, pause); err != nil {
 			return &UsedUntilError{Name: name, Until: last, Err: m.nags.because(err)}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -82,7 +83,7 @@ func (m *Member) changeGeneration(ctx context.Context, name string, next func(ge
 		switch {
 		case err == nil:
 		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrAmbiguous):
-			if err := sleep(ctx, jitter(min(backoff(tries), time.Second))); err != nil {
+			if err := retry.Sleep(ctx, min(backoff.After(tries), time.Second)); err != nil {
 				return i, at, err
 			}
 		default:

@@ -52,7 +52,7 @@ func (s *Sequencer) run(ctx context.Context) {
 			failures = 0
 		} else {
 			s.m.nags.nag(ctx, "can't hold or give back a node ID at present, trying again", err)
-			wait = min(jitter(backoff(failures)), s.m.options.Window/6)
+			wait = min(backoff.After(failures), s.m.options.Window/6)
 			failures++
 		}
 		if s.grant().kind == granted {

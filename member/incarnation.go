@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -92,7 +93,7 @@ func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
 		case !errors.Is(err, store.ErrAmbiguous):
 			return err
 		}
-		if err := sleep(ctx, jitter(backoff(tries))); err != nil {
+		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/retry"
 )
 
 const (
@@ -96,7 +97,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 	}
 	if v.Candidates() > 0 {
 		if j.again.Before(j.moved) {
-			j.again = now.Add(jitter(2*stuckAfter + j.crowd()))
+			j.again = now.Add(retry.Jitter(2*stuckAfter + j.crowd()))
 		}
 		if now.Before(j.again) {
 			return nil
@@ -105,7 +106,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		return prepare
 	}
 	if j.stuck.IsZero() {
-		j.stuck = now.Add(jitter(2*stuckAfter + j.crowd()))
+		j.stuck = now.Add(retry.Jitter(2*stuckAfter + j.crowd()))
 	}
 	if now.Before(j.stuck) {
 		return nil
@@ -118,7 +119,7 @@ func (j *joining) sent(c cluster.Command) {
 	switch c.(type) {
 	case cluster.AbortJoin:
 		j.aborts++
-		j.again = time.Now().Add(jitter(joinPatience / 4))
+		j.again = time.Now().Add(retry.Jitter(joinPatience / 4))
 	case cluster.PeerGC:
 		j.stuck = time.Time{}
 	}

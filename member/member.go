@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -264,7 +265,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 				return outcome{}, failed
 			}
 			m.nags.nag(ctx, "can't write to the log at present, trying again", failed)
-			again = time.After(jitter(backoff(tries)))
+			again = time.After(backoff.After(tries))
 		}
 		select {
 		case o := <-came: // also of one whose append was in doubt
@@ -289,7 +290,7 @@ func (m *Member) insist(ctx context.Context, what string, try func() error) erro
 			return err
 		}
 		m.nags.nag(ctx, what+", trying again", err)
-		if err := sleep(ctx, jitter(backoff(tries))); err != nil {
+		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
 			return m.nags.because(err)
 		}
 	}

@@ -5,38 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
-const (
-	firstPause   = 100 * time.Millisecond // after a failure, and doubled from there
-	longestPause = 5 * time.Second
-	nagEvery     = time.Minute
-)
+const nagEvery = time.Minute
 
-// backoff is the pause after so many failures.
-func backoff(failures int) time.Duration {
-	return min(firstPause<<min(failures, 10), longestPause)
-}
-
-// jitter is between a half and the whole of a duration, so that many who failed at once do not come back at
-// once.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
+// backoff paces attempts after failures.
+var backoff = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
 // nags logs errors, but the same one only once a minute. It is safe for concurrent use.
 type nags struct {

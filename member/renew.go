@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/retry"
 )
 
 // renewFences extends the fences of all sequencers, all in one go, every third of the window, until ctx ends. What many
@@ -18,10 +19,10 @@ func (m *Member) renewFences(ctx context.Context) {
 			failures = 0
 		} else {
 			m.nags.nag(ctx, "can't extend the node IDs at present, trying again", err)
-			wait = min(jitter(backoff(failures)), third/2)
+			wait = min(backoff.After(failures), third/2)
 			failures++
 		}
-		if sleep(ctx, wait) != nil {
+		if retry.Sleep(ctx, wait) != nil {
 			return
 		}
 	}
@@ -77,7 +78,7 @@ func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	if ahead == 0 {
 		return nil // another has been here
 	}
-	if time.Since(m.contradicted) < firstPause {
+	if time.Since(m.contradicted) < backoff.First {
 		return m.contradiction
 	}
 	for _, s := range m.Sequencers() {

@@ -157,7 +157,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	l, err := m.reopenSession(ctx)
 	if err != nil {
 		m.nags.nag(ctx, "can't begin a session at present, trying again", err)
-		wait := jitter(backoff(m.failed))
+		wait := backoff.After(m.failed)
 		m.failed++
 		m.retry = time.Now().Add(wait)
 		return wait, false

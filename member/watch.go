@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -36,7 +37,7 @@ func (m *Member) watch(ctx context.Context, id string) {
 			m.nags.nag(ctx, "can't watch a pulse", err)
 		}
 		if err != nil {
-			_ = sleep(ctx, jitter(backoff(tries)))
+			_ = retry.Sleep(ctx, backoff.After(tries))
 			continue
 		}
 		select {
@@ -62,7 +63,7 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 	alive, err := m.Pulses(ctx)
 	if err != nil {
 		m.nags.nag(ctx, "can't look for pulses at present, trying again", err)
-		return jitter(longestPause)
+		return retry.Jitter(backoff.Max)
 	}
 	m.joining.collect = false
 	known := m.value.Members()

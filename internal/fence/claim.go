@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
-const (
-	claimPause    = 20 * time.Millisecond // before the second attempt, and doubled from there
-	claimMaxPause = 2 * time.Second
-)
+// backoff paces the attempts of Claim and Revoke.
+var backoff = retry.Backoff{First: 20 * time.Millisecond, Max: 2 * time.Second}
 
 // Claim takes a node ID under the session, and returns its fence. Its floor may lie ahead of the
 // clock by up to MaxWait, or as far as NotBefore does: it is the caller who waits. While the store leaves
@@ -28,12 +26,12 @@ func Claim(ctx context.Context, config Config, session store.Session, node int64
 	if node < 0 {
 		return nil, fmt.Errorf("fence: there is no node ID %d; want 0 or more", node)
 	}
-	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
+	for tries := 0; ; tries++ {
 		f, err := attempt(ctx, config, session, node)
 		if f != nil || err != nil {
 			return f, err
 		}
-		if err := sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
 			return nil, err
 		}
 	}
@@ -60,7 +58,7 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		return nil, err
 	}
 	f := newFence(config, session, node, view)
-	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
+	for tries := 0; ; tries++ {
 		err := f.write(ctx)
 		switch phase := f.State().Phase; {
 		case phase == Held:
@@ -70,7 +68,7 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		case err != nil && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, store.ErrUnavailable):
 			return nil, err
 		}
-		if err := sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
 			return nil, err
 		}
 	}
@@ -88,13 +86,4 @@ func checkGuards(ctx context.Context, s store.Store, guards []store.Condition) e
 		}
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

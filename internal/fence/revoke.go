@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -21,7 +21,7 @@ import (
 // nobody can know how far that one was used; the owners are revoked all the same. Otherwise the error is that of
 // the store, or that of ctx.
 func Revoke(ctx context.Context, s store.Store, prefix string, guards ...store.Condition) (horizon time.Time, err error) {
-	for pause := claimPause; ; pause = min(2*pause, claimMaxPause) {
+	for tries := 0; ; tries++ {
 		t, err := revoke(ctx, s, prefix, guards)
 		switch {
 		case err == nil:
@@ -34,7 +34,7 @@ func Revoke(ctx context.Context, s store.Store, prefix string, guards ...store.C
 		default:
 			return time.Time{}, err
 		}
-		if err := sleep(ctx, pause/2+rand.N(pause/2)); err != nil {
+		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
 			return time.Time{}, err
 		}
 	}

@@ -10,16 +10,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/retry"
 )
 
 const (
 	// answerWithin is how long a call may take: longer than a server makes it wait.
 	answerWithin = 15 * time.Second
-
-	// firstRest is how long a connection rests after a call that failed, doubled up to longestRest: to be refused takes
-	// nearly no time, and nobody would learn anything from a million of them.
-	firstRest   = 10 * time.Millisecond
-	longestRest = 200 * time.Millisecond
 
 	// DefaultGrace is how long calls may go on after the end.
 	DefaultGrace = 2 * time.Second
@@ -27,6 +23,10 @@ const (
 	// DefaultMemory is how many bytes are used to remember IDs.
 	DefaultMemory = 1 << 30
 )
+
+// backoff is how long a connection rests after calls that failed: a refusal takes nearly no time, and a million of them
+// would say no more than a hundred.
+var backoff = retry.Backoff{First: 10 * time.Millisecond, Max: 200 * time.Millisecond}
 
 // Plan is how much to ask for, and how. Calls go on until there were enough, the time is over, or the context ends.
 type Plan struct {
@@ -119,9 +119,9 @@ func closeAll(connections []Connection) {
 // work makes calls over one connection: begun until ctx ends, and cut off when calls does.
 func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 	ids := make([]firn.ID, r.plan.Batch)
-	for rest := time.Duration(0); ; {
+	for failures := 0; ; {
 		n, due, ok := r.next()
-		if !ok || !pause(ctx, time.Until(due)) {
+		if !ok || retry.Sleep(ctx, time.Until(due)) != nil {
 			return
 		}
 		from := time.Now()
@@ -137,7 +137,7 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 		}
 		r.calls.Add(1)
 		if err == nil {
-			rest = 0
+			failures = 0
 			r.latency.add(took)
 			r.ids.Add(int64(n))
 			seen.add(ids[:n])
@@ -145,10 +145,10 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 		}
 		r.failed.Add(1)
 		r.note(err)
-		rest = min(max(2*rest, firstRest), longestRest)
-		if !pause(ctx, rest) {
+		if retry.Sleep(ctx, backoff.After(failures)) != nil {
 			return
 		}
+		failures++
 	}
 }
 
@@ -198,19 +198,4 @@ func (r *Run) note(err error) {
 		r.errors[code] = f
 	}
 	f.Calls++
-}
-
-// pause waits, and tells whether ctx is still on.
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

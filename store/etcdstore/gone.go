@@ -6,6 +6,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/firn-id/firn/internal/retry"
 )
 
 const (
@@ -109,9 +111,6 @@ func (s *Store) hint(ctx context.Context, key string, hints chan<- struct{}) {
 			}
 		}
 		cancel()
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryAfter):
-		}
+		_ = retry.Sleep(ctx, retryAfter)
 	}
 }

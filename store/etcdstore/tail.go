@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/connectivity"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -111,10 +112,7 @@ func (f *follower) read(ctx context.Context) (store.Batch, error) {
 		case final(err):
 			return store.Batch{}, err
 		}
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, retryAfter)
 	}
 }
 
@@ -168,9 +166,7 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 	defer t.stop()
 	for {
 		s.watchTail(ctx, t)
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, retryAfter) != nil {
 			return
 		}
 		for {
@@ -182,9 +178,7 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 				t.fail(err)
 				return
 			}
-			select {
-			case <-time.After(retryAfter):
-			case <-ctx.Done():
+			if retry.Sleep(ctx, retryAfter) != nil {
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -100,10 +101,7 @@ func (f *follower) read(ctx context.Context) (store.Batch, error) {
 		case errors.Is(err, store.ErrRefused):
 			return store.Batch{}, err
 		}
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, retryAfter)
 	}
 }
 

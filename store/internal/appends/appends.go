@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -117,10 +118,7 @@ func (a *Appender) Append(ctx context.Context, id string, data []byte) (store.Po
 		if !wait {
 			continue
 		}
-		select {
-		case <-time.After(a.pause):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, a.pause)
 	}
 }
 
