@@ -34,7 +34,7 @@ const roomForDatabase = 1 << 20
 // What to do about data that can't be used.
 const (
 	makeRoom = "free some space on its file system, and start again"
-	replace  = `restore a backup of the directory, or begin anew without it, each as docs/operations.md says under "Damaged data"`
+	replace  = `restore a backup of the directory, or start over without it; docs/recover.md says how, under "Damaged data"`
 )
 
 // DataError says that an embedded server can't use its data directory: what is wrong with which file, and what to do.
