@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
 // startEtcd starts an etcd in this process, with its data in a directory that end removes.
-func startEtcd() (etcd *etcdstore.Embedded, end func(), err error) {
+func startEtcd() (etcd *etcdembed.Store, end func(), err error) {
 	dir, err := os.MkdirTemp("", "firn-bench-")
 	if err != nil {
 		return nil, nil, err
 	}
-	etcd, err = etcdstore.Embed(etcdstore.EmbedConfig{Dir: filepath.Join(dir, "etcd")})
+	etcd, err = etcdembed.Open(etcdembed.Config{Dir: filepath.Join(dir, "etcd")})
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}

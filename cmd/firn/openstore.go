@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/etcdembed"
 )
 
 // closingStore is a store of which this process is the owner.
@@ -20,14 +20,14 @@ type closingStore interface {
 // embed starts the etcd inside. It blocks while that replays its log.
 func (n *node) embed() (closingStore, error) {
 	n.log.Info("starting the etcd inside", "data_dir", n.dataDir)
-	e, err := etcdstore.Embed(etcdstore.EmbedConfig{
+	e, err := etcdembed.Open(etcdembed.Config{
 		Dir: n.dataDir, Logger: n.log, DialOptions: n.traces.asked(),
-		Fatal: func(err *etcdstore.DataError) {
+		Fatal: func(err *etcdembed.DataError) {
 			report(n.stderr, err)
 			os.Exit(statusFailure)
 		},
 	})
-	if _, ok := errors.AsType[*etcdstore.DataError](err); ok { // it says what to do
+	if _, ok := errors.AsType[*etcdembed.DataError](err); ok { // it says what to do
 		return nil, err
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/server/limits"
-	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/etcdembed"
 )
 
 // seeCertificates reads the certificates that the node shows. One that cannot be read is left out: the configuration
@@ -69,7 +69,7 @@ func (c Config) seeDataDir() *DataDir {
 	if d.Absent {
 		d.Mode = 0
 	} else {
-		d.InUse = etcdstore.InUse(dir)
+		d.InUse = etcdembed.InUse(dir)
 	}
 	if d.Fsync, err = fsyncIn(dir); err != nil {
 		d.Error = reason(err)

@@ -27,7 +27,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/etcdembed"
 )
 
 var sizes = flag.String("members", "16", "how many members, one run for each number")
@@ -55,7 +55,7 @@ func run(t *testing.T, size int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	etcd, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: dir})
+	etcd, err := etcdembed.Open(etcdembed.Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

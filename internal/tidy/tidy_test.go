@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,7 +33,8 @@ var rooms = map[string]room{
 	"store/storetest":                    {code: []string{"store"}},
 	"store/internal/appends":             {code: []string{"store", "internal/retry"}},
 	"store/memstore":                     {code: []string{"store", "store/internal/appends", "internal/retry"}, tests: []string{"store/storetest"}},
-	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
+	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
+	"store/etcdembed":                    {code: []string{"store/etcdstore", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store", "store/storetest", "go.uber.org/goleak"}},
 	"internal/fence":                     {code: []string{"store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"cluster":                            {code: []string{"."}},
 	"member":                             {code: []string{".", "cluster", "internal/fence", "store", "internal/retry"}, tests: []string{"store/memstore"}},
@@ -46,14 +48,14 @@ var rooms = map[string]room{
 	"internal/server/metrics":            {code: []string{"member", "internal/server", "internal/server/auth", "store", "github.com/prometheus/client_golang/"}, tests: []string{".", "cluster", "store/memstore", "go.yaml.in/yaml/v3"}},
 	"internal/server/grpcapi":            {code: []string{".", "api/firnv1", "cluster", "member", "internal/server", "internal/server/auth", "google.golang.org/"}, tests: []string{"internal/throttle", "internal/server/servertest", "internal/server/metrics", "store", "store/memstore", "go.uber.org/goleak"}},
 	"api/firnv1":                         {code: []string{"google.golang.org/"}},
-	"cmd/firn":                           {code: []string{"go.opentelemetry.io/", "google.golang.org/grpc", ".", "cluster", "internal/fence", "member", "store", "store/etcdstore", "internal/server", "internal/server/", "github.com/spf13/", "go.yaml.in/yaml/v3", "internal/deploy", "github.com/coreos/go-systemd/v22/daemon", "golang.org/x/sys/unix", "internal/doctor", "internal/throttle", "client", "internal/load", "store/memstore"}, tests: []string{"store/memstore", "api/firnv1", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
+	"cmd/firn":                           {code: []string{"go.opentelemetry.io/", "google.golang.org/grpc", ".", "cluster", "internal/fence", "member", "store", "store/etcdstore", "store/etcdembed", "internal/server", "internal/server/", "github.com/spf13/", "go.yaml.in/yaml/v3", "internal/deploy", "github.com/coreos/go-systemd/v22/daemon", "golang.org/x/sys/unix", "internal/doctor", "internal/throttle", "client", "internal/load", "store/memstore"}, tests: []string{"store/memstore", "api/firnv1", "internal/etcdtest", "github.com/rogpeppe/go-internal/testscript"}},
 	"client":                             {code: []string{".", "internal/retry"}},
 	"internal/server/respapi":            {code: []string{".", "member", "internal/server", "internal/server/auth"}, tests: []string{"internal/throttle", "internal/server/servertest", "cluster", "internal/server/metrics", "store"}},
 	"internal/deploy":                    {},
 	"internal/deploy/packages/inventory": {},
 	"examples/orders":                    {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
 	"internal/browser":                   {tests: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "store/memstore", "internal/server/httpapi", "internal/server/ui", "store", "github.com/chromedp/"}},
-	"internal/doctor":                    {code: []string{".", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/limits", "member", "store", "store/etcdstore", "golang.org/x/sys/unix"}},
+	"internal/doctor":                    {code: []string{".", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/limits", "member", "store", "store/etcdembed", "store/etcdstore", "golang.org/x/sys/unix"}},
 	"internal/doctest":                   {tests: []string{"internal/responsive", "go.yaml.in/yaml/v3"}},
 	"internal/etcdtest":                  {},
 	"internal/overlay":                   {},
@@ -63,7 +65,7 @@ var rooms = map[string]room{
 	"internal/e2e":                       {tests: []string{"internal/responsive", ".", "client", "cluster", "internal/fence", "store/etcdstore", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
 	"internal/responsive":                {},
 	"internal/retry":                     {},
-	"internal/scale":                     {tests: []string{"cluster", "member", "store", "store/etcdstore", "github.com/prometheus/client_golang/prometheus"}},
+	"internal/scale":                     {tests: []string{"cluster", "member", "store", "store/etcdembed", "github.com/prometheus/client_golang/prometheus"}},
 	"internal/throttle":                  {},
 	"internal/tidy":                      {},
 }
@@ -163,18 +165,44 @@ func TestEveryPackageHasOneComment(t *testing.T) {
 	}
 }
 
-// The root package, with its tests, needs the standard library and nothing else.
-func TestTheRootPackageNeedsTheStandardLibraryOnly(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "-test", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".")
+// deps lists the packages that a package needs.
+func deps(t *testing.T, flags ...string) (all []string) {
+	t.Helper()
+	list := exec.Command("go", append([]string{"list", "-deps"}, flags...)...)
 	list.Dir = root
 	out, err := list.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("go list: %v: %s", err, out)
 	}
-	for needed := range strings.Lines(string(out)) {
-		name, _, _ := strings.Cut(strings.TrimSpace(needed), " ") // "firn_test [firn.test]" is a test build
+	for line := range strings.Lines(string(out)) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ") // "firn_test [firn.test]" is a test build
+		all = append(all, name)
+	}
+	return all
+}
+
+// The root package, with its tests, needs the standard library and nothing else.
+func TestTheRootPackageNeedsTheStandardLibraryOnly(t *testing.T) {
+	for _, name := range deps(t, "-test", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
 		if name != module && name != module+"_test" && name != module+".test" {
 			t.Errorf("the root package needs %s", name)
 		}
+	}
+}
+
+// An application that embeds a member and uses an etcd elsewhere links no etcd server.
+func TestEmbeddingAMemberLinksNoServer(t *testing.T) {
+	const server, most = "go.etcd.io/etcd/server/", 370
+	linksServer := func(pkg string) (linked bool, packages int) {
+		all := deps(t, pkg)
+		return slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, server) }), len(all)
+	}
+	for _, pkg := range []string{"./member", "./store/etcdstore", "./examples/orders"} {
+		if linked, packages := linksServer(pkg); linked || packages > most {
+			t.Errorf("%s links %d packages, etcd's server among them: %v; want at most %d without it", pkg, packages, linked, most)
+		}
+	}
+	if linked, _ := linksServer("./store/etcdembed"); !linked {
+		t.Errorf("etcdembed links no package of %s: this test looks for the wrong name", server)
 	}
 }

@@ -4,7 +4,6 @@ package etcdstore_test
 
 import (
 	"flag"
-	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -36,16 +35,6 @@ func open(t *testing.T, config etcdstore.Config) *etcdstore.Store {
 	return s
 }
 
-func embed(t *testing.T, config etcdstore.EmbedConfig) *etcdstore.Embedded {
-	t.Helper()
-	e, err := etcdstore.Embed(config)
-	if err != nil {
-		t.Fatalf("Embed: %v", err)
-	}
-	t.Cleanup(func() { _ = e.Close() })
-	return e
-}
-
 // A real server, each client behind a proxy of its own.
 func TestContract(t *testing.T) {
 	t.Parallel()
@@ -67,26 +56,6 @@ func TestContract(t *testing.T) {
 			Backup:   server.Backup,
 			Stop:     func(t *testing.T) { server.Kill(t) },
 			Start:    func(t *testing.T) { server.Start(t) },
-		}
-	})
-}
-
-// The embedded server. One that is stopped is closed here, and killed in TestKilled.
-func TestContractEmbedded(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		t.Parallel()
-		config := etcdstore.EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")}
-		server := embed(t, config)
-		return storetest.Harness{
-			Open: func(t *testing.T) store.Store {
-				return open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
-			},
-			TTL:      time.Second,
-			Patience: 30 * time.Second,
-			Expire:   expire,
-			Stop:     func(*testing.T) { _ = server.Close() },
-			Start:    func(t *testing.T) { server = embed(t, config) },
 		}
 	})
 }

@@ -1,9 +1,8 @@
-// Package etcdstore is the store over etcd: everything that firn knows about
-// etcd, and the only package that imports it. Open connects to servers that run
-// elsewhere; Embed runs a cluster of one inside this process.
+// Package etcdstore is the store over etcd: a client of servers that run
+// elsewhere, or of the one that package etcdembed runs in this process.
 //
-// It decides nothing: what a lost answer, a leader change or an expired lease
-// means to its callers is told by the errors of package store.
+// It decides nothing: the errors of package store tell callers what a lost answer,
+// a leader change or an expired lease means.
 package etcdstore
 
 import (
@@ -25,7 +24,7 @@ import (
 
 var errClosed = fmt.Errorf("%w: the store is closed", store.ErrRefused)
 
-// Store is one client of an etcd cluster. Make it with Open or Embed. It
+// Store is one client of an etcd cluster. Open makes it. It
 // implements store.Store and is safe for concurrent use.
 type Store struct {
 	settings

@@ -14,18 +14,6 @@ func Revoke(ctx context.Context, s store.Session) error {
 	return err
 }
 
-// Crash ends an embedded server and its client as the end of the process would:
-// no session is closed.
-func Crash(e *Embedded) {
-	e.mu.Lock()
-	e.sessions = make(map[*session]bool)
-	e.mu.Unlock()
-	_ = e.Close()
-}
-
-// EndSessions is what Embed does last.
-func EndSessions(ctx context.Context, e *Embedded) error { return e.endSessions(ctx) }
-
 // Recheck sets how often the log is read though the watch is silent. It must be
 // called before anything is followed.
 func (s *Store) Recheck(every time.Duration) { s.recheck = every }

@@ -323,3 +323,15 @@ func rawClient(t *testing.T, endpoint string) *clientv3.Client {
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
+
+// A session of another store is refused, not put under no lease at all.
+func TestForeignSession(t *testing.T) {
+	t.Parallel()
+	s := open(t, etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}})
+	txn := store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, foreign{})}}
+	if _, err := s.Commit(t.Context(), txn); err == nil || !strings.Contains(err.Error(), "another store") {
+		t.Errorf("Commit = %v, want it refused", err)
+	}
+}
+
+type foreign struct{ store.Session }

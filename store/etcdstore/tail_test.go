@@ -1,10 +1,11 @@
+//go:build unix
+
 package etcdstore
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -33,20 +34,16 @@ func TestFollowWithoutAWatch(t *testing.T) {
 	for name, w := range map[string]watcher{"silent": {}, "ends at once": {ends: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e, err := Embed(EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")})
-			if err != nil {
-				t.Fatalf("Embed: %v", err)
-			}
-			defer e.Close()
-			if _, err := e.Read(t.Context(), 0); err != nil { // so that it is connected
+			s := openServer(t)
+			if _, err := s.Read(t.Context(), 0); err != nil { // so that it is connected
 				t.Fatalf("Read: %v", err)
 			}
-			e.conn.Load().Watcher = w
-			e.recheck = 10 * time.Millisecond
+			s.conn.Load().Watcher = w
+			s.recheck = 10 * time.Millisecond
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			next := 0
-			for batch, err := range e.Follow(ctx, 0) {
+			for batch, err := range s.Follow(ctx, 0) {
 				if err != nil {
 					t.Fatalf("Follow: %v after %d entries", err, next)
 				}
@@ -59,7 +56,7 @@ func TestFollowWithoutAWatch(t *testing.T) {
 				if next == 3 {
 					return
 				}
-				if _, err := e.Append(ctx, fmt.Sprint(next), nil); err != nil {
+				if _, err := s.Append(ctx, fmt.Sprint(next), nil); err != nil {
 					t.Fatalf("Append: %v", err)
 				}
 			}
@@ -70,35 +67,31 @@ func TestFollowWithoutAWatch(t *testing.T) {
 // Whoever comes when a tail has ended, and others have yet to find out, gets a new one.
 func TestTailThatEnded(t *testing.T) {
 	t.Parallel()
-	e, err := Embed(EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatalf("Embed: %v", err)
-	}
-	defer e.Close()
-	if _, err := e.Append(t.Context(), "a", nil); err != nil {
+	s := openServer(t)
+	if _, err := s.Append(t.Context(), "a", nil); err != nil {
 		t.Fatalf("Append: %v", err)
 	}
-	old, err := e.joinTail(mark{upTo: 1})
+	old, err := s.joinTail(mark{upTo: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	old.fail(store.ErrRefused)
-	for batch, err := range e.Follow(t.Context(), 0) {
+	for batch, err := range s.Follow(t.Context(), 0) {
 		if err != nil {
 			t.Fatalf("Follow: %v", err)
 		}
 		if len(batch.Entries) > 0 && batch.Entries[0].ID == "b" {
 			break
 		}
-		e.leaveTail(old)
-		if left := e.currentTail(); left == nil || left == old {
+		s.leaveTail(old)
+		if left := s.currentTail(); left == nil || left == old {
 			t.Errorf("the new tail went with the old one: %v", left)
 		}
-		if _, err := e.Append(t.Context(), "b", nil); err != nil {
+		if _, err := s.Append(t.Context(), "b", nil); err != nil {
 			t.Fatalf("Append: %v", err)
 		}
 	}
-	if e.currentTail() != nil {
+	if s.currentTail() != nil {
 		t.Error("a tail is left, and nobody follows")
 	}
 }
@@ -112,18 +105,14 @@ func (s *Store) currentTail() *tail {
 // Of two that replace the same checkpoint one does.
 func TestReplacedCheckpoint(t *testing.T) {
 	t.Parallel()
-	e, err := Embed(EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")})
-	if err != nil {
-		t.Fatalf("Embed: %v", err)
-	}
-	defer e.Close()
+	s := openServer(t)
 	for i, want := range []bool{true, false} {
-		written, err := e.replaceCheckpoint(t.Context(), "checkpoint", 0, store.Checkpoint{Position: store.Position(2 - i)})
+		written, err := s.replaceCheckpoint(t.Context(), "checkpoint", 0, store.Checkpoint{Position: store.Position(2 - i)})
 		if err != nil || written != want {
 			t.Errorf("replacing none, for the %d. time: %v, %v", i+1, written, err)
 		}
 	}
-	if seen, err := (tries{e.Store}).Look(t.Context()); err != nil || seen.Trimmed != 2 {
+	if seen, err := (tries{s}).Look(t.Context()); err != nil || seen.Trimmed != 2 {
 		t.Errorf("the checkpoint is at %d, %v; want 2", seen.Trimmed, err)
 	}
 }

@@ -1,9 +1,8 @@
-package etcdstore_test
+package etcdembed
 
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,7 +24,7 @@ const childDir = "FIRN_TEST_EMBED_DIR"
 // can be used at once.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv(childDir); dir != "" {
-		e := embed(t, etcdstore.EmbedConfig{Dir: dir})
+		e := open(t, Config{Dir: dir})
 		for i := 0; ; i++ {
 			if _, err := e.Commit(t.Context(), putting(fmt.Sprintf("key/%06d", i))); err != nil {
 				t.Fatal(err)
@@ -49,7 +48,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("the child is not ready: %s", out.all)
 	}
 
-	_, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: dir})
+	_, err := Open(Config{Dir: dir})
 	if err == nil || !strings.Contains(err.Error(), "in use by another process") || !strings.Contains(err.Error(), dir) {
 		t.Errorf("a second process: %v, want an error that says so", err)
 	}
@@ -59,12 +58,12 @@ func TestKilled(t *testing.T) {
 	_ = child.Wait()
 	confirmed := bytes.Count(out.all, []byte("\ncommitted "))
 
-	e := embed(t, etcdstore.EmbedConfig{Dir: dir})
+	e := open(t, Config{Dir: dir})
 	kvs, err := e.List(t.Context(), "key/")
 	if err != nil || len(kvs) < confirmed {
 		t.Errorf("%d keys are left of %d, %v", len(kvs), confirmed, err)
 	}
-	works(t, open(t, etcdstore.Config{Endpoints: []string{e.Endpoint()}, Prefix: "/elsewhere"}))
+	works(t, client(t, etcdstore.Config{Endpoints: []string{e.Endpoint()}, Prefix: "/elsewhere"}))
 }
 
 // output keeps what is written and tells when a line was seen.
@@ -86,12 +85,12 @@ func (o *output) Write(p []byte) (int, error) {
 func TestDataDirectory(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	config := etcdstore.EmbedConfig{
+	config := Config{
 		Dir: filepath.Join(t.TempDir(), "deep", "data"), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	first := embed(t, config)
-	if _, err := etcdstore.Embed(config); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("Embed of a directory in use: %v", err)
+	first := open(t, config)
+	if _, err := Open(config); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("Open of a directory in use: %v", err)
 	}
 	for path, want := range map[string]os.FileMode{
 		config.Dir: 0o700 | os.ModeDir,
@@ -109,7 +108,7 @@ func TestDataDirectory(t *testing.T) {
 			t.Errorf("Close: %v", err)
 		}
 	}
-	second := embed(t, config)
+	second := open(t, config)
 	if kv, err := second.Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
 		t.Errorf("Get after a restart = %+v, %v", kv, err)
 	}
@@ -125,21 +124,24 @@ func TestDataDirectory(t *testing.T) {
 // sessions expire.
 func TestSessionsEndWithTheirProcess(t *testing.T) {
 	t.Parallel()
-	config := etcdstore.EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")}
-	first := embed(t, config)
+	config := Config{Dir: filepath.Join(t.TempDir(), "data")}
+	first := open(t, config)
+	other := client(t, etcdstore.Config{Endpoints: []string{first.Endpoint()}})
 	const sessions = 40
 	for i := range sessions {
-		session, err := first.OpenSession(t.Context(), time.Hour)
+		session, err := other.OpenSession(t.Context(), time.Hour)
 		if err != nil {
 			t.Fatalf("OpenSession: %v", err)
 		}
 		mine := store.PutEphemeral(fmt.Sprintf("mine/%d", i), nil, session)
-		if _, err := first.Commit(t.Context(), putting("key", mine)); err != nil {
+		if _, err := other.Commit(t.Context(), putting("key", mine)); err != nil {
 			t.Fatalf("Commit: %v", err)
 		}
 	}
-	etcdstore.Crash(first)
-	second := embed(t, config)
+	if err := first.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	second := open(t, config)
 	if kvs, err := second.List(t.Context(), "mine/"); err != nil || len(kvs) != 0 {
 		t.Errorf("%d of %d ephemeral keys are left, %v", len(kvs), sessions, err)
 	}
@@ -152,11 +154,13 @@ func TestSessionsEndWithTheirProcess(t *testing.T) {
 // A server whose former sessions can't be ended is not used.
 func TestSessionsThatCantBeEnded(t *testing.T) {
 	t.Parallel()
-	e := embed(t, etcdstore.EmbedConfig{Dir: t.TempDir()})
+	e := open(t, Config{Dir: t.TempDir()})
+	if _, err := e.OpenSession(t.Context(), time.Hour); err != nil {
+		t.Fatalf("OpenSession: %v", err)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := etcdstore.EndSessions(ended, e)
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "sessions of the process before") {
+	if err := e.endSessions(ended); err == nil || !strings.Contains(err.Error(), "sessions of the process before") {
 		t.Errorf("ending the sessions: %v, want an error that says so", err)
 	}
 }
@@ -165,7 +169,7 @@ func TestSessionsThatCantBeEnded(t *testing.T) {
 func TestAwkwardDirectories(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{strings.Repeat("long/", 30), "with space", "per%20cent", "häuser"} {
-		e := embed(t, etcdstore.EmbedConfig{Dir: filepath.Join(t.TempDir(), name)})
+		e := open(t, Config{Dir: filepath.Join(t.TempDir(), name)})
 		if _, err := e.Commit(t.Context(), putting("key")); err != nil {
 			t.Errorf("Commit in %q: %v", name, err)
 		}
@@ -179,39 +183,25 @@ func TestAwkwardDirectories(t *testing.T) {
 	}
 }
 
-func TestEmbedErrors(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {
-		config etcdstore.EmbedConfig
+		config Config
 		want   string
 	}{
-		"no directory":    {etcdstore.EmbedConfig{}, "no data directory"},
-		"a file":          {etcdstore.EmbedConfig{Dir: file}, file},
-		"below a file":    {etcdstore.EmbedConfig{Dir: filepath.Join(file, "data")}, file},
-		"a wrong prefix":  {etcdstore.EmbedConfig{Dir: t.TempDir(), Prefix: "firn"}, `"firn"`},
-		"a negative call": {etcdstore.EmbedConfig{Dir: t.TempDir(), CallDeadline: -1}, "call deadline"},
+		"no directory": {Config{}, "no data directory"},
+		"a file":       {Config{Dir: file}, file},
+		"below a file": {Config{Dir: filepath.Join(file, "data")}, file},
 	} {
-		if _, err := etcdstore.Embed(tt.config); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := Open(tt.config); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want an error with %q", name, err, tt.want)
 		}
 	}
 }
-
-// A session of another store is refused, not put under no lease at all.
-func TestForeignSession(t *testing.T) {
-	t.Parallel()
-	e := embed(t, etcdstore.EmbedConfig{Dir: t.TempDir()})
-	txn := store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, foreign{})}}
-	if _, err := e.Commit(t.Context(), txn); err == nil || !strings.Contains(err.Error(), "another store") {
-		t.Errorf("Commit = %v, want it refused", err)
-	}
-}
-
-type foreign struct{ store.Session }
 
 // A process that another part of the program is starting has copies of all open files for a moment, and with them the
 // locks. A directory can be used again all the same when Close has returned.
@@ -231,9 +221,9 @@ func TestTheDirectoryCanBeUsedAgainWhileProcessesStart(t *testing.T) {
 			}
 		})
 	}
-	config := etcdstore.EmbedConfig{Dir: filepath.Join(t.TempDir(), "data")}
+	config := Config{Dir: filepath.Join(t.TempDir(), "data")}
 	for range 10 {
-		if err := embed(t, config).Close(); err != nil {
+		if err := open(t, config).Close(); err != nil {
 			t.Fatalf("Close: %v", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package etcdstore_test
+package etcdembed
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdstore"
 )
 
 const database = "member/snap/db"
@@ -26,7 +25,7 @@ const database = "member/snap/db"
 func writtenDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	e := embed(t, etcdstore.EmbedConfig{Dir: dir})
+	e := open(t, Config{Dir: dir})
 	for i := range 40 {
 		op := store.Put(fmt.Sprintf("key/%d", i), bytes.Repeat([]byte("x"), 1000))
 		if _, err := e.Commit(t.Context(), store.Txn{Then: []store.Op{op}}); err != nil {
@@ -120,10 +119,10 @@ func TestDamagedDataIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // the first one left nothing behind, and holds nothing
-				_, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: dir})
-				data, ok := errors.AsType[*etcdstore.DataError](err)
+				_, err := Open(Config{Dir: dir})
+				data, ok := errors.AsType[*DataError](err)
 				if !ok || data.Dir != dir || data.File != tt.file || !strings.Contains(data.Err.Error(), tt.want) || !strings.Contains(data.Do, "backup") {
-					t.Errorf("Embed: %v\nwant a DataError about %s: %s", err, tt.file, tt.want)
+					t.Errorf("Open: %v\nwant a DataError about %s: %s", err, tt.file, tt.want)
 				}
 				if err != nil && strings.Contains(err.Error(), "\n") {
 					t.Errorf("the error has several lines:\n%v", err)
@@ -132,7 +131,7 @@ func TestDamagedDataIsRefused(t *testing.T) {
 		})
 	}
 	whole, _ := copyOf(t, good)
-	if err := embed(t, etcdstore.EmbedConfig{Dir: whole}).Close(); err != nil {
+	if err := open(t, Config{Dir: whole}).Close(); err != nil {
 		t.Errorf("Close of one that is not damaged: %v", err)
 	}
 }
@@ -140,12 +139,12 @@ func TestDamagedDataIsRefused(t *testing.T) {
 // spoiledDir asks TestWhatOnlyEtcdFinds to be the process that opens it.
 const spoiledDir = "FIRN_TEST_SPOILED_DIR"
 
-// Damage that only etcd finds, since only etcd knows what its values mean, is an error of Embed as well, and no end of
+// Damage that only etcd finds, since only etcd knows what its values mean, is an error of Open as well, and no end of
 // the process.
 func TestWhatOnlyEtcdFinds(t *testing.T) {
 	if dir := os.Getenv(spoiledDir); dir != "" { // in a process of its own: what etcd holds is not given back
-		_, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: dir, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil))})
-		data, ok := errors.AsType[*etcdstore.DataError](err)
+		_, err := Open(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil))})
+		data, ok := errors.AsType[*DataError](err)
 		fmt.Printf("\n%v %v\n", ok, data)
 		os.Exit(0)
 	}
@@ -180,8 +179,8 @@ func TestEachPageOfTheDatabase(t *testing.T) {
 	for at := int64(0); at < usedSize(t, good); at += page {
 		dir, _ := copyOf(t, good)
 		overwrite(t, filepath.Join(dir, database), at, bytes.Repeat([]byte{0xFF}, int(page)))
-		e, err := etcdstore.Embed(etcdstore.EmbedConfig{Dir: dir})
-		if _, ok := errors.AsType[*etcdstore.DataError](err); ok {
+		e, err := Open(Config{Dir: dir})
+		if _, ok := errors.AsType[*DataError](err); ok {
 			refused++
 			continue
 		}
@@ -207,7 +206,7 @@ func TestARecordThatWasNotWrittenInFull(t *testing.T) {
 	record := append(binary.LittleEndian.AppendUint64(nil, 2000), bytes.Repeat([]byte("x"), 100)...)
 	overwrite(t, filepath.Join(dir, log), endOf(t, filepath.Join(dir, log)), record)
 	for range 2 {
-		e := embed(t, etcdstore.EmbedConfig{Dir: dir})
+		e := open(t, Config{Dir: dir})
 		if kvs, err := e.List(t.Context(), "key/"); err != nil || len(kvs) != 40 {
 			t.Errorf("%d keys, %v; want 40", len(kvs), err)
 		}
@@ -231,7 +230,7 @@ func TestALogWithoutRoomAtItsEnd(t *testing.T) {
 	if err := os.Truncate(log, endOf(t, log)); err != nil {
 		t.Fatal(err)
 	}
-	e := embed(t, etcdstore.EmbedConfig{Dir: dir})
+	e := open(t, Config{Dir: dir})
 	if kvs, err := e.List(t.Context(), "key/"); err != nil || len(kvs) != 40 {
 		t.Errorf("%d keys, %v; want 40", len(kvs), err)
 	}
@@ -257,7 +256,7 @@ const loadedDir = "FIRN_TEST_LOADED_DIR"
 // confirmed.
 func TestKilledUnderLoad(t *testing.T) {
 	if dir := os.Getenv(loadedDir); dir != "" {
-		e := embed(t, etcdstore.EmbedConfig{Dir: dir})
+		e := open(t, Config{Dir: dir})
 		had, err := e.List(t.Context(), "key/")
 		if err != nil {
 			t.Fatal(err)

@@ -1,12 +1,14 @@
-package etcdstore
+package etcdembed
 
 import (
+	"log/slog"
 	"path/filepath"
 	"testing"
 
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
 )
 
 // A directory of a version whose server listened for peers, on a port of the loopback, is opened as any other.
@@ -17,14 +19,14 @@ func TestDirectoryOfAServerThatListenedForPeers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := serverConfig(dir, socket, newEtcdLog(dir, loggerOrNone(nil)))
+	config := serverConfig(dir, socket, newEtcdLog(dir, slog.New(slog.DiscardHandler)))
 	config.ListenPeerUrls = config.AdvertisePeerUrls
 	server, err := embed.StartEtcd(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-server.Server.ReadyNotify()
-	former, err := Open(Config{Endpoints: []string{socket.endpoint()}})
+	former, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{socket.endpoint()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +36,7 @@ func TestDirectoryOfAServerThatListenedForPeers(t *testing.T) {
 	_ = former.Close()
 	server.Close()
 
-	e, err := Embed(EmbedConfig{Dir: dir})
-	if err != nil {
-		t.Fatalf("Embed: %v", err)
-	}
+	e := open(t, Config{Dir: dir})
 	if kv, err := e.Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
 		t.Errorf("Get = %+v, %v; want what was written before", kv, err)
 	}

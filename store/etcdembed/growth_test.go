@@ -1,6 +1,6 @@
 //go:build unix
 
-package etcdstore_test
+package etcdembed
 
 import (
 	"errors"
@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdstore"
 )
 
 var writes = flag.Int64("writes", 0, "TestGrowth: how many writes to make, 1000000 takes minutes; 0 skips it")
@@ -26,14 +25,14 @@ var writes = flag.Int64("writes", 0, "TestGrowth: how many writes to make, 10000
 // TestGrowth measures the data directory of an embedded server while two keys
 // are written over and over, as horizons are:
 //
-//	go test ./store/etcdstore -run TestGrowth -v -timeout 1h -writes 1000000
+//	go test ./store/etcdembed -run TestGrowth -v -timeout 1h -writes 1000000
 func TestGrowth(t *testing.T) {
 	if *writes == 0 {
 		t.Skip("only with -writes")
 	}
 	dir := filepath.Join(t.TempDir(), "data")
-	config := etcdstore.EmbedConfig{Dir: dir}
-	server := embed(t, config)
+	config := Config{Dir: dir}
+	server := open(t, config)
 	start := time.Now()
 	report := func(what string) {
 		t.Logf("%5.0f s, %s: %s", time.Since(start).Seconds(), what, usage(t, dir))
@@ -53,7 +52,7 @@ func TestGrowth(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	embed(t, config)
+	open(t, config)
 	report("started again")
 }
 

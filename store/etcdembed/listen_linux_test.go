@@ -1,4 +1,4 @@
-package etcdstore_test
+package etcdembed
 
 import (
 	"bytes"
@@ -14,8 +14,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/firn-id/firn/store/etcdstore"
 )
 
 // Another user of the machine can't connect to an embedded server, neither while it starts nor while it runs, even if
@@ -27,12 +25,12 @@ func TestNobodyElseCanConnect(t *testing.T) {
 		"in a temporary one":    strings.Repeat("long/", 30),
 	} {
 		t.Run(name, func(t *testing.T) {
-			open := openDir(t)
-			config := etcdstore.EmbedConfig{Dir: filepath.Join(open, dir)}
+			top := openDir(t)
+			config := Config{Dir: filepath.Join(top, dir)}
 			if err := os.MkdirAll(config.Dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			control := filepath.Join(open, "control")
+			control := filepath.Join(top, "control")
 			listener, err := net.Listen("unix", control)
 			if err == nil {
 				err = os.Chmod(control, 0o777)
@@ -54,7 +52,7 @@ func TestNobodyElseCanConnect(t *testing.T) {
 			} else {
 				t.Log("not run as root: nobody tries to connect as another user")
 			}
-			e := embed(t, config)
+			e := open(t, config)
 			works(t, e)
 			close(looked)
 			looking.Wait()
