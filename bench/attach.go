@@ -61,7 +61,7 @@ func runAttach(ctx context.Context, s settings) ([]table, error) {
 
 // comeAndGo attaches to a sequencer and detaches from it, again and again.
 func comeAndGo(ctx context.Context, m *member.Member, times int) (attach, detach []time.Duration, err error) {
-	q, err := m.Sequencer(ctx, "alone", cluster.Define(firn.Default))
+	q, err := m.EnsureSequencer(ctx, "alone", cluster.Define(firn.Default))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,11 +86,11 @@ func comeAndGo(ctx context.Context, m *member.Member, times int) (attach, detach
 func takeTurns(ctx context.Context, a, b *member.Member, times int) (took []time.Duration, err error) {
 	one := cluster.Define(firn.Default)
 	one.Nodes = 1
-	first, err := a.Sequencer(ctx, "shared", one)
+	first, err := a.EnsureSequencer(ctx, "shared", one)
 	if err != nil {
 		return nil, err
 	}
-	next, err := b.Sequencer(ctx, "shared", one)
+	next, err := b.EnsureSequencer(ctx, "shared", one)
 	if err != nil {
 		return nil, err
 	}

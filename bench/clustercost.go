@@ -60,7 +60,7 @@ func keep(ctx context.Context, s settings, sequencers int) (rounds int, sent []c
 	}
 	defer m.Leave()
 	for i := range sequencers {
-		q, err := m.Sequencer(ctx, fmt.Sprintf("sequencer-%03d", i), cluster.Define(firn.Default))
+		q, err := m.EnsureSequencer(ctx, fmt.Sprintf("sequencer-%03d", i), cluster.Define(firn.Default))
 		if err == nil {
 			err = q.Ready()
 		}

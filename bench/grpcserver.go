@@ -100,7 +100,7 @@ func beRPCServer(name string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		defer m.Leave()
-		q, err := m.Sequencer(context.Background(), member.DefaultSequencer, cluster.Define(wide))
+		q, err := m.EnsureSequencer(context.Background(), member.DefaultSequencer, cluster.Define(wide))
 		if err != nil {
 			return err
 		}

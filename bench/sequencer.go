@@ -64,7 +64,7 @@ func attached(ctx context.Context, l firn.Layout) (s *member.Sequencer, leave fu
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err = m.Sequencer(ctx, "bench", cluster.Define(l))
+	s, err = m.EnsureSequencer(ctx, "bench", cluster.Define(l))
 	if err == nil {
 		err = s.Ready()
 	}

@@ -54,7 +54,7 @@ func (h *hostile) work(ctx context.Context, n *node) {
 		d.Nodes = []int64{1, 2, 3, 64, 1024}[h.pick(5)]
 		within, cancel := context.WithTimeout(ctx, h.upTo(20*time.Second))
 		m := n.mem.Load()
-		s, err := m.Sequencer(within, name, d)
+		s, err := m.EnsureSequencer(within, name, d)
 		if err != nil {
 			s, err = m.Attach(within, name)
 		}

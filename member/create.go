@@ -9,14 +9,14 @@ import (
 	"github.com/firn-id/firn/cluster"
 )
 
-// Sequencer creates a sequencer, or finds that it is there, attaches to it, and waits until the outcome of
+// EnsureSequencer creates a sequencer unless it is there, attaches to it, and waits until the outcome of
 // that is known: this member has a node ID and may use it, or Ready says why not yet. Called again with the same
 // definition it returns the same Sequencer.
 //
 // A *cluster.NameError is returned when the name is not allowed, an *ExistsError when there is one with another
 // definition, an *EarlyError when its IDs would not exceed those that they must for long, firn.ErrLifetime when its time
 // is over or has not begun, and other errors when the definition is not valid, ctx has ended, or the member has.
-func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
+func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
 	v, _, err := m.create(ctx, name, d)
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (m *Member) Sequencer(ctx context.Context, name string, d cluster.Definitio
 	return m.attach(ctx, name, v)
 }
 
-// Attach attaches to a sequencer that is there, whatever its definition, and waits as Member.Sequencer does. A handle
+// Attach attaches to a sequencer that is there, whatever its definition, and waits as EnsureSequencer does. A handle
 // that was detached is attached again, and is the one returned. ErrNoSequencer is returned when there is none of this
 // name, ErrUnfit when the member's options do not go with its definition, and other errors when ctx has ended, or the
 // member has.
@@ -45,7 +45,7 @@ func (m *Member) AttachOnDemand(ctx context.Context, name string) (*Sequencer, e
 
 // attachIf attaches if the definition of the very sequencer that it attaches to allows it.
 func (m *Member) attachIf(ctx context.Context, name string, allowed func(cluster.Definition) error) (*Sequencer, error) {
-	if s, ok := m.Find(name); ok {
+	if s, ok := m.Sequencer(name); ok {
 		if err := allowed(s.definition); err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (m *Member) attachIf(ctx context.Context, name string, allowed func(cluster
 }
 
 // Create creates a sequencer without attaching to it, and tells whether it was not there before. The errors are those
-// of Member.Sequencer.
+// of EnsureSequencer.
 func (m *Member) Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error) {
 	_, created, err = m.create(ctx, name, d)
 	return created, err
@@ -83,8 +83,9 @@ func (m *Member) Sequencers() []*Sequencer {
 	return all
 }
 
-// Find returns the sequencer of a name if this member was attached to it, and false otherwise. It asks nobody.
-func (m *Member) Find(name string) (*Sequencer, bool) {
+// Sequencer returns the sequencer of a name if this member was attached to it, and false otherwise. It does not ask the
+// store.
+func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sequencers[name]
@@ -100,7 +101,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 	if err := m.options.ValidateFor(name, d); err != nil {
 		return none, false, err
 	}
-	if s, ok := m.Find(name); ok && s.definition.Equal(d) {
+	if s, ok := m.Sequencer(name); ok && s.definition.Equal(d) {
 		if q, there := s.in(m.Value()); there {
 			return q, false, nil
 		}

@@ -102,5 +102,8 @@ var (
 	errAttaching = errors.New("its attach has not come back from the log yet")
 	errRejoining = errors.New("it is joining the cluster again")
 	errLeft      = errors.New("it has left")
+	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)
+	errJoining   = fmt.Errorf("%w: it is joining the cluster", ErrNotReady)
+	errNoStore   = errors.New("there is no store: it is nil")
 	errHasLeft   = fmt.Errorf("%w: %w", ErrNotReady, errLeft)
 )

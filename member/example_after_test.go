@@ -22,7 +22,7 @@ func ExampleMember_Sequencer_after() {
 
 	d := cluster.Define(firn.Twitter)
 	d.After = 1541815603606036480
-	orders, err := m.Sequencer(ctx, "orders", d)
+	orders, err := m.EnsureSequencer(ctx, "orders", d)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func ExampleMember_Sequencer_after() {
 
 	d = cluster.Define(firn.Default) // its epoch is 2026, so that its IDs are smaller for years
 	d.After = 1541815603606036480
-	_, err = m.Sequencer(ctx, "invoices", d)
+	_, err = m.EnsureSequencer(ctx, "invoices", d)
 	fmt.Println(err)
 	// Output:
 	// greater: true

@@ -22,7 +22,7 @@ func ExampleJoin() {
 	}
 	defer m.Leave()
 
-	orders, err := m.Sequencer(ctx, "orders", cluster.Define(firn.Default))
+	orders, err := m.EnsureSequencer(ctx, "orders", cluster.Define(firn.Default))
 	if err != nil {
 		log.Fatal(err)
 	}

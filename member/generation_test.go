@@ -47,7 +47,7 @@ func TestIDsExceedThoseOfFormerGenerations(t *testing.T) {
 			if round%2 == 1 {
 				b.client.CutOff(true)
 			}
-			s, err := a.mem.Load().Sequencer(t.Context(), "orders", d)
+			s, err := a.mem.Load().EnsureSequencer(t.Context(), "orders", d)
 			var early *EarlyError
 			if errors.As(err, &early) {
 				t.Logf("round %d: %v", round, err)
@@ -66,7 +66,7 @@ func TestIDsExceedThoseOfFormerGenerations(t *testing.T) {
 			}
 			s2 := s
 			if round%2 == 0 {
-				if s2, err = b.mem.Load().Sequencer(t.Context(), "orders", d); err != nil {
+				if s2, err = b.mem.Load().EnsureSequencer(t.Context(), "orders", d); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -100,7 +100,7 @@ func TestAMemberThatHasNotReadTheLog(t *testing.T) {
 		synctest.Wait()
 		small := cluster.Define(layout)
 		small.Nodes = 2
-		s, err := a.mem.Load().Sequencer(t.Context(), DefaultSequencer, small)
+		s, err := a.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer, small)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestAfter(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.After = last
-		s, err := m.Sequencer(t.Context(), "near", d)
+		s, err := m.EnsureSequencer(t.Context(), "near", d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestAfter(t *testing.T) {
 		if d.After, err = d.Layout.Last(time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		_, err = m.Sequencer(t.Context(), "far", d)
+		_, err = m.EnsureSequencer(t.Context(), "far", d)
 		var early *EarlyError
 		if !errors.As(err, &early) || early.After != d.After || early.From.Sub(time.Now().Add(time.Hour)).Abs() > time.Second || !strings.Contains(err.Error(), "do from") {
 			t.Errorf("%v, want an EarlyError", err)
@@ -156,11 +156,11 @@ func TestAfter(t *testing.T) {
 		}
 		d.After = 0
 		d.Layout.Epoch = time.Now().Add(time.Hour)
-		if _, err := m.Sequencer(t.Context(), "future", d); !errors.Is(err, firn.ErrLifetime) {
+		if _, err := m.EnsureSequencer(t.Context(), "future", d); !errors.Is(err, firn.ErrLifetime) {
 			t.Errorf("an epoch in the future: %v, want ErrLifetime", err)
 		}
 		d.Layout.Epoch, d.Layout.TimeBits = epoch.Add(-48*time.Hour), 20
-		if _, err := m.Sequencer(t.Context(), "over", d); !errors.Is(err, firn.ErrLifetime) {
+		if _, err := m.EnsureSequencer(t.Context(), "over", d); !errors.Is(err, firn.ErrLifetime) {
 			t.Errorf("a time that is over: %v, want ErrLifetime", err)
 		}
 	})
@@ -175,7 +175,7 @@ func TestAKeyThatCantBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.mem.Load().Sequencer(t.Context(), "orders", cluster.Define(layout))
+		_, err = a.mem.Load().EnsureSequencer(t.Context(), "orders", cluster.Define(layout))
 		if err == nil || !strings.Contains(err.Error(), "sequencers/orders/generation") {
 			t.Errorf("%v, want an error with the key", err)
 		}
@@ -204,17 +204,17 @@ func TestAClaimThatComesLate(t *testing.T) {
 		large, small := cluster.Define(layout), cluster.Define(layout)
 		small.Nodes = 2
 		go func() {
-			_, _ = b.mem.Load().Sequencer(t.Context(), "orders", large)
+			_, _ = b.mem.Load().EnsureSequencer(t.Context(), "orders", large)
 		}()
 		synctest.Wait()
 		w.append(cluster.DestroySequencer{Sequencer: "orders"})
 		synctest.Wait()
-		s, err := a.mem.Load().Sequencer(t.Context(), "orders", small)
+		s, err := a.mem.Load().EnsureSequencer(t.Context(), "orders", small)
 		if err != nil {
 			t.Fatal(err)
 		}
 		next(t, s, time.Second)
-		old, ok := b.mem.Load().Find("orders")
+		old, ok := b.mem.Load().Sequencer("orders")
 		if !ok || claims.Load() == 0 {
 			t.Fatal("b is not about to claim: nothing is tried")
 		}

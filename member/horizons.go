@@ -12,5 +12,9 @@ type Owner = fence.Owner
 // Horizons reads, at one moment, what is written down about the node IDs of a sequencer: about each that was ever used
 // under its name, in ascending order. Any member can read it, attached or not. The error is one of the store.
 func (m *Member) Horizons(ctx context.Context, name string) ([]Owner, error) {
-	return fence.Owners(ctx, m.store, fencePrefix(name))
+	s, err := m.opened()
+	if err != nil {
+		return nil, err
+	}
+	return fence.Owners(ctx, s, fencePrefix(name))
 }

@@ -34,7 +34,11 @@ type Pulse struct {
 // Pulses reads the pulses of all members and joiners that live, by their IDs. A member that has none is
 // dead, or as good as dead. The error is one of the store.
 func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
-	all, err := m.store.List(ctx, pulses)
+	s, err := m.opened()
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.List(ctx, pulses)
 	if err != nil {
 		return nil, err
 	}

@@ -195,7 +195,7 @@ func TestDestroyEndsEveryHandle(t *testing.T) {
 			if err := n.seq.Load().Detach(t.Context()); !errors.Is(err, ErrDestroyed) {
 				t.Errorf("Detach: %v, want ErrDestroyed", err)
 			}
-			if s, ok := n.mem.Load().Find(DefaultSequencer); ok {
+			if s, ok := n.mem.Load().Sequencer(DefaultSequencer); ok {
 				t.Errorf("%s has %v still", n.name, s.State())
 			}
 			if _, err := n.mem.Load().Attach(t.Context(), DefaultSequencer); !errors.Is(err, ErrNoSequencer) {
@@ -203,7 +203,7 @@ func TestDestroyEndsEveryHandle(t *testing.T) {
 			}
 		}
 		for _, n := range nodes {
-			s, err := n.mem.Load().Sequencer(t.Context(), DefaultSequencer, again)
+			s, err := n.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer, again)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +241,7 @@ func TestDestroyWaitsForThoseOutOfReach(t *testing.T) {
 		if err := a.mem.Load().Destroy(t.Context(), DefaultSequencer); !errors.Is(err, ErrNoSequencer) {
 			t.Errorf("a second time: %v, want ErrNoSequencer", err)
 		}
-		if s, err := a.mem.Load().Sequencer(t.Context(), "other", cluster.Define(layout)); err != nil || s.Ready() != nil {
+		if s, err := a.mem.Load().EnsureSequencer(t.Context(), "other", cluster.Define(layout)); err != nil || s.Ready() != nil {
 			t.Errorf("another one: %v", err)
 		}
 	})
@@ -286,7 +286,7 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 			if p, err := s.Parts(id); err != nil || time.Until(layout.TimeOf(p.Tick)).Abs() > time.Second {
 				t.Errorf("%d is %+v %v", id, p, err)
 			}
-			if _, ok := a.mem.Load().Find(name); ok {
+			if _, ok := a.mem.Load().Sequencer(name); ok {
 				t.Error("who has created it is attached, too")
 			}
 		}
@@ -459,7 +459,7 @@ func TestWhoHasNotReadOfTheDestroy(t *testing.T) {
 					t.Fatal(err)
 				}
 				b.client.Inject(nil)
-				s, ok := b.mem.Load().Find("orders")
+				s, ok := b.mem.Load().Sequencer("orders")
 				if !ok {
 					t.Fatal("b has heard of it: nothing is tried")
 				}
@@ -483,7 +483,7 @@ func TestDestroyWhileTheNextOneBegins(t *testing.T) {
 				for _, n := range []*node{a, b, c} {
 					n.ready(time.Second)
 				}
-				old, err := b.mem.Load().Sequencer(t.Context(), "orders", cluster.Define(layout))
+				old, err := b.mem.Load().EnsureSequencer(t.Context(), "orders", cluster.Define(layout))
 				if err != nil {
 					t.Fatal(err)
 				}

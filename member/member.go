@@ -27,9 +27,9 @@ import (
 // leaveWithin bounds what is done to leave in order.
 const leaveWithin = 5 * time.Second
 
-// Member is a member of a cluster, made by Join. Its methods are safe for concurrent use.
+// Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
 type Member struct {
-	store   store.Store
+	store   store.Store // set once, under mu, before there is an incarnation; see opened
 	options Options
 	log     *slog.Logger
 	nags    nags
@@ -47,7 +47,7 @@ type Member struct {
 	extensions extensions
 	lookups    lookups
 
-	end  context.CancelFunc // ends the goroutine that plays the log
+	stop context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
 	wake chan struct{}      // has it look again at what there is to do
 
@@ -56,6 +56,7 @@ type Member struct {
 	mu          sync.Mutex    // guards what follows
 	value       cluster.Value // that it has reached
 	incarnation *incarnation  // nil before the first
+	hasJoined   bool          // under this incarnation or one before
 	changed     chan struct{} // closed when value or incarnation changes
 	outcomes    map[string]chan<- outcome
 	sequencers  map[string]*Sequencer
@@ -72,36 +73,66 @@ type outcome struct {
 	missed bool          // nobody saw what came of it, or whether it is in the log
 }
 
-var errNoStore = errors.New("member: there is no store")
-
-// Join makes a new member of the cluster that lives in the store, and returns once it has joined. It is a
-// member until Leave, whatever becomes of ctx.
+// Start makes a new member of the cluster that lives in a store. It returns at once; the member opens the store and
+// joins by itself: Ready says how far it has come, and Wait waits for it. Until it has joined, its ID is empty and its
+// Value zero, and methods that need the store or the cluster return an ErrNotReady that says why. It is a member until
+// Leave.
 //
-// The error says what is wrong with the options, or what stops it: a *cluster.UnreadableError,
-// store.ErrRefused or store.ErrRolledBack. Everything else is tried again until ctx ends; its error is then returned.
-func Join(ctx context.Context, s store.Store, options Options) (*Member, error) {
-	if s == nil {
-		return nil, errNoStore
-	}
+// The context of open ends when the member is told to leave. An open that fails with store.ErrUnavailable or
+// store.ErrAmbiguous is called again; any other error ends the member, see Err. The store is not closed by the
+// member; whoever opened it may close it after Leave.
+//
+// The error says what is wrong with the options.
+func Start(open func(context.Context) (store.Store, error), options Options) (*Member, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
 	}
-	living, end := context.WithCancel(context.WithoutCancel(ctx))
-	serving, release := context.WithCancel(context.WithoutCancel(ctx))
+	living, stop := context.WithCancel(context.Background())
+	serving, release := context.WithCancel(context.Background())
 	options = options.withDefaults()
 	m := &Member{
-		store: s, options: options, log: options.Logger, nags: nags{log: options.Logger, last: map[string]time.Time{}},
-		serving: serving, release: release, end: end, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
+		options: options, log: options.Logger, nags: nags{log: options.Logger, last: map[string]time.Time{}},
+		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
 		lookups: newLookups(), player: newPlayer(),
 	}
-	go m.run(living)
-	_, _, err := m.awaitJoined(ctx)
+	go m.run(living, open)
+	return m, nil
+}
+
+// Join is Start on a store that is open, and Wait. Should that fail, nothing is left of the member.
+func Join(ctx context.Context, s store.Store, options Options) (*Member, error) {
+	m, err := Start(func(context.Context) (store.Store, error) { return s, nil }, options)
 	if err != nil {
+		return nil, err
+	}
+	if err := m.Wait(ctx); err != nil {
 		m.Leave()
 		return nil, err
 	}
 	return m, nil
+}
+
+// Wait returns nil once the member has joined the cluster. The error is that of ctx, with the latest trouble, or says
+// why the member has ended, as Err does.
+func (m *Member) Wait(ctx context.Context) error {
+	_, _, err := m.joined(ctx)
+	return err
+}
+
+// Ready returns nil while it is a member of the cluster. Otherwise the error, an ErrNotReady or what Err returns, says why
+// it is not, or not any more: its store is not open yet, it is joining, or it has ended. It does not ask the store.
+func (m *Member) Ready() error {
+	if m.over() {
+		return m.ended()
+	}
+	if _, err := m.opened(); err != nil {
+		return err
+	}
+	if v, incarnation, _ := m.look(); incarnation == nil || !v.IsMember(incarnation.id) {
+		return errJoining
+	}
+	return nil
 }
 
 // Leave gives the node IDs back, leaves the cluster and ends the member; later calls of its sequencers fail
@@ -113,7 +144,7 @@ func (m *Member) Leave() {
 	m.mu.Unlock()
 	m.release()
 	m.holding.Wait()
-	m.end()
+	m.stop()
 	<-m.done
 }
 
@@ -147,8 +178,35 @@ func (m *Member) Value() cluster.Value {
 	return v
 }
 
-// Log returns the log that it plays.
-func (m *Member) Log() store.Log { return m.store }
+// Log returns the log that it plays, and an ErrNotReady while its store is not open yet.
+func (m *Member) Log() (store.Log, error) { return m.opened() }
+
+// opened returns the store, and an error while it is not open yet. What runs only for members and joiners uses m.store.
+func (m *Member) opened() (store.Store, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.store == nil {
+		return nil, errOpening
+	}
+	return m.store, nil
+}
+
+// openStore opens the store, again while that may help, until ctx ends.
+func (m *Member) openStore(ctx context.Context, open func(context.Context) (store.Store, error)) error {
+	return m.insist(ctx, "can't open the store", func() error {
+		s, err := open(ctx)
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			return errNoStore
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.store = s
+		return nil
+	})
+}
 
 // look returns how things stand, and a channel that is closed when that changes.
 func (m *Member) look() (cluster.Value, *incarnation, <-chan struct{}) {
@@ -157,17 +215,32 @@ func (m *Member) look() (cluster.Value, *incarnation, <-chan struct{}) {
 	return m.value, m.incarnation, m.changed
 }
 
-// awaitJoined waits until it is a member, under which ID whatever.
-func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *incarnation, error) {
+// rejoined waits until it is a member again, under whatever ID; one that has never joined is not waited for.
+func (m *Member) rejoined(ctx context.Context) (cluster.Value, *incarnation, error) {
+	m.mu.Lock()
+	hasJoined := m.hasJoined
+	m.mu.Unlock()
+	if !hasJoined {
+		if err := m.Ready(); err != nil {
+			return cluster.Value{}, nil, err
+		}
+	}
+	return m.joined(ctx)
+}
+
+// joined waits until it is a member, under whatever ID.
+func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error) {
 	for {
 		v, incarnation, changed := m.look()
+		if m.over() {
+			return v, incarnation, m.ended()
+		}
 		if incarnation != nil && v.IsMember(incarnation.id) {
 			return v, incarnation, nil
 		}
 		select {
 		case <-changed:
 		case <-m.done:
-			return v, incarnation, m.ended()
 		case <-ctx.Done():
 			return v, incarnation, fmt.Errorf("member: it has not joined the cluster: %w", m.nags.because(ctx.Err()))
 		}
@@ -176,7 +249,7 @@ func (m *Member) awaitJoined(ctx context.Context) (cluster.Value, *incarnation, 
 
 // catchUp waits until it is a member and has reached what is in the log now.
 func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
-	if _, _, err := m.awaitJoined(ctx); err != nil {
+	if _, _, err := m.rejoined(ctx); err != nil {
 		return cluster.Value{}, err
 	}
 	v, _, changed := m.look()
@@ -229,6 +302,17 @@ func (m *Member) breaks(err error) {
 	}
 }
 
+// over tells whether it has ended.
+func (m *Member) over() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ended says why it has.
 func (m *Member) ended() error {
 	if err := m.Err(); err != nil {
 		return err
@@ -239,7 +323,7 @@ func (m *Member) ended() error {
 // do appends a command of this member's, once it has joined, and waits until it has replayed it. An outcome
 // that was missed tells nothing; the command, which does no harm when it is there twice, may be done again.
 func (m *Member) do(ctx context.Context, command func(member string) cluster.Command) (outcome, error) {
-	_, incarnation, err := m.awaitJoined(ctx)
+	_, incarnation, err := m.rejoined(ctx)
 	if err != nil {
 		return outcome{}, err
 	}

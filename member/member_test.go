@@ -103,7 +103,7 @@ func (w *world) start(name string, changes ...func(*setup)) *node {
 			return
 		}
 		n.mem.Store(m)
-		s, err := m.Sequencer(ctx, DefaultSequencer, c.definition)
+		s, err := m.EnsureSequencer(ctx, DefaultSequencer, c.definition)
 		if err != nil {
 			n.err = err
 			return
@@ -484,10 +484,10 @@ func TestASequencerThatIsCreatedAnewIsAnother(t *testing.T) {
 		if s, _ := a.mem.Load().Value().Sequencer(DefaultSequencer); s.Attached(a.mem.Load().ID()) {
 			t.Error("it attached to the new one by itself")
 		}
-		if _, err := a.mem.Load().Sequencer(t.Context(), DefaultSequencer, cluster.Define(layout)); !errors.Is(err, ErrSequencerExists) {
+		if _, err := a.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer, cluster.Define(layout)); !errors.Is(err, ErrSequencerExists) {
 			t.Errorf("asked for the former one: %v, want ErrSequencerExists", err)
 		}
-		s, err := a.mem.Load().Sequencer(t.Context(), DefaultSequencer, small)
+		s, err := a.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer, small)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -602,14 +602,14 @@ func TestTheDefinitionIsNotThatOfTheOthers(t *testing.T) {
 		if !errors.Is(b.err, ErrSequencerExists) || !errors.As(b.err, &exists) || exists.InForce.Nodes != 1024 || exists.Wanted.Nodes != 8 {
 			t.Fatalf("%v, want an ExistsError", b.err)
 		}
-		other, err := b.mem.Load().Sequencer(t.Context(), "other", exists.Wanted)
+		other, err := b.mem.Load().EnsureSequencer(t.Context(), "other", exists.Wanted)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := other.Next(t.Context()); err != nil {
 			t.Error(err)
 		}
-		again, err := b.mem.Load().Sequencer(t.Context(), "other", exists.Wanted)
+		again, err := b.mem.Load().EnsureSequencer(t.Context(), "other", exists.Wanted)
 		if err != nil || again != other {
 			t.Errorf("asked for again: %p, %v, want %p", again, err, other)
 		}
@@ -883,7 +883,7 @@ func TestSequencerRejects(t *testing.T) {
 		slow, small, none := good, good, good
 		slow.Layout.Tick, small.Nodes, none.Nodes = time.Second*20, 8, 0
 		for name, d := range map[string]cluster.Definition{"Capital": good, "": good, "no-layout": {}, "slow": slow, "small": small, "none": none} {
-			if _, err := a.mem.Load().Sequencer(t.Context(), name, d); err == nil {
+			if _, err := a.mem.Load().EnsureSequencer(t.Context(), name, d); err == nil {
 				t.Errorf("%q: no error", name)
 			}
 		}

@@ -476,7 +476,7 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 		a.client.Lag(time.Second)
 		created := make(chan error, 1)
 		go func() {
-			s, err := a.mem.Load().Sequencer(t.Context(), "other", cluster.Define(layout))
+			s, err := a.mem.Load().EnsureSequencer(t.Context(), "other", cluster.Define(layout))
 			if err == nil {
 				_, err = s.Next(t.Context())
 			}
@@ -546,7 +546,7 @@ func TestADoubtThatStays(t *testing.T) {
 		created := make(chan error, 1)
 		nodes[0].client.Inject(doubted("create-sequencer"))
 		go func() {
-			_, err := nodes[0].mem.Load().Sequencer(t.Context(), "other", cluster.Define(layout))
+			_, err := nodes[0].mem.Load().EnsureSequencer(t.Context(), "other", cluster.Define(layout))
 			created <- err
 		}()
 		for range 10 {

@@ -17,7 +17,7 @@ func (n *node) many(count int) []*Sequencer {
 	n.world.t.Helper()
 	var all []*Sequencer
 	for i := range count {
-		s, err := n.mem.Load().Sequencer(n.world.t.Context(), fmt.Sprintf("orders-%03d", i), cluster.Define(layout))
+		s, err := n.mem.Load().EnsureSequencer(n.world.t.Context(), fmt.Sprintf("orders-%03d", i), cluster.Define(layout))
 		if err != nil {
 			n.world.t.Fatal(err)
 		}

@@ -36,9 +36,15 @@ func newPlayer() player {
 // idle is how long the player sleeps when nothing is to be done at a certain time.
 const idle = time.Hour
 
-// run plays the log until ctx ends, or it can't go on.
-func (m *Member) run(ctx context.Context) {
+// run opens the store and plays the log until ctx ends, or it can't go on.
+func (m *Member) run(ctx context.Context, open func(context.Context) (store.Store, error)) {
 	defer close(m.done)
+	if err := m.openStore(ctx, open); err != nil {
+		if ctx.Err() == nil {
+			m.end(err)
+		}
+		return
+	}
 	following, cancel := context.WithCancel(ctx)
 	m.running.Go(func() { m.renewFences(following) })
 	err := m.play(ctx, m.follow(following))
@@ -62,9 +68,14 @@ func (m *Member) run(ctx context.Context) {
 	if m.incarnation != nil {
 		m.closeSession(ctx, m.incarnation)
 	}
+	m.end(err)
+}
+
+// end notes why it ends; nil: it leaves.
+func (m *Member) end(err error) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.err = err
-	m.mu.Unlock()
 }
 
 // delivery is a batch of the log, or the error that ended it.
@@ -231,6 +242,7 @@ func (m *Member) publish(v cluster.Value, l *incarnation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.value, m.incarnation = v, l
+	m.hasJoined = m.hasJoined || l != nil && v.IsMember(l.id)
 	close(m.changed)
 	m.changed = make(chan struct{})
 }

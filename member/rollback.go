@@ -154,6 +154,9 @@ func later(a, b time.Time) time.Time {
 // time when there is none. It is for an operator who knows that whoever made IDs before has stopped, and that no clock is
 // behind those by which they were made. The error is one of the store, or that of ctx.
 func (m *Member) Resume(ctx context.Context) (until time.Time, err error) {
+	if _, err := m.opened(); err != nil {
+		return until, err
+	}
 	err = m.changeFloor(ctx, func(f floor) (floor, bool) {
 		if !m.now().Before(f.From) {
 			return f, true

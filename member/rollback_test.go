@@ -166,7 +166,7 @@ func TestNobodyFoundsAClusterTooEarly(t *testing.T) {
 		a.ends()
 		m := <-joined
 		defer m.Leave()
-		s, err := m.Sequencer(t.Context(), DefaultSequencer, a.seq.Load().Definition())
+		s, err := m.EnsureSequencer(t.Context(), DefaultSequencer, a.seq.Load().Definition())
 		var floor *FloorError
 		if err == nil {
 			err = s.Ready()
@@ -254,7 +254,7 @@ func TestAFloorThatCantBeRead(t *testing.T) {
 		put(t, w, store.Put(floorKey, []byte("soon")))
 		a := w.start("a")
 		a.refuses(window)
-		s, _ := a.mem.Load().Find(DefaultSequencer)
+		s, _ := a.mem.Load().Sequencer(DefaultSequencer)
 		if err := s.Ready(); err == nil || !strings.Contains(err.Error(), floorKey) {
 			t.Errorf("Ready: %v", err)
 		}

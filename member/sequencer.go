@@ -17,7 +17,7 @@ import (
 const DefaultSequencer = "default"
 
 // Sequencer makes the IDs of one ID space under the node ID that this member has in it. Get it from
-// Member.Sequencer or Member.Attach. Once attached it keeps its place by itself, through lost sessions and the others'
+// Member.EnsureSequencer or Member.Attach. Once attached it keeps its place by itself, through lost sessions and the others'
 // comings and goings, until Detach. Its methods are safe for concurrent use.
 type Sequencer struct {
 	m          *Member

@@ -33,11 +33,11 @@ type looked struct {
 // noSequencers are those of a member that is attached to none.
 type noSequencers struct{ server.Sequencers }
 
-func (noSequencers) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (noSequencers) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
-func (l *looked) ID() string           { return "b" }
-func (l *looked) Value() cluster.Value { return l.value }
-func (l *looked) Log() store.Log       { return l.Client }
+func (l *looked) ID() string              { return "b" }
+func (l *looked) Value() cluster.Value    { return l.value }
+func (l *looked) Log() (store.Log, error) { return l.Client, nil }
 
 func (l *looked) Pulses(context.Context) (map[string]member.Pulse, error) {
 	return map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {Owner: "host-c\x1b, process 8"}}, nil

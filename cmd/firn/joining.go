@@ -51,7 +51,7 @@ func (n *node) joinOnce(ctx context.Context, s store.Store) error {
 	if before := n.member.Swap(m); before != nil && !n.member.former.CompareAndSwap(nil, before) {
 		before.Leave()
 	}
-	sequencer, err := m.Sequencer(ctx, member.DefaultSequencer, n.definition())
+	sequencer, err := m.EnsureSequencer(ctx, member.DefaultSequencer, n.definition())
 	if err != nil {
 		return err
 	}
@@ -168,12 +168,12 @@ func (j *joining) Horizons(ctx context.Context, name string) ([]member.Owner, er
 	return nil, errJoining
 }
 
-// Log is the log of the cluster; nil until the store is open.
-func (j *joining) Log() store.Log {
+// Log is the log of the cluster, once the store is open.
+func (j *joining) Log() (store.Log, error) {
 	if s := j.store.Load(); s != nil {
-		return *s
+		return *s, nil
 	}
-	return nil
+	return nil, errOpening
 }
 
 // Lookup returns a sequencer of the cluster, once it has joined.
@@ -209,12 +209,12 @@ func (j *joining) AttachOnDemand(ctx context.Context, name string) (*member.Sequ
 }
 
 // Find is the sequencer of a name, if it is attached to it.
-func (j *joining) Find(name string) (*member.Sequencer, bool) {
+func (j *joining) Sequencer(name string) (*member.Sequencer, bool) {
 	for _, m := range []*member.Member{j.Load(), j.former.Load()} {
 		if m == nil {
 			continue
 		}
-		if s, ok := m.Find(name); ok {
+		if s, ok := m.Sequencer(name); ok {
 			return s, true
 		}
 	}

@@ -53,7 +53,7 @@ func TestSlowNetwork(t *testing.T) {
 			}
 			first := join()
 			id, since := first.ID(), time.Now()
-			sequencer, err := first.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(firn.Default))
+			sequencer, err := first.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(firn.Default))
 			if err == nil {
 				_, err = sequencer.Next(t.Context())
 			}

@@ -61,7 +61,7 @@ func run(ctx context.Context, etcd []string, window time.Duration, ids io.Writer
 	var working sync.WaitGroup
 	defer func() { cancel(); working.Wait() }() // before it leaves
 	for name, d := range map[string]cluster.Definition{"orders": orders, "invoices": invoices} {
-		s, err := m.Sequencer(ctx, name, d) // created by whoever comes first
+		s, err := m.EnsureSequencer(ctx, name, d) // created by whoever comes first
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func serve(t *testing.T) *httptest.Server {
 	}
 	layout := firn.Default
 	layout.Epoch = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
-	q, err := m.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout))
+	q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout))
 	if err != nil {
 		t.Fatal(err)
 	}

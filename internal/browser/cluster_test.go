@@ -107,7 +107,7 @@ func (l *living) join(host string) *being {
 // attach has a member attach to a sequencer. It may have to stand in line.
 func (l *living) attach(i int, name string, d cluster.Definition) *member.Sequencer {
 	l.t.Helper()
-	q, err := l.members[i].Sequencer(l.t.Context(), name, d)
+	q, err := l.members[i].EnsureSequencer(l.t.Context(), name, d)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -29,10 +29,10 @@ type crowd struct {
 	made  int // entries and members
 }
 
-func (*crowd) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (*crowd) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
-func (c *crowd) ID() string     { return "3kq7wm5xh2rvc" }
-func (c *crowd) Log() store.Log { return c.client }
+func (c *crowd) ID() string              { return "3kq7wm5xh2rvc" }
+func (c *crowd) Log() (store.Log, error) { return c.client, nil }
 
 func (c *crowd) Value() cluster.Value {
 	c.mu.Lock()

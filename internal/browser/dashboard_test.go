@@ -272,7 +272,7 @@ func TestHostileNames(t *testing.T) {
 
 func find(t *testing.T, b *being, name string) *member.Sequencer {
 	t.Helper()
-	q, ok := b.Find(name)
+	q, ok := b.Sequencer(name)
 	if !ok {
 		t.Fatalf("it is not attached to %s", name)
 	}

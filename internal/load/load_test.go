@@ -63,7 +63,7 @@ func service(t *testing.T, give func(ids []firn.ID) error) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := m.Sequencer(ctx, member.DefaultSequencer, cluster.Define(firn.Default))
+	s, err := m.EnsureSequencer(ctx, member.DefaultSequencer, cluster.Define(firn.Default))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func (s *Service) find(name string) Issuer {
 	if name == member.DefaultSequencer {
 		return s.member
 	}
-	if q, ok := s.cluster.Find(name); ok {
+	if q, ok := s.cluster.Sequencer(name); ok {
 		return q
 	}
 	return nobody{}
@@ -47,7 +47,7 @@ func (e *detachedError) Error() string {
 // sequencer if it is not attached and the call of this caller is enough for that, and the outcome is waited for. What a
 // member that is attached lacks, it gets by itself: that is not waited for.
 func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Issuer, error) {
-	q, ok := s.cluster.Find(name)
+	q, ok := s.cluster.Sequencer(name)
 	if !ok && name == member.DefaultSequencer {
 		return nil, why // the member attaches to it as soon as it has joined
 	}
@@ -160,7 +160,7 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 		return Here{}, err
 	}
 	defer end()
-	q, ok := s.cluster.Find(name)
+	q, ok := s.cluster.Sequencer(name)
 	if ok {
 		err = q.Detach(ctx)
 	} else {

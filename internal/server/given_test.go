@@ -32,7 +32,7 @@ func TestGiven(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Leave()
-		q, err := m.Sequencer(t.Context(), name, begun())
+		q, err := m.EnsureSequencer(t.Context(), name, begun())
 		if err == nil {
 			_, err = m.Create(t.Context(), "orders", begun())
 		}

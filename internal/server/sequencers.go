@@ -70,7 +70,7 @@ func (s *Service) describe(name string, q cluster.Sequencer) StatusSequencer {
 }
 
 func (s *Service) here(name string) Here {
-	q, ok := s.cluster.Find(name)
+	q, ok := s.cluster.Sequencer(name)
 	if !ok {
 		return Here{State: never}
 	}

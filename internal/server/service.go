@@ -53,8 +53,8 @@ type Cluster interface {
 	// Value is the latest that the member has reached; zero while it has read nothing yet.
 	Value() cluster.Value
 
-	// Log is the log of the cluster. Nil: the store is not open yet.
-	Log() store.Log
+	// Log is the log of the cluster. An error is returned while the store is not open yet.
+	Log() (store.Log, error)
 
 	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
@@ -73,7 +73,7 @@ type Sequencers interface {
 	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
 	Attach(ctx context.Context, name string) (*member.Sequencer, error)
 	AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error)
-	Find(name string) (*member.Sequencer, bool)
+	Sequencer(name string) (*member.Sequencer, bool)
 	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
 	Destroy(ctx context.Context, name string) error
 }

@@ -50,7 +50,7 @@ func (slow) Layout() firn.Layout { return firn.Default }
 // nowhere is a cluster that has not joined.
 type nowhere struct{ server.Cluster }
 
-func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
 func (nowhere) Attach(context.Context, string) (*member.Sequencer, error) {
 	return nil, fmt.Errorf("%w: it is joining", member.ErrNotReady)

@@ -143,8 +143,6 @@ func (s *Service) Value(who *auth.Caller) (cluster.Value, error) {
 	return s.latest()
 }
 
-var errNoStore = fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
-
 // Log is the log of the cluster.
 func (s *Service) Log(who *auth.Caller) (store.Log, error) {
 	if err := who.May(auth.Look, ""); err != nil {
@@ -153,9 +151,5 @@ func (s *Service) Log(who *auth.Caller) (store.Log, error) {
 	if err := who.Spend(1); err != nil {
 		return nil, err
 	}
-	log := s.cluster.Log()
-	if log == nil {
-		return nil, errNoStore
-	}
-	return log, nil
+	return s.cluster.Log()
 }

@@ -29,7 +29,7 @@ func newMembers(t *testing.T, names ...string) (all []*rig) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { m.Leave() })
-		q, err := m.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(firn.Default))
+		q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(firn.Default))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,10 +20,10 @@ const TakeWithin = takeWithin
 // Nowhere is a cluster without sequencers, which can't have any.
 type Nowhere struct{ server.Cluster }
 
-func (Nowhere) ID() string                            { return "" }
-func (Nowhere) Value() (v cluster.Value)              { return v }
-func (Nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
-func (Nowhere) Destroy(context.Context, string) error { return member.ErrNoSequencer }
+func (Nowhere) ID() string                                 { return "" }
+func (Nowhere) Value() (v cluster.Value)                   { return v }
+func (Nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
+func (Nowhere) Destroy(context.Context, string) error      { return member.ErrNoSequencer }
 func (Nowhere) Attach(context.Context, string) (*member.Sequencer, error) {
 	return nil, member.ErrNoSequencer
 }

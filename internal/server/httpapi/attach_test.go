@@ -125,7 +125,7 @@ func TestTheOnlyNodeID(t *testing.T) {
 				first.ask("POST /api/v1/sequencers/orders/id", "", 200, "id")
 				time.Sleep(time.Second)
 			}
-			q, ok := second.member.Find("orders")
+			q, ok := second.member.Sequencer("orders")
 			if !ok {
 				t.Fatal("who waits has no handle")
 			}
@@ -149,7 +149,7 @@ func TestTheOnlyNodeID(t *testing.T) {
 func TestQuota(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		for _, s := range all {
-			q, _ := s.member.Find(member.DefaultSequencer)
+			q, _ := s.member.Sequencer(member.DefaultSequencer)
 			s.handler = handlerWith(q, s.member, server.Options{MaxSequencers: 5})
 		}
 		a, b := all[0], all[1]

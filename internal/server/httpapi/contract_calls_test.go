@@ -187,7 +187,7 @@ func (c *contract) makeAll(t *testing.T) {
 		c.expect(t, b.handler, []anExchange{{target: "DELETE " + ordersPath, status: 202}})
 		a.client.CutOff(false)
 		synctest.Wait()
-		q, _ := b.member.Find(member.DefaultSequencer)
+		q, _ := b.member.Sequencer(member.DefaultSequencer)
 		b.handler = handlerWith(q, b.member, server.Options{NoAutoAttach: true})
 		c.expect(t, b.handler, []anExchange{
 			{target: "POST /api/v1/sequencers", body: oneNode, status: 201},

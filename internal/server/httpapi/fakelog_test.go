@@ -37,11 +37,11 @@ type unused struct{ store.Log }
 // noSequencers are those of a member that is attached to none.
 type noSequencers struct{ server.Sequencers }
 
-func (noSequencers) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (noSequencers) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
 func (f *fakeLog) ID() string { return "b" }
 
-func (f *fakeLog) Log() store.Log { return f }
+func (f *fakeLog) Log() (store.Log, error) { return f, nil }
 
 func (f *fakeLog) Pulses(context.Context) (map[string]member.Pulse, error) { return f.pulses, nil }
 

@@ -86,7 +86,7 @@ func withMetrics(s *server.Service, e *auth.Entrance, options ...httpapi.Option)
 // nowhere is a cluster without sequencers.
 type nowhere struct{ server.Cluster }
 
-func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
 func call(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost"+target, nil)

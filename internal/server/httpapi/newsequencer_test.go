@@ -121,7 +121,7 @@ func BenchmarkNextOf(b *testing.B) {
 		m.Leave()
 		client.Close()
 	})
-	if _, err := m.Sequencer(b.Context(), "orders", cluster.Define(firn.Default)); err != nil {
+	if _, err := m.EnsureSequencer(b.Context(), "orders", cluster.Define(firn.Default)); err != nil {
 		b.Fatal(err)
 	}
 	h := newHandler(&fake{}, m, nil)

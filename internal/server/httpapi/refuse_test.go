@@ -25,7 +25,7 @@ type failing struct {
 	err error
 }
 
-func (f failing) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (f failing) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
 func (f failing) Create(context.Context, string, cluster.Definition) (bool, error) {
 	return false, f.err

@@ -50,7 +50,7 @@ func inBubble(t *testing.T, names []string, f func(t *testing.T, all []*served))
 			}
 			layout := firn.Default
 			layout.Epoch = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-			q, err := s.member.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout))
+			q, err := s.member.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -286,7 +286,7 @@ func TestAutoAttach(t *testing.T) {
 func TestNoAutoAttach(t *testing.T) {
 	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
 		a := all[0]
-		q, _ := a.member.Find(member.DefaultSequencer)
+		q, _ := a.member.Sequencer(member.DefaultSequencer)
 		a.handler = handlerWith(q, a.member, server.Options{NoAutoAttach: true})
 		a.ask("POST /api/v1/sequencers/orders/id", "", 404, code("unknown_sequencer", "orders"))
 		a.ask("POST /api/v1/sequencers/Orders/id", "", 400, code("bad_request", "Orders"))
@@ -377,7 +377,7 @@ func TestTheLayoutsTimeIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Leave()
-		q, err := m.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
+		q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 // watch adds the node as it is now.
 func (w *watched) watch() {
 	w.metrics.Watch(Node{
-		Service: w.service, Member: w.member.Load, Log: func() store.Log { return w.client }, Window: 30 * time.Second,
+		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return w.client, nil }, Window: 30 * time.Second,
 		Doors: map[string]auth.Counter{"public": doors{}},
 		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: expiry}}, nil
@@ -83,9 +83,9 @@ func (w *watched) join() {
 		w.t.Fatal(err)
 	}
 	w.member.Store(m)
-	q, err := m.Sequencer(w.t.Context(), member.DefaultSequencer, definition())
+	q, err := m.EnsureSequencer(w.t.Context(), member.DefaultSequencer, definition())
 	if err == nil {
-		_, err = m.Sequencer(w.t.Context(), "orders", definition())
+		_, err = m.EnsureSequencer(w.t.Context(), "orders", definition())
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -191,5 +191,5 @@ func (notYet) Layout() firn.Layout                   { return firn.Default }
 // nowhere is a cluster that has not been joined.
 type nowhere struct{ server.Cluster }
 
-func (nowhere) Value() (v cluster.Value)              { return v }
-func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (nowhere) Value() (v cluster.Value)                   { return v }
+func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }

@@ -16,11 +16,11 @@ import (
 // Node is what is watched of a node. All but Service may be left out: the metrics that follow from it are then absent.
 type Node struct {
 	Service *server.Service
-	Member  func() *member.Member   // returns nil until it has joined
-	Log     func() store.Log        // returns nil until the store is open
-	Doors   map[string]auth.Counter // by address: public, admin, grpc, redis; read only
-	Window  time.Duration           // see member.Options
-	TLS     *tls.Config             // with GetCertificate
+	Member  func() *member.Member     // returns nil until it has joined
+	Log     func() (store.Log, error) // fails until the store is open
+	Doors   map[string]auth.Counter   // by address: public, admin, grpc, redis; read only
+	Window  time.Duration             // see member.Options
+	TLS     *tls.Config               // with GetCertificate
 }
 
 // watcher collects the metrics of a node.
@@ -62,7 +62,7 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 		w.collectSequencers(to, m)
 	}
 	if w.Log != nil {
-		if log := w.Log(); log != nil {
+		if log, err := w.Log(); err == nil {
 			w.collectStore(to, log, stats.Position)
 		}
 	}

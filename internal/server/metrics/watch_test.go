@@ -61,7 +61,7 @@ func TestTheLayoutsTimeIsOver(t *testing.T) {
 		w.member.Store(m)
 		short := firn.Default
 		short.TimeBits, short.Epoch = 30, time.Now().Add(time.Minute-1<<30*time.Millisecond)
-		q, err := m.Sequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
+		q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
 		if err != nil {
 			t.Fatal(err)
 		}

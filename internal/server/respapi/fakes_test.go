@@ -51,7 +51,7 @@ func newCounting() *counting { return &counting{layout: firn.Twitter} }
 // nowhere is a cluster without sequencers.
 type nowhere struct{ server.Cluster }
 
-func (nowhere) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
 func (nowhere) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
 	return cluster.Sequencer{}, fmt.Errorf("%w: %q", member.ErrNoSequencer, name)

@@ -46,9 +46,9 @@ type fake struct {
 	err   error
 }
 
-func (f *fake) ID() string                            { return "a" }
-func (f *fake) Log() store.Log                        { return nil }
-func (f *fake) Find(string) (*member.Sequencer, bool) { return nil, false }
+func (f *fake) ID() string                                 { return "a" }
+func (f *fake) Log() (store.Log, error)                    { return nil, member.ErrNotReady }
+func (f *fake) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
 func (f *fake) Horizons(context.Context, string) ([]member.Owner, error) { return nil, nil }
 func (f *fake) Resume(context.Context) (time.Time, error)                { return time.Time{}, nil }
