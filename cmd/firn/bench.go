@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/load"
 )
 
@@ -159,7 +160,7 @@ func (p *program) bench(ctx context.Context, o benchOptions, plan load.Plan) err
 	case err != nil:
 		return err
 	case r.Duplicates.More > 0:
-		return fmt.Errorf("%s came more than once, such as %d: what makes them is broken, or is two clusters", plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
+		return fmt.Errorf("%s came more than once, such as %d: what makes them is broken, or is two clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case r.IDs == 0 && r.Calls > 0:
@@ -179,16 +180,15 @@ func noIDs(o benchOptions, most load.Failure) error {
 
 // watch shows on a terminal how far a run has come, until stop is called.
 func (p *program) watch(run *load.Run, plan load.Plan) (stop func()) {
-	bar := newStatusLine(p.stderr)
-	return bar.every(progressEvery, func() string {
+	return console.NewStatusLine(p.stderr).Progress(func() string {
 		now := run.Progress()
 		of := fmt.Sprintf("%v of %v", now.Took.Truncate(time.Second), plan.Duration)
 		if plan.Count > 0 {
-			of = fmt.Sprintf("%s of %s IDs", number(float64(now.IDs)), number(float64(plan.Count)))
+			of = fmt.Sprintf("%s of %s IDs", console.Number(float64(now.IDs)), console.Number(float64(plan.Count)))
 		}
-		text := fmt.Sprintf("%s  %s  %s IDs/s", progressBar(now.Done), of, number(perSecond(now.IDs, now.Took)))
+		text := fmt.Sprintf("%s  %s  %s IDs/s", console.Bar(now.Done), of, console.Number(perSecond(now.IDs, now.Took)))
 		if now.Failed > 0 {
-			text += "  " + plural(now.Failed, "error")
+			text += "  " + console.Plural(now.Failed, "error")
 		}
 		return text
 	})
@@ -199,12 +199,4 @@ func perSecond(n int64, took time.Duration) float64 {
 		return 0
 	}
 	return float64(n) / took.Seconds()
-}
-
-// plural counts something.
-func plural(n int64, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return number(float64(n)) + " " + what
 }

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/load"
 )
 
@@ -21,15 +22,15 @@ func benchText(o benchOptions, r load.Result) string {
 		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	row("asked", "%s by %s, over %s, %s a call, for %v", strings.Join(o.servers, ", "), o.protocol.Name,
-		plural(o.concurrency, "connection"), plural(o.batch, "ID"), r.Took.Round(10*time.Millisecond))
-	row("IDs", "%s, %s a second", number(float64(r.IDs)), number(perSecond(r.IDs, r.Took)))
-	row("calls", "%s, %s a second", number(float64(r.Calls)), number(perSecond(r.Calls, r.Took)))
+		console.Plural(o.concurrency, "connection"), console.Plural(o.batch, "ID"), r.Took.Round(10*time.Millisecond))
+	row("IDs", "%s, %s a second", console.Number(float64(r.IDs)), console.Number(perSecond(r.IDs, r.Took)))
+	row("calls", "%s, %s a second", console.Number(float64(r.Calls)), console.Number(perSecond(r.Calls, r.Took)))
 	row("errors", "%s", errorsText(r))
 	for _, e := range r.Errors {
 		fmt.Fprintf(&b, "%11s %s: %.200s\n", "", shown(e.Code), printable(e.Example))
 	}
 	if r.Unsent > 0 {
-		row("unsent", "%s that the rate of %v IDs a second has more: no connection was free for them", plural(r.Unsent, "call"), o.rate)
+		row("unsent", "%s that the rate of %v IDs a second has more: no connection was free for them", console.Plural(r.Unsent, "call"), o.rate)
 	}
 	if r.IDs > 0 {
 		row("duplicates", "%s", duplicatesText(r))
@@ -39,7 +40,7 @@ func benchText(o benchOptions, r load.Result) string {
 	case r.Descents == 0:
 		row("order", "ascending on every connection")
 	default:
-		row("order", "%s not above the one before on the same connection: as behind a balancer, or after a take-over", plural(r.Descents, "time"))
+		row("order", "%s not above the one before on the same connection: as behind a balancer, or after a take-over", console.Plural(r.Descents, "time"))
 	}
 	if r.Latency.Calls() > 0 {
 		fmt.Fprintf(&b, "\nlatency of the calls that brought IDs, in ms\n\n%s", latencyText(r.Latency))
@@ -64,20 +65,20 @@ func errorsText(r load.Result) string {
 	}
 	var codes []string
 	for _, e := range r.Errors {
-		codes = append(codes, shown(e.Code)+" "+number(float64(e.Calls)))
+		codes = append(codes, shown(e.Code)+" "+console.Number(float64(e.Calls)))
 	}
-	return fmt.Sprintf("%s of %s: %s", number(float64(r.Failed)), plural(r.Calls, "call"), strings.Join(codes, ", "))
+	return fmt.Sprintf("%s of %s: %s", console.Number(float64(r.Failed)), console.Plural(r.Calls, "call"), strings.Join(codes, ", "))
 }
 
 func duplicatesText(r load.Result) string {
-	among := fmt.Sprintf("among %s", plural(r.Duplicates.Checked, "ID"))
+	among := fmt.Sprintf("among %s", console.Plural(r.Duplicates.Checked, "ID"))
 	if r.Duplicates.Checked < r.IDs {
-		among += fmt.Sprintf("; for the other %s the memory did not suffice, and they were not compared", number(float64(r.IDs-r.Duplicates.Checked)))
+		among += fmt.Sprintf("; for the other %s the memory did not suffice, and they were not compared", console.Number(float64(r.IDs-r.Duplicates.Checked)))
 	}
 	if r.Duplicates.More == 0 {
 		return "none " + among
 	}
-	return fmt.Sprintf("%s %s, such as %s", number(float64(r.Duplicates.More)), among, strings.Join(texts(r.Duplicates.Some), ", "))
+	return fmt.Sprintf("%s %s, such as %s", console.Number(float64(r.Duplicates.More)), among, strings.Join(texts(r.Duplicates.Some), ", "))
 }
 
 func texts(ids []firn.ID) []string {
@@ -110,7 +111,7 @@ func latencyText(l *load.Latency) string {
 	var rows [][]string
 	for _, b := range bands {
 		bar := strings.Repeat("#", int((b.Calls*longestBar+most-1)/most))
-		rows = append(rows, []string{millis(b.UpTo), number(float64(b.Calls)), bar})
+		rows = append(rows, []string{millis(b.UpTo), console.Number(float64(b.Calls)), bar})
 	}
 	return table(heads, [][]string{row}) + "\n" + table([]column{{"UP TO", 0, true}, {"CALLS", 0, true}, {"", 0, false}}, rows)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
@@ -81,7 +82,7 @@ func (c client) do(ctx context.Context, method, path string, body []byte) (*http
 
 // withSecret is a client that shows the secret in a file. It connects to nothing but the address that the secret is for.
 func (c client) withSecret(file string) (client, error) {
-	token, address, err := readSecret(file, c.base)
+	token, address, err := secretfile.Read(file, c.base)
 	if err != nil {
 		return c, err
 	}

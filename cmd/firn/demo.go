@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
@@ -101,7 +103,7 @@ func (o *demoOptions) check() error {
 		return usagef("--nodes: %d; want at most %d in one process", o.nodes, mostDemoNodes)
 	case o.load > mostDemoLoad:
 		return usagef("--load: %d IDs a second; want at most %d", o.load, mostDemoLoad)
-	case !onlyHere(host):
+	case !auth.Loopback(host):
 		return usagef("--admin-addr: others can reach %s, and could kill nodes; want 127.0.0.1 or [::1]", o.adminAddr)
 	}
 	for flag, address := range map[string]string{"http-addr": o.httpAddr, "admin-addr": o.adminAddr} {
@@ -135,7 +137,7 @@ type demo struct {
 	options  demoOptions
 	self     string // how to call this program
 	began    time.Time
-	out      *statusLine
+	out      *console.StatusLine
 	logs     io.Writer
 	store    *demoStore
 	nodes    []*demoNode
@@ -151,7 +153,7 @@ type demo struct {
 
 // demo runs until ctx ends.
 func (p *program) demo(ctx context.Context, o demoOptions) error {
-	d := &demo{options: o, self: p.self(), began: time.Now(), out: newStatusLine(p.stdout), logs: io.Discard, store: newDemoStore(), secret: auth.NewSecret()}
+	d := &demo{options: o, self: p.self(), began: time.Now(), out: console.NewStatusLine(p.stdout), logs: io.Discard, store: newDemoStore(), secret: auth.NewSecret()}
 	if o.logs {
 		d.logs = p.stderr
 	}
@@ -169,7 +171,7 @@ func (p *program) demo(ctx context.Context, o demoOptions) error {
 		d.close()
 		return interrupted(ctx, err)
 	}
-	if err := d.out.print(d.intro(first, took)); err != nil {
+	if err := d.out.Print(d.intro(first, took)); err != nil {
 		d.close()
 		return err
 	}
@@ -177,7 +179,7 @@ func (p *program) demo(ctx context.Context, o demoOptions) error {
 	d.follow(ctx)
 	d.close()
 	counts := d.load.counts()
-	if err := d.out.print(d.summary(counts)); err != nil {
+	if err := d.out.Print(d.summary(counts)); err != nil {
 		return err
 	}
 	if counts.Duplicates > 0 || counts.Disorder > 0 {
@@ -292,7 +294,7 @@ func (d *demo) close() {
 	}
 	all.Wait()
 	if d.file != "" {
-		removeSecret(d.file, d.secret.Token())
+		secretfile.Remove(d.file, d.secret.Token())
 	}
 }
 
@@ -305,9 +307,9 @@ func (d *demo) keepSecret(dies ...*demoNode) {
 			addresses = append(addresses, n.admin.Host)
 		}
 	}
-	path, err := runtimeSecretPath(addresses[0])
+	path, err := secretfile.RuntimePath(addresses[0])
 	if err == nil {
-		err = writeSecret(path, d.secret.Token(), addresses)
+		err = secretfile.Write(path, d.secret.Token(), addresses)
 	}
 	if d.secret.Kept(path, err); err == nil && d.file == "" {
 		d.file = path

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -83,7 +84,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 			args = append(args[:arguments:arguments], c.Flags().Args()...)
 		}
 		if len(args) != arguments {
-			return usagef("%s takes %s; want firn demo %s", c.CommandPath(), plural(int64(arguments), "argument"), use)
+			return usagef("%s takes %s; want firn demo %s", c.CommandPath(), console.Plural(int64(arguments), "argument"), use)
 		}
 		to, err := path(args)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn"
 	firnclient "github.com/firn-id/firn/client"
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/load"
 )
 
@@ -122,5 +123,5 @@ type demoCounts struct {
 
 // text is for people.
 func (c demoCounts) text() string {
-	return fmt.Sprintf("%s, %s, %s", plural(c.IDs, "ID"), plural(c.Errors, "error"), plural(c.Duplicates, "duplicate"))
+	return fmt.Sprintf("%s, %s, %s", console.Plural(c.IDs, "ID"), console.Plural(c.Errors, "error"), console.Plural(c.Duplicates, "duplicate"))
 }

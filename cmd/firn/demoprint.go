@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/console"
 )
 
 // intro says what there is, and what to try.
 func (d *demo) intro(first firn.ID, took time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s in this process, on a store in memory. First ID after %.3f s: %d\n\n", plural(int64(len(d.nodes)), "node"), took.Seconds(), first)
+	fmt.Fprintf(&b, "%s in this process, on a store in memory. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.nodes)), "node"), took.Seconds(), first)
 	for _, n := range d.nodes {
 		fmt.Fprintf(&b, "  node %-4d  %s\n", n.number, n.url)
 	}
@@ -62,14 +63,14 @@ func (d *demo) benchCommand() string {
 func (d *demo) summary(c demoCounts) string {
 	order := "none out of order"
 	if c.Disorder > 0 {
-		order = number(float64(c.Disorder)) + " out of order"
+		order = console.Number(float64(c.Disorder)) + " out of order"
 	}
 	return fmt.Sprintf("In %v: %s, %s. Nothing is left behind.\n", time.Since(d.began).Round(time.Second), c.text(), order)
 }
 
 // say prints something that happened.
 func (d *demo) say(format string, args ...any) {
-	_ = d.out.print(time.Now().Format(time.TimeOnly) + "  " + fmt.Sprintf(format, args...) + "\n") // there may be nobody who reads
+	_ = d.out.Print(time.Now().Format(time.TimeOnly) + "  " + fmt.Sprintf(format, args...) + "\n") // there may be nobody who reads
 }
 
 const (
@@ -86,7 +87,7 @@ func (d *demo) follow(ctx context.Context) {
 	for i := 0; ; i++ {
 		select {
 		case <-ctx.Done():
-			d.out.set("")
+			d.out.Set("")
 			return
 		case <-tick.C:
 		}
@@ -103,12 +104,12 @@ func (d *demo) follow(ctx context.Context) {
 			d.say("calls fail: %s", strings.TrimPrefix(why, "client: "))
 			failing = true
 		case !fails && failing && now.Load.IDs > before.Load.IDs:
-			d.say("calls get IDs again; %s got none", plural(now.Load.Errors, "call"))
+			d.say("calls get IDs again; %s got none", console.Plural(now.Load.Errors, "call"))
 			failing = false
 		}
 		before = now
-		d.out.set(now.line())
-		if !d.out.terminal && time.Since(reported) >= reportEvery {
+		d.out.Set(now.line())
+		if !d.out.Terminal() && time.Since(reported) >= reportEvery {
 			reported = time.Now()
 			d.say("%s", now.line())
 		}

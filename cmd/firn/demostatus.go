@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/member"
 )
 
@@ -105,7 +106,7 @@ func (s demoStatus) text() string {
 			clock = signed(time.Duration(n.Clock * float64(time.Second)))
 		}
 		rows = append(rows, []string{
-			strconv.Itoa(n.Node), n.State, id, rounded(n.PerSecond), number(float64(n.IDs)), clock, n.URL, n.Admin,
+			strconv.Itoa(n.Node), n.State, id, rounded(n.PerSecond), console.Number(float64(n.IDs)), clock, n.URL, n.Admin,
 		})
 		if n.Why != "" {
 			fmt.Fprintf(&whys, "node %d: %s\n", n.Node, n.Why)
@@ -116,7 +117,7 @@ func (s demoStatus) text() string {
 		text += "\n" + whys.String()
 	}
 	return text + fmt.Sprintf("\nstore    %s\nmembers  %d\nload     %s; %s a second now; %s out of order\n",
-		s.Store, s.Members, s.Load.text(), rounded(s.Load.PerSecond), number(float64(s.Load.Disorder)))
+		s.Store, s.Members, s.Load.text(), rounded(s.Load.PerSecond), console.Number(float64(s.Load.Disorder)))
 }
 
 // line is a status in one line, short enough for a terminal.
@@ -134,14 +135,14 @@ func (s demoStatus) line() string {
 	if len(each) > 4 {
 		each = []string{fmt.Sprintf("%d of %d nodes ready", ready, len(each))}
 	}
-	text := fmt.Sprintf("%s IDs/s (%s)  %s  %s", rounded(s.Load.PerSecond), strings.Join(each, ", "), s.Load.text(), plural(int64(s.Members), "member"))
+	text := fmt.Sprintf("%s IDs/s (%s)  %s  %s", rounded(s.Load.PerSecond), strings.Join(each, ", "), s.Load.text(), console.Plural(int64(s.Members), "member"))
 	if s.Store != storeRunning {
 		text += "  store " + s.Store
 	}
 	return text
 }
 
-func rounded(n float64) string { return number(math.Round(n)) }
+func rounded(n float64) string { return console.Number(math.Round(n)) }
 
 // brief is a duration without the zeros at its end: 1h and not 1h0m0s.
 func brief(d time.Duration) string {
@@ -201,7 +202,7 @@ func (r *demoRates) of(s *demoStatus) {
 func (s demoStatus) changes(before demoStatus) []string {
 	var all []string
 	if s.Members != before.Members && s.Members > 0 && before.Members > 0 {
-		all = append(all, fmt.Sprintf("the cluster has %s, and had %d", plural(int64(s.Members), "member"), before.Members))
+		all = append(all, fmt.Sprintf("the cluster has %s, and had %d", console.Plural(int64(s.Members), "member"), before.Members))
 	}
 	for i, n := range s.Nodes {
 		was := before.Nodes[i]

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,27 +97,5 @@ func TestChanges(t *testing.T) {
 		if got := tt.now.changes(tt.before); !slices.Equal(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
-	}
-}
-
-// Lines that are printed stand above the status line, which is drawn anew below them; where there is no terminal there is
-// none.
-func TestStatusLine(t *testing.T) {
-	var b bytes.Buffer
-	s := newStatusLine(&b)
-	s.set("status")
-	if err := s.print("line\n"); err != nil || b.String() != "line\n" {
-		t.Errorf("where there is no terminal it writes %q, %v", &b, err)
-	}
-	b.Reset()
-	s.terminal = true
-	s.set("status")
-	if err := s.print("line\n"); err != nil {
-		t.Fatal(err)
-	}
-	s.set("")
-	drawn := func(text string) string { return eraseLine + cutOff + text + wrap }
-	if want := drawn("status") + eraseLine + "line\n" + drawn("status") + drawn(""); b.String() != want {
-		t.Errorf("it writes %q, want %q", &b, want)
 	}
 }

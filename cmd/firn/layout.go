@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -84,7 +85,7 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 	for _, l := range presets {
 		rows = append(rows, []string{
 			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), server.Until(l.Layout).Format(time.DateOnly),
-			strconv.FormatInt(l.NodeIDs(), 10), number(l.Rate()),
+			strconv.FormatInt(l.NodeIDs(), 10), console.Number(l.Rate()),
 		})
 	}
 	return p.printf("%s", table(columns, rows))
@@ -102,7 +103,7 @@ func (p *program) layoutDetail(l firn.Preset) error {
 		"from", l.Epoch.Format(time.RFC3339Nano),
 		"until", server.Until(l.Layout).Format(time.RFC3339Nano),
 		"nodes", nodes,
-		"IDs", number(l.Rate()), number(math.Ldexp(1, l.SequenceBits)))
+		"IDs", console.Number(l.Rate()), console.Number(math.Ldexp(1, l.SequenceBits)))
 }
 
 // field is one of a layout's fields.
@@ -150,15 +151,6 @@ func bits(l firn.Layout) string {
 		text = append(text, fmt.Sprintf("%s %d", f.name, f.bits))
 	}
 	return strings.Join(text, ", ")
-}
-
-// number groups the digits of a whole number by threes.
-func number(n float64) string {
-	text := strconv.FormatFloat(math.Floor(n), 'f', 0, 64)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + " " + text[i:]
-	}
-	return text
 }
 
 func (p *program) layoutsJSON(presets []firn.Preset) error {

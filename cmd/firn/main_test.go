@@ -12,6 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
@@ -79,7 +80,7 @@ func send(method, url, sent string) (int, []byte, error) {
 	if err != nil || status != http.StatusUnauthorized || json.Unmarshal(body, &answer) != nil || answer.SecretFile == "" {
 		return status, body, err
 	}
-	token, _, err := readSecret(answer.SecretFile, url)
+	token, _, err := secretfile.Read(answer.SecretFile, url)
 	if err != nil {
 		return 0, nil, err
 	}

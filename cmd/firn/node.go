@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/limits"
@@ -262,7 +263,7 @@ func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
 
 // greet tells a person who has just started it what to do next.
 func (n *node) greet(fronts *fronts) {
-	if !isTerminal(n.stderr) {
+	if !console.IsTerminal(n.stderr) {
 		return
 	}
 	fmt.Fprintf(n.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", urlOf(fronts.all[0].listener.Addr().String(), n.tls != nil))

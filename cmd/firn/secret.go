@@ -1,13 +1,11 @@
 package main
 
 import (
-	"net"
 	"os"
 	"path/filepath"
-)
 
-// secretName is the file of a secret in a data directory.
-const secretName = "admin.token"
+	"github.com/firn-id/firn/internal/secretfile"
+)
 
 // keepSecret puts the secret into a file that only this user can read, where it is wanted, until the function it returns
 // is called. A node that can't do that serves all the same.
@@ -18,7 +16,7 @@ func (n *node) keepSecret(f *fronts) (remove func()) {
 	}
 	path, err := n.secretPath(at)
 	if err == nil {
-		err = writeSecret(path, n.secret.Token(), []string{at})
+		err = secretfile.Write(path, n.secret.Token(), []string{at})
 	}
 	n.secret.Kept(path, err)
 	if err != nil {
@@ -26,7 +24,7 @@ func (n *node) keepSecret(f *fronts) (remove func()) {
 		return func() {}
 	}
 	n.log.Info("who can read this file can administer this node", "secret", path)
-	return func() { removeSecret(path, n.secret.Token()) }
+	return func() { secretfile.Remove(path, n.secret.Token()) }
 }
 
 // adminURL is how to get to the address of administrators: never by a name, or whoever listens at another address of that
@@ -46,14 +44,7 @@ func (n *node) secretPath(address string) (string, error) {
 		if err == nil {
 			err = os.MkdirAll(dir, 0o700)
 		}
-		return filepath.Join(dir, secretName), err
+		return filepath.Join(dir, secretfile.Name), err
 	}
-	return runtimeSecretPath(address)
-}
-
-// runtimeSecretPath is where the secret of an address goes that has no data beside it.
-func runtimeSecretPath(address string) (string, error) {
-	dir, err := runtimeDir()
-	_, port, _ := net.SplitHostPort(address)
-	return filepath.Join(dir, "admin-"+port+".token"), err
+	return secretfile.RuntimePath(address)
 }

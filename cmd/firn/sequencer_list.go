@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
@@ -54,7 +55,7 @@ func listTable(all []server.StatusSequencer) string {
 	for _, s := range all {
 		rows = append(rows, []string{
 			shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
-			number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), shownText(s.Here.String()),
+			console.Number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), shownText(s.Here.String()),
 		})
 	}
 	return table(columns, rows)

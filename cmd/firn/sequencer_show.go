@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/member"
 )
@@ -49,7 +50,7 @@ func sequencerText(s server.StatusSequencer) string {
 		{"sequencer", shown(s.Name)},
 		{"layout", l.String()},
 		{"nodes", nodesText(s)},
-		{"IDs", fmt.Sprintf("%s a second on each node, %s in each tick", number(s.Rate), number(math.Ldexp(1, l.SequenceBits)))},
+		{"IDs", fmt.Sprintf("%s a second on each node, %s in each tick", console.Number(s.Rate), console.Number(math.Ldexp(1, l.SequenceBits)))},
 		{"until", moment(s.Until) + timeLeft(time.Until(s.Until))},
 	}
 	if after := s.Definition.After; after != 0 {

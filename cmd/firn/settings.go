@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
 )
 
 // settings are the options of firn serve that were found to fit together.
@@ -104,7 +105,7 @@ func (s *settings) setDoor(flags *pflag.FlagSet, from sources) error {
 		s.adminAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
 		return nil
 	}
-	if host, _, _ := net.SplitHostPort(s.adminAddr); s.adminAddr != noAddress && s.tokensFile == "" && !onlyHere(host) {
+	if host, _, _ := net.SplitHostPort(s.adminAddr); s.adminAddr != noAddress && s.tokensFile == "" && !auth.Loopback(host) {
 		return usagef("%s: others can reach %s, so that it needs --tokens; want 127.0.0.1 or [::1], or tokens", from.of("admin-addr"), s.adminAddr)
 	}
 	return nil
@@ -112,12 +113,6 @@ func (s *settings) setDoor(flags *pflag.FlagSet, from sources) error {
 
 // adminPortAbove is how far the port of administrators is above that of everybody.
 const adminPortAbove = 1000
-
-// onlyHere tells whether only this machine can reach an address.
-func onlyHere(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
 
 // nodes are the node IDs to choose from; nil is all.
 func (o *serveOptions) nodes(flags *pflag.FlagSet, from sources, layout firn.Layout) (*cluster.Range, error) {

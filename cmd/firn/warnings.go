@@ -46,7 +46,7 @@ func (n *node) plainAddresses() (all []string) {
 		return nil
 	}
 	for _, a := range n.addresses() {
-		if host, _, _ := net.SplitHostPort(a.At); !onlyHere(host) && a.Flag != "metrics-addr" { // no tokens go there
+		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && a.Flag != "metrics-addr" { // no tokens go there
 			all = append(all, fmt.Sprintf("--%s %s", a.Flag, a.At))
 		}
 	}

@@ -339,7 +339,7 @@ var mutants = []mutant{
 		"./internal/server/auth", all,
 	},
 	{
-		"the secret is shown to whoever listens", "cmd/firn/secretfile.go",
+		"the secret is shown to whoever listens", "internal/secretfile/secretfile.go",
 		"		if listensAt(u, a) {\n", "		if listensAt(u, a) || true {\n",
 		"./cmd/firn", "Squatter",
 	},

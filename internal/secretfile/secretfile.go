@@ -1,4 +1,17 @@
-package main
+// Package secretfile keeps the secret of a node in a file that its user alone can read, by which commands on the same
+// machine administer the node. What the secret is good for is the business of package auth.
+//
+// The first line of the file is what is to be shown; the second says where: the addresses for administrators, and the network
+// that they are in.
+//
+//	firn_...
+//	# for 127.0.0.1:9080 in net:[4026531840]
+//
+// A command reads the file where the server's answer says it is. That answer may come from anybody: another user's process
+// can listen at the address while no node does, or at ::1 when a node listens at 127.0.0.1. So the secret is shown only at an
+// address that the file itself names, and only in the same network. Whoever can listen there is the node whose secret it
+// is, or comes when that node is gone, and its secret is good for nothing.
+package secretfile
 
 import (
 	"errors"
@@ -15,24 +28,11 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// The secret of a node is in a file that its user alone can read. The first line is what is to be shown; the second says
-// where: the addresses for administrators, and the network that they are in.
-//
-//	firn_...
-//	# for 127.0.0.1:9080 in net:[4026531840]
-//
-// A command reads the file where the server's answer says it is. That answer may come from anybody: another user's process
-// can listen at the address while no node does, or at ::1 when a node listens at 127.0.0.1. So the secret is shown only at an
-// address that the file itself names, and only in the same network. Whoever can listen there is the node whose secret it
-// is, or comes when that node is gone, and its secret is good for nothing.
+// Name is that of the file in a data directory.
+const Name = "admin.token"
 
-// secretHead begins the second line.
-const secretHead = "# for "
-
-// secretText is what the file of a secret says.
-func secretText(token string, addresses []string) string {
-	return fmt.Sprintf("%s\n%s%s in %s\n", token, secretHead, strings.Join(addresses, " "), network())
-}
+// head begins the second line.
+const head = "# for "
 
 // network tells the networks of this machine apart: 127.0.0.1 in a container is not that outside.
 func network() string {
@@ -43,12 +43,12 @@ func network() string {
 	return name
 }
 
-// parseSecret reads what the file of a secret says: the token, and the addresses in this network at which it may be shown.
-func parseSecret(text string) (token string, addresses []netip.AddrPort, err error) {
+// parse reads what the file of a secret says: the token, and the addresses in this network at which it may be shown.
+func parse(text string) (token string, addresses []netip.AddrPort, err error) {
 	token, rest, _ := strings.Cut(text, "\n")
 	line, _, _ := strings.Cut(rest, "\n")
-	list, in, ok := strings.Cut(strings.TrimPrefix(line, secretHead), " in ")
-	if !strings.HasPrefix(token, "firn_") || auth.CheckToken(token) != nil || !ok || !strings.HasPrefix(line, secretHead) {
+	list, in, ok := strings.Cut(strings.TrimPrefix(line, head), " in ")
+	if !strings.HasPrefix(token, "firn_") || auth.CheckToken(token) != nil || !ok || !strings.HasPrefix(line, head) {
 		return "", nil, errors.New("it is not the secret of a node")
 	}
 	if in != network() {
@@ -62,6 +62,14 @@ func parseSecret(text string) (token string, addresses []netip.AddrPort, err err
 		addresses = append(addresses, a)
 	}
 	return token, addresses, nil
+}
+
+// RuntimePath is where the secret of an address goes that has no data beside it: into a directory that this user alone can
+// read.
+func RuntimePath(address string) (string, error) {
+	dir, err := runtimeDir()
+	_, port, _ := net.SplitHostPort(address)
+	return filepath.Join(dir, "admin-"+port+".token"), err
 }
 
 // runtimeDir is a directory for this user alone that need not outlive the process.
@@ -88,14 +96,15 @@ func runtimeDir() (string, error) {
 	return filepath.Abs(dir)
 }
 
-// writeSecret puts a secret into a file, in the place of another.
-func writeSecret(path, token string, addresses []string) error {
+// Write puts a token into a file, in the place of another, which may be shown at these addresses: IP addresses of this
+// machine that others can't reach, with their ports.
+func Write(path, token string, addresses []string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".admin-*.token") // for its owner only
 	if err != nil {
 		return bare(err)
 	}
 	defer func() { _ = os.Remove(f.Name()) }() // it has another name, when all went well
-	_, err = io.WriteString(f, secretText(token, addresses))
+	_, err = fmt.Fprintf(f, "%s\n%s%s in %s\n", token, head, strings.Join(addresses, " "), network())
 	if err := errors.Join(err, f.Close()); err != nil {
 		return bare(err)
 	}
@@ -116,28 +125,28 @@ func bare(err error) error {
 	}
 }
 
-// removeSecret removes the file of a secret, unless another node has put its own there, and its directory if nothing else is there.
-func removeSecret(path, token string) {
+// Remove removes the file of a secret, unless another node has put its own there, and its directory if nothing else is there.
+func Remove(path, token string) {
 	if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), token+"\n") {
 		_ = os.Remove(path) // what is left is good for nothing
 		_ = os.Remove(filepath.Dir(path))
 	}
 }
 
-// readSecret reads the secret for a server from the file that its answer names, and tells at which address it may be shown.
-func readSecret(path, server string) (token, address string, err error) {
+// Read reads the secret for a server from the file that its answer names, and tells at which address it may be shown.
+func Read(path, server string) (token, address string, err error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return "", "", err
 	}
-	if !onlyHere(u.Hostname()) {
+	if !auth.Loopback(u.Hostname()) {
 		return "", "", errors.New("it is on another machine: copy its first line from there, for --token-file")
 	}
 	text, err := readOwn(path)
 	if err != nil {
 		return "", "", err
 	}
-	token, addresses, err := parseSecret(text)
+	token, addresses, err := parse(text)
 	if err != nil {
 		return "", "", err
 	}

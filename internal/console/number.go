@@ -1,0 +1,23 @@
+package console
+
+import (
+	"math"
+	"strconv"
+)
+
+// Number groups the digits of a whole number by threes: 1 234 567. What is behind the point is left out.
+func Number(n float64) string {
+	text := strconv.FormatFloat(math.Floor(n), 'f', 0, 64)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + " " + text[i:]
+	}
+	return text
+}
+
+// Plural counts something: 1 node, 2 nodes.
+func Plural(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return Number(float64(n)) + " " + what
+}

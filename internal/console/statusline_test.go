@@ -1,0 +1,28 @@
+package console
+
+import (
+	"bytes"
+	"testing"
+)
+
+// Lines that are printed stand above the status line, which is drawn anew below them; where there is no terminal there is
+// none.
+func TestStatusLine(t *testing.T) {
+	var b bytes.Buffer
+	s := NewStatusLine(&b)
+	s.Set("status")
+	if err := s.Print("line\n"); err != nil || b.String() != "line\n" {
+		t.Errorf("where there is no terminal it writes %q, %v", &b, err)
+	}
+	b.Reset()
+	s.terminal = true
+	s.Set("status")
+	if err := s.Print("line\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.Set("")
+	drawn := func(text string) string { return eraseLine + cutOff + text + wrap }
+	if want := drawn("status") + eraseLine + "line\n" + drawn("status") + drawn(""); b.String() != want {
+		t.Errorf("it writes %q, want %q", &b, want)
+	}
+}

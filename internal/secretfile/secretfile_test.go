@@ -1,0 +1,44 @@
+//go:build unix
+
+package secretfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// With no data beside it the secret goes to what is the user's alone: a directory that somebody else may have made is
+// refused.
+func TestRuntimeDir(t *testing.T) {
+	base := t.TempDir()
+	t.Setenv("RUNTIME_DIRECTORY", "")
+	t.Setenv("XDG_RUNTIME_DIR", base)
+	dir, err := runtimeDir()
+	if info, statErr := os.Stat(dir); err != nil || statErr != nil || dir != filepath.Join(base, "firn") || info.Mode().Perm() != 0o700 {
+		t.Errorf("it is %s, %v, %v", dir, err, statErr)
+	}
+	if _, err := runtimeDir(); err != nil {
+		t.Errorf("once more: %v", err)
+	}
+	if err := os.Chmod(dir, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runtimeDir(); err == nil || !strings.Contains(err.Error(), "others can get at it (mode 0770)") {
+		t.Errorf("others can write there: %v", err)
+	}
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(t.TempDir(), dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := runtimeDir(); err == nil || !strings.Contains(err.Error(), "it is not a directory") {
+		t.Errorf("it is a link: %v", err)
+	}
+	t.Setenv("RUNTIME_DIRECTORY", "/run/firn:/run/other")
+	if dir, err := runtimeDir(); dir != "/run/firn" || err != nil {
+		t.Errorf("under systemd it is %s, %v", dir, err)
+	}
+}
