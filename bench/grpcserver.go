@@ -104,7 +104,7 @@ func beRPCServer(name string, in io.Reader, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		s := grpcapi.New(server.New(q, m, server.Options{}), &auth.Entrance{})
+		s := grpcapi.New(server.New(q, m, server.Options{}), &auth.Policy{})
 		defer func() { _ = s.Shutdown(context.Background()) }() // nobody is there by then
 		go func() { _ = s.Serve(l) }()
 	case constantServer:

@@ -65,7 +65,7 @@ func newLooked(t *testing.T) *looked {
 		l.add(t, entry)
 	}
 	l.service = server.New(&joining{}, l, server.Options{})
-	serves := httptest.NewServer(httpapi.New(l.service, &auth.Entrance{Trusted: true}))
+	serves := httptest.NewServer(httpapi.New(l.service, &auth.Policy{Trusted: true}))
 	t.Cleanup(serves.Close)
 	l.url = serves.URL
 	return l

@@ -54,14 +54,14 @@ func (d *demo) serveFront() {
 }
 
 func (d *demo) handler() http.Handler {
-	entrance := &auth.Entrance{Trusted: true, Secret: d.secret}
+	policy := &auth.Policy{Trusted: true, Secret: d.secret}
 	mux := http.NewServeMux()
 	mux.Handle("/", d.proxy())
 	own := http.NewServeMux()
 	own.HandleFunc("GET "+demoStatusPath, func(w http.ResponseWriter, _ *http.Request) { writeDemo(w, d.status(), nil) })
 	tell := func(path string, do func(r *http.Request) (string, error)) {
 		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-			who, err := entrance.Admit(httpapi.Token(r))
+			who, err := policy.Admit(httpapi.Token(r))
 			if err == nil {
 				err = who.May(auth.Admin, "")
 			}
@@ -100,14 +100,14 @@ func (d *demo) handler() http.Handler {
 	own.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeDemo(w, nil, server.Input(fmt.Errorf("%s %s is nothing that a demo does", r.Method, r.URL.Path)))
 	})
-	mux.Handle(demoPath, onlyFromHere(entrance, http.NewCrossOriginProtection().Handler(own)))
+	mux.Handle(demoPath, onlyFromHere(policy, http.NewCrossOriginProtection().Handler(own)))
 	return mux
 }
 
 // onlyFromHere refuses browsers that another site's page has sent.
-func onlyFromHere(entrance *auth.Entrance, handler http.Handler) http.Handler {
+func onlyFromHere(policy *auth.Policy, handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := entrance.AdmitHost(r.Host); err != nil {
+		if err := policy.AdmitHost(r.Host); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}

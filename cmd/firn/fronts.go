@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 )
 
 // front is a server of the node that listens on an address, for one protocol.
@@ -59,7 +59,7 @@ func (n *node) listenOn(d aDoor, flag, address string) (net.Listener, error) {
 		limiter = n.admins
 	}
 	listener = limiter.Limit(listener)
-	n.doors[d.metrics] = listener.(auth.Counter)
+	n.doors[d.metrics] = listener.(conns.Counter)
 	return listener, nil
 }
 

@@ -21,7 +21,7 @@ func (n *node) grpcFront() (*front, error) {
 	if n.tls != nil {
 		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(n.tls.Clone()), n}))
 	}
-	s := grpcapi.New(n.service, &auth.Entrance{Tokens: n.tokens}, options...)
+	s := grpcapi.New(n.service, &auth.Policy{Tokens: n.tokens}, options...)
 	return &front{
 		name: grpcDoor.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
 		close: func() {}, // Shutdown has cut off what took too long

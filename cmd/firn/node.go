@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/limits"
 	"github.com/firn-id/firn/internal/server/metrics"
 	"github.com/firn-id/firn/internal/server/ui"
@@ -36,13 +37,13 @@ type node struct {
 	member  joining
 	service *server.Service
 	metrics *metrics.Metrics
-	doors   map[string]auth.Counter // by the names that metrics have for them; nobody asks before all listen
-	callers *auth.ConnLimiter       // of all addresses but those of administrators and for metrics
-	admins  *auth.ConnLimiter       // of those
-	tokens  auth.Identifier         // nil: whoever comes may take IDs
-	secret  *auth.Secret            // what administrators show where there are no tokens
-	tls     *tls.Config             // nil: none
-	traces  *traces                 // nil: none
+	doors   map[string]conns.Counter // by the names that metrics have for them; nobody asks before all listen
+	callers *conns.Limiter           // of all addresses but those of administrators and for metrics
+	admins  *conns.Limiter           // of those
+	tokens  auth.Identifier          // nil: whoever comes may take IDs
+	secret  *auth.Secret             // what administrators show where there are no tokens
+	tls     *tls.Config              // nil: none
+	traces  *traces                  // nil: none
 
 	// What a node has that is one of several in a process, see firn demo.
 	owner string                // what others are told of it; empty: host and process
@@ -59,9 +60,9 @@ func newNode(s settings, stderr io.Writer) (*node, error) {
 	n.member.layout = s.layout
 	fit, _ := s.fit()
 	n.limits = s.chosen(fit)
-	n.callers = auth.NewConnLimiter(n.limits.Connections, n.log)
-	n.admins = auth.NewConnLimiter(max(16, n.limits.Connections/16), n.log)
-	n.metrics, n.doors = newMetrics(), map[string]auth.Counter{}
+	n.callers = conns.NewLimiter(n.limits.Connections, n.log)
+	n.admins = conns.NewLimiter(max(16, n.limits.Connections/16), n.log)
+	n.metrics, n.doors = newMetrics(), map[string]conns.Counter{}
 	n.service = server.New(&n.member, &n.member, server.Options{
 		NoAutoAttach: s.noAutoAttach, MaxSequencers: int(s.maxSequencers),
 		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
@@ -102,10 +103,10 @@ func (n *node) openDoor() error {
 		}
 		n.tokens = tokens
 	}
-	if n.certificates == (auth.Files{}) {
+	if n.certificates == (conns.TLSFiles{}) {
 		return nil
 	}
-	config, err := auth.OpenTLS(n.certificates, n.log)
+	config, err := conns.OpenTLS(n.certificates, n.log)
 	n.tls = config
 	return err
 }

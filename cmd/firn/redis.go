@@ -19,6 +19,6 @@ func (n *node) redisFront() (*front, error) {
 	if n.tls != nil {
 		listener = handshakes{tls.NewListener(listener, n.tls), n}
 	}
-	s := respapi.New(n.service, &auth.Entrance{Tokens: n.tokens}, n.log)
+	s := respapi.New(n.service, &auth.Policy{Tokens: n.tokens}, n.log)
 	return &front{name: redisDoor.log, listener: listener, serve: s.Serve, shutdown: s.Shutdown, close: s.Close}, nil
 }

@@ -317,7 +317,7 @@ func TestSecretNowhere(t *testing.T) {
 	defer f.stop(n, 0)
 	n.keepSecret(f)()
 	var locked *auth.SecretError
-	if _, err := (&auth.Entrance{Trusted: true, Secret: n.secret}).Admit("wrong"); err == nil {
+	if _, err := (&auth.Policy{Trusted: true, Secret: n.secret}).Admit("wrong"); err == nil {
 		t.Error("it is let in")
 	} else if ok := errors.As(err, &locked); !ok || locked.File != "" {
 		t.Errorf("%v", err)

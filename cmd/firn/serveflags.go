@@ -12,7 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -23,7 +23,7 @@ type serveOptions struct {
 	grpcAddr, redisAddr        string
 	metricsAddr                string
 	tokensFile                 string
-	certificates               auth.Files
+	certificates               conns.TLSFiles
 	maxConnections, maxCalls   int64
 	maxSequencers              int64
 	dataDir                    string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/files"
 )
 
 // aboutTokens is what a warning is about that package doctor does not give.
@@ -18,7 +19,7 @@ const aboutTokens = "tokens"
 func (n *node) safe() (warnings []doctor.Finding, _ error) {
 	embedded := len(n.etcd.Endpoints) == 0
 	if embedded {
-		if err := auth.CheckWriters(n.dataDir); err != nil {
+		if err := files.CheckWriters(n.dataDir); err != nil {
 			return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
 		}
 	}
@@ -29,8 +30,8 @@ func (n *node) safe() (warnings []doctor.Finding, _ error) {
 		})
 	}
 	for _, f := range []struct{ about, path string }{{"data directory", n.dataDir}, {aboutTokens, n.tokensFile}, {"tls-key", n.certificates.Key}} {
-		var mode *auth.ModeError
-		if f.path == "" || f.path == n.dataDir && !embedded || !errors.As(auth.CheckReaders(f.path), &mode) {
+		var mode *files.ModeError
+		if f.path == "" || f.path == n.dataDir && !embedded || !errors.As(files.CheckReaders(f.path), &mode) {
 			continue
 		}
 		warnings = append(warnings, doctor.Finding{

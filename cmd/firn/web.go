@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/ui"
 )
@@ -29,7 +30,7 @@ func (n *node) publicFront() (*front, error) {
 	if n.metricsAddr == noAddress {
 		options = append(options, n.withMetrics())
 	}
-	return n.webFront(publicDoor, "http-addr", n.httpAddr, n.api(&auth.Entrance{Tokens: n.tokens}, options...))
+	return n.webFront(publicDoor, "http-addr", n.httpAddr, n.api(&auth.Policy{Tokens: n.tokens}, options...))
 }
 
 // metricsFront is for who watches the node, and needs no token: over HTTP, too.
@@ -47,7 +48,7 @@ func (n *node) adminFront() (*front, error) {
 	if n.adminAddr == noAddress {
 		return nil, nil
 	}
-	e := &auth.Entrance{Tokens: n.tokens, Trusted: true, Secret: n.secret}
+	e := &auth.Policy{Tokens: n.tokens, Trusted: true, Secret: n.secret}
 	mux := http.NewServeMux()
 	mux.Handle("/", n.api(e, httpapi.WithProfiles(), n.withMetrics()))
 	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))
@@ -56,7 +57,7 @@ func (n *node) adminFront() (*front, error) {
 }
 
 // api is what is served for programs, over HTTP.
-func (n *node) api(e *auth.Entrance, options ...httpapi.Option) http.Handler {
+func (n *node) api(e *auth.Policy, options ...httpapi.Option) http.Handler {
 	return n.traces.web(httpapi.New(n.service, e, options...))
 }
 
@@ -96,9 +97,9 @@ func newWeb(handler http.Handler, config *tls.Config, errors *log.Logger) *http.
 func countCalls(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateActive:
-		auth.Begin(c)
+		conns.Begin(c)
 	case http.StateIdle:
-		auth.End(c)
+		conns.End(c)
 	}
 }
 

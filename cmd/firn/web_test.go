@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 )
 
 // A connection whose call is served does not make room for another; when it is answered, it does.
@@ -20,8 +20,8 @@ func TestConnectionsWithCallsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limited := auth.NewConnLimiter(1, slog.New(slog.DiscardHandler)).Limit(inner)
-	counter := limited.(auth.Counter)
+	limited := conns.NewLimiter(1, slog.New(slog.DiscardHandler)).Limit(inner)
+	counter := limited.(conns.Counter)
 	began, end := make(chan struct{}), make(chan struct{})
 	s := newWeb(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		began <- struct{}{}

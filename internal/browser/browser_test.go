@@ -40,7 +40,7 @@ func serve(t *testing.T) *httptest.Server {
 		t.Fatal(err)
 	}
 	service := server.New(q, m, server.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
-	served := httptest.NewServer(httpapi.New(service, new(auth.Entrance)))
+	served := httptest.NewServer(httpapi.New(service, new(auth.Policy)))
 	t.Cleanup(func() {
 		served.Close()
 		m.Leave()

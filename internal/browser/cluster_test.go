@@ -38,7 +38,7 @@ type being struct {
 }
 
 // live starts a cluster with a member on each host, and attaches all of them to the default sequencer.
-func live(t *testing.T, e *auth.Entrance, hosts ...string) *living {
+func live(t *testing.T, e *auth.Policy, hosts ...string) *living {
 	t.Helper()
 	l := &living{t: t, store: memstore.NewService()}
 	for _, host := range hosts {
@@ -61,7 +61,7 @@ func live(t *testing.T, e *auth.Entrance, hosts ...string) *living {
 }
 
 // administer serves what the admin listener of firn serve does.
-func administer(s *server.Service, e *auth.Entrance, o ui.Options) http.Handler {
+func administer(s *server.Service, e *auth.Policy, o ui.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", httpapi.New(s, e))
 	mux.Handle(ui.Root, ui.New(s, e, o))
@@ -119,7 +119,7 @@ func (l *living) give(name string, count int, every time.Duration) {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	ended := make(chan struct{})
 	l.t.Cleanup(func() { cancel(); <-ended })
-	who, err := (&auth.Entrance{Trusted: true}).Admit("")
+	who, err := (&auth.Policy{Trusted: true}).Admit("")
 	if err != nil {
 		l.t.Fatal(err)
 	}

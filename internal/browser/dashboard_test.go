@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-var local = &auth.Entrance{Trusted: true}
+var local = &auth.Policy{Trusted: true}
 
 // kept are the members that the ring shows and that are not about to disappear.
 const kept = `document.querySelectorAll("#ring .peer:not(.gone)").length`
@@ -207,7 +207,7 @@ func TestTokenOfADashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := live(t, &auth.Entrance{Tokens: tokens, Trusted: true}, "host-a")
+	l := live(t, &auth.Policy{Tokens: tokens, Trusted: true}, "host-a")
 	p := &page{t, open(t)}
 	p.visit(l.url, 1440)
 	p.wait(`$("#door").hidden + " " + $("#board").hidden + " " + document.activeElement.id`, "false true token")

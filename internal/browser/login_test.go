@@ -16,7 +16,7 @@ import (
 func TestLogin(t *testing.T) {
 	secret := auth.NewSecret()
 	secret.Kept("/var/lib/firn/admin.token", nil)
-	l := live(t, &auth.Entrance{Trusted: true, Secret: secret}, "host-a")
+	l := live(t, &auth.Policy{Trusted: true, Secret: secret}, "host-a")
 	l.attach(0, "orders", nodes(16))
 	login := l.url + "/ui/#login=" + secret.NewLogin()
 	p := &page{t, open(t)}
@@ -76,7 +76,7 @@ func TestLogin(t *testing.T) {
 func TestLoginIsNotForOthers(t *testing.T) {
 	secret := auth.NewSecret()
 	secret.Kept("/var/lib/firn/admin.token", nil)
-	l := live(t, &auth.Entrance{Trusted: true, Secret: secret}, "host-a")
+	l := live(t, &auth.Policy{Trusted: true, Secret: secret}, "host-a")
 	for _, tt := range []struct {
 		path, body, header, value string
 		want                      int

@@ -27,7 +27,7 @@ func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
 	c := gather(t, members, sequencers)
 	began := time.Now()
 	s := server.New(always{}, c, server.Options{})
-	served := httptest.NewServer(administer(s, &auth.Entrance{Trusted: true}, ui.Options{Given: func() []ui.NodeGiven {
+	served := httptest.NewServer(administer(s, &auth.Policy{Trusted: true}, ui.Options{Given: func() []ui.NodeGiven {
 		given := map[string]uint64{}
 		for i, name := range c.names {
 			given[name] = uint64(time.Since(began).Milliseconds()) * uint64(100/(i+1))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -14,7 +14,7 @@ import (
 type Config struct {
 	Layout         firn.Layout // of the default sequencer
 	Window         time.Duration
-	TLS            auth.Files
+	TLS            conns.TLSFiles
 	MaxConnections int64            // of callers; 0: the default
 	Addresses      []Address        // to listen on; the public one first
 	DataDir        string           // of the embedded etcd

@@ -72,7 +72,7 @@ func service(t *testing.T, give func(ids []firn.ID) error) map[string]string {
 		_ = store.Close()
 	})
 	v := server.New(&giver{s, give}, m, server.Options{})
-	e := &auth.Entrance{}
+	e := &auth.Policy{}
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -329,8 +329,8 @@ var mutants = []mutant{
 		"./internal/server/auth", "May",
 	},
 	{
-		"whoever comes may administer", "internal/server/auth/entrance.go",
-		"	case e.Trusted:\n", "	case e.Trusted || e != nil:\n",
+		"whoever comes may administer", "internal/server/auth/policy.go",
+		"	case p.Trusted:\n", "	case p.Trusted || p != nil:\n",
 		"./internal/server/auth", all,
 	},
 	{
@@ -345,7 +345,7 @@ var mutants = []mutant{
 	},
 	{
 		"a page under a name of its own may administer", "internal/server/httpapi/methods.go",
-		"h.entrance.AdmitHost(r.Host)", "nil",
+		"h.policy.AdmitHost(r.Host)", "nil",
 		"./internal/server/httpapi", "Host",
 	},
 	{

@@ -66,7 +66,7 @@ func TestGiven(t *testing.T) {
 			t.Error("IDs were given that there are not")
 		}
 		want(map[string]uint64{name: 111, "orders": 21})
-		trusted, err := (&auth.Entrance{Trusted: true}).Admit("")
+		trusted, err := (&auth.Policy{Trusted: true}).Admit("")
 		if err == nil {
 			_, err = s.Destroy(t.Context(), trusted, "orders")
 		}

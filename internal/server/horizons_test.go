@@ -43,7 +43,7 @@ func (horizons) Lookup(context.Context, string) (cluster.Sequencer, error) {
 
 // Node IDs are told of that somebody has by the log or that were ever used, and each thing about them only if it is known.
 func TestHorizons(t *testing.T) {
-	admin, err := (&auth.Entrance{Trusted: true}).Admit("")
+	admin, err := (&auth.Policy{Trusted: true}).Admit("")
 	if err != nil {
 		t.Fatal(err)
 	}

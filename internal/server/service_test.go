@@ -62,7 +62,7 @@ func (f nowhere) AttachOnDemand(ctx context.Context, name string) (*member.Seque
 
 func anyone(t *testing.T) *auth.Caller {
 	t.Helper()
-	who, err := new(auth.Entrance).Admit("")
+	who, err := new(auth.Policy).Admit("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func TestTooManyWait(t *testing.T) {
 
 // A caller is its token, or else where it comes from: a whole /64 of IPv6 is one.
 func TestPartyOf(t *testing.T) {
-	anyone, err := new(auth.Entrance).Admit("")
+	anyone, err := new(auth.Policy).Admit("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (a *asked) Fill(ctx context.Context, ids []firn.ID) error {
 
 func anyone(t *testing.T) *auth.Caller {
 	t.Helper()
-	who, err := new(auth.Entrance).Admit("")
+	who, err := new(auth.Policy).Admit("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package auth decides who comes in: it tells callers apart by the tokens that they show, and says what each may do,
-// for which sequencers, and how much of it. What stands behind the door need not know how a caller was recognised.
+// Package auth decides what each caller may do: it tells callers apart by the tokens that they send, and says which
+// sequencers each may use, for what, and how much. It knows no protocol: those hand it a token and get a Caller.
 package auth
 
 import (

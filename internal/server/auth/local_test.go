@@ -12,7 +12,7 @@ import (
 // that is told with where it is.
 func TestSecret(t *testing.T) {
 	s := NewSecret()
-	e := Entrance{Trusted: true, Secret: s}
+	e := Policy{Trusted: true, Secret: s}
 	who, err := e.Admit("")
 	if err != nil || who.May(Look, "") != nil || who.May(Look, "orders") != nil || who.May(Issue, "orders") != nil || who.Name() != "" {
 		t.Errorf("who shows nothing is %v, %v", who, err)
@@ -43,11 +43,11 @@ func TestSecret(t *testing.T) {
 	}
 
 	// By other listeners, and where there are tokens, it is good for nothing.
-	public, err := (&Entrance{Secret: s}).Admit(s.Token())
+	public, err := (&Policy{Secret: s}).Admit(s.Token())
 	if err != nil || public.May(Admin, "orders") == nil || public.May(Look, "") == nil {
 		t.Errorf("by another listener: %v, %v", public, err)
 	}
-	if who, err := (&Entrance{Trusted: true, Secret: s, Tokens: one{nil}}).Admit(s.Token()); err == nil && who != nil {
+	if who, err := (&Policy{Trusted: true, Secret: s, Tokens: one{nil}}).Admit(s.Token()); err == nil && who != nil {
 		t.Errorf("where there are tokens: %v", who)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
-	"time"
 
+	"github.com/firn-id/firn/internal/server/files"
 	"golang.org/x/time/rate"
 )
 
@@ -19,8 +19,8 @@ import (
 //     rate: 10000 # IDs per second; default: no limit
 //
 // The file is read again within a second of use after it has changed. If it went bad, or away, that is logged, and the
-// callers stay as they were; also if others can write it, see CheckWriters. Replace it by renaming another, so that half of it is never read.
-type Tokens struct{ callers kept[callers] }
+// callers stay as they were; also if others can write it, see files.CheckWriters. Replace it by renaming another, so that half of it is never read.
+type Tokens struct{ callers *files.Value[callers] }
 
 // callers are those of the tokens with these SHA-256s.
 type callers map[[sha256.Size]byte]*Caller
@@ -28,22 +28,17 @@ type callers map[[sha256.Size]byte]*Caller
 // OpenTokens reads a file of tokens. An error says what is wrong with it, where, and what would be right; it never has
 // a token in it. No token at all is an error.
 func OpenTokens(path string, log *slog.Logger) (*Tokens, error) {
-	return openTokens(path, log, time.Now)
-}
-
-func openTokens(path string, log *slog.Logger, now func() time.Time) (*Tokens, error) {
-	t := &Tokens{kept[callers]{what: "tokens", paths: []string{path}, log: log, now: now}}
-	t.callers.parse = func(contents [][]byte, last callers) (callers, error) {
+	all, err := files.Open("tokens", log, func(contents [][]byte, last callers) (callers, error) {
 		entries, err := parseTokens(contents[0])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return newCallers(entries, last), nil
-	}
-	if err := t.callers.open(); err != nil {
+	}, path)
+	if err != nil {
 		return nil, err
 	}
-	return t, nil
+	return &Tokens{all}, nil
 }
 
 // Identify tells whose a token is. ErrUnauthenticated is returned when it is nobody's, or longer than 4 KiB. It is safe
@@ -52,7 +47,7 @@ func (t *Tokens) Identify(token string) (*Caller, error) {
 	if len(token) > maxToken {
 		return nil, fmt.Errorf("%w: the token has %d bytes, more than any", ErrUnauthenticated, len(token))
 	}
-	c, ok := t.callers.get()[sha256.Sum256([]byte(token))]
+	c, ok := t.callers.Get()[sha256.Sum256([]byte(token))]
 	if !ok {
 		return nil, fmt.Errorf("%w: the token is not known here", ErrUnauthenticated)
 	}

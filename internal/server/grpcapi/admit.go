@@ -37,7 +37,7 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, err
 	if open(method) {
 		return ctx, nil
 	}
-	who, err := s.entrance.Admit(token(ctx))
+	who, err := s.policy.Admit(token(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (k keys) Identify(token string) (*auth.Caller, error) {
 func two(t *testing.T) keys {
 	t.Helper()
 	k := keys{}
-	for token, e := range map[string]*auth.Entrance{"the-admin": {Trusted: true}, "the-shop": {}} {
+	for token, e := range map[string]*auth.Policy{"the-admin": {Trusted: true}, "the-shop": {}} {
 		who, err := e.Admit("")
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +40,7 @@ func two(t *testing.T) keys {
 }
 
 func TestTokens(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Entrance{Tokens: two(t)})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: two(t)})
 	none := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "a token is wanted, and none was shown"}
 	unknown := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "the token is not known"}
 	forbidden := refusal{code: codes.PermissionDenied, reason: "forbidden", says: "administration is for"}
@@ -101,7 +101,7 @@ func TestTokens(t *testing.T) {
 
 // Without tokens anyone gets IDs, and nobody administers.
 func TestAdminIsForbidden(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Entrance{})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{})
 	if _, err := r.ids.Next(within(t), &firnv1.NextRequest{}); err != nil {
 		t.Error(err)
 	}
@@ -150,7 +150,7 @@ func adminCalls(c firnv1.AdminClient) map[string]func(context.Context, string) e
 
 // Balancers have no token.
 func TestHealthNeedsNoToken(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Entrance{Tokens: two(t)})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: two(t)})
 	got, err := healthpb.NewHealthClient(r.conn).Check(within(t), &healthpb.HealthCheckRequest{})
 	if err != nil || got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("%v, %v", got, err)

@@ -8,7 +8,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/tap"
 
-	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 )
 
 // crowdedKey is the key of a context whose call is one too many.
@@ -19,7 +19,7 @@ func crowded(ctx context.Context) bool { return ctx.Value(crowdedKey{}) != nil }
 
 // limit allows so many calls at a time. Half of them may be such as last for ever and need no token.
 func (s *Server) limit(calls int) {
-	s.open, s.watches = auth.NewQuota(calls), auth.NewQuota(max(1, calls/2))
+	s.open, s.watches = conns.NewQuota(calls), conns.NewQuota(max(1, calls/2))
 }
 
 // arrives is called when the headers of a call have been read. It counts the call until it has ended and its answer was
@@ -31,7 +31,7 @@ func (s *Server) limit(calls int) {
 func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := connOf(ctx)
 	from, conn := c.remote.Addr, c.Conn
-	if auth.ProbesOnly(conn) || !s.open.Take(from) {
+	if conns.ProbesOnly(conn) || !s.open.Take(from) {
 		if s.refusing.Add(1) > int64(s.service.MaxCalls()) {
 			_ = c.Close()
 		}
@@ -45,9 +45,9 @@ func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, 
 		}
 		return within, nil
 	}
-	auth.Begin(conn)
+	conns.Begin(conn)
 	a := &arrival{done: func() {
-		auth.End(conn)
+		conns.End(conn)
 		s.open.Give(from)
 	}}
 	a.parts.Store(1)

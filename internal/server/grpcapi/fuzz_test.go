@@ -57,7 +57,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	s := New(server.New(source{}, Nowhere{}, server.Options{}), &auth.Entrance{Trusted: true})
+	s := New(server.New(source{}, Nowhere{}, server.Options{}), &auth.Policy{Trusted: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	f.Cleanup(func() { _ = s.Shutdown(ctx) }) // at once

@@ -1,7 +1,7 @@
 // Package grpcapi speaks gRPC for a server.Service: the services Firn and Admin of package firnv1, which describe
 // themselves in api/firn/v1, the standard health service, and reflection.
 //
-// Who may call what is decided by a auth.Entrance; a token is shown as metadata, "authorization: Bearer". Health and
+// Who may call what is decided by a auth.Policy; a token is shown as metadata, "authorization: Bearer". Health and
 // reflection need none: they say nothing that is not public, or that a balancer must not know.
 package grpcapi
 
@@ -19,18 +19,19 @@ import (
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 )
 
 // Server serves what a server.Service does. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
 	service  *server.Service
-	entrance *auth.Entrance
+	policy   *auth.Policy
 	grpc     *grpc.Server
 	calls    map[string]server.Call // by method
 	answers  sync.Map               // see codec
-	open     *auth.Quota            // of calls
+	open     *conns.Quota           // of calls
 	refusing atomic.Int64           // calls that are beside those
-	watches  *auth.Quota            // of the open calls, those that may last for ever and need no token
+	watches  *conns.Quota           // of the open calls, those that may last for ever and need no token
 
 	ending  context.Context // ends when no stream of IDs shall go on: while draining
 	end     context.CancelFunc
@@ -38,10 +39,10 @@ type Server struct {
 	stop    context.CancelFunc
 }
 
-// New returns a server for those who come by an entrance. The options are in addition to its own, such as
+// New returns a server for callers under a policy. The options are in addition to its own, such as
 // grpc.Creds for TLS.
-func New(s *server.Service, e *auth.Entrance, options ...grpc.ServerOption) *Server {
-	v := &Server{service: s, entrance: e}
+func New(s *server.Service, e *auth.Policy, options ...grpc.ServerOption) *Server {
+	v := &Server{service: s, policy: e}
 	v.limit(s.MaxCalls())
 	v.ending, v.end = context.WithCancel(s.Serving())
 	v.stopped, v.stop = context.WithCancel(context.Background())

@@ -104,8 +104,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// newRig serves a member to whoever comes by an entrance.
-func newRig(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Entrance, options ...grpc.DialOption) *rig {
+// newRig serves a member under a policy.
+func newRig(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Policy, options ...grpc.DialOption) *rig {
 	t.Helper()
 	return newRigWith(t, m, c, e, nil, options...)
 }
@@ -117,7 +117,7 @@ func newMeteredRig(t testing.TB, f *fake, meter server.Meter) *rig {
 	return newRigWith(t, f, grpcapi.Nowhere{}, trusting, meter)
 }
 
-func newRigWith(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Entrance, meter server.Meter, options ...grpc.DialOption) *rig {
+func newRigWith(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Policy, meter server.Meter, options ...grpc.DialOption) *rig {
 	t.Helper()
 	r := &rig{t: t}
 	r.service = server.New(m, c, server.Options{Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil)))})
@@ -145,7 +145,7 @@ func newRigWith(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Entranc
 }
 
 // trusting lets whoever comes administer.
-var trusting = &auth.Entrance{Trusted: true}
+var trusting = &auth.Policy{Trusted: true}
 
 // newFakeRig serves a fake to an administrator.
 func newFakeRig(t testing.TB, f *fake) *rig {

@@ -77,7 +77,7 @@ func TestHealth(t *testing.T) {
 
 // Reflection tells everything that there is, itself in both versions.
 func TestReflection(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Entrance{Tokens: keys{}})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: keys{}})
 	stream, err := reflectionpb.NewServerReflectionClient(r.conn).ServerReflectionInfo(within(t))
 	if err != nil {
 		t.Fatal(err)

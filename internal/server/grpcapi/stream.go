@@ -55,7 +55,7 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 			}
 		}
 		err := g.inTime(ctx, func() error {
-			who, err := g.entrance.Admit(token(ctx)) // again for each: its token may be good no longer
+			who, err := g.policy.Admit(token(ctx)) // again for each: its token may be good no longer
 			if err != nil {
 				return err
 			}

@@ -270,13 +270,13 @@ func (v *revocable) Identify(string) (*auth.Caller, error) {
 	if v.revoked.Load() {
 		return nil, auth.ErrUnauthenticated
 	}
-	return new(auth.Entrance).Admit("")
+	return new(auth.Policy).Admit("")
 }
 
 // A stream ends when its token is good no longer.
 func TestStreamOfARevokedToken(t *testing.T) {
 	known := new(revocable)
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Entrance{Tokens: known})
+	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: known})
 	stream, err := r.ids.Stream(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer x"), &firnv1.StreamRequest{})
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (s *served) showing(name string) *served {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return s.by(bearing{withMetrics(s.Service, &auth.Entrance{Tokens: tokens}), name})
+	return s.by(bearing{withMetrics(s.Service, &auth.Policy{Tokens: tokens}), name})
 }
 
 // by is the server, asked by way of another handler.
@@ -72,7 +72,7 @@ func TestAttachingIsARight(t *testing.T) {
 func TestExplicitAttach(t *testing.T) {
 	inBubble(t, []string{"a", "b"}, func(t *testing.T, all []*served) {
 		a, b := all[0], all[1]
-		anyone := b.by(withMetrics(b.Service, new(auth.Entrance)))
+		anyone := b.by(withMetrics(b.Service, new(auth.Policy)))
 		a.ask("POST /api/v1/sequencers", explicit, 201, `"attach":"explicit"`)
 		a.ask("POST /api/v1/sequencers", oneNode, 409, `"differences":\[\{"field":"attach","in_force":"explicit","wanted":"on-demand"\}\]`)
 		detached := code("detached", "the sequencer was created to be attached to explicitly; POST /api/v1/sequencers/orders/attach")

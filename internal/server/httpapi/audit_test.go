@@ -34,29 +34,29 @@ func TestAuditTrail(t *testing.T) {
 	s := server.New(&fake{layout: firn.Default}, nowhere{}, server.Options{Audit: throttle.New(slog.New(slog.NewTextHandler(&trail, nil)))})
 	const token = "firn_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 	for _, tt := range []struct {
-		entrance       auth.Entrance
+		policy         auth.Policy
 		method, target string
 		headers        []string
 		want           string
 	}{
-		{auth.Entrance{}, "DELETE", "/api/v1/sequencers/orders", nil, `who=(anonymous) remote=192.0.2.1:1234 protocol=http call="DELETE /api/v1/sequencers/{name}" sequencer=orders outcome=forbidden`},
-		{auth.Entrance{}, "DELETE", "/api/v1/sequencers/" + token, nil, `sequencer="firn_(not shown)" outcome=bad_request`},
-		{auth.Entrance{}, "GET", "/api/v1/cluster/log?from=1", nil, `call="GET /api/v1/cluster/log" outcome=forbidden`},
-		{auth.Entrance{Tokens: nobody{}}, "POST", "/api/v1/id", nil, `call="POST /api/v1/id" outcome=unauthenticated`},
-		{auth.Entrance{Tokens: nobody{}}, "POST", "/api/v1/id?token=" + token, []string{"Authorization", "Bearer " + token}, `call="POST /api/v1/id" outcome=unauthenticated`},
-		{auth.Entrance{}, "POST", "/api/v1/id", []string{"Sec-Fetch-Site", "cross-site"}, `call="POST /api/v1/id" outcome=cross_origin`},
-		{auth.Entrance{Trusted: true}, "DELETE", "/api/v1/sequencers/default", nil, `level=INFO msg="audit: a change was asked for" who=(anonymous) remote=192.0.2.1:1234 protocol=http call=destroy sequencer=default outcome=in_use`},
-		{auth.Entrance{Trusted: true}, "POST", "/api/v1/cluster/resume", nil, `level=INFO msg="audit: a change was asked for" who=(anonymous) remote=192.0.2.1:1234 protocol=http call=resume outcome=ok`},
-		{auth.Entrance{}, "POST", "/api/v1/id", nil, ""},
-		{auth.Entrance{}, "GET", "/" + token, nil, ""},
-		{auth.Entrance{Trusted: true}, "GET", "/api/v1/sequencers?x=1", nil, ""},
+		{auth.Policy{}, "DELETE", "/api/v1/sequencers/orders", nil, `who=(anonymous) remote=192.0.2.1:1234 protocol=http call="DELETE /api/v1/sequencers/{name}" sequencer=orders outcome=forbidden`},
+		{auth.Policy{}, "DELETE", "/api/v1/sequencers/" + token, nil, `sequencer="firn_(not shown)" outcome=bad_request`},
+		{auth.Policy{}, "GET", "/api/v1/cluster/log?from=1", nil, `call="GET /api/v1/cluster/log" outcome=forbidden`},
+		{auth.Policy{Tokens: nobody{}}, "POST", "/api/v1/id", nil, `call="POST /api/v1/id" outcome=unauthenticated`},
+		{auth.Policy{Tokens: nobody{}}, "POST", "/api/v1/id?token=" + token, []string{"Authorization", "Bearer " + token}, `call="POST /api/v1/id" outcome=unauthenticated`},
+		{auth.Policy{}, "POST", "/api/v1/id", []string{"Sec-Fetch-Site", "cross-site"}, `call="POST /api/v1/id" outcome=cross_origin`},
+		{auth.Policy{Trusted: true}, "DELETE", "/api/v1/sequencers/default", nil, `level=INFO msg="audit: a change was asked for" who=(anonymous) remote=192.0.2.1:1234 protocol=http call=destroy sequencer=default outcome=in_use`},
+		{auth.Policy{Trusted: true}, "POST", "/api/v1/cluster/resume", nil, `level=INFO msg="audit: a change was asked for" who=(anonymous) remote=192.0.2.1:1234 protocol=http call=resume outcome=ok`},
+		{auth.Policy{}, "POST", "/api/v1/id", nil, ""},
+		{auth.Policy{}, "GET", "/" + token, nil, ""},
+		{auth.Policy{Trusted: true}, "GET", "/api/v1/sequencers?x=1", nil, ""},
 	} {
 		trail.Reset()
 		r := httptest.NewRequest(tt.method, "http://localhost"+tt.target, nil)
 		for i := 0; i < len(tt.headers); i += 2 {
 			r.Header.Set(tt.headers[i], tt.headers[i+1])
 		}
-		var h http.Handler = httpapi.New(s, &tt.entrance)
+		var h http.Handler = httpapi.New(s, &tt.policy)
 		h.ServeHTTP(httptest.NewRecorder(), r)
 		got := trail.String()
 		if !strings.Contains(got, tt.want) || (tt.want == "") != (got == "") || strings.Count(got, "\n") > 1 || strings.Contains(got, token) {

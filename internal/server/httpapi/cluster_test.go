@@ -193,9 +193,11 @@ func TestLongLog(t *testing.T) {
 // none is a cluster that has not begun.
 type none struct{ server.Cluster }
 
-func (none) ID() string              { return "" }
-func (none) Value() cluster.Value    { return cluster.Value{} }
-func (none) Log() (store.Log, error) { return nil, fmt.Errorf("%w: its store is not open yet", member.ErrNotReady) }
+func (none) ID() string           { return "" }
+func (none) Value() cluster.Value { return cluster.Value{} }
+func (none) Log() (store.Log, error) {
+	return nil, fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+}
 
 // What the store tells of those behind the IDs is added to the status, and left out when it tells nothing.
 func TestStatusWithPulses(t *testing.T) {

@@ -250,7 +250,7 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := withMetrics(newHandler(&fake{layout: firn.Default}, example(t), nil).Service, &auth.Entrance{Tokens: tokens})
+	h := withMetrics(newHandler(&fake{layout: firn.Default}, example(t), nil).Service, &auth.Policy{Tokens: tokens})
 	if who, err := tokens.Identify(spent); err != nil || who.Spend(1) != nil {
 		t.Fatal(err)
 	}

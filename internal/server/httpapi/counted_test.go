@@ -118,7 +118,7 @@ func BenchmarkCounted(b *testing.B) {
 // Profiles are for administrators, and only where they are served.
 func TestProfiles(t *testing.T) {
 	trusted := newHandler(&fake{}, nil, nil)
-	profiled := httpapi.New(trusted.Service, &auth.Entrance{Trusted: true}, httpapi.WithProfiles())
+	profiled := httpapi.New(trusted.Service, &auth.Policy{Trusted: true}, httpapi.WithProfiles())
 	for _, tt := range []struct {
 		h      http.Handler
 		path   string
@@ -131,7 +131,7 @@ func TestProfiles(t *testing.T) {
 		{profiled, "/debug/pprof/symbol", 200, "num_symbols"},
 		{profiled, "/debug/pprof/cmdline", 404, ""},
 		{trusted, "/debug/pprof/", 404, `"not_found"`},
-		{httpapi.New(trusted.Service, new(auth.Entrance), httpapi.WithProfiles()), "/debug/pprof/", 403, `"forbidden"`},
+		{httpapi.New(trusted.Service, new(auth.Policy), httpapi.WithProfiles()), "/debug/pprof/", 403, `"forbidden"`},
 	} {
 		w := call(tt.h, "GET", tt.path)
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.has) {

@@ -34,7 +34,7 @@
 //	GET /api/v1/cluster/log?from=7&follow=1   entries, one JSON object per line; see LogBeginsAfter
 //
 // Everything about sequencers and the cluster but IDs and what they say is administration, and to attach is a right of
-// its own as well: see package door for who may ask. Who has a token shows it as "Authorization: Bearer".
+// its own as well: see package auth for who may ask. Who has a token shows it as "Authorization: Bearer".
 //
 // Numbers above 2^53 lose digits in JavaScript: use the strings there. Whatever goes wrong is
 // told as {"error":{"code":"...","message":"..."}}:
@@ -74,13 +74,14 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/member"
 )
 
 // Handler serves what a server.Service does. Make it with New. Its methods are safe for concurrent use.
 type Handler struct {
 	service  *server.Service
-	entrance *auth.Entrance
+	policy   *auth.Policy
 	mux      *http.ServeMux
 	methods  map[string][]string // those that are served, by path
 	browsers *http.CrossOriginProtection
@@ -90,8 +91,8 @@ type Handler struct {
 // Option adds to what a handler serves.
 type Option func(*Handler)
 
-// New returns a handler for those who come by an entrance.
-func New(s *server.Service, e *auth.Entrance, options ...Option) *Handler {
+// New returns a handler for callers under a policy.
+func New(s *server.Service, e *auth.Policy, options ...Option) *Handler {
 	h := newProbes(s, e, nil)
 	h.post("/api/v1/id", h.next)
 	h.post("/api/v1/ids", h.fill)
@@ -116,12 +117,12 @@ const (
 
 // NewProbes returns a handler that serves /livez and /readyz, and what options add, to whoever comes, and nothing else.
 func NewProbes(s *server.Service, options ...Option) *Handler {
-	return newProbes(s, new(auth.Entrance), options)
+	return newProbes(s, new(auth.Policy), options)
 }
 
-func newProbes(s *server.Service, e *auth.Entrance, options []Option) *Handler {
+func newProbes(s *server.Service, e *auth.Policy, options []Option) *Handler {
 	h := &Handler{
-		service: s, entrance: e,
+		service: s, policy: e,
 		mux: http.NewServeMux(), methods: map[string][]string{}, browsers: http.NewCrossOriginProtection(),
 		looking: make(chan struct{}, maxLooking),
 	}
@@ -152,9 +153,9 @@ func (h *Handler) draining() bool { return h.service.Serving().Err() != nil }
 type probesOnly struct{}
 
 // ConnContext is for an http.Server that serves a Handler: calls are refused as overloaded on a connection that got no
-// place from a auth.ConnLimiter.
+// place from a conns.Limiter.
 func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if auth.ProbesOnly(c) {
+	if conns.ProbesOnly(c) {
 		return context.WithValue(ctx, probesOnly{}, true)
 	}
 	return ctx

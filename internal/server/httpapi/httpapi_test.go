@@ -64,11 +64,11 @@ func handlerWith(m server.Issuer, c server.Cluster, o server.Options) handler {
 		c = nowhere{}
 	}
 	s := server.New(m, c, o)
-	return handler{withMetrics(s, &auth.Entrance{Trusted: true}), s}
+	return handler{withMetrics(s, &auth.Policy{Trusted: true}), s}
 }
 
 // withMetrics returns a handler whose metrics are in their own answer: /metrics?again=N asks N times more within it.
-func withMetrics(s *server.Service, e *auth.Entrance, options ...httpapi.Option) (h *httpapi.Handler) {
+func withMetrics(s *server.Service, e *auth.Policy, options ...httpapi.Option) (h *httpapi.Handler) {
 	metrics := func(w http.ResponseWriter, r *http.Request) {
 		if again, _ := strconv.Atoi(r.FormValue("again")); again > 0 {
 			inner := httptest.NewRequest(r.Method, fmt.Sprintf("http://localhost/metrics?again=%d", again-1), nil)
@@ -261,7 +261,7 @@ func BenchmarkNext(b *testing.B) {
 // gets nothing.
 func TestHost(t *testing.T) {
 	trusting := newHandler(&fake{layout: firn.Default}, nil, nil)
-	public := httpapi.New(trusting.Service, new(auth.Entrance))
+	public := httpapi.New(trusting.Service, new(auth.Policy))
 	for _, tt := range []struct {
 		h      http.Handler
 		host   string

@@ -47,7 +47,7 @@ func nameOf(method, path string) string {
 // guard lets no browser through that another site's page has sent here.
 func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := errors.Join(h.browsers.Check(r), h.entrance.AdmitHost(r.Host)); err != nil {
+		if err := errors.Join(h.browsers.Check(r), h.policy.AdmitHost(r.Host)); err != nil {
 			RefuseCrossOrigin(w, r, h.service, err)
 			return
 		}
@@ -74,7 +74,7 @@ type call func(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 // admit lets callers in.
 func (h *Handler) admit(next call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, err := h.entrance.Admit(Token(r))
+		who, err := h.policy.Admit(Token(r))
 		if err != nil {
 			h.refuse(w, r, err)
 			return

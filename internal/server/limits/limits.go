@@ -2,7 +2,7 @@
 // for want of memory. It finds how much memory there is (Find), and derives all limits from that (For), by what each
 // connection, call and answer was measured to cost at most.
 //
-// It enforces nothing: connections are counted by package door, calls by packages server and grpcapi, answers by package
+// It enforces nothing: connections are counted by package conns, calls by packages server and grpcapi, answers by package
 // server. A budget of something else that takes memory belongs here, too.
 package limits
 

@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -56,7 +57,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 		w := &watched{t: t, client: memstore.NewService().Client("a"), metrics: New(Build{"v1", "abc", "go1"})}
 		defer w.client.Close()
 		w.service = server.New(notYet{}, nowhere{}, server.Options{Meter: w.metrics})
-		w.who, _ = (&auth.Entrance{Trusted: true}).Admit("")
+		w.who, _ = (&auth.Policy{Trusted: true}).Admit("")
 		f(t, w)
 		if m := w.member.Load(); m != nil {
 			m.Leave()
@@ -68,7 +69,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 func (w *watched) watch() {
 	w.metrics.Watch(Node{
 		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return w.client, nil }, Window: 30 * time.Second,
-		Doors: map[string]auth.Counter{"public": doors{}},
+		Doors: map[string]conns.Counter{"public": doors{}},
 		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: expiry}}, nil
 		}},

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
@@ -18,7 +18,7 @@ type Node struct {
 	Service *server.Service
 	Member  func() *member.Member     // returns nil until it has joined
 	Log     func() (store.Log, error) // fails until the store is open
-	Doors   map[string]auth.Counter   // by address: public, admin, grpc, redis; read only
+	Doors   map[string]conns.Counter  // by address: public, admin, grpc, redis; read only
 	Window  time.Duration             // see member.Options
 	TLS     *tls.Config               // with GetCertificate
 }

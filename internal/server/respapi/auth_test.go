@@ -29,7 +29,7 @@ func (k *tokens) Identify(token string) (*auth.Caller, error) {
 	if !k.known[token] {
 		return nil, fmt.Errorf("%w: nobody has this token", auth.ErrUnauthenticated)
 	}
-	return (&auth.Entrance{}).Admit("")
+	return (&auth.Policy{}).Admit("")
 }
 
 func (k *tokens) withdraw(token string) {
@@ -38,12 +38,12 @@ func (k *tokens) withdraw(token string) {
 	delete(k.known, token)
 }
 
-// entrance lets in who shows one of the tokens; without any, anyone.
-func entrance(k *tokens) *auth.Entrance {
+// policy lets in who shows one of the tokens; without any, anyone.
+func policy(k *tokens) *auth.Policy {
 	if k == nil {
-		return &auth.Entrance{}
+		return &auth.Policy{}
 	}
-	return &auth.Entrance{Tokens: k}
+	return &auth.Policy{Tokens: k}
 }
 
 func TestAuth(t *testing.T) {
@@ -74,7 +74,7 @@ func TestAuth(t *testing.T) {
 		{"HELLO 3 AUTH any \"\"\r\nINCR default", wrong + "\n" + noAuth},
 		{"HELLO 3 AUTH any s3cret SETNAME \"a b\"\r\nINCR default", "-ERR Client names cannot contain spaces, newlines or special characters, nor have more than 128 bytes.\n" + noAuth},
 	} {
-		s := newServerWith(newCounting(), entrance(&tokens{known: map[string]bool{"s3cret": true}}), logger)
+		s := newServerWith(newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), logger)
 		got := replies(t, s, tt.says+"\r\n")
 		if got != tt.want {
 			t.Errorf("%s: %s\nwant %s", tt.says, got, tt.want)
@@ -83,7 +83,7 @@ func TestAuth(t *testing.T) {
 			t.Errorf("%s: the token is in %s or %s", tt.says, got, &log)
 		}
 	}
-	s := newServerWith(newCounting(), entrance(&tokens{known: map[string]bool{"s3cret": true}}), nil)
+	s := newServerWith(newCounting(), policy(&tokens{known: map[string]bool{"s3cret": true}}), nil)
 	if got := replies(t, s, "HELLO 3 AUTH any s3cret\r\nINCR default\r\n"); !strings.HasPrefix(got, `{"server" "firn" `) || !strings.HasSuffix(got, "\n"+id) {
 		t.Error(got)
 	}
@@ -94,7 +94,7 @@ func TestAuditTrail(t *testing.T) {
 	var trail bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&trail, nil))
 	service := server.New(newCounting(), nowhere{}, server.Options{Audit: throttle.New(log)})
-	s := New(service, entrance(&tokens{known: map[string]bool{"s3cret": true}}), nil)
+	s := New(service, policy(&tokens{known: map[string]bool{"s3cret": true}}), nil)
 	for _, tt := range []struct{ says, call string }{
 		{"INCR default", "INCR"},
 		{"NOTHING", "another"},
@@ -119,7 +119,7 @@ func TestAuditTrail(t *testing.T) {
 func TestWithdrawnToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &tokens{known: map[string]bool{"s3cret": true}}
-		s := newServerWith(newCounting(), entrance(k), nil)
+		s := newServerWith(newCounting(), policy(k), nil)
 		served(t, s, func(l *listener) {
 			c := l.dial(t)
 			c.ask("AUTH s3cret")

@@ -146,7 +146,7 @@ func TestRefusals(t *testing.T) {
 			var log bytes.Buffer
 			f := newCounting()
 			f.err = tt.err
-			s := newServerWith(f, entrance(nil), slog.New(slog.NewTextHandler(&log, nil)))
+			s := newServerWith(f, policy(nil), slog.New(slog.NewTextHandler(&log, nil)))
 			if got := replies(t, s, says+"\r\n"); got != tt.want {
 				t.Errorf("%s: %s, want %s", says, got, tt.want)
 			}

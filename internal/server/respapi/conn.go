@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
 )
 
 // conn is a connection. It belongs to one goroutine, except for net.
@@ -43,13 +44,13 @@ type conn struct {
 
 func newConn(s *Server, accepted net.Conn, id int64) *conn {
 	return &conn{
-		s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand), crowded: auth.ProbesOnly(accepted),
+		s: s, net: accepted, at: accepted.RemoteAddr().String(), id: id, in: make([]byte, maxCommand), crowded: conns.ProbesOnly(accepted),
 	}
 }
 
 // serve answers commands until the client goes away, or must go. Replies are written when all is answered that was read.
 func (c *conn) serve() {
-	auth.Begin(c.net) // until it waits for a command
+	conns.Begin(c.net) // until it waits for a command
 	c.reset()
 	for !c.quit && c.fill() {
 		c.comes(c.s)
@@ -100,9 +101,9 @@ func (c *conn) fill() bool {
 		return false
 	}
 	runtime.Gosched() // while others answer, more may come: then this goroutine need not be put to sleep and woken
-	auth.End(c.net)
+	conns.End(c.net)
 	n, err := c.net.Read(c.in[c.end:])
-	auth.Begin(c.net)
+	conns.Begin(c.net)
 	c.end += n
 	return n > 0 || err == nil
 }

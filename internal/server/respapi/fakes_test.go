@@ -66,9 +66,9 @@ func (f nowhere) AttachOnDemand(ctx context.Context, name string) (*member.Seque
 }
 
 // newServer is a server for a member that lets anyone in.
-func newServer(m server.Issuer) *Server { return newServerWith(m, &auth.Entrance{}, nil) }
+func newServer(m server.Issuer) *Server { return newServerWith(m, &auth.Policy{}, nil) }
 
-func newServerWith(m server.Issuer, e *auth.Entrance, log *slog.Logger) *Server {
+func newServerWith(m server.Issuer, e *auth.Policy, log *slog.Logger) *Server {
 	return New(server.New(m, nowhere{}, server.Options{Log: log}), e, log)
 }
 

@@ -11,7 +11,7 @@ const likeRedis = "7.0.0"
 // reset makes the connection what it was at first.
 func (c *conn) reset() {
 	c.resp3, c.name, c.token = false, "", ""
-	c.who, _ = c.s.entrance.Admit("") // nobody, when a token is wanted
+	c.who, _ = c.s.policy.Admit("") // nobody, when a token is wanted
 }
 
 // admit asks again, every second at most, whether who has shown a token is still let in.
@@ -21,13 +21,13 @@ func (c *conn) admit() {
 	}
 	if now := time.Now(); now.Sub(c.admitted) >= admitAgain {
 		c.admitted = now
-		c.who, _ = c.s.entrance.Admit(c.token)
+		c.who, _ = c.s.policy.Admit(c.token)
 	}
 }
 
 // show shows a token, and tells whether it was answered with an error. Then all is as before.
 func (c *conn) show(token string) (refused bool) {
-	who, err := c.s.entrance.Admit(token)
+	who, err := c.s.policy.Admit(token)
 	if err != nil {
 		c.unauthenticated("WRONGPASS", "invalid username-password pair or user is disabled: this token is nobody's", "AUTH")
 		return true

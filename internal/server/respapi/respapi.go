@@ -54,7 +54,7 @@ import (
 // Server serves what a server.Service does to Redis clients. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
 	service  *server.Service
-	entrance *auth.Entrance
+	policy   *auth.Policy
 	log      *slog.Logger
 	commands map[string]command // by name in lower case
 	context  context.Context    // of all calls; ends with Close
@@ -71,17 +71,17 @@ type Server struct {
 	lastID    int64         // of a connection
 }
 
-// New returns a server for those who come by an entrance. A nil log: nobody is told.
+// New returns a server for callers under a policy. A nil log: nobody is told.
 //
 // How many connections there may be is for the listener to limit. A command has at most 16 KiB and 1024 arguments. A
 // connection is closed when it is idle for 5 minutes, when a command that was begun is not complete within 30 s, and when
 // the client does not take its replies for 30 s, or a list of IDs at server.LeastTaken.
-func New(s *server.Service, e *auth.Entrance, log *slog.Logger) *Server {
+func New(s *server.Service, e *auth.Policy, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &Server{
-		service: s, entrance: e, log: log, commands: byName(), started: time.Now(),
+		service: s, policy: e, log: log, commands: byName(), started: time.Now(),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, gone: make(chan struct{}),
 	}
 	r.context, r.cancel = context.WithCancel(context.Background())

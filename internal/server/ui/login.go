@@ -36,15 +36,15 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 		httpapi.RefuseCrossOrigin(w, r, h.service, err)
 		return
 	}
-	secret := h.entrance.Secret
+	secret := h.policy.Secret
 	var answer any
 	var err error
 	switch {
-	case secret == nil || h.entrance.Tokens != nil:
+	case secret == nil || h.policy.Tokens != nil:
 		err = server.Input(fmt.Errorf("this server has tokens: the dashboard asks for one, and nobody logs in otherwise"))
 	case r.URL.Path == LoginPath:
 		var who *auth.Caller
-		if who, err = h.entrance.Admit(httpapi.Token(r)); err == nil {
+		if who, err = h.policy.Admit(httpapi.Token(r)); err == nil {
 			err = who.May(auth.Admin, "")
 		}
 		if err == nil {

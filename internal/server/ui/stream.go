@@ -68,7 +68,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 
 // admit lets in who may administer.
 func (h *Handler) admit(r *http.Request) (*auth.Caller, error) {
-	who, err := h.entrance.Admit(httpapi.Token(r))
+	who, err := h.policy.Admit(httpapi.Token(r))
 	if err == nil {
 		err = who.May(auth.Look, "")
 	}

@@ -41,16 +41,16 @@ type NodeGiven struct {
 // Handler serves the dashboard below Root. Make it with New. Its methods are safe for concurrent use.
 type Handler struct {
 	service  *server.Service
-	entrance *auth.Entrance
+	policy   *auth.Policy
 	given    func() []NodeGiven
 	browsers *http.CrossOriginProtection
 	scenes   scenes
 	viewers  chan struct{} // one for each page that is kept up to date
 }
 
-// New returns the dashboard of a service, for those who come by an entrance.
-func New(s *server.Service, e *auth.Entrance, o Options) *Handler {
-	h := &Handler{service: s, entrance: e, given: o.Given, browsers: http.NewCrossOriginProtection(), scenes: scenes{service: s}, viewers: make(chan struct{}, maxViewers)}
+// New returns the dashboard of a service, for callers under a policy.
+func New(s *server.Service, e *auth.Policy, o Options) *Handler {
+	h := &Handler{service: s, policy: e, given: o.Given, browsers: http.NewCrossOriginProtection(), scenes: scenes{service: s}, viewers: make(chan struct{}, maxViewers)}
 	if h.given == nil {
 		h.given = func() []NodeGiven { return []NodeGiven{{Given: s.Given()}} }
 	}
@@ -61,7 +61,7 @@ func New(s *server.Service, e *auth.Entrance, o Options) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	if r.Method == http.MethodPost && (r.URL.Path == LoginPath || r.URL.Path == exchangePath) {
-		if err := h.entrance.AdmitHost(r.Host); err != nil {
+		if err := h.policy.AdmitHost(r.Host); err != nil {
 			httpapi.RefuseCrossOrigin(w, r, h.service, err)
 			return
 		}
@@ -73,7 +73,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, r.Method+" is no method for the dashboard; want GET", http.StatusMethodNotAllowed)
 		return
 	}
-	if err := h.entrance.AdmitHost(r.Host); err != nil {
+	if err := h.policy.AdmitHost(r.Host); err != nil {
 		httpapi.RefuseCrossOrigin(w, r, h.service, err)
 		return
 	}

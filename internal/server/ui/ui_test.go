@@ -87,9 +87,9 @@ func two() *fake {
 	return f
 }
 
-var trusted = &auth.Entrance{Trusted: true}
+var trusted = &auth.Policy{Trusted: true}
 
-func dashboard(f *fake, e *auth.Entrance) (*ui.Handler, *server.Service) {
+func dashboard(f *fake, e *auth.Policy) (*ui.Handler, *server.Service) {
 	s := server.New(ready{}, f, server.Options{})
 	return ui.New(s, e, ui.Options{}), s
 }
@@ -108,7 +108,7 @@ func get(h http.Handler, target string, headers ...string) *httptest.ResponseRec
 // Whatever the page and its scripts load is there, by a policy that lets nothing else in, and is sent again only when it
 // has changed.
 func TestEveryFile(t *testing.T) {
-	h, _ := dashboard(two(), new(auth.Entrance))
+	h, _ := dashboard(two(), new(auth.Policy))
 	seen := map[string]bool{}
 	loads := regexp.MustCompile(`(?:<link [^>]*href|<script [^>]*src)="([^"]*)"|import .*from "./([^"]*)"`)
 	for todo := []string{""}; len(todo) > 0; todo = todo[1:] {
@@ -159,8 +159,8 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	open, _ := dashboard(two(), trusted)
-	public, _ := dashboard(two(), new(auth.Entrance))
-	closed, _ := dashboard(two(), &auth.Entrance{Tokens: tokens, Trusted: true})
+	public, _ := dashboard(two(), new(auth.Policy))
+	closed, _ := dashboard(two(), &auth.Policy{Tokens: tokens, Trusted: true})
 	for _, tt := range []struct {
 		h       http.Handler
 		target  string

@@ -1,6 +1,6 @@
 //go:build unix
 
-package auth
+package files
 
 import (
 	"errors"
@@ -8,7 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/firn-id/firn/internal/logtest"
 )
 
 // made is a file or a directory (its name ends in /) with a mode, as nobody's umask changes it.
@@ -130,40 +133,34 @@ func TestSharedGroup(t *testing.T) {
 	}
 }
 
-// A file of tokens that others can write is not read. When it becomes one of those, what was read before goes on.
-func TestTokensThatOthersCanWrite(t *testing.T) {
+// A file that others can write is not read. If it becomes one of those, the last value stays.
+func TestFilesThatOthersCanWrite(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	entry := func(token string) []byte {
-		return []byte("- {name: a, sha256: " + Hash(token) + ", allow: [issue]}\n")
-	}
-	write(t, path, entry("the token of the owner"))
-	var log journal
-	var c clock
-	tokens, err := openTokens(path, log.logger(), c.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, path, entry("the token of somebody else"))
-	if err := os.Chmod(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	c.pass(2 * time.Second)
-	if _, err := tokens.Identify("the token of the owner"); err != nil {
-		t.Errorf("the former tokens are gone: %v", err)
-	}
-	if who, err := tokens.Identify("the token of somebody else"); err == nil {
-		t.Errorf("what others could write lets %s in", who.Name())
-	}
-	log.wants(t, "(mode 0666): chmod go-w "+path)
-	if _, err := OpenTokens(path, log.logger()); err == nil || !strings.Contains(err.Error(), "everybody can write") {
-		t.Errorf("it is opened: %v", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.pass(2 * time.Second)
-	if _, err := tokens.Identify("the token of somebody else"); err != nil {
-		t.Errorf("when it is its owner's again: %v", err)
-	}
+	path := filepath.Join(t.TempDir(), "file")
+	write(t, path, "the owner's")
+	synctest.Test(t, func(t *testing.T) {
+		var log logtest.Journal
+		parse := func(contents [][]byte, _ string) (string, error) { return string(contents[0]), nil }
+		v, err := Open("words", log.Logger(), parse, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, "another's")
+		becomes := func(mode os.FileMode, want string) {
+			t.Helper()
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			if got := v.Get(); got != want {
+				t.Errorf("with mode %04o the value is %q; want %q", mode, got, want)
+			}
+		}
+		becomes(0o666, "the owner's")
+		log.Wants(t, "(mode 0666): chmod go-w "+path)
+		if _, err := Open("words", log.Logger(), parse, path); err == nil || !strings.Contains(err.Error(), "everybody can write") {
+			t.Errorf("it is opened: %v", err)
+		}
+		becomes(0o600, "another's")
+	})
 }

@@ -1,4 +1,4 @@
-package auth
+package conns
 
 import (
 	"errors"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// limitedConn is a connection that has a place of a ConnLimiter until it is closed.
+// limitedConn is a connection that has a place of a Limiter until it is closed.
 type limitedConn struct {
 	net.Conn
-	limiter *ConnLimiter
+	limiter *Limiter
 	from    *limited
 	host    netip.Prefix
 	until   *time.Timer // closes it; nil: it may do more than ask how the node is

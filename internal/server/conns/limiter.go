@@ -1,4 +1,6 @@
-package auth
+// Package conns guards the connections of callers, whatever protocol they speak: how many there are at a time, and TLS.
+// It does not know what callers may do: package auth does.
+package conns
 
 import (
 	"cmp"
@@ -11,7 +13,7 @@ import (
 	"time"
 )
 
-// ConnLimiter limits how many connections there are at a time, over all listeners that it is given. When all places are taken,
+// Limiter limits how many connections there are at a time, over all listeners that it is given. When all places are taken,
 // a newcomer gets that of a connection without a call in progress: of the address that has the most connections, and
 // there of the one that has been idle for longest. An address has seven eighths of the places at most (an IPv6 address
 // with the rest of its /64), so that nobody takes all.
@@ -19,8 +21,8 @@ import (
 // Where nobody is idle, a few are let in beside, to be told how the node is and nothing else: see ProbesOnly. Others are
 // closed at once. That is logged once a minute at most.
 //
-// Make it with NewConnLimiter. Its methods are safe for concurrent use.
-type ConnLimiter struct {
+// Make it with NewLimiter. Its methods are safe for concurrent use.
+type Limiter struct {
 	places int
 	log    *slog.Logger
 	began  time.Time
@@ -39,9 +41,9 @@ const (
 	probesWithin = 2 * time.Second // they have to be done
 )
 
-// NewConnLimiter returns one with so many places; zero or less: one place.
-func NewConnLimiter(places int, log *slog.Logger) *ConnLimiter {
-	return &ConnLimiter{
+// NewLimiter returns one with so many places; zero or less: one place.
+func NewLimiter(places int, log *slog.Logger) *Limiter {
+	return &Limiter{
 		places: max(1, places), log: log, began: time.Now(),
 		taken: map[*limitedConn]struct{}{}, hosts: map[netip.Prefix]int{}, probes: map[*limitedConn]struct{}{},
 	}
@@ -55,13 +57,13 @@ type Counter interface {
 }
 
 // Limit returns a listener whose connections take places of the limiter until they are closed. It is a Counter.
-func (l *ConnLimiter) Limit(inner net.Listener) net.Listener {
+func (l *Limiter) Limit(inner net.Listener) net.Listener {
 	return &limited{Listener: inner, limiter: l}
 }
 
 type limited struct {
 	net.Listener
-	limiter          *ConnLimiter
+	limiter          *Limiter
 	open             atomic.Int64
 	evicted, refused atomic.Uint64
 }
@@ -84,7 +86,7 @@ func (l *limited) Accept() (net.Conn, error) {
 }
 
 // admit finds a place for a connection. Nil: there is none.
-func (l *ConnLimiter) admit(from *limited, c net.Conn) *limitedConn {
+func (l *Limiter) admit(from *limited, c net.Conn) *limitedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.say()
@@ -110,16 +112,16 @@ func (l *ConnLimiter) admit(from *limited, c net.Conn) *limitedConn {
 }
 
 // full tells whether there is no place for one more from a host.
-func (l *ConnLimiter) full(host netip.Prefix) bool {
+func (l *Limiter) full(host netip.Prefix) bool {
 	return len(l.taken) >= l.places || l.hasShare(host)
 }
 
 // hasShare tells whether a host has as many places as it may.
-func (l *ConnLimiter) hasShare(host netip.Prefix) bool { return l.hosts[host] >= share(l.places) }
+func (l *Limiter) hasShare(host netip.Prefix) bool { return l.hosts[host] >= share(l.places) }
 
 // makeRoom closes idle connections for one that comes from a host: a 64th of all, so that not everybody who comes has to
 // look for them. Those of a host that has no more than the newcomer's are left alone.
-func (l *ConnLimiter) makeRoom(host netip.Prefix) {
+func (l *Limiter) makeRoom(host netip.Prefix) {
 	own, only := l.hosts[host], l.hasShare(host)
 	l.evicted += l.evict(max(1, l.places/64), func(v *limitedConn, rank int) bool {
 		return (v.host == host || !only && rank > own) && v.calls.CompareAndSwap(0, gone)
@@ -128,7 +130,7 @@ func (l *ConnLimiter) makeRoom(host netip.Prefix) {
 
 // Shed closes an eighth of all connections, because memory runs out, and returns how many: those that are idle before
 // others.
-func (l *ConnLimiter) Shed() int {
+func (l *Limiter) Shed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	most := (len(l.taken) + 7) / 8
@@ -139,7 +141,7 @@ func (l *ConnLimiter) Shed() int {
 // evict closes up to most connections that may go, and returns how many: those first whose host has the most, and of one
 // host those that have been idle for longest. The rank of a connection is how many its host has when those before it
 // are gone.
-func (l *ConnLimiter) evict(most int, mayGo func(v *limitedConn, rank int) bool) (closed int) {
+func (l *Limiter) evict(most int, mayGo func(v *limitedConn, rank int) bool) (closed int) {
 	type candidate struct {
 		*limitedConn
 		since int64
@@ -171,7 +173,7 @@ func (l *ConnLimiter) evict(most int, mayGo func(v *limitedConn, rank int) bool)
 }
 
 // probePlace tells whether there is a place for probes, of which the one that is idle for longest is taken.
-func (l *ConnLimiter) probePlace() bool {
+func (l *Limiter) probePlace() bool {
 	if len(l.probes) < probePlaces {
 		return true
 	}
@@ -189,13 +191,13 @@ func (l *ConnLimiter) probePlace() bool {
 	return true
 }
 
-func (l *ConnLimiter) refuse(from *limited) {
+func (l *Limiter) refuse(from *limited) {
 	from.refused.Add(1)
 	l.refused++
 }
 
 // leave gives a place back, once.
-func (l *ConnLimiter) leave(v *limitedConn) {
+func (l *Limiter) leave(v *limitedConn) {
 	_, regular := l.taken[v]
 	_, probes := l.probes[v]
 	switch {
@@ -214,7 +216,7 @@ func (l *ConnLimiter) leave(v *limitedConn) {
 }
 
 // say logs what happened since it was last said.
-func (l *ConnLimiter) say() {
+func (l *Limiter) say() {
 	if l.evicted+l.refused == 0 || !l.said.IsZero() && time.Since(l.said) < time.Minute {
 		return
 	}
@@ -223,4 +225,4 @@ func (l *ConnLimiter) say() {
 	l.evicted, l.refused, l.said = 0, 0, time.Now()
 }
 
-func (l *ConnLimiter) now() int64 { return int64(time.Since(l.began)) }
+func (l *Limiter) now() int64 { return int64(time.Since(l.began)) }

@@ -10,8 +10,8 @@ type Identifier interface {
 	Identify(token string) (*Caller, error)
 }
 
-// Entrance is what callers of one listener have to pass. The zero value lets anyone take IDs, and nobody administer.
-type Entrance struct {
+// Policy is what callers of one listener have to pass. The zero value lets anyone take IDs, and nobody administer.
+type Policy struct {
 	// Tokens has every caller show a token. Nil: nobody need.
 	Tokens Identifier
 
@@ -25,15 +25,15 @@ type Entrance struct {
 
 // Admit tells who comes in with a token; empty is none. ErrUnauthenticated is returned when one is wanted and it is
 // missing or nobody's, or is not the Secret. It is safe for concurrent use.
-func (e *Entrance) Admit(token string) (*Caller, error) {
+func (p *Policy) Admit(token string) (*Caller, error) {
 	switch {
-	case e.Tokens != nil && token == "":
+	case p.Tokens != nil && token == "":
 		return nil, fmt.Errorf("%w: a token is wanted, and none was shown", ErrUnauthenticated)
-	case e.Tokens != nil:
-		return e.Tokens.Identify(token)
-	case e.Trusted && e.Secret != nil:
-		return e.Secret.admit(token)
-	case e.Trusted:
+	case p.Tokens != nil:
+		return p.Tokens.Identify(token)
+	case p.Trusted && p.Secret != nil:
+		return p.Secret.admit(token)
+	case p.Trusted:
 		return trusted, nil
 	default:
 		return anyone, nil
@@ -45,8 +45,8 @@ var ErrHost = errors.New("door: a browser may have been sent here by another sit
 
 // AdmitHost refuses a browser that a page of another site has sent here, where nothing but the listener's address keeps
 // such pages away: the name that was asked for must then be none that others can point here. The error is ErrHost.
-func (e *Entrance) AdmitHost(host string) error {
-	if e.Trusted && e.Tokens == nil && !LocalHost(host) {
+func (p *Policy) AdmitHost(host string) error {
+	if p.Trusted && p.Tokens == nil && !LocalHost(host) {
 		return ErrHost
 	}
 	return nil

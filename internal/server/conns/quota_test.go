@@ -1,4 +1,4 @@
-package auth
+package conns
 
 import (
 	"net"
@@ -45,4 +45,11 @@ func TestHostOf(t *testing.T) {
 			t.Errorf("%v is from %v", a, got)
 		}
 	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
 }

@@ -1,14 +1,17 @@
-package auth
+package conns
 
 import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firn-id/firn/internal/logtest"
 )
 
 // pipes is a listener whose connections the test makes.
@@ -36,16 +39,16 @@ func (f from) RemoteAddr() net.Addr { return f.addr }
 // crowd are people who come to a listener of a limiter.
 type crowd struct {
 	t        *testing.T
-	limiter  *ConnLimiter
+	limiter  *Limiter
 	listener net.Listener
 	pipes    pipes
-	log      journal
+	log      logtest.Journal
 	admitted chan net.Conn
 }
 
 func newCrowd(t *testing.T, most int) *crowd {
 	c := &crowd{t: t, pipes: pipes{come: make(chan net.Conn)}, admitted: make(chan net.Conn, 1)}
-	c.limiter = NewConnLimiter(most, c.log.logger())
+	c.limiter = NewLimiter(most, c.log.Logger())
 	c.listener = c.limiter.Limit(c.pipes)
 	go func() {
 		defer close(c.admitted)
@@ -137,10 +140,10 @@ func TestTheOldestIdleConnectionMakesRoom(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		Begin(b.there)
 		End(b.there) // and it was idle for the shortest time
-		c.log.wants(t)
+		c.log.Wants(t)
 		f := c.comes("10.0.0.5")
 		c.wants("after the first newcomer", append(all, f), true, true, false, true, true)
-		c.log.wants(t, "limit=4 closed=1 refused=0")
+		c.log.Wants(t, "limit=4 closed=1 refused=0")
 		time.Sleep(time.Nanosecond)
 		End(a.there)
 		g, h, i := c.comes("10.0.0.6"), c.comes("10.0.0.7"), c.comes("10.0.0.8")
@@ -302,12 +305,12 @@ func TestTheLimitIsLoggedOnceAMinute(t *testing.T) {
 		for range 3 {
 			c.comes("10.0.0.1")
 		}
-		c.log.wants(t, "closed=0 refused=1")
+		c.log.Wants(t, "closed=0 refused=1")
 		time.Sleep(time.Minute - time.Since(began) - 1)
 		c.comes("10.0.0.1")
-		c.log.wants(t)
+		c.log.Wants(t)
 		c.comes("10.0.0.1")
-		c.log.wants(t, "closed=0 refused=4")
+		c.log.Wants(t, "closed=0 refused=4")
 	})
 }
 
@@ -337,7 +340,7 @@ func TestLimitOfTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := NewConnLimiter(1, (&journal{}).logger()).Limit(inner)
+	l := NewLimiter(1, slog.New(slog.DiscardHandler)).Limit(inner)
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package auth
+package conns
 
 import (
 	"crypto/tls"
@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/firn-id/firn/internal/server/files"
 )
 
-// Files are what a listener needs for TLS: PEM files.
-type Files struct {
+// TLSFiles are the PEM files that a listener needs for TLS.
+type TLSFiles struct {
 	Cert string // the server's certificate, and those between it and its CA
 	Key  string // of Cert, without a password
 
@@ -28,37 +30,33 @@ type Files struct {
 // files, also those that resume a session; open ones stay.
 //
 // The caller may set NextProtos, as net/http does. Servers that differ in it need a Clone each.
-func OpenTLS(f Files, log *slog.Logger) (*tls.Config, error) { return openTLS(f, log, time.Now) }
-
-func openTLS(f Files, log *slog.Logger, now func() time.Time) (*tls.Config, error) {
+func OpenTLS(f TLSFiles, log *slog.Logger) (*tls.Config, error) {
 	if f.Cert == "" || f.Key == "" {
 		return nil, errors.New("TLS needs a file with a certificate and one with its key; want both")
 	}
-	pair := &kept[*tls.Certificate]{what: "certificate and its key", paths: []string{f.Cert, f.Key}, log: log, now: now}
-	pair.parse = func(contents [][]byte, _ *tls.Certificate) (*tls.Certificate, error) {
-		return parsePair(f, contents[0], contents[1], log, now())
-	}
-	if err := pair.open(); err != nil {
+	pair, err := files.Open("certificate and its key", log, func(contents [][]byte, _ *tls.Certificate) (*tls.Certificate, error) {
+		return parsePair(f, contents[0], contents[1], log)
+	}, f.Cert, f.Key)
+	if err != nil {
 		return nil, err
 	}
 	config := &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.get(), nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Get(), nil },
 	}
 	if f.ClientCA == "" {
 		return config, nil
 	}
-	cas := &kept[*x509.CertPool]{what: "CAs of clients", paths: []string{f.ClientCA}, log: log, now: now}
-	cas.parse = func(contents [][]byte, _ *x509.CertPool) (*x509.CertPool, error) {
+	cas, err := files.Open("CAs of clients", log, func(contents [][]byte, _ *x509.CertPool) (*x509.CertPool, error) {
 		return parseCAs(f.ClientCA, contents[0])
-	}
-	if err := cas.open(); err != nil {
+	}, f.ClientCA)
+	if err != nil {
 		return nil, err
 	}
 	// GetConfigForClient could give out the CAs of the moment, but with it a NextProtos that is set later is lost. The
 	// check of a connection is made for resumed sessions, too.
 	config.ClientAuth = tls.RequireAnyClientCert
-	config.VerifyConnection = func(s tls.ConnectionState) error { return checkClient(s.PeerCertificates, cas.get()) }
+	config.VerifyConnection = func(s tls.ConnectionState) error { return checkClient(s.PeerCertificates, cas.Get()) }
 	return config, nil
 }
 
@@ -80,7 +78,7 @@ func checkClient(shown []*x509.Certificate, cas *x509.CertPool) error {
 	return nil
 }
 
-func parsePair(f Files, cert, key []byte, log *slog.Logger, now time.Time) (*tls.Certificate, error) {
+func parsePair(f TLSFiles, cert, key []byte, log *slog.Logger) (*tls.Certificate, error) {
 	if _, err := parseCertificates(f.Cert, cert); err != nil {
 		return nil, err
 	}
@@ -88,7 +86,7 @@ func parsePair(f Files, cert, key []byte, log *slog.Logger, now time.Time) (*tls
 	if err != nil {
 		return nil, fmt.Errorf("%s: it is not the key of the certificate in %s: %w; want a PEM file without a password", f.Key, f.Cert, err)
 	}
-	if now.After(pair.Leaf.NotAfter) {
+	if time.Now().After(pair.Leaf.NotAfter) {
 		log.Warn("the certificate has expired: clients will refuse it", "file", f.Cert, "not_after", pair.Leaf.NotAfter)
 	}
 	return &pair, nil

@@ -1,4 +1,4 @@
-package auth
+package conns
 
 import (
 	"crypto/ecdsa"

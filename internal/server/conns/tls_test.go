@@ -1,4 +1,4 @@
-package auth
+package conns
 
 import (
 	"crypto/tls"
@@ -10,21 +10,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/firn-id/firn/internal/logtest"
 )
 
 // secured is a server whose files the test changes. It answers each connection with "hello".
 type secured struct {
-	clock
-	t       *testing.T
-	log     journal
-	files   Files
-	ca      *authority // of the server
-	config  *tls.Config
-	address string
+	t      *testing.T
+	log    logtest.Journal
+	files  TLSFiles
+	ca     *authority // of the server
+	config *tls.Config
 }
 
-// newSecured starts one with the certificate "first". Without CAs clients need no certificate.
+// newSecured makes one with the certificate "first". Without CAs clients need no certificate.
 func newSecured(t *testing.T, clientCAs []byte) *secured {
 	t.Helper()
 	directory := t.TempDir()
@@ -38,28 +41,24 @@ func newSecured(t *testing.T, clientCAs []byte) *secured {
 		write(t, s.files.ClientCA, clientCAs)
 	}
 	var err error
-	if s.config, err = openTLS(s.files, s.log.logger(), s.now); err != nil {
+	if s.config, err = OpenTLS(s.files, s.log.Logger()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", s.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	s.address = l.Addr().String()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				_, _ = io.WriteString(conn, "hello") // the client sees if it fails
-				conn.Close()
-			}()
-		}
-	}()
 	return s
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// becomes changes a file, and waits until it is read again.
+func (s *secured) becomes(path string, data []byte) {
+	s.t.Helper()
+	write(s.t, path, data)
+	time.Sleep(time.Second)
 }
 
 // client is how one calls the server.
@@ -67,12 +66,31 @@ func (s *secured) client(certs ...tls.Certificate) *tls.Config {
 	return &tls.Config{RootCAs: s.ca.pool(), ServerName: "localhost", Certificates: certs}
 }
 
+// dial connects a client over memory, so that it works in simulated time.
+func (s *secured) dial(c *tls.Config) *tls.Conn {
+	s.t.Helper()
+	l := bufconn.Listen(64 << 10)
+	go func() {
+		raw, err := l.Accept()
+		if err != nil {
+			return // the client sees it, as it sees all that fails
+		}
+		defer raw.Close()
+		there := tls.Server(raw, s.config)
+		_, _ = io.WriteString(there, "hello")
+		_ = there.CloseWrite()
+		_, _ = io.Copy(io.Discard, raw) // until the client closes
+	}()
+	here, err := l.Dial()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return tls.Client(here, c)
+}
+
 // call returns the name on the server's certificate, and whether a session was resumed.
 func (s *secured) call(c *tls.Config) (name string, resumed bool, _ error) {
-	conn, err := tls.Dial("tcp", s.address, c)
-	if err != nil {
-		return "", false, err
-	}
+	conn := s.dial(c)
 	defer conn.Close()
 	if _, err := io.ReadAll(conn); err != nil {
 		return "", false, err
@@ -108,36 +126,36 @@ func TestTLSFromVersion12(t *testing.T) {
 }
 
 func TestCertificateIsReadAgain(t *testing.T) {
-	s := newSecured(t, nil)
-	s.answers(s.client(), "first")
-	cert, key := s.ca.issue("second", x509.ExtKeyUsageServerAuth, time.Time{})
-
-	// One file after the other: until they match, the old ones go on.
-	write(t, s.files.Cert, cert)
-	for _, logged := range [][]string{{"it is not the key of the certificate in " + s.files.Cert}, nil} {
-		s.pass(time.Second)
+	synctest.Test(t, func(t *testing.T) {
+		s := newSecured(t, nil)
 		s.answers(s.client(), "first")
-		s.log.wants(t, logged...)
-	}
-	write(t, s.files.Key, key)
-	s.pass(time.Second)
-	s.answers(s.client(), "second")
-	s.log.wants(t, "the certificate and its key were read again")
+		cert, key := s.ca.issue("second", x509.ExtKeyUsageServerAuth, time.Time{})
 
-	// What is no certificate changes nothing, and its key stands in no log.
-	write(t, s.files.Cert, key)
-	s.pass(time.Second)
-	s.answers(s.client(), "second")
-	lines := strings.Join(s.log.take(), "\n")
-	if !strings.Contains(lines, "it has no certificate") || strings.Contains(lines, strings.Split(string(key), "\n")[1][:10]) {
-		t.Errorf("logged: %s", lines)
-	}
-	if err := os.Remove(s.files.Key); err != nil {
-		t.Fatal(err)
-	}
-	s.pass(time.Second)
-	s.answers(s.client(), "second")
-	s.log.wants(t, s.files.Key+": no such file")
+		// One file after the other: until they match, the old ones go on.
+		write(t, s.files.Cert, cert)
+		for _, logged := range [][]string{{"it is not the key of the certificate in " + s.files.Cert}, nil} {
+			time.Sleep(time.Second)
+			s.answers(s.client(), "first")
+			s.log.Wants(t, logged...)
+		}
+		s.becomes(s.files.Key, key)
+		s.answers(s.client(), "second")
+		s.log.Wants(t, "the certificate and its key were read again")
+
+		// What is no certificate changes nothing, and its key stands in no log.
+		s.becomes(s.files.Cert, key)
+		s.answers(s.client(), "second")
+		lines := strings.Join(s.log.Take(), "\n")
+		if !strings.Contains(lines, "it has no certificate") || strings.Contains(lines, strings.Split(string(key), "\n")[1][:10]) {
+			t.Errorf("logged: %s", lines)
+		}
+		if err := os.Remove(s.files.Key); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		s.answers(s.client(), "second")
+		s.log.Wants(t, s.files.Key+": no such file")
+	})
 }
 
 func TestOnlyClientsOfTheCAComeIn(t *testing.T) {
@@ -175,48 +193,48 @@ func TestClientsOfACABelowTheCA(t *testing.T) {
 }
 
 func TestClientCAsAreReadAgain(t *testing.T) {
-	before, after := newAuthority(t, "before"), newAuthority(t, "after")
-	s := newSecured(t, before.pem)
-	older := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
-	newer := s.client(after.client(x509.ExtKeyUsageClientAuth, time.Time{}))
-	s.answers(older, "first")
-	s.refuses(newer, "bad certificate")
+	synctest.Test(t, func(t *testing.T) {
+		before, after := newAuthority(t, "before"), newAuthority(t, "after")
+		s := newSecured(t, before.pem)
+		older := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+		newer := s.client(after.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+		s.answers(older, "first")
+		s.refuses(newer, "bad certificate")
 
-	write(t, s.files.ClientCA, append(append([]byte("# both\n"), before.pem...), after.pem...))
-	s.pass(time.Second)
-	s.answers(older, "first")
-	s.answers(newer, "first")
-	s.log.wants(t, "the CAs of clients were read again")
+		s.becomes(s.files.ClientCA, append(append([]byte("# both\n"), before.pem...), after.pem...))
+		s.answers(older, "first")
+		s.answers(newer, "first")
+		s.log.Wants(t, "the CAs of clients were read again")
 
-	write(t, s.files.ClientCA, after.pem)
-	s.pass(time.Second)
-	s.refuses(older, "bad certificate")
-	s.answers(newer, "first")
-	s.log.wants(t, "the CAs of clients were read again")
+		s.becomes(s.files.ClientCA, after.pem)
+		s.refuses(older, "bad certificate")
+		s.answers(newer, "first")
+		s.log.Wants(t, "the CAs of clients were read again")
 
-	write(t, s.files.ClientCA, []byte("rubbish"))
-	s.pass(time.Second)
-	s.refuses(older, "bad certificate")
-	s.answers(newer, "first")
-	s.log.wants(t, "it has no certificate; want a PEM file")
+		s.becomes(s.files.ClientCA, []byte("rubbish"))
+		s.refuses(older, "bad certificate")
+		s.answers(newer, "first")
+		s.log.Wants(t, "it has no certificate; want a PEM file")
+	})
 }
 
 // Who came in once can't come in again by the session, when its CA is no longer there.
 func TestResumedSessionsAreCheckedToo(t *testing.T) {
-	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-		before, after := newAuthority(t, "before"), newAuthority(t, "after")
-		s := newSecured(t, before.pem)
-		c := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
-		c.MinVersion, c.MaxVersion = version, version
-		c.ClientSessionCache = tls.NewLRUClientSessionCache(0)
-		s.answers(c, "first")
-		if name, resumed, err := s.call(c); !resumed {
-			t.Fatalf("%s: the session of %q was not resumed: %v", tls.VersionName(version), name, err)
+	synctest.Test(t, func(t *testing.T) {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			before, after := newAuthority(t, "before"), newAuthority(t, "after")
+			s := newSecured(t, before.pem)
+			c := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+			c.MinVersion, c.MaxVersion = version, version
+			c.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+			s.answers(c, "first")
+			if name, resumed, err := s.call(c); !resumed {
+				t.Fatalf("%s: the session of %q was not resumed: %v", tls.VersionName(version), name, err)
+			}
+			s.becomes(s.files.ClientCA, after.pem)
+			s.refuses(c, "bad certificate")
 		}
-		write(t, s.files.ClientCA, after.pem)
-		s.pass(time.Second)
-		s.refuses(c, "bad certificate")
-	}
+	})
 }
 
 // The configuration is one that net/http makes HTTP/2 of, and others what they want.
@@ -232,7 +250,7 @@ func TestProtocolsAreTheServers(t *testing.T) {
 			TLSConfig: s.config.Clone(), ReadHeaderTimeout: time.Minute,
 			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }),
 		}
-		go func() { _ = server.ServeTLS(NewConnLimiter(10, s.log.logger()).Limit(l), "", "") }()
+		go func() { _ = server.ServeTLS(NewLimiter(10, s.log.Logger()).Limit(l), "", "") }()
 		t.Cleanup(func() { server.Close() })
 		for _, h2 := range []bool{true, false} {
 			transport := &http.Transport{TLSClientConfig: s.client(clients.client(x509.ExtKeyUsageClientAuth, time.Time{})), ForceAttemptHTTP2: h2}
@@ -249,8 +267,8 @@ func TestProtocolsAreTheServers(t *testing.T) {
 		}
 		asking := s.client(clients.client(x509.ExtKeyUsageClientAuth, time.Time{}))
 		asking.NextProtos = []string{"h2"}
-		conn, err := tls.Dial("tcp", s.address, asking)
-		if err != nil {
+		conn := s.dial(asking)
+		if err := conn.Handshake(); err != nil {
 			t.Fatal(err)
 		}
 		if got := conn.ConnectionState().NegotiatedProtocol; got != "" {
@@ -274,45 +292,45 @@ func TestFilesThatAreNoTLS(t *testing.T) {
 	}
 	const both = "TLS needs a file with a certificate and one with its key; want both"
 	for _, tt := range []struct {
-		files Files
+		files TLSFiles
 		want  string // the beginning; empty: fine
 	}{
-		{Files{in("cert"), in("key"), ""}, ""},
-		{Files{in("cert"), in("key"), in("ca")}, ""},
-		{Files{}, both},
-		{Files{Cert: in("cert")}, both},
-		{Files{Key: in("key"), ClientCA: in("ca")}, both},
-		{Files{in("none"), in("key"), ""}, in("none") + ": no such file or directory"},
-		{Files{in("cert"), in("none"), ""}, in("none") + ": no such file or directory"},
-		{Files{in("cert"), in("key"), in("none")}, in("none") + ": no such file or directory"},
-		{Files{in("cert"), in("other.key"), ""}, in("other.key") + ": it is not the key of the certificate in " + in("cert") + ": tls: private key does not match public key; want a PEM file without a password"},
-		{Files{in("cert"), in("text"), ""}, in("text") + ": it is not the key of the certificate in " + in("cert") + ": tls: "},
-		{Files{in("cert"), in("locked"), ""}, in("locked") + ": it is not the key of the certificate in " + in("cert") + ": tls: failed to parse private key"},
-		{Files{in("text"), in("key"), ""}, in("text") + ": it has no certificate; want a PEM file, with lines that say BEGIN CERTIFICATE"},
-		{Files{in("key"), in("cert"), ""}, in("key") + ": it has no certificate; "},
-		{Files{in("broken"), in("key"), ""}, in("broken") + ": its certificate 1 can't be read: x509: "},
-		{Files{in("cert"), in("key"), in("key")}, in("key") + ": it has no certificate; "},
-		{Files{in("cert"), in("key"), in("broken2")}, in("broken2") + ": its certificate 2 can't be read: x509: "},
+		{TLSFiles{in("cert"), in("key"), ""}, ""},
+		{TLSFiles{in("cert"), in("key"), in("ca")}, ""},
+		{TLSFiles{}, both},
+		{TLSFiles{Cert: in("cert")}, both},
+		{TLSFiles{Key: in("key"), ClientCA: in("ca")}, both},
+		{TLSFiles{in("none"), in("key"), ""}, in("none") + ": no such file or directory"},
+		{TLSFiles{in("cert"), in("none"), ""}, in("none") + ": no such file or directory"},
+		{TLSFiles{in("cert"), in("key"), in("none")}, in("none") + ": no such file or directory"},
+		{TLSFiles{in("cert"), in("other.key"), ""}, in("other.key") + ": it is not the key of the certificate in " + in("cert") + ": tls: private key does not match public key; want a PEM file without a password"},
+		{TLSFiles{in("cert"), in("text"), ""}, in("text") + ": it is not the key of the certificate in " + in("cert") + ": tls: "},
+		{TLSFiles{in("cert"), in("locked"), ""}, in("locked") + ": it is not the key of the certificate in " + in("cert") + ": tls: failed to parse private key"},
+		{TLSFiles{in("text"), in("key"), ""}, in("text") + ": it has no certificate; want a PEM file, with lines that say BEGIN CERTIFICATE"},
+		{TLSFiles{in("key"), in("cert"), ""}, in("key") + ": it has no certificate; "},
+		{TLSFiles{in("broken"), in("key"), ""}, in("broken") + ": its certificate 1 can't be read: x509: "},
+		{TLSFiles{in("cert"), in("key"), in("key")}, in("key") + ": it has no certificate; "},
+		{TLSFiles{in("cert"), in("key"), in("broken2")}, in("broken2") + ": its certificate 2 can't be read: x509: "},
 	} {
-		var log journal
-		config, err := OpenTLS(tt.files, log.logger())
+		var log logtest.Journal
+		config, err := OpenTLS(tt.files, log.Logger())
 		if !strings.HasPrefix(text(err), tt.want) || (err == nil) != (tt.want == "") || (config == nil) != (err != nil) {
 			t.Errorf("%+v: %v\nwant %s", tt.files, err, tt.want)
 		}
-		log.wants(t)
+		log.Wants(t)
 	}
 }
 
 func TestAnExpiredCertificateIsLogged(t *testing.T) {
 	s := newSecured(t, nil)
-	s.log.wants(t)
+	s.log.Wants(t)
 	cert, key := s.ca.issue("old", x509.ExtKeyUsageServerAuth, time.Now().Add(-time.Minute))
 	write(t, s.files.Cert, cert)
 	write(t, s.files.Key, key)
-	if _, err := OpenTLS(s.files, s.log.logger()); err != nil {
+	if _, err := OpenTLS(s.files, s.log.Logger()); err != nil {
 		t.Error(err)
 	}
-	s.log.wants(t, `level=WARN msg="the certificate has expired: clients will refuse it" file=`+s.files.Cert)
+	s.log.Wants(t, `level=WARN msg="the certificate has expired: clients will refuse it" file=`+s.files.Cert)
 }
 
 func TestNoCertificateIsNone(t *testing.T) {
