@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// What clients send that mean no good, or are broken, and what comes of it. The table of docs/security.md is what this
-// prints with -v. After each, the node gives IDs as if nothing had been.
+// What clients send that mean no good, or are broken, and what comes of it. docs/security.md sums up what this prints
+// with -v. After each, the node gives IDs as if nothing had been.
 
 // attack is something that a client does to an address, and what it may end with.
 type attack struct {

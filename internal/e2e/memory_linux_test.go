@@ -21,8 +21,8 @@ import (
 	"github.com/firn-id/firn/api/firnv1"
 )
 
-// What many at once do to the memory of a node that has as much as a pod. The table of docs/security.md is what this
-// prints with -v. The node lives through each, well below its limit, and serves a probe and an ID meanwhile.
+// What many at once do to the memory of a node that has as much as a pod. docs/security.md sums up what this prints
+// with -v. The node lives through each, well below its limit, and serves a probe and an ID meanwhile.
 
 // siege takes memory of a node for as long as it lasts. Those who lay it come from 127.0.0.1.
 type siege struct {
