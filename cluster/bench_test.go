@@ -85,7 +85,7 @@ func BenchmarkApply(b *testing.B) {
 func TestReplayFromACheckpointInBoundedMemory(t *testing.T) {
 	const members, limit = 1024, 32 << 20
 	replaced := 200_000
-	if testing.Short() || underRace {
+	if underRace {
 		replaced = 5_000
 	}
 	c := newChurn(members)

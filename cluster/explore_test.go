@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // This file explores the cluster exhaustively: it runs Apply, Watches and Duties themselves, for up to five peers,
@@ -52,12 +54,13 @@ var (
 	}
 )
 
-// TestExploreShortly is for the race detector, for -short, and for mutants.
+// TestExploreShortly is for the race detector, for mutants, and for a quick look.
 func TestExploreShortly(t *testing.T) { exploreAll(t, shallow) }
 
 func TestExplore(t *testing.T) {
-	if testing.Short() || underRace {
-		t.Skip("takes half a minute, or with the race detector five")
+	testenv.Slow(t)
+	if underRace {
+		t.Skip("it takes five minutes with the race detector, and has no goroutines")
 	}
 	if *deeper {
 		exploreAll(t, deep)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // completionScript writes the script of a shell into a file.
@@ -27,10 +29,7 @@ func completionScript(t *testing.T, shell string) string {
 func TestShellsReadTheirScripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		t.Run(shell, func(t *testing.T) {
-			path, err := exec.LookPath(shell)
-			if err != nil {
-				t.Skipf("there is no %s; Debian has it in the package %[1]s", shell)
-			}
+			path := testenv.Program(t, shell, shell)
 			if out, err := exec.Command(path, "-n", completionScript(t, shell)).CombinedOutput(); err != nil || len(out) > 0 {
 				t.Errorf("%s -n: %v %s", shell, err, out)
 			}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // demoRun is a firn demo, as a user runs it who has firn on the path.
@@ -195,10 +196,9 @@ func (d *demoRun) end() {
 
 // Every command that a demo suggests works as it is printed, and has the effect that it is there for.
 func TestDemo(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
-	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("what a demo suggests needs curl: apt-get install curl")
-	}
+	testenv.Program(t, "curl", "curl")
 	d := startDemo(t, "--ttl", "1s", "--window", "6s", "--load", "500")
 	ready := func(s demoStatus) bool {
 		return s.Members == 3 && !slices.ContainsFunc(s.Nodes, func(n demoNodeStatus) bool { return n.State != demoReady })

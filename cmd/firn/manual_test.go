@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // everyCommand calls f for each command, but help.
@@ -76,10 +78,7 @@ func TestEveryPageIsComplete(t *testing.T) {
 
 // What programs make of the pages they find nothing wrong with, and people read what the help says.
 func TestPagesAreAcceptedByTheirPrograms(t *testing.T) {
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Skip("there is no groff; Debian has it in the package groff-base")
-	}
+	groff := testenv.Program(t, "groff", "groff-base")
 	dir := t.TempDir()
 	everyCommand(t, func(c *cobra.Command) {
 		page := filepath.Join(dir, pageName(c)+".1")

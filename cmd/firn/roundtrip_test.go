@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -21,6 +22,7 @@ import (
 // Over a slow network, with TLS, members join within 30 s and remain members for longer than their TTL; firn doctor
 // says that the store is slow, and not that it is away.
 func TestSlowNetwork(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	const ttl = 6 * time.Second
 	certs := etcdtest.NewCerts(t)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -30,6 +31,7 @@ var names = []string{"orders", "invoices"}
 // The example makes IDs of both sequencers until the horizon when etcd is gone, goes on by itself when it is back,
 // repeats none, and leaves the cluster in order.
 func TestItSurvivesARestartOfEtcd(t *testing.T) {
+	testenv.Slow(t)
 	server := etcdtest.Start(t, etcdtest.Options{})
 	file := filepath.Join(t.TempDir(), "ids")
 	p := start(t, "-etcd", server.Address(), "-window", "3s", "-ids", file)

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -60,53 +61,48 @@ func elsewhere(t *testing.T) *httptest.Server {
 	return server
 }
 
-// browser is one browser for all tests: its context, or why there is none.
+// browser starts one browser for all tests. Its error is errNoChromium where there is none to start.
 var (
-	browser    context.Context
-	errBrowser error
+	browser    = sync.OnceValues(start)
 	endBrowser = func() {}
 )
 
 func TestMain(m *testing.M) {
-	browser, errBrowser = start()
 	code := m.Run()
 	endBrowser()
 	os.Exit(code)
 }
 
-// errNoChromium is returned where there is none to start.
 var errNoChromium = errors.New("there is no Chromium here: apt-get install --no-install-recommends chromium")
 
 func start() (context.Context, error) {
-	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
 		}
+		ctx, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(path),
+			chromedp.NoSandbox, // it can't have one as root
+			chromedp.WindowSize(1440, 900))...)
+		endBrowser = end
+		ctx, _ = chromedp.NewContext(ctx)
+		return ctx, chromedp.Do(ctx)
 	}
-	if path == "" {
-		return nil, errNoChromium
-	}
-	ctx, end := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path),
-		chromedp.NoSandbox, // it can't have one as root
-		chromedp.WindowSize(1440, 900))...)
-	ctx, _ = chromedp.NewContext(ctx)
-	endBrowser = end
-	return ctx, chromedp.Do(ctx)
+	return nil, errNoChromium
 }
 
 // open opens an empty tab. The test is skipped where there is no Chromium.
 func open(t *testing.T) context.Context {
 	t.Helper()
-	if errors.Is(errBrowser, errNoChromium) {
-		t.Skip(errBrowser)
+	parent, err := browser()
+	if errors.Is(err, errNoChromium) {
+		t.Skip(err)
 	}
-	if errBrowser != nil {
-		t.Fatal(errBrowser)
+	if err != nil {
+		t.Fatal(err)
 	}
-	ctx, cancel := chromedp.NewContext(browser)
+	ctx, cancel := chromedp.NewContext(parent)
 	t.Cleanup(cancel)
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
 )
 
@@ -25,6 +26,7 @@ const kept = `document.querySelectorAll("#ring .peer:not(.gone)").length`
 // What happens in a cluster is seen on the page: a member dies, another joins, somebody is about to. Then the page goes
 // back in the log, and returns. Nothing is asked of others meanwhile, and the browser complains of nothing.
 func TestDashboard(t *testing.T) {
+	testenv.Slow(t)
 	l := live(t, local, "host-a", "host-b", "host-c", "host-d")
 	for i := range l.members {
 		l.attach(i, "orders", nodes(16))
@@ -103,6 +105,7 @@ func TestDashboard(t *testing.T) {
 
 // An ID is taken apart to the last digit, and what is none is said to be none.
 func TestTakingApart(t *testing.T) {
+	testenv.Slow(t)
 	l := live(t, local, "host-a")
 	l.attach(0, "orders", nodes(16))
 	p := &page{t, open(t)}
@@ -139,6 +142,7 @@ func TestTakingApart(t *testing.T) {
 
 // Everything can be done with the keyboard.
 func TestKeyboard(t *testing.T) {
+	testenv.Slow(t)
 	l := live(t, local, "host-a", "host-b", "host-c")
 	p := &page{t, open(t)}
 	p.visit(l.url, 1440)
@@ -197,6 +201,7 @@ func TestKeyboard(t *testing.T) {
 
 // With tokens the page asks for one, says why one does not do, and keeps the right one as long as the tab is open.
 func TestTokenOfADashboard(t *testing.T) {
+	testenv.Slow(t)
 	const admin, app = "the token of an administrator", "the token of an application"
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	entries := fmt.Sprintf("- {name: admin, sha256: %s, allow: [admin]}\n- {name: app, sha256: %s, allow: [issue]}\n", auth.Hash(admin), auth.Hash(app))
@@ -236,6 +241,7 @@ func TestTokenOfADashboard(t *testing.T) {
 
 // A page that loses its server says so, and goes on when there is one again.
 func TestLostConnection(t *testing.T) {
+	testenv.Slow(t)
 	l := live(t, local, "host-a", "host-b")
 	p := &page{t, open(t)}
 	p.visit(l.url, 1440)
@@ -256,6 +262,7 @@ func TestLostConnection(t *testing.T) {
 
 // What others wrote into the store is shown as text, whatever it is.
 func TestHostileNames(t *testing.T) {
+	testenv.Slow(t)
 	const script = `<img src=x onerror=alert(1)><script>alert(2)</script>`
 	l := live(t, local, "host-a", script)
 	p := &page{t, open(t)}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // fetchID takes an ID as a page's script does.
@@ -20,6 +21,7 @@ const fetchID = `(async () => {
 
 // A script that takes id_str has the very ID; one that takes id has another, which is why there are both.
 func TestIDsInJavaScript(t *testing.T) {
+	testenv.Slow(t)
 	server, ctx := serve(t), open(t)
 	do(t, ctx, chromedp.Navigate(server.URL+"/livez"))
 	rounded := false
@@ -48,6 +50,7 @@ func TestIDsInJavaScript(t *testing.T) {
 
 // A page of another site can't have its visitors' browsers take IDs, nor read what the server says to that.
 func TestPagesOfOtherSites(t *testing.T) {
+	testenv.Slow(t)
 	server, other, ctx := serve(t), elsewhere(t), open(t)
 	refused := make(chan [2]string, 10)
 	inner := server.Config.Handler

@@ -9,11 +9,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // A login address logs one browser in: what others may only look at can then be changed in that tab, on the page that
 // tries the calls too. The address is good once, and whoever comes later is told so, and can look.
 func TestLogin(t *testing.T) {
+	testenv.Slow(t)
 	secret := auth.NewSecret()
 	secret.Kept("/var/lib/firn/admin.token", nil)
 	l := live(t, &auth.Policy{Trusted: true, Secret: secret}, "host-a")
@@ -74,6 +76,7 @@ func TestLogin(t *testing.T) {
 
 // What logs in can't be had by another site's page, nor by who does not show the secret.
 func TestLoginIsNotForOthers(t *testing.T) {
+	testenv.Slow(t)
 	secret := auth.NewSecret()
 	secret.Kept("/var/lib/firn/admin.token", nil)
 	l := live(t, &auth.Policy{Trusted: true, Secret: secret}, "host-a")

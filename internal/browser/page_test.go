@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // The page shows every call, and tries one: the ID is shown exactly, as a number and as text. Nothing is asked of others
 // meanwhile, and the browser complains of nothing.
 func TestTryPage(t *testing.T) {
+	testenv.Slow(t)
 	server, ctx := serve(t), open(t)
 	w := watch(t, ctx)
 	const call = "#operations-IDs-takeID "
@@ -47,6 +50,7 @@ func TestTryPage(t *testing.T) {
 
 // On a phone the page is as wide as the screen, and everything can be read.
 func TestTryPageOnAPhone(t *testing.T) {
+	testenv.Slow(t)
 	server, ctx := serve(t), open(t)
 	w := watch(t, ctx)
 	const call = "#operations-Sequencers-createSequencer "
@@ -72,6 +76,7 @@ func TestTryPageOnAPhone(t *testing.T) {
 
 // The policy of the page keeps it from asking others, and a complaint of the browser is seen.
 func TestPolicy(t *testing.T) {
+	testenv.Slow(t)
 	server, other, ctx := serve(t), elsewhere(t), open(t)
 	w := watch(t, ctx)
 	do(t, ctx, chromedp.Navigate(server.URL+"/docs/"), chromedp.WaitVisible(chromedp.CSS("#operations-IDs-takeID")))

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/ui"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 var load = flag.Duration("dashboard-load", 0, "for how long to measure what the dashboard of a thousand members costs")
@@ -44,6 +45,7 @@ func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
 
 // A thousand members and ten sequencers can be read, and somebody who comes is seen among them.
 func TestDashboardOfAThousand(t *testing.T) {
+	testenv.Slow(t)
 	c, url := crowded(t, 1024, 10)
 	ctx := open(t)
 	w := watch(t, ctx)
@@ -72,6 +74,7 @@ func TestDashboardOfAThousand(t *testing.T) {
 
 // Rings of any size can be read.
 func TestRingsOfAnySize(t *testing.T) {
+	testenv.Slow(t)
 	for _, size := range []int{1, 2, 3, 16, 200} {
 		_, url := crowded(t, size, 2)
 		p := &page{t, open(t)}
@@ -90,6 +93,7 @@ func TestRingsOfAnySize(t *testing.T) {
 
 // A window that is made narrower never has the page stick out of it, not even until the page has drawn for it.
 func TestNarrowedWindow(t *testing.T) {
+	testenv.Slow(t)
 	_, url := crowded(t, 16, 2)
 	p := &page{t, open(t)}
 	p.visit(url, 1440)

@@ -9,15 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// needs skips a test whose program is missing.
-func needs(t *testing.T, program, packageName string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("it needs %s: install Debian's package %s", program, packageName)
-	}
-}
+	"github.com/firn-id/firn/internal/testenv"
+)
 
 // needsRoot skips a test that may not have a network or a /run of its own.
 func needsRoot(t *testing.T) {
@@ -54,7 +48,7 @@ func accepts(t *testing.T, path string, command ...string) string {
 }
 
 func TestHAProxyAccepts(t *testing.T) {
-	needs(t, "haproxy", "haproxy")
+	testenv.Program(t, "haproxy", "haproxy")
 	full := samples()["haproxy"].(HAProxy)
 	full.GRPCNodes[1], full.Nodes[1], full.RedisNodes[1] = "localhost:9090", "localhost:8080", "localhost:6379"
 	six := NewHAProxy()
@@ -73,7 +67,7 @@ func TestHAProxyAccepts(t *testing.T) {
 }
 
 func TestNginxAccepts(t *testing.T) {
-	needs(t, "nginx", "nginx")
+	testenv.Program(t, "nginx", "nginx")
 	needsRoot(t)
 	full := samples()["nginx"].(Nginx)
 	full.Nodes, full.GRPCNodes = []string{"10.0.0.1:8080", "[2001:db8::1]:8080"}, []string{"10.0.0.1:9090", "localhost:9090"}
@@ -89,9 +83,9 @@ func TestNginxAccepts(t *testing.T) {
 }
 
 func TestKeepalivedAccepts(t *testing.T) {
-	needs(t, "keepalived", "keepalived")
-	needs(t, "ip", "iproute2")
-	needs(t, "curl", "curl") // it looks whether the check can be run
+	testenv.Program(t, "keepalived", "keepalived")
+	testenv.Program(t, "ip", "iproute2")
+	testenv.Program(t, "curl", "curl") // it looks whether the check can be run
 	needsRoot(t)
 	plain := NewKeepalived()
 	plain.VIP = "10.0.0.100/24"
@@ -114,9 +108,9 @@ func TestKeepalivedAccepts(t *testing.T) {
 // and one that leaves it no choice.
 func TestStartsWithFewOpenFiles(t *testing.T) {
 	for _, program := range []string{"haproxy", "nginx", "keepalived", "curl"} {
-		needs(t, program, program)
+		testenv.Program(t, program, program)
 	}
-	needs(t, "ip", "iproute2")
+	testenv.Program(t, "ip", "iproute2")
 	needsRoot(t)
 	haproxy := samples()["haproxy"].(HAProxy)
 	haproxy.Nodes[1], haproxy.GRPCNodes[1], haproxy.RedisNodes[1] = "10.0.0.2:8080", "10.0.0.2:9090", "10.0.0.2:6379"
@@ -148,7 +142,7 @@ func TestStartsWithFewOpenFiles(t *testing.T) {
 }
 
 func TestSystemdAccepts(t *testing.T) {
-	needs(t, "systemd-analyze", "systemd")
+	testenv.Program(t, "systemd-analyze", "systemd")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +162,7 @@ func TestSystemdAccepts(t *testing.T) {
 }
 
 func TestPrometheusAccepts(t *testing.T) {
-	needs(t, "promtool", "prometheus")
+	testenv.Program(t, "promtool", "prometheus")
 	p := samples()["prometheus"].(Prometheus)
 	path := made(t, "prometheus.yml", p)
 	rulePath := filepath.Join(filepath.Dir(path), p.RuleFile())
@@ -207,6 +201,7 @@ func checker(t *testing.T) string {
 
 // All manifests are of the types of Kubernetes, with no unknown field, and refer to each other as they should.
 func TestKubernetesAccepts(t *testing.T) {
+	testenv.Slow(t)
 	check := checker(t)
 	full := samples()["kubernetes"].(Kubernetes)
 	full.GRPC, full.Redis = true, true
@@ -236,12 +231,10 @@ func TestKubernetesAccepts(t *testing.T) {
 // BuildKit reads the Dockerfile, which names no image that could change, and what it says at its top builds a static
 // firn.
 func TestDockerfile(t *testing.T) {
+	testenv.Slow(t)
 	path := made(t, "Dockerfile", Docker{})
 	if out := accepts(t, path, "sh", "-c", `exec "$0" dockerfile < "$1"`, checker(t), path); strings.Count(out, "FROM ") != 1 || !strings.HasPrefix(out, "FROM scratch\n") {
 		t.Errorf("it has\n%s\nwant FROM scratch alone", out)
-	}
-	if testing.Short() {
-		t.Skip("it builds firn without C, which takes minutes the first time")
 	}
 	text, _ := os.ReadFile(path)
 	_, command, found := strings.Cut(string(text), "#   CGO_ENABLED=0 go build ")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // patience is how long a block may take, and what serves until it is ready.
@@ -78,10 +79,8 @@ type house struct {
 // build makes a house, or skips the test where it may not.
 func build(t *testing.T) *house {
 	t.Helper()
-	for _, tool := range []string{"unshare", "ip", "bash", "awk", "curl"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%v; apt-get install util-linux iproute2 bash gawk curl", err)
-		}
+	for name, debian := range map[string]string{"unshare": "util-linux", "ip": "iproute2", "bash": "bash", "awk": "gawk", "curl": "curl"} {
+		testenv.Program(t, name, debian)
 	}
 	bin, err := programs()
 	if err != nil {

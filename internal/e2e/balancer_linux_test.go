@@ -21,6 +21,7 @@ import (
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 const (
@@ -57,9 +58,7 @@ type balancer struct {
 func newPicture(t *testing.T) *picture {
 	t.Helper()
 	for _, name := range []string{"haproxy", "keepalived", "nginx", "curl"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("it needs %s: install Debian's package %[1]s", name)
-		}
+		testenv.Program(t, name, name)
 	}
 	l := newLAN(t)
 	path, err := firn()
@@ -252,6 +251,7 @@ const (
 // What callers see who retry once: nothing of a rolling restart, and of everything else failures for as long as a
 // health check takes at most. No ID is given twice.
 func TestTwoBalancersAndTheirFaults(t *testing.T) {
+	testenv.Slow(t)
 	p := newPicture(t)
 	first := p.nodes[0]
 	p.fault("a node is killed", service, nodeGone, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 var (
@@ -372,6 +373,7 @@ func (c *churn) finish() {
 // created anew, alike and different, and nodes are killed. No ID of a name comes twice, whichever sequencer has it; IDs of
 // one that is created anew exceed all of those before; and there is none while there is no sequencer.
 func TestSequencersUnderChurn(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	seed := *churnSeed
 	if seed == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -230,6 +231,7 @@ func (c *nodes) finish(least int) {
 // Two of five nodes are killed at once, next to each other in the ring or not. The others close it, give IDs all the while,
 // and two new ones get in.
 func TestTwoAtOnceAreKilled(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	c := newNodes(t, with(server, short...)...)
@@ -261,6 +263,7 @@ func TestTwoAtOnceAreKilled(t *testing.T) {
 
 // All five nodes are killed at once, and five others started at once.
 func TestAllAreKilled(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	c := newNodes(t, with(server, short...)...)
@@ -280,6 +283,7 @@ func TestAllAreKilled(t *testing.T) {
 // A node dies at each step of its join, or the one that is to accept it does, or the one that noticed a death before it
 // tells. Each time the living are one ring again, nothing stays pending, and the next one gets in.
 func TestDeathAtEachStep(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	c := newNodes(t, with(server, short...)...)
@@ -337,6 +341,7 @@ func logOf(t *testing.T, server *etcdtest.Server) *etcdstore.Store {
 // A node that the log takes out while it lives joins again, under another ID. Nobody who asks it for IDs sees that: not at
 // once, nor when the horizon of the node ID is reached that it had.
 func TestTakenOutWhileAlive(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	const window = 5 * time.Second
 	server := etcdtest.Start(t, etcdtest.Options{})
@@ -374,6 +379,7 @@ func TestTakenOutWhileAlive(t *testing.T) {
 // An entry that no node can read ends each of them, with an error that says which. None gives an ID after its horizon, nor
 // does one that is started later begin to.
 func TestAnEntryThatNobodyCanRead(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	const window = 5 * time.Second
 	server := etcdtest.Start(t, etcdtest.Options{})

@@ -29,12 +29,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // Connections with a call in progress have taken all places: a seventh of those from one address are left for others, and
 // whoever comes then is told how the node is, and that it is overloaded, over each protocol. When there is room again,
 // the next gets in.
 func TestAllPlacesAreTaken(t *testing.T) {
+	testenv.Slow(t)
 	for _, secure := range []bool{false, true} {
 		t.Run(fmt.Sprintf("TLS %v", secure), func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -96,6 +97,7 @@ func (p *pressure) on(n *node) {
 // when no ID can be made any more, or until when; not before the horizon of the frozen one. From then on nobody makes any,
 // nor does the frozen one when it goes on. Those of the next of that name exceed them, alike or different.
 func TestDestroyedEverywhere(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	for _, c := range []struct {
 		window time.Duration

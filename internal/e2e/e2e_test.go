@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // short makes leases and windows end within seconds.
@@ -25,6 +26,7 @@ func with(server *etcdtest.Server, args ...string) []string {
 
 // Three nodes give two million IDs, each of them once.
 func TestTwoMillionIDsFromThreeNodes(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	l := new(ledger)
@@ -61,6 +63,7 @@ func TestTwoMillionIDsFromThreeNodes(t *testing.T) {
 // ID nor when it must take the same one. Each gets in once the pulse of the one before has ended, and the same node
 // ID is given to it then; what is left of the horizon it waits for.
 func TestKilledTenTimes(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -106,6 +109,7 @@ func (n *node) taken(t *testing.T, l *ledger, more int) {
 // A node frozen for longer than its lease and its window finds its only node ID taken when it wakes up under load: it
 // gives no ID until it owns the node ID again.
 func TestFrozenWhileAnotherTakesOver(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	l := new(ledger)
@@ -144,6 +148,7 @@ func TestFrozenWhileAnotherTakesOver(t *testing.T) {
 // When etcd is gone for less than the window nobody notices, though the session ends meanwhile and the member joins again;
 // when for longer, nodes refuse from the horizon on, and give IDs again, without a restart, when it is back.
 func TestEtcdIsGone(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	const window = 12 * time.Second // etcd takes 5 s to stop while its log is followed
 	server := etcdtest.Start(t, etcdtest.Options{})
@@ -191,6 +196,7 @@ func TestEtcdIsGone(t *testing.T) {
 // The wall clock of one node among three is stepped. None of its IDs repeats or comes out of order; steps back and small ones
 // ahead stall nothing; an hour ahead of the others it is not believed, and poisons nothing.
 func TestTheWallClockOfANodeSteps(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server, began := etcdtest.Start(t, etcdtest.Options{}), time.Now()
 	l := new(ledger)
@@ -243,6 +249,7 @@ func TestTheWallClockOfANodeSteps(t *testing.T) {
 
 // With no node ID to be had, or a clock that is behind every floor, a node ends with status 3 and says how things stand.
 func TestNoNodeIDAtTheStart(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	l := new(ledger)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // grpcurl is the tool that people use to look at gRPC servers. It is built once.
@@ -26,6 +28,7 @@ var grpcurl = sync.OnceValues(func() (string, error) {
 
 // A person with grpcurl, and nothing else, finds out what there is, and uses it.
 func TestGrpcurl(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	tool, err := grpcurl()
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // What clients send that mean no good, or are broken, and what comes of it. docs/security.md sums up what this prints
@@ -313,6 +315,7 @@ func (n *node) carryOut(t *testing.T, address, token string, all []attack) {
 }
 
 func TestHostileInput(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	n := serve(t, "node", "--data-dir="+data, "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")
@@ -335,6 +338,7 @@ func TestHostileInput(t *testing.T) {
 
 // Tokens that are wrong get nobody in, and none is seen in an answer or in the log.
 func TestWrongTokens(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
 	token := newToken(t, file, "--name=app", "--allow=issue", "--sequencer=default")

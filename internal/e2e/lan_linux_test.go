@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // lan is a network of machines: a namespace of the kernel for each, and one more with a bridge, the switch that they
@@ -43,9 +45,7 @@ const lanPrefix = "firn-test-"
 // newLAN makes an empty network, which is gone when the test ends. The test is skipped where that may not be done.
 func newLAN(t *testing.T) *lan {
 	t.Helper()
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("it needs ip: install Debian's iproute2")
-	}
+	testenv.Program(t, "ip", "iproute2")
 	if os.Geteuid() != 0 {
 		t.Skip("it makes network namespaces, which needs root")
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 var clientFor = flag.Duration("client", 20*time.Second, "TestClientOfManyNodes: for how long nodes are troubled")
@@ -181,6 +182,7 @@ func (c *crowd) report() {
 //
 // It runs before the other tests, which are parallel: beside them a machine of two cores lets a call wait for most of its second.
 func TestClientOfManyNodes(t *testing.T) {
+	testenv.Slow(t)
 	server := etcdtest.Start(t, etcdtest.Options{})
 	never := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "1")

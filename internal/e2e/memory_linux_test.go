@@ -19,6 +19,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // What many at once do to the memory of a node that has as much as a pod. docs/security.md sums up what this prints
@@ -194,6 +195,7 @@ func (n *node) probed() (slowest time.Duration) {
 }
 
 func TestMemoryUnderAttack(t *testing.T) {
+	testenv.Slow(t)
 	for _, s := range sieges() {
 		t.Run(s.name, func(t *testing.T) {
 			var limit syscall.Rlimit

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // serveRedis starts a node on its own that has a sequencer named orders, and returns where Redis clients find it.
@@ -28,10 +30,7 @@ func serveRedis(t *testing.T, l *ledger) (n *node, address string) {
 // redisTool runs a program of Debian's redis-tools against a node, and returns what it prints.
 func redisTool(t *testing.T, address, stdin, name string, args ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("there is no %s; on Debian: apt-get install redis-tools", name)
-	}
+	path := testenv.Program(t, name, "redis-tools")
 	_, port, _ := strings.Cut(address, ":")
 	cmd := exec.Command(path, append([]string{"-p", port}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -44,6 +43,7 @@ func redisTool(t *testing.T, address, stdin, name string, args ...string) string
 
 // The client that everybody has, as people and scripts use it.
 func TestRedisCLI(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	_, address := serveRedis(t, new(ledger))
 	for _, tt := range []struct {
@@ -76,6 +76,7 @@ func TestRedisCLI(t *testing.T) {
 
 // The benchmark that everybody has complains about nothing.
 func TestRedisBenchmark(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	_, address := serveRedis(t, new(ledger))
 	for _, args := range [][]string{
@@ -92,6 +93,7 @@ func TestRedisBenchmark(t *testing.T) {
 // A library that programs use, in both versions of the protocol: it gets IDs from any number of goroutines, alone, in
 // pipelines, in runs and in lists, and all of them once, with those that others get over HTTP.
 func TestGoRedis(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	l, orders := new(ledger), new(ledger)
 	n, address := serveRedis(t, l)
@@ -170,6 +172,7 @@ func TestGoRedis(t *testing.T) {
 
 // SIGTERM ends a node with Redis clients: all that they have sent before is answered.
 func TestRedisClientsWhenANodeStops(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	n, address := serveRedis(t, new(ledger))
 	client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})

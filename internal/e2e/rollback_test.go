@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // Two nodes under load whose clocks are 8 s apart stay up when etcd loses its data: each uses up what it has written down,
 // gives nothing for a while, and goes on by itself. A node that is started meanwhile waits too. No ID comes twice.
 func TestEtcdLosesItsData(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	for name, prepare := range map[string]func(*testing.T, *etcdtest.Server) (lose func(*testing.T)){
 		"wiped": func(_ *testing.T, s *etcdtest.Server) func(*testing.T) {
@@ -58,6 +60,7 @@ func TestEtcdLosesItsData(t *testing.T) {
 
 // An operator who knows that nobody else gives IDs need not wait.
 func TestResumeAfterALoss(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	l := new(ledger)

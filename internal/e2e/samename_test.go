@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // definition reads one as a node shows it.
@@ -25,6 +26,7 @@ func definition(t *testing.T, text json.RawMessage) (d cluster.Definition) {
 // A name is created through two nodes at the same instant, each time with two definitions. One of them is in force, and
 // both nodes say which; who asked for the other is told.
 func TestManyCreateTheSameName(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	nodes := fleet(t, 2, with(server, short...)...)

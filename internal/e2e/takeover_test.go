@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // How soon a node that stands by gives IDs in the place of another.
@@ -145,6 +146,7 @@ func figures(t *testing.T, from time.Time, what string, took []time.Duration, li
 
 // Two nodes of eight have a node ID. When one lets go of it, or is killed, one that stands by takes over.
 func TestStandbysTakeOver(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	args := with(server, "--ttl="+ttl.String(), "--window="+window.String(), "--no-auto-attach")

@@ -9,16 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // The unit that firn gen systemd prints forbids nothing that firn serve does: every system call and every kind of socket
 // that a node used in its life, with an etcd inside, is allowed.
 func TestTheUnitAllowsWhatFirnDoes(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
-	for name, packageName := range map[string]string{"strace": "strace", "systemd-analyze": "systemd", "curl": "curl"} {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("it needs %s: install Debian's package %s", name, packageName)
-		}
+	for name, debian := range map[string]string{"strace": "strace", "systemd-analyze": "systemd", "curl": "curl"} {
+		testenv.Program(t, name, debian)
 	}
 	path, err := firn()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // hoard is callers who ask for much and take nothing of it.
@@ -79,6 +80,7 @@ func hoards() []hoard {
 // Callers who ask for much and take nothing of it keep nobody else from anything, neither another caller nor another connection of their
 // own, and are cut off. The node has the memory of a pod; what it has before, at most and after is for the table of docs/security.md.
 func TestUntakenAnswers(t *testing.T) {
+	testenv.Slow(t)
 	for _, h := range hoards() {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
@@ -37,6 +38,7 @@ const patience = 5 * time.Minute
 
 // Members join from cold, one of them dies, and then an eighth of all at once.
 func TestScale(t *testing.T) {
+	testenv.Slow(t)
 	// A thousand members in one process hold a thousand copies of the value. That is the price of measuring
 	// them in one; collecting garbage less often keeps it small.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))

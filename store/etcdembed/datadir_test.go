@@ -16,6 +16,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 )
 
@@ -255,6 +256,7 @@ const loadedDir = "FIRN_TEST_LOADED_DIR"
 // What a process leaves that is killed while many write is never taken for damage, and everything is there that was
 // confirmed.
 func TestKilledUnderLoad(t *testing.T) {
+	testenv.Slow(t)
 	if dir := os.Getenv(loadedDir); dir != "" {
 		e := open(t, Config{Dir: dir})
 		had, err := e.List(t.Context(), "key/")

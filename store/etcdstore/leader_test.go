@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -34,6 +35,7 @@ func leader(t *testing.T, servers []*etcdtest.Server) *etcdtest.Server {
 // Three servers, whose leader is killed, and another frozen and woken up again. Who follows misses nothing and sees
 // nothing twice or out of order, and every entry is there once.
 func TestTheLogAcrossLeaderChanges(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	servers := etcdtest.StartCluster(t, 3, etcdtest.Options{})
 	var config etcdstore.Config

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -14,6 +15,7 @@ import (
 // Where a round trip takes a second, and so a new connection with TLS takes three, a session is opened, used, kept for
 // longer than its TTL, and closed.
 func TestARoundTripOfASecond(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	for name, login := range map[string]bool{"without a user": false, "with a user": true} {
 		t.Run(name, func(t *testing.T) {

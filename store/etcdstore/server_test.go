@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -103,6 +104,7 @@ func TestPausedServer(t *testing.T) {
 // A server that is gone is tried again and again, not with pauses that grow with the time: gRPC's own would
 // have come to half of these attempts by now.
 func TestServerThatIsGoneIsTriedOften(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

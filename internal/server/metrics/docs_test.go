@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -202,9 +204,7 @@ func TestRunbook(t *testing.T) {
 
 func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
-	if _, err := exec.LookPath("promtool"); err != nil {
-		t.Skip("there is no promtool; on Debian it is in the package prometheus")
-	}
+	testenv.Program(t, "promtool", "prometheus")
 	c := exec.Command("promtool", args...)
 	c.Stdin = strings.NewReader(input)
 	if out, err := c.CombinedOutput(); err != nil {

@@ -1,0 +1,36 @@
+// Package testenv skips the tests for which there is no time, or no program, where they run. It is for tests alone.
+package testenv
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// variable selects the tests that run: with the value all, the slow ones too.
+const variable = "FIRN_TESTS"
+
+// Slow skips a test unless FIRN_TESTS=all is in the environment or -run names tests. It is for tests that take more than
+// ten seconds, or that need a browser, a balancer or a package manager: go test ./... is to end within minutes.
+func Slow(t testing.TB) {
+	t.Helper()
+	named := flag.Lookup("test.run").Value.String() != ""
+	switch value := os.Getenv(variable); {
+	case value != "" && value != "all":
+		t.Fatalf("%s is %q; want all, or nothing", variable, value)
+	case value == "" && !named:
+		t.Skipf("slow: runs with %s=all, or when -run names it", variable)
+	}
+}
+
+// Program returns the path of a program. It skips a test where the program is not installed, and names the Debian package
+// that has it.
+func Program(t testing.TB, name, debian string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed; on Debian: apt-get install %s", name, debian)
+	}
+	return path
+}
