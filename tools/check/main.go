@@ -1,4 +1,4 @@
-// Check reads a file that firn gen or deploy/packages/build has made from standard input, as strictly as the program that
+// Check reads a file that firn gen or internal/deploy/packages/build has written from standard input, as strictly as the program that
 // it is for, and prints what it is made of.
 //
 //	check kubernetes < firn.k8s.yaml
