@@ -86,7 +86,7 @@ func EncodingByName(name string) (*Encoding, error) {
 	for i, e := range all {
 		names[i] = e.name
 	}
-	return nil, fmt.Errorf("firn: no encoding is named %.40q, want one of %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("no encoding is named %.40q; want one of %s", name, strings.Join(names, ", "))
 }
 
 // String returns the name: "decimal", "hex", "base32", "base58" or "base62".
@@ -143,9 +143,9 @@ func parse[T string | []byte](e *Encoding, s T) (ID, error) {
 	case len(s) == 0:
 		return 0, reject(e.name, s, "it is empty")
 	case e.width > 1 && len(s) != e.width:
-		return 0, reject(e.name, s, "it has %d bytes, want %d", len(s), e.width)
+		return 0, reject(e.name, s, "it has %d bytes; want %d", len(s), e.width)
 	case e.width == 1 && len(s) > 1 && s[0] == e.alphabet[0]:
-		return 0, reject(e.name, s, "it begins with %q, which stands for zero, want none in front of a number", s[0])
+		return 0, reject(e.name, s, "it begins with %q, which stands for zero; want no zeros in front of a number", s[0])
 	}
 	limit := math.MaxInt64 / e.base
 	var n uint64
@@ -153,12 +153,12 @@ func parse[T string | []byte](e *Encoding, s T) (ID, error) {
 		d := uint64(e.digits[s[i]])
 		if d == foreign {
 			r, _ := utf8.DecodeRune([]byte(s[i:min(i+utf8.UTFMax, len(s))]))
-			return 0, reject(e.name, s, "it has %q at byte %d, want only %s", r, i, e.alphabet)
+			return 0, reject(e.name, s, "it has %q at byte %d; want only %s", r, i, e.alphabet)
 		}
 		// The first condition keeps the product within MaxID, hence the sum within
 		// 64 bits.
 		if n > limit || n*e.base+d > math.MaxInt64 {
-			return 0, reject(e.name, s, "it is too large, want at most %s", e.Encode(MaxID))
+			return 0, reject(e.name, s, "it is too large; want at most %s", e.Encode(MaxID))
 		}
 		n = n*e.base + d
 	}

@@ -61,13 +61,13 @@ func TestEncodingRejects(t *testing.T) {
 		reason string // the beginning of it
 	}{
 		{Decimal, "", "it is empty"},
-		{Decimal, "9223372036854775808", "it is too large, want at most 9223372036854775807"},
+		{Decimal, "9223372036854775808", "it is too large; want at most 9223372036854775807"},
 		{Decimal, "9999999999999999999", "it is too large"},
 		{Decimal, "18446744073709551616", "it is too large"}, // 2^64, which wraps to 0
 		{Decimal, strings.Repeat("9", 1000), "it is too large"},
 		{Decimal, "00", "it begins with '0', which stands for zero"},
 		{Decimal, "007", "it begins with '0', which stands for zero"},
-		{Decimal, "+1", "it has '+' at byte 0, want only 0123456789"},
+		{Decimal, "+1", "it has '+' at byte 0; want only 0123456789"},
 		{Decimal, "-1", "it has '-' at byte 0"},
 		{Decimal, "-0", "it has '-' at byte 0"},
 		{Decimal, " 1", "it has ' ' at byte 0"},
@@ -81,15 +81,15 @@ func TestEncodingRejects(t *testing.T) {
 		{Decimal, "٣", "it has '٣' at byte 0"},
 
 		{Hex, "", "it is empty"},
-		{Hex, "8000000000000000", "it is too large, want at most 7fffffffffffffff"},
+		{Hex, "8000000000000000", "it is too large; want at most 7fffffffffffffff"},
 		{Hex, "ffffffffffffffff", "it is too large"},
-		{Hex, "7FFFFFFFFFFFFFFF", "it has 'F' at byte 1, want only 0123456789abcdef"},
+		{Hex, "7FFFFFFFFFFFFFFF", "it has 'F' at byte 1; want only 0123456789abcdef"},
 		{Hex, "0x00000000000001", "it has 'x' at byte 1"},
-		{Hex, "1", "it has 1 bytes, want 16"},
-		{Hex, "00000000000000001", "it has 17 bytes, want 16"},
+		{Hex, "1", "it has 1 bytes; want 16"},
+		{Hex, "00000000000000001", "it has 17 bytes; want 16"},
 
 		{Base32, "", "it is empty"},
-		{Base32, "8000000000000", "it is too large, want at most 7ZZZZZZZZZZZZ"},
+		{Base32, "8000000000000", "it is too large; want at most 7ZZZZZZZZZZZZ"},
 		{Base32, "G000000000000", "it is too large"}, // 2^64, which wraps to 0
 		{Base32, "ZZZZZZZZZZZZZ", "it is too large"},
 		{Base32, "000000000000I", "it has 'I' at byte 12"},
@@ -98,11 +98,11 @@ func TestEncodingRejects(t *testing.T) {
 		{Base32, "000000000U000", "it has 'U' at byte 9"},
 		{Base32, "000000000000z", "it has 'z' at byte 12"},
 		{Base32, "000000-000000", "it has '-' at byte 6"},
-		{Base32, "000000000000", "it has 12 bytes, want 13"},
-		{Base32, "00000000000000", "it has 14 bytes, want 13"},
+		{Base32, "000000000000", "it has 12 bytes; want 13"},
+		{Base32, "00000000000000", "it has 14 bytes; want 13"},
 
 		{Base58, "", "it is empty"},
-		{Base58, "NQm6nKp8qFD", "it is too large, want at most NQm6nKp8qFC"},
+		{Base58, "NQm6nKp8qFD", "it is too large; want at most NQm6nKp8qFC"},
 		{Base58, "jpXCZedGfVR", "it is too large"}, // 2^64, which wraps to 0
 		{Base58, "zzzzzzzzzzz", "it is too large"},
 		{Base58, "NQm6nKp8qFC1", "it is too large"},
@@ -114,12 +114,12 @@ func TestEncodingRejects(t *testing.T) {
 		{Base58, "20", "it has '0' at byte 1"},
 
 		{Base62, "", "it is empty"},
-		{Base62, "AzL8n0Y58m8", "it is too large, want at most AzL8n0Y58m7"},
+		{Base62, "AzL8n0Y58m8", "it is too large; want at most AzL8n0Y58m7"},
 		{Base62, "LygHa16AHYG", "it is too large"}, // 2^64, which wraps to 0
 		{Base62, "zzzzzzzzzzz", "it is too large"},
 		{Base62, "0000000000-", "it has '-' at byte 10"},
-		{Base62, "1", "it has 1 bytes, want 11"},
-		{Base62, "000000000000", "it has 12 bytes, want 11"},
+		{Base62, "1", "it has 1 bytes; want 11"},
+		{Base62, "000000000000", "it has 12 bytes; want 11"},
 	}
 	for _, tt := range tests {
 		id, err := tt.e.Parse(tt.input)

@@ -42,20 +42,33 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// 1541815603606036480 1ptWyK4WgZU true <nil>
-	// firn: "12x" is no decimal ID: it has 'x' at byte 2, want only 0123456789
+	// "12x" is not a decimal ID: it has 'x' at byte 2; want only 0123456789
 }
 
-// Take an ID apart. This one is a post of June 2022.
+// Ask when an ID was made. This one is a post of June 2022.
+func ExampleLayout_Time() {
+	at, err := firn.Twitter.Time(1541815603606036480)
+	fmt.Println(at, err)
+
+	_, err = firn.JavaScript.Time(1541815603606036480)
+	fmt.Println(err)
+	// Output:
+	// 2022-06-28 16:07:40.105 +0000 UTC <nil>
+	// 1541815603606036480 is not an ID of the layout 41/5/7: its 53 bits hold 0 to 9007199254740991
+}
+
+// Ask which node made an ID.
+func ExampleLayout_NodeID() {
+	node, err := firn.Twitter.NodeID(1541815603606036480)
+	fmt.Println(node, err)
+	// Output: 378 <nil>
+}
+
+// Split an ID into all its fields.
 func ExampleLayout_Decompose() {
 	parts, err := firn.Twitter.Decompose(1541815603606036480)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(firn.Twitter.TimeOf(parts.Tick))
-	fmt.Printf("%+v\n", parts)
-	// Output:
-	// 2022-06-28 16:07:40.105 +0000 UTC
-	// {Tick:367597485448 Datacenter:11 Node:26 Sequence:0}
+	fmt.Printf("%+v %v\n", parts, err)
+	// Output: {Tick:367597485448 Datacenter:11 Node:26 Sequence:0} <nil>
 }
 
 // Scan all IDs of a day: they are one range, so an index on the ID serves for the time too.

@@ -14,14 +14,14 @@ import (
 var (
 	// ErrNotYet is returned by TryNext when the next ID would lie in the future: the
 	// sequence is exhausted, the clock stepped back, or the floor is not reached yet.
-	ErrNotYet = errors.New("firn: the next ID lies in the future of the clock")
+	ErrNotYet = errors.New("the next ID lies in the future")
 
 	// ErrBound is returned when the next ID would lie at or beyond the generator's
 	// bound. It can be made once the owner has moved the bound.
-	ErrBound = errors.New("firn: the generator has reached its bound")
+	ErrBound = errors.New("the generator has reached its bound")
 
 	// ErrStopped is returned by every call that comes after Stop.
-	ErrStopped = errors.New("firn: the generator is stopped")
+	ErrStopped = errors.New("the generator is stopped")
 )
 
 // DefaultLookAhead is how far IDs may run ahead of the clock under saturation: 4 ms.
@@ -128,7 +128,7 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 		return nil, err
 	}
 	if nodeID < 0 || nodeID >= layout.NodeIDs() {
-		return nil, fmt.Errorf("firn: node ID %d: the layout %s has node IDs 0 to %d",
+		return nil, fmt.Errorf("node ID %d does not exist: the layout %s has node IDs 0 to %d",
 			nodeID, layout.split(), layout.NodeIDs()-1)
 	}
 	g := &Generator{
@@ -238,7 +238,7 @@ func (g *Generator) Stop() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if next != stopped && next > g.unused {
-		g.used = g.layout.TimeOf(int64((next-1)/g.perTick) + 1)
+		g.used = g.layout.TickStart(int64((next-1)/g.perTick) + 1)
 	}
 	g.openLocked()
 	return g.used

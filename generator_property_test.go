@@ -29,7 +29,7 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 		ticks := func(n int64) time.Duration { return time.Duration(n) * layout.Tick }
 
 		lookAhead := ticks(r.Int64N(4)) + time.Duration(r.Int64N(int64(layout.Tick)))
-		clock := newManual(layout.TimeOf(1000))
+		clock := newManual(layout.TickStart(1000))
 		floor := clock.time().Add(ticks(r.Int64N(6) - 3))
 		bound := clock.time().Add(ticks(r.Int64N(10)))
 		options := []Option{WithClock(clock), WithLookAhead(lookAhead), WithFloor(floor), WithBound(bound)}
@@ -74,7 +74,7 @@ func TestGeneratorUnderAnyClock(t *testing.T) {
 					if err != nil {
 						t.Fatalf("seed %d: %v", seed, err)
 					}
-					begins := layout.TimeOf(p.Tick)
+					begins := layout.TickStart(p.Tick)
 					if ends := begins.Add(layout.Tick); ends.After(bound) {
 						t.Fatalf("seed %d: %+v ends at %s, the bound is %s", seed, p, ends, bound)
 					}
@@ -131,7 +131,7 @@ func TestGeneratorFollowsTheRule(t *testing.T) {
 		for range 20 {
 			clock.Store(max(around()-r.Int64N(2)*int64(layout.Tick), 0))
 			next := g.next.Load()
-			if edge := layout.TimeOf(int64(next/g.perTick) + r.Int64N(2)).UnixNano(); r.IntN(2) == 0 && edge > first && edge < last {
+			if edge := layout.TickStart(int64(next/g.perTick) + r.Int64N(2)).UnixNano(); r.IntN(2) == 0 && edge > first && edge < last {
 				// next to where its tick begins or ends, or where the look-ahead lets it begin
 				clock.Store(max(edge-lookAhead*r.Int64N(2)+r.Int64N(3)-1, 0))
 			}

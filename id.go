@@ -38,7 +38,7 @@ func (id ID) String() string { return Decimal.Encode(id) }
 // check returns an error when id is negative.
 func (id ID) check() error {
 	if id < 0 {
-		return fmt.Errorf("firn: %d is no ID: it is negative, want 0 to %d", id, MaxID)
+		return fmt.Errorf("%d is not an ID: it is negative; want 0 to %d", id, MaxID)
 	}
 	return nil
 }
@@ -112,11 +112,11 @@ func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 // when data is not 8 bytes long or has the sign bit set.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
-		return reject("binary", data, "it has %d bytes, want 8", len(data))
+		return reject("binary", data, "it has %d bytes; want 8", len(data))
 	}
 	v := ID(binary.BigEndian.Uint64(data))
 	if v < 0 {
-		return reject("binary", data, "its first bit is set, want 7f ff ff ff ff ff ff ff at most")
+		return reject("binary", data, "its first bit is set; want 7f ff ff ff ff ff ff ff at most")
 	}
 	*id = v
 	return nil
@@ -139,7 +139,7 @@ func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case int64:
 		if src < 0 {
-			return reject("SQL", fmt.Sprint(src), "it is negative, want 0 to %d", MaxID)
+			return reject("SQL", fmt.Sprint(src), "it is negative; want 0 to %d", MaxID)
 		}
 		*id = ID(src)
 		return nil
@@ -150,6 +150,6 @@ func (id *ID) Scan(src any) error {
 	case nil:
 		return reject("SQL", "NULL", "want a number; where NULL is expected scan into a sql.Null[firn.ID]")
 	default:
-		return reject("SQL", fmt.Sprint(src), "it is a %T, want a BIGINT, or decimal digits in a text column", src)
+		return reject("SQL", fmt.Sprint(src), "it is a %T; want a BIGINT, or decimal digits in a text column", src)
 	}
 }

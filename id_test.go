@@ -123,19 +123,19 @@ func TestIDRejects(t *testing.T) {
 		{unmarshalJSON(`"9223372036854775808"`), "it is too large"},
 		{unmarshalText("-1"), "it has '-' at byte 0"},
 		{unmarshalText("9223372036854775808"), "it is too large"},
-		{unmarshalBinary(""), "it has 0 bytes, want 8"},
-		{unmarshalBinary("1234567"), `"1234567" is no binary ID: it has 7 bytes, want 8`},
-		{unmarshalBinary("123456789"), "it has 9 bytes, want 8"},
+		{unmarshalBinary(""), "it has 0 bytes; want 8"},
+		{unmarshalBinary("1234567"), `"1234567" is not a binary ID: it has 7 bytes; want 8`},
+		{unmarshalBinary("123456789"), "it has 9 bytes; want 8"},
 		{unmarshalBinary("\x80\x00\x00\x00\x00\x00\x00\x00"), "its first bit is set"},
 		{unmarshalBinary("\xff\xff\xff\xff\xff\xff\xff\xff"), "its first bit is set"},
-		{scan(int64(-1)), `"-1" is no SQL ID: it is negative`},
+		{scan(int64(-1)), `"-1" is not a SQL ID: it is negative`},
 		{scan("-1"), "it has '-' at byte 0"},
 		{scan([]byte("1 ")), "it has ' ' at byte 1"},
 		{scan([]byte(nil)), "it is empty"},
 		{scan(nil), "sql.Null[firn.ID]"},
-		{scan(1.5), "it is a float64, want a BIGINT"},
-		{scan(true), "it is a bool, want a BIGINT"},
-		{scan(time.Time{}), "it is a time.Time, want a BIGINT"},
+		{scan(1.5), "it is a float64; want a BIGINT"},
+		{scan(true), "it is a bool; want a BIGINT"},
+		{scan(time.Time{}), "it is a time.Time; want a BIGINT"},
 	}
 	for i, tt := range tests {
 		id := ID(42)
@@ -167,8 +167,8 @@ func scan(src any) func(*ID) error {
 
 func TestParseErrorShortensALongInput(t *testing.T) {
 	_, err := Parse(strings.Repeat("1", 1_000_000))
-	want := `firn: "` + strings.Repeat("1", 40) + `"... (1000000 bytes) is no decimal ID: ` +
-		`it is too large, want at most 9223372036854775807`
+	want := `"` + strings.Repeat("1", 40) + `"... (1000000 bytes) is not a decimal ID: ` +
+		`it is too large; want at most 9223372036854775807`
 	if err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}

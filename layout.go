@@ -41,7 +41,7 @@ type Parts struct {
 
 // ErrLifetime is returned when an instant lies outside of the time that a layout
 // can express: before its epoch, or after its time bits have run out.
-var ErrLifetime = errors.New("firn: outside of the layout's lifetime")
+var ErrLifetime = errors.New("outside the layout's lifetime")
 
 // Validate reports what is wrong with the layout, and nil when nothing is.
 func (l Layout) Validate() error {
@@ -55,17 +55,17 @@ func (l Layout) Validate() error {
 		{"sequence", l.SequenceBits, 0},
 	} {
 		if f.bits < f.from || f.bits > 62 {
-			return fmt.Errorf("firn: layout has %d %s bits; a layout takes %d to 62", f.bits, f.name, f.from)
+			return fmt.Errorf("layout has %d %s bits; want %d to 62", f.bits, f.name, f.from)
 		}
 	}
 	if sum := l.TimeBits + l.nodeIDBits() + l.SequenceBits; sum > 63 {
-		return fmt.Errorf("firn: layout has %d bits (%s); an ID holds at most 63", sum, l.split())
+		return fmt.Errorf("layout has %d bits (%s); want at most 63", sum, l.split())
 	}
 	if l.Tick < 1 || l.Tick > time.Second {
-		return fmt.Errorf("firn: layout has a tick of %v; it must be between 1ns and 1s", l.Tick)
+		return fmt.Errorf("layout has a tick of %v; want 1ns to 1s", l.Tick)
 	}
 	if l.Epoch.Before(time.Unix(0, 0)) || l.Epoch.After(time.Unix(0, math.MaxInt64)) {
-		return fmt.Errorf("firn: layout has the epoch %s; it must lie between 1970 and %s",
+		return fmt.Errorf("layout has the epoch %s; want 1970 to %s",
 			stamp(l.Epoch), stamp(time.Unix(0, math.MaxInt64)))
 	}
 	return nil
@@ -88,7 +88,7 @@ func (l Layout) Compose(p Parts) (ID, error) {
 		{"sequence", p.Sequence, l.SequenceBits},
 	} {
 		if f.value < 0 || f.value > maxOf(f.bits) {
-			return 0, fmt.Errorf("firn: %s %d does not fit the layout's %d bits (0 to %d)",
+			return 0, fmt.Errorf("%s %d does not fit the layout's %d bits; want 0 to %d",
 				f.name, f.value, f.bits, maxOf(f.bits))
 		}
 	}
@@ -96,14 +96,32 @@ func (l Layout) Compose(p Parts) (ID, error) {
 	return l.packing(p.Datacenter<<l.NodeBits | p.Node).id(place), nil
 }
 
-// Decompose takes an ID apart. An error is returned when the layout is not
-// valid, when the ID is negative, or when it has bits above the layout's.
+// Time returns when an ID was made: the instant at which its tick begins, in UTC.
+// Under saturation that is up to [DefaultLookAhead] after the clock. The errors are
+// those of [Layout.Decompose].
+func (l Layout) Time(id ID) (time.Time, error) {
+	p, err := l.Decompose(id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return l.TickStart(p.Tick), nil
+}
+
+// NodeID returns which node made an ID: datacenter << NodeBits | node, as
+// [NewGenerator] takes it. The errors are those of [Layout.Decompose].
+func (l Layout) NodeID(id ID) (int64, error) {
+	p, err := l.Decompose(id)
+	return p.Datacenter<<l.NodeBits | p.Node, err
+}
+
+// Decompose splits an ID into its fields. It returns an error when the layout is
+// not valid, when the ID is negative, or when it has bits above the layout's.
 func (l Layout) Decompose(id ID) (Parts, error) {
 	if err := l.Validate(); err != nil {
 		return Parts{}, err
 	}
 	if all := l.TimeBits + l.nodeIDBits() + l.SequenceBits; id < 0 || int64(id) > maxOf(all) {
-		return Parts{}, fmt.Errorf("firn: %d is no ID of this layout, whose %d bits hold 0 to %d", int64(id), all, maxOf(all))
+		return Parts{}, fmt.Errorf("%d is not an ID of the layout %s: its %d bits hold 0 to %d", int64(id), l.split(), all, maxOf(all))
 	}
 	field := func(shift, bits int) int64 { return int64(id) >> shift & maxOf(bits) }
 	nodeAt, sequenceAt := l.SequenceBits, 0
@@ -158,9 +176,9 @@ func (l Layout) TickAt(t time.Time) (int64, error) {
 	return int64(tick), nil
 }
 
-// TimeOf returns the instant at which a tick begins, in UTC. Ticks count from 0 at
-// the epoch; a negative tick gives the epoch.
-func (l Layout) TimeOf(tick int64) time.Time {
+// TickStart returns the instant at which a tick begins, in UTC. Ticks count from 0 at
+// the epoch; a negative tick gives the epoch. [Layout.Time] tells that of an ID.
+func (l Layout) TickStart(tick int64) time.Time {
 	hi, lo := bits.Mul64(uint64(max(tick, 0)), uint64(l.Tick))
 	seconds, nanos := bits.Div64(hi, lo, 1e9)
 	return time.Unix(l.Epoch.Unix()+int64(seconds), int64(l.Epoch.Nanosecond())+int64(nanos)).UTC()
@@ -168,7 +186,7 @@ func (l Layout) TimeOf(tick int64) time.Time {
 
 // Lifetime returns the instant at which the time bits run out, in UTC: the first one
 // for which there is no ID. The layout must be valid.
-func (l Layout) Lifetime() time.Time { return l.TimeOf(maxOf(l.TimeBits)).Add(l.Tick) }
+func (l Layout) Lifetime() time.Time { return l.TickStart(maxOf(l.TimeBits)).Add(l.Tick) }
 
 // Rate returns how many IDs one node can make per second. The layout must be valid.
 func (l Layout) Rate() float64 {
@@ -186,10 +204,10 @@ func (l Layout) DatacenterNodes(datacenter int64) (first, last int64, err error)
 		return 0, 0, err
 	}
 	if l.DatacenterBits == 0 {
-		return 0, 0, fmt.Errorf("firn: datacenter %d: the layout %s has no datacenter bits", datacenter, l.split())
+		return 0, 0, fmt.Errorf("datacenter %d does not exist: the layout %s has no datacenter bits", datacenter, l.split())
 	}
 	if datacenter < 0 || datacenter > maxOf(l.DatacenterBits) {
-		return 0, 0, fmt.Errorf("firn: datacenter %d: the layout %s has datacenters 0 to %d",
+		return 0, 0, fmt.Errorf("datacenter %d does not exist: the layout %s has datacenters 0 to %d",
 			datacenter, l.split(), maxOf(l.DatacenterBits))
 	}
 	first = datacenter << l.NodeBits

@@ -47,7 +47,7 @@ func TestPresetsReproduceRealIDs(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s (%s): %v", v.ID, v.Source, err)
 		}
-		if got := l.TimeOf(p.Tick).UnixMilli(); got != v.TimeMs {
+		if got := l.TickStart(p.Tick).UnixMilli(); got != v.TimeMs {
 			t.Errorf("%s: time %d, want %d (%s)", v.ID, got, v.TimeMs, v.Source)
 		}
 		if p.Datacenter != v.Datacenter || p.Node != v.Node || p.Sequence != v.Sequence {
@@ -138,13 +138,19 @@ func TestComposeRejectsWhatDoesNotFit(t *testing.T) {
 		if p, err := JavaScript.Decompose(id); err == nil {
 			t.Errorf("Decompose(%d) = %+v", id, p)
 		}
+		if at, err := JavaScript.Time(id); err == nil {
+			t.Errorf("Time(%d) = %v", id, at)
+		}
+		if node, err := JavaScript.NodeID(id); err == nil {
+			t.Errorf("NodeID(%d) = %d", id, node)
+		}
 	}
 }
 
 // All IDs of a tick, and no others, lie between First and Last of each of its instants.
 func TestFirstAndLastEncloseATick(t *testing.T) {
 	for _, p := range Presets() {
-		begins := p.TimeOf(123_456_789)
+		begins := p.TickStart(123_456_789)
 		for _, at := range []time.Time{begins, begins.Add(p.Tick / 2), begins.Add(p.Tick - 1)} {
 			first, err1 := p.First(at)
 			last, err2 := p.Last(at)
@@ -275,9 +281,15 @@ func checkRoundTrip(t *testing.T, l Layout, p Parts) {
 	if back, err := l.Decompose(id); err != nil || back != p {
 		t.Fatalf("%v: %+v came back as %+v, %v", l, p, back, err)
 	}
-	at := l.TimeOf(p.Tick)
+	at := l.TickStart(p.Tick)
 	if tick, err := l.TickAt(at); err != nil || tick != p.Tick {
 		t.Fatalf("%v: tick %d begins at %s, which is in tick %d, %v", l, p.Tick, at, tick, err)
+	}
+	if made, err := l.Time(id); err != nil || !made.Equal(at) {
+		t.Fatalf("%v: %d was made at %s, %v; want %s", l, id, made, err, at)
+	}
+	if node, err := l.NodeID(id); err != nil || node != p.Datacenter<<l.NodeBits|p.Node {
+		t.Fatalf("%v: %d was made by node %d, %v; want that of %+v", l, id, node, err, p)
 	}
 	first, err1 := l.First(at)
 	last, err2 := l.Last(at)

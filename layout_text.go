@@ -70,7 +70,7 @@ func ParseLayout(text string) (Layout, error) {
 		names = append(names, p.Name)
 	}
 	fail := func(reason string) (Layout, error) {
-		return Layout{}, fmt.Errorf("firn: layout %.40q: %s; want one of %s, or bits such as 41/10/12, 41/5/5/12 or 39/16/8@10ms",
+		return Layout{}, fmt.Errorf("layout %.40q: %s; want one of %s, or bits such as 41/10/12, 41/5/5/12 or 39/16/8@10ms",
 			text, reason, strings.Join(names, ", "))
 	}
 	l := Default
@@ -78,7 +78,7 @@ func ParseLayout(text string) (Layout, error) {
 	if hasTick {
 		var err error
 		if l.Tick, err = time.ParseDuration(tick); err != nil {
-			return fail(fmt.Sprintf("%.40q is no duration", tick))
+			return fail(fmt.Sprintf("%.40q is not a duration", tick))
 		}
 	}
 	fields := strings.Split(split, "/")
@@ -94,7 +94,7 @@ func ParseLayout(text string) (Layout, error) {
 	for i, f := range fields {
 		n, err := strconv.ParseUint(f, 10, 6)
 		if err != nil {
-			return fail(fmt.Sprintf("%.40q is no number of bits from 0 to 62", f))
+			return fail(fmt.Sprintf("%.40q is not a number of bits from 0 to 62", f))
 		}
 		*into[i] = int(n)
 	}

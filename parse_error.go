@@ -21,7 +21,7 @@ func (e *ParseError) Error() string {
 	if len(e.Input) > 40 {
 		input += fmt.Sprintf("... (%d bytes)", len(e.Input))
 	}
-	return fmt.Sprintf("firn: %s is no %s ID: %s", input, e.Encoding, e.Reason)
+	return fmt.Sprintf("%s is not a %s ID: %s", input, e.Encoding, e.Reason)
 }
 
 // reject is the error for an input that was not accepted. The input is copied, so

@@ -53,7 +53,7 @@ var blocks = sync.Pool{New: func() any { return new([aes.BlockSize]byte) }}
 func NewSealer(key []byte) (*Sealer, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("firn: the key of a sealer has %d bytes, want 16, 24 or 32", len(key))
+		return nil, fmt.Errorf("the key of a sealer has %d bytes; want 16, 24 or 32", len(key))
 	}
 	s := &Sealer{block: block}
 	p := [aes.BlockSize]byte{

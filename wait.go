@@ -44,7 +44,7 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 // untilHalfway is how long to sleep until half of the look-ahead before the next place is free again:
 // long enough for a sleep to be worth it, short enough for its overshoot not to cost rate.
 func (g *Generator) untilHalfway() time.Duration {
-	begins := g.layout.TimeOf(int64(g.next.Load() / g.perTick))
+	begins := g.layout.TickStart(int64(g.next.Load() / g.perTick))
 	wait := begins.Sub(time.Unix(0, g.clock.Now())) - time.Duration(g.lookAhead/2)
 	return min(max(wait, 0), looksAgain)
 }

@@ -31,7 +31,7 @@ func TestTwitterAndDiscordAgreeWithBwmarrin(t *testing.T) {
 			if got != want {
 				t.Fatalf("%s: %d is %+v, the peer says %+v", name, id, got, want)
 			}
-			if at := layout.TimeOf(got.Tick); at.UnixMilli() != id.Time() {
+			if at := layout.TickStart(got.Tick); at.UnixMilli() != id.Time() {
 				t.Fatalf("%s: %d was made at %s, the peer says %d", name, id, at, id.Time())
 			}
 			if back, err := layout.Compose(got); back != firn.ID(id) || err != nil {
@@ -75,7 +75,7 @@ func TestSonyflakeAgreesWithSonyflake(t *testing.T) {
 		if want := (firn.Parts{Tick: theirs["time"], Node: theirs["machine"], Sequence: theirs["sequence"]}); got != want {
 			t.Fatalf("%d is %+v, the peer says %+v", id, got, want)
 		}
-		if at, want := firn.Sonyflake.TimeOf(got.Tick), peer.ToTime(id); !at.Equal(want) {
+		if at, want := firn.Sonyflake.TickStart(got.Tick), peer.ToTime(id); !at.Equal(want) {
 			t.Fatalf("%d was made at %s, the peer says %s", id, at, want)
 		}
 		if back, err := firn.Sonyflake.Compose(got); back != firn.ID(id) || err != nil {

@@ -184,7 +184,7 @@ func (d Definition) Above(id firn.ID) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("cluster: IDs after %d: %w", int64(id), err)
 	}
-	at := l.TimeOf(p.Tick + 1)
+	at := l.TickStart(p.Tick + 1)
 	if !at.Before(l.Lifetime()) {
 		return time.Time{}, fmt.Errorf("cluster: IDs after %d: it is in the layout's last tick", int64(id))
 	}

@@ -112,7 +112,7 @@ func TestAbove(t *testing.T) {
 			d := Definition{Nodes: nodes, Layout: p.Layout}
 			l := d.IDLayout()
 			for _, tick := range []int64{0, 1, 1 << 30, 1<<l.TimeBits - 2} {
-				last, err := l.Last(l.TimeOf(tick))
+				last, err := l.Last(l.TickStart(tick))
 				if err != nil {
 					t.Fatal(err)
 				}

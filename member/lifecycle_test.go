@@ -283,7 +283,7 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p, err := s.Parts(id); err != nil || time.Until(layout.TimeOf(p.Tick)).Abs() > time.Second {
+			if p, err := s.Parts(id); err != nil || time.Until(layout.TickStart(p.Tick)).Abs() > time.Second {
 				t.Errorf("%d is %+v %v", id, p, err)
 			}
 			if _, ok := a.mem.Load().Sequencer(name); ok {

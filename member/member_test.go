@@ -777,7 +777,7 @@ func TestAClockThatNobodyContradicts(t *testing.T) {
 			a.ready(10 * time.Second)
 			a.serves(time.Minute)
 			p, _ := l.Decompose(a.last)
-			if off := l.TimeOf(p.Tick).Sub(time.Now().Add(time.Hour)).Abs(); off > time.Second {
+			if off := l.TickStart(p.Tick).Sub(time.Now().Add(time.Hour)).Abs(); off > time.Second {
 				t.Errorf("its IDs are %v away from the wall", off)
 			}
 		})

@@ -133,7 +133,7 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 			}
 			for i, s := range all {
 				p, _ := s.Parts(last[i])
-				if off := layout.TimeOf(p.Tick).Sub(time.Now().Add(time.Hour)).Abs(); off > time.Second {
+				if off := layout.TickStart(p.Tick).Sub(time.Now().Add(time.Hour)).Abs(); off > time.Second {
 					t.Errorf("IDs of %s are %v away from the wall", s.Name(), off)
 				}
 			}

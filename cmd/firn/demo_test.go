@@ -295,11 +295,11 @@ func TestDemo(t *testing.T) {
 
 func timeOf(t *testing.T, id firn.ID) time.Time {
 	t.Helper()
-	p, err := firn.Default.Decompose(id)
+	at, err := firn.Default.Time(id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return firn.Default.TimeOf(p.Tick)
+	return at
 }
 
 // Ctrl-C ends a demo in which nothing goes any more.

@@ -109,8 +109,11 @@ func report(s *member.Sequencer, last firn.ID, rate float64) {
 		fmt.Printf("%s: no IDs at present: %v\n", s.Name(), err)
 		return
 	}
-	if parts, err := s.Parts(last); err == nil && last != 0 {
-		at := s.Layout().TimeOf(parts.Tick).Format(time.RFC3339Nano)
-		fmt.Printf("%s: %.0f IDs/s, the last %v made at %s by node %d; %v\n", s.Name(), rate, last, at, parts.Node, s.State())
+	at, err := s.Layout().Time(last)
+	if err != nil || last == 0 {
+		return
 	}
+	node, _ := s.Layout().NodeID(last)
+	fmt.Printf("%s: %.0f IDs/s, the last %v made at %s by node %d; %v\n",
+		s.Name(), rate, last, at.Format(time.RFC3339Nano), node, s.State())
 }

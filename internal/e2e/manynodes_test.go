@@ -130,11 +130,11 @@ func (c *crowd) call(buffer []ids.ID) {
 		given[i] = int64(id)
 	}
 	c.ledger.add(given)
-	parts, err := ids.Default.Decompose(slices.Min(buffer))
+	made, err := ids.Default.Time(slices.Min(buffer))
 	if err != nil {
 		c.t.Error(err)
 	}
-	oldest := now.Sub(ids.Default.TimeOf(parts.Tick))
+	oldest := now.Sub(made)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.durations[phase] = append(c.durations[phase], now.Sub(began))

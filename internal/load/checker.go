@@ -55,12 +55,11 @@ func (call Call) End(ids []firn.ID) {
 		if c.seen(id) {
 			c.duplicates++
 		}
-		parts, err := c.layout.Decompose(id)
+		node, err := c.layout.NodeID(id)
 		if err != nil {
 			c.disorder++ // it is none of this layout
 			continue
 		}
-		node := parts.Datacenter<<c.layout.NodeBits | parts.Node
 		if last, ok := call.before[node]; ok && id <= last {
 			c.disorder++ // it was made after that one, by the same node
 		}

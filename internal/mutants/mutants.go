@@ -310,7 +310,7 @@ var mutants = []mutant{
 	},
 	{
 		"an ID space is continued within the last tick of the former", "cluster/definition.go",
-		"l.TimeOf(p.Tick + 1)", "l.TimeOf(p.Tick)",
+		"l.TickStart(p.Tick + 1)", "l.TickStart(p.Tick)",
 		"./cluster", "Above",
 	},
 	{

@@ -30,7 +30,7 @@ func Decode(layout firn.Layout, id firn.ID) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	at := layout.TimeOf(p.Tick)
+	at := layout.TickStart(p.Tick)
 	if !at.Before(lastTime) {
 		return Parts{}, fmt.Errorf("%d is no ID of the layout %v: its time would be after the year 9999", int64(id), layout)
 	}

@@ -43,7 +43,7 @@ func TestDecode(t *testing.T) {
 		{"milliseconds", firn.Discord, 175928847299117063, "2016-04-30T11:18:25.796Z", 32},
 		{"the epoch", firn.Default, 0, "2026-01-01T00:00:00.000Z", 0},
 		{"microseconds", fine, 5 << 22, "2026-01-01T00:00:00.000005000Z", 0},
-		{"too many bits", firn.JavaScript, firn.MaxID, "whose 53 bits", 0},
+		{"too many bits", firn.JavaScript, firn.MaxID, "its 53 bits", 0},
 		{"far future", endless, firn.MaxID / 2, "after the year 9999", 0},
 		{"invalid", firn.Layout{}, 1, "time bits", 0},
 	} {

@@ -39,7 +39,7 @@ func TestCommands(t *testing.T) {
 		{"FIRN.NEXT default many", "-ERR count is 'many'; want a number from 1 to 100000", ""},
 		{"FIRN.DECODE 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
 		{"FIRN.DECODE default 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
-		{"FIRN.DECODE 12x", `-ERR firn: "12x" is no decimal ID: it has 'x' at byte 2, want only 0123456789`, ""},
+		{"FIRN.DECODE 12x", `-ERR "12x" is not a decimal ID: it has 'x' at byte 2; want only 0123456789`, ""},
 		{"FIRN.DECODE orders 5", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR orders", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCRBY orders 9", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
