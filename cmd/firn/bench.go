@@ -88,7 +88,7 @@ func (p *program) benchCommand() *cobra.Command {
 		if flags.Changed("count") {
 			o.duration = 0
 		}
-		if err := (sources{}).fromEnvironment(flags, p.env, o.access.names()...); err != nil {
+		if err := p.fromEnvironment(flags, o.access.names()...); err != nil {
 			return err
 		}
 		plan, err := o.plan()

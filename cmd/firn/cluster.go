@@ -48,7 +48,7 @@ func (o *lookOptions) add(fs *pflag.FlagSet, json string) {
 
 // look asks the server of the flags, until the command is interrupted.
 func (p *program) look(c *cobra.Command, o *lookOptions, ask func(context.Context, client) error) error {
-	if err := (sources{}).fromEnvironment(c.Flags(), p.env, o.server.names()...); err != nil {
+	if err := p.fromEnvironment(c.Flags(), o.server.names()...); err != nil {
 		return err
 	}
 	client, err := o.server.client()

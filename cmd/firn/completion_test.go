@@ -56,14 +56,14 @@ func TestBashCompletes(t *testing.T) {
 	}
 	script := completionScript(t, "bash")
 	for line, want := range map[string][]string{
-		"firn ":                           {"serve", "id", "cluster", "completion"},
-		"firn cl":                         {"cluster"},
-		"firn sequencer ":                 {"create", "list", "show", "destroy", "attach", "detach"},
-		"firn completion ":                {"bash", "zsh", "fish", "powershell"},
-		"firn serve --layout tw":          {"twitter"},
-		"firn serve --log-level w":        {"warn"},
-		"firn config check --log-level w": {"warn"},
-		"firn serve --no-auto":            {"--no-auto-attach"},
+		"firn ":                     {"serve", "id", "cluster", "completion"},
+		"firn cl":                   {"cluster"},
+		"firn sequencer ":           {"create", "list", "show", "destroy", "attach", "detach"},
+		"firn completion ":          {"bash", "zsh", "fish", "powershell"},
+		"firn serve --layout tw":    {"twitter"},
+		"firn serve --log-level w":  {"warn"},
+		"firn doctor --log-level w": {"warn"},
+		"firn serve --no-auto":      {"--no-auto-attach"},
 	} {
 		words := strings.Split(line, " ")
 		shell := exec.Command("bash", "--norc", "-c", `

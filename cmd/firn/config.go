@@ -5,16 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/firn-id/firn/internal/doctor"
 )
+
+// prefix begins the name of each variable.
+const prefix = "FIRN_"
 
 // variable is the environment variable of a flag: FIRN_HTTP_ADDR for --http-addr.
 func variable(flag string) string {
-	return "FIRN_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // sources tells where flags got their values from, for errors: "--node", "FIRN_NODE" or
@@ -45,6 +52,33 @@ func (s sources) fromEnvironment(flags *pflag.FlagSet, env map[string]string, on
 		first = s.set(flags, f, text)
 	})
 	return first
+}
+
+// fromEnvironment sets the flags with these names that the command line did not set, and warns about variables that are
+// almost such a flag.
+func (p *program) fromEnvironment(flags *pflag.FlagSet, names ...string) error {
+	for _, w := range misspelled(flags, p.env, names...) {
+		p.warnf("%s %s; %s", w.About, w.Found, w.Do)
+	}
+	return (sources{}).fromEnvironment(flags, p.env, names...)
+}
+
+// misspelled warns about each variable that is no flag, but almost one of these. All others that begin with FIRN_ belong to
+// somebody else: Kubernetes sets FIRN_PORT in the pods beside a service that is called firn.
+func misspelled(flags *pflag.FlagSet, env map[string]string, only ...string) (all []doctor.Finding) {
+	var known []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if len(only) == 0 || slices.Contains(only, f.Name) {
+			known = append(known, strings.TrimPrefix(variable(f.Name), prefix))
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		given, ours := strings.CutPrefix(name, prefix)
+		if meant := nearest(given, known); ours && env[name] != "" && meant != "" && meant != given {
+			all = append(all, doctor.Finding{Level: doctor.Warn, About: name, Found: "is not used", Do: "did you mean " + prefix + meant + "?"})
+		}
+	}
+	return all
 }
 
 // fromFile sets the flags that neither command line nor environment did from a YAML file. Every key in

@@ -82,7 +82,7 @@ func (p *program) layoutToDecode(c *cobra.Command, name string, ask *serverFlags
 				return firn.Layout{}, usagef("--%s goes with --sequencer; without, nobody is asked", asks)
 			}
 		}
-		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
+		if err := p.fromEnvironment(flags, "layout", "epoch"); err != nil {
 			return firn.Layout{}, err
 		}
 		return layout.chosen()
@@ -92,7 +92,7 @@ func (p *program) layoutToDecode(c *cobra.Command, name string, ask *serverFlags
 			return firn.Layout{}, usagef("--sequencer and --%s exclude each other; a sequencer has its own", other)
 		}
 	}
-	if err := (sources{}).fromEnvironment(flags, p.env, ask.names()...); err != nil {
+	if err := p.fromEnvironment(flags, ask.names()...); err != nil {
 		return firn.Layout{}, err
 	}
 	client, err := ask.client()

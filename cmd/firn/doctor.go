@@ -2,45 +2,51 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/doctor"
 )
 
-const doctorHelp = `Doctor looks at what a node needs, and says of each thing how it is and, where it
-is not right, what to do: the clock, the layout's time, certificates, the limit of
-open files, the addresses to listen on, and either the data directory and its disk
-or the etcd cluster: each server, its version, its alarms, and whether this node
-may read and write there; then the members and the free node IDs.
+const doctorHelp = `Doctor checks what a node needs, and says what to do where something is wrong. It
+checks the clock, the layout's lifetime, certificates, the limit of open files, the
+addresses to listen on, and either the data directory and its disk or the etcd
+cluster: each server, its version, its alarms, this node's right to read and write,
+the members, and the free node IDs.
 
-Give it the flags, variables or config file of firn serve, on the machine and as
-the user that it runs as: sudo -u firn firn doctor --config /etc/firn/firn.yaml.
-It can be asked before the first start, and while a node runs there.
+Give it the flags, variables or config file of firn serve, on the node's machine and
+as the node's user: sudo -u firn firn doctor --config /etc/firn/firn.yaml. It works
+before the first start, and while a node runs.
 
-It changes nothing. In the data directory it writes a small file, to see how long
-that takes, and removes it. To see whether it may write to etcd it sends a
-transaction that can't apply.
+Doctor changes nothing. It writes a small file to the data directory, to measure the
+disk, and removes it. To check its right to write to etcd, it sends a transaction
+whose condition is never true.
 
-Exit statuses: 0 nothing failed, though there may be warnings; 1 something did; 78
-the configuration is wrong, as firn serve says it.`
+With --settings it reads the configuration and the files that it names (tokens,
+certificates, a password), prints each setting that is in force and where it comes
+from, and checks nothing else. Secrets are not shown.
+
+Exit statuses: 0 nothing failed, though there may be warnings; 1 a check failed; 78
+the configuration is wrong. The error is then that of firn serve.`
 
 const doctorExamples = `  firn doctor
   sudo -u firn firn doctor --config /etc/firn/firn.yaml
-  firn doctor --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --json`
+  firn doctor --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --json
+  FIRN_TTL=15s firn doctor --settings`
 
 // diagnosis is what doctor found, as JSON has it.
 type diagnosis struct {
 	Findings []doctor.Finding `json:"findings"`
 	Warnings int              `json:"warnings"`
 	Failures int              `json:"failures"`
+	Settings []inForce        `json:"settings"`
 }
 
 func (p *program) doctorCommand() *cobra.Command {
 	var o serveOptions
-	var asJSON bool
+	var onlySettings, asJSON bool
 	c := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Check what a node needs, and say what to do",
@@ -49,10 +55,11 @@ func (p *program) doctorCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := o.apart()
+	addBool(c.Flags(), &onlySettings, "settings", "show each setting and where it comes from; check nothing else")
 	addBool(c.Flags(), &asJSON, "json", "print a JSON object")
 	c.Flags().AddFlagSet(flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		s, _, err := o.configured(flags, p.env)
+		s, from, err := o.configured(flags, p.env)
 		if err != nil {
 			return err
 		}
@@ -64,17 +71,20 @@ func (p *program) doctorCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ctx := untilSignal(c.Context())
-		seen := doctor.Examine(ctx, n.examined())
-		if err := interrupted(ctx, ctx.Err()); err != nil {
-			return err
+		d := diagnosis{Settings: s.inForce(flags, from), Findings: []doctor.Finding{}}
+		if !onlySettings {
+			ctx := untilSignal(c.Context())
+			d.Findings = doctor.Check(doctor.Examine(ctx, n.examined()))
+			if err := interrupted(ctx, ctx.Err()); err != nil {
+				return err
+			}
 		}
-		d := diagnosis{Findings: doctor.Check(seen)}
 		for _, w := range warnings {
-			if w.About == aboutTokens { // the others are among what was seen
+			if onlySettings || w.About == aboutTokens { // the checks find the others
 				d.Findings = append(d.Findings, w)
 			}
 		}
+		d.Findings = append(d.Findings, misspelled(flags, p.env)...)
 		for _, f := range d.Findings {
 			switch f.Level {
 			case doctor.Warn:
@@ -83,27 +93,28 @@ func (p *program) doctorCommand() *cobra.Command {
 				d.Failures++
 			}
 		}
-		if err := p.printDiagnosis(d, asJSON); err != nil {
-			return err
+		switch {
+		case asJSON:
+			err = json.NewEncoder(p.stdout).Encode(d)
+		case onlySettings:
+			err = p.printf("%s%s", settingsTable(d.Settings), sections(d.findings()))
+		default:
+			err = p.printf("%s\n%s, %s\n", d.findings(), console.Plural(int64(d.Warnings), "warning"), console.Plural(int64(d.Failures), "failure"))
 		}
-		if d.Failures > 0 {
-			return errReported
+		if err == nil && d.Failures > 0 {
+			err = errReported
 		}
-		return nil
+		return err
 	}
 	return c
 }
 
-func (p *program) printDiagnosis(d diagnosis, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(p.stdout).Encode(d)
+// findings has a line for each finding, and below it what to do.
+func (d diagnosis) findings() string {
+	if len(d.Findings) == 0 {
+		return ""
 	}
-	return p.printf("%s", d)
-}
-
-// String has a line for each finding, and below it what to do.
-func (d diagnosis) String() string {
-	columns := []column{{"", 0, false}, {"ABOUT", 0, false}, {"FOUND", 0, false}}
+	columns := []column{{}, {head: "ABOUT"}, {head: "FOUND"}}
 	var rows [][]string
 	for _, f := range d.Findings {
 		rows = append(rows, []string{string(f.Level), shownText(f.About), f.Found})
@@ -121,13 +132,7 @@ func (d diagnosis) String() string {
 			text.WriteString(line(columns, []string{"", "", mark + do}))
 		}
 	}
-	count := func(n int, one, more string) string {
-		if n == 1 {
-			return "1 " + one
-		}
-		return fmt.Sprintf("%d %s", n, more)
-	}
-	return text.String() + "\n" + count(d.Warnings, "warning", "warnings") + ", " + count(d.Failures, "failure", "failures") + "\n"
+	return text.String()
 }
 
 // examined is the node's configuration as package doctor takes it.

@@ -38,7 +38,7 @@ func TestStatus(t *testing.T) {
 		{t.Context(), "serve --window 2ms", statusUsage, "too short"},
 		{t.Context(), "serve --config " + t.TempDir(), statusUsage, "config file"},
 		{t.Context(), "serve --epoch 2100-01-01", statusFailure, "clock is wrong"},
-		{t.Context(), "config check --epoch 2100-01-01", statusFailure, "clock is wrong"},
+		{t.Context(), "doctor --settings --epoch 2100-01-01", statusFailure, "clock is wrong"},
 		{stopped, "id --local -n 1000000", statusInterrupted, ""},
 		{stopped, "id --server http://127.0.0.1:1", statusInterrupted, ""},
 	} {

@@ -6,7 +6,7 @@ import (
 	"github.com/firn-id/firn/internal/deploy"
 )
 
-const genK8sHelp = `K8s prints manifests for Kubernetes: a deployment of nodes that share an etcd
+const genKubernetesHelp = `Kubernetes prints manifests for Kubernetes: a deployment of nodes that share an etcd
 cluster, or, without --etcd, one pod with an etcd inside and a volume; services, a
 disruption budget, a network policy, and an account without rights. Pods meet the
 pod security standard "restricted". --tls-secret has callers speak TLS; without it
@@ -17,10 +17,10 @@ another image. The network policy lets callers in to the ports that are served,
 Prometheus to the metrics, and pods out to etcd, DNS and the receiver of traces;
 nothing else comes in or goes out.`
 
-const genK8sExamples = `  firn gen k8s --image $(cat image) --etcd etcd:2379 | kubectl apply -f -
-  firn gen k8s --image $(cat image) --namespace ids --grpc --tls-secret firn-tls`
+const genKubernetesExamples = `  firn gen kubernetes --image $(cat image) --etcd etcd:2379 | kubectl apply -f -
+  firn gen kubernetes --image $(cat image) --namespace ids --grpc --tls-secret firn-tls`
 
-func (p *program) genK8s() *cobra.Command {
+func (p *program) genKubernetes() *cobra.Command {
 	k := deploy.NewKubernetes()
 	flags := func(c *cobra.Command) {
 		fs := c.Flags()
@@ -43,6 +43,8 @@ func (p *program) genK8s() *cobra.Command {
 		addDuration(fs, &k.DrainDelay, "drain-delay", k.DrainDelay.String(), 0, "that of firn serve")
 		addDuration(fs, &k.ShutdownTimeout, "shutdown-timeout", k.ShutdownTimeout.String(), 0, "that of firn serve")
 	}
-	return p.genKind("k8s", "Print manifests for Kubernetes", genK8sHelp, genK8sExamples, flags,
+	c := p.genKind("kubernetes", "Print manifests for Kubernetes", genKubernetesHelp, genKubernetesExamples, flags,
 		func(o deploy.Origin) (string, error) { return k.Text(o) })
+	c.SuggestFor = []string{"k8s"}
+	return c
 }

@@ -70,7 +70,7 @@ func (p *program) idCommand() *cobra.Command {
 				return usagef("--%s and --local exclude each other", name)
 			}
 		}
-		if err := (sources{}).fromEnvironment(flags, p.env, append(o.server.names(), "layout", "epoch")...); err != nil {
+		if err := p.fromEnvironment(flags, append(o.server.names(), "layout", "epoch")...); err != nil {
 			return err
 		}
 		ctx := untilSignal(c.Context())

@@ -95,7 +95,7 @@ var also = append((&serverFlags{name: "server"}).names(), "admin", "layout", "ep
 
 func flagRows(c *cobra.Command) (rows []string) {
 	path := c.CommandPath()
-	every := path == "firn serve" || path == "firn config check"
+	every := path == "firn serve" || path == "firn doctor"
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || f.Name == "version" {
 			return

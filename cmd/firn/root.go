@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,7 +75,7 @@ func (p *program) root(began *bool) *cobra.Command {
 	root.SetVersionTemplate("firn {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(p.serveCommand(), p.idCommand(), p.benchCommand(), p.demoCommand(), p.decodeCommand(), p.layoutCommand(), p.sequencerCommand(),
-		p.clusterCommand(), p.tokenCommand(), p.configCommand(), p.doctorCommand(), p.genCommand(), p.completionCommand(), p.versionCommand())
+		p.clusterCommand(), p.tokenCommand(), p.doctorCommand(), p.genCommand(), p.completionCommand(), p.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	keepOrder(root)
 	completeKinds(root)
@@ -110,6 +112,17 @@ func flagError(c *cobra.Command, err error) error {
 	if errors.As(err, &invalid) {
 		return usagef("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 	}
+	if args := c.Flags().Args(); len(args) > 0 && c.HasAvailableSubCommands() {
+		return noArguments(c, args) // the flag is most likely that of another command
+	}
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var names []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if meant := nearest(unknown.GetSpecifiedName(), names); meant != "" {
+			return usagef("%w; did you mean --%s?", err, meant)
+		}
+	}
 	return usagef("%w; %s --help lists the flags", err, c.CommandPath())
 }
 
@@ -122,13 +135,20 @@ func noArguments(c *cobra.Command, args []string) error {
 		return usagef("%q: %s takes no arguments; %[2]s --help shows what it takes", args[0], c.CommandPath())
 	}
 	var names []string
+	meant := ""
 	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		names = append(names, sub.Name())
+		if slices.Contains(sub.SuggestFor, args[0]) {
+			meant = sub.Name()
 		}
 	}
-	path := strings.TrimPrefix(c.CommandPath()+" ", c.Root().Name()+" ")
-	return usagef("there is no command %q; want one of %s", path+args[0], strings.Join(names, ", "))
+	if meant = cmp.Or(meant, nearest(args[0], names)); meant != "" {
+		return usagef("there is no command %q; did you mean %q?", c.CommandPath()+" "+args[0], c.CommandPath()+" "+meant)
+	}
+	return usagef("there is no command %q; want one of %s", c.CommandPath()+" "+args[0], strings.Join(names, ", "))
 }
 
 // environment reads variables as "NAME=value".
@@ -139,6 +159,11 @@ func environment(list []string) map[string]string {
 		env[name] = value
 	}
 	return env
+}
+
+// warnf prints a warning on stderr.
+func (p *program) warnf(format string, args ...any) {
+	fmt.Fprintf(p.stderr, "firn: warning: "+format+"\n", args...)
 }
 
 // printf prints to stdout. An error ends the command.

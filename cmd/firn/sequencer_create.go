@@ -69,7 +69,7 @@ func (p *program) createCommand() *cobra.Command {
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("allocation", cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := (sources{}).fromEnvironment(flags, p.env, "layout", "epoch"); err != nil {
+		if err := p.fromEnvironment(flags, "layout", "epoch"); err != nil {
 			return err
 		}
 		d, err := o.definition(flags.Changed("node-lowest"))
@@ -145,7 +145,7 @@ func (p *program) create(ctx context.Context, ask client, n httpapi.NewSequencer
 		return p.conflict(n.Name, err, asJSON)
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintf(p.stderr, "firn: %s: %s\n", n.Name, shownText(w))
+		p.warnf("%s: %s", n.Name, shownText(w))
 	}
 	what := "is there already, with this definition"
 	if status == http.StatusCreated {

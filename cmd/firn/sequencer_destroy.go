@@ -21,11 +21,12 @@ FIRN_ADMIN stands in for --admin.`
 func (p *program) destroyCommand() *cobra.Command {
 	var o lookOptions
 	c := &cobra.Command{
-		Use:     "destroy NAME",
-		Short:   "End a sequencer for ever",
-		Long:    destroyHelp,
-		Example: "  firn sequencer destroy orders",
-		Args:    oneName,
+		Use:        "destroy NAME",
+		SuggestFor: []string{"delete", "remove", "rm"},
+		Short:      "End a sequencer for ever",
+		Long:       destroyHelp,
+		Example:    "  firn sequencer destroy orders",
+		Args:       oneName,
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -20,11 +20,12 @@ With --json it prints what the server tells. FIRN_ADMIN stands in for --admin.`
 func (p *program) listCommand() *cobra.Command {
 	var o lookOptions
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List the sequencers of a cluster",
-		Long:    listHelp,
-		Example: "  firn sequencer list",
-		Args:    noArguments,
+		Use:        "list",
+		SuggestFor: []string{"ls"},
+		Short:      "List the sequencers of a cluster",
+		Long:       listHelp,
+		Example:    "  firn sequencer list",
+		Args:       noArguments,
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {

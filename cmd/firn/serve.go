@@ -73,7 +73,7 @@ func (p *program) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, w := range warnings {
+		for _, w := range append(warnings, misspelled(flags, p.env)...) {
 			n.log.Warn(w.About+": "+w.Found, "do", w.Do)
 		}
 		defer n.supervised()()

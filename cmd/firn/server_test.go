@@ -43,7 +43,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	s := &process{cmd: exec.Command(self), end: make(chan struct{})}
 	s.cmd.Args = args[1:]
 	s.cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "TMPDIR", "GORACE", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_CONFIG", "NOTIFY_SOCKET", "WATCHDOG_USEC"} {
+	for _, name := range []string{"HOME", "TMPDIR", "GORACE", "FIRN_LOG_FORMAT", "FIRN_HTTP_ADDR", "FIRN_HTTP_ADR", "FIRN_CONFIG", "NOTIFY_SOCKET", "WATCHDOG_USEC"} {
 		s.cmd.Env = append(s.cmd.Env, name+"="+ts.Getenv(name))
 	}
 	stderr, err := s.cmd.StderrPipe()

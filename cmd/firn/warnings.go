@@ -14,7 +14,7 @@ import (
 // aboutTokens is what a warning is about that package doctor does not give.
 const aboutTokens = "tokens"
 
-// safe returns what is to be warned of in a configuration, which firn serve, firn config check and firn doctor say alike. An
+// safe returns what is to be warned of in a configuration, which firn serve and firn doctor report alike. An
 // error is returned for what is not to be used: a data directory that others can write.
 func (n *node) safe() (warnings []doctor.Finding, _ error) {
 	embedded := len(n.etcd.Endpoints) == 0

@@ -32,7 +32,7 @@ type Kubernetes struct {
 	DrainDelay, ShutdownTimeout time.Duration
 }
 
-// NewKubernetes is what firn gen k8s prints without flags, but for the image and etcd.
+// NewKubernetes is what firn gen kubernetes prints without flags, but for the image and etcd.
 func NewKubernetes() Kubernetes {
 	return Kubernetes{
 		Name: "firn", MonitoringNamespace: "monitoring", CPU: "100m", Memory: "256Mi", Storage: "2Gi",

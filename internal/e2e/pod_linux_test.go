@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// podMemory is what firn gen k8s gives a pod.
+// podMemory is what firn gen kubernetes gives a pod.
 const podMemory = 256 << 20
 
 // pod is a memory cgroup of its own, as Kubernetes makes one for a pod. Whoever needs more than its limit is killed.

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// inForce is a setting as it is in force.
+type inForce struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"` // empty: there is none; a secret is not shown
+	Source string `json:"source"`
+	Where  string `json:"where,omitempty"` // the variable, or the file and the line
+}
+
+// Sources of settings.
+const (
+	sourceDefault  = "default"
+	sourceFlag     = "flag"
+	sourceVariable = "variable"
+	sourceFile     = "file"
+)
+
+// masked stands for a secret.
+const masked = "(not shown)"
+
+// inForce are all settings with where they come from, in the order of the flags.
+func (s *settings) inForce(flags *pflag.FlagSet, from sources) (all []inForce) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		one := inForce{Name: f.Name, Value: f.Value.String(), Source: sourceDefault}
+		switch where := from[f.Name]; {
+		case where == variable(f.Name):
+			one.Source, one.Where = sourceVariable, where
+		case where != "":
+			one.Source, one.Where = sourceFile, strings.TrimSuffix(where, ": "+f.Name)
+		case f.Changed:
+			one.Source = sourceFlag
+		}
+		switch f.Name {
+		case "admin-addr":
+			one.Value = s.adminAddr
+		case "epoch":
+			one.Value = s.layout.Epoch.Format("2006-01-02T15:04:05.999Z07:00")
+		case "data-dir":
+			if len(s.etcd.Endpoints) > 0 {
+				one.Value = ""
+			}
+		case "etcd-password":
+			if one.Value != "" {
+				one.Value = masked
+			}
+		}
+		if f.Value.Type() == kindBool && one.Value == "" {
+			one.Value = "false"
+		}
+		all = append(all, one)
+	})
+	return all
+}
+
+// settingsTable lists settings, and where each comes from.
+func settingsTable(all []inForce) string {
+	columns := []column{{head: "SETTING"}, {head: "VALUE"}, {head: "FROM"}}
+	var rows [][]string
+	for _, s := range all {
+		rows = append(rows, []string{s.Name, shownText(cmp.Or(s.Value, "-")), shownText(cmp.Or(s.Where, s.Source))})
+	}
+	return table(columns, rows)
+}
+
+// apart are the flags of firn serve for a command that has others too, which neither variables nor the file may give.
+func (o *serveOptions) apart() *pflag.FlagSet {
+	c := &cobra.Command{}
+	keepOrder(c)
+	o.add(c, c.Flags())
+	return c.Flags()
+}

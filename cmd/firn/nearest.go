@@ -1,0 +1,36 @@
+package main
+
+// nearest returns the word that was most likely meant by another: the first with the fewest edits, of which there may be two,
+// and no more than one for each three characters. It is empty where no word is near.
+func nearest(typed string, known []string) (meant string) {
+	least := min(2, len(typed)/3) + 1
+	for _, word := range known {
+		if n := edits(typed, word); n < least {
+			meant, least = word, n
+		}
+	}
+	return meant
+}
+
+// edits is how many characters have to be inserted, removed, replaced, or swapped with the next one to make b of a.
+func edits(a, b string) int {
+	rows := make([][]int, len(a)+1) // rows[i][j] is for the first i characters of a and the first j of b
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], 1+rows[i-2][j-2])
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
