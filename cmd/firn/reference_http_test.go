@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -41,42 +42,44 @@ type document struct {
 const httpHead = `# HTTP calls
 
 ` + remake + `
-This is the OpenAPI document that a node serves at ` + "`/openapi.json`" + `, in short; ` + "`/docs/`" + ` on a node shows all of it, with schemas and examples, and tries the calls.
-A call with the right *issue* is for whoever may take IDs, and one with *admin* for administrators: [who may do what](security.md#who-may-do-what).
+A node serves the whole description, with schemas and examples, as OpenAPI at ` + "`/openapi.json`" + `, and at ` + "`/docs/`" + ` as a page to try
+the calls. The column *right* says [who may make a call](security.md#who-may-do-what).
+
+`
+
+const httpTail = `
+Errors are ` + "`{\"error\": {\"code\": \"...\", \"message\": \"...\"}}`" + ` with one of the [codes](errors.md). The IDs that one connection gets from
+one node ascend.
 `
 
 func httpPage(t *testing.T) string {
 	d := readDocument(t)
+	always, shared := d.everywhere(t)
 	var page strings.Builder
 	page.WriteString(httpHead)
+	fmt.Fprintf(&page, "Besides the answers shown, each call under `/api/v1` can have %s.\n", strings.Join(always, ", "))
 	for _, tag := range d.Tags {
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n| call | right | | answers |\n|---|---|---|---|\n", tag.Name, tag.Description)
 		for _, path := range pathsInOrder(t) {
-			for _, method := range []string{"get", "post", "delete"} {
+			for _, method := range methods {
 				o, ok := d.Paths[path][method]
 				if !ok || !slices.Contains(o.Tags, tag.Name) {
 					continue
 				}
 				text := []string{o.Summary + "."}
-				if about, _, _ := strings.Cut(o.Description, "**Administration:**"); strings.TrimSpace(about) != "" {
-					text = append(text, strings.ReplaceAll(strings.TrimSpace(about), "\n", " "))
+				if about := aboutRights.ReplaceAllString(o.Description, ""); about != "" {
+					text = append(text, strings.ReplaceAll(about, "\n", " "))
 				}
 				for _, p := range o.Parameters {
-					in := d.Components.Parameters[filepath.Base(p.Ref)]
-					about := fmt.Sprintf("`%s`: %s", in.Name, in.Description)
-					if s := in.Schema; s.Minimum != nil && s.Maximum != nil {
-						about += fmt.Sprintf(" %.0f to %.0f.", s.Minimum, s.Maximum)
+					if !slices.Contains(shared, p.Ref) {
+						text = append(text, d.parameter(p.Ref))
 					}
-					text = append(text, about)
 				}
 				var answers []string
-				for _, status := range slices.Sorted(func(yield func(string) bool) {
-					for status := range o.Responses {
-						if !yield(status) {
-							return
-						}
+				for _, status := range slices.Sorted(maps.Keys(o.Responses)) {
+					if strings.HasPrefix(path, "/api/v1/") && slices.Contains(always, status) {
+						continue
 					}
-				}) {
 					r := o.Responses[status]
 					if status[0] == '2' && r.Description != "" {
 						status += ": " + r.Description
@@ -87,8 +90,55 @@ func httpPage(t *testing.T) string {
 			}
 		}
 	}
-	page.WriteString("\nErrors are `{\"error\": {\"code\": \"...\", \"message\": \"...\"}}`; [errors](errors.md) lists the codes. The IDs that one connection gets from one node ascend.\n")
+	page.WriteString("\n## Parameters\n\n")
+	for _, ref := range shared {
+		fmt.Fprintf(&page, "- %s\n", d.parameter(ref))
+	}
+	page.WriteString(httpTail)
 	return page.String()
+}
+
+// aboutRights is the part of a description that the column of rights says, too.
+var aboutRights = regexp.MustCompile(`(?s)\s*\*\*(Administration|Attaching):\*\*.*`)
+
+var methods = []string{"get", "post", "delete"}
+
+// everywhere returns the statuses that every call under /api/v1 can have, and the parameters that several calls have.
+func (d document) everywhere(t *testing.T) (always, shared []string) {
+	statuses, parameters, calls := map[string]int{}, map[string]int{}, 0
+	for _, path := range pathsInOrder(t) {
+		for _, method := range methods {
+			o, ok := d.Paths[path][method]
+			if !ok || !strings.HasPrefix(path, "/api/v1/") {
+				continue
+			}
+			calls++
+			for status := range o.Responses {
+				statuses[status]++
+			}
+			for _, p := range o.Parameters {
+				if parameters[p.Ref]++; parameters[p.Ref] == 2 {
+					shared = append(shared, p.Ref)
+				}
+			}
+		}
+	}
+	for _, status := range slices.Sorted(maps.Keys(statuses)) {
+		if statuses[status] == calls && status[0] != '2' {
+			always = append(always, status)
+		}
+	}
+	return always, shared
+}
+
+// parameter describes a parameter by its reference.
+func (d document) parameter(ref string) string {
+	in := d.Components.Parameters[filepath.Base(ref)]
+	about := fmt.Sprintf("`%s`: %s", in.Name, in.Description)
+	if s := in.Schema; s.Minimum != nil && s.Maximum != nil {
+		about += fmt.Sprintf(" %.0f to %.0f.", s.Minimum, s.Maximum)
+	}
+	return about
 }
 
 // joinAnswers puts texts on lines of their own, and bare statuses on one.
