@@ -36,6 +36,7 @@ var rooms = map[string]room{
 	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
 	"store/etcdembed":                    {code: []string{"store/etcdstore", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store", "store/storetest", "go.uber.org/goleak"}},
 	"internal/fence":                     {code: []string{"store", "internal/retry"}, tests: []string{"store/memstore"}},
+	"internal/attachment":                {},
 	"cluster":                            {code: []string{"."}},
 	"member":                             {code: []string{".", "cluster", "internal/fence", "store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/server/auth":               {code: []string{"internal/server/files", "golang.org/x/time/rate", "go.yaml.in/yaml/v3"}, tests: []string{"internal/logtest"}},
