@@ -130,3 +130,60 @@ func TestSteadyClockOverPackageTime(t *testing.T) {
 		}
 	})
 }
+
+// A step is one step, however long it is worked off; what a wall drifts is none.
+func TestStepsAreCountedOnce(t *testing.T) {
+	h, c := newHands()
+	run := func(times int) {
+		for range times {
+			h.pass(500 * time.Millisecond)
+			c.Now()
+		}
+	}
+	want := func(offset time.Duration, wantAhead, wantBack uint64) {
+		t.Helper()
+		if ahead, back := c.Steps(); c.Offset() != offset || ahead != wantAhead || back != wantBack {
+			t.Errorf("an offset of %v, %d steps ahead and %d back; want %v, %d and %d", c.Offset(), ahead, back, offset, wantAhead, wantBack)
+		}
+	}
+	run(10)
+	want(0, 0, 0)
+	h.step(-10 * time.Second)
+	want(-10*time.Second, 0, 0) // not compared yet
+	run(1000)                   // it is worked off in 80 s
+	want(0, 0, 1)
+	h.step(5 * time.Second)
+	run(10)
+	want(0, 1, 1)
+	h.step(time.Hour) // it is not followed
+	run(1000)
+	want(time.Hour, 2, 1)
+	c.Follow()
+	want(0, 2, 1)
+	for range 100 { // half of the threshold, each time
+		h.step(stepAtLeast / 2)
+		run(2)
+	}
+	want(0, 2, 1)
+	h.step(stepAtLeast)
+	run(2)
+	want(0, 3, 1)
+}
+
+// What is left of a step back is less and less.
+func TestOffsetWhileAStepIsWorkedOff(t *testing.T) {
+	h, c := newHands()
+	h.step(-8 * time.Second)
+	for last := c.Offset(); last < -time.Second; {
+		h.pass(time.Second)
+		c.Now()
+		now := c.Offset()
+		if now <= last-time.Microsecond || now > 0 {
+			t.Fatalf("the offset went from %v to %v", last, now)
+		}
+		if h.mono > int64(200*time.Second) {
+			t.Fatalf("it is still %v", now)
+		}
+		last = now
+	}
+}

@@ -1,5 +1,5 @@
-// Package firn makes unique, time-ordered 64-bit IDs ("snowflakes") in memory,
-// at the speed of a clock read, and safely under any clock.
+// Package firn makes unique, time-ordered 64-bit IDs ("snowflakes") in memory, as
+// fast as it reads the clock, and safely under any clock.
 //
 // An ID is a place in time:
 //
@@ -15,8 +15,12 @@
 // ID. In a single process, choose it; for a cluster, package member leases node
 // IDs and keeps that promise through crashes, pauses and wrong clocks.
 //
-// IDs of one generator ascend. IDs of several are ordered only as well as their
-// clocks agree. An ID tells its reader when and by which node it was made; see
-// [Sealer] for IDs that strangers see. For IDs that must be impossible to guess,
-// use random ones instead.
+// IDs of one generator ascend. IDs of several generators are ordered only as well as
+// their clocks agree. An ID tells its reader when and by which node it was made:
+// [Layout.Time] and [Layout.NodeID] read it, and a [Sealer] hides it from strangers.
+// Where IDs must be impossible to guess, use random ones instead.
+//
+// An application that fences node IDs by itself gives each generator a floor and a
+// bound ([WithFloor], [WithBound]), moves the bound as it extends its lease
+// ([Generator.SetBound]), and decides about steps of the wall ([SteadyClock]).
 package firn

@@ -10,9 +10,9 @@ import (
 )
 
 // Encoding writes IDs as text and reads them back. Each ID has exactly one text,
-// so that texts can be compared, indexed and used as keys; whatever else a human
-// may have meant by an input is an error, never a guess. The encodings of fixed
-// width sort like the numbers, byte by byte.
+// so that texts can be compared, indexed and used as keys. Any other input is an
+// error, never a guess at what a human meant. The encodings of fixed width sort like
+// the numbers, byte by byte.
 //
 //	          largest ID            characters   sorts
 //	Decimal   9223372036854775807   1 to 19
@@ -21,13 +21,13 @@ import (
 //	Base58    NQm6nKp8qFC           1 to 11
 //	Base62    AzL8n0Y58m7           11           yes
 //
-// An Encoding is safe for concurrent use. The variables of this package are all
-// there are: the zero value does not work.
+// Use the variables of this package: the zero value does not work. An Encoding is safe
+// for concurrent use.
 type Encoding struct {
 	name     string
 	alphabet string
 	base     uint64 // len(alphabet)
-	width    int    // characters of every text; 1 stands for as few as it takes
+	width    int    // characters of every text; 1: as few as possible
 
 	// digits holds the value of each character of the alphabet, and foreign for
 	// every other byte.
@@ -44,13 +44,13 @@ var (
 	Hex = newEncoding("hex", 16, "0123456789abcdef")
 
 	// Base32 is Crockford's base 32 in upper case: 0 is "0000000000000".
-	// Crockford lets a decoder take lower case, hyphens, and I, L and O for 1, 1
-	// and 0; this one takes none of them, since each ID has one text.
+	// Crockford lets a decoder read lower case, hyphens, and I, L and O for 1, 1
+	// and 0; this one rejects them, since each ID has one text.
 	// See https://www.crockford.com/base32.html.
 	Base32 = newEncoding("base32", 13, "0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
 	// Base58 has Bitcoin's alphabet, without 0, O, I and l, and as few characters
-	// as it takes: 0 is "1". It does not sort like the number.
+	// as possible: 0 is "1". It does not sort like the number.
 	Base58 = newEncoding("base58", 1, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")
 
 	// Base62 has digits, upper case, lower case, in the order of ASCII: 0 is
@@ -75,8 +75,8 @@ func Encodings() []*Encoding {
 	return []*Encoding{Decimal, Hex, Base32, Base58, Base62}
 }
 
-// EncodingByName returns the encoding whose String is name, in lower case as
-// there. An error that lists the names is returned when there is none.
+// EncodingByName returns the encoding whose String is name. When there is none, it
+// returns an error that lists the names.
 func EncodingByName(name string) (*Encoding, error) {
 	all := Encodings()
 	if i := slices.IndexFunc(all, func(e *Encoding) bool { return e.name == name }); i >= 0 {
@@ -92,9 +92,9 @@ func EncodingByName(name string) (*Encoding, error) {
 // String returns the name: "decimal", "hex", "base32", "base58" or "base62".
 func (e *Encoding) String() string { return e.name }
 
-// Encode returns the text of id. A negative number is no ID: it gives a text that
-// no parser accepts, a minus sign and digits in Decimal, and a number beyond
-// [MaxID] elsewhere.
+// Encode returns the text of id. A negative number is not an ID: its text is one that
+// Parse rejects, a minus sign and digits in Decimal, and a number beyond [MaxID] in
+// the others.
 func (e *Encoding) Encode(id ID) string {
 	return string(e.Append(make([]byte, 0, 20), id))
 }
@@ -115,7 +115,7 @@ func (e *Encoding) Append(b []byte, id ID) []byte {
 	return append(b, text[i:]...)
 }
 
-// quotient is n / base, several times as fast for the bases that it knows, because
+// quotient is n / base. It is several times as fast for the bases in the switch, because
 // the compiler turns a division by a constant into a shift or a multiplication.
 func quotient(n, base uint64) uint64 {
 	switch base {
@@ -131,11 +131,10 @@ func quotient(n, base uint64) uint64 {
 	return n / base
 }
 
-// Parse returns the ID that s is the text of; it is the inverse of Encode.
-// A [*ParseError] is returned when s is empty, has a character that is not in
-// the alphabet (spaces, signs and the wrong case are not), is shorter or longer
-// than the fixed width, begins with a zero that it does not need, or is beyond
-// [MaxID].
+// Parse reads the text of an ID; it is the inverse of Encode. It returns a
+// [*ParseError] when s is empty, has a character that is not in the alphabet (such as
+// spaces, signs and the wrong case), is shorter or longer than the fixed width, begins
+// with an unnecessary zero, or is beyond [MaxID].
 func (e *Encoding) Parse(s string) (ID, error) { return parse(e, s) }
 
 func parse[T string | []byte](e *Encoding, s T) (ID, error) {

@@ -12,15 +12,15 @@ import (
 )
 
 var (
-	// ErrNotYet is returned by TryNext when the next ID would lie in the future: the
-	// sequence is exhausted, the clock stepped back, or the floor is not reached yet.
+	// ErrNotYet means that the next ID would lie in the future: the sequence is
+	// exhausted, the clock stepped back, or the floor is not reached yet.
 	ErrNotYet = errors.New("the next ID lies in the future")
 
-	// ErrBound is returned when the next ID would lie at or beyond the generator's
-	// bound. It can be made once the owner has moved the bound.
+	// ErrBound means that the next ID would lie at or beyond the generator's bound,
+	// until the owner moves the bound.
 	ErrBound = errors.New("the generator has reached its bound")
 
-	// ErrStopped is returned by every call that comes after Stop.
+	// ErrStopped is the error of every call after Stop.
 	ErrStopped = errors.New("the generator is stopped")
 )
 
@@ -33,19 +33,19 @@ const DefaultLookAhead = 4 * time.Millisecond
 // bound. So a clock that stepped back, an exhausted sequence (the count carries into the
 // next tick) and a floor in the future are the same condition with the same answer: wait.
 //
-// A Generator is made by NewGenerator and is safe for concurrent use. IDs that one
-// goroutine takes ascend.
+// NewGenerator makes a Generator; the zero value does not work. It is safe for concurrent
+// use. IDs that one goroutine takes ascend.
 type Generator struct {
 	_ [cacheLine]byte
 
-	// next is the lowest place that is not taken; it only grows, and is stopped at the end.
-	// Nothing else is on its cache line, because every ID writes it.
+	// next is the lowest free place; it only grows, and is stopped at the end. Nothing
+	// else is on its cache line, because every ID writes it.
 	next atomic.Uint64
 	_    [cacheLine - 8]byte
 
-	// What follows is read for every ID and hardly ever written.
+	// The fields below are read for every ID and hardly ever written.
 
-	// limit is the first place that may not be taken; it only grows.
+	// limit is the first place that may not be used; it only grows.
 	limit atomic.Uint64
 
 	clock        Clock
@@ -61,11 +61,11 @@ type Generator struct {
 	node        int64
 	randomStart bool
 	failAtBound bool
-	waits       *Waits // counted by who waits only
+	waits       *Waits // nil: nobody counts
 
 	mu     sync.Mutex
-	gate   chan struct{} // closed when waiting callers are to look again; nil when none waits
-	opener *time.Timer   // opens the gate when the clock is expected to get there
+	gate   chan struct{} // closed when waiting callers should try again; nil: nobody waits
+	opener *time.Timer   // opens the gate when the clock should be there
 	unused uint64        // the value of next before any ID was taken
 	used   time.Time     // once stopped: the end of the last tick used
 }
@@ -80,8 +80,8 @@ const stopped = math.MaxUint64
 // Option changes how a generator works.
 type Option func(*Generator)
 
-// WithClock gives the generator its clock. Without it, it has a SteadyClock of its own that
-// follows every step ahead, since there is no owner to ask.
+// WithClock sets the generator's clock. Without it the generator has a SteadyClock of its
+// own that follows every step ahead, since no owner can decide about them.
 func WithClock(c Clock) Option {
 	return func(g *Generator) { g.clock = c }
 }
@@ -103,26 +103,25 @@ func FailAtBound() Option {
 	return func(g *Generator) { g.failAtBound = true }
 }
 
-// WithLookAhead sets how far IDs may run ahead of the clock when more are asked for than
-// the layout has, which lets callers sleep and still get the full rate, since a sleep
-// overshoots. Zero is allowed, and then costs rate. Without it: DefaultLookAhead. An ID never
-// runs ahead of the bound.
+// WithLookAhead sets how far IDs may run ahead of the clock under saturation. It lets
+// callers sleep and still get the full rate, since a sleep overshoots. Zero or negative: no
+// look-ahead, which costs rate. Without it: DefaultLookAhead. IDs never run ahead of the bound.
 func WithLookAhead(d time.Duration) Option {
 	return func(g *Generator) { g.lookAhead = uint64(max(d, 0)) }
 }
 
-// WithRandomStart begins the sequence of each tick at a random place in its lower half. A single
-// ID then does not tell how many the node made before it in its tick, unless they were more than
-// half of what a tick has. Two IDs of one node and tick still tell how many it made between them,
-// and so how fast it makes them: what hides that is a [Sealer]. A tick that is entered because
-// the one before was exhausted begins at 0, so the full rate remains.
+// WithRandomStart begins the sequence of each tick at a random place in its lower half. A
+// single ID then does not tell how many the node made before it in its tick, unless that was
+// more than half a tick. Two IDs of one node and tick still tell how many lie between them, and
+// so the rate: a [Sealer] hides that. The sequence of a tick that follows an exhausted one
+// begins at 0, so the full rate remains.
 func WithRandomStart() Option {
 	return func(g *Generator) { g.randomStart = true }
 }
 
 // NewGenerator returns a generator for a node ID, which is datacenter << NodeBits | node where the
-// layout has datacenters. An error is returned when the layout is not valid, when it has no such
-// node ID, or, as ErrLifetime, when the clock shows a time outside of the layout's.
+// layout has datacenters. It returns an error when the layout is not valid, when it has no such
+// node ID, or, as ErrLifetime, when the clock shows a time outside the layout's.
 func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
@@ -149,9 +148,6 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 	if g.clock == nil {
 		g.clock = NewSteadyClock(math.MaxInt64)
 	}
-	if g.waits == nil {
-		g.waits = new(Waits)
-	}
 	if _, err := layout.TickAt(time.Unix(0, g.clock.Now())); err != nil {
 		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed: %w", err)
 	}
@@ -165,8 +161,8 @@ func (g *Generator) Layout() Layout { return g.layout }
 // NodeID returns the node ID in the generator's IDs.
 func (g *Generator) NodeID() int64 { return g.node }
 
-// TryNext returns the next ID, and never waits.
-// ErrNotYet, ErrBound, ErrStopped or ErrLifetime is returned when there is none.
+// TryNext returns the next ID, and never waits. When there is none now, it returns
+// ErrNotYet, ErrBound, ErrStopped or ErrLifetime.
 func (g *Generator) TryNext() (ID, error) {
 	place, _, err := g.reserve(1)
 	if err != nil {
@@ -176,9 +172,9 @@ func (g *Generator) TryNext() (ID, error) {
 }
 
 // Next returns the next ID. It waits while that lies in the future or beyond the bound, and
-// asks ctx only then. When ctx ends first, the error is both what it was waiting for
-// (ErrNotYet or ErrBound) and the error of ctx. ErrStopped is returned once the generator is stopped,
-// and ErrLifetime once the time bits of the layout have run out.
+// looks at ctx only then. When ctx ends first, the error wraps both what Next waited for
+// (ErrNotYet or ErrBound) and the error of ctx. Next returns ErrStopped once the generator is
+// stopped, and ErrLifetime once the time bits of the layout have run out.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
 	for {
 		place, _, err := g.reserve(1)
@@ -192,8 +188,8 @@ func (g *Generator) Next(ctx context.Context) (ID, error) {
 }
 
 // Fill fills ids with the next IDs, in ascending order and with one reservation per tick. It
-// waits as Next does, and returns the errors that Next does: then ids is zeroed, and the
-// IDs that were taken for it are never used.
+// waits and fails as Next does; after an error ids is zeroed, and the IDs that it had taken
+// are never used.
 func (g *Generator) Fill(ctx context.Context, ids []ID) error {
 	for rest := ids; len(rest) > 0; {
 		place, n, err := g.reserve(uint64(len(rest)))
@@ -214,8 +210,9 @@ func (g *Generator) Fill(ctx context.Context, ids []ID) error {
 	return nil
 }
 
-// SetBound moves the bound forward to t, so that ticks which end at or before t may be used, and
-// wakes who waits for it. The bound never moves back: an earlier t changes nothing.
+// SetBound moves the bound forward to t, so that the generator may use ticks that end at or
+// before t, and wakes callers that wait for it. An earlier t changes nothing: the bound never
+// moves back.
 func (g *Generator) SetBound(t time.Time) {
 	limit := g.place(t)
 	for {
@@ -230,9 +227,9 @@ func (g *Generator) SetBound(t time.Time) {
 	}
 }
 
-// Stop makes every later call fail with ErrStopped, and those that are waiting too. It returns the
-// end of the last tick of which an ID was taken, or the zero time when none was: no ID of this
-// generator lies at or after that. Stopping again returns the same.
+// Stop makes every later call, and every waiting one, fail with ErrStopped. It returns the end of
+// the last tick that was used, or the zero time when no ID was taken: no ID of this generator
+// lies at or after that. Stopping again returns the same.
 func (g *Generator) Stop() time.Time {
 	next := g.next.Swap(stopped)
 	g.mu.Lock()
@@ -282,7 +279,7 @@ func (g *Generator) enter(first uint64) uint64 {
 	return first
 }
 
-// refusal says why no place can be taken when next and the clock are there.
+// refusal is why no place can be taken at these values of next and the clock.
 func (g *Generator) refusal(next uint64, now int64) error {
 	place := next
 	if now >= g.epoch {
@@ -300,8 +297,8 @@ func (g *Generator) refusal(next uint64, now int64) error {
 	}
 }
 
-// place is the first place of the tick that t lies in. Instants that no clock can show are as good
-// as the end of the layout's time.
+// place is the first place of the tick that t lies in. Instants that no clock can show count as
+// the end of the layout's time.
 func (g *Generator) place(t time.Time) uint64 {
 	switch tick, err := g.layout.TickAt(t); {
 	case t.Before(g.layout.Epoch):

@@ -17,7 +17,7 @@ import (
 // How wide the three are is up to the layout.
 //
 // The zero value is the ID 0, the first that a layout can give. A negative number
-// is no ID: nothing in this package reads one, and marshalling one is an error.
+// is not an ID: nothing in this package reads one, and marshalling one is an error.
 //
 // In text, JSON and SQL an ID is decimal, see [Decimal]; every [Encoding] offers
 // another text. The methods are safe for concurrent use, except those with a
@@ -27,15 +27,14 @@ type ID int64
 // MaxID is the largest ID, 2^63 - 1.
 const MaxID = ID(1<<63 - 1)
 
-// Parse returns the ID that s is the decimal text of, as String returns it:
-// "0" to "9223372036854775807". A [*ParseError] is returned when s is anything
-// else, such as "", "007", "+1", "-1", " 1", "1.0" or a number beyond [MaxID].
+// Parse reads a decimal ID as String returns it: "0" to "9223372036854775807". It
+// returns a [*ParseError] for anything else, such as "", "007", "+1", "-1", " 1",
+// "1.0" or a number beyond [MaxID].
 func Parse(s string) (ID, error) { return Decimal.Parse(s) }
 
 // String returns the decimal text.
 func (id ID) String() string { return Decimal.Encode(id) }
 
-// check returns an error when id is negative.
 func (id ID) check() error {
 	if id < 0 {
 		return fmt.Errorf("%d is not an ID: it is negative; want 0 to %d", id, MaxID)
@@ -44,7 +43,7 @@ func (id ID) check() error {
 }
 
 // AppendText implements [encoding.TextAppender]: it appends the decimal text.
-// An error is returned when id is negative.
+// It returns an error when id is negative.
 func (id ID) AppendText(b []byte) ([]byte, error) {
 	if err := id.check(); err != nil {
 		return b, err
@@ -53,12 +52,11 @@ func (id ID) AppendText(b []byte) ([]byte, error) {
 }
 
 // MarshalText implements [encoding.TextMarshaler]: it returns the decimal text.
-// An error is returned when id is negative.
+// It returns an error when id is negative.
 func (id ID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [Parse]
-// reads. A [*ParseError] is returned, and id left as it was, when text is
-// anything else.
+// reads. For anything else it returns a [*ParseError] and does not change id.
 func (id *ID) UnmarshalText(text []byte) error {
 	v, err := parse(Decimal, text)
 	if err == nil {
@@ -70,7 +68,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 // MarshalJSON implements [encoding/json.Marshaler]: it returns the decimal text
 // as a JSON string, because JavaScript and other readers that keep numbers as
 // doubles lose the last digits of those above 2^53.
-// An error is returned when id is negative.
+// It returns an error when id is negative.
 func (id ID) MarshalJSON() ([]byte, error) {
 	if err := id.check(); err != nil {
 		return nil, err
@@ -81,8 +79,8 @@ func (id ID) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler]: it reads a JSON string or
 // a JSON number that [Parse] would read, exactly, and so neither 1.0 nor 1e3 nor
-// a string with escapes. By convention null leaves id as it was.
-// A [*ParseError] is returned, and id left as it was, when data is anything else.
+// a string with escapes. By convention null does not change id. For anything else it
+// returns a [*ParseError] and does not change id.
 func (id *ID) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -95,7 +93,7 @@ func (id *ID) UnmarshalJSON(data []byte) error {
 
 // AppendBinary implements [encoding.BinaryAppender]: it appends 8 bytes, the most
 // significant first, which sort like the number.
-// An error is returned when id is negative.
+// It returns an error when id is negative.
 func (id ID) AppendBinary(b []byte) ([]byte, error) {
 	if err := id.check(); err != nil {
 		return b, err
@@ -104,12 +102,12 @@ func (id ID) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // MarshalBinary implements [encoding.BinaryMarshaler]: it returns 8 bytes, the
-// most significant first. An error is returned when id is negative.
+// most significant first. It returns an error when id is negative.
 func (id ID) MarshalBinary() ([]byte, error) { return id.AppendBinary(nil) }
 
 // UnmarshalBinary implements [encoding.BinaryUnmarshaler]: it reads what
-// MarshalBinary returns. A [*ParseError] is returned, and id left as it was,
-// when data is not 8 bytes long or has the sign bit set.
+// MarshalBinary returns. When data is not 8 bytes long or has the sign bit set, it
+// returns a [*ParseError] and does not change id.
 func (id *ID) UnmarshalBinary(data []byte) error {
 	if len(data) != 8 {
 		return reject("binary", data, "it has %d bytes; want 8", len(data))
@@ -123,7 +121,7 @@ func (id *ID) UnmarshalBinary(data []byte) error {
 }
 
 // Value implements [driver.Valuer]: an ID is a BIGINT.
-// An error is returned when id is negative.
+// It returns an error when id is negative.
 func (id ID) Value() (driver.Value, error) {
 	if err := id.check(); err != nil {
 		return nil, err
@@ -133,8 +131,8 @@ func (id ID) Value() (driver.Value, error) {
 
 // Scan implements [database/sql.Scanner]: it reads a BIGINT, or a text column
 // that holds what [Parse] reads. For a column that may be NULL scan into a
-// sql.Null[firn.ID]. A [*ParseError] is returned, and id left as it was, when src
-// is negative, another text, NULL, or of another type.
+// sql.Null[firn.ID]. When src is negative, another text, NULL, or of another type, it
+// returns a [*ParseError] and does not change id.
 func (id *ID) Scan(src any) error {
 	switch src := src.(type) {
 	case int64:

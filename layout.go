@@ -16,8 +16,8 @@ import (
 // datacenter field is the upper part of the node ID: node ID = datacenter <<
 // NodeBits | node. Fields other than the time may have no bits and are then
 // always zero. The zero Layout is not valid; take [Default] or another preset and
-// change what is to be different. A Layout must not change once IDs were made
-// with it: two layouts over the same IDs make duplicates.
+// change what should differ. A Layout must not change once IDs were made with it:
+// two layouts over the same IDs make duplicates.
 type Layout struct {
 	Epoch          time.Time     // the instant of tick 0; 1970 to 2262
 	Tick           time.Duration // one step of the time field; 1 ns to 1 s
@@ -39,11 +39,11 @@ type Parts struct {
 	Sequence   int64
 }
 
-// ErrLifetime is returned when an instant lies outside of the time that a layout
-// can express: before its epoch, or after its time bits have run out.
+// ErrLifetime means that an instant lies outside the time that a layout can express:
+// before its epoch, or after its time bits have run out.
 var ErrLifetime = errors.New("outside the layout's lifetime")
 
-// Validate reports what is wrong with the layout, and nil when nothing is.
+// Validate returns an error that says what is wrong with the layout, or nil.
 func (l Layout) Validate() error {
 	for _, f := range []struct {
 		name       string
@@ -71,7 +71,7 @@ func (l Layout) Validate() error {
 	return nil
 }
 
-// Compose puts parts together. An error is returned when the layout is not
+// Compose makes an ID of its fields. It returns an error when the layout is not
 // valid, or when a part does not fit its field.
 func (l Layout) Compose(p Parts) (ID, error) {
 	if err := l.Validate(); err != nil {
@@ -136,9 +136,9 @@ func (l Layout) Decompose(id ID) (Parts, error) {
 	}, nil
 }
 
-// First returns the smallest ID that any node can make in the tick that t lies
-// in. IDs made from t on are those at or above First(t), where t begins a tick.
-// ErrLifetime is returned when t lies outside of the layout's lifetime.
+// First returns the smallest ID that any node can make in the tick that t lies in.
+// Where t begins a tick, IDs made from t on are those at or above First(t). It returns
+// ErrLifetime when t lies outside the layout's lifetime.
 func (l Layout) First(t time.Time) (ID, error) {
 	tick, err := l.TickAt(t)
 	if err != nil {
@@ -147,15 +147,15 @@ func (l Layout) First(t time.Time) (ID, error) {
 	return ID(tick << (l.nodeIDBits() + l.SequenceBits)), nil
 }
 
-// Last returns the largest ID that any node can make in the tick that t lies in.
-// ErrLifetime is returned when t lies outside of the layout's lifetime.
+// Last returns the largest ID that any node can make in the tick that t lies in. It
+// returns ErrLifetime when t lies outside the layout's lifetime.
 func (l Layout) Last(t time.Time) (ID, error) {
 	first, err := l.First(t)
 	return first | ID(maxOf(l.nodeIDBits()+l.SequenceBits)), err
 }
 
-// TickAt returns the tick that t lies in: the number of whole ticks since the epoch.
-// ErrLifetime is returned when t lies outside of the layout's lifetime.
+// TickAt returns the tick that t lies in: the number of whole ticks since the epoch. It
+// returns ErrLifetime when t lies outside the layout's lifetime.
 func (l Layout) TickAt(t time.Time) (int64, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err
@@ -197,8 +197,8 @@ func (l Layout) Rate() float64 {
 // IDs count from 0. The layout must be valid.
 func (l Layout) NodeIDs() int64 { return maxOf(l.nodeIDBits()) + 1 }
 
-// DatacenterNodes returns the first and the last node ID of a datacenter. An error is
-// returned when the layout has no such datacenter.
+// DatacenterNodes returns the first and the last node ID of a datacenter. It returns an
+// error when the layout has no such datacenter.
 func (l Layout) DatacenterNodes(datacenter int64) (first, last int64, err error) {
 	if err := l.Validate(); err != nil {
 		return 0, 0, err
@@ -216,7 +216,7 @@ func (l Layout) DatacenterNodes(datacenter int64) (first, last int64, err error)
 
 func (l Layout) nodeIDBits() int { return l.DatacenterBits + l.NodeBits }
 
-// maxOf is the greatest number that so many bits hold.
+// maxOf is the greatest number that the bits hold.
 func maxOf(bits int) int64 { return 1<<bits - 1 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

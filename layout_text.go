@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// The presets. Default is for new IDs, JavaScript for new ones that must be exact in
-// a double (53 bits); the others read and continue IDs that people already have.
-// They are not to be changed.
+// The presets. Default is for new IDs, and JavaScript for new IDs that must be exact in
+// a double (53 bits); the others read and continue existing IDs. Do not change them.
 var (
 	// Default lasts until 2095 and gives each of 1024 nodes 4 096 000 IDs a second.
 	Default = preset("2026-01-01T00:00:00Z", time.Millisecond, 41, 0, 10, 12)
@@ -60,7 +59,7 @@ func Presets() []Preset {
 //	41/5/5/12     time, datacenter, node and sequence bits
 //	39/16/8@10ms  with a tick of 10 ms
 //
-// An error is returned when the text is none of these, or the layout is not valid.
+// It returns an error when the text is none of these, or the layout is not valid.
 func ParseLayout(text string) (Layout, error) {
 	names := make([]string, 0, 8)
 	for _, p := range Presets() {

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// ParseError is the one error for input that is no ID. It is returned by
-// everything that reads one: [Parse], [Encoding.Parse] and the Unmarshal and Scan
-// methods of [ID]. [errors.AsType] finds it in a wrapped error.
+// ParseError is the error for input that is not an ID. Everything that reads an ID
+// returns it: [Parse], [Encoding.Parse] and the Unmarshal and Scan methods of [ID].
+// [errors.AsType] finds it in a wrapped error.
 type ParseError struct {
 	Encoding string // what was expected: the name of an [Encoding], "binary" or "SQL"
-	Input    string // the input in full, however long it was
+	Input    string // the whole input, however long
 	Reason   string // what is wrong with the input, and what would be right
 }
 
-// Error gives all three parts on one line. It quotes the input, and cuts a long
-// one after 40 characters.
+// Error returns all three parts on one line. It quotes the input, and cuts a long
+// input after 40 characters.
 func (e *ParseError) Error() string {
 	input := fmt.Sprintf("%.40q", e.Input)
 	if len(e.Input) > 40 {
@@ -24,8 +24,8 @@ func (e *ParseError) Error() string {
 	return fmt.Sprintf("%s is not a %s ID: %s", input, e.Encoding, e.Reason)
 }
 
-// reject is the error for an input that was not accepted. The input is copied, so
-// that the caller's own copy need not be on the heap while all goes well.
+// reject returns the error for an input. It copies the input, so that the caller's
+// own copy need not be on the heap while all goes well.
 func reject[T string | []byte](encoding string, input T, format string, args ...any) error {
 	return &ParseError{
 		Encoding: encoding,

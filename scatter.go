@@ -9,13 +9,12 @@ const (
 
 // Scatter rearranges the IDs so that those made one after another lie far apart.
 // Use the result as the key in a store that is split into ranges of keys, where
-// IDs in the order of their time would all be written to the last range; what is
-// lost is that a range of time is a range of keys. It keeps no secret, see
-// [Sealer] for that.
+// IDs in the order of their time would all go to the last range. A range of time is
+// then no longer a range of keys. Scatter is no encryption: see [Sealer] for that.
 //
-// It is a bijection of the 63 bits, undone by [Gather], and will never change. It
+// It is a bijection of the 63 bits, which [Gather] undoes, and will never change. It
 // folds the upper half onto the lower, multiplies modulo 2^63 by the odd number
-// nearest to 2^63 / phi, phi being the golden ratio, and goes on so:
+// nearest to 2^63 / phi, phi being the golden ratio, and repeats both:
 //
 //	fold      x ^= x >> 32
 //	multiply  x *= 5700357409661599243
@@ -29,16 +28,15 @@ const (
 // comes last, is always 0. After two multiplications no distance stands out, and
 // the ranges fill as evenly as by chance.
 //
-// A negative number is no ID, and comes back as it was. Scatter is safe for
+// A negative number is not an ID and is returned unchanged. Scatter is safe for
 // concurrent use.
 func Scatter(id ID) ID { return mix(id, golden) }
 
-// Gather undoes [Scatter]: Gather(Scatter(id)) is id.
-// It is safe for concurrent use.
+// Gather undoes [Scatter]: Gather(Scatter(id)) is id. It is safe for concurrent use.
 func Gather(id ID) ID { return mix(id, goldenInverse) }
 
-// mix is undone by mix with the inverse of k, because folding more than half of
-// the bits undoes itself and the steps read the same from either end.
+// mix with the inverse of k undoes mix, because folding by more than half of the bits undoes
+// itself, and the steps read the same from either end.
 func mix(id ID, k uint64) ID {
 	if id < 0 {
 		return id

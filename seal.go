@@ -8,25 +8,24 @@ import (
 	"sync"
 )
 
-// Sealer disguises IDs that are shown to strangers, under a secret key: a sealed
-// ID looks like a random number of 63 bits, and only the key opens it again.
+// Sealer encrypts IDs that strangers see, under a secret key: a sealed ID looks like a
+// random number of 63 bits, and only the key opens it again.
 //
-// It hides the time, the node and the sequence: when and where an ID was made,
-// which of two is older, how many there are, and what the next one will be. It does
-// not hide that two IDs are equal: under one key an ID always has the same seal.
-// And it is no authentication: every number opens to some ID, and nothing tells a
-// number that somebody made up from one that was sealed, so what is opened may name
-// nothing, or by luck something, and permission still has to be checked.
+// It hides when and where an ID was made, which of two is older, how many there are,
+// and what the next one will be. It does not hide that two IDs are equal: under one
+// key an ID always has the same seal. It does not authenticate: every number opens to
+// some ID, so an opened number that somebody made up may by luck name something.
+// Always check permissions.
 //
-// Sealed IDs do not sort by time, and are lost with the key. So store the ID, and
-// seal it on the way out.
+// Sealed IDs do not sort by time, and nobody can open them without the key. Store the
+// ID, and seal it on the way out.
 //
 // It is FF1, format-preserving encryption with AES, of NIST Special Publication
 // 800-38G (https://doi.org/10.6028/NIST.SP.800-38G, algorithms 7 and 8), on
 // numerals of 63 bits: radix 2, an empty tweak, the most significant bit first.
 //
-// A Sealer is made by [NewSealer]; the zero value does not work. It is safe for
-// concurrent use.
+// [NewSealer] makes a Sealer; the zero value does not work. It is safe for concurrent
+// use.
 type Sealer struct {
 	block cipher.Block
 
@@ -43,13 +42,13 @@ const (
 	rounds    = 10
 )
 
-// blocks holds what the rounds work in, which the compiler would else put on the
-// heap in every call, because cipher.Block is an interface.
+// blocks holds the buffers of the rounds. Without it every call would allocate one,
+// because cipher.Block is an interface.
 var blocks = sync.Pool{New: func() any { return new([aes.BlockSize]byte) }}
 
-// NewSealer returns a Sealer with an AES key of 16, 24 or 32 random bytes. It
-// copies the key. Another key opens other IDs, so it can't be changed once sealed
-// IDs are out there. An error is returned when the key has another length.
+// NewSealer returns a Sealer with an AES key of 16, 24 or 32 random bytes, which it
+// copies. Another key opens other IDs, so the key must not change once strangers have
+// sealed IDs. It returns an error when the key has another length.
 func NewSealer(key []byte) (*Sealer, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -67,8 +66,7 @@ func NewSealer(key []byte) (*Sealer, error) {
 	return s, nil
 }
 
-// Seal returns the ID that stands for id in the eyes of strangers. A negative
-// number is no ID, and comes back as it was.
+// Seal encrypts an ID. A negative number is not an ID and is returned unchanged.
 func (s *Sealer) Seal(id ID) ID {
 	if id < 0 {
 		return id
@@ -83,7 +81,7 @@ func (s *Sealer) Seal(id ID) ID {
 }
 
 // Open undoes [Sealer.Seal]: under the same key Open(Seal(id)) is id. A negative
-// number is no ID, and comes back as it was.
+// number is not an ID and is returned unchanged.
 func (s *Sealer) Open(id ID) ID {
 	if id < 0 {
 		return id

@@ -3,15 +3,47 @@ package firn
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
-// looksAgain is the longest that a waiting caller sleeps before it looks at the clock again,
-// since a clock can be set while it sleeps.
-const looksAgain = 100 * time.Millisecond
+// Waits counts how often callers of generators wait because the next ID lies in the
+// future: the sequence is exhausted, the clock stepped back, or the floor is not reached
+// yet. It counts no waits at a bound. The zero value is ready. A Waits is safe for
+// concurrent use, also by several generators.
+type Waits struct {
+	count atomic.Uint64
+	time  atomic.Int64 // nanoseconds
+}
 
-// wait blocks until it may be worth trying again after a refusal with cause, or returns the error to
-// give to the caller. All who wait do so at one gate, which one timer opens.
+// WithWaits has the generator count its callers' waits in w.
+func WithWaits(w *Waits) Option {
+	return func(g *Generator) { g.waits = w }
+}
+
+// Count returns how often a caller began to wait. One call of Fill may wait several times.
+func (w *Waits) Count() uint64 { return w.count.Load() }
+
+// Time returns how long callers have waited in all. Waits at the same time add up; those
+// that go on are not included yet.
+func (w *Waits) Time() time.Duration { return time.Duration(w.time.Load()) }
+
+// begin counts a wait, and returns what to call at its end. A nil Waits counts nothing.
+func (w *Waits) begin() (end func()) {
+	if w == nil {
+		return func() {}
+	}
+	w.count.Add(1)
+	since := time.Now()
+	return func() { w.time.Add(int64(time.Since(since))) }
+}
+
+// longestSleep is how long a waiting caller sleeps at most before it looks at the clock
+// again: the clock can be set meanwhile.
+const longestSleep = 100 * time.Millisecond
+
+// wait blocks until another attempt may succeed after a refusal with cause, or returns the
+// error for the caller. All callers wait at one gate, which one timer opens.
 func (g *Generator) wait(ctx context.Context, cause error) error {
 	if cause != ErrNotYet && (cause != ErrBound || g.failAtBound) {
 		return cause
@@ -19,7 +51,7 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 	g.mu.Lock()
 	if g.refusal(g.next.Load(), g.clock.Now()) != cause {
 		g.mu.Unlock()
-		return nil // the bound has moved, or the generator was stopped, since it was refused
+		return nil // the bound has moved, or the generator was stopped, since the refusal
 	}
 	if g.gate == nil {
 		g.gate = make(chan struct{})
@@ -31,7 +63,7 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 	g.mu.Unlock()
 
 	if cause == ErrNotYet {
-		defer g.waits.began()()
+		defer g.waits.begin()()
 	}
 	select {
 	case <-gate:
@@ -41,15 +73,16 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 	}
 }
 
-// untilHalfway is how long to sleep until half of the look-ahead before the next place is free again:
-// long enough for a sleep to be worth it, short enough for its overshoot not to cost rate.
+// untilHalfway is how long to sleep until half of the look-ahead before the next place is
+// free again: long enough for a sleep to be worth it, short enough for its overshoot not
+// to cost rate.
 func (g *Generator) untilHalfway() time.Duration {
 	begins := g.layout.TickStart(int64(g.next.Load() / g.perTick))
 	wait := begins.Sub(time.Unix(0, g.clock.Now())) - time.Duration(g.lookAhead/2)
-	return min(max(wait, 0), looksAgain)
+	return min(max(wait, 0), longestSleep)
 }
 
-// open lets everybody at the gate look again.
+// open lets all callers at the gate try again.
 func (g *Generator) open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

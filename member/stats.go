@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 )
@@ -23,8 +22,8 @@ type Stats struct {
 	Position int64 // of the log's last entry that it has applied; 0: none yet
 	Entries  int64 // how many those are, since the log began
 
-	Offset time.Duration // of the wall from the time of IDs, see firn.SteadyClock.Offset
-	Steps  firn.Steps    // of the wall
+	Offset                time.Duration // of the wall from the time of IDs, see firn.SteadyClock.Offset
+	StepsAhead, StepsBack uint64        // of the wall, see firn.SteadyClock.Steps
 }
 
 // Extensions counts what came of attempts to write further horizons: one for each sequencer, every third of the window
@@ -40,11 +39,12 @@ type Extensions struct {
 func (m *Member) Stats() Stats {
 	v, incarnation, _ := m.look()
 	clock := m.options.Clock
+	ahead, back := clock.Steps()
 	return Stats{
 		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(),
 		Extensions: m.extensions.read(), StepsBelieved: uint64(m.era.Load()),
 		Position: v.Position(), Entries: v.Entries(),
-		Offset: clock.Offset(), Steps: clock.Steps(),
+		Offset: clock.Offset(), StepsAhead: ahead, StepsBack: back,
 	}
 }
 

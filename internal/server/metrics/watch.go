@@ -91,8 +91,8 @@ func collectMember(to sink, s member.Stats) {
 	to.put(extensions, float64(s.Extensions.Doubt), "in_doubt")
 	to.put(extensions, float64(s.Extensions.Failed), "failed")
 	to.put(extensions, float64(s.Extensions.Lost), "lost")
-	to.put(clockSteps, float64(s.Steps.Ahead), "ahead")
-	to.put(clockSteps, float64(s.Steps.Back), "back")
+	to.put(clockSteps, float64(s.StepsAhead), "ahead")
+	to.put(clockSteps, float64(s.StepsBack), "back")
 	to.put(stepsBelieved, float64(s.StepsBelieved))
 }
 
