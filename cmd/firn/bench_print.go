@@ -94,13 +94,13 @@ const longestBar = 40
 
 // latencyText is a table of percentiles, and the bands as bars.
 func latencyText(l *load.Latency) string {
-	var heads []column
+	var heads []console.Column
 	var row []string
 	for _, percent := range percentiles {
-		heads = append(heads, column{"P" + strconv.FormatFloat(percent, 'f', -1, 64), 0, true})
+		heads = append(heads, console.Column{Head: "P" + strconv.FormatFloat(percent, 'f', -1, 64), Right: true})
 		row = append(row, millis(l.At(percent)))
 	}
-	heads = append(heads, column{"MAX", 0, true}, column{"MEAN", 0, true})
+	heads = append(heads, console.Column{Head: "MAX", Right: true}, console.Column{Head: "MEAN", Right: true})
 	row = append(row, millis(l.Max()), millis(l.Mean()))
 
 	var most int64
@@ -113,7 +113,7 @@ func latencyText(l *load.Latency) string {
 		bar := strings.Repeat("#", int((b.Calls*longestBar+most-1)/most))
 		rows = append(rows, []string{millis(b.UpTo), console.Number(float64(b.Calls)), bar})
 	}
-	return table(heads, [][]string{row}) + "\n" + table([]column{{"UP TO", 0, true}, {"CALLS", 0, true}, {"", 0, false}}, rows)
+	return console.Table(heads, [][]string{row}) + "\n" + console.Table([]console.Column{{Head: "UP TO", Right: true}, {Head: "CALLS", Right: true}, {}}, rows)
 }
 
 // millis is a time in milliseconds, to three digits or the microsecond.

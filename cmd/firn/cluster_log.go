@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
@@ -93,7 +94,7 @@ func (p *program) printLog(ctx context.Context, ask client, path string, follow,
 		case asJSON:
 			fmt.Fprintf(out, "%s\n", lines.Bytes())
 		case last == 0:
-			fmt.Fprint(out, line(logColumns, nil))
+			fmt.Fprint(out, console.Row(logColumns, nil))
 			fallthrough
 		default:
 			fmt.Fprint(out, entry.text())
@@ -131,14 +132,14 @@ type logEntry struct {
 
 // logColumns are wide enough for every command, and for most positions, so that rows can be printed as they
 // come.
-var logColumns = []column{{"POSITION", 0, true}, {"COMMAND", len("prepare-join-cluster"), false}, {"ARGUMENTS", 0, false}}
+var logColumns = []console.Column{{Head: "POSITION", Right: true}, {Head: "COMMAND", Width: len("prepare-join-cluster")}, {Head: "ARGUMENTS"}}
 
 func (e logEntry) text() string {
 	what, args := shown(e.Command), arguments(e.Args)
 	if e.Unreadable != "" {
 		what, args = "(unreadable)", fmt.Sprintf("%.200q", e.Unreadable)
 	}
-	return line(logColumns, []string{strconv.FormatInt(e.Position, 10), what, args})
+	return console.Row(logColumns, []string{strconv.FormatInt(e.Position, 10), what, args})
 }
 
 // arguments are those of a command for people, in the order in which they were written.

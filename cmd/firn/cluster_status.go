@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -46,7 +47,7 @@ func (p *program) statusCommand() *cobra.Command {
 					by = shown(status.Member)
 				}
 				return fmt.Sprintf("position  %d, after %d entries\ntold by   %s\n", status.Position, status.Entries, by) +
-					sections(memberTable(status.Members, true), joinTable(status.Joins, true), sequencerTable(status.Sequencers), nodeTable(status.Sequencers))
+					sections(p.memberTable(status.Members, true), p.joinTable(status.Joins, true), sequencerTable(status.Sequencers), nodeTable(status.Sequencers))
 			})
 		})
 	}
@@ -60,8 +61,8 @@ func (p *program) show(ctx context.Context, ask client, path string, answer any,
 	return p.answer(body, err, asJSON, text)
 }
 
-func memberTable(members []server.StatusMember, joined bool) string {
-	columns := []column{{"MEMBER", 0, false}, {"WATCHES", 0, false}, {"JOINED AT", 0, true}, {"OWNER", 0, false}}
+func (p *program) memberTable(members []server.StatusMember, joined bool) string {
+	columns := []console.Column{{Head: "MEMBER"}, {Head: "WATCHES"}, {Head: "JOINED AT", Right: true}, {Head: "OWNER", Colour: p.colours(ownerColour)}}
 	var rows [][]string
 	for _, m := range members {
 		watches := "nobody"
@@ -76,11 +77,11 @@ func memberTable(members []server.StatusMember, joined bool) string {
 	if len(rows) == 0 {
 		return "no members\n"
 	}
-	return table(columns, rows)
+	return console.Table(columns, rows)
 }
 
-func joinTable(joins []server.StatusJoin, owners bool) string {
-	columns := []column{{"JOINER", 0, false}, {"TARGET", 0, false}, {"PHASE", 0, false}, {"OWNER", 0, false}}
+func (p *program) joinTable(joins []server.StatusJoin, owners bool) string {
+	columns := []console.Column{{Head: "JOINER"}, {Head: "TARGET"}, {Head: "PHASE"}, {Head: "OWNER", Colour: p.colours(ownerColour)}}
 	var rows [][]string
 	for _, j := range joins {
 		rows = append(rows, []string{shown(j.Joiner), shown(j.Target), shown(j.Phase), owner(j.Pulse)})
@@ -88,16 +89,26 @@ func joinTable(joins []server.StatusJoin, owners bool) string {
 	if !owners {
 		columns = columns[:3]
 	}
-	return table(columns, rows)
+	return console.Table(columns, rows)
 }
 
-// owner says whose an ID is.
+// What owner says where there is none.
+const (
+	ownerUnknown = "unknown: the store does not answer"
+	ownerDead    = "nobody: its pulse is gone"
+)
+
+func ownerColour(owner string) console.Colour {
+	return map[string]console.Colour{ownerUnknown: console.Yellow, ownerDead: console.Red}[owner]
+}
+
+// owner says whose process is behind an ID.
 func owner(p server.Pulse) string {
 	switch {
 	case p.Alive == nil:
-		return "unknown: no answer from the store"
+		return ownerUnknown
 	case !*p.Alive:
-		return "nobody: its pulse is gone"
+		return ownerDead
 	case p.Owner == "":
 		return "unnamed"
 	default:
@@ -106,7 +117,7 @@ func owner(p server.Pulse) string {
 }
 
 func sequencerTable(sequencers []server.StatusSequencer) string {
-	columns := []column{{"SEQUENCER", 0, false}, {"NODE IDS", 0, true}, {"FREE", 0, true}, {"FOR", 0, false}, {"LAYOUT", 0, false}}
+	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE IDS", Right: true}, {Head: "FREE", Right: true}, {Head: "FOR"}, {Head: "LAYOUT"}}
 	var rows [][]string
 	for _, s := range sequencers {
 		capacity := s.Free + int64(len(s.Nodes))
@@ -115,11 +126,11 @@ func sequencerTable(sequencers []server.StatusSequencer) string {
 			s.Definition.Allocation.String(), s.Definition.IDLayout().String(),
 		})
 	}
-	return table(columns, rows)
+	return console.Table(columns, rows)
 }
 
 func nodeTable(sequencers []server.StatusSequencer) string {
-	columns := []column{{"SEQUENCER", 0, false}, {"NODE ID", 0, true}, {"MEMBER", 0, false}}
+	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE ID", Right: true}, {Head: "MEMBER"}}
 	var rows [][]string
 	for _, s := range sequencers {
 		for _, node := range slices.Sorted(maps.Keys(s.Nodes)) {
@@ -129,7 +140,7 @@ func nodeTable(sequencers []server.StatusSequencer) string {
 			rows = append(rows, []string{shown(s.Name), "waiting", shown(member)})
 		}
 	}
-	return table(columns, rows)
+	return console.Table(columns, rows)
 }
 
 // sections puts an empty line before each that is not empty.

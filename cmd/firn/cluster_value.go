@@ -47,7 +47,7 @@ func (p *program) valueCommand() *cobra.Command {
 			return p.show(ctx, ask, path, &v, o.json, func() string {
 				s := v.status()
 				return fmt.Sprintf("position  %d\n", v.Position) +
-					sections(memberTable(s.Members, false), joinTable(s.Joins, false), nodeTable(s.Sequencers))
+					sections(p.memberTable(s.Members, false), p.joinTable(s.Joins, false), nodeTable(s.Sequencers))
 			})
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -112,7 +113,7 @@ type decoder struct {
 	layout  firn.Layout
 	read    func(string) (firn.ID, *firn.Encoding, error)
 	print   func(decoded) error
-	columns []column
+	columns []console.Column
 	rows    int // printed so far
 	bad     int // reported so far
 }
@@ -159,7 +160,7 @@ func (d *decoder) one(text string) error {
 		}
 	}
 	d.bad++
-	report(d.stderr, err)
+	d.report(err)
 	return nil
 }
 
@@ -174,7 +175,7 @@ func (d *decoder) printJSON(v decoded) error { return json.NewEncoder(d.stdout).
 
 func (d *decoder) printRow(v decoded) error {
 	if d.rows == 0 {
-		if err := d.printf("%s", line(d.columns, nil)); err != nil {
+		if err := d.printf("%s", console.Row(d.columns, nil)); err != nil {
 			return err
 		}
 	}
@@ -183,20 +184,20 @@ func (d *decoder) printRow(v decoded) error {
 	if d.layout.DatacenterBits > 0 {
 		values = append(values, strconv.FormatInt(v.Datacenter, 10), strconv.FormatInt(v.Node, 10))
 	}
-	return d.printf("%s", line(d.columns, append(values, strconv.FormatInt(v.Sequence, 10))))
+	return d.printf("%s", console.Row(d.columns, append(values, strconv.FormatInt(v.Sequence, 10))))
 }
 
 // partsColumns are wide enough for every ID of the layout, so that rows can be printed as they come.
-func partsColumns(l firn.Layout) []column {
+func partsColumns(l firn.Layout) []console.Column {
 	digits := func(bits int) int { return len(strconv.FormatUint(1<<bits-1, 10)) }
 	nodeBits := l.DatacenterBits + l.NodeBits
-	columns := []column{
-		{"ID", digits(l.TimeBits + nodeBits + l.SequenceBits), true},
-		{"TIME", len("2026-01-01T00:00:00.000Z"), false},
-		{"NODE ID", digits(nodeBits), true},
+	columns := []console.Column{
+		{Head: "ID", Width: digits(l.TimeBits + nodeBits + l.SequenceBits), Right: true},
+		{Head: "TIME", Width: len("2026-01-01T00:00:00.000Z")},
+		{Head: "NODE ID", Width: digits(nodeBits), Right: true},
 	}
 	if l.DatacenterBits > 0 {
-		columns = append(columns, column{"DATACENTER", digits(l.DatacenterBits), true}, column{"NODE", digits(l.NodeBits), true})
+		columns = append(columns, console.Column{Head: "DATACENTER", Width: digits(l.DatacenterBits), Right: true}, console.Column{Head: "NODE", Width: digits(l.NodeBits), Right: true})
 	}
-	return append(columns, column{"SEQUENCE", digits(l.SequenceBits), true})
+	return append(columns, console.Column{Head: "SEQUENCE", Width: digits(l.SequenceBits), Right: true})
 }

@@ -85,15 +85,15 @@ func stateOf(l *demoLife) (state, why string) {
 
 // text is a status for people.
 func (s demoStatus) text() string {
-	columns := []column{
-		{"NODE", 0, true},
-		{"STATE", 0, false},
-		{"NODE ID", 0, true},
-		{"IDS/S", 0, true},
-		{"IDS", 0, true},
-		{"CLOCK", 0, true},
-		{"URL", 0, false},
-		{"ADMIN", 0, false},
+	columns := []console.Column{
+		{Head: "NODE", Right: true},
+		{Head: "STATE"},
+		{Head: "NODE ID", Right: true},
+		{Head: "IDS/S", Right: true},
+		{Head: "IDS", Right: true},
+		{Head: "CLOCK", Right: true},
+		{Head: "URL"},
+		{Head: "ADMIN"},
 	}
 	var rows [][]string
 	var whys strings.Builder
@@ -112,7 +112,7 @@ func (s demoStatus) text() string {
 			fmt.Fprintf(&whys, "node %d: %s\n", n.Node, n.Why)
 		}
 	}
-	text := table(columns, rows)
+	text := console.Table(columns, rows)
 	if whys.Len() > 0 {
 		text += "\n" + whys.String()
 	}

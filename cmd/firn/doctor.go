@@ -97,9 +97,9 @@ func (p *program) doctorCommand() *cobra.Command {
 		case asJSON:
 			err = json.NewEncoder(p.stdout).Encode(d)
 		case onlySettings:
-			err = p.printf("%s%s", settingsTable(d.Settings), sections(d.findings()))
+			err = p.printf("%s%s", settingsTable(d.Settings), sections(p.findings(d.Findings)))
 		default:
-			err = p.printf("%s\n%s, %s\n", d.findings(), console.Plural(int64(d.Warnings), "warning"), console.Plural(int64(d.Failures), "failure"))
+			err = p.printf("%s\n%s, %s\n", p.findings(d.Findings), console.Plural(int64(d.Warnings), "warning"), console.Plural(int64(d.Failures), "failure"))
 		}
 		if err == nil && d.Failures > 0 {
 			err = errReported
@@ -109,27 +109,31 @@ func (p *program) doctorCommand() *cobra.Command {
 	return c
 }
 
+func levelColour(level string) console.Colour {
+	return map[string]console.Colour{string(doctor.OK): console.Green, string(doctor.Warn): console.Yellow, string(doctor.Fail): console.Red}[level]
+}
+
 // findings has a line for each finding, and below it what to do.
-func (d diagnosis) findings() string {
-	if len(d.Findings) == 0 {
+func (p *program) findings(found []doctor.Finding) string {
+	if len(found) == 0 {
 		return ""
 	}
-	columns := []column{{}, {head: "ABOUT"}, {head: "FOUND"}}
+	columns := []console.Column{{Colour: p.colours(levelColour)}, {Head: "ABOUT"}, {Head: "FOUND"}}
 	var rows [][]string
-	for _, f := range d.Findings {
+	for _, f := range found {
 		rows = append(rows, []string{string(f.Level), shownText(f.About), f.Found})
 	}
-	fit(columns[:2], rows)
+	console.Fit(columns[:2], rows)
 	text := strings.Builder{}
-	text.WriteString(line(columns, nil))
-	for i, f := range d.Findings {
-		text.WriteString(line(columns, rows[i]))
+	text.WriteString(console.Row(columns, nil))
+	for i, f := range found {
+		text.WriteString(console.Row(columns, rows[i]))
 		for j, do := range wrapped(f.Do, 90) {
 			mark := "> "
 			if j > 0 {
 				mark = "  "
 			}
-			text.WriteString(line(columns, []string{"", "", mark + do}))
+			text.WriteString(console.Row(columns, []string{"", "", mark + do}))
 		}
 	}
 	return text.String()

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/console"
 )
 
 // inForce is a setting as it is in force.
@@ -63,12 +65,12 @@ func (s *settings) inForce(flags *pflag.FlagSet, from sources) (all []inForce) {
 
 // settingsTable lists settings, and where each comes from.
 func settingsTable(all []inForce) string {
-	columns := []column{{head: "SETTING"}, {head: "VALUE"}, {head: "FROM"}}
+	columns := []console.Column{{Head: "SETTING"}, {Head: "VALUE"}, {Head: "FROM"}}
 	var rows [][]string
 	for _, s := range all {
 		rows = append(rows, []string{s.Name, shownText(cmp.Or(s.Value, "-")), shownText(cmp.Or(s.Where, s.Source))})
 	}
-	return table(columns, rows)
+	return console.Table(columns, rows)
 }
 
 // apart are the flags of firn serve for a command that has others too, which neither variables nor the file may give.

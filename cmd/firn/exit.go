@@ -49,13 +49,13 @@ func status(err error) int {
 	}
 }
 
-// report prints an error for people, on one line. Who interrupted a command knows that.
-func report(w io.Writer, err error) {
+// report prints an error for people, on one line behind head. Whoever interrupted a command knows that.
+func report(w io.Writer, head string, err error) {
 	var interrupted signalError
 	if err == nil || errors.Is(err, errReported) || errors.As(err, &interrupted) {
 		return
 	}
-	fmt.Fprintln(w, "firn:", plain(err))
+	fmt.Fprintln(w, head, plain(err))
 }
 
 // plain is an error without the name of the program, which report puts in front.

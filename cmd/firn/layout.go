@@ -72,14 +72,14 @@ func (p *program) layoutCommand() *cobra.Command {
 }
 
 func (p *program) layoutTable(presets []firn.Preset) error {
-	columns := []column{
-		{"LAYOUT", 0, false},
-		{"BITS", 0, false},
-		{"TICK", 0, true},
-		{"FROM", 0, false},
-		{"UNTIL", 0, false},
-		{"NODES", 0, true},
-		{"IDS/S PER NODE", 0, true},
+	columns := []console.Column{
+		{Head: "LAYOUT"},
+		{Head: "BITS"},
+		{Head: "TICK", Right: true},
+		{Head: "FROM"},
+		{Head: "UNTIL"},
+		{Head: "NODES", Right: true},
+		{Head: "IDS/S PER NODE", Right: true},
 	}
 	var rows [][]string
 	for _, l := range presets {
@@ -88,7 +88,7 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 			strconv.FormatInt(l.NodeIDs(), 10), console.Number(l.Rate()),
 		})
 	}
-	return p.printf("%s", table(columns, rows))
+	return p.printf("%s", console.Table(columns, rows))
 }
 
 func (p *program) layoutDetail(l firn.Preset) error {

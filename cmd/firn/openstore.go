@@ -23,7 +23,7 @@ func (n *node) embed() (closingStore, error) {
 	e, err := etcdembed.Open(etcdembed.Config{
 		Dir: n.dataDir, Logger: n.log, DialOptions: n.traces.asked(),
 		Fatal: func(err *etcdembed.DataError) {
-			report(n.stderr, err)
+			report(n.stderr, "firn:", err)
 			os.Exit(statusFailure)
 		},
 	})

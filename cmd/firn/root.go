@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/console"
 )
 
 const rootHelp = `Firn gives out unique, time-ordered 64-bit IDs.
@@ -54,7 +56,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 	if err != nil && !began {
 		err = usageError{err} // cobra did not find a command that takes this
 	}
-	report(stderr, err)
+	p.report(err)
 	return status(err)
 }
 
@@ -161,9 +163,28 @@ func environment(list []string) map[string]string {
 	return env
 }
 
-// warnf prints a warning on stderr.
+// report prints an error for people, on one line.
+func (p *program) report(err error) { report(p.stderr, p.paint(p.stderr, console.Red, "firn:"), err) }
+
+// warnf prints a warning for people, on one line.
 func (p *program) warnf(format string, args ...any) {
-	fmt.Fprintf(p.stderr, "firn: warning: "+format+"\n", args...)
+	fmt.Fprintln(p.stderr, p.paint(p.stderr, console.Yellow, "firn: warning:"), fmt.Sprintf(format, args...))
+}
+
+// paint returns a text in a colour, where w shows colours.
+func (p *program) paint(w io.Writer, c console.Colour, text string) string {
+	if !console.Coloured(w, p.env) {
+		return text
+	}
+	return c.Paint(text)
+}
+
+// colours gives a column of a table colours, where stdout shows them.
+func (p *program) colours(of func(value string) console.Colour) func(string) console.Colour {
+	if !console.Coloured(p.stdout, p.env) {
+		return nil
+	}
+	return of
 }
 
 // printf prints to stdout. An error ends the command.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
@@ -164,11 +165,11 @@ func (p *program) conflict(name string, err error, asJSON bool) error {
 	if asJSON {
 		return errors.Join(p.printf("%s", answer.body), err)
 	}
-	columns := []column{{"FIELD", 0, false}, {"IN FORCE", 0, false}, {"WANTED", 0, false}}
+	columns := []console.Column{{Head: "FIELD"}, {Head: "IN FORCE"}, {Head: "WANTED"}}
 	var rows [][]string
 	for _, d := range c.Differences {
 		rows = append(rows, []string{shown(d.Field), shownText(d.InForce), shownText(d.Wanted)})
 	}
-	fmt.Fprintf(p.stderr, "firn: there is a sequencer %q already, with another definition; take it as it is, or another name\n\n%s", name, table(columns, rows))
+	fmt.Fprintf(p.stderr, "firn: there is a sequencer %q already, with another definition; take it as it is, or another name\n\n%s", name, console.Table(columns, rows))
 	return errReported
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -35,22 +36,34 @@ func (p *program) listCommand() *cobra.Command {
 				if len(all.Sequencers) == 0 {
 					return "no sequencers\n"
 				}
-				return listTable(all.Sequencers)
+				return p.listTable(all.Sequencers)
 			})
 		})
 	}
 	return c
 }
 
-func listTable(all []server.StatusSequencer) string {
-	columns := []column{
-		{"SEQUENCER", 0, false},
-		{"NODE IDS", 0, true},
-		{"FREE", 0, true},
-		{"WAITING", 0, true},
-		{"IDS/S PER NODE", 0, true},
-		{"UNTIL", 0, false},
-		{"HERE", 0, false},
+// hereColour is that of where a server stands with a sequencer, as server.Here prints it.
+func hereColour(here string) console.Colour {
+	switch {
+	case strings.HasPrefix(here, "attached,"):
+		return console.Green
+	case strings.HasPrefix(here, "waiting,"):
+		return console.Yellow
+	default:
+		return ""
+	}
+}
+
+func (p *program) listTable(all []server.StatusSequencer) string {
+	columns := []console.Column{
+		{Head: "SEQUENCER"},
+		{Head: "NODE IDS", Right: true},
+		{Head: "FREE", Right: true},
+		{Head: "WAITING", Right: true},
+		{Head: "IDS/S PER NODE", Right: true},
+		{Head: "UNTIL"},
+		{Head: "HERE", Colour: p.colours(hereColour)},
 	}
 	var rows [][]string
 	for _, s := range all {
@@ -59,5 +72,5 @@ func listTable(all []server.StatusSequencer) string {
 			console.Number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), shownText(s.Here.String()),
 		})
 	}
-	return table(columns, rows)
+	return console.Table(columns, rows)
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// IsTerminal tells whether a person looks at what is written, for all that is known.
-func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// IsTerminal reports whether a person is at the other end of a file that is read or written, as far as is known.
+func IsTerminal(file any) bool {
+	f, ok := file.(*os.File)
 	if !ok {
 		return false
 	}

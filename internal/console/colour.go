@@ -1,0 +1,30 @@
+package console
+
+import (
+	"io"
+	"runtime"
+)
+
+// Colour is one that terminals know. The zero value is the terminal's own.
+type Colour string
+
+// Colours of states.
+const (
+	Red    Colour = "\x1b[31m"
+	Green  Colour = "\x1b[32m"
+	Yellow Colour = "\x1b[33m"
+)
+
+// Paint returns a text in this colour.
+func (c Colour) Paint(text string) string {
+	if c == "" || text == "" {
+		return text
+	}
+	return string(c) + text + "\x1b[0m"
+}
+
+// Coloured reports whether w shows colours: it is a terminal, and the variables do not say otherwise, see
+// https://no-color.org.
+func Coloured(w io.Writer, env map[string]string) bool {
+	return env["NO_COLOR"] == "" && env["TERM"] != "dumb" && runtime.GOOS != "windows" && IsTerminal(w)
+}
