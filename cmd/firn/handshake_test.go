@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/throttle"
 )
 
@@ -38,11 +39,10 @@ func (l *lines) String() string {
 // up when the node has stopped.
 func TestFailedHandshakes(t *testing.T) {
 	t.Parallel()
-	at := folder{t, t.TempDir()}
-	makeCertificates(at)
+	certs := certtest.WriteFiles(t, t.TempDir())
 	var log lines
 	n, err := newNode(testSettings(t, "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0", "--drain-delay=0s",
-		"--tls-cert", at.MkAbs("server.pem"), "--tls-key", at.MkAbs("server.key")), &log)
+		"--tls-cert", certs.ServerCert, "--tls-key", certs.ServerKey), &log)
 	if err != nil {
 		t.Fatal(err)
 	}

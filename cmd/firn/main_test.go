@@ -12,6 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/firn-id/firn/internal/certtest"
+
 	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
@@ -57,6 +59,13 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 			"systemd": systemd, "told": toldSystemd,
 		},
 	})
+}
+
+func certificates(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: certificates")
+	}
+	certtest.WriteFiles(ts, ts.MkAbs("."))
 }
 
 func httpCall(ts *testscript.TestScript, neg bool, args []string) {

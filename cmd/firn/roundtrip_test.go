@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
@@ -25,7 +26,7 @@ func TestSlowNetwork(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	const ttl = 6 * time.Second
-	certs := etcdtest.NewCerts(t)
+	certs := certtest.WriteFiles(t, t.TempDir())
 	server := etcdtest.Start(t, etcdtest.Options{Certs: certs})
 	for _, roundTrip := range []time.Duration{350 * time.Millisecond, time.Second} {
 		t.Run(roundTrip.String(), func(t *testing.T) {

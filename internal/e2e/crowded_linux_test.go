@@ -3,19 +3,12 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/testenv"
 )
 
@@ -45,8 +39,8 @@ func TestAllPlacesAreTaken(t *testing.T) {
 			}
 			c := &comer{t: t, creds: insecure.NewCredentials()}
 			if secure {
-				cert, key := selfSigned(t)
-				args = append(args, "--tls-cert="+cert, "--tls-key="+key)
+				certs := certtest.WriteFiles(t, t.TempDir())
+				args = append(args, "--tls-cert="+certs.ServerCert, "--tls-key="+certs.ServerKey)
 				c.tls = &tls.Config{InsecureSkipVerify: true}
 				c.creds = credentials.NewTLS(c.tls)
 			}
@@ -185,30 +179,4 @@ func (c *comer) refused() {
 	if _, err := lines.ReadByte(); pong != "+PONG\r\n" || !strings.HasPrefix(overloaded, "-OVERLOADED ") || err == nil {
 		c.t.Errorf("Redis: %q, %q, %v; want PONG, OVERLOADED and the end", pong, overloaded, err)
 	}
-}
-
-// selfSigned makes a certificate for this machine, and its key, in files.
-func selfSigned(t testing.TB) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	public, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := func(name, kind string, der []byte) string {
-		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	return file("cert.pem", "CERTIFICATE", public), file("key.pem", "PRIVATE KEY", secret)
 }

@@ -19,6 +19,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/testenv"
 )
 
@@ -259,7 +260,7 @@ const room = 16 << 20
 //
 //	go test -run '^$' -bench Memory -benchtime 1x ./internal/e2e
 func BenchmarkMemory(b *testing.B) {
-	cert, key := selfSigned(b)
+	certs := certtest.WriteFiles(b, b.TempDir())
 	secured := func(protocol string, do func(net.Conn) error) func(net.Conn) error {
 		return func(c net.Conn) error {
 			return do(tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}}))
@@ -303,7 +304,7 @@ func BenchmarkMemory(b *testing.B) {
 			p := newPod(b, 4<<30)
 			args := []string{"--data-dir=" + filepath.Join(b.TempDir(), "data"), "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0"}
 			if k.tls {
-				args = append(args, "--tls-cert="+cert, "--tls-key="+key)
+				args = append(args, "--tls-cert="+certs.ServerCert, "--tls-key="+certs.ServerKey)
 			}
 			for range b.N {
 				n := p.serve("node", args...)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/testenv"
 )
 
@@ -87,8 +88,8 @@ func TestUntakenAnswers(t *testing.T) {
 			args := []string{"--data-dir=" + filepath.Join(t.TempDir(), "data"), "--grpc-addr=127.0.0.1:0"}
 			c := &comer{t: t, creds: insecure.NewCredentials()}
 			if h.secure {
-				cert, key := selfSigned(t)
-				args = append(args, "--tls-cert="+cert, "--tls-key="+key)
+				certs := certtest.WriteFiles(t, t.TempDir())
+				args = append(args, "--tls-cert="+certs.ServerCert, "--tls-key="+certs.ServerKey)
 				c.tls = &tls.Config{InsecureSkipVerify: true}
 				c.creds = credentials.NewTLS(c.tls)
 			}

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/internal/certtest"
 )
 
 const stopDeadline = 30 * time.Second
@@ -42,7 +44,7 @@ type Options struct {
 	Heartbeat, Election int
 
 	// Certs makes the server speak TLS and demand a client certificate.
-	Certs *Certs
+	Certs *certtest.Files
 
 	// Args are further flags of the server.
 	Args []string

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
@@ -25,7 +26,7 @@ func TestARoundTripOfASecond(t *testing.T) {
 			if login {
 				config.Username, config.Password = "firn", "secret"
 			} else {
-				options.Certs = etcdtest.NewCerts(t)
+				options.Certs = certtest.WriteFiles(t, t.TempDir())
 				config.CAFile, config.CertFile, config.KeyFile = options.Certs.CA, options.Certs.ClientCert, options.Certs.ClientKey
 			}
 			server := etcdtest.Start(t, options)

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -18,7 +19,7 @@ import (
 // The servers are known by their authority, and the client by its certificate.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	certs := etcdtest.NewCerts(t)
+	certs := certtest.WriteFiles(t, t.TempDir())
 	server := etcdtest.Start(t, etcdtest.Options{Certs: certs})
 	config := etcdstore.Config{
 		Endpoints: []string{server.Address()}, // https, because there are files
@@ -27,7 +28,7 @@ func TestTLS(t *testing.T) {
 	works(t, open(t, config))
 
 	for name, spoil := range map[string]func(*etcdstore.Config){
-		"an unknown authority":         func(c *etcdstore.Config) { c.CAFile = etcdtest.NewCerts(t).CA },
+		"an unknown authority":         func(c *etcdstore.Config) { c.CAFile = certtest.WriteFiles(t, t.TempDir()).CA },
 		"no certificate of the client": func(c *etcdstore.Config) { c.CertFile, c.KeyFile = "", "" },
 	} {
 		bad := config

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/logtest"
 )
 
@@ -23,7 +24,7 @@ type secured struct {
 	t      *testing.T
 	log    logtest.Journal
 	files  TLSFiles
-	ca     *authority // of the server
+	ca     *certtest.Authority // of the server
 	config *tls.Config
 }
 
@@ -31,9 +32,9 @@ type secured struct {
 func newSecured(t *testing.T, clientCAs []byte) *secured {
 	t.Helper()
 	directory := t.TempDir()
-	s := &secured{t: t, ca: newAuthority(t, "server CA")}
+	s := &secured{t: t, ca: certtest.NewAuthority(t, "server CA")}
 	s.files.Cert, s.files.Key = filepath.Join(directory, "tls.crt"), filepath.Join(directory, "tls.key")
-	cert, key := s.ca.issue("first", x509.ExtKeyUsageServerAuth, time.Time{})
+	cert, key := s.ca.Issue("first", x509.ExtKeyUsageServerAuth, time.Time{})
 	write(t, s.files.Cert, cert)
 	write(t, s.files.Key, key)
 	if clientCAs != nil {
@@ -63,7 +64,7 @@ func (s *secured) becomes(path string, data []byte) {
 
 // client is how one calls the server.
 func (s *secured) client(certs ...tls.Certificate) *tls.Config {
-	return &tls.Config{RootCAs: s.ca.pool(), ServerName: "localhost", Certificates: certs}
+	return &tls.Config{RootCAs: s.ca.Pool(), ServerName: "localhost", Certificates: certs}
 }
 
 // dial connects a client over memory, so that it works in simulated time.
@@ -129,7 +130,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSecured(t, nil)
 		s.answers(s.client(), "first")
-		cert, key := s.ca.issue("second", x509.ExtKeyUsageServerAuth, time.Time{})
+		cert, key := s.ca.Issue("second", x509.ExtKeyUsageServerAuth, time.Time{})
 
 		// One file after the other: until they match, the old ones go on.
 		write(t, s.files.Cert, cert)
@@ -159,9 +160,9 @@ func TestCertificateIsReadAgain(t *testing.T) {
 }
 
 func TestOnlyClientsOfTheCAComeIn(t *testing.T) {
-	clients, others := newAuthority(t, "clients"), newAuthority(t, "others")
-	s := newSecured(t, clients.pem)
-	good := clients.client(x509.ExtKeyUsageClientAuth, time.Time{})
+	clients, others := certtest.NewAuthority(t, "clients"), certtest.NewAuthority(t, "others")
+	s := newSecured(t, clients.PEM)
+	good := clients.Client(x509.ExtKeyUsageClientAuth, time.Time{})
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		call := func(certs ...tls.Certificate) *tls.Config {
 			c := s.client(certs...)
@@ -174,39 +175,38 @@ func TestOnlyClientsOfTheCAComeIn(t *testing.T) {
 			none = "handshake failure"
 		}
 		s.refuses(call(), none)
-		s.refuses(call(others.client(x509.ExtKeyUsageClientAuth, time.Time{})), "bad certificate")
-		s.refuses(call(clients.client(x509.ExtKeyUsageServerAuth, time.Time{})), "bad certificate")
-		s.refuses(call(clients.client(x509.ExtKeyUsageClientAuth, time.Now().Add(-time.Minute))), "bad certificate")
+		s.refuses(call(others.Client(x509.ExtKeyUsageClientAuth, time.Time{})), "bad certificate")
+		s.refuses(call(clients.Client(x509.ExtKeyUsageServerAuth, time.Time{})), "bad certificate")
+		s.refuses(call(clients.Client(x509.ExtKeyUsageClientAuth, time.Now().Add(-time.Minute))), "bad certificate")
 	}
 }
 
 // A client sends the certificates between its own and the CA.
 func TestClientsOfACABelowTheCA(t *testing.T) {
-	clients := newAuthority(t, "clients")
-	below := &authority{t: t}
-	below.cert, below.key = clients.sign(&x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
-	s := newSecured(t, clients.pem)
-	cert := below.client(x509.ExtKeyUsageClientAuth, time.Time{})
+	clients := certtest.NewAuthority(t, "clients")
+	below := clients.Below("below")
+	s := newSecured(t, clients.PEM)
+	cert := below.Client(x509.ExtKeyUsageClientAuth, time.Time{})
 	s.refuses(s.client(cert), "bad certificate")
-	cert.Certificate = append(cert.Certificate, below.cert.Raw)
+	cert.Certificate = append(cert.Certificate, below.Cert.Raw)
 	s.answers(s.client(cert), "first")
 }
 
 func TestClientCAsAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		before, after := newAuthority(t, "before"), newAuthority(t, "after")
-		s := newSecured(t, before.pem)
-		older := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
-		newer := s.client(after.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+		before, after := certtest.NewAuthority(t, "before"), certtest.NewAuthority(t, "after")
+		s := newSecured(t, before.PEM)
+		older := s.client(before.Client(x509.ExtKeyUsageClientAuth, time.Time{}))
+		newer := s.client(after.Client(x509.ExtKeyUsageClientAuth, time.Time{}))
 		s.answers(older, "first")
 		s.refuses(newer, "bad certificate")
 
-		s.becomes(s.files.ClientCA, append(append([]byte("# both\n"), before.pem...), after.pem...))
+		s.becomes(s.files.ClientCA, append(append([]byte("# both\n"), before.PEM...), after.PEM...))
 		s.answers(older, "first")
 		s.answers(newer, "first")
 		s.log.Wants(t, "the CAs of clients were read again")
 
-		s.becomes(s.files.ClientCA, after.pem)
+		s.becomes(s.files.ClientCA, after.PEM)
 		s.refuses(older, "bad certificate")
 		s.answers(newer, "first")
 		s.log.Wants(t, "the CAs of clients were read again")
@@ -222,16 +222,16 @@ func TestClientCAsAreReadAgain(t *testing.T) {
 func TestResumedSessionsAreCheckedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
-			before, after := newAuthority(t, "before"), newAuthority(t, "after")
-			s := newSecured(t, before.pem)
-			c := s.client(before.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+			before, after := certtest.NewAuthority(t, "before"), certtest.NewAuthority(t, "after")
+			s := newSecured(t, before.PEM)
+			c := s.client(before.Client(x509.ExtKeyUsageClientAuth, time.Time{}))
 			c.MinVersion, c.MaxVersion = version, version
 			c.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 			s.answers(c, "first")
 			if name, resumed, err := s.call(c); !resumed {
 				t.Fatalf("%s: the session of %q was not resumed: %v", tls.VersionName(version), name, err)
 			}
-			s.becomes(s.files.ClientCA, after.pem)
+			s.becomes(s.files.ClientCA, after.PEM)
 			s.refuses(c, "bad certificate")
 		}
 	})
@@ -239,8 +239,8 @@ func TestResumedSessionsAreCheckedToo(t *testing.T) {
 
 // The configuration is one that net/http makes HTTP/2 of, and others what they want.
 func TestProtocolsAreTheServers(t *testing.T) {
-	clients := newAuthority(t, "clients")
-	for _, cas := range [][]byte{nil, clients.pem} {
+	clients := certtest.NewAuthority(t, "clients")
+	for _, cas := range [][]byte{nil, clients.PEM} {
 		s := newSecured(t, cas)
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -253,7 +253,7 @@ func TestProtocolsAreTheServers(t *testing.T) {
 		go func() { _ = server.ServeTLS(NewLimiter(10, s.log.Logger()).Limit(l), "", "") }()
 		t.Cleanup(func() { server.Close() })
 		for _, h2 := range []bool{true, false} {
-			transport := &http.Transport{TLSClientConfig: s.client(clients.client(x509.ExtKeyUsageClientAuth, time.Time{})), ForceAttemptHTTP2: h2}
+			transport := &http.Transport{TLSClientConfig: s.client(clients.Client(x509.ExtKeyUsageClientAuth, time.Time{})), ForceAttemptHTTP2: h2}
 			t.Cleanup(transport.CloseIdleConnections)
 			response, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String())
 			if err != nil {
@@ -265,7 +265,7 @@ func TestProtocolsAreTheServers(t *testing.T) {
 				t.Errorf("%s, %v; want %s", body, err, want)
 			}
 		}
-		asking := s.client(clients.client(x509.ExtKeyUsageClientAuth, time.Time{}))
+		asking := s.client(clients.Client(x509.ExtKeyUsageClientAuth, time.Time{}))
 		asking.NextProtos = []string{"h2"}
 		conn := s.dial(asking)
 		if err := conn.Handshake(); err != nil {
@@ -280,13 +280,13 @@ func TestProtocolsAreTheServers(t *testing.T) {
 
 func TestFilesThatAreNoTLS(t *testing.T) {
 	directory := t.TempDir()
-	ca, in := newAuthority(t, "server CA"), func(name string) string { return filepath.Join(directory, name) }
-	cert, key := ca.issue("server", x509.ExtKeyUsageServerAuth, time.Time{})
-	_, otherKey := ca.issue("other", x509.ExtKeyUsageServerAuth, time.Time{})
+	ca, in := certtest.NewAuthority(t, "server CA"), func(name string) string { return filepath.Join(directory, name) }
+	cert, key := ca.Issue("server", x509.ExtKeyUsageServerAuth, time.Time{})
+	_, otherKey := ca.Issue("other", x509.ExtKeyUsageServerAuth, time.Time{})
 	for name, data := range map[string][]byte{
-		"cert": cert, "key": key, "other.key": otherKey, "text": []byte("hello"), "ca": ca.pem,
-		"broken": encode("CERTIFICATE", []byte("hello")), "broken2": append(ca.pem[:len(ca.pem):len(ca.pem)], encode("CERTIFICATE", nil)...),
-		"locked": encode("ENCRYPTED PRIVATE KEY", []byte("hello")),
+		"cert": cert, "key": key, "other.key": otherKey, "text": []byte("hello"), "ca": ca.PEM,
+		"broken": certtest.Encode("CERTIFICATE", []byte("hello")), "broken2": append(ca.PEM[:len(ca.PEM):len(ca.PEM)], certtest.Encode("CERTIFICATE", nil)...),
+		"locked": certtest.Encode("ENCRYPTED PRIVATE KEY", []byte("hello")),
 	} {
 		write(t, in(name), data)
 	}
@@ -324,7 +324,7 @@ func TestFilesThatAreNoTLS(t *testing.T) {
 func TestAnExpiredCertificateIsLogged(t *testing.T) {
 	s := newSecured(t, nil)
 	s.log.Wants(t)
-	cert, key := s.ca.issue("old", x509.ExtKeyUsageServerAuth, time.Now().Add(-time.Minute))
+	cert, key := s.ca.Issue("old", x509.ExtKeyUsageServerAuth, time.Now().Add(-time.Minute))
 	write(t, s.files.Cert, cert)
 	write(t, s.files.Key, key)
 	if _, err := OpenTLS(s.files, s.log.Logger()); err != nil {
