@@ -171,6 +171,11 @@ func (p *program) warnf(format string, args ...any) {
 	fmt.Fprintln(p.stderr, p.paint(p.stderr, console.Yellow, "firn: warning:"), fmt.Sprintf(format, args...))
 }
 
+// notef prints something for people to know, on one line.
+func (p *program) notef(format string, args ...any) {
+	fmt.Fprintf(p.stderr, "firn: note: "+format+"\n", args...)
+}
+
 // paint returns a text in a colour, where w shows colours.
 func (p *program) paint(w io.Writer, c console.Colour, text string) string {
 	if !console.Coloured(w, p.env) {

@@ -19,20 +19,21 @@ import (
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
-const createHelp = `Create creates a sequencer, and shows it. What it is created with stays. When it is
-there already with the same definition, that is fine too; with another, the exit
-status is 1, and the fields that differ are shown.
+const createHelp = `Create creates a sequencer, and shows it. Its definition never changes: --dry-run
+shows what it would be, and asks no server. If the sequencer exists with the same
+definition, that is a success too; with another definition the exit status is 1, and
+create shows the fields that differ.
 
-No node is attached to it at first: one attaches when it is asked for an ID. With
---attach explicit that is not enough: only firn sequencer attach has one attach.
+A new sequencer has no nodes. A node attaches when it is asked for an ID; with
+--attach explicit, only when firn sequencer attach says so.
 
---nodes is how many nodes can make IDs at a time, rounded up to a power of two.
-The bits that fewer nodes leave go to the sequence: fewer nodes make more IDs each.
+--nodes is how many nodes can make IDs at a time, rounded up to a power of two. Node
+bits that they do not need go to the sequence: fewer nodes make more IDs each.
 
 FIRN_ADMIN, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
 
 const createExamples = `  firn sequencer create orders
-  firn sequencer create orders --nodes 128
+  firn sequencer create orders --nodes 128 --dry-run
   firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
   firn sequencer create ledger --nodes 1 --attach explicit
   firn sequencer create tweets --layout twitter --after 1541815603606036480`
@@ -47,6 +48,7 @@ type createOptions struct {
 	nodeLowest bool
 	after      firn.ID
 	attach     cluster.AttachPolicy
+	dryRun     bool
 }
 
 func (p *program) createCommand() *cobra.Command {
@@ -66,6 +68,7 @@ func (p *program) createCommand() *cobra.Command {
 	addBool(flags, &o.nodeLowest, "node-lowest", "put the node below the sequence")
 	add(flags, &o.after, "after", "ID", "", "the greatest ID that there is already, in decimal: all new ones\nexceed it", firn.Parse)
 	add(flags, &o.attach, "attach", "policy", "on-demand", "what has a node take a node ID: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
+	addBool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("allocation", cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))
@@ -76,6 +79,15 @@ func (p *program) createCommand() *cobra.Command {
 		d, err := o.definition(flags.Changed("node-lowest"))
 		if err != nil {
 			return err
+		}
+		if o.nodes != 0 && o.nodes != d.Capacity() {
+			p.notef("--nodes %d is rounded up to %d, a power of two", o.nodes, d.Capacity())
+		}
+		if o.tick != 0 && o.tick != o.layout.layout.Tick {
+			p.notef("--tick %v overrides the tick of the layout, %v", o.tick, o.layout.layout.Tick)
+		}
+		if o.dryRun {
+			return p.dryRun(args[0], d, o.json)
 		}
 		return p.look(c, &o.lookOptions, func(ctx context.Context, ask client) error {
 			return p.create(ctx, ask, httpapi.NewSequencer{Name: args[0], Definition: d}, o.json)
@@ -138,7 +150,33 @@ func parseAllocation(text string) (cluster.Allocation, error) {
 	}
 }
 
-// create has a server create a sequencer, and tells what there is then.
+// dryRun prints the sequencer that would be created.
+func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
+	warning, err := d.Check(time.Now())
+	if err != nil {
+		return usageError{err}
+	}
+	if warning != "" {
+		p.warnf("%s: %s", name, warning)
+	}
+	l := d.IDLayout()
+	s := server.StatusSequencer{
+		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Until: server.Until(l), Rate: l.Rate(),
+	}
+	if asJSON {
+		return p.printf("%s\n", marshal(struct {
+			Name       string             `json:"name"`
+			Definition cluster.Definition `json:"definition"`
+			Layout     string             `json:"layout"` // of its IDs
+			Capacity   int64              `json:"capacity"`
+			Until      time.Time          `json:"until"`
+			Rate       float64            `json:"rate"`
+		}{name, d, l.String(), s.Capacity, s.Until, s.Rate}))
+	}
+	return p.printf("%s would be created so, and could not be changed later\n\n%s", name, definitionText(s))
+}
+
+// create has a server create a sequencer, and prints it.
 func (p *program) create(ctx context.Context, ask client, n httpapi.NewSequencer, asJSON bool) error {
 	var s server.Created
 	status, body, err := ask.callStatus(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)

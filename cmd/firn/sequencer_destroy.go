@@ -1,42 +1,155 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/member"
 )
 
-const destroyHelp = `Destroy ends a sequencer for ever, on all nodes, and returns once no more of its IDs
-can appear. Its name can be used anew, and the IDs that are made under it then exceed
-all that were made before.
+const destroyHelp = `Destroy permanently destroys a sequencer on every node, and returns once no node can
+make more of its IDs. A new sequencer can have its name; its IDs then exceed all that
+were made before.
 
-A node that has crashed, or is out of reach, may go on for as long as it has
-written down. Destroy then says until when, and the exit status is 0 all the same.
+On a terminal it first shows which nodes hold node IDs of the sequencer, and at what
+rate the server that it asks gives its IDs, and wants the name typed. --yes leaves
+that out, and is needed where standard input is not a terminal.
+
+A node that has crashed, or that etcd cannot reach, may go on for the time that it has
+reserved. Destroy then says until when; the exit status is 0 all the same.
 
 FIRN_ADMIN stands in for --admin.`
 
 func (p *program) destroyCommand() *cobra.Command {
 	var o lookOptions
+	var yes bool
 	c := &cobra.Command{
 		Use:        "destroy NAME",
 		SuggestFor: []string{"delete", "remove", "rm"},
-		Short:      "End a sequencer for ever",
+		Short:      "Permanently destroy a sequencer on every node",
 		Long:       destroyHelp,
-		Example:    "  firn sequencer destroy orders",
+		Example:    "  firn sequencer destroy orders\n  firn sequencer destroy orders --yes",
 		Args:       oneName,
 	}
+	addBool(c.Flags(), &yes, "yes", "do not ask whether to destroy it")
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		name := args[0]
 		return p.look(c, &o, func(ctx context.Context, ask client) error {
+			if !yes && name != member.DefaultSequencer { // which no server destroys
+				if err := p.confirmDestroy(ctx, ask, name); err != nil {
+					return err
+				}
+			}
 			var d server.Destroyed
-			body, err := ask.call(ctx, http.MethodDelete, sequencerPath(args[0], ""), nil, &d)
-			return p.answer(body, err, o.json, func() string { return destroyedText(args[0], d) })
+			body, err := ask.call(ctx, http.MethodDelete, sequencerPath(name, ""), nil, &d)
+			return p.answer(body, err, o.json, func() string { return destroyedText(name, d) })
 		})
 	}
 	return c
+}
+
+// mostHolders is how many holders of node IDs are listed before a sequencer is destroyed.
+const mostHolders = 20
+
+// confirmDestroy shows who uses a sequencer, and returns an error unless its name is typed.
+func (p *program) confirmDestroy(ctx context.Context, ask client, name string) error {
+	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add --yes to destroy it without", name)
+	if !console.IsTerminal(p.stdin) {
+		return unasked
+	}
+	var s server.StatusSequencer
+	if _, err := ask.call(ctx, http.MethodGet, sequencerPath(name, ""), nil, &s); err != nil {
+		return err
+	}
+	var nodes server.Nodes
+	if _, err := ask.call(ctx, http.MethodGet, sequencerPath(name, "/nodes"), nil, &nodes); err != nil {
+		return err
+	}
+	columns := []console.Column{{Head: "NODE ID", Right: true}, {Head: "OWNER"}, {Head: "SINCE"}}
+	var rows [][]string
+	for _, n := range nodes.Nodes {
+		if n.Live {
+			rows = append(rows, []string{strconv.FormatInt(n.Node, 10), shownText(n.Owner), ""})
+			if n.Since != nil {
+				rows[len(rows)-1][2] = moment(*n.Since)
+			}
+		}
+	}
+	text := fmt.Sprintf("%s: %d of %d node IDs are held\n%s", name, len(rows), s.Capacity,
+		sections(console.Table(columns, rows[:min(len(rows), mostHolders)])))
+	if more := len(rows) - mostHolders; more > 0 {
+		text += fmt.Sprintf("and %d more\n", more)
+	}
+	if rate, ok := givenPerSecond(ctx, ask, name); ok {
+		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.base, console.Plural(rate, "ID"))
+	}
+	fmt.Fprintf(p.stderr, "%s\nDestroying it is permanent, on every node: calls for its IDs then fail.\nType its name to destroy it: ", text)
+	typed, err := p.typed(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		fmt.Fprintln(p.stderr)
+		return unasked
+	case typed != name:
+		return fmt.Errorf("%s is not destroyed: %.80q is not its name", name, typed)
+	}
+	return nil
+}
+
+// typed returns the next line of standard input. An error is returned when there is none, or when ctx ends before it.
+func (p *program) typed(ctx context.Context) (string, error) {
+	var line string
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		line, err = bufio.NewReader(p.stdin).ReadString('\n')
+		read <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case err := <-read:
+		return strings.TrimSpace(line), err
+	}
+}
+
+// givenPerSecond measures for a second how many IDs of a sequencer a server gives. It is not ok where the server does not
+// tell.
+func givenPerSecond(ctx context.Context, ask client, name string) (rate int64, ok bool) {
+	given := func() (n float64, ok bool) {
+		_, body, err := ask.read(ctx, http.MethodGet, "/metrics", nil, longestValue)
+		for line := range bytes.Lines(body) {
+			if text, found := bytes.CutPrefix(line, fmt.Appendf(nil, "firn_ids_given_total{sequencer=%q} ", name)); found {
+				n, err = strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)
+				return n, err == nil
+			}
+		}
+		return 0, err == nil
+	}
+	before, ok := given()
+	if !ok {
+		return 0, false
+	}
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+		return 0, false
+	case <-time.After(time.Second):
+	}
+	after, ok := given()
+	return int64((after - before) / time.Since(began).Seconds()), ok
 }
 
 func destroyedText(name string, d server.Destroyed) string {

@@ -43,8 +43,17 @@ func (p *program) showCommand() *cobra.Command {
 	return c
 }
 
-// sequencerText is what there is to know of a sequencer, but for its nodes.
+// sequencerText describes a sequencer, without a table of its nodes.
 func sequencerText(s server.StatusSequencer) string {
+	here := shownText(s.Here.String())
+	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
+		here += ": " + shownText(plain(fmt.Errorf("%s", strings.TrimPrefix(s.Here.Why, "member: "))))
+	}
+	return definitionText(s) + fmt.Sprintf("%-9s  at position %d\n%-9s  %s\n", "created", s.Created, "here", here)
+}
+
+// definitionText describes what a sequencer is created with.
+func definitionText(s server.StatusSequencer) string {
 	l := s.Definition.IDLayout()
 	lines := [][2]string{
 		{"sequencer", shown(s.Name)},
@@ -59,11 +68,6 @@ func sequencerText(s server.StatusSequencer) string {
 	if s.Definition.Attach == cluster.AttachExplicit {
 		lines = append(lines, [2]string{"attach", "explicit: only firn sequencer attach has a node attach"})
 	}
-	here := shownText(s.Here.String())
-	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
-		here += ": " + shownText(plain(fmt.Errorf("%s", strings.TrimPrefix(s.Here.Why, "member: "))))
-	}
-	lines = append(lines, [2]string{"created", fmt.Sprintf("at position %d", s.Created)}, [2]string{"here", here})
 	var text strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&text, "%-9s  %s\n", l[0], l[1])

@@ -25,10 +25,10 @@ func TestDestroyedText(t *testing.T) {
 			fmt.Fprint(w, answer)
 		}))
 		l := looked{url: server.URL}
-		if status, out, errs := l.firn(t, "sequencer destroy orders"); status != statusOK || out != want || errs != "" {
+		if status, out, errs := l.firn(t, "sequencer destroy orders --yes"); status != statusOK || out != want || errs != "" {
 			t.Errorf("%s: status %d, %q, %q; want %q", answer, status, out, errs, want)
 		}
-		if status, out, errs := l.firn(t, "sequencer destroy orders --json"); status != statusOK || out != answer || errs != "" {
+		if status, out, errs := l.firn(t, "sequencer destroy orders --json --yes"); status != statusOK || out != answer || errs != "" {
 			t.Errorf("%s: status %d, %q, %q", answer, status, out, errs)
 		}
 		server.Close()

@@ -3,7 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -58,6 +61,49 @@ func TestColours(t *testing.T) {
 			if _, shown := onTerminal(t, append(env, without), "", strings.Fields(tt.command)...); strings.Contains(shown, "\x1b") || shown == "" {
 				t.Errorf("%s with %s shows %q", tt.command, without, shown)
 			}
+		}
+	}
+}
+
+// Destroy shows who uses a sequencer, and wants its name before it asks the server to destroy it.
+func TestDestroyAsks(t *testing.T) {
+	var destroyed bool
+	given := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Method + r.URL.Path {
+		case "GET/api/v1/sequencers/orders":
+			fmt.Fprint(w, `{"name":"orders","capacity":128}`)
+		case "GET/api/v1/sequencers/orders/nodes":
+			fmt.Fprint(w, `{"nodes":[{"node":3,"live":true,"owner":"ids-1, process 7","since":"2026-11-22T10:00:00Z"},{"node":4,"live":false}]}`)
+		case "GET/metrics":
+			fmt.Fprintf(w, "firn_ids_given_total{sequencer=\"default\"} 7\nfirn_ids_given_total{sequencer=\"orders\"} %d\n", given)
+			given += 1e6
+		case "DELETE/api/v1/sequencers/orders":
+			destroyed = true
+			fmt.Fprint(w, `{"name":"orders","destroyed":true}`)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	args := []string{"sequencer", "destroy", "orders", "--admin", server.URL}
+	for _, tt := range []struct {
+		typed  string
+		status int
+		want   string
+	}{
+		{"yes\n", statusFailure, "firn: orders is not destroyed: \"yes\" is not its name\n"},
+		{"\x04", statusUsage, "add --yes"},
+		{"orders\n", statusOK, "orders is destroyed\n"},
+	} {
+		destroyed = false
+		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, args...)
+		const table = "orders: 1 of 128 node IDs are held\n\nNODE ID  OWNER             SINCE\n      3  ids-1, process 7  2026-11-22T10:00:00Z\n"
+		if status != tt.status || !strings.Contains(shown, table) || !strings.Contains(shown, tt.want) || destroyed != (tt.status == statusOK) {
+			t.Errorf("%q: status %d, destroyed: %v, %s", tt.typed, status, destroyed, shown)
+		}
+		if rate := regexp.MustCompile(`gives [0-9 ]+ IDs of it a second`).FindString(shown); rate == "" && tt.status == statusOK {
+			t.Errorf("%q: no rate is shown: %s", tt.typed, shown)
 		}
 	}
 }
