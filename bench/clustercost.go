@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/member"
 )
 
@@ -38,9 +39,8 @@ func runClusterCost(ctx context.Context, s settings) ([]table, error) {
 		}
 		perRound, bytesPerRound := float64(len(commits))/float64(rounds), float64(bytes)/float64(rounds)
 		every := (fence.DefaultWindow / 3).Seconds()
-		t.rows = append(t.rows, row{counted(sequencers, "sequencer"), []float64{
-			float64(rounds), float64(len(commits)), perRound, bytesPerRound, perRound / every, bytesPerRound / every,
-		}})
+		t.add(counted(sequencers, "sequencer"),
+			float64(rounds), float64(len(commits)), perRound, bytesPerRound, perRound/every, bytesPerRound/every)
 		t.Targets = append(t.Targets, atMost("transactions per round of "+counted(sequencers, "sequencer"), perRound, float64((sequencers+63)/64)))
 	}
 	return []table{t}, nil
@@ -69,12 +69,12 @@ func keep(ctx context.Context, s settings, sequencers int) (rounds int, sent []c
 		}
 	}
 	third := s.window / 3
-	if err := pause(ctx, third); err != nil { // a round that began before all were there is over then
+	if err := retry.Sleep(ctx, third); err != nil { // a round that began before all were there is over then
 		return 0, nil, err
 	}
 	already := len(counter.all())
 	for range 10 * s.keeps {
-		if err := pause(ctx, third); err != nil {
+		if err := retry.Sleep(ctx, third); err != nil {
 			return 0, nil, err
 		}
 		if rounds, sent = wholeRounds(counter.all()[already:], third/2); rounds >= s.keeps {
@@ -98,13 +98,4 @@ func wholeRounds(all []commit, gap time.Duration) (rounds int, whole []commit) {
 	}
 	last := len(begins) - 1
 	return last, all[begins[0]:begins[last]]
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

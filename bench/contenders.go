@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,37 +78,45 @@ func floors() []contender {
 	}
 }
 
-func firnNext(name string, layout firn.Layout) (contender, error) {
-	g, err := firn.NewGenerator(layout, 1)
-	return generatorNext(name, g), err
+// must returns what was made. No contender fails with the settings of the benchmark.
+func must[T any](made T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return made
 }
 
-func generatorNext(name string, g *firn.Generator) contender {
+// source is a generator of firn, or a sequencer of a member.
+type source interface {
+	Next(ctx context.Context) (firn.ID, error)
+	Fill(ctx context.Context, ids []firn.ID) error
+}
+
+func firnNext(name string, layout firn.Layout) contender {
+	return sourceNext(name, must(firn.NewGenerator(layout, 1)))
+}
+
+func sourceNext(name string, s source) contender {
 	ctx := context.Background()
 	return contender{name, func(n int) (last int64) {
 		for range n {
-			id, err := g.Next(ctx)
-			if err != nil {
-				panic(err)
-			}
-			last = int64(id)
+			last = int64(must(s.Next(ctx)))
 		}
 		return last
 	}}
 }
 
-func firnFill(name string, layout firn.Layout, batch int) (contender, error) {
-	g, err := firn.NewGenerator(layout, 1)
-	return generatorFill(name, g, batch), err
+func firnFill(name string, layout firn.Layout, batch int) contender {
+	return sourceFill(name, must(firn.NewGenerator(layout, 1)), batch)
 }
 
-func generatorFill(name string, g *firn.Generator, batch int) contender {
+func sourceFill(name string, s source, batch int) contender {
 	ctx := context.Background()
 	return contender{name, func(n int) (last int64) {
 		ids := make([]firn.ID, batch)
 		for ; n > 0; n -= batch {
 			ids := ids[:min(n, batch)]
-			if err := g.Fill(ctx, ids); err != nil {
+			if err := s.Fill(ctx, ids); err != nil {
 				panic(err)
 			}
 			last = int64(ids[len(ids)-1])
@@ -118,46 +125,32 @@ func generatorFill(name string, g *firn.Generator, batch int) contender {
 	}}
 }
 
-var bwmarrinBits sync.Mutex // the layout of bwmarrin/snowflake is in variables of its package
-
-func bwmarrin(name string, nodeBits, stepBits uint8) (contender, error) {
-	bwmarrinBits.Lock()
-	defer bwmarrinBits.Unlock()
+func bwmarrin(name string, nodeBits, stepBits uint8) contender {
 	node, step := snowflake.NodeBits, snowflake.StepBits
 	defer func() { snowflake.NodeBits, snowflake.StepBits = node, step }()
-	snowflake.NodeBits, snowflake.StepBits = nodeBits, stepBits
-	g, err := snowflake.NewNode(1)
-	if err != nil {
-		return contender{}, err
-	}
+	snowflake.NodeBits, snowflake.StepBits = nodeBits, stepBits // NewNode reads them
+	g := must(snowflake.NewNode(1))
 	return contender{name, func(n int) (last int64) {
 		for range n {
 			last = int64(g.Generate())
 		}
 		return last
-	}}, nil
+	}}
 }
 
-func sony(name string, s sonyflake.Settings) (contender, error) {
+func sony(name string, s sonyflake.Settings) contender {
 	s.MachineID = func() (int, error) { return 1, nil }
 	s.StartTime = firn.Default.Epoch
-	g, err := sonyflake.New(s)
-	if err != nil {
-		return contender{}, err
-	}
+	g := must(sonyflake.New(s))
 	return contender{name, func(n int) (last int64) {
 		for range n {
-			id, err := g.NextID()
-			if err != nil {
-				panic(err)
-			}
-			last = id
+			last = must(g.NextID())
 		}
 		return last
-	}}, nil
+	}}
 }
 
-func yitter(name string) (contender, error) {
+func yitter(name string) contender {
 	o := idgen.NewIdGeneratorOptions(1)
 	o.Method, o.WorkerIdBitLength, o.SeqBitLength = 2, 1, 21
 	g := idgen.NewDefaultIdGenerator(o)
@@ -166,7 +159,7 @@ func yitter(name string) (contender, error) {
 			last = g.NewLong()
 		}
 		return last
-	}}, nil
+	}}
 }
 
 // others make IDs of more than 64 bits.
@@ -174,40 +167,21 @@ func others() []contender {
 	return []contender{
 		{"rs/xid (96 bits)", func(n int) (last int64) {
 			for range n {
-				id := xid.New()
-				last = int64(id[11])
+				last = int64(xid.New()[11])
 			}
 			return last
 		}},
 		{"oklog/ulid Make (128 bits)", func(n int) (last int64) {
 			for range n {
-				id := ulid.Make()
-				last = int64(id[15])
+				last = int64(ulid.Make()[15])
 			}
 			return last
 		}},
 		{"google/uuid version 7 (128 bits)", func(n int) (last int64) {
 			for range n {
-				id, err := uuid.NewV7()
-				if err != nil {
-					panic(err)
-				}
-				last = int64(id[15])
+				last = int64(must(uuid.NewV7())[15])
 			}
 			return last
 		}},
 	}
-}
-
-// made collects contenders that are made one by one.
-type made struct {
-	list []contender
-	err  error
-}
-
-func (m *made) add(c contender, err error) {
-	if err != nil && m.err == nil {
-		m.err = fmt.Errorf("a generator can't be made: %w", err)
-	}
-	m.list = append(m.list, c)
 }

@@ -5,16 +5,10 @@ import "context"
 // runFill measures batches of IDs of a layout that never exhausts.
 func runFill(ctx context.Context, s settings) ([]table, error) {
 	const fill = "firn Fill of 1024, 1+21 bits"
-	m := made{}
-	m.add(firnFill(fill, wide, 1024))
-	m.add(firnNext(nextFirn, wide))
-	m.add(bwmarrin(nextBwmarrin, 1, 21))
-	if m.err != nil {
-		return nil, m.err
-	}
+	contenders := []contender{firnFill(fill, wide, 1024), firnNext(nextFirn, wide), bwmarrin(nextBwmarrin, 1, 21)}
 	var tables []table
 	for _, goroutines := range []int{1, 2} {
-		got, _, err := measure(ctx, s, m.list, goroutines)
+		got, _, err := measure(ctx, s, contenders, goroutines)
 		if err != nil {
 			return nil, err
 		}
@@ -26,8 +20,8 @@ func runFill(ctx context.Context, s settings) ([]table, error) {
 				{"to_peer", "to the peer", "%.4f"},
 			},
 		}
-		for _, c := range m.list {
-			t.rows = append(t.rows, row{c.name, []float64{got.least(c.name), got.median(c.name), got.ratio(c.name, nextBwmarrin)}})
+		for _, c := range contenders {
+			t.add(c.name, got.least(c.name), got.median(c.name), got.ratio(c.name, nextBwmarrin))
 		}
 		if goroutines == 1 {
 			t.Targets = append(t.Targets, atMost("Fill, median ns/ID", got.median(fill), 1))

@@ -2,197 +2,131 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/load"
 )
 
-// What the servers that are compared are called.
-const (
-	firnServer     = "firn"
-	constantServer = "constant"
-)
-
-// batchOf is how many IDs the batches that are measured hold.
+// batchOf is how many IDs the measured batches hold.
 const batchOf = 1000
 
-// runGRPC measures firn's gRPC server beside one of the same messages that does nothing but answer.
+// runGRPC measures firn's gRPC server beside one that answers the same messages and does nothing else.
 func runGRPC(ctx context.Context, s settings) ([]table, error) {
-	names := []string{firnServer, constantServer}
-	servers := map[string]*rpcServer{}
-	for _, name := range names {
-		server, err := startRPC(ctx, name)
-		if err != nil {
-			return nil, err
+	c, err := newContest(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	program, err := s.build(ctx, "constant")
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		c.add(ctx, "firn", "grpc", nil, func(address string) (*process, error) {
+			return c.startFirn(ctx, "--grpc-addr", address, "--layout", "41/1/21")
+		}),
+		c.add(ctx, "constant", "grpc", nil, func(address string) (*process, error) {
+			return c.start(ctx, program, "grpc", address, fmt.Sprint(batchOf))
+		}))
+	if err != nil {
+		return nil, err
+	}
+	constant := c.rivals[1]
+	measure := func(connections, batch int, connect func(string, int) (load.Connection, error)) error {
+		for _, r := range c.rivals {
+			r.ask = overLoad(batch, connect)
 		}
-		defer server.stop()
-		servers[name] = server
+		return c.askInTurn(ctx, s, connections)
 	}
 	var tables []table
 	for _, callers := range []int{1, 16, 128} {
-		found, err := s.rpcRounds(ctx, names, servers, callers, next)
-		if err != nil {
+		if err := measure(callers, 1, dialShared()); err != nil {
 			return nil, err
 		}
-		tables = append(tables, callsTable(names, found, callers))
+		t := table{
+			Title: fmt.Sprintf("grpc: Next, %s over one connection", counted(callers, "caller")),
+			Note: "Beside a gRPC server with its defaults that answers the same ID again and again. Each server is a process of its own;\n" +
+				"the callers are a third, on the same machine. Medians over the rounds; the CPU time is that of all rounds.",
+			columns: []column{
+				{"requests_per_second", "median requests/s", "%.0f"},
+				{"p50_us", "p50 us", "%.0f"},
+				{"p99_us", "p99 us", "%.0f"},
+				{"cpu_us", "server CPU us/request", "%.1f"},
+				{"to_constant", "requests/s to the constant", "%.3f"},
+				{"cpu_to_constant", "CPU to the constant", "%.3f"},
+			},
+		}
+		for _, r := range c.rivals {
+			t.add(r.name, r.median(perSecond),
+				r.median(func(r round) float64 { return r.p50 }),
+				r.median(func(r round) float64 { return r.p99 }),
+				r.cpuPerAnswer(), r.ratioTo(constant), r.cpuPerAnswer()/constant.cpuPerAnswer())
+		}
+		tables = append(tables, t)
 	}
 	batches := table{
 		Title: fmt.Sprintf("grpc: batches of %d, 1 caller", batchOf),
 		Note:  "Beside a server that sends the same batch again and again. Ratios are medians over the rounds.",
 		columns: []column{
 			{"ids_per_second", "median IDs/s", "%.0f"},
-			{"cpu_ns", "median server CPU ns/ID", "%.1f"},
+			{"cpu_ns", "server CPU ns/ID", "%.1f"},
 			{"to_constant", "IDs/s to the constant", "%.3f"},
 			{"cpu_to_constant", "CPU to the constant", "%.3f"},
 		},
 	}
 	for _, kind := range []struct {
-		name string
-		call rpcCall
-	}{{"NextBatch", nextBatch}, {"Stream", stream}} {
-		found, err := s.rpcRounds(ctx, names, servers, 1, kind.call)
-		if err != nil {
+		name    string
+		connect func(address string, i int) (load.Connection, error)
+	}{{"NextBatch", dialShared()}, {"Stream", dialStream}} {
+		if err := measure(1, batchOf, kind.connect); err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			f := found[name]
-			batches.rows = append(batches.rows, row{kind.name + ", " + name, []float64{
-				batchOf * median(f.rates), median(f.cpu) / batchOf,
-				ratio(f.rates, found[constantServer].rates), ratio(f.cpu, found[constantServer].cpu),
-			}})
+		for _, r := range c.rivals {
+			batches.add(kind.name+", "+r.name, batchOf*r.median(perSecond), r.cpuPerAnswer()*1e3/batchOf,
+				r.ratioTo(constant), r.cpuPerAnswer()/constant.cpuPerAnswer())
 		}
 	}
 	return append(tables, batches), nil
 }
 
-func callsTable(names []string, found map[string]*rpcSamples, callers int) table {
-	t := table{
-		Title: fmt.Sprintf("grpc: Next, %s over one connection", counted(callers, "caller")),
-		Note: "Beside a gRPC server with its defaults that answers the same ID again and again. Each server is a process of its own;\n" +
-			"the callers are a third, on the same machine. Ratios are medians over the rounds.",
-		columns: []column{
-			{"requests_per_second", "median requests/s", "%.0f"},
-			{"p50_us", "p50 us", "%.0f"},
-			{"p99_us", "p99 us", "%.0f"},
-			{"cpu_us", "median server CPU us/request", "%.1f"},
-			{"to_constant", "requests/s to the constant", "%.3f"},
-			{"cpu_to_constant", "CPU to the constant", "%.3f"},
-		},
-	}
-	for _, name := range names {
-		f := found[name]
-		slices.Sort(f.took)
-		at := func(percent int) float64 { return float64(f.took[len(f.took)*percent/100]) / 1e3 }
-		t.rows = append(t.rows, row{name, []float64{
-			median(f.rates), at(50), at(99), median(f.cpu) / 1e3,
-			ratio(f.rates, found[constantServer].rates), ratio(f.cpu, found[constantServer].cpu),
-		}})
-	}
-	return t
-}
-
-// rpcSamples are what was measured of a server, by round.
-type rpcSamples struct {
-	rates []float64       // answers per second
-	cpu   []float64       // nanoseconds of the server per answer
-	took  []time.Duration // each answer
-}
-
-func ratio(a, b []float64) float64 { return speeds{"a": a}.ratioTo("a", b) }
-
-// rpcCall makes calls one after the other, each with a time of its own, until then.
-type rpcCall func(ctx context.Context, client firnv1.FirnClient, until time.Time) ([]time.Duration, error)
-
-// rpcRounds measures all servers in turn, round after round.
-func (s settings) rpcRounds(ctx context.Context, names []string, servers map[string]*rpcServer, callers int, call rpcCall) (map[string]*rpcSamples, error) {
-	found := map[string]*rpcSamples{}
-	for round := range s.loads + 1 { // the first warms up
-		s.tell("%s over gRPC: round %d of %d", counted(callers, "caller"), round, s.loads)
-		for _, name := range names {
-			f := found[name]
-			if f == nil || round == 1 {
-				f = &rpcSamples{}
-				found[name] = f
-			}
-			if err := f.sample(ctx, servers[name], callers, s.load, call); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
-			}
+// dialShared has all callers of a server share one connection.
+func dialShared() func(address string, i int) (load.Connection, error) {
+	shared := map[string]load.Connection{}
+	return func(address string, _ int) (c load.Connection, err error) {
+		if shared[address] == nil {
+			shared[address], err = dial("grpc", address)
 		}
+		return shared[address], err
 	}
-	return found, nil
 }
 
-func (f *rpcSamples) sample(ctx context.Context, server *rpcServer, callers int, d time.Duration, call rpcCall) error {
-	before, err := server.cpu()
-	if err != nil {
-		return err
-	}
-	var all sync.WaitGroup
-	took, errs := make([][]time.Duration, callers), make([]error, callers)
-	start := time.Now()
-	for i := range callers {
-		all.Go(func() { took[i], errs[i] = call(ctx, server.client, start.Add(d)) })
-	}
-	all.Wait()
-	elapsed := time.Since(start)
-	after, err := server.cpu()
-	if err != nil {
-		return err
-	}
-	count := 0
-	for i := range callers {
-		if errs[i] != nil {
-			return errs[i]
-		}
-		count += len(took[i])
-		f.took = append(f.took, took[i]...)
-	}
-	f.rates = append(f.rates, float64(count)/elapsed.Seconds())
-	f.cpu = append(f.cpu, float64(after-before)/float64(count))
-	return nil
+// stream takes batches from one call of Stream.
+type stream struct {
+	conn    *grpc.ClientConn
+	batches grpc.ServerStreamingClient[firnv1.StreamResponse]
 }
 
-// each makes calls by do.
-func each(until time.Time, do func() error) (took []time.Duration, err error) {
-	for last := time.Now(); last.Before(until); {
-		if err := do(); err != nil {
-			return nil, err
-		}
-		now := time.Now()
-		took = append(took, now.Sub(last))
-		last = now
-	}
-	return took, nil
-}
-
-func next(ctx context.Context, client firnv1.FirnClient, until time.Time) ([]time.Duration, error) {
-	var request firnv1.NextRequest
-	return each(until, func() error {
-		_, err := client.Next(ctx, &request)
-		return err
-	})
-}
-
-func nextBatch(ctx context.Context, client firnv1.FirnClient, until time.Time) ([]time.Duration, error) {
-	request := firnv1.NextBatchRequest{Count: batchOf}
-	return each(until, func() error {
-		_, err := client.NextBatch(ctx, &request)
-		return err
-	})
-}
-
-func stream(ctx context.Context, client firnv1.FirnClient, until time.Time) ([]time.Duration, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	batches, err := client.Stream(ctx, &firnv1.StreamRequest{BatchSize: batchOf})
+func dialStream(address string, _ int) (load.Connection, error) {
+	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, err
 	}
-	return each(until, func() error {
-		_, err := batches.Recv()
-		return err
-	})
+	batches, err := firnv1.NewFirnClient(conn).Stream(context.Background(), &firnv1.StreamRequest{BatchSize: batchOf})
+	return &stream{conn, batches}, err
+}
+
+func (s *stream) Close() { _ = s.conn.Close() }
+
+func (s *stream) Take(_ context.Context, ids []firn.ID) error {
+	batch, err := s.batches.Recv()
+	if err == nil && len(batch.GetIds()) != len(ids) {
+		err = fmt.Errorf("a batch of %d IDs; want %d", len(batch.GetIds()), len(ids))
+	}
+	return err
 }

@@ -1,147 +1,175 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"fmt"
-	"math"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"time"
+	"strings"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/load"
 )
 
 // runHTTP measures how many requests firn serve answers, beside servers that answer without making an ID.
 func runHTTP(ctx context.Context, s settings) ([]table, error) {
-	dir, err := os.MkdirTemp("", "firn-bench-")
+	c, err := newContest(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	s.tell("building firn, and a server of a constant")
-	firn, err := build(ctx, dir, filepath.Join("..", "cmd", "firn"))
-	if err != nil {
-		s.tell("skipping http: %v", err)
-		return []table{{Title: "http", Note: "Skipped: " + err.Error()}}, nil
-	}
-	constant, err := build(ctx, dir, "constant")
-	if err != nil {
-		return nil, err
-	}
-	all := &contest{dir: dir}
-	defer all.stop()
-	if err := all.start(ctx, firn, constant); err != nil {
+	defer c.close()
+	if err := c.startForHTTP(ctx, s); err != nil {
 		return nil, err
 	}
 	var tables []table
 	for _, connections := range []int{1, 16, 128} {
-		if err := all.askInTurn(ctx, s, connections); err != nil {
+		if err := c.askInTurn(ctx, s, connections); err != nil {
 			return nil, err
 		}
-		tables = append(tables, all.table(connections))
+		t := table{
+			Title: "http: one ID with each request, " + counted(connections, "connection"),
+			Note:  "The servers share the CPUs with whoever asks. Medians over the rounds; the CPU time is the server's." + c.notes,
+			columns: []column{
+				{"per_second", "requests/s", "%.0f"},
+				{"ratio", "to the constant", "%.2f"},
+				{"p50_us", "p50 µs", "%.0f"},
+				{"p99_us", "p99 µs", "%.0f"},
+				{"p999_us", "p99.9 µs", "%.0f"},
+				{"cpu_us", "CPU µs", "%.1f"},
+			},
+		}
+		firn, constant := c.rivals[0], c.rivals[1]
+		for _, r := range c.rivals {
+			t.add(r.name, r.median(perSecond), r.ratioTo(constant),
+				r.median(func(r round) float64 { return r.p50 }),
+				r.median(func(r round) float64 { return r.p99 }),
+				r.median(func(r round) float64 { return r.p999 }),
+				r.cpuPerAnswer())
+		}
+		t.Targets = []target{atLeast("requests/s of firn serve to the constant", firn.ratioTo(constant), 0.9)}
+		tables = append(tables, t)
 	}
 	return tables, nil
 }
 
-// round is what came of one round of one server. What is not known is NaN.
-type round struct {
-	answers        int
-	perSecond      float64
-	p50, p99, p999 float64 // µs
-	cpu            float64 // µs of the server, in whole clock ticks
-}
-
-// askInTurn asks all servers, round after round, each over so many connections.
-func (w *contest) askInTurn(ctx context.Context, s settings, connections int) error {
-	for _, server := range w.all {
-		server.rounds = nil
-	}
-	for round := range s.loads {
-		if round%max(1, s.loads/5) == 0 {
-			s.tell("%s: round %d of %d over %d servers", counted(connections, "connection"), round+1, s.loads, len(w.all))
-		}
-		for i := range w.all { // another goes first each time
-			server := w.all[(i+round)%len(w.all)]
-			r, err := server.ask(ctx, server, connections, s.load)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", server.name, counted(connections, "connection"), err)
-			}
-			server.rounds = append(server.rounds, r)
-		}
-	}
-	return ctx.Err()
-}
-
-// overHTTP asks with the generator of this program.
-func overHTTP(ctx context.Context, server *rival, connections int, d time.Duration) (r round, err error) {
-	var before float64
-	l, err := ask(ctx, server.address, connections, d, func() { before = server.cpuTime() })
+// startForHTTP starts firn serve, a server that always answers the same, and nginx and Redis where they are installed.
+func (c *contest) startForHTTP(ctx context.Context, s settings) error {
+	constant, err := s.build(ctx, "constant")
 	if err != nil {
-		return r, err
+		return err
 	}
-	µs := func(part float64) float64 { return l.each.quantile(part).Seconds() * 1e6 }
-	return round{l.answers, l.perSecond(), µs(0.5), µs(0.99), µs(0.999), server.cpuTime() - before}, nil
-}
-
-// median is that of the rounds.
-func (s *rival) median(of func(round) float64) float64 {
-	var all []float64
-	for _, r := range s.rounds {
-		all = append(all, of(r))
-	}
-	return median(all)
-}
-
-// ratioTo is the median over the rounds of the answers per second to those of another server.
-func (s *rival) ratioTo(other *rival) float64 {
-	var all []float64
-	for i, r := range s.rounds {
-		all = append(all, r.perSecond/other.rounds[i].perSecond)
-	}
-	return median(all)
-}
-
-// cpuPerAnswer is the CPU time of the server over all rounds, whose ticks would be too coarse for one.
-func (s *rival) cpuPerAnswer() float64 {
-	var cpu float64
-	var answers int
-	for _, r := range s.rounds {
-		cpu, answers = cpu+r.cpu, answers+r.answers
-	}
-	return cpu / float64(answers)
-}
-
-func (w *contest) table(connections int) table {
-	t := table{
-		Title: "http: one ID with each request, " + counted(connections, "connection"),
-		Note:  "The servers share the CPUs with whoever asks. Medians over the rounds; the CPU time is the server's." + w.notes,
-		columns: []column{
-			{"per_second", "requests/s", "%.0f"},
-			{"ratio", "to the constant", "%.2f"},
-			{"p50_us", "p50 µs", "%.0f"},
-			{"p99_us", "p99 µs", "%.0f"},
-			{"p999_us", "p99.9 µs", "%.0f"},
-			{"cpu_us", "CPU µs", "%.1f"},
-		},
-	}
-	firn, constant := w.all[0], w.all[1]
-	for _, s := range w.all {
-		t.rows = append(t.rows, row{s.name, []float64{
-			s.median(func(r round) float64 { return r.perSecond }),
-			s.ratioTo(constant),
-			s.median(func(r round) float64 { return r.p50 }),
-			s.median(func(r round) float64 { return r.p99 }),
-			s.median(func(r round) float64 { return r.p999 }),
-			s.cpuPerAnswer(),
-		}})
-	}
-	t.Targets = []target{atLeast("requests/s of firn serve to the constant", firn.ratioTo(constant), 0.9)}
-	return t
-}
-
-// cpuTime is what the server has used, in µs; NaN where that is not known.
-func (s *rival) cpuTime() float64 {
-	used, err := s.cpu()
+	err = c.add(ctx, "firn serve", "http", overLoad(1, dialLean), func(address string) (*process, error) {
+		return c.startFirn(ctx, "--http-addr", address)
+	})
 	if err != nil {
-		return math.NaN()
+		return err
 	}
-	return used.Seconds() * 1e6
+	body, err := answer(ctx, c.rivals[0].address) // the others give the same
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		c.add(ctx, "net/http, a constant", "http", overLoad(1, dialLean), func(address string) (*process, error) {
+			return c.start(ctx, constant, "http", address, body)
+		}),
+		c.add(ctx, "nginx, a constant", "http", overLoad(1, dialLean), func(address string) (*process, error) {
+			return c.startNginx(ctx, address, body)
+		}),
+		c.add(ctx, "Redis, INCR (redis-benchmark)", "redis", overRedis(1), func(address string) (*process, error) {
+			return c.startRedis(ctx, address)
+		}))
+}
+
+// answer returns the body of an answer with an ID.
+func answer(ctx context.Context, address string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/api/v1/id", http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
+
+// lean is a connection that asks for one ID with the same bytes each time. It shares the CPUs with the server, and
+// http.Transport would take as much of them as the server does.
+type lean struct {
+	net.Conn
+	in      *bufio.Reader
+	request []byte
+}
+
+func dialLean(address string, _ int) (load.Connection, error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &lean{conn, bufio.NewReader(conn), fmt.Appendf(nil, "POST /api/v1/id HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", address)}, nil
+}
+
+func (l *lean) Close() { _ = l.Conn.Close() }
+
+func (l *lean) Take(_ context.Context, ids []firn.ID) error {
+	if _, err := l.Write(l.request); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(l.in, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	if n, err := io.Copy(io.Discard, response.Body); err != nil || n == 0 || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s with %d bytes: %w", response.Status, n, err)
+	}
+	ids[0] = 0 // which one came does not matter
+	return nil
+}
+
+// nginxConf has nginx write no log, and keep connections as long as firn serve does.
+const nginxConf = `daemon off;
+worker_processes auto;
+pid nginx.pid;
+events { worker_connections 1024; }
+http {
+	access_log off;
+	keepalive_requests 1000000000;
+	keepalive_timeout 120s;
+	default_type application/json;
+	client_body_temp_path body;
+	proxy_temp_path proxy;
+	fastcgi_temp_path fastcgi;
+	uwsgi_temp_path uwsgi;
+	scgi_temp_path scgi;
+	server {
+		listen %s;
+		location = /api/v1/id {
+			add_header Cache-Control no-store;
+			return 200 '%s';
+		}
+	}
+}
+`
+
+func (c *contest) startNginx(ctx context.Context, address, body string) (*process, error) {
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		if nginx, err = exec.LookPath("/usr/sbin/nginx"); err != nil { // which is not on everybody's path
+			return nil, err
+		}
+	}
+	conf := fmt.Sprintf(nginxConf, address, strings.ReplaceAll(body, "\n", `\n`))
+	if err := os.WriteFile(filepath.Join(c.dir, "nginx.conf"), []byte(conf), 0o600); err != nil {
+		return nil, err
+	}
+	return c.start(ctx, nginx, "-p", c.dir, "-c", "nginx.conf", "-e", "stderr")
 }

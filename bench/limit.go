@@ -8,8 +8,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/sony/sonyflake/v2"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/retry"
 )
 
 // saturation is what was made at the limit of a layout, and what it cost.
@@ -22,20 +24,18 @@ type saturation struct {
 // measures how near they come to its limit and what CPU time an ID costs then.
 func runLimit(ctx context.Context, s settings) ([]table, error) {
 	const next, fill, peer = "firn Next", "firn Fill of 100", "bwmarrin/snowflake (spins)"
-	m := made{}
-	m.add(firnNext(next, firn.Default))
-	m.add(firnFill(fill, firn.Default, 100))
-	m.add(bwmarrin(peer, 10, 12))
-	m.add(sony("sony/sonyflake v2, 12 bits at 1 ms (sleeps)",
-		sonyflake.Settings{BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond}))
-	if m.err != nil {
-		return nil, m.err
+	contenders := []contender{
+		firnNext(next, firn.Default),
+		firnFill(fill, firn.Default, 100),
+		bwmarrin(peer, 10, 12),
+		sony("sony/sonyflake v2, 12 bits at 1 ms (sleeps)",
+			sonyflake.Settings{BitsSequence: 12, BitsMachineID: 10, TimeUnit: time.Millisecond}),
 	}
 	var tables []table
 	for _, goroutines := range []int{1, 2, 64} {
 		rates, costs := speeds{}, speeds{}
 		for round := range s.limits {
-			for _, c := range m.list {
+			for _, c := range contenders {
 				s.tell("%s at the limit, round %d of %d: %s", plural(goroutines), round+1, s.limits, c.name)
 				got, err := saturate(ctx, c.loop, goroutines, s.limit)
 				if err != nil {
@@ -56,10 +56,8 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 				{"cpu_to_peer", "CPU to the spinning peer", "%.2f"},
 			},
 		}
-		for _, c := range m.list {
-			t.rows = append(t.rows, row{c.name, []float64{
-				slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer),
-			}})
+		for _, c := range contenders {
+			t.add(c.name, slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer))
 		}
 		t.Targets = []target{
 			atLeast("Next, % of the limit, median", rates.median(next), 99.5),
@@ -89,11 +87,11 @@ func saturate(ctx context.Context, loop func(int) int64, goroutines int, d time.
 	defer all.Wait()
 	defer stop.Store(true)
 
-	if err := sleep(ctx, d/10); err != nil {
+	if err := retry.Sleep(ctx, d/10); err != nil {
 		return saturation{}, err
 	}
 	start, ids, cpu := time.Now(), made.Load(), cpuTime()
-	if err := sleep(ctx, d); err != nil {
+	if err := retry.Sleep(ctx, d); err != nil {
 		return saturation{}, err
 	}
 	took, cpu := time.Since(start), cpuTime()-cpu
@@ -107,13 +105,4 @@ func cpuTime() time.Duration {
 		panic(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

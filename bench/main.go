@@ -52,9 +52,12 @@ type settings struct {
 	limits   int           // samples at the limit of each contender
 	loads    int           // samples of each server
 	load     time.Duration // how long one of them takes
+	crowds   int           // rounds of single IDs, alone and beside others
+	crowd    time.Duration // how long each of the two takes
 	window   time.Duration // of the member whose transactions are counted
 	keeps    int           // rounds in which they are counted, at least
 	attaches int           // how often members attach, detach and take over
+	programs string        // the folder for those that are built
 	progress io.Writer
 }
 
@@ -65,32 +68,17 @@ func (s settings) tell(format string, args ...any) {
 var (
 	thorough = settings{
 		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5,
-		loads: 31, load: 250 * time.Millisecond,
+		loads: 31, load: 250 * time.Millisecond, crowds: 5, crowd: 3 * time.Second,
 		window: 3 * time.Second, keeps: 10, attaches: 300,
 	}
 	quick = settings{
 		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1,
-		loads: 1, load: 200 * time.Millisecond,
+		loads: 1, load: 200 * time.Millisecond, crowds: 1, crowd: 200 * time.Millisecond,
 		window: 600 * time.Millisecond, keeps: 2, attaches: 10,
 	}
 )
 
-// report is the whole result, for programs.
-type report struct {
-	Go     string  `json:"go"`
-	System string  `json:"system"`
-	CPUs   int     `json:"cpus"`
-	Tables []table `json:"tables"`
-}
-
 func main() {
-	if name := os.Getenv(rpcServerVariable); name != "" {
-		if err := beRPCServer(name, os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			os.Exit(1)
-		}
-		return
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -116,42 +104,51 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		s = quick
 	}
 	s.progress = stderr
+	if s.programs, err = os.MkdirTemp("", "firn-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.programs)
 
-	r := report{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
+	report := struct {
+		Go     string  `json:"go"`
+		System string  `json:"system"`
+		CPUs   int     `json:"cpus"`
+		Tables []table `json:"tables"`
+	}{Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
 	for _, c := range chosen {
 		tables, err := c.run(ctx, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		r.Tables = append(r.Tables, tables...)
+		report.Tables = append(report.Tables, tables...)
 	}
 	if *asJSON {
 		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
-		return out.Encode(r)
+		return out.Encode(report)
 	}
-	fmt.Fprintf(stdout, "%s %s, %d CPUs\n", r.Go, r.System, r.CPUs)
-	for _, t := range r.Tables {
+	fmt.Fprintf(stdout, "%s %s, %d CPUs\n", report.Go, report.System, report.CPUs)
+	for _, t := range report.Tables {
 		fmt.Fprintf(stdout, "\n%s", t)
 	}
 	return nil
 }
 
+// choose returns the named sections, or all.
 func choose(names []string) (chosen []section, err error) {
-	all := sections()
+	var known []string
+	for _, one := range sections() {
+		known = append(known, one.name)
+	}
 	if len(names) == 0 {
-		return all, nil
+		return sections(), nil
 	}
 	for _, name := range names {
-		i := slices.IndexFunc(all, func(s section) bool { return s.name == name })
+		i := slices.Index(known, name)
 		if i < 0 {
-			known := make([]string, 0, len(all))
-			for _, s := range all {
-				known = append(known, s.name)
-			}
-			return nil, fmt.Errorf("there is no section %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("unknown section %q; want one of %s", name, strings.Join(known, ", "))
 		}
-		chosen = append(chosen, all[i])
+		chosen = append(chosen, sections()[i])
 	}
 	return chosen, nil
 }

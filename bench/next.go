@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sony/sonyflake/v2"
@@ -14,22 +15,19 @@ const (
 
 // runNext measures single IDs, of layouts that never exhaust where there are layouts.
 func runNext(ctx context.Context, s settings) (tables []table, err error) {
-	m := made{list: floors()}
-	m.add(firnNext(nextFirn, wide))
-	m.add(bwmarrin(nextBwmarrin, 1, 21))
 	clocked := []string{nextBwmarrin, "yitter/idgenerator M2, 1+21 bits", "sony/sonyflake v2, 21 bits at 1 ms"}
-	m.add(yitter(clocked[1]))
-	m.add(sony(clocked[2], sonyflake.Settings{BitsSequence: 21, BitsMachineID: 1, TimeUnit: time.Millisecond}))
-	m.list = append(m.list, others()...)
-	if m.err != nil {
-		return nil, m.err
-	}
+	contenders := slices.Concat(floors(), []contender{
+		firnNext(nextFirn, wide),
+		bwmarrin(nextBwmarrin, 1, 21),
+		yitter(clocked[1]),
+		sony(clocked[2], sonyflake.Settings{BitsSequence: 21, BitsMachineID: 1, TimeUnit: time.Millisecond}),
+	}, others())
 	for _, goroutines := range []int{1, 2} {
-		times, cpu, err := measure(ctx, s, m.list, goroutines)
+		times, cpu, err := measure(ctx, s, contenders, goroutines)
 		if err != nil {
 			return nil, err
 		}
-		tables = append(tables, nextTable(times, cpu, m.list, clocked, goroutines))
+		tables = append(tables, nextTable(times, cpu, contenders, clocked, goroutines))
 	}
 	return tables, nil
 }
@@ -59,10 +57,8 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 		},
 	}
 	for _, c := range contenders {
-		t.rows = append(t.rows, row{c.name, []float64{
-			got.least(c.name), got.median(c.name), cpu.median(c.name),
-			got.ratioTo(c.name, sum), got.ratio(c.name, fastest), allocations(c),
-		}})
+		t.add(c.name, got.least(c.name), got.median(c.name), cpu.median(c.name),
+			got.ratioTo(c.name, sum), got.ratio(c.name, fastest), allocations(c))
 	}
 	if goroutines > 1 {
 		t.Note += "\nWhere the CPU time per ID is no more than the time, the goroutines took turns on one CPU."

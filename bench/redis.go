@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"math"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -30,38 +27,34 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 			{"redis_cpu_us", "Redis CPU µs", "%.2f"},
 		},
 	}
-	dir, err := os.MkdirTemp("", "firn-bench-")
+	c, err := newContest(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
-	s.tell("building firn")
-	binary, err := build(ctx, dir, filepath.Join("..", "cmd", "firn"))
+	defer c.close()
+	err = c.add(ctx, "Redis", "redis", nil, func(address string) (*process, error) { return c.startRedis(ctx, address) })
 	if err != nil {
 		return nil, err
 	}
-	all := &contest{dir: dir}
-	defer all.stop()
-	err = all.startForRedis(ctx, binary)
-	if errors.Is(err, exec.ErrNotFound) {
-		s.tell("skipping redis: %v", err)
-		t.Note = "Skipped: " + err.Error() + "; Debian has redis-server and redis-tools"
+	if len(c.rivals) == 0 {
+		s.tell("skipping redis")
+		t.Note = "Skipped; Debian has redis-server and redis-tools." + c.notes
 		return []table{t}, nil
 	}
+	err = c.add(ctx, "firn", "redis", nil, func(address string) (*process, error) { return c.startFirn(ctx, "--redis-addr", address) })
 	if err != nil {
 		return nil, err
 	}
-	firn, redis := all.all[0], all.all[1]
+	redis, firn := c.rivals[0], c.rivals[1]
 	for _, pipeline := range []int{1, 16} {
+		firn.ask, redis.ask = overRedis(pipeline), overRedis(pipeline)
 		for _, connections := range []int{1, 16, 128} {
-			name := fmt.Sprintf("%s, %d in a pipeline", counted(connections, "connection"), pipeline)
-			firn.ask, redis.ask = overRedis(pipeline), overRedis(pipeline)
-			if err := all.askInTurn(ctx, s, connections); err != nil {
+			if err := c.askInTurn(ctx, s, connections); err != nil {
 				return nil, err
 			}
-			rate := func(r round) float64 { return r.perSecond }
+			name := fmt.Sprintf("%s, %d in a pipeline", counted(connections, "connection"), pipeline)
 			ratio := firn.ratioTo(redis)
-			t.rows = append(t.rows, row{name, []float64{firn.median(rate), redis.median(rate), ratio, firn.cpuPerAnswer(), redis.cpuPerAnswer()}})
+			t.add(name, firn.median(perSecond), redis.median(perSecond), ratio, firn.cpuPerAnswer(), redis.cpuPerAnswer())
 			if pipeline > 1 {
 				t.Targets = append(t.Targets, atLeast("commands/s to Redis's, "+name, ratio, 1))
 			}
@@ -70,25 +63,7 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 	return []table{t}, nil
 }
 
-// startForRedis starts firn serve and Redis. What has started by then must be stopped after an error.
-func (w *contest) startForRedis(ctx context.Context, binary string) error {
-	err := w.add(ctx, "firn", overRedis(1), func(address string) (*process, error) {
-		p, web, err := startFirn(ctx, binary, w.dir, "--redis-addr", address)
-		if err == nil {
-			_, err = p.await(ctx, func() error {
-				_, err := askOnce(ctx, web)
-				return err
-			})
-		}
-		return p, err
-	})
-	if err != nil {
-		return err
-	}
-	return w.add(ctx, "redis", overRedis(1), func(address string) (*process, error) { return w.startRedis(ctx, address) })
-}
-
-func (w *contest) startRedis(ctx context.Context, address string) (*process, error) {
+func (c *contest) startRedis(ctx context.Context, address string) (*process, error) {
 	server, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, err
@@ -100,60 +75,51 @@ func (w *contest) startRedis(ctx context.Context, address string) (*process, err
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, w.dir, server, "--bind", host, "--port", port, "--save", "", "--appendonly", "no")
+	return c.start(ctx, server, "--bind", host, "--port", port, "--save", "", "--appendonly", "no")
 }
 
 // overRedis has redis-benchmark ask for as many numbers as took the given time in the round before.
 func overRedis(pipeline int) askFunc {
-	var ask askFunc
-	ask = func(ctx context.Context, s *rival, connections int, d time.Duration) (r round, err error) {
-		host, port, err := net.SplitHostPort(s.address)
-		if err != nil {
-			return r, err
+	return func(ctx context.Context, r *rival, connections int, d time.Duration) (found round, err error) {
+		last := round{}
+		if n := len(r.rounds); n > 0 {
+			last = r.rounds[n-1]
+		} else if last, err = redisBenchmark(ctx, r, connections, pipeline, 0); err != nil {
+			return found, err
 		}
-		var last round
-		switch n := len(s.rounds); {
-		case n > 0:
-			last = s.rounds[n-1]
-		case d > 0:
-			if last, err = ask(ctx, s, connections, 0); err != nil {
-				return r, err
-			}
+		return redisBenchmark(ctx, r, connections, pipeline, int(last.perSecond*d.Seconds()))
+	}
+}
+
+// redisBenchmark asks for so many numbers, and for a hundred with each connection and place in the pipeline at least.
+func redisBenchmark(ctx context.Context, r *rival, connections, pipeline, numbers int) (round, error) {
+	host, port, err := net.SplitHostPort(r.address)
+	if err != nil {
+		return round{}, err
+	}
+	numbers = max(100*connections*pipeline, numbers)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for try := 1; ; try++ { // now and then it ends with "Connection reset by peer", with Redis too
+		before := r.cpu()
+		out, err := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port, "-c", strconv.Itoa(connections),
+			"-n", strconv.Itoa(numbers), "-P", strconv.Itoa(pipeline), "--csv", "INCR", "default").Output()
+		if err == nil {
+			found, err := parseRedisBenchmark(string(out))
+			found.answers, found.cpu = int64(numbers), r.cpu()-before
+			return found, err
 		}
-		asked := max(100*connections*pipeline, int(last.perSecond*d.Seconds()))
-		// It spins without end where nobody listens yet.
-		a, err := dial(ctx, s.address, time.Second)
-		if err != nil {
-			return r, err
-		}
-		_ = a.conn.Close() // nothing was sent
-		ctx, cancel := context.WithTimeout(ctx, d+time.Minute)
-		defer cancel()
-		for try := 1; ; try++ { // now and then it ends with "Connection reset by peer", with Redis too
-			before := s.cpuTime()
-			out, err := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port, "-c", strconv.Itoa(connections),
-				"-n", strconv.Itoa(asked), "-P", strconv.Itoa(pipeline), "--csv", "INCR", "default").Output()
-			if err == nil {
-				r, err = parseRedisBenchmark(string(out))
-				r.answers, r.cpu = asked, s.cpuTime()-before
-				return r, err
-			}
-			if try == 3 {
-				return r, fmt.Errorf("redis-benchmark: %w: %s", err, out)
-			}
+		if try == 3 {
+			return round{}, fmt.Errorf("redis-benchmark: %w: %s", err, out)
 		}
 	}
-	return ask
 }
 
 // parseRedisBenchmark reads the CSV of redis-benchmark: a line of names, and one of values.
 func parseRedisBenchmark(text string) (r round, err error) {
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		return r, fmt.Errorf("redis-benchmark printed %q: %w", text, err)
-	}
-	if len(lines) != 2 {
-		return r, fmt.Errorf("redis-benchmark printed %q; want two lines", text)
+	if err != nil || len(lines) != 2 {
+		return r, fmt.Errorf("redis-benchmark printed %q; want two lines of CSV: %w", text, err)
 	}
 	values := map[string]float64{}
 	for i, name := range lines[0] {

@@ -17,15 +17,14 @@ func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
 		return nil, err
 	}
 	defer leave()
-	generator, err := likeAMembers(wide)
-	if err != nil {
-		return nil, err
-	}
+	generator := must(firn.NewGenerator(wide, 0, // with the options that a member gives to its own
+		firn.WithClock(firn.NewSteadyClock(0)), firn.FailAtBound(),
+		firn.WithFloor(wide.Epoch), firn.WithBound(time.Now().Add(24*time.Hour))))
 	const next, fill = "Sequencer.Next", "Sequencer.Fill of 1024"
 	const bareNext, bareFill = "Generator.Next", "Generator.Fill of 1024"
 	contenders := []contender{
-		generatorNext(bareNext, generator), sequencerNext(next, sequencer),
-		generatorFill(bareFill, generator, 1024), sequencerFill(fill, sequencer, 1024),
+		sourceNext(bareNext, generator), sourceNext(next, sequencer),
+		sourceFill(bareFill, generator, 1024), sourceFill(fill, sequencer, 1024),
 	}
 	for _, goroutines := range []int{1, 2} {
 		got, cpu, err := measure(ctx, s, contenders, goroutines)
@@ -46,9 +45,7 @@ func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
 		}
 		for i, c := range contenders {
 			bare := contenders[i&^1].name
-			t.rows = append(t.rows, row{c.name, []float64{
-				got.least(c.name), got.median(c.name), cpu.median(c.name), got.ratio(c.name, bare), allocations(c),
-			}})
+			t.add(c.name, got.least(c.name), got.median(c.name), cpu.median(c.name), got.ratio(c.name, bare), allocations(c))
 		}
 		t.Targets = append(t.Targets,
 			atMost("Next to the generator's", got.ratio(next, bareNext), 1.1),
@@ -73,40 +70,4 @@ func attached(ctx context.Context, l firn.Layout) (s *member.Sequencer, leave fu
 		return nil, nil, err
 	}
 	return s, m.Leave, nil
-}
-
-// likeAMembers is a generator with the options that a member gives to its own.
-func likeAMembers(l firn.Layout) (*firn.Generator, error) {
-	return firn.NewGenerator(l, 0,
-		firn.WithClock(firn.NewSteadyClock(0)), firn.FailAtBound(),
-		firn.WithFloor(l.Epoch), firn.WithBound(time.Now().Add(24*time.Hour)))
-}
-
-func sequencerNext(name string, q *member.Sequencer) contender {
-	ctx := context.Background()
-	return contender{name, func(n int) (last int64) {
-		for range n {
-			id, err := q.Next(ctx)
-			if err != nil {
-				panic(err)
-			}
-			last = int64(id)
-		}
-		return last
-	}}
-}
-
-func sequencerFill(name string, q *member.Sequencer, batch int) contender {
-	ctx := context.Background()
-	return contender{name, func(n int) (last int64) {
-		ids := make([]firn.ID, batch)
-		for ; n > 0; n -= batch {
-			ids := ids[:min(n, batch)]
-			if err := q.Fill(ctx, ids); err != nil {
-				panic(err)
-			}
-			last = int64(ids[len(ids)-1])
-		}
-		return last
-	}}
 }

@@ -2,48 +2,57 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
-	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // runServe measures the service: how long from its start to its first ID, and what memory it then holds.
 func runServe(ctx context.Context, s settings) ([]table, error) {
+	c, err := newContest(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.tell("starting firn serve")
+	p, err := c.startFirn(ctx, "--http-addr", address)
+	if err != nil {
+		return nil, err
+	}
+	first, err := p.awaitID(ctx, "http", address)
+	if err != nil {
+		return nil, err
+	}
 	t := table{
 		Title:   "serve: firn serve with nothing but an empty data directory",
 		columns: []column{{"value", "value", "%.0f"}},
 	}
-	dir, err := os.MkdirTemp("", "firn-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-
-	s.tell("building firn")
-	binary, err := build(ctx, dir, filepath.Join("..", "cmd", "firn"))
-	if err != nil {
-		s.tell("skipping serve: %v", err)
-		t.Note = "Skipped: " + err.Error()
-		return []table{t}, nil
-	}
-	s.tell("starting firn serve")
-	p, address, err := startFirn(ctx, binary, dir)
-	if err != nil {
-		return nil, err
-	}
-	defer p.stop()
-	first, err := p.await(ctx, func() error {
-		_, err := askOnce(ctx, address)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	t.rows = append(t.rows, row{"ms to the first ID", []float64{float64(first) / 1e6}})
-	memory, err := p.residentMemory()
-	if err != nil {
+	t.add("ms to the first ID", first.Seconds()*1e3)
+	if memory, err := p.residentMemory(); err != nil {
 		t.Note = "Resident memory is not known here: " + err.Error()
 	} else {
-		t.rows = append(t.rows, row{"resident memory then, MiB", []float64{memory / (1 << 20)}})
+		t.add("resident memory then, MiB", memory/(1<<20))
 	}
 	return []table{t}, nil
+}
+
+// residentMemory returns what the process holds, in bytes.
+func (p *process) residentMemory() (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.command.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, found := strings.CutPrefix(line, "VmRSS:"); found {
+			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+			return kib * 1024, err
+		}
+	}
+	return 0, errors.New("no VmRSS")
 }

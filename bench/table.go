@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -47,6 +46,8 @@ func atLeast(what string, got, want float64) target {
 	return target{what, got, ">=", want, got >= want}
 }
 
+func (t *table) add(name string, values ...float64) { t.rows = append(t.rows, row{name, values}) }
+
 func (t table) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", t.Title)
@@ -90,31 +91,20 @@ func (t table) String() string {
 
 // MarshalJSON writes each row as an object under the keys of the columns, without what is not known.
 func (t table) MarshalJSON() ([]byte, error) {
-	rows := make([]json.RawMessage, 0, len(t.rows))
+	rows := make([]map[string]any, 0, len(t.rows))
 	for _, r := range t.rows {
-		var b bytes.Buffer
-		name, err := json.Marshal(r.name)
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(&b, `{"name":%s`, name)
+		shown := map[string]any{"name": r.name}
 		for i, c := range t.columns {
-			if math.IsNaN(r.values[i]) {
-				continue
+			if !math.IsNaN(r.values[i]) {
+				shown[c.key] = r.values[i]
 			}
-			value, err := json.Marshal(r.values[i])
-			if err != nil {
-				return nil, fmt.Errorf("%s of %s: %w", c.key, r.name, err)
-			}
-			fmt.Fprintf(&b, `,%q:%s`, c.key, value)
 		}
-		b.WriteByte('}')
-		rows = append(rows, b.Bytes())
+		rows = append(rows, shown)
 	}
 	return json.Marshal(struct {
-		Title   string            `json:"title"`
-		Note    string            `json:"note,omitempty"`
-		Rows    []json.RawMessage `json:"rows"`
-		Targets []target          `json:"targets,omitempty"`
+		Title   string           `json:"title"`
+		Note    string           `json:"note,omitempty"`
+		Rows    []map[string]any `json:"rows"`
+		Targets []target         `json:"targets,omitempty"`
 	}{t.Title, t.Note, rows, t.Targets})
 }

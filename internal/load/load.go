@@ -22,6 +22,9 @@ const (
 
 	// DefaultMemory is how many bytes are used to remember IDs.
 	DefaultMemory = 1 << 30
+
+	// NoMemory has a run remember no IDs, and so find no duplicates.
+	NoMemory = -1
 )
 
 // backoff is how long a connection rests after calls that failed: a refusal takes nearly no time, and a million of them
@@ -39,7 +42,7 @@ type Plan struct {
 	Duration    time.Duration // for how long calls begin; 0: no limit
 	Rate        float64       // how many IDs a second to ask for at most; 0: as many as come
 	Grace       time.Duration // how long the last calls may go on after that; 0: DefaultGrace
-	Memory      int64         // how many bytes to remember IDs in; 0: DefaultMemory
+	Memory      int64         // how many bytes to remember IDs in; 0: DefaultMemory, or NoMemory
 }
 
 // Run is one execution of a plan. Make it with New.
@@ -140,7 +143,9 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 			failures = 0
 			r.latency.add(took)
 			r.ids.Add(int64(n))
-			seen.add(ids[:n])
+			if r.plan.Memory > 0 {
+				seen.add(ids[:n])
+			}
 			continue
 		}
 		r.failed.Add(1)
