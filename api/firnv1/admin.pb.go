@@ -22,18 +22,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Where that is.
+// The states.
 type Here_State int32
 
 const (
-	Here_STATE_UNSPECIFIED Here_State = 0 // one that this version of the API does not know
-	Here_STATE_NONE        Here_State = 1 // it was never attached
-	Here_STATE_ATTACHING   Here_State = 2 // it is about to get a node ID, or waits for the clock until it may use the one it has
-	Here_STATE_ATTACHED    Here_State = 3 // it has a node ID, and makes IDs
-	Here_STATE_WAITING     Here_State = 4 // all node IDs are taken; it stands in line
-	Here_STATE_DETACHED    Here_State = 5 // it was told to let go
-	Here_STATE_DESTROYED   Here_State = 6 // the sequencer is
-	Here_STATE_ENDED       Here_State = 7 // the server can't go on
+	Here_STATE_UNSPECIFIED Here_State = 0 // unknown to this version of the API
+	Here_STATE_NONE        Here_State = 1 // never attached
+	Here_STATE_ATTACHING   Here_State = 2 // about to get a node ID, or waiting until the clock lets it use the one it has
+	Here_STATE_ATTACHED    Here_State = 3 // has a node ID and makes IDs
+	Here_STATE_WAITING     Here_State = 4 // waits for a node ID, as all are taken
+	Here_STATE_DETACHED    Here_State = 5 // was detached by a call
+	Here_STATE_DESTROYED   Here_State = 6 // the sequencer was destroyed
+	Here_STATE_ENDED       Here_State = 7 // the server has left the cluster
 )
 
 // Enum value maps for Here_State.
@@ -262,7 +262,7 @@ type CreateSequencerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What it is to be. Absent: every field is as its comment says.
+	// Its definition. Absent: every field has its default.
 	Definition    *Definition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -316,9 +316,9 @@ type CreateSequencerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer.
 	Sequencer *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// Whether it was not there before.
+	// Whether this call created it.
 	Created bool `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	// What its creator should know: that its time ends within a year.
+	// Warnings for the creator: that its time ends within a year.
 	Warnings      []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -422,9 +422,9 @@ func (x *DestroySequencerRequest) GetName() string {
 
 type DestroySequencerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Until when IDs may still be made elsewhere. Absent when none are made any more, and when that is not known.
+	// Until when other servers may still make IDs. Absent: none do, or the time is unknown.
 	Until *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=until,proto3" json:"until,omitempty"`
-	// About it, for people; empty when no IDs are made any more.
+	// For people; empty when no IDs are made any more.
 	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -521,7 +521,7 @@ func (x *AttachSequencerRequest) GetName() string {
 
 type AttachSequencerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the server then stands.
+	// The state that the server is then in.
 	Here          *Here `protobuf:"bytes,1,opt,name=here,proto3" json:"here,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -611,7 +611,7 @@ func (x *DetachSequencerRequest) GetName() string {
 
 type DetachSequencerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where the server then stands.
+	// The state that the server is then in.
 	Here          *Here `protobuf:"bytes,1,opt,name=here,proto3" json:"here,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -692,15 +692,15 @@ func (*ClusterStatusRequest) Descriptor() ([]byte, []int) {
 
 type ClusterStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The member's ID of the server that answers; empty while it has none.
+	// The member ID of the answering server; empty while it has none.
 	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
 	// The position of the last entry of the log that it has applied.
 	Position int64 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
-	// How many entries it was of, since the log began.
+	// How many entries it has applied since the log began.
 	Entries int64 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
 	// The members, in the order in which they joined.
 	Members []*Member `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
-	// Those who are about to join.
+	// The pending joins.
 	Joins []*Join `protobuf:"bytes,5,rep,name=joins,proto3" json:"joins,omitempty"`
 	// All sequencers, by name.
 	Sequencers    []*Sequencer `protobuf:"bytes,6,rep,name=sequencers,proto3" json:"sequencers,omitempty"`
@@ -780,12 +780,12 @@ func (x *ClusterStatusResponse) GetSequencers() []*Sequencer {
 	return nil
 }
 
-// Sequencer is an ID space of its own, as the server that answers knows it.
+// Sequencer is an ID space of its own, as the answering server knows it.
 type Sequencer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its name.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// What it was created with.
+	// Its definition, which never changes.
 	Definition *Definition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
 	// The position in the cluster's log at which it was created.
 	Created int64 `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
@@ -795,13 +795,13 @@ type Sequencer struct {
 	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
 	// How many IDs per second a node makes at most.
 	Rate float64 `protobuf:"fixed64,6,opt,name=rate,proto3" json:"rate,omitempty"`
-	// Which member has a node ID, by node ID.
+	// The member that has each node ID, by node ID.
 	Nodes map[int64]string `protobuf:"bytes,7,rep,name=nodes,proto3" json:"nodes,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The members that wait for a node ID, in order.
 	Waiting []string `protobuf:"bytes,8,rep,name=waiting,proto3" json:"waiting,omitempty"`
-	// How many node IDs nobody has.
+	// How many node IDs are free.
 	Free int64 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`
-	// Where the server that answers stands.
+	// The state of the answering server.
 	Here          *Here `protobuf:"bytes,10,opt,name=here,proto3" json:"here,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -907,16 +907,16 @@ func (x *Sequencer) GetHere() *Here {
 	return nil
 }
 
-// Here is where the server that answers stands with a sequencer.
+// Here is the state of the answering server for a sequencer.
 type Here struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Where it stands.
+	// The state.
 	State Here_State `protobuf:"varint,1,opt,name=state,proto3,enum=firn.v1.Here_State" json:"state,omitempty"`
 	// The node ID, while attached.
 	Node *int64 `protobuf:"varint,2,opt,name=node,proto3,oneof" json:"node,omitempty"`
-	// The place in line, from 1, while waiting; else 0.
+	// The place in the queue, from 1, while waiting; else 0.
 	Place int64 `protobuf:"varint,3,opt,name=place,proto3" json:"place,omitempty"`
-	// Why there are no IDs, for people; empty when there are.
+	// Why the server can't give IDs, for people; empty when it can.
 	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -980,16 +980,16 @@ func (x *Here) GetWhy() string {
 	return ""
 }
 
-// Member is one of the cluster.
+// Member is a member of the cluster.
 type Member struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its ID.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// The ID of whom it watches; empty when it is alone.
+	// The ID of the member that it watches; empty when it is the only one.
 	Watches string `protobuf:"bytes,2,opt,name=watches,proto3" json:"watches,omitempty"`
 	// The position in the log at which it joined.
 	Joined int64 `protobuf:"varint,3,opt,name=joined,proto3" json:"joined,omitempty"`
-	// Its process; absent when the store could not tell.
+	// Its process; absent: unknown.
 	Pulse         *Pulse `protobuf:"bytes,4,opt,name=pulse,proto3" json:"pulse,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1053,16 +1053,16 @@ func (x *Member) GetPulse() *Pulse {
 	return nil
 }
 
-// Join is a member that is about to be one.
+// Join is a pending join.
 type Join struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ID of who joins.
+	// The ID of the joiner.
 	Joiner string `protobuf:"bytes,1,opt,name=joiner,proto3" json:"joiner,omitempty"`
-	// The ID of whom it is to watch.
+	// The ID of the member that it is to watch.
 	Target string `protobuf:"bytes,2,opt,name=target,proto3" json:"target,omitempty"`
-	// Whether it watches the target already, and its own watcher is to watch it.
+	// Whether it watches the target already. Then the target's former watcher is to watch the joiner.
 	Accepted bool `protobuf:"varint,3,opt,name=accepted,proto3" json:"accepted,omitempty"`
-	// Its process; absent when the store could not tell.
+	// Its process; absent: unknown.
 	Pulse         *Pulse `protobuf:"bytes,4,opt,name=pulse,proto3" json:"pulse,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1126,12 +1126,12 @@ func (x *Join) GetPulse() *Pulse {
 	return nil
 }
 
-// Pulse tells of the process behind a member.
+// Pulse describes the process of a member.
 type Pulse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether it lives.
+	// Whether it is alive.
 	Alive bool `protobuf:"varint,1,opt,name=alive,proto3" json:"alive,omitempty"`
-	// Its host and process, while it lives.
+	// Its host and process, while it is alive.
 	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

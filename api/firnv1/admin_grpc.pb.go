@@ -32,27 +32,27 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer, but for GetSequencer,
-// which who may take IDs of the sequencer may call too, and
-// AttachSequencer, which is also for who may attach: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
+// Admin manages sequencers and shows the cluster. It needs the right admin, except that callers who may take IDs of a
+// sequencer may call GetSequencer, and those with the right attach AttachSequencer. See Firn for tokens and errors. A
+// sequencer's name has 1 to 100 of a-z, 0-9, ".", "_" and "-", and is never empty here.
 type AdminClient interface {
 	// ListSequencers describes all sequencers, by name.
 	ListSequencers(ctx context.Context, in *ListSequencersRequest, opts ...grpc.CallOption) (*ListSequencersResponse, error)
-	// GetSequencer describes one sequencer. NOT_FOUND is returned when there is none of this name.
+	// GetSequencer describes one sequencer. NOT_FOUND is returned when none has this name.
 	GetSequencer(ctx context.Context, in *GetSequencerRequest, opts ...grpc.CallOption) (*GetSequencerResponse, error)
-	// CreateSequencer creates a sequencer. It is OK if it is there already, by this definition; ALREADY_EXISTS, with a
-	// Conflict among the details, is returned when it is by another, and RESOURCE_EXHAUSTED, quota, when there are as many
-	// sequencers as the server lets there be.
+	// CreateSequencer creates a sequencer. It is OK if one with this definition exists already. ALREADY_EXISTS, with a
+	// Conflict among the details, is returned when its definition is another, and RESOURCE_EXHAUSTED (quota) when the server
+	// creates no more sequencers.
 	CreateSequencer(ctx context.Context, in *CreateSequencerRequest, opts ...grpc.CallOption) (*CreateSequencerResponse, error)
-	// DestroySequencer destroys a sequencer for good. FAILED_PRECONDITION, in_use, is returned for the default one.
+	// DestroySequencer permanently destroys a sequencer. FAILED_PRECONDITION (in_use) is returned for the default one.
 	DestroySequencer(ctx context.Context, in *DestroySequencerRequest, opts ...grpc.CallOption) (*DestroySequencerResponse, error)
-	// AttachSequencer has the server that answers attach to a sequencer, that is, take a node ID. The error says why it
-	// makes no IDs then: UNAVAILABLE, waiting, when all node IDs are taken and it stands in line.
+	// AttachSequencer attaches the answering server to a sequencer: it takes a node ID. An error says why it can't make IDs
+	// yet: UNAVAILABLE (waiting) when all node IDs are taken and it waits for one.
 	AttachSequencer(ctx context.Context, in *AttachSequencerRequest, opts ...grpc.CallOption) (*AttachSequencerResponse, error)
-	// DetachSequencer has the server that answers let go of a sequencer. FAILED_PRECONDITION, attached_again, is returned
-	// when it was attached meanwhile.
+	// DetachSequencer detaches the answering server from a sequencer. FAILED_PRECONDITION (attached_again) is returned when it
+	// attached again during the call.
 	DetachSequencer(ctx context.Context, in *DetachSequencerRequest, opts ...grpc.CallOption) (*DetachSequencerResponse, error)
-	// ClusterStatus is what the server that answers knows of its cluster.
+	// ClusterStatus returns what the answering server knows of its cluster.
 	ClusterStatus(ctx context.Context, in *ClusterStatusRequest, opts ...grpc.CallOption) (*ClusterStatusResponse, error)
 }
 
@@ -138,27 +138,27 @@ func (c *adminClient) ClusterStatus(ctx context.Context, in *ClusterStatusReques
 // All implementations must embed UnimplementedAdminServer
 // for forward compatibility.
 //
-// Admin creates, destroys and looks at sequencers, and at the cluster. It is for who may administer, but for GetSequencer,
-// which who may take IDs of the sequencer may call too, and
-// AttachSequencer, which is also for who may attach: see Firn for tokens and errors. A sequencer is always named here: 1 to 100 of a-z, 0-9, ".", "_" and "-".
+// Admin manages sequencers and shows the cluster. It needs the right admin, except that callers who may take IDs of a
+// sequencer may call GetSequencer, and those with the right attach AttachSequencer. See Firn for tokens and errors. A
+// sequencer's name has 1 to 100 of a-z, 0-9, ".", "_" and "-", and is never empty here.
 type AdminServer interface {
 	// ListSequencers describes all sequencers, by name.
 	ListSequencers(context.Context, *ListSequencersRequest) (*ListSequencersResponse, error)
-	// GetSequencer describes one sequencer. NOT_FOUND is returned when there is none of this name.
+	// GetSequencer describes one sequencer. NOT_FOUND is returned when none has this name.
 	GetSequencer(context.Context, *GetSequencerRequest) (*GetSequencerResponse, error)
-	// CreateSequencer creates a sequencer. It is OK if it is there already, by this definition; ALREADY_EXISTS, with a
-	// Conflict among the details, is returned when it is by another, and RESOURCE_EXHAUSTED, quota, when there are as many
-	// sequencers as the server lets there be.
+	// CreateSequencer creates a sequencer. It is OK if one with this definition exists already. ALREADY_EXISTS, with a
+	// Conflict among the details, is returned when its definition is another, and RESOURCE_EXHAUSTED (quota) when the server
+	// creates no more sequencers.
 	CreateSequencer(context.Context, *CreateSequencerRequest) (*CreateSequencerResponse, error)
-	// DestroySequencer destroys a sequencer for good. FAILED_PRECONDITION, in_use, is returned for the default one.
+	// DestroySequencer permanently destroys a sequencer. FAILED_PRECONDITION (in_use) is returned for the default one.
 	DestroySequencer(context.Context, *DestroySequencerRequest) (*DestroySequencerResponse, error)
-	// AttachSequencer has the server that answers attach to a sequencer, that is, take a node ID. The error says why it
-	// makes no IDs then: UNAVAILABLE, waiting, when all node IDs are taken and it stands in line.
+	// AttachSequencer attaches the answering server to a sequencer: it takes a node ID. An error says why it can't make IDs
+	// yet: UNAVAILABLE (waiting) when all node IDs are taken and it waits for one.
 	AttachSequencer(context.Context, *AttachSequencerRequest) (*AttachSequencerResponse, error)
-	// DetachSequencer has the server that answers let go of a sequencer. FAILED_PRECONDITION, attached_again, is returned
-	// when it was attached meanwhile.
+	// DetachSequencer detaches the answering server from a sequencer. FAILED_PRECONDITION (attached_again) is returned when it
+	// attached again during the call.
 	DetachSequencer(context.Context, *DetachSequencerRequest) (*DetachSequencerResponse, error)
-	// ClusterStatus is what the server that answers knows of its cluster.
+	// ClusterStatus returns what the answering server knows of its cluster.
 	ClusterStatus(context.Context, *ClusterStatusRequest) (*ClusterStatusResponse, error)
 	mustEmbedUnimplementedAdminServer()
 }

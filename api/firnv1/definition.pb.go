@@ -23,12 +23,12 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What has a server attach, that is, take a node ID.
+// What makes a server attach, that is, take a node ID.
 type Definition_Attach int32
 
 const (
-	Definition_ATTACH_UNSPECIFIED Definition_Attach = 0 // as on demand; in answers, one that this version of the API does not know
-	Definition_ATTACH_ON_DEMAND   Definition_Attach = 1 // a call for an ID, of a caller who may attach
+	Definition_ATTACH_UNSPECIFIED Definition_Attach = 0 // as on demand; in answers, unknown to this version of the API
+	Definition_ATTACH_ON_DEMAND   Definition_Attach = 1 // a call for an ID by a caller who may attach
 	Definition_ATTACH_EXPLICIT    Definition_Attach = 2 // only AttachSequencer
 )
 
@@ -73,35 +73,35 @@ func (Definition_Attach) EnumDescriptor() ([]byte, []int) {
 	return file_firn_v1_definition_proto_rawDescGZIP(), []int{0, 0}
 }
 
-// Definition is what a sequencer is created with, for good. To create one, every field may be absent. In answers all are
-// there but layout.
+// Definition is the definition of a sequencer, which never changes. Every field is optional when one is created. Answers
+// have all but layout.
 type Definition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many servers can have a node ID at a time: 1 to as many as the layout has node IDs, rounded up to a power of
-	// two. Absent: as many as the layout has.
+	// How many servers can have a node ID at a time: from 1 to all that the layout has, rounded up to a power of two.
+	// Absent: all.
 	Nodes *int64 `protobuf:"varint,1,opt,name=nodes,proto3,oneof" json:"nodes,omitempty"`
-	// For how many of the servers that want a node ID there is one. Absent: for every one.
+	// How many of the servers that request a node ID get one. Absent: every one.
 	Allocation *Allocation `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
-	// The layout that the fields below change, by its name, such as twitter, or as text. Absent: firn's own. Never in
-	// answers.
+	// The layout that the fields below change, by its name, such as twitter, or as text, such as 41/10/12. Absent: the
+	// default. Never in answers.
 	Layout *string `protobuf:"bytes,3,opt,name=layout,proto3,oneof" json:"layout,omitempty"`
-	// When tick 0 began: 1970 to the present.
+	// When tick 0 began, between 1970 and now.
 	Epoch *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// How long a tick lasts: 1 ms to 1 s.
+	// The length of a tick: 1 ms to 1 s.
 	Tick *durationpb.Duration `protobuf:"bytes,5,opt,name=tick,proto3" json:"tick,omitempty"`
-	// How many bits of an ID are the tick: 1 to 62. All bits together are at most 63.
+	// The number of bits for the tick: 1 to 62. All bits together are at most 63.
 	TimeBits *int32 `protobuf:"varint,6,opt,name=time_bits,json=timeBits,proto3,oneof" json:"time_bits,omitempty"`
-	// How many bits are the datacenter: 0 to 62.
+	// The number of bits for the datacenter: 0 to 62.
 	DatacenterBits *int32 `protobuf:"varint,7,opt,name=datacenter_bits,json=datacenterBits,proto3,oneof" json:"datacenter_bits,omitempty"`
-	// How many bits are the node: 0 to 62.
+	// The number of bits for the node: 0 to 62.
 	NodeBits *int32 `protobuf:"varint,8,opt,name=node_bits,json=nodeBits,proto3,oneof" json:"node_bits,omitempty"`
-	// How many bits are the number within the tick: 0 to 62.
+	// The number of bits for the sequence within a tick: 0 to 62.
 	SequenceBits *int32 `protobuf:"varint,9,opt,name=sequence_bits,json=sequenceBits,proto3,oneof" json:"sequence_bits,omitempty"`
-	// Whether the node, and not the sequence, is in the lowest bits.
+	// Whether the lowest bits are the node, and not the sequence.
 	NodeLowest *bool `protobuf:"varint,10,opt,name=node_lowest,json=nodeLowest,proto3,oneof" json:"node_lowest,omitempty"`
-	// An ID that every new one must exceed, where an ID space is continued. 0: none.
+	// An ID that every new one must exceed, to continue an ID space. 0: none.
 	After int64 `protobuf:"varint,11,opt,name=after,proto3" json:"after,omitempty"`
-	// What has a server attach. Absent: on demand.
+	// What makes a server attach. Absent: on demand.
 	Attach        Definition_Attach `protobuf:"varint,12,opt,name=attach,proto3,enum=firn.v1.Definition_Attach" json:"attach,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -221,7 +221,7 @@ func (x *Definition) GetAttach() Definition_Attach {
 	return Definition_ATTACH_UNSPECIFIED
 }
 
-// Allocation is how many of the servers that want a node ID get one. With nothing set it is every one.
+// Allocation says how many of the servers that request a node ID get one. With nothing set, every one does.
 type Allocation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to To:
@@ -293,7 +293,7 @@ type isAllocation_To interface {
 }
 
 type Allocation_Count struct {
-	// So many servers, at least 1.
+	// A number of servers, at least 1.
 	Count int64 `protobuf:"varint,1,opt,name=count,proto3,oneof"`
 }
 
@@ -306,12 +306,12 @@ func (*Allocation_Count) isAllocation_To() {}
 
 func (*Allocation_Percent) isAllocation_To() {}
 
-// Conflict is a detail of ALREADY_EXISTS: there is a sequencer of this name with another definition.
+// Conflict is a detail of ALREADY_EXISTS: a sequencer of this name has another definition.
 type Conflict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The definition that is in force.
 	InForce *Definition `protobuf:"bytes,1,opt,name=in_force,json=inForce,proto3" json:"in_force,omitempty"`
-	// What differs from what was wanted.
+	// How it differs from the definition in the call.
 	Differences   []*Difference `protobuf:"bytes,2,rep,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -361,14 +361,14 @@ func (x *Conflict) GetDifferences() []*Difference {
 	return nil
 }
 
-// Difference is a field of a definition that is another one in force than was wanted.
+// Difference is a field with another value in force than in the call.
 type Difference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The field's name in the JSON of a definition.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
 	// Its value in force, as text for people.
 	InForce string `protobuf:"bytes,2,opt,name=in_force,json=inForce,proto3" json:"in_force,omitempty"`
-	// The value that was wanted.
+	// Its value in the call.
 	Wanted        string `protobuf:"bytes,3,opt,name=wanted,proto3" json:"wanted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -116,7 +116,7 @@ type NextBatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name; empty: the default one.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many IDs: 1 to 10000. For more at once there is Stream.
+	// How many IDs: 1 to 10000. For more use Stream.
 	Count         int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -168,7 +168,7 @@ func (x *NextBatchRequest) GetCount() int32 {
 
 type NextBatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As many IDs as were asked for, in ascending order.
+	// The IDs, in ascending order.
 	Ids           []int64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -217,7 +217,7 @@ type StreamRequest struct {
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
 	// How many IDs a message holds: 1 to 10000; 0: 1000. The last message may hold fewer.
 	BatchSize int32 `protobuf:"varint,2,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
-	// How many IDs to give altogether; 0: no end.
+	// How many IDs to give in all; 0: no limit.
 	Total         int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -381,7 +381,7 @@ type DecodeResponse struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
 	// The tick, since the epoch of the sequencer's layout.
 	Tick int64 `protobuf:"varint,3,opt,name=tick,proto3" json:"tick,omitempty"`
-	// The datacenter; 0 in a layout without.
+	// The datacenter; 0 in a layout without datacenters.
 	Datacenter int64 `protobuf:"varint,4,opt,name=datacenter,proto3" json:"datacenter,omitempty"`
 	// The node within its datacenter.
 	Node int64 `protobuf:"varint,5,opt,name=node,proto3" json:"node,omitempty"`

@@ -29,62 +29,59 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Firn gives out IDs, and takes them apart.
+// Firn gives out and decodes IDs.
 //
-// An ID is a positive number of at most 63 bits, unique in its sequencer, and the later it was made the greater it is,
-// to the tick of the sequencer's layout. Wherever a sequencer is to be named, the empty name stands for the default one.
-// A server that is not attached to a sequencer attaches to it when it is asked for an ID of it, if the caller's token and
-// the sequencer's definition allow that, and the server was not told otherwise.
+// An ID is a positive number of at most 63 bits, unique in its sequencer. Of two IDs made in different ticks of the
+// sequencer's layout, the later one is greater. An empty sequencer name stands for the default sequencer. A server that
+// is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
+// and the server's flags allow that.
 //
-// Who has a token shows it as metadata: "authorization: Bearer TOKEN".
+// Send a token as metadata: "authorization: Bearer TOKEN".
 //
-// Every error that firn makes has a google.rpc.ErrorInfo among its details, with the domain "firn" and one of these as
-// its reason. Where another try may help there is a google.rpc.RetryInfo that says when.
+// Every error of firn has a google.rpc.ErrorInfo among its details, with the domain "firn" and one of these reasons. If
+// another try may help, a google.rpc.RetryInfo says when.
 //
 //	INVALID_ARGUMENT     bad_request        the message names what was given and what would be right
-//	UNAUTHENTICATED      unauthenticated    a token is wanted, and there is none or an unknown one
-//	PERMISSION_DENIED    forbidden          the token, or the lack of one, does not allow that
-//	NOT_FOUND            unknown_sequencer  there is no sequencer of this name, or it was destroyed
-//	ALREADY_EXISTS       exists             there is one with another definition; the details have a Conflict
+//	UNAUTHENTICATED      unauthenticated    the token is missing or unknown
+//	PERMISSION_DENIED    forbidden          the token, or a call without one, does not allow that
+//	NOT_FOUND            unknown_sequencer  no sequencer has this name, or it was destroyed
+//	ALREADY_EXISTS       exists             a sequencer of this name has another definition; the details have a Conflict
 //	FAILED_PRECONDITION  in_use             the default sequencer can't be destroyed
-//	FAILED_PRECONDITION  attached_again     it was attached while it was to be detached
-//	RESOURCE_EXHAUSTED   rate_limited       more than the token allows; without a RetryInfo it never will
-//	RESOURCE_EXHAUSTED   quota              there are as many sequencers as the server lets there be
-//	RESOURCE_EXHAUSTED   overloaded         more is asked for than the server can give now
-//	UNAVAILABLE          not_ready          no ID can be given now; try another server, or again
-//	UNAVAILABLE          waiting            all node IDs are taken, and the server stands in line; try another
-//	UNAVAILABLE          detached           the server is not attached, and this call does not attach it; try another
-//	UNAVAILABLE          unfit              the server does not go with the sequencer; try another
-//	UNAVAILABLE          unavailable        the store does not answer; what was to be changed may be changed or not
-//	UNAVAILABLE          lifetime           the layout's time is over, or has not begun
+//	FAILED_PRECONDITION  attached_again     the server attached again during the call
+//	RESOURCE_EXHAUSTED   rate_limited       more IDs than the token allows; without a RetryInfo, never so many in one call
+//	RESOURCE_EXHAUSTED   quota              the server creates no more sequencers
+//	RESOURCE_EXHAUSTED   overloaded         more IDs than the server can make in 10 s, or too many calls at a time
+//	UNAVAILABLE          not_ready          the server can't give IDs now; try another one, or again
+//	UNAVAILABLE          waiting            all node IDs are taken, and the server waits for one; try another
+//	UNAVAILABLE          detached           the server is not attached, and this call may not attach it; try another
+//	UNAVAILABLE          unfit              the server's window or node IDs do not fit the sequencer; try another
+//	UNAVAILABLE          unavailable        the store does not answer; a change may have been made or not
+//	UNAVAILABLE          lifetime           the layout's time has run out, or has not begun
 //	INTERNAL             internal           a bug; it is logged
-//	INTERNAL             unreadable         the cluster's log holds what this server can't read; it is logged
+//	INTERNAL             unreadable         the cluster's log has an entry that this server can't read; it is logged
 //
-// A call that is made again after UNAVAILABLE can at worst leave IDs unused. A request of more than 64 KiB is refused by
-// gRPC itself, with RESOURCE_EXHAUSTED. A call waits for IDs for at most 10 seconds; a deadline of the caller's own may
-// be shorter.
+// Repeating a call after UNAVAILABLE can at worst leave IDs unused. gRPC itself refuses a request of more than 64 KiB with
+// RESOURCE_EXHAUSTED. A call waits for IDs for at most 10 seconds; the caller's deadline may be shorter.
 type FirnClient interface {
 	// Next gives one ID.
 	Next(ctx context.Context, in *NextRequest, opts ...grpc.CallOption) (*NextResponse, error)
-	// NextBatch gives several IDs, in ascending order. RESOURCE_EXHAUSTED, overloaded, is returned when the server could
-	// not make as many within 10 seconds.
+	// NextBatch gives several IDs, in ascending order. RESOURCE_EXHAUSTED, overloaded, is returned when the server
+	// can't make so many within 10 seconds.
 	NextBatch(ctx context.Context, in *NextBatchRequest, opts ...grpc.CallOption) (*NextBatchResponse, error)
-	// Stream gives IDs for as long as the caller takes them, in ascending order: a batch is made when there is room for
-	// it on the way. It ends with OK once the total is reached, and else when the caller cancels it or the server ends it
-	// with UNAVAILABLE: not_ready when it shuts down, and without a reason when the connection has grown old, after half
-	// an hour or so. Then call again.
+	// Stream gives IDs in ascending order as fast as the caller reads them: the server makes a batch when there is room to
+	// send it. The stream ends with OK when the total is reached, or when the caller cancels it, or with UNAVAILABLE when the
+	// server ends it: with the reason not_ready when the server shuts down, and with none after about half an hour, when the
+	// connection has reached its maximum age. Then call again.
 	//
-	// An ID is made before it is taken. On the way to a caller that does not read there are as many as its flow-control
-	// window holds, 64 KiB or 8000 IDs if gRPC was not told otherwise (some libraries enlarge it by themselves, to a few
-	// MiB, while they read fast), another 64 KiB at the server, and two batches. So an ID is as old as the caller took to
-	// read that many, which may be very old where it stopped reading. It gets fresh ones by reading steadily, by small
-	// batches, and by a small window that is fixed; or by NextBatch.
+	// An ID is made before the caller reads it. Up to about 8000 IDs (64 KiB) wait in the caller's flow-control window, which
+	// some libraries enlarge to a few MiB while they read fast, another 64 KiB at the server, and two batches. An ID is thus
+	// as old as the time that the caller took to read so many, or very old if it stopped reading. For fresh IDs read
+	// steadily, with small batches and a small fixed window, or use NextBatch.
 	//
-	// Each batch counts against the caller's limit on IDs, and the stream goes as fast as that allows. RESOURCE_EXHAUSTED
-	// is returned, rate_limited, when it never allows as many IDs as a batch has; and overloaded, when the server has 1000
-	// streams already.
+	// Each batch counts against the caller's limit on IDs, and the stream is as fast as that allows. RESOURCE_EXHAUSTED is
+	// returned when the limit never allows a whole batch (rate_limited), and when the server has too many calls (overloaded).
 	Stream(ctx context.Context, in *StreamRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StreamResponse], error)
-	// Decode takes an ID apart. Any server can, attached or not.
+	// Decode returns the parts of an ID. Any server can, attached or not.
 	Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error)
 }
 
@@ -149,62 +146,59 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 // All implementations must embed UnimplementedFirnServer
 // for forward compatibility.
 //
-// Firn gives out IDs, and takes them apart.
+// Firn gives out and decodes IDs.
 //
-// An ID is a positive number of at most 63 bits, unique in its sequencer, and the later it was made the greater it is,
-// to the tick of the sequencer's layout. Wherever a sequencer is to be named, the empty name stands for the default one.
-// A server that is not attached to a sequencer attaches to it when it is asked for an ID of it, if the caller's token and
-// the sequencer's definition allow that, and the server was not told otherwise.
+// An ID is a positive number of at most 63 bits, unique in its sequencer. Of two IDs made in different ticks of the
+// sequencer's layout, the later one is greater. An empty sequencer name stands for the default sequencer. A server that
+// is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
+// and the server's flags allow that.
 //
-// Who has a token shows it as metadata: "authorization: Bearer TOKEN".
+// Send a token as metadata: "authorization: Bearer TOKEN".
 //
-// Every error that firn makes has a google.rpc.ErrorInfo among its details, with the domain "firn" and one of these as
-// its reason. Where another try may help there is a google.rpc.RetryInfo that says when.
+// Every error of firn has a google.rpc.ErrorInfo among its details, with the domain "firn" and one of these reasons. If
+// another try may help, a google.rpc.RetryInfo says when.
 //
 //	INVALID_ARGUMENT     bad_request        the message names what was given and what would be right
-//	UNAUTHENTICATED      unauthenticated    a token is wanted, and there is none or an unknown one
-//	PERMISSION_DENIED    forbidden          the token, or the lack of one, does not allow that
-//	NOT_FOUND            unknown_sequencer  there is no sequencer of this name, or it was destroyed
-//	ALREADY_EXISTS       exists             there is one with another definition; the details have a Conflict
+//	UNAUTHENTICATED      unauthenticated    the token is missing or unknown
+//	PERMISSION_DENIED    forbidden          the token, or a call without one, does not allow that
+//	NOT_FOUND            unknown_sequencer  no sequencer has this name, or it was destroyed
+//	ALREADY_EXISTS       exists             a sequencer of this name has another definition; the details have a Conflict
 //	FAILED_PRECONDITION  in_use             the default sequencer can't be destroyed
-//	FAILED_PRECONDITION  attached_again     it was attached while it was to be detached
-//	RESOURCE_EXHAUSTED   rate_limited       more than the token allows; without a RetryInfo it never will
-//	RESOURCE_EXHAUSTED   quota              there are as many sequencers as the server lets there be
-//	RESOURCE_EXHAUSTED   overloaded         more is asked for than the server can give now
-//	UNAVAILABLE          not_ready          no ID can be given now; try another server, or again
-//	UNAVAILABLE          waiting            all node IDs are taken, and the server stands in line; try another
-//	UNAVAILABLE          detached           the server is not attached, and this call does not attach it; try another
-//	UNAVAILABLE          unfit              the server does not go with the sequencer; try another
-//	UNAVAILABLE          unavailable        the store does not answer; what was to be changed may be changed or not
-//	UNAVAILABLE          lifetime           the layout's time is over, or has not begun
+//	FAILED_PRECONDITION  attached_again     the server attached again during the call
+//	RESOURCE_EXHAUSTED   rate_limited       more IDs than the token allows; without a RetryInfo, never so many in one call
+//	RESOURCE_EXHAUSTED   quota              the server creates no more sequencers
+//	RESOURCE_EXHAUSTED   overloaded         more IDs than the server can make in 10 s, or too many calls at a time
+//	UNAVAILABLE          not_ready          the server can't give IDs now; try another one, or again
+//	UNAVAILABLE          waiting            all node IDs are taken, and the server waits for one; try another
+//	UNAVAILABLE          detached           the server is not attached, and this call may not attach it; try another
+//	UNAVAILABLE          unfit              the server's window or node IDs do not fit the sequencer; try another
+//	UNAVAILABLE          unavailable        the store does not answer; a change may have been made or not
+//	UNAVAILABLE          lifetime           the layout's time has run out, or has not begun
 //	INTERNAL             internal           a bug; it is logged
-//	INTERNAL             unreadable         the cluster's log holds what this server can't read; it is logged
+//	INTERNAL             unreadable         the cluster's log has an entry that this server can't read; it is logged
 //
-// A call that is made again after UNAVAILABLE can at worst leave IDs unused. A request of more than 64 KiB is refused by
-// gRPC itself, with RESOURCE_EXHAUSTED. A call waits for IDs for at most 10 seconds; a deadline of the caller's own may
-// be shorter.
+// Repeating a call after UNAVAILABLE can at worst leave IDs unused. gRPC itself refuses a request of more than 64 KiB with
+// RESOURCE_EXHAUSTED. A call waits for IDs for at most 10 seconds; the caller's deadline may be shorter.
 type FirnServer interface {
 	// Next gives one ID.
 	Next(context.Context, *NextRequest) (*NextResponse, error)
-	// NextBatch gives several IDs, in ascending order. RESOURCE_EXHAUSTED, overloaded, is returned when the server could
-	// not make as many within 10 seconds.
+	// NextBatch gives several IDs, in ascending order. RESOURCE_EXHAUSTED, overloaded, is returned when the server
+	// can't make so many within 10 seconds.
 	NextBatch(context.Context, *NextBatchRequest) (*NextBatchResponse, error)
-	// Stream gives IDs for as long as the caller takes them, in ascending order: a batch is made when there is room for
-	// it on the way. It ends with OK once the total is reached, and else when the caller cancels it or the server ends it
-	// with UNAVAILABLE: not_ready when it shuts down, and without a reason when the connection has grown old, after half
-	// an hour or so. Then call again.
+	// Stream gives IDs in ascending order as fast as the caller reads them: the server makes a batch when there is room to
+	// send it. The stream ends with OK when the total is reached, or when the caller cancels it, or with UNAVAILABLE when the
+	// server ends it: with the reason not_ready when the server shuts down, and with none after about half an hour, when the
+	// connection has reached its maximum age. Then call again.
 	//
-	// An ID is made before it is taken. On the way to a caller that does not read there are as many as its flow-control
-	// window holds, 64 KiB or 8000 IDs if gRPC was not told otherwise (some libraries enlarge it by themselves, to a few
-	// MiB, while they read fast), another 64 KiB at the server, and two batches. So an ID is as old as the caller took to
-	// read that many, which may be very old where it stopped reading. It gets fresh ones by reading steadily, by small
-	// batches, and by a small window that is fixed; or by NextBatch.
+	// An ID is made before the caller reads it. Up to about 8000 IDs (64 KiB) wait in the caller's flow-control window, which
+	// some libraries enlarge to a few MiB while they read fast, another 64 KiB at the server, and two batches. An ID is thus
+	// as old as the time that the caller took to read so many, or very old if it stopped reading. For fresh IDs read
+	// steadily, with small batches and a small fixed window, or use NextBatch.
 	//
-	// Each batch counts against the caller's limit on IDs, and the stream goes as fast as that allows. RESOURCE_EXHAUSTED
-	// is returned, rate_limited, when it never allows as many IDs as a batch has; and overloaded, when the server has 1000
-	// streams already.
+	// Each batch counts against the caller's limit on IDs, and the stream is as fast as that allows. RESOURCE_EXHAUSTED is
+	// returned when the limit never allows a whole batch (rate_limited), and when the server has too many calls (overloaded).
 	Stream(*StreamRequest, grpc.ServerStreamingServer[StreamResponse]) error
-	// Decode takes an ID apart. Any server can, attached or not.
+	// Decode returns the parts of an ID. Any server can, attached or not.
 	Decode(context.Context, *DecodeRequest) (*DecodeResponse, error)
 	mustEmbedUnimplementedFirnServer()
 }

@@ -39,14 +39,14 @@ func TestDashboard(t *testing.T) {
 	p.visit(l.url, 1440)
 
 	p.wait(`text("#ready")`, "Ready")
-	p.wait(`text("#store")`, "Answers")
+	p.wait(`text("#store")`, "Reachable")
 	p.wait(`text("#members-count")`, "4")
 	p.wait(kept, "4")
 	p.wait(`document.querySelectorAll("#ring .edge").length`, "4")
 	p.wait(`text("#member code")`, l.members[0].ID())
 	p.waitFor(`text("#member").includes("this node") && text("#member").includes("host-a, process 4000")`)
 	p.wait(`text("[data-name=orders] .soft")`, "4 of 16 held")
-	p.wait(`text("[data-name=visits] .soft")`, "2 of 2 held, 2 in line")
+	p.wait(`text("[data-name=visits] .soft")`, "2 of 2 held, 2 waiting")
 	p.waitFor(`text("#series").includes("default") && text("#series").includes("orders") && parseFloat(text("#rate-now")) > 0`)
 
 	// Whom one points at in the ring is told.
@@ -61,7 +61,7 @@ func TestDashboard(t *testing.T) {
 	p.wait(`text("[data-kind=never] b")`, "12")
 	node, _ := find(t, l.members[1], "orders").NodeID()
 	p.cell(int(node))
-	p.waitFor(fmt.Sprintf(`text("#cell").startsWith("Node ID %d: held by %s (host-b, process 4001), time is written down ")`, node, b))
+	p.waitFor(fmt.Sprintf(`text("#cell").startsWith("Node ID %d: held by %s (host-b, process 4001), horizon ")`, node, b))
 
 	// Somebody begins to join.
 	before := l.members[0].Value().Position()
@@ -77,7 +77,7 @@ func TestDashboard(t *testing.T) {
 	p.wait(`document.querySelectorAll('#found [data-id="`+b+`"]').length`, "0")
 	p.wait(`text("[data-name=orders] .soft")`, "3 of 16 held")
 	p.wait(`text("[data-kind=used] b, [data-kind=closing] b")`, "1")
-	p.wait(`text("#entries .goes .words")`, b[:6]+" is out: it left, or its pulse was goneleave-cluster")
+	p.wait(`text("#entries .goes .words")`, b[:6]+" is removed: it left or diedleave-cluster")
 
 	// It was there, though.
 	p.slideTo(before)
@@ -103,7 +103,7 @@ func TestDashboard(t *testing.T) {
 	w.quiet(t, l.url)
 }
 
-// An ID is taken apart to the last digit, and what is none is said to be none.
+// An ID is decoded to the last digit, and anything else is refused.
 func TestTakingApart(t *testing.T) {
 	testenv.Slow(t)
 	l := live(t, local, "host-a")
@@ -118,7 +118,7 @@ func TestTakingApart(t *testing.T) {
 	p.enter("#id", id.String()+kb.Enter)
 	p.waitFor(`text("#parts dl div.time dd").startsWith("2026-11-21 03:25:36.425 UTC")`)
 	p.wait(`text("#parts dl div.node strong")`, "800")
-	p.wait(`text("#parts dl div.node dd").includes("nobody holds it now")`, "true")
+	p.wait(`text("#parts dl div.node dd").includes("free now")`, "true")
 	p.wait(`text("#parts dl div.sequence strong")`, "5")
 	p.wait(`[...document.querySelectorAll("#parts .bit")].map(b => b.textContent).join("")`, fmt.Sprintf("%063b", int64(id)))
 
@@ -132,7 +132,7 @@ func TestTakingApart(t *testing.T) {
 	p.pictures("dashboard-id")
 
 	p.enter("#id", "12x"+kb.Enter)
-	p.wait(`text("#decode-why")`, "“12x” is no ID; want a decimal number from 0 to 9223372036854775807.")
+	p.wait(`text("#decode-why")`, "“12x” is not an ID; want a decimal number from 0 to 9223372036854775807.")
 	p.enter("#id", "9223372036854775808"+kb.Enter)
 	p.waitFor(`text("#decode-why").includes("9223372036854775808")`)
 	if _, said := w.take(); len(said) != 1 || !strings.Contains(said[0], "400") { // the browser tells of the answer
@@ -156,7 +156,7 @@ func TestKeyboard(t *testing.T) {
 	next, _ := l.members[0].Value().Watched(l.members[0].ID())
 	p.wait(`text("#member code")`, next)
 	p.press(kb.Enter)
-	p.waitFor(`text("#member").includes("kept")`)
+	p.waitFor(`text("#member").includes("pinned")`)
 	p.tabTo("find")
 	p.wait(`text("#member code")`, next)
 
@@ -215,16 +215,16 @@ func TestTokenOfADashboard(t *testing.T) {
 	l := live(t, &auth.Policy{Tokens: tokens, Trusted: true}, "host-a")
 	p := &page{t, open(t)}
 	p.visit(l.url, 1440)
-	p.wait(`$("#door").hidden + " " + $("#board").hidden + " " + document.activeElement.id`, "false true token")
-	p.wait(`text("#door-why")`, "")
-	p.pictures("dashboard-door")
+	p.wait(`$("#auth").hidden + " " + $("#board").hidden + " " + document.activeElement.id`, "false true token")
+	p.wait(`text("#auth-why")`, "")
+	p.pictures("dashboard-auth")
 	p.enter("#token", "wrong"+kb.Enter)
-	p.waitFor(`text("#door-why").startsWith("The token was refused: it is not known who asks")`)
+	p.waitFor(`text("#auth-why").startsWith("The token was refused: unknown token")`)
 	p.enter("#token", app+kb.Enter)
-	p.waitFor(`text("#door-why").includes('the token "app" allows issue, not admin')`)
+	p.waitFor(`text("#auth-why").includes('the token "app" allows issue, not admin')`)
 	p.enter("#token", admin+kb.Enter)
 	p.wait(`text("#members-count")`, "1")
-	p.wait(`$("#door").hidden`, "true")
+	p.wait(`$("#auth").hidden`, "true")
 	do(t, p.ctx, chromedp.Reload())
 	p.wait(`text("#members-count")`, "1")
 	if all := p.js(`document.documentElement.outerHTML + localStorage.length + document.cookie + location`); strings.Contains(all, admin) {
@@ -235,8 +235,8 @@ func TestTokenOfADashboard(t *testing.T) {
 	if err := os.WriteFile(file, []byte(entries[strings.Index(entries, "\n")+1:]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.wait(`$("#door").hidden`, "false")
-	p.waitFor(`text("#door-why").startsWith("The token was refused")`)
+	p.wait(`$("#auth").hidden`, "false")
+	p.waitFor(`text("#auth-why").startsWith("The token was refused")`)
 }
 
 // A page that loses its server says so, and goes on when there is one again.
@@ -250,7 +250,7 @@ func TestLostConnection(t *testing.T) {
 	l.served.Listener.Close()
 	l.served.CloseClientConnections()
 	p.wait(`text("#link-text")`, "Connection lost")
-	p.waitFor(`!$("#lost").hidden && text("#lost").includes("What is shown is as of ")`)
+	p.waitFor(`!$("#lost").hidden && text("#lost").includes("This page shows the state at ")`)
 	p.wait(kept, "2")
 	p.pictures("dashboard-lost")
 	l.serveAgain(address)

@@ -26,7 +26,7 @@ const helpers = `const $ = s => document.querySelector(s), text = s => $(s)?.tex
 func (p *page) visit(url string, width int64) {
 	p.t.Helper()
 	do(p.t, p.ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(url+"/ui/"))
-	p.waitFor(`$("#board:not([hidden]), #door:not([hidden])")`)
+	p.waitFor(`$("#board:not([hidden]), #auth:not([hidden])")`)
 }
 
 func (p *page) js(expression string) string {

@@ -25,7 +25,7 @@ func TestLogin(t *testing.T) {
 	w := watch(t, p.ctx)
 	do(t, p.ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(login))
 	p.wait(`text("#members-count")`, "1")
-	p.wait(`$("#forget").hidden + " " + $("#login").hidden + " " + $("#door").hidden`, "false true true")
+	p.wait(`$("#forget").hidden + " " + $("#login").hidden + " " + $("#auth").hidden`, "false true true")
 	p.wait(`location.pathname + location.hash`, "/ui/")
 	p.wait(`sessionStorage.getItem("firn.token")`, secret.Token())
 	if all := p.js(`document.documentElement.outerHTML + localStorage.length + document.cookie + location`); strings.Contains(all, secret.Token()) {
@@ -65,7 +65,7 @@ func TestLogin(t *testing.T) {
 	other.js(`sessionStorage.setItem("firn.token", "of a former start")`)
 	do(t, other.ctx, chromedp.Reload())
 	other.wait(`text("#members-count") + $("#forget").hidden + sessionStorage.length`, "1true0")
-	other.waitFor(`text("#login-why").includes("which is new at each start")`)
+	other.waitFor(`text("#login-why").includes("new at each start")`)
 
 	// Logging out, too.
 	do(t, p.ctx, chromedp.Navigate(l.url+"/ui/"))

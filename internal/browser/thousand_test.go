@@ -63,7 +63,7 @@ func TestDashboardOfAThousand(t *testing.T) {
 
 	c.join(t)
 	p.wait(`text("#members-count")`, number(1025))
-	p.wait(`text("[data-name=orders] .soft")`, "1\u202f024 of 1\u202f024 held, 1 in line")
+	p.wait(`text("[data-name=orders] .soft")`, "1\u202f024 of 1\u202f024 held, 1 waiting")
 	p.find("3kq7wm5xh2rvc")
 	p.wait(`text("#found li")`, "3kq7wmrack-kq.example.org, process 71this node")
 	w.quiet(t, url)

@@ -19,9 +19,9 @@ type Right uint8
 
 // The rights. They can be added up.
 const (
-	Issue  Right = 1 << iota // take IDs, and take them apart
+	Issue  Right = 1 << iota // take and decode IDs
 	Admin                    // create, destroy, attach and detach sequencers, and look at the cluster
-	Attach                   // have a node attach to a sequencer, by a call to attach or by one for an ID
+	Attach                   // make a node attach to a sequencer, by a call to attach or by one for an ID
 
 	All = Issue | Admin | Attach
 )
@@ -55,35 +55,54 @@ func (r Right) list(word string) string {
 
 // Errors to match with errors.Is.
 var (
-	// ErrUnauthenticated is returned when it is not known who asks: the answer to a better token may be another.
-	ErrUnauthenticated = errors.New("door: it is not known who asks")
+	// ErrUnauthenticated is returned when the caller is not known: it sends no token, or a wrong one.
+	ErrUnauthenticated = errors.New("the caller is not known")
 
-	// ErrForbidden is returned when it is known who asks, who may not do that.
-	ErrForbidden = errors.New("door: not allowed")
+	// ErrForbidden is returned when the caller is known and may not do that.
+	ErrForbidden = errors.New("the caller is not allowed to do that")
 )
+
+// refusal is an error of one of these kinds, for people.
+type refusal struct {
+	kind error
+	text string
+}
+
+func (e *refusal) Error() string { return e.text }
+func (e *refusal) Unwrap() error { return e.kind }
+
+func unauthenticated(format string, args ...any) error {
+	return &refusal{ErrUnauthenticated, fmt.Sprintf(format, args...)}
+}
+
+func forbidden(format string, args ...any) error {
+	return &refusal{ErrForbidden, fmt.Sprintf(format, args...)}
+}
+
+var errNoToken = unauthenticated("missing token: send `Authorization: Bearer ...`")
 
 // LimitError is returned when a caller asks for more than its limit allows.
 type LimitError struct {
 	Caller     string
 	Rate       float64       // IDs per second
-	RetryAfter time.Duration // when it may be asked again, in whole milliseconds; zero: never for as many
+	RetryAfter time.Duration // in whole milliseconds; zero: the limit never allows as many at once
 }
 
 func (e *LimitError) Error() string {
 	perSecond := strconv.FormatFloat(e.Rate, 'f', -1, 64)
 	if e.RetryAfter == 0 {
-		return fmt.Sprintf("the token %q allows %s IDs a second, and no call for more than that", e.Caller, perSecond)
+		return fmt.Sprintf("the token %q allows %s IDs per second, and at most as many in one call; ask for fewer", e.Caller, perSecond)
 	}
-	return fmt.Sprintf("the token %q allows %s IDs a second; try again in %v", e.Caller, perSecond, e.RetryAfter)
+	return fmt.Sprintf("the token %q allows %s IDs per second; try again in %v", e.Caller, perSecond, e.RetryAfter)
 }
 
-// Caller is who asks. It does not change; any number of goroutines can use it at once. Nil may do nothing.
+// Caller is who makes a call. It does not change and is safe for concurrent use. Nil may do nothing.
 type Caller struct {
 	name       string
 	rights     Right
 	sequencers []string      // patterns; nil: all
 	limit      *rate.Limiter // nil: none
-	local      *Secret       // that it has not shown; nil: there is none to show
+	local      *Secret       // that it would need and did not send; nil: none
 }
 
 var (
@@ -91,7 +110,7 @@ var (
 	trusted = &Caller{rights: All}
 )
 
-// Name is the name of the caller's token, and empty for who needs none.
+// Name is the name of the caller's token; empty: it needs none.
 func (c *Caller) Name() string {
 	if c == nil {
 		return ""
@@ -99,10 +118,10 @@ func (c *Caller) Name() string {
 	return c.name
 }
 
-// DeniedError is returned when somebody may not do something. It wraps ErrForbidden or ErrUnauthenticated.
+// DeniedError is returned when a caller may not do something. It wraps ErrForbidden or ErrUnauthenticated.
 type DeniedError struct {
-	Caller    string // the name of the token; empty: none was shown
-	Sequencer string // that it is about; empty: the cluster
+	Caller    string // the name of the token; empty: the caller sent none
+	Sequencer string // that the call is for; empty: the cluster
 	Err       error  // what is missing
 }
 
@@ -127,28 +146,29 @@ func (c *Caller) may(r Right, sequencer string) error {
 	}
 	switch {
 	case c == nil:
-		return ErrUnauthenticated
+		return errNoToken
 	case c.rights&r == 0 && c.local != nil:
 		return c.local.missing(false)
 	case c.rights&r == 0 && c.name == "":
-		return fmt.Errorf("%w: administration is for the admin listener, or for a token that allows it", ErrForbidden)
+		return forbidden("administration needs the admin listener, or a token that allows admin")
 	case c.rights&r == 0:
-		return fmt.Errorf("%w: the token %q allows %v, not %s", ErrForbidden, c.name, c.rights, r.list("or"))
+		return forbidden("the token %q allows %v, not %s", c.name, c.rights, r.list("or"))
 	case c.sequencers == nil:
 		return nil
 	case sequencer == "":
-		return fmt.Errorf("%w: the token %q allows the sequencers %s only, and this concerns all", ErrForbidden, c.name, strings.Join(c.sequencers, ", "))
+		return forbidden("the token %q allows the sequencers %s only, and this call concerns all", c.name, strings.Join(c.sequencers, ", "))
 	}
 	for _, pattern := range c.sequencers {
 		if ok, err := path.Match(pattern, sequencer); ok && err == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: the token %q allows the sequencers %s, not %.100q", ErrForbidden, c.name, strings.Join(c.sequencers, ", "), sequencer)
+	return forbidden("the token %q allows the sequencers %s, not %.100q", c.name, strings.Join(c.sequencers, ", "), sequencer)
 }
 
-// MayAttachOnDemand returns nil when a call of the caller for an ID of a sequencer may have a node attach to it: whoever
-// needs no token may, and otherwise who has Attach or Admin there. The node takes a node ID, which others may then lack.
+// MayAttachOnDemand returns nil when the caller's call for an ID may make a node attach to the sequencer. A caller that
+// needs no token may do that; any other needs the right Attach or Admin, as the node takes a node ID that others may
+// then lack.
 func (c *Caller) MayAttachOnDemand(sequencer string) error {
 	if c != nil && c.name == "" {
 		return nil
@@ -156,11 +176,11 @@ func (c *Caller) MayAttachOnDemand(sequencer string) error {
 	return c.May(Attach|Admin, sequencer)
 }
 
-// Spend counts n IDs, or calls that give none, against the caller's limit. A *LimitError is returned when that is more
-// than it allows now; then nothing is counted. ErrUnauthenticated is returned when the caller is nil.
+// Spend counts n IDs, or calls that give none, against the caller's limit. A *LimitError is returned, and nothing
+// counted, when that is more than it allows now; ErrUnauthenticated when the caller is nil.
 func (c *Caller) Spend(n int) error {
 	if c == nil {
-		return ErrUnauthenticated
+		return errNoToken
 	}
 	now := time.Now()
 	if c.limit == nil || c.limit.AllowN(now, n) {
@@ -173,8 +193,7 @@ func (c *Caller) Spend(n int) error {
 	return refused
 }
 
-// wait is a time to wait, in whole milliseconds: at least one, as others may have given back what was missing, and a
-// day at most, which is as good as any longer one.
+// wait is a time to wait in whole milliseconds, from one to those of a day.
 func wait(seconds float64) time.Duration {
 	const day = 24 * time.Hour
 	milliseconds := math.Ceil(min(seconds, day.Seconds()) * 1000)

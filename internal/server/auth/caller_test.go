@@ -23,12 +23,12 @@ func TestMay(t *testing.T) {
 		{trusted, All, "", ""},
 		{anyone, Issue, "orders", ""},
 		{anyone, Issue, "", ""},
-		{anyone, Admin, "orders", "door: not allowed: administration is for the admin listener, or for a token that allows it"},
+		{anyone, Admin, "orders", "administration needs the admin listener, or a token that allows admin"},
 		{anyone, All, "orders", ""},
 
 		{&Caller{name: "a", rights: Issue}, Issue, "any", ""},
-		{&Caller{name: "a", rights: Issue}, Admin, "any", `door: not allowed: the token "a" allows issue, not admin`},
-		{&Caller{name: "a", rights: Admin}, Issue, "any", `door: not allowed: the token "a" allows admin, not issue`},
+		{&Caller{name: "a", rights: Issue}, Admin, "any", `the token "a" allows issue, not admin`},
+		{&Caller{name: "a", rights: Admin}, Issue, "any", `the token "a" allows admin, not issue`},
 		{&Caller{name: "a", rights: Admin}, All, "any", ""},
 		{&Caller{name: "a", rights: All}, All, "", ""},
 
@@ -36,10 +36,10 @@ func TestMay(t *testing.T) {
 		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "invoices-", ""},
 		{&Caller{name: "a", rights: All, sequencers: some}, Admin, "invoices-eu", ""},
 		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "log1", ""},
-		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "log", `door: not allowed: the token "a" allows the sequencers orders, invoices-*, log?, not "log"`},
-		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "orders2", `door: not allowed: the token "a" allows the sequencers orders, invoices-*, log?, not "orders2"`},
-		{&Caller{name: "a", rights: All, sequencers: some}, Admin, "", `door: not allowed: the token "a" allows the sequencers orders, invoices-*, log? only, and this concerns all`},
-		{&Caller{name: "a", rights: Issue, sequencers: some}, Admin, "orders", `door: not allowed: the token "a" allows issue, not admin`},
+		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "log", `the token "a" allows the sequencers orders, invoices-*, log?, not "log"`},
+		{&Caller{name: "a", rights: All, sequencers: some}, Issue, "orders2", `the token "a" allows the sequencers orders, invoices-*, log?, not "orders2"`},
+		{&Caller{name: "a", rights: All, sequencers: some}, Admin, "", `the token "a" allows the sequencers orders, invoices-*, log? only, and this call concerns all`},
+		{&Caller{name: "a", rights: Issue, sequencers: some}, Admin, "orders", `the token "a" allows issue, not admin`},
 	} {
 		err := tt.caller.May(tt.right, tt.sequencer)
 		if text(err) != tt.want || err != nil && !errors.Is(err, ErrForbidden) {
@@ -57,19 +57,19 @@ func TestWhoMayAttach(t *testing.T) {
 	}{
 		{anyone, ""},
 		{trusted, ""},
-		{nil, "door: it is not known who asks"},
-		{&Caller{name: "a", rights: Issue}, `door: not allowed: the token "a" allows issue, not attach or admin`},
+		{nil, "missing token: send `Authorization: Bearer ...`"},
+		{&Caller{name: "a", rights: Issue}, `the token "a" allows issue, not attach or admin`},
 		{&Caller{name: "a", rights: Issue | Attach}, ""},
 		{&Caller{name: "a", rights: Admin}, ""},
 		{&Caller{name: "a", rights: Issue | Attach, sequencers: some}, ""},
-		{&Caller{name: "a", rights: Issue | Attach, sequencers: []string{"other"}}, `door: not allowed: the token "a" allows the sequencers other, not "orders"`},
+		{&Caller{name: "a", rights: Issue | Attach, sequencers: []string{"other"}}, `the token "a" allows the sequencers other, not "orders"`},
 	} {
 		if err := tt.caller.MayAttachOnDemand("orders"); text(err) != tt.want {
 			t.Errorf("%+v: %v; want %q", tt.caller, err, tt.want)
 		}
 	}
 	if anyone.May(Attach, "orders") == nil {
-		t.Error("whoever has no token can call to attach")
+		t.Error("a caller without a token can call to attach")
 	}
 }
 
@@ -82,7 +82,7 @@ func text(err error) string {
 
 func TestNilMayDoNothing(t *testing.T) {
 	var nobody *Caller
-	if nobody.Name() != "" || !errors.Is(nobody.May(Issue, "orders"), ErrUnauthenticated) || nobody.Spend(1) != ErrUnauthenticated {
+	if nobody.Name() != "" || !errors.Is(nobody.May(Issue, "orders"), ErrUnauthenticated) || !errors.Is(nobody.Spend(1), ErrUnauthenticated) {
 		t.Errorf("nil is %q, may %v and spends %v", nobody.Name(), nobody.May(Issue, "orders"), nobody.Spend(1))
 	}
 }
@@ -110,16 +110,16 @@ func TestSpend(t *testing.T) {
 			}
 		}
 		spend(600, 0, "")
-		spend(600, 200*time.Millisecond, `the token "a" allows 1000 IDs a second; try again in 200ms`)
+		spend(600, 200*time.Millisecond, `the token "a" allows 1000 IDs per second; try again in 200ms`)
 		spend(400, 0, "") // what was refused did not count
-		spend(1, time.Millisecond, `the token "a" allows 1000 IDs a second; try again in 1ms`)
-		spend(1001, 0, `the token "a" allows 1000 IDs a second, and no call for more than that`)
+		spend(1, time.Millisecond, `the token "a" allows 1000 IDs per second; try again in 1ms`)
+		spend(1001, 0, `the token "a" allows 1000 IDs per second, and at most as many in one call; ask for fewer`)
 		time.Sleep(200 * time.Millisecond)
-		spend(201, time.Millisecond, `the token "a" allows 1000 IDs a second; try again in 1ms`)
+		spend(201, time.Millisecond, `the token "a" allows 1000 IDs per second; try again in 1ms`)
 		spend(200, 0, "")
 		time.Sleep(time.Hour)
 		spend(1000, 0, "") // and no more was saved up
-		spend(1, time.Millisecond, `the token "a" allows 1000 IDs a second; try again in 1ms`)
+		spend(1, time.Millisecond, `the token "a" allows 1000 IDs per second; try again in 1ms`)
 	})
 }
 
@@ -163,7 +163,7 @@ func TestWithoutALimitAnyNumberCanBeSpent(t *testing.T) {
 
 func TestLargeRatesAreWrittenOut(t *testing.T) {
 	err := &LimitError{Caller: "a", Rate: 25_000_000}
-	if want := `the token "a" allows 25000000 IDs a second, and no call for more than that`; err.Error() != want {
+	if want := `the token "a" allows 25000000 IDs per second, and at most as many in one call; ask for fewer`; err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

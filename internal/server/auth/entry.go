@@ -25,19 +25,19 @@ type Entry struct {
 	Rate       float64  `json:"rate,omitempty" yaml:"rate,omitempty"`                  // IDs per second; zero: no limit
 }
 
-// CheckName returns an error when a token can't have this name. It takes 1 to 100 printable characters without spaces,
-// as it stands in logs and errors; for that reason it must not be a token.
+// CheckName returns an error unless a name has 1 to 100 printable characters without spaces. It must not look like a token,
+// as it stands in logs and errors.
 func CheckName(name string) error {
 	const want = "want 1 to 100 printable characters without spaces"
 	switch {
 	case name == "":
 		return errors.New("it is empty; " + want)
 	case isToken(name):
-		return errors.New("it looks like a token, which must stay secret; want a name, that stands in logs")
+		return errors.New("the name looks like a token, which must stay secret; want a name that may stand in logs")
 	case utf8.RuneCountInString(name) > maxName:
 		return fmt.Errorf("it has %d characters; %s", utf8.RuneCountInString(name), want)
 	case !printable(name):
-		return fmt.Errorf("%s is not right; %s", shown(name), want)
+		return fmt.Errorf("%s is not a valid name; %s", shown(name), want)
 	}
 	return nil
 }
@@ -53,11 +53,11 @@ func ParseRight(text string) (Right, error) {
 			return known.right, nil
 		}
 	}
-	return 0, fmt.Errorf("%s is no right; want issue, attach or admin", shown(text))
+	return 0, fmt.Errorf("%sis not a right; want issue, attach or admin", shown(text))
 }
 
-// CheckPattern returns an error when a text is no pattern of sequencers' names, as path.Match has them: a name, or one
-// with * for any characters, ? for any one, and [a-z] for one of some. It has 1 to 1000 bytes.
+// CheckPattern returns an error unless a text of 1 to 1000 bytes is a pattern of sequencers' names as path.Match has them:
+// * stands for any characters, ? for any one, and [a-z] for one of some.
 func CheckPattern(pattern string) error {
 	const want = "want the name of a sequencer, or a pattern such as orders-*"
 	switch _, err := path.Match(pattern, ""); {
@@ -66,17 +66,17 @@ func CheckPattern(pattern string) error {
 	case len(pattern) > maxPattern:
 		return fmt.Errorf("it has %d bytes; want at most %d", len(pattern), maxPattern)
 	case err != nil, !printable(pattern):
-		return fmt.Errorf("%s is no pattern; %s", shown(pattern), want)
+		return fmt.Errorf("%s is not a pattern; %s", shown(pattern), want)
 	}
 	return nil
 }
 
-// CheckRate returns an error when a rate, in IDs per second, is not above 0 and at most a thousand million.
+// CheckRate returns an error unless a rate, in IDs per second, is above 0 and at most 1000000000.
 func CheckRate(rate float64) error {
 	if rate > 0 && rate <= maxRate {
 		return nil
 	}
-	return fmt.Errorf("%v is not right; want IDs per second, above 0 and at most %d", rate, maxRate)
+	return fmt.Errorf("%v is not a valid rate; want IDs per second, above 0 and at most %d", rate, maxRate)
 }
 
 func checkHash(text string) error {
@@ -84,11 +84,11 @@ func checkHash(text string) error {
 	_, err := hex.DecodeString(text)
 	switch {
 	case isToken(text):
-		return errors.New("it is a token, which must stay secret; " + want)
+		return errors.New("a token, which must stay secret; " + want)
 	case len(text) != 64:
 		return fmt.Errorf("it has %d characters; %s", utf8.RuneCountInString(text), want)
 	case err != nil:
-		return errors.New("it has other characters than hex digits; " + want)
+		return errors.New("characters that are not hex digits; " + want)
 	}
 	return nil
 }

@@ -10,27 +10,27 @@ import (
 	"time"
 )
 
-// Look is the right to look at the cluster, and to change nothing. Admin includes it, and so it has no name in a file of
-// tokens: it is for who comes by a listener with a Secret and does not show that.
+// Look is the right to look at the cluster without changing it. Admin includes it. It has no name in a file of tokens: it is
+// for callers of a listener with a Secret who do not send that.
 const Look Right = 1 << 7
 
-// LocalSecret is the name of who shows a Secret. No token has it.
+// LocalSecret is the name of callers who send a Secret. No token can have it.
 const LocalSecret = "(local secret)"
 
-// Secret is what lets its owner administer by a listener where there are no tokens. Each process has a new one, and writes
-// it into a file that only the process's user can read: so that whoever has started the process, and root, can administer.
-// Make it with NewSecret. Its methods are safe for concurrent use.
+// Secret lets its owner administer by a listener without tokens. Each process has a new one and writes it into a file that
+// only the process's user can read, so that this user and root can administer. Make it with NewSecret. Its methods are
+// safe for concurrent use.
 type Secret struct {
 	token         string
 	sum           [sha256.Size]byte
 	owner, looker *Caller
-	kept          atomic.Pointer[SecretError] // nil: it is not known yet where the secret is
+	kept          atomic.Pointer[SecretError] // nil: Kept was not called yet
 
 	mu    sync.Mutex // guards codes
 	codes map[[sha256.Size]byte]*loginCode
 }
 
-// NewSecret returns a secret that nobody else knows, and that nobody can be told of before Kept is called.
+// NewSecret returns a random secret. Kept must be called once it is in a file.
 func NewSecret() *Secret {
 	s := &Secret{token: NewToken(), codes: map[[sha256.Size]byte]*loginCode{}}
 	s.sum = sha256.Sum256([]byte(s.token))
@@ -39,10 +39,10 @@ func NewSecret() *Secret {
 	return s
 }
 
-// Token is what is to be shown.
+// Token is the secret itself.
 func (s *Secret) Token() string { return s.token }
 
-// Kept says where the secret is, or why it could not be written to a file. Then nobody can administer by this listener.
+// Kept says which file the secret is in, or why it could not be written to one: then nobody can administer by this listener.
 func (s *Secret) Kept(file string, err error) {
 	if err != nil {
 		file = ""
@@ -50,14 +50,14 @@ func (s *Secret) Kept(file string, err error) {
 	s.kept.Store(&SecretError{File: file, Err: err})
 }
 
-// ErrNotKept is returned to who wants to change something before it is known where the secret is.
-var ErrNotKept = errors.New("this node is starting, and has not written the secret for administrators yet")
+// ErrNotKept is returned for a change before Kept was called.
+var ErrNotKept = errors.New("this node is starting and has not written the secret for administrators yet; try again")
 
-// SecretError is returned to who wants to change something and does not show the secret. It is an ErrUnauthenticated.
+// SecretError is returned for a change without the secret. It is an ErrUnauthenticated.
 type SecretError struct {
 	File  string // that holds the secret, with its full path; empty: none does
 	Err   error  // why no file holds it
-	Wrong bool   // something else was shown
+	Wrong bool   // the caller sent another token
 }
 
 func (e *SecretError) Error() string {
@@ -65,17 +65,17 @@ func (e *SecretError) Error() string {
 	case e.Err != nil:
 		return fmt.Sprintf("nobody can administer this node: it could not write its secret to a file (%v); start firn serve with --tokens", e.Err)
 	case e.Wrong:
-		return fmt.Sprintf("what was shown is not this node's secret for administrators, which is new at each start, and is in %s", e.File)
+		return fmt.Sprintf("wrong secret: send the one in %s, which is new at each start of the node", e.File)
 	default:
-		return fmt.Sprintf("changes need the secret in %s, which is its owner's and root's to read: firn commands find it by themselves, "+
-			"other programs send its first line as Authorization: Bearer", e.File)
+		return fmt.Sprintf("changes need the secret in %s, which only its owner and root can read: firn commands find it themselves, "+
+			"other programs send its first line as `Authorization: Bearer ...`", e.File)
 	}
 }
 
 // Is makes it an ErrUnauthenticated.
 func (e *SecretError) Is(target error) bool { return target == ErrUnauthenticated }
 
-// missing is why somebody can't change anything.
+// missing is the error of a caller that lacks the secret.
 func (s *Secret) missing(wrong bool) error {
 	kept := s.kept.Load()
 	if kept == nil {
@@ -86,7 +86,7 @@ func (s *Secret) missing(wrong bool) error {
 	return &e
 }
 
-// admit lets in who shows the secret, and who shows nothing, to look.
+// admit returns the owner for the secret, and a caller who may only look for no token.
 func (s *Secret) admit(token string) (*Caller, error) {
 	if token == "" {
 		return s.looker, nil
@@ -98,7 +98,7 @@ func (s *Secret) admit(token string) (*Caller, error) {
 	return nil, s.missing(true)
 }
 
-// A browser is logged in by an address that holds a code, which it exchanges for the secret.
+// A login address logs a browser in: it holds a code, which the page exchanges for the secret.
 const (
 	// LoginWithin is how long a code can be used.
 	LoginWithin = 15 * time.Minute
@@ -118,7 +118,7 @@ func (s *Secret) NewLogin() string {
 	now := time.Now()
 	var oldest [sha256.Size]byte
 	for sum, c := range s.codes {
-		if now.After(c.until.Add(LoginWithin)) { // until then it is told that it has expired
+		if now.After(c.until.Add(LoginWithin)) { // until then Login says that it has expired
 			delete(s.codes, sum)
 		} else if old := s.codes[oldest]; old == nil || c.until.Before(old.until) {
 			oldest = sum
@@ -132,28 +132,23 @@ func (s *Secret) NewLogin() string {
 	return code
 }
 
-// Login exchanges a code for the secret. The error is ErrUnauthenticated, and says what became of the code.
+// Login exchanges a code for the secret. The error is ErrUnauthenticated, and says what is wrong with the code.
 func (s *Secret) Login(code string) (token string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.codes[sha256.Sum256([]byte(code))]
 	switch {
 	case c == nil:
-		return "", loginError("this login address is not known here: it may be of an earlier start of the node, or incomplete")
+		return "", badLogin("unknown login address: it is incomplete, or from an earlier start of the node")
 	case c.used:
-		return "", loginError("this login address was used already, and is good for one time only; if that was not you, restart the node")
+		return "", badLogin("this login address was used already, and works only once; if that was not you, restart the node")
 	case time.Now().After(c.until):
-		return "", loginError(fmt.Sprintf("this login address has expired: it is good for %v", LoginWithin))
+		return "", badLogin("this login address has expired: it works for %v", LoginWithin)
 	}
 	c.used = true
 	return s.token, nil
 }
 
-// loginError is returned for a code that is good no longer.
-type loginError string
-
-func (e loginError) Error() string {
-	return string(e) + "; `firn cluster dashboard` prints a new one"
+func badLogin(format string, args ...any) error {
+	return unauthenticated(format+"; `firn cluster dashboard` prints a new one", args...)
 }
-
-func (loginError) Is(target error) bool { return target == ErrUnauthenticated }

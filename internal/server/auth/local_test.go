@@ -79,8 +79,8 @@ func TestLogin(t *testing.T) {
 			t.Errorf("it logs in: %v", err)
 		}
 		says(code, "was used already")
-		says("", "is not known here")
-		says(NewSecret().NewLogin(), "is not known here")
+		says("", "unknown login address")
+		says(NewSecret().NewLogin(), "unknown login address")
 		late := s.NewLogin()
 		time.Sleep(LoginWithin + time.Second)
 		says(late, "has expired")
@@ -96,7 +96,7 @@ func TestLogin(t *testing.T) {
 				t.Fatalf("%d are remembered", len(s.codes))
 			}
 		}
-		says(first, "is not known here")
+		says(first, "unknown login address")
 		if _, err := s.Login(last); err != nil {
 			t.Errorf("the last: %v", err)
 		}

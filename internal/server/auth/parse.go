@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-var errNoTokens = errors.New("it has no tokens; want at least one, as `firn token` prints it")
+var errNoTokens = errors.New("no tokens; want at least one, as `firn token` prints it")
 
 // parseTokens reads a file of tokens. Its errors begin with the line.
 func parseTokens(data []byte) ([]Entry, error) {
@@ -68,9 +68,9 @@ var yamlLine = regexp.MustCompile(`line \d+: `)
 func noYAML(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(text, "anchor") {
-		return fmt.Errorf("%sit has an alias, which begins with *; put the text in quotes, if it is none", yamlLine.FindString(text))
+		return fmt.Errorf("%san alias, which begins with *; quote the text if it is not meant as one", yamlLine.FindString(text))
 	}
-	return fmt.Errorf("%sit is no YAML: %s", yamlLine.FindString(text), yamlLine.ReplaceAllString(text, ""))
+	return fmt.Errorf("%snot YAML: %s", yamlLine.FindString(text), yamlLine.ReplaceAllString(text, ""))
 }
 
 // keys are those of an entry. Each reads its value; an error begins with the line.
@@ -99,7 +99,7 @@ func readEntry(n *yaml.Node) (e Entry, _ error) {
 			return e, fmt.Errorf("line %d: there is no key %s; want name, sha256, allow, sequencers and rate", key.Line, describe(key))
 		}
 		if line, ok := lines[key.Value]; ok {
-			return e, fmt.Errorf("line %d: %s: it is there already, on line %d; want it once", key.Line, key.Value, line)
+			return e, fmt.Errorf("line %d: %s: already given on line %d; want it once", key.Line, key.Value, line)
 		}
 		lines[key.Value] = key.Line
 		if err := read(&e, value); err != nil {
@@ -117,7 +117,7 @@ func readEntry(n *yaml.Node) (e Entry, _ error) {
 // readText reads a scalar as it is written: 12 is a name, too.
 func readText(n *yaml.Node, key string, into *string, check func(string) error) error {
 	if n.Kind != yaml.ScalarNode || n.Style&yaml.TaggedStyle != 0 || n.ShortTag() == "!!null" {
-		return fmt.Errorf("line %d: %s: it is %s; want a text", n.Line, key, describe(n))
+		return fmt.Errorf("line %d: %s: it is %s; want text", n.Line, key, describe(n))
 	}
 	if err := check(n.Value); err != nil {
 		return fmt.Errorf("line %d: %s: %w", n.Line, key, err)
@@ -137,7 +137,7 @@ func readTexts(n *yaml.Node, key string, into *[]string, check func(string) erro
 			return err
 		}
 		if line, ok := lines[text]; ok {
-			return fmt.Errorf("line %d: %s: %s is there already, on line %d; want it once", item.Line, key, shown(text), line)
+			return fmt.Errorf("line %d: %s: %s is already given on line %d; want it once", item.Line, key, shown(text), line)
 		}
 		lines[text] = item.Line
 		*into = append(*into, text)

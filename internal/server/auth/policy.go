@@ -1,34 +1,34 @@
 package auth
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 )
 
-// Identifier tells who shows a token. The error is ErrUnauthenticated when nobody is known by it.
+// Identifier finds callers by their tokens. The error is ErrUnauthenticated when the token is unknown.
 type Identifier interface {
 	Identify(token string) (*Caller, error)
 }
 
-// Policy is what callers of one listener have to pass. The zero value lets anyone take IDs, and nobody administer.
+// Policy says who may do what on one listener. The zero value lets everybody take IDs, and nobody administer.
 type Policy struct {
-	// Tokens has every caller show a token. Nil: nobody need.
+	// Tokens makes every caller send a token. Nil: nobody needs one.
 	Tokens Identifier
 
-	// Trusted lets whoever comes look at the cluster, as long as there are no tokens, and administer, unless there is a
-	// Secret: the listener is out of the reach of others.
+	// Trusted says that only users of this machine can reach the listener. Without Tokens they may look at the cluster,
+	// and without a Secret administer it.
 	Trusted bool
 
-	// Secret is what a Trusted listener without tokens wants to be shown by who changes something. Nil: nothing.
+	// Secret is what callers of a Trusted listener without Tokens send to change something. Nil: nothing.
 	Secret *Secret
 }
 
-// Admit tells who comes in with a token; empty is none. ErrUnauthenticated is returned when one is wanted and it is
-// missing or nobody's, or is not the Secret. It is safe for concurrent use.
+// Admit returns the caller that sends a token; empty: it sends none. ErrUnauthenticated is returned when a token is
+// required and missing or unknown, or is not the Secret. It is safe for concurrent use.
 func (p *Policy) Admit(token string) (*Caller, error) {
 	switch {
 	case p.Tokens != nil && token == "":
-		return nil, fmt.Errorf("%w: a token is wanted, and none was shown", ErrUnauthenticated)
+		return nil, errNoToken
 	case p.Tokens != nil:
 		return p.Tokens.Identify(token)
 	case p.Trusted && p.Secret != nil:
@@ -40,14 +40,20 @@ func (p *Policy) Admit(token string) (*Caller, error) {
 	}
 }
 
-// ErrHost is returned for a host that no administrator of this machine would ask for.
-var ErrHost = errors.New("door: a browser may have been sent here by another site's page, under a name of that site; ask for localhost or an address")
+// Bearer returns the token in the value of an Authorization header, for HTTP and gRPC alike; empty: it has none.
+func Bearer(header string) string {
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
 
-// AdmitHost refuses a browser that a page of another site has sent here, where nothing but the listener's address keeps
-// such pages away: the name that was asked for must then be none that others can point here. The error is ErrHost.
+// AdmitHost returns an error when a page of another site may have sent the browser here, under a name that it points to
+// this machine (DNS rebinding), and nothing but the listener's address keeps such pages away.
 func (p *Policy) AdmitHost(host string) error {
 	if p.Trusted && p.Tokens == nil && !LocalHost(host) {
-		return ErrHost
+		return fmt.Errorf("another site's page may have sent your browser here as %.100q; use localhost or an IP address", host)
 	}
 	return nil
 }

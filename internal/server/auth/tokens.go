@@ -18,15 +18,16 @@ import (
 //     sequencers: [orders, "invoices-*"] # patterns; default: all
 //     rate: 10000 # IDs per second; default: no limit
 //
-// The file is read again within a second of use after it has changed. If it went bad, or away, that is logged, and the
-// callers stay as they were; also if others can write it, see files.CheckWriters. Replace it by renaming another, so that half of it is never read.
+// The file is read again within a second of use after it has changed. If it is then missing or wrong, or others can write
+// it (see files.CheckWriters), that is logged, and the callers stay as they were. Replace the file by renaming another, so
+// that half of it is never read.
 type Tokens struct{ callers *files.Value[callers] }
 
 // callers are those of the tokens with these SHA-256s.
 type callers map[[sha256.Size]byte]*Caller
 
-// OpenTokens reads a file of tokens. An error says what is wrong with it, where, and what would be right; it never has
-// a token in it. No token at all is an error.
+// OpenTokens reads a file of tokens. An error says what is wrong with it, where, and what would be right; it never shows
+// a token. A file without any token is an error.
 func OpenTokens(path string, log *slog.Logger) (*Tokens, error) {
 	all, err := files.Open("tokens", log, func(contents [][]byte, last callers) (callers, error) {
 		entries, err := parseTokens(contents[0])
@@ -41,20 +42,20 @@ func OpenTokens(path string, log *slog.Logger) (*Tokens, error) {
 	return &Tokens{all}, nil
 }
 
-// Identify tells whose a token is. ErrUnauthenticated is returned when it is nobody's, or longer than 4 KiB. It is safe
-// for concurrent use.
+// Identify returns the caller whose token it is. ErrUnauthenticated is returned when the token is unknown, or longer than
+// 4 KiB. It is safe for concurrent use.
 func (t *Tokens) Identify(token string) (*Caller, error) {
 	if len(token) > maxToken {
-		return nil, fmt.Errorf("%w: the token has %d bytes, more than any", ErrUnauthenticated, len(token))
+		return nil, unauthenticated("the token has %d bytes; want at most %d", len(token), maxToken)
 	}
 	c, ok := t.callers.Get()[sha256.Sum256([]byte(token))]
 	if !ok {
-		return nil, fmt.Errorf("%w: the token is not known here", ErrUnauthenticated)
+		return nil, unauthenticated("unknown token: it is not in this node's file of tokens")
 	}
 	return c, nil
 }
 
-// newCallers are the callers of valid entries. Those who were there with the same rate go on with their limiter.
+// newCallers makes callers of valid entries. Those that were there with the same rate keep their limiter.
 func newCallers(entries []Entry, last callers) callers {
 	all := callers{}
 	for _, e := range entries {

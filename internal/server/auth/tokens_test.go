@@ -86,9 +86,9 @@ func TestAllowedIsWhatTheEntrySays(t *testing.T) {
 func TestRefusedTokensAreNotShown(t *testing.T) {
 	withTokens(t, entry("a", "token-a"), func(f *fileOfTokens) {
 		for token, want := range map[string]string{
-			NewToken():                "door: it is not known who asks: the token is not known here",
-			strings.Repeat("x", 4096): "door: it is not known who asks: the token is not known here",
-			strings.Repeat("x", 4097): "door: it is not known who asks: the token has 4097 bytes, more than any",
+			NewToken():                "unknown token: it is not in this node's file of tokens",
+			strings.Repeat("x", 4096): "unknown token: it is not in this node's file of tokens",
+			strings.Repeat("x", 4097): "the token has 4097 bytes; want at most 4096",
 		} {
 			if _, err := f.Identify(token); text(err) != want {
 				t.Errorf("%v, want %s", err, want)
@@ -106,8 +106,8 @@ func TestTokensThatCantBeOpened(t *testing.T) {
 	write(t, bad, "- name: a b")
 	for path, want := range map[string]string{
 		filepath.Join(directory, "none"): ": no such file or directory",
-		empty:                            ": it has no tokens; want at least one, as `firn token` prints it",
-		bad:                              `: line 1: name: "a b" is not right; want 1 to 100 printable characters without spaces`,
+		empty:                            ": no tokens; want at least one, as `firn token` prints it",
+		bad:                              `: line 1: name: "a b" is not a valid name; want 1 to 100 printable characters without spaces`,
 		directory:                        ": not a regular file; want one",
 	} {
 		var log logtest.Journal
@@ -154,10 +154,10 @@ func TestBadTokensDoNotTakeThePlaceOfGoodOnes(t *testing.T) {
 		secret := NewToken()
 		for _, bad := range []struct{ content, logged string }{
 			{"", "no tokens"},
-			{"- name: b\n  sha256: " + secret, "it is a token, which must stay secret"},
-			{secret + "\n" + entry("b", "token-b"), "it is no YAML"},
-			{entry("b", "token-b", "rate: 0"), "rate: 0 is not right"},
-			{entry("b", "token-b", "rate: 0", ""), "rate: 0 is not right"}, // another change, with the same mistake
+			{"- name: b\n  sha256: " + secret, "a token, which must stay secret"},
+			{secret + "\n" + entry("b", "token-b"), "not YAML"},
+			{entry("b", "token-b", "rate: 0"), "rate: 0 is not a valid rate"},
+			{entry("b", "token-b", "rate: 0", ""), "rate: 0 is not a valid rate"}, // another change, with the same mistake
 		} {
 			f.becomes(bad.content)
 			f.knows(a)

@@ -15,10 +15,10 @@ type limitedConn struct {
 	limiter *Limiter
 	from    *limited
 	host    netip.Prefix
-	until   *time.Timer // closes it; nil: it may do more than ask how the node is
+	until   *time.Timer // closes it, if it is for health checks only; else nil
 
 	calls atomic.Int64 // in progress; below zero: it was evicted
-	since atomic.Int64 // no call was begun or ended, on the limiter's clock
+	since atomic.Int64 // when the last call ended, by the limiter's clock
 }
 
 // gone is far below any number of calls.
@@ -31,7 +31,7 @@ func (v *limitedConn) Close() error {
 	return v.Conn.Close()
 }
 
-// CloseWrite lets net/http send the whole of an answer before it closes a connection on which there is more to read.
+// CloseWrite lets net/http deliver a whole answer before it closes a connection that it has not read to the end.
 func (v *limitedConn) CloseWrite() error {
 	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -39,7 +39,7 @@ func (v *limitedConn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// limitedConnOf finds the place of a connection, which TLS may be around; nil: it has none.
+// limitedConnOf returns the connection as its limiter knows it, below TLS; nil: no limiter does.
 func limitedConnOf(c net.Conn) *limitedConn {
 	for {
 		switch layer := c.(type) {
@@ -53,15 +53,15 @@ func limitedConnOf(c net.Conn) *limitedConn {
 	}
 }
 
-// Begin says that a call begins on a connection, which is not idle until each was ended with End. It does nothing for a
-// connection without a place. It is safe for concurrent use, as is End.
+// Begin says that a call begins on a connection, which is then not idle until End. It does nothing for a connection that no
+// limiter knows. Begin and End are safe for concurrent use.
 func Begin(c net.Conn) {
 	if v := limitedConnOf(c); v != nil {
 		v.calls.Add(1)
 	}
 }
 
-// End says that a call has ended that Begin was called for.
+// End says that a call has ended.
 func End(c net.Conn) {
 	if v := limitedConnOf(c); v != nil {
 		v.since.Store(v.limiter.now())
@@ -69,8 +69,8 @@ func End(c net.Conn) {
 	}
 }
 
-// ProbesOnly tells whether a connection was let in only to be told how the node is, as all places are taken. Calls for
-// anything else are to be refused.
+// ProbesOnly tells whether a connection beyond the limit was accepted for health checks only. Any other call on it is to be
+// refused.
 func ProbesOnly(c net.Conn) bool {
 	v := limitedConnOf(c)
 	return v != nil && v.until != nil

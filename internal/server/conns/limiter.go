@@ -13,13 +13,12 @@ import (
 	"time"
 )
 
-// Limiter limits how many connections there are at a time, over all listeners that it is given. When all places are taken,
-// a newcomer gets that of a connection without a call in progress: of the address that has the most connections, and
-// there of the one that has been idle for longest. An address has seven eighths of the places at most (an IPv6 address
-// with the rest of its /64), so that nobody takes all.
+// Limiter limits how many connections are open at a time over all listeners that share it. At the limit a new connection
+// replaces one without a call in progress: the one idle for longest, of the address with the most connections. One address
+// (an IPv6 address with the rest of its /64) can have at most seven eighths of all, so that nobody takes all.
 //
-// Where nobody is idle, a few are let in beside, to be told how the node is and nothing else: see ProbesOnly. Others are
-// closed at once. That is logged once a minute at most.
+// If none is idle, a few more are accepted for health checks only, see ProbesOnly, and others are closed at once. That is
+// logged at most once a minute.
 //
 // Make it with NewLimiter. Its methods are safe for concurrent use.
 type Limiter struct {
@@ -29,19 +28,19 @@ type Limiter struct {
 
 	mu      sync.Mutex // guards what follows
 	taken   map[*limitedConn]struct{}
-	hosts   map[netip.Prefix]int // how many of these are from there
+	hosts   map[netip.Prefix]int // how many of taken are from each
 	probes  map[*limitedConn]struct{}
-	evicted int // since that was last said
-	refused int // likewise
-	said    time.Time
+	evicted int // since logged
+	refused int // since logged
+	logged  time.Time
 }
 
 const (
-	probePlaces  = 64              // for those who get no other
-	probesWithin = 2 * time.Second // they have to be done
+	probePlaces  = 64
+	probesWithin = 2 * time.Second // then a probe's connection is closed
 )
 
-// NewLimiter returns one with so many places; zero or less: one place.
+// NewLimiter returns a Limiter of so many connections; zero or less: of one.
 func NewLimiter(places int, log *slog.Logger) *Limiter {
 	return &Limiter{
 		places: max(1, places), log: log, began: time.Now(),
@@ -51,12 +50,12 @@ func NewLimiter(places int, log *slog.Logger) *Limiter {
 
 // Counter counts the connections of a listener. It is safe for concurrent use.
 type Counter interface {
-	Open() int64     // how many there are
-	Evicted() uint64 // how many were closed, since it listens, to make room for others
-	Refused() uint64 // how many found no place: they were closed at once, or let in for probes only
+	Open() int64     // now
+	Evicted() uint64 // closed so far to make room for others
+	Refused() uint64 // so far closed at once, or accepted for health checks only
 }
 
-// Limit returns a listener whose connections take places of the limiter until they are closed. It is a Counter.
+// Limit returns a listener whose connections count until they are closed. It is a Counter.
 func (l *Limiter) Limit(inner net.Listener) net.Listener {
 	return &limited{Listener: inner, limiter: l}
 }
@@ -85,11 +84,11 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// admit finds a place for a connection. Nil: there is none.
+// admit finds a place for a connection, or returns nil.
 func (l *Limiter) admit(from *limited, c net.Conn) *limitedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer l.say()
+	defer l.report()
 	v := &limitedConn{Conn: c, limiter: l, from: from, host: hostOf(c.RemoteAddr())}
 	v.since.Store(l.now())
 	if l.full(v.host) {
@@ -116,11 +115,10 @@ func (l *Limiter) full(host netip.Prefix) bool {
 	return len(l.taken) >= l.places || l.hasShare(host)
 }
 
-// hasShare tells whether a host has as many places as it may.
 func (l *Limiter) hasShare(host netip.Prefix) bool { return l.hosts[host] >= share(l.places) }
 
-// makeRoom closes idle connections for one that comes from a host: a 64th of all, so that not everybody who comes has to
-// look for them. Those of a host that has no more than the newcomer's are left alone.
+// makeRoom closes idle connections for a new one from a host: a 64th of all at once, so that not every new connection
+// has to search. Hosts with no more connections than the new one's keep theirs.
 func (l *Limiter) makeRoom(host netip.Prefix) {
 	own, only := l.hosts[host], l.hasShare(host)
 	l.evicted += l.evict(max(1, l.places/64), func(v *limitedConn, rank int) bool {
@@ -128,8 +126,7 @@ func (l *Limiter) makeRoom(host netip.Prefix) {
 	})
 }
 
-// Shed closes an eighth of all connections, because memory runs out, and returns how many: those that are idle before
-// others.
+// Shed closes an eighth of all connections, idle ones first, because memory runs out. It returns how many.
 func (l *Limiter) Shed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,9 +135,8 @@ func (l *Limiter) Shed() int {
 	return closed + l.evict(most-closed, func(v *limitedConn, _ int) bool { return v.calls.Swap(gone) >= 0 })
 }
 
-// evict closes up to most connections that may go, and returns how many: those first whose host has the most, and of one
-// host those that have been idle for longest. The rank of a connection is how many its host has when those before it
-// are gone.
+// evict closes up to most connections for which mayGo returns true, and returns how many: those of the host with the most
+// first, and of one host those idle for longest. The rank of a connection is how many its host has left by then.
 func (l *Limiter) evict(most int, mayGo func(v *limitedConn, rank int) bool) (closed int) {
 	type candidate struct {
 		*limitedConn
@@ -172,7 +168,7 @@ func (l *Limiter) evict(most int, mayGo func(v *limitedConn, rank int) bool) (cl
 	return closed
 }
 
-// probePlace tells whether there is a place for probes, of which the one that is idle for longest is taken.
+// probePlace tells whether there is a place for a health check; the one that is idle for longest makes room.
 func (l *Limiter) probePlace() bool {
 	if len(l.probes) < probePlaces {
 		return true
@@ -196,7 +192,7 @@ func (l *Limiter) refuse(from *limited) {
 	l.refused++
 }
 
-// leave gives a place back, once.
+// leave gives a place back. It does nothing the second time.
 func (l *Limiter) leave(v *limitedConn) {
 	_, regular := l.taken[v]
 	_, probes := l.probes[v]
@@ -215,14 +211,14 @@ func (l *Limiter) leave(v *limitedConn) {
 	v.from.open.Add(-1)
 }
 
-// say logs what happened since it was last said.
-func (l *Limiter) say() {
-	if l.evicted+l.refused == 0 || !l.said.IsZero() && time.Since(l.said) < time.Minute {
+// report logs what happened, at most once a minute.
+func (l *Limiter) report() {
+	if l.evicted+l.refused == 0 || !l.logged.IsZero() && time.Since(l.logged) < time.Minute {
 		return
 	}
-	l.log.Warn("all places for connections are taken: idle ones are closed to make room, others are refused",
+	l.log.Warn("the limit of connections is reached: idle ones are closed to make room, others are refused",
 		"limit", l.places, "closed", l.evicted, "refused", l.refused)
-	l.evicted, l.refused, l.said = 0, 0, time.Now()
+	l.evicted, l.refused, l.logged = 0, 0, time.Now()
 }
 
 func (l *Limiter) now() int64 { return int64(time.Since(l.began)) }

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Quota is how many of something there may be at a time, of which callers from one address have seven eighths at most (an
-// IPv6 address with the rest of its /64), and one at least. Make it with NewQuota. Its methods are safe for concurrent
-// use.
+// Quota limits how many of something there are at a time. Callers from one address (an IPv6 address with the rest of its
+// /64) can have seven eighths of all, and at least one. Make it with NewQuota. Its methods are safe for concurrent use.
 type Quota struct {
 	most int
 
@@ -17,10 +16,10 @@ type Quota struct {
 	hosts map[netip.Prefix]int
 }
 
-// NewQuota returns one of so many.
+// NewQuota returns a Quota of so many.
 func NewQuota(most int) *Quota { return &Quota{most: most, hosts: map[netip.Prefix]int{}} }
 
-// Take takes one for who comes from an address, and tells whether there was one. It is to be given back with Give.
+// Take takes one for a caller from an address, and tells whether there was one left. Give gives it back.
 func (q *Quota) Take(from net.Addr) bool {
 	host := hostOf(from)
 	q.mu.Lock()
@@ -33,7 +32,7 @@ func (q *Quota) Take(from net.Addr) bool {
 	return true
 }
 
-// Give gives one back that was taken by who came from the address.
+// Give gives one back that a caller from the address had taken.
 func (q *Quota) Give(from net.Addr) {
 	host := hostOf(from)
 	q.mu.Lock()
@@ -44,10 +43,10 @@ func (q *Quota) Give(from net.Addr) {
 	}
 }
 
-// share is how many of all one host has at most.
+// share is how many of all one host can have.
 func share(all int) int { return all - all/8 }
 
-// hostOf is where somebody comes from; the zero value: it can't be told.
+// hostOf is the host of an address; the zero value: it has none.
 func hostOf(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

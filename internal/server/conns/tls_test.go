@@ -134,7 +134,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 
 		// One file after the other: until they match, the old ones go on.
 		write(t, s.files.Cert, cert)
-		for _, logged := range [][]string{{"it is not the key of the certificate in " + s.files.Cert}, nil} {
+		for _, logged := range [][]string{{"not the key of the certificate in " + s.files.Cert}, nil} {
 			time.Sleep(time.Second)
 			s.answers(s.client(), "first")
 			s.log.Wants(t, logged...)
@@ -147,7 +147,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 		s.becomes(s.files.Cert, key)
 		s.answers(s.client(), "second")
 		lines := strings.Join(s.log.Take(), "\n")
-		if !strings.Contains(lines, "it has no certificate") || strings.Contains(lines, strings.Split(string(key), "\n")[1][:10]) {
+		if !strings.Contains(lines, "no certificate") || strings.Contains(lines, strings.Split(string(key), "\n")[1][:10]) {
 			t.Errorf("logged: %s", lines)
 		}
 		if err := os.Remove(s.files.Key); err != nil {
@@ -214,7 +214,7 @@ func TestClientCAsAreReadAgain(t *testing.T) {
 		s.becomes(s.files.ClientCA, []byte("rubbish"))
 		s.refuses(older, "bad certificate")
 		s.answers(newer, "first")
-		s.log.Wants(t, "it has no certificate; want a PEM file")
+		s.log.Wants(t, "no certificate; want a PEM file")
 	})
 }
 
@@ -290,7 +290,7 @@ func TestFilesThatAreNoTLS(t *testing.T) {
 	} {
 		write(t, in(name), data)
 	}
-	const both = "TLS needs a file with a certificate and one with its key; want both"
+	const both = "TLS needs a file with a certificate and one with its key; set both"
 	for _, tt := range []struct {
 		files TLSFiles
 		want  string // the beginning; empty: fine
@@ -303,14 +303,14 @@ func TestFilesThatAreNoTLS(t *testing.T) {
 		{TLSFiles{in("none"), in("key"), ""}, in("none") + ": no such file or directory"},
 		{TLSFiles{in("cert"), in("none"), ""}, in("none") + ": no such file or directory"},
 		{TLSFiles{in("cert"), in("key"), in("none")}, in("none") + ": no such file or directory"},
-		{TLSFiles{in("cert"), in("other.key"), ""}, in("other.key") + ": it is not the key of the certificate in " + in("cert") + ": tls: private key does not match public key; want a PEM file without a password"},
-		{TLSFiles{in("cert"), in("text"), ""}, in("text") + ": it is not the key of the certificate in " + in("cert") + ": tls: "},
-		{TLSFiles{in("cert"), in("locked"), ""}, in("locked") + ": it is not the key of the certificate in " + in("cert") + ": tls: failed to parse private key"},
-		{TLSFiles{in("text"), in("key"), ""}, in("text") + ": it has no certificate; want a PEM file, with lines that say BEGIN CERTIFICATE"},
-		{TLSFiles{in("key"), in("cert"), ""}, in("key") + ": it has no certificate; "},
-		{TLSFiles{in("broken"), in("key"), ""}, in("broken") + ": its certificate 1 can't be read: x509: "},
-		{TLSFiles{in("cert"), in("key"), in("key")}, in("key") + ": it has no certificate; "},
-		{TLSFiles{in("cert"), in("key"), in("broken2")}, in("broken2") + ": its certificate 2 can't be read: x509: "},
+		{TLSFiles{in("cert"), in("other.key"), ""}, in("other.key") + ": not the key of the certificate in " + in("cert") + ": tls: private key does not match public key; want a PEM file without a password"},
+		{TLSFiles{in("cert"), in("text"), ""}, in("text") + ": not the key of the certificate in " + in("cert") + ": tls: "},
+		{TLSFiles{in("cert"), in("locked"), ""}, in("locked") + ": not the key of the certificate in " + in("cert") + ": tls: failed to parse private key"},
+		{TLSFiles{in("text"), in("key"), ""}, in("text") + ": no certificate; want a PEM file with lines that say BEGIN CERTIFICATE"},
+		{TLSFiles{in("key"), in("cert"), ""}, in("key") + ": no certificate; "},
+		{TLSFiles{in("broken"), in("key"), ""}, in("broken") + ": can't read certificate 1: x509: "},
+		{TLSFiles{in("cert"), in("key"), in("key")}, in("key") + ": no certificate; "},
+		{TLSFiles{in("cert"), in("key"), in("broken2")}, in("broken2") + ": can't read certificate 2: x509: "},
 	} {
 		var log logtest.Journal
 		config, err := OpenTLS(tt.files, log.Logger())

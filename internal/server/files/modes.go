@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// ModeError is returned for a file or a directory that others than its owner can get at.
+// ModeError is returned for a file or a directory that others than its owner can read or write.
 type ModeError struct {
 	Path string
 	Mode fs.FileMode // its permissions
@@ -32,18 +32,17 @@ func octal(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// inPod tells whether this process runs in a pod of Kubernetes: nobody else is there, and the modes of volumes are the
-// kubelet's affair.
+// inPod tells whether this process runs in a pod of Kubernetes, where it is alone and the kubelet sets the modes of volumes.
 func inPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// CheckWriters returns a *ModeError when others can change a file or a directory, or put another in its place, as ssh looks
-// at its keys: everybody, or a group with other members than its owner. In a directory above it that has the sticky bit,
-// such as /tmp, they can't. What does not exist, or can't be looked at, is nobody's to change.
+// CheckWriters returns a *ModeError when others than the owner can change a file or a directory, or replace it, as ssh
+// checks its keys: everybody, or a group with other members. A directory above it with the sticky bit, such as /tmp, is
+// safe. A path that does not exist, or can't be examined, is not an error.
 func CheckWriters(path string) error {
 	if inPod() {
 		return nil
 	}
-	if info, err := os.Stat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) { // all else is refused when it is used
+	if info, err := os.Stat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) { // anything else is refused when it is read
 		if err := writers(path, info); err != nil {
 			return err
 		}
@@ -102,7 +101,7 @@ func everybody(path string, may fs.FileMode) bool {
 	return err == nil && info.Mode().Perm()&may != 0
 }
 
-// CheckReaders returns a *ModeError when everybody can read a file, or look into a directory. A group that can was chosen.
+// CheckReaders returns a *ModeError when everybody can read a file, or list a directory. A group that can was set on purpose.
 func CheckReaders(path string) error {
 	if inPod() || !everybody(path, 0o004) {
 		return nil

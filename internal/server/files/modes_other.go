@@ -4,5 +4,5 @@ package files
 
 import "io/fs"
 
-// shared can't tell here who is in a group.
+// shared is empty where the members of a group are not known.
 func shared(fs.FileInfo) string { return "" }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// shared is the group of a file if it has other members than the file's owner, this process's user and root; empty: it is
-// a group of that user alone, as many systems make one for each.
+// shared names the group of a file if it has members besides the file's owner, this process's user and root; empty: it has
+// none, as many systems make a group for each user.
 func shared(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -23,7 +23,7 @@ func shared(info fs.FileInfo) string {
 	return sharedGroup(string(passwd), string(groups), stat.Gid, []uint32{stat.Uid, uint32(os.Geteuid()), 0})
 }
 
-// sharedGroup tells it by the users and groups that there are: "the group NAME", or nothing.
+// sharedGroup is shared for the contents of /etc/passwd and /etc/group.
 func sharedGroup(passwd, groups string, gid uint32, own []uint32) string {
 	group, ours, others := strconv.FormatUint(uint64(gid), 10), map[string]bool{}, false
 	for line := range strings.Lines(passwd) { // name:x:uid:gid:...

@@ -108,15 +108,10 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.value, e.stack) }
 
-// token is what a caller shows to be recognised; empty: nothing.
+// token is the token that a caller sends; empty: none.
 func token(ctx context.Context) string {
-	all := metadata.ValueFromIncomingContext(ctx, "authorization")
-	if len(all) == 0 {
-		return ""
+	for _, header := range metadata.ValueFromIncomingContext(ctx, "authorization") {
+		return auth.Bearer(header) // the first counts
 	}
-	scheme, token, _ := strings.Cut(all[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
+	return ""
 }

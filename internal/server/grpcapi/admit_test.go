@@ -41,9 +41,9 @@ func two(t *testing.T) keys {
 
 func TestTokens(t *testing.T) {
 	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: two(t)})
-	none := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "a token is wanted, and none was shown"}
+	none := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "missing token: send"}
 	unknown := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "the token is not known"}
-	forbidden := refusal{code: codes.PermissionDenied, reason: "forbidden", says: "administration is for"}
+	forbidden := refusal{code: codes.PermissionDenied, reason: "forbidden", says: "administration needs"}
 	var ok refusal
 	for _, tt := range []struct {
 		shown       []string

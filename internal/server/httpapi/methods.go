@@ -94,14 +94,8 @@ func bare(next call) call {
 	}
 }
 
-// Token is what a caller shows to be recognised; empty: nothing.
-func Token(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
-	}
-	return strings.TrimSpace(token)
-}
+// Token is the token that a caller sends; empty: none.
+func Token(r *http.Request) string { return auth.Bearer(r.Header.Get("Authorization")) }
 
 func notFound(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusNotFound, "not_found",

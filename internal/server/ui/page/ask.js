@@ -21,7 +21,7 @@ export async function logIn() {
     keepToken((await askJSON("login", { method: "POST", body: JSON.stringify({ code }) })).token);
     return "";
   } catch (error) {
-    return error instanceof Refusal ? error.message : "no answer";
+    return error instanceof Refusal ? error.message : "no answer from the server";
   }
 }
 

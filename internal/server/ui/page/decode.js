@@ -60,8 +60,8 @@ export class Decode {
 
   async decode() {
     const text = $("id").value.replaceAll(/[\s"',_]/g, "");
-    if (text === "") return this.fail("There is no ID in the box.");
-    if (!/^(0|[1-9][0-9]{0,18})$/.test(text)) return this.fail(`“${text.slice(0, 40)}” is no ID; want a decimal number from 0 to 9223372036854775807.`);
+    if (text === "") return this.fail("Enter an ID.");
+    if (!/^(0|[1-9][0-9]{0,18})$/.test(text)) return this.fail(`“${text.slice(0, 40)}” is not an ID; want a decimal number from 0 to 9223372036854775807.`);
     const name = this.of.value;
     let parts;
     try {
@@ -80,7 +80,7 @@ export class Decode {
     const away = Date.now() - parts.unix_ms;
     const holder = q?.nodes.get(parts.node_id);
     const owner = holder && this.model.members.get(holder)?.owner;
-    const who = holder ? h("span", {}, "held now by ", h("button", { type: "button", class: "link", onclick: () => this.keep(holder) }, h("code", {}, holder)), owner ? ` (${owner})` : "") : "nobody holds it now";
+    const who = holder ? h("span", {}, "now held by ", h("button", { type: "button", class: "link", onclick: () => this.keep(holder) }, h("code", {}, holder)), owner ? ` (${owner})` : "") : "free now";
     const facts = [
       ["time", "Time", [h("strong", {}, moment(parts.time)), ` ${span(away)} ${away < 0 ? "ahead" : "ago"}, tick ${number(parts.tick)}`]],
       ["node", "Node", [h("strong", {}, number(parts.node_id)), parts.datacenter || (q && layoutOf(q).datacenter) ? ` datacenter ${parts.datacenter}, node ${parts.node};` : "", " ", who]],

@@ -148,7 +148,7 @@ export class History {
   }
 
   entryAt(index) {
-    return index === 0 ? "before the first entry that is kept" : entryText(this.entries[index - 1]);
+    return index === 0 ? "before the first entry in the log" : entryText(this.entries[index - 1]);
   }
 
   draw() {
@@ -162,7 +162,7 @@ export class History {
     set($("live"), "aria-pressed", this.index === null);
     $("step-back").disabled = index === 0;
     $("step-on").disabled = this.index === null;
-    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")} kept, from position ${number(this.begins + (this.begins > 0))} on` : "empty");
+    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")} in the log, from position ${number(this.begins + (this.begins > 0))} on` : "empty");
     this.drawList(index);
     this.drawMarks(index);
   }

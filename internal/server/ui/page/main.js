@@ -108,17 +108,17 @@ function drawFacts() {
   const dead = [...live.members.values()].filter((m) => m.life === "dead").length;
   const parts = [];
   if (live.joins.size) parts.push(`${number(live.joins.size)} joining`);
-  if (dead) parts.push(`${number(dead)} without a pulse`);
+  if (dead) parts.push(`${number(dead)} not alive`);
   say($("ready"), facts.not_ready ? "Not ready" : "Ready");
   set($("tile-ready"), "data-state", facts.not_ready ? "bad" : "good");
-  say($("ready-why"), facts.not_ready ? clean(facts.not_ready) : "it gives IDs");
+  say($("ready-why"), facts.not_ready ? clean(facts.not_ready) : "giving IDs");
   say($("members-count"), number(live.members.size));
-  say($("members-note"), parts.join(", ") || (live.members.size === 1 ? "alone" : "all in one ring"));
+  say($("members-note"), parts.join(", ") || (live.members.size === 1 ? "alone" : "all in the ring"));
   say($("position"), number(facts.position));
   say($("position-note"), `${plural(facts.entries, "entry", "entries")} since the log began`);
-  say($("store"), facts.no_store ? "No answer" : "Answers");
+  say($("store"), facts.no_store ? "Unreachable" : "Reachable");
   set($("tile-store"), "data-state", facts.no_store ? "bad" : "good");
-  say($("store-why"), facts.no_store ? clean(facts.no_store) : "it told who lives");
+  say($("store-why"), facts.no_store ? clean(facts.no_store) : "it answered the last read");
   const self = live.members.get(facts.member);
   say($("node"), self?.owner ? self.owner : facts.member);
   document.title = `${facts.not_ready ? "✕ " : ""}firn · ${hostOf(self?.owner) || "dashboard"}`;
@@ -127,7 +127,7 @@ function drawFacts() {
   $("past").hidden = !past;
   if (past) {
     say($("past-text"), `At position ${number(past.facts.position)}`);
-    say($("past-note"), `what the log had led to then: ${plural(model.members.size, "member", "members")}. Health and rates are of now.`);
+    say($("past-note"), `the state of the cluster then: ${plural(model.members.size, "member", "members")}. Health and rates are current.`);
   }
   for (const chip of document.querySelectorAll(".when")) {
     chip.hidden = !past;
@@ -158,13 +158,13 @@ function state(s) {
 function tick() {
   if (!lost) return;
   const left = Math.ceil((lost.again - Date.now()) / 1000);
-  say($("lost"), `Connection lost (${clean(lost.why)}). What is shown is as of ${lost.since.toLocaleTimeString("en-GB")}; ${left > 0 ? `trying again in ${left} s` : "trying again"}.`);
+  say($("lost"), `Connection lost (${clean(lost.why)}). This page shows the state at ${lost.since.toLocaleTimeString("en-GB")}; ${left > 0 ? `reconnecting in ${left} s` : "reconnecting"}.`);
 }
 setInterval(tick, 1000);
 
 function connect() {
   stop();
-  $("door").hidden = true;
+  $("auth").hidden = true;
   $("forget").hidden = !hasToken();
   stop = follow({
     view(patch) {
@@ -203,21 +203,21 @@ function refused(why) {
   $("board").hidden = true;
   $("timeline").hidden = true;
   $("lost").hidden = true;
-  $("door").hidden = false;
+  $("auth").hidden = false;
   $("past").hidden = true;
-  say($("link-text"), "Not let in");
+  say($("link-text"), "Not authorized");
   set($("link"), "data-state", "bad");
-  say($("door-why"), last ? `The token was refused: ${last}.` : "");
+  say($("auth-why"), last ? `The token was refused: ${last}.` : "");
   last = "";
   $("forget").hidden = true;
   $("token").focus();
 }
 
-$("door-form").addEventListener("submit", (e) => {
+$("auth-form").addEventListener("submit", (e) => {
   e.preventDefault();
   const token = $("token").value.trim();
   if (token === "") {
-    say($("door-why"), "There is no token in the box.");
+    say($("auth-why"), "Enter a token.");
     return;
   }
   keepToken(token);
@@ -236,7 +236,7 @@ const themes = ["system", "light", "dark"];
 function theme(name) {
   set(document.documentElement, "data-theme", name === "system" ? null : name);
   say($("theme-text"), name[0].toUpperCase() + name.slice(1));
-  set($("theme"), "aria-label", `Theme: ${name === "system" ? "as the system has it" : name}`);
+  set($("theme"), "aria-label", `Theme: ${name === "system" ? "same as the system" : name}`);
   try {
     localStorage.setItem("firn.theme", name);
   } catch {

@@ -39,26 +39,26 @@ export class Members {
     if (this.shown === key) return;
     this.shown = key;
     if (!m) {
-      this.box.replaceChildren(h("p", { class: "soft" }, id ? `${short(id)} is no member any more.` : "Point at a member to see who it is."));
+      this.box.replaceChildren(h("p", { class: "soft" }, id ? `${short(id)} is no longer a member.` : "Point at a member to see its details."));
       return;
     }
     const swatch = h("i", { class: "swatch" });
     swatch.style.setProperty("--hue", `var(--${hue(id)})`);
     const badges = [];
     if (id === model.facts.member) badges.push(badge("this node", "accent"));
-    if (m.life === "dead") badges.push(badge("✕ pulse gone", "bad"));
+    if (m.life === "dead") badges.push(badge("✕ not alive", "bad"));
     if (m.phase) badges.push(badge(`◇ join ${m.phase}`, "warn"));
-    if (kept) badges.push(badge("kept"));
+    if (kept) badges.push(badge("pinned"));
     const facts = [["Owner", m.owner || "not known"]];
     if (m.phase) facts.push(["Target", short(m.target)]);
     else {
       if (m.joined > 0) facts.push(["Joined at", `position ${number(m.joined)}`]);
-      facts.push(["Watches", m.watches ? short(m.watches) : "nobody: it is alone"]);
+      facts.push(["Watches", m.watches ? short(m.watches) : "none: it is the only member"]);
       const by = model.watcherOf(id);
       if (by) facts.push(["Watched by", short(by)]);
     }
     const held = model.heldBy(id);
-    const chips = held.slice(0, 12).map(([name, node]) => h("li", {}, h("button", { type: "button", onclick: () => this.goto(name, node) }, node < 0 ? `${name}: in line` : `${name} · ${node}`)));
+    const chips = held.slice(0, 12).map(([name, node]) => h("li", {}, h("button", { type: "button", onclick: () => this.goto(name, node) }, node < 0 ? `${name}: waiting` : `${name} · ${node}`)));
     if (held.length > 12) chips.push(h("li", { class: "soft" }, `and ${number(held.length - 12)} more`));
     this.box.replaceChildren(
       h("h3", {}, swatch, h("code", {}, id)),
@@ -79,14 +79,14 @@ export class Members {
     }
     const rows = all.slice(0, most);
     const key = JSON.stringify([rows, model.facts.member]);
-    say($("found-more"), all.length > most ? `and ${number(all.length - most)} more` : all.length === 0 ? "nobody" : words ? plural(all.length, "member", "members") : "");
+    say($("found-more"), all.length > most ? `and ${number(all.length - most)} more` : all.length === 0 ? "no matches" : words ? plural(all.length, "member", "members") : "");
     if (this.listed === key) return;
     this.listed = key;
     const focused = document.activeElement?.dataset?.id;
     this.list.replaceChildren(...rows.map(([id, m]) => {
       const swatch = h("i", { class: `swatch ${m.phase ? "joins" : m.life === "dead" ? "dead" : ""}` });
       swatch.style.setProperty("--hue", `var(--${hue(id)})`);
-      const note = m.life === "dead" ? "pulse gone" : m.phase ? `join ${m.phase}` : id === model.facts.member ? "this node" : "";
+      const note = m.life === "dead" ? "not alive" : m.phase ? `join ${m.phase}` : id === model.facts.member ? "this node" : "";
       return h("li", {}, h("button", { type: "button", "data-id": id, title: id }, swatch, h("code", {}, short(id)), h("span", { class: "clip" }, m.owner ?? ""), note ? h("em", {}, note) : null));
     }));
     if (focused) this.list.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();

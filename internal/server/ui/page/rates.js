@@ -69,7 +69,7 @@ export class Rates {
     if (this.rowsFor !== key) {
       this.rowsFor = key;
       this.rows = this.names.map((name, i) => ({ name, speed: h("td"), count: h("td"), line: i < lines ? i : "rest" }));
-      const none = h("tr", {}, h("td", { colspan: 3, class: "soft" }, "No IDs were asked for here since the process began."));
+      const none = h("tr", {}, h("td", { colspan: 3, class: "soft" }, "No IDs were requested since the process started."));
       $("series").replaceChildren(...(this.rows.length === 0 ? [none] : this.rows.map((r) =>
         h("tr", {}, h("th", { scope: "row" }, h("span", { class: "clip" }, h("i", { class: "dash", "data-line": r.line }), r.name)), r.speed, r.count))));
     }

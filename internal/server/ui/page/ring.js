@@ -243,7 +243,7 @@ export class Ring {
     say(this.note, ring.length === 1 ? "member, alone" : "members");
     const more = [];
     if (model.joins.size > 0) more.push(`${number(model.joins.size)} joining`);
-    if (dead > 0) more.push(`${number(dead)} without a pulse`);
+    if (dead > 0) more.push(`${number(dead)} not alive`);
     say(this.note2, more.join(", "));
   }
 

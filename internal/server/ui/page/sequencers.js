@@ -141,7 +141,7 @@ export class Sequencers {
     const q = this.model.sequencers.get(name);
     grid.drawSmall(r.picture, r.small, q, this.look, 52);
     r.drawn = true;
-    say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} in line` : ""}`);
+    say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
     say(r.here, q.here && q.here.state !== "none" ? hereText(q.here) : "");
     r.here.className = `here ${q.here?.state ?? ""}`;
   }
@@ -156,18 +156,18 @@ export class Sequencers {
     this.drawn = this.name;
     this.drawFacts(q);
     const line = q.waiting.slice(0, 8).map(short).join(", ");
-    say(this.line, q.waiting.length === 0 ? "Nobody stands in line." : `In line for a node ID: ${line}${q.waiting.length > 8 ? ` and ${number(q.waiting.length - 8)} more` : ""}.`);
+    say(this.line, q.waiting.length === 0 ? "No member is waiting." : `Waiting for a node ID: ${line}${q.waiting.length > 8 ? ` and ${number(q.waiting.length - 8)} more` : ""}.`);
     this.redraw();
   }
 
   drawFacts(q) {
-    const facts = [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["in line", number(q.waiting.length)]];
+    const facts = [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["waiting", number(q.waiting.length)]];
     if (q.definition) {
       const l = layoutOf(q);
-      facts.push(["for", l.whom], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
+      facts.push(["allocated to", l.whom], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
     }
     if (q.definition?.attach) facts.push(["attach", q.definition.attach]);
-    if (q.rate) facts.push(["each node", `${number(q.rate)} /s`]);
+    if (q.rate) facts.push(["per node", `${number(q.rate)} /s`]);
     if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);
     if (q.here) facts.push(["here", hereText(q.here)]);
     const key = JSON.stringify(facts);
@@ -190,7 +190,7 @@ export class Sequencers {
     const counts = grid.drawGrid(this.canvas, this.large, this.cells, this.shape, q, horizons, now, { ...this.look, cursor: this.cursor });
     this.drawCell(q, horizons, now);
     this.drawLegend(q, horizons, counts);
-    say(this.note, this.cells.length < q.capacity ? `${number(this.cells.length)} of ${number(q.capacity)} node IDs are shown: those that somebody has or had.` : this.model.past ? "How far ahead was written down at that position is not known." : "");
+    say(this.note, this.cells.length < q.capacity ? `${number(this.cells.length)} of ${number(q.capacity)} node IDs are shown: those in use now or before.` : this.model.past ? "The horizons at that position are not known." : "");
     set(this.canvas, "aria-label", `${number(q.capacity)} node IDs of ${this.name}, ${number(q.nodes.size)} held`);
   }
 
@@ -202,7 +202,7 @@ export class Sequencers {
   drawCell(q, horizons, now) {
     const node = this.cells[this.cursor];
     if (node === undefined) {
-      say(this.cell, "Point at a cell, or use the arrow keys.");
+      say(this.cell, "Point at a cell, or use the arrow keys, to see its details.");
       return;
     }
     const holder = q.nodes.get(node);
@@ -210,19 +210,19 @@ export class Sequencers {
     const lead = horizons?.lead(node, now);
     const owner = n?.owner || this.model.members.get(holder)?.owner;
     const words = [`Node ID ${number(node)}: `];
-    words.push(holder ? `held by ${holder}${owner ? ` (${owner})` : ""}` : n?.live ? `held by nobody by the log; ${n.owner || "a member that was taken out"} uses up its time` : n ? "free, was used" : horizons ? "never used" : "free");
-    if (n?.unreadable) words.push(", its horizon can't be read");
-    else if (lead > 0) words.push(`, time is written down ${span(lead)} ahead`);
-    else if (lead !== undefined) words.push(`, its horizon was ${span(lead)} ago`);
+    words.push(holder ? `held by ${holder}${owner ? ` (${owner})` : ""}` : n?.live ? `free in the log; ${n.owner || "a former member"} may still use it until its horizon` : n ? "free, used before" : horizons ? "never used" : "free");
+    if (n?.unreadable) words.push(", unreadable horizon");
+    else if (lead > 0) words.push(`, horizon ${span(lead)} ahead`);
+    else if (lead !== undefined) words.push(`, horizon passed ${span(lead)} ago`);
     say(this.cell, words.join(""));
   }
 
   drawLegend(q, horizons, counts) {
     const rest = q.capacity - this.cells.length;
     const entries = [
-      [grid.Full, "full", "time written ahead"], [grid.Low, "low", "less than half of the usual"], [grid.Past, "over", "horizon past, held"],
-      [grid.Held, "held", horizons ? "held, horizon not read yet" : "held"], [grid.Closing, "closing", "taken out, uses up its time"],
-      [grid.Used, "used", "free, was used"], [grid.Free, "never", horizons ? "never used" : "free"],
+      [grid.Full, "full", "horizon ahead"], [grid.Low, "low", "less than half the usual lead"], [grid.Past, "over", "held, horizon passed"],
+      [grid.Held, "held", horizons ? "held, horizon not read yet" : "held"], [grid.Closing, "closing", "free in the log, still in use"],
+      [grid.Used, "used", "free, used before"], [grid.Free, "never", horizons ? "never used" : "free"],
     ].map(([state, kind, text]) => [kind, text, counts[state] + (state === grid.Free ? rest : 0)]).filter((e) => e[2] > 0 || ["full", "low", "over", "never"].includes(e[0]) && horizons);
     const key = JSON.stringify(entries);
     if (this.legendFor === key) return;
@@ -264,7 +264,7 @@ export function hereText(here) {
     case "attached":
       return `attached, node ID ${number(here.node)}`;
     case "waiting":
-      return here.place ? `in line, place ${number(here.place)}` : "in line";
+      return here.place ? `waiting, place ${number(here.place)}` : "waiting";
     default:
       return here.why ? `${here.state}: ${clean(here.why)}` : here.state;
   }

@@ -41,7 +41,7 @@ export function follow({ view, beat, state, refused }) {
         clearTimeout(timer);
         timer = setTimeout(() => control.abort(), silence);
       };
-      let why = "the server ended it";
+      let why = "the server closed it";
       try {
         heard();
         const answer = await ask("stream", { signal: control.signal });
@@ -59,7 +59,7 @@ export function follow({ view, beat, state, refused }) {
           if (!stopped) refused(error);
           return;
         }
-        why = error instanceof Refusal ? error.message : "no answer";
+        why = error instanceof Refusal ? error.message : "no answer from the server";
       }
       clearTimeout(timer);
       control.abort();

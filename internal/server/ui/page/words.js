@@ -34,7 +34,7 @@ export function span(ms) {
 export const moment = (text) => text.replace("T", " ").replace("Z", " UTC");
 
 // clean says an error of the server without the package that it comes from.
-export const clean = (text) => text.replace(/^(?:member|door|store|firn|cluster|fence): /, "").replaceAll(": member: ", ": ");
+export const clean = (text) => text.replace(/^(?:member|store|firn|cluster|fence): /, "").replaceAll(": member: ", ": ");
 
 function forWhom(allocation) {
   if (allocation?.kind === "count") return plural(allocation.count, "member", "members");
@@ -54,21 +54,21 @@ export function layoutOf(q) {
 
 const say = {
   "prepare-join-cluster": (a) => [short(a.joiner), " asks to join"],
-  "notify-watchers": (a) => [short(a.joiner), " watches its target, and is to be watched"],
-  "accept-join-cluster": (a) => [short(a.joiner), " is watched, and a member now"],
-  "abort-join-cluster": (a) => ["the join of ", short(a.joiner), " is given up"],
-  "leave-cluster": (a) => [short(a.member), " is out: it left, or its pulse was gone"],
-  "peer-gc": (a) => [short(a.by), " looks for members that are dead"],
+  "notify-watchers": (a) => [short(a.joiner), " watches its target; the target's watcher is to watch it"],
+  "accept-join-cluster": (a) => [short(a.joiner), " is watched, and is now a member"],
+  "abort-join-cluster": (a) => ["the join of ", short(a.joiner), " was aborted"],
+  "leave-cluster": (a) => [short(a.member), " is removed: it left or died"],
+  "peer-gc": (a) => [short(a.by), " looks for dead members"],
   "create-sequencer": (a) => [a.sequencer, ` is created: ${plural(a.definition.nodes, "node ID", "node IDs")} for ${forWhom(a.definition.allocation)}`],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
-  attach: (a) => [short(a.member), ` wants a node ID of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
-  detach: (a) => [short(a.member), ` lets go of ${a.sequencer}`],
-  decline: (a) => [short(a.member), ` can't use node ID ${a.node} of ${a.sequencer}, and wants another`],
+  attach: (a) => [short(a.member), ` requests a node ID of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
+  detach: (a) => [short(a.member), ` detaches from ${a.sequencer}`],
+  decline: (a) => [short(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
 };
 
 // entryText says what an entry of the log is.
 export function entryText(entry) {
-  if (entry.unreadable) return `this program can't read it: ${entry.unreadable}`;
+  if (entry.unreadable) return `unreadable entry: ${entry.unreadable}`;
   return (say[entry.command] ?? (() => [entry.command]))(entry.args).join("");
 }
 
