@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
 	"io"
+	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
 const completionHelp = `Completion prints a script by which a shell completes commands, flags and, where
@@ -49,23 +55,68 @@ func (p *program) completionCommand() *cobra.Command {
 	}
 }
 
-// completeKinds has shells offer files only where files are wanted, for a command and those below it. Other
-// values are offered where a command says which there are.
-func completeKinds(c *cobra.Command) {
+// completeKinds has shells offer files only where files are wanted, and the sequencers of a running server where one is
+// wanted, for a command and those below it. Other values are offered where a command says which there are.
+func (p *program) completeKinds(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		_, known := c.GetFlagCompletionFunc(f.Name)
 		switch kind := f.Value.Type(); {
 		case known || kind == "file":
+		case f.Name == "sequencer":
+			must(c.RegisterFlagCompletionFunc(f.Name, p.completeSequencer))
 		case kind == "directory":
 			must(c.MarkFlagDirname(f.Name))
 		default:
 			must(c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions))
 		}
 	})
+	if c.HasParent() && c.Parent().Name() == "sequencer" && c.Name() != "create" && strings.HasSuffix(c.Use, " NAME") {
+		c.ValidArgsFunction = p.completeSequencer
+	}
 	if c.ValidArgsFunction == nil && c.ValidArgs == nil && !strings.Contains(c.Use, "FILE") {
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	for _, sub := range c.Commands() {
-		completeKinds(sub)
+		p.completeKinds(sub)
 	}
+}
+
+// completeSequencer offers the sequencers of a running server, each with its layout. It offers nothing where no server answers
+// soon.
+func (p *program) completeSequencer(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	if len(args) > 0 && !strings.Contains(c.Use, "ID") {
+		return nil, cobra.ShellCompDirectiveNoFileComp // it has its name
+	}
+	for _, s := range p.sequencers(c) {
+		names = append(names, cobra.CompletionWithDesc(shown(s.Name), s.Definition.IDLayout().String()))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// sequencersWithin is how long a server may take to tell its sequencers to who has not asked for them.
+const sequencersWithin = 500 * time.Millisecond
+
+// sequencers are those of the server that the flags of a command, or variables, name for administrators. They are none
+// where that server does not tell them soon.
+func (p *program) sequencers(c *cobra.Command) []server.StatusSequencer {
+	var s serverFlags
+	flags := &pflag.FlagSet{}
+	s.addAdmin(flags)
+	for _, name := range s.names() {
+		if given := c.Flags().Lookup(name); given != nil && given.Changed && flags.Set(name, given.Value.String()) != nil {
+			return nil
+		}
+	}
+	if (sources{}).fromEnvironment(flags, p.env) != nil {
+		return nil
+	}
+	ask, err := s.client()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), sequencersWithin)
+	defer cancel()
+	var all httpapi.SequencerList
+	_, _ = ask.call(ctx, http.MethodGet, "/api/v1/sequencers", nil, &all) // all is empty then
+	return all.Sequencers
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,17 +16,20 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-const decodeHelp = `Decode takes IDs apart: when and by which node each was made.
+const decodeHelp = `Decode shows when and by which node IDs were made.
 
-IDs are arguments, or lines of standard input when there is none or it is "-".
-Any encoding will do: digits are decimal, and other text is read as the one
-encoding in which it is an ID. Where there are two, say which with --format.
-Nothing in an ID tells its layout: name the one it was made with, or with
---sequencer the sequencer. A server is then asked for its layout.
+IDs are arguments, or lines of standard input if there is none or it is "-". Digits
+are a decimal ID. Decode guesses the encoding of other text, and refuses text that is
+an ID in two encodings, or too short to be one: name the encoding with --format.
 
-What can't be read is named on standard error; the rest is still printed, and
-the exit status is 1. With --json each line is an object: what was given as
-"input", its encoding as "format", and the parts as the server tells them.`
+An ID does not contain its layout. Name the layout, or with --sequencer the sequencer,
+whose layout decode then gets from a server. Without both, decode uses the default
+layout; if the server that FIRN_ADMIN names runs (by default on this machine), and one
+of its sequencers with another layout could have made an ID, decode warns.
+
+Decode reports what it cannot read on standard error, prints the rest, and exits with
+status 1. With --json each line is an object: the text as "input", its encoding as
+"format", the layout that was used as "layout", and the parts of the ID.`
 
 const decodeExamples = `  firn decode --layout twitter 1541815603606036480
   firn decode --layout discord --json 175928847299117063
@@ -61,6 +65,9 @@ func (p *program) decodeCommand() *cobra.Command {
 			return usageError{err}
 		}
 		d := decoder{program: p, layout: chosen, read: read, columns: partsColumns(chosen)}
+		if name == "" && !flags.Changed("layout") && !flags.Changed("epoch") {
+			d.others = p.sequencers(c)
+		}
 		if asJSON {
 			d.print = d.printJSON
 		} else {
@@ -114,14 +121,16 @@ type decoder struct {
 	read    func(string) (firn.ID, *firn.Encoding, error)
 	print   func(decoded) error
 	columns []console.Column
-	rows    int // printed so far
-	bad     int // reported so far
+	others  []server.StatusSequencer // that may have made an ID instead; nil once that was said
+	rows    int                      // printed so far
+	bad     int                      // reported so far
 }
 
 // decoded is an ID as it was given, and what it says.
 type decoded struct {
 	Input  string `json:"input"`
 	Format string `json:"format"`
+	Layout string `json:"layout"` // that was used
 	server.Parts
 }
 
@@ -156,12 +165,29 @@ func (d *decoder) one(text string) error {
 	if err == nil {
 		var parts server.Parts
 		if parts, err = server.Decode(d.layout, id); err == nil {
-			return d.print(decoded{text, encoding.String(), parts})
+			d.doubt(id)
+			return d.print(decoded{text, encoding.String(), d.layout.String(), parts})
 		}
 	}
 	d.bad++
 	d.report(err)
 	return nil
+}
+
+// doubt warns once, if a sequencer with another layout than the one that is used could have made an ID.
+func (d *decoder) doubt(id firn.ID) {
+	var names []string
+	for _, s := range d.others {
+		l := s.Definition.IDLayout()
+		at, err := l.Time(id)
+		if err == nil && l.String() != d.layout.String() && !at.After(time.Now()) {
+			names = append(names, fmt.Sprintf("%s (%v)", s.Name, l))
+		}
+	}
+	if len(names) > 0 {
+		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: --sequencer says which", d.layout, id, strings.Join(names, ", or "))
+		d.others = nil
+	}
 }
 
 func (d *decoder) verdict() error {

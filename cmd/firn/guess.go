@@ -7,6 +7,10 @@ import (
 	"github.com/firn-id/firn"
 )
 
+// shortestGuess is how long a text must be to be taken for an ID, though nobody said so: base58 is as short as the ID is small,
+// and IDs have 8 characters or more within hours of their epoch.
+const shortestGuess = 8
+
 // guess reads an ID whose encoding is not told. Digits that are a decimal ID are that. Anything else
 // must be an ID in exactly one encoding: where there are several readings, the error lists them.
 func guess(text string) (firn.ID, *firn.Encoding, error) {
@@ -17,7 +21,7 @@ func guess(text string) (firn.ID, *firn.Encoding, error) {
 	var readings []string
 	var found *firn.Encoding
 	for _, e := range firn.Encodings() {
-		if reading, err := e.Parse(text); err == nil {
+		if reading, err := e.Parse(text); err == nil && len(text) >= shortestGuess {
 			id, found = reading, e
 			readings = append(readings, fmt.Sprintf("%v (%v)", e, reading))
 		}
@@ -34,7 +38,7 @@ func guess(text string) (firn.ID, *firn.Encoding, error) {
 	if len(text) > 40 {
 		short += fmt.Sprintf("... (%d bytes)", len(text))
 	}
-	return 0, nil, fmt.Errorf("%s is no ID in any encoding; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62 or at most 11 of base58", short)
+	return 0, nil, fmt.Errorf("%s is not an ID in any encoding; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62 or 8 to 11 of base58; --format base58 reads shorter ones", short)
 }
 
 // reader returns the function that reads IDs in a format: the name of an encoding, or "auto".

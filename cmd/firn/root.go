@@ -80,7 +80,7 @@ func (p *program) root(began *bool) *cobra.Command {
 		p.clusterCommand(), p.tokenCommand(), p.doctorCommand(), p.genCommand(), p.completionCommand(), p.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	keepOrder(root)
-	completeKinds(root)
+	p.completeKinds(root)
 	return root
 }
 

@@ -94,7 +94,7 @@ func TestAdministration(t *testing.T) {
 					t.Errorf("the login is answered %d %s, %v; want %d", status, body, err, want)
 				}
 			}
-			for _, command := range []string{"create orders --nodes 16", "attach orders", "detach orders", "destroy orders"} {
+			for _, command := range []string{"create orders --nodes 16", "attach orders", "detach orders", "destroy orders --yes"} {
 				if status, out := types(t, append(append([]string{"sequencer"}, strings.Fields(command)...), "--admin", at)...); status != 0 {
 					t.Errorf("firn sequencer %s --admin %s ends with %d: %s", command, at, status, out)
 				}
@@ -244,7 +244,7 @@ func TestSquatter(t *testing.T) {
 		{"a path from where one is", "admin.token", "it is no full path"},
 	} {
 		q.file = tt.file
-		status, out := types(t, "sequencer", "destroy", "orders", "--admin", q.URL)
+		status, out := types(t, "sequencer", "destroy", "orders", "--yes", "--admin", q.URL)
 		if status == 0 || !strings.Contains(out, "show me the secret") || !strings.Contains(out, tt.says) {
 			t.Errorf("%s: firn ends with %d: %s; want %q", tt.what, status, out, tt.says)
 		}
@@ -255,7 +255,7 @@ func TestSquatter(t *testing.T) {
 
 	// This one was at the squatter's address before it, and is good for nothing any more.
 	q.file = write("dead", good, 0o600)
-	if status, out := types(t, "sequencer", "destroy", "orders", "--admin", q.URL); status == 0 {
+	if status, out := types(t, "sequencer", "destroy", "orders", "--yes", "--admin", q.URL); status == 0 {
 		t.Errorf("firn ends with %d: %s", status, out)
 	}
 	if shown := q.takes(); len(shown) != 1 || shown[0] != dead {
@@ -271,7 +271,7 @@ func TestSquatter(t *testing.T) {
 	}
 	other := newSquatter(t, l)
 	other.file = file
-	if status, out := types(t, "sequencer", "destroy", "orders", "--admin", "http://[::1]:"+port); status == 0 || !strings.Contains(out, "it is for another address") {
+	if status, out := types(t, "sequencer", "destroy", "orders", "--yes", "--admin", "http://[::1]:"+port); status == 0 || !strings.Contains(out, "it is for another address") {
 		t.Errorf("firn asks ::1, and ends with %d: %s", status, out)
 	}
 	if status, out := types(t, "sequencer", "create", "orders", "--admin", "http://localhost:"+port); status != 0 {
