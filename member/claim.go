@@ -42,7 +42,7 @@ func (s *Sequencer) claim(ctx context.Context, g grant) (*hold, error) {
 	}
 	config, latest, era := s.fences, s.latest.Load(), s.m.era.Load()
 	config.Guards, config.NotBefore = []store.Condition{s.guard, floored}, later(s.from, from)
-	if latest != nil {
+	if latest != nil && !s.m.stale(latest) {
 		config.Before = latest.fence
 	}
 	f, err := fence.Claim(ctx, config, g.incarnation.session, g.node)

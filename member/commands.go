@@ -71,7 +71,7 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		// Should an append in doubt be in the log after all, there will be two: commands are idempotent.
 		position, err := m.store.Append(ctx, newID(), data)
 		if err != nil {
-			m.breaks(err)
+			m.breaks(m.losses.Load(), err)
 			m.nags.nag(ctx, "can't write to the log at present, trying again", err)
 		} else {
 			e.position = position

@@ -21,7 +21,11 @@ func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Def
 	if err != nil {
 		return nil, err
 	}
-	return m.attach(ctx, name, v)
+	s, err := m.attach(ctx, name, v)
+	if err == nil {
+		s.ensured.Store(true)
+	}
+	return s, err
 }
 
 // Attach attaches to a sequencer that is there, whatever its definition, and waits as EnsureSequencer does. A handle
@@ -173,7 +177,7 @@ func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 	switch {
 	case m.leaving:
 		return nil, errHasLeft
-	case s != nil && s.created >= v.Created():
+	case s != nil && (s.adopt(v) || s.created.Load() >= v.Created()):
 		return s, nil
 	}
 	if s != nil { // this may be known here before the player gets to say so

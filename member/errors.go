@@ -100,6 +100,7 @@ func (e *UsedUntilError) Unwrap() error { return e.Err }
 // Why no ID can be given, beside what the store and the fence say.
 var (
 	errAttaching = errors.New("its attach has not come back from the log yet")
+	errLostData  = errors.New("the store has lost data; the member is joining the cluster again")
 	errRejoining = errors.New("it is joining the cluster again")
 	errLeft      = errors.New("it has left")
 	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)

@@ -96,6 +96,9 @@ func (s *Sequencer) giveBack(ctx context.Context) error {
 	var failed error
 	left := s.stopped[:0]
 	for _, h := range s.stopped {
+		if s.m.stale(h) {
+			continue // the store does not know of it any more
+		}
 		within, cancel := context.WithTimeout(ctx, leaveWithin)
 		err := h.fence.Release(within, func() time.Time {
 			if h.generator == nil {

@@ -121,15 +121,17 @@ func (i generation) closed(horizon time.Time) generation {
 
 // open sees to it that node IDs can be claimed for this sequencer, and for no other of its name.
 func (s *Sequencer) open(ctx context.Context) error {
-	if s.guard.Key != "" {
+	if s.guard.Key != "" && s.guarded == s.m.losses.Load() {
 		return nil
 	}
+	losses := s.m.losses.Load()
+	created := s.created.Load()
 	i, at, err := s.m.changeGeneration(ctx, s.name, func(i generation, at store.Condition) (generation, bool, error) {
 		switch {
-		case i.Created > s.created, i.Created == s.created && i.Destroyed:
+		case i.Created > created, i.Created == created && i.Destroyed:
 			return i, false, errSuperseded
-		case i.Created < s.created:
-			return i.successor(s.created, s.definition), false, nil
+		case i.Created < created:
+			return i.successor(created, s.definition), false, nil
 		case i.Former != nil:
 			horizon, err := fence.Revoke(ctx, s.m.store, s.fences.Prefix, at)
 			return i.closed(horizon), false, err
@@ -141,7 +143,7 @@ func (s *Sequencer) open(ctx context.Context) error {
 	}
 	from, err := s.m.above(s.definition, i.After)
 	if err == nil {
-		s.guard, s.from = at, from
+		s.guard, s.from, s.guarded = at, from, losses
 	}
 	return err
 }

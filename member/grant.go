@@ -17,7 +17,7 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	var owed []cluster.Command
 	for name, q := range v.Sequencers() {
 		wanted, holds := false, false
-		if s := m.sequencers[name]; s != nil && s.created == q.Created() {
+		if s := m.sequencers[name]; s != nil && s.created.Load() == q.Created() {
 			wanted, holds = s.wants()
 		}
 		switch attached := q.Attached(id); {
@@ -40,7 +40,7 @@ func (s *Sequencer) wants() (wanted, holds bool) {
 // in is this sequencer in a value, and false when there is none or another of its name.
 func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	found, ok := v.Sequencer(s.name)
-	if !ok || found.Created() != s.created {
+	if !ok || found.Created() != s.created.Load() {
 		return cluster.Sequencer{}, false
 	}
 	return found, true
@@ -69,6 +69,9 @@ func (m *Member) grant() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sequencers {
+		if s.awaitsLog(m.value) {
+			continue
+		}
 		v, ok := s.in(m.value)
 		node, has := v.Node(m.incarnation.id)
 		switch {

@@ -31,20 +31,22 @@ type holder struct {
 	declines int                  // in a row, because of floors ahead of the clock
 	noticed  int                  // how many of the notices that the layout's time runs out were given
 
-	guard store.Condition // under which node IDs can be claimed; without a key while that is not known
-	from  time.Time       // no ID may be from before that
+	guard   store.Condition // under which node IDs can be claimed; without a key while that is not known
+	from    time.Time       // no ID may be from before that
+	guarded int64           // after how many losses of data they were read; they count for no other
 }
 
 // run keeps the node ID until ctx ends, or the sequencer is destroyed.
 func (s *Sequencer) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
+		losses := s.m.losses.Load()
 		wait, err := s.tend(ctx)
-		if err != nil && s.current.Load() == nil && s.grant().kind == granted {
+		if h := s.current.Load(); err != nil && (h == nil || s.m.stale(h)) && s.grant().kind == granted {
 			s.say(err)
 		}
 		s.settle(err)
 		err = errors.Join(err, s.giveBack(ctx))
-		s.m.breaks(err)
+		s.m.breaks(losses, err)
 		if s.rest() {
 			return
 		}

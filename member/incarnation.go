@@ -18,7 +18,8 @@ import (
 type incarnation struct {
 	id      string
 	session store.Session
-	joined  bool // it has been a member; belongs to the goroutine that plays the log
+	losses  int64 // how often the store had lost data before
+	joined  bool  // it has been a member; belongs to the goroutine that plays the log
 }
 
 func pulseKey(member string) string { return pulses + member }
@@ -58,7 +59,7 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &incarnation{id: newID(), session: session}
+	l := &incarnation{id: newID(), session: session, losses: m.losses.Load()}
 	if err := m.putPulse(ctx, l); err != nil {
 		m.closeSession(ctx, l)
 		return nil, err

@@ -116,6 +116,9 @@ func (l *lookups) found() {
 // caughtUp notes that the member has reached all that was in the log at a time.
 func (l *lookups) caughtUp(at time.Time) { l.read.Store(&at) }
 
+// forget has the log read again, which may be another.
+func (l *lookups) forget() { l.read.Store(nil) }
+
 func (l *lookups) fresh() bool {
 	at := l.read.Load()
 	return at != nil && time.Since(*at) < vainEvery

@@ -44,6 +44,7 @@ type Member struct {
 	contradiction error        // and how
 
 	rejoins    atomic.Uint64
+	losses     atomic.Int64 // how often the store was found to have lost data; changed by the goroutine that plays the log
 	extensions extensions
 	lookups    lookups
 
@@ -63,7 +64,8 @@ type Member struct {
 	leaving     bool
 	err         error // why it ended
 
-	player // belongs to the goroutine that plays the log
+	running sync.WaitGroup // what the goroutine that plays the log has begun: following the log, watching pulses
+	player                 // belongs to that goroutine
 }
 
 // outcome is what came of a command that somebody waits for.
@@ -152,10 +154,8 @@ func (m *Member) Leave() {
 func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Err returns nil until Done is closed and after Leave, and else why the member can't go on: a
-// *cluster.UnreadableError when it met an entry of a version that it does not know, store.ErrRefused, or
-// store.ErrRolledBack when the store has lost data. Its sequencers then use up what time they have written down, and
-// end. After store.ErrRolledBack the store has been told from when on IDs may be given again: another Join
-// makes a member that waits for that.
+// *cluster.UnreadableError when it met an entry of a version that it does not know, store.ErrRefused, or what opening the
+// store returned. Its sequencers then use up what time they have written down, and end.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,6 +252,7 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 	if _, _, err := m.rejoined(ctx); err != nil {
 		return cluster.Value{}, err
 	}
+	losses := m.losses.Load()
 	v, _, changed := m.look()
 	began := time.Now()
 	var batch store.Batch
@@ -270,6 +271,9 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 		last = batch.Entries[n-1].Position
 	}
 	for v.Position() < int64(last) {
+		if m.losses.Load() != losses {
+			return v, errJoining // that log is gone
+		}
 		select {
 		case <-changed:
 		case <-m.done:
@@ -291,9 +295,10 @@ func (m *Member) poke() {
 	}
 }
 
-// breaks has the member end if the store has lost data.
-func (m *Member) breaks(err error) {
-	if !errors.Is(err, store.ErrRolledBack) {
+// breaks has the member start over if the store has lost data, as an error says of something that began after so many
+// losses.
+func (m *Member) breaks(losses int64, err error) {
+	if !errors.Is(err, store.ErrRolledBack) || losses != m.losses.Load() {
 		return
 	}
 	select {
@@ -341,10 +346,11 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 		delete(m.outcomes, entry)
 	}()
 	for tries := 0; ; tries++ {
+		losses := m.losses.Load()
 		_, failed := m.store.Append(ctx, entry, data)
 		var again <-chan time.Time
 		if failed != nil {
-			m.breaks(failed)
+			m.breaks(losses, failed)
 			if !passes(failed) {
 				return outcome{}, failed
 			}

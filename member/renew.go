@@ -35,11 +35,11 @@ func (m *Member) extend(ctx context.Context) error {
 	var keepers []*Sequencer
 	var holds []*hold
 	var fences []*fence.Fence
-	ahead := m.options.Clock.Ahead() != 0
+	ahead, losses := m.options.Clock.Ahead() != 0, m.losses.Load()
 	for _, s := range m.Sequencers() {
 		h := s.kept.Load()
 		switch {
-		case h == nil:
+		case h == nil, m.stale(h):
 		case ahead: // a clock that has stepped ahead is to be believed first
 			s.poke()
 		default:
@@ -55,7 +55,7 @@ func (m *Member) extend(ctx context.Context) error {
 		case errors.Is(err, fence.ErrLost):
 			keepers[i].poke()
 		default:
-			m.breaks(err)
+			m.breaks(losses, err)
 			failed = err
 		}
 	}
@@ -83,7 +83,7 @@ func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	}
 	for _, s := range m.Sequencers() {
 		config := s.fences
-		if h := s.latest.Load(); h != nil {
+		if h := s.latest.Load(); h != nil && !m.stale(h) {
 			config.Before = h.fence
 		}
 		if err := fence.CheckClock(ctx, config, m.now().Add(ahead)); err != nil {

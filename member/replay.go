@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
@@ -20,7 +19,6 @@ type player struct {
 	gone    chan string                   // those that disappear
 	dead    map[string]bool               // members and joiners without a pulse that the value still has
 	anchor  cluster.Value                 // at the last position where a checkpoint was due, and the one to be written next
-	running sync.WaitGroup                // what it has begun: following the log, watching pulses
 	founds  time.Time                     // when it is the first of a cluster, if nobody else is until then
 	retry   time.Time                     // when a new incarnation is tried again
 	failed  int                           // how often it failed
@@ -45,10 +43,7 @@ func (m *Member) run(ctx context.Context, open func(context.Context) (store.Stor
 		}
 		return
 	}
-	following, cancel := context.WithCancel(ctx)
-	m.running.Go(func() { m.renewFences(following) })
-	err := m.play(ctx, m.follow(following))
-	cancel()
+	err := m.playOn(ctx)
 	if ctx.Err() != nil {
 		err = nil // it leaves
 		m.leaveCluster(ctx)
@@ -60,15 +55,26 @@ func (m *Member) run(ctx context.Context, open func(context.Context) (store.Stor
 			s.finish(err)
 		}
 	}
-	if errors.Is(err, store.ErrRolledBack) {
-		m.rolledBack(ctx, err)
-	}
 	m.watchOnly(nil)
 	m.running.Wait()
 	if m.incarnation != nil {
 		m.closeSession(ctx, m.incarnation)
 	}
 	m.end(err)
+}
+
+// playOn plays the log, and starts over when the store has lost data.
+func (m *Member) playOn(ctx context.Context) error {
+	for {
+		playing, cancel := context.WithCancel(ctx)
+		m.running.Go(func() { m.renewFences(playing) })
+		err := m.play(playing, m.follow(playing))
+		cancel()
+		if !errors.Is(err, store.ErrRolledBack) {
+			return err
+		}
+		m.startOver(ctx, err)
+	}
 }
 
 // end notes why it ends; nil: it leaves.

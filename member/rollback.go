@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -17,7 +19,7 @@ import (
 //
 //	floor
 //
-// and ends. Node IDs are claimed only under the condition that this key is unchanged, and used from that instant on only,
+// and joins again. Node IDs are claimed only under the condition that this key is unchanged, and used from that instant on only,
 // as if a former owner had got that far: by those who were there as by newcomers.
 
 // Whoever finds no log at all may be early: before those who know that there was one. So on a store that others share, the
@@ -111,9 +113,94 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 	return f.From, at, err
 }
 
-// rolledBack tells the store, which has lost data, from when on IDs may be given again, and stops the use of the node IDs
-// that somebody has claimed before he could know. The others are used up to their horizons, all of which lie before that.
-func (m *Member) rolledBack(ctx context.Context, why error) {
+// startOver has the member join again after the store has lost data, once the store was told from when on IDs may be given.
+// Its sequencers use up what they have, and go on with it as members that lost their session do; see Sequencer.adopt.
+func (m *Member) startOver(ctx context.Context, why error) {
+	m.losses.Add(1)
+	m.log.Warn("the store has lost data; joining the cluster again, as the store is now", "err", why)
+	for _, s := range m.Sequencers() {
+		s.tell(grant{}, errLostData)
+	}
+	m.tellFloor(ctx, why)
+	m.watchOnly(nil)
+	m.running.Wait()
+	if m.incarnation != nil {
+		m.closeSession(ctx, m.incarnation)
+	}
+	select {
+	case <-m.broken: // it is known
+	default:
+	}
+	m.player = newPlayer()
+	m.lookups.forget()
+	m.rejoins.Add(1)
+	m.miss()
+	m.forget()
+	_ = retry.Sleep(ctx, backoff.First) // whatever the store says
+}
+
+// forget has the member know nothing of the cluster. Its sequencers are to be found in the log again.
+func (m *Member) forget() {
+	m.publish(cluster.Value{}, nil)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hasJoined = false
+	for _, s := range m.sequencers {
+		if s.grant().kind == destroyed {
+			continue
+		}
+		s.created.Store(0)
+		if wanted, _ := s.wants(); wanted && s.ensured.Load() && !m.leaving {
+			m.holding.Go(func() { s.createAgain(m.serving) })
+		}
+	}
+}
+
+// stale tells whether a node ID was claimed before the store lost data: it can be used up, but neither extended nor given
+// back.
+func (m *Member) stale(h *hold) bool { return h.incarnation.losses != m.losses.Load() }
+
+// adopt has the handle stand for a sequencer of the log after a loss, if it has the same definition. It returns false when
+// it has another, or the handle stands for one already.
+func (s *Sequencer) adopt(v cluster.Sequencer) bool {
+	return s.definition.Equal(v.Definition()) && s.created.CompareAndSwap(0, v.Created())
+}
+
+// awaitsLog tells whether it is not known yet which sequencer of the log the handle stands for after a loss.
+func (s *Sequencer) awaitsLog(v cluster.Value) bool {
+	if s.created.Load() > 0 {
+		return false
+	}
+	q, there := v.Sequencer(s.name)
+	if there {
+		if s.adopt(q) {
+			s.m.poke()
+		}
+		return false
+	}
+	wanted, _ := s.wants()
+	return wanted && s.ensured.Load()
+}
+
+// createAgain creates the sequencer after a loss, until the handle stands for one again or is destroyed.
+func (s *Sequencer) createAgain(ctx context.Context) {
+	for tries := 0; s.m.Wait(ctx) == nil && s.created.Load() == 0 && s.grant().kind != destroyed; tries++ {
+		q, _, err := s.m.create(ctx, s.name, s.definition)
+		if err == nil && s.adopt(q) {
+			s.m.poke()
+			return
+		}
+		if err != nil {
+			s.m.nags.nag(ctx, "can't create a sequencer again that the store has lost, trying again", err)
+		}
+		_ = retry.Sleep(ctx, backoff.After(tries))
+	}
+}
+
+// tellFloor tells the store, which has lost data, from when on IDs may be given again, however long that takes, and stops
+// the use of the node IDs that somebody has claimed before he could know. The others are used up to their horizons, all of
+// which lie before that.
+func (m *Member) tellFloor(ctx context.Context, why error) {
 	var own time.Time // up to where it may have made IDs itself
 	holds := map[*Sequencer]*hold{}
 	for _, s := range m.Sequencers() {
@@ -123,18 +210,23 @@ func (m *Member) rolledBack(ctx context.Context, why error) {
 		}
 	}
 	from := later(own, m.now().Add(m.options.Window)).Add(fence.DefaultMaxSkew)
-	err := m.changeFloor(ctx, func(f floor) (floor, bool) {
-		if told := !own.IsZero() && f.From.After(own); told { // by another, of the same loss
-			from = f.From
-			return f, true
+	for tries := 0; ; tries++ {
+		err := m.changeFloor(ctx, func(f floor) (floor, bool) {
+			if told := !own.IsZero() && f.From.After(own); told { // by another, of the same loss
+				from = f.From
+				return f, true
+			}
+			return floor{From: later(from, f.From), By: m.options.Owner, Why: why.Error()}, false
+		})
+		if err == nil {
+			break
 		}
-		return floor{From: later(from, f.From), By: m.options.Owner, Why: why.Error()}, false
-	})
-	if err != nil {
 		m.log.Error("the store, which has lost data, was not told from when on IDs may be given", "from", from, "err", err)
-		return
+		if retry.Sleep(ctx, backoff.After(tries)) != nil {
+			return
+		}
 	}
-	m.log.Warn("the store has lost data; it was told from when on IDs may be given", "from", from)
+	m.log.Warn("the store was told from when on IDs may be given", "from", from)
 	for s, h := range holds {
 		if taken, err := h.fence.TakenOver(ctx); taken || err != nil {
 			s.withdraw(h)

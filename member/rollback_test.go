@@ -8,41 +8,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// again is another member of the same process, by the same clock and the same way to the store.
-func (n *node) again() *node {
-	return n.world.start(n.name+" again", func(c *setup) {
-		c.store, c.Clock = n.client, firn.NewSteadyClockFrom(0, n.wall.read)
-	})
-}
-
-// ends waits until the member has ended because its store has lost data.
-func (n *node) ends() {
+// startsOver waits until the member has noticed that its store has lost data, and has told the store.
+func (n *node) startsOver() {
 	n.world.t.Helper()
-	select {
-	case <-n.mem.Load().Done():
-	case <-time.After(window):
-		n.world.t.Fatalf("%s has not noticed that the store has lost data", n.name)
-	}
-	if err := n.mem.Load().Err(); !errors.Is(err, store.ErrRolledBack) {
-		n.world.t.Fatalf("%s ended with %v, want ErrRolledBack", n.name, err)
+	client := n.world.service.Client("test")
+	defer client.Close()
+	for deadline := time.Now().Add(window); ; time.Sleep(time.Millisecond) {
+		told, err := client.Get(n.world.t.Context(), floorKey)
+		if err == nil && told.Version > 0 && n.noticed() {
+			return
+		}
+		if time.Now().After(deadline) {
+			n.world.t.Fatalf("%s has not noticed that the store has lost data", n.name)
+		}
 	}
 }
 
-// over tells whether the member has ended.
-func (n *node) over() bool {
-	select {
-	case <-n.mem.Load().Done():
-		return true
-	default:
-		return false
-	}
-}
+// noticed tells whether the member has noticed a loss.
+func (n *node) noticed() bool { return n.mem.Load().losses.Load() > 0 }
 
 // takes takes IDs from all of them that give any, for so long. It returns how many.
 func (w *world) takes(d time.Duration, nodes ...*node) (taken int) {
@@ -74,7 +63,7 @@ var losses = map[string]func(w *world) (lose func()){
 }
 
 // The clocks of two members are 8 s apart when the store loses data. Each uses up what it has, no ID comes twice, and
-// all go on once no ID from before can come again: those who were there, if need be as other members, and newcomers.
+// all go on once no ID from before can come again: those who were there, with the same handles, and newcomers.
 func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 	for name, loss := range losses {
 		t.Run(name, func(t *testing.T) {
@@ -92,23 +81,20 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 				}
 				w.takes(window/2, a, b)
 				nodes := []*node{a, b, w.start("late")}
-				ended := 0
-				for _, n := range []*node{a, b} {
-					if n.over() {
-						ended++
-						nodes = append(nodes, n.again())
-					}
-				}
-				if ended == 0 {
+				if !a.noticed() && !b.noticed() {
 					t.Fatal("nobody has noticed that the store has lost data")
 				}
-				if taken := w.takes(window/3, nodes[2:]...); taken > 0 {
+				if taken := w.takes(window/3, nodes[2]); taken > 0 {
 					t.Errorf("%d IDs were given before those of the former store were out of reach", taken)
 				}
 				w.takes(window+fence.DefaultMaxSkew, nodes...)
 				for _, n := range nodes {
-					if !n.over() {
-						n.ready(time.Second)
+					n.ready(time.Second)
+					if losses := n.mem.Load().losses.Load(); losses > 1 {
+						t.Errorf("%s has started over %d times", n.name, losses)
+					}
+					if err := n.mem.Load().Ready(); err != nil {
+						t.Errorf("%s: %v", n.name, err)
 					}
 				}
 				if took := time.Since(at); took > 3*window+fence.DefaultMaxSkew {
@@ -119,9 +105,9 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 	}
 }
 
-// A member whose session ends when the store is wiped writes nothing there but from when on IDs may be given: a newcomer
-// would take its entries for a cluster.
-func TestAMemberWritesNothingToAStoreThatIsBehindIt(t *testing.T) {
+// A member whose session ends when the store is wiped writes nothing to the log before it has written from when on IDs may
+// be given: a newcomer would take its entries for a cluster.
+func TestAMemberTellsTheStoreFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
@@ -129,9 +115,21 @@ func TestAMemberWritesNothingToAStoreThatIsBehindIt(t *testing.T) {
 		session := a.session()
 		w.service.RollBack(memstore.Backup{}, 0)
 		w.service.Expire(session)
-		a.ends()
-		if n := w.value().Entries(); n > 0 {
-			t.Errorf("it has written %d entries", n)
+		client := w.service.Client("test")
+		defer client.Close()
+		for {
+			before, err := client.Get(t.Context(), floorKey) // read first
+			switch entries := w.value().Entries(); {
+			case err != nil:
+				t.Fatal(err)
+			case entries > 0 && before.Version == 0:
+				t.Fatalf("it has written %d entries, and not told the store", entries)
+			case entries > 0:
+				return
+			case time.Since(epoch) > 3*window:
+				t.Fatal("it has not joined again")
+			}
+			time.Sleep(time.Millisecond)
 		}
 	})
 }
@@ -163,7 +161,7 @@ func TestNobodyFoundsAClusterTooEarly(t *testing.T) {
 			t.Errorf("a cluster was founded, with %d entries", n)
 		}
 		a.client.CutOff(false)
-		a.ends()
+		a.startsOver()
 		m := <-joined
 		defer m.Leave()
 		s, err := m.EnsureSequencer(t.Context(), DefaultSequencer, a.seq.Load().Definition())
@@ -189,7 +187,7 @@ func TestANodeIDThatWasTakenOverOnAnEmptyStoreIsNotUsed(t *testing.T) {
 		late.wall.step(-8 * time.Second)
 		late.settled()
 		a.client.CutOff(false)
-		a.ends()
+		a.startsOver()
 		a.refuses(window)
 	})
 }
@@ -207,14 +205,14 @@ func TestAClaimThatDoesNotKnowTheFloor(t *testing.T) {
 				if call.Op == memstore.Commit && slices.ContainsFunc(call.Txn.Then, isClaim) {
 					once.Do(func() {
 						a.client.CutOff(false)
-						a.ends()
+						a.startsOver()
 					})
 				}
 				return memstore.Fault{}
 			})
 		})
 		late.wall.step(-8 * time.Second)
-		a.ends()
+		a.startsOver()
 		late.refuses(window)
 		late.ready(window)
 	})
@@ -228,23 +226,21 @@ func TestResume(t *testing.T) {
 		a := w.start("a")
 		a.ready(time.Second)
 		w.service.RollBack(memstore.Backup{}, 0)
-		a.ends()
-		b := a.again()
-		s := b.settled()
+		a.startsOver()
+		w.takes(window, a)
 		var floor *FloorError
-		if err := s.Ready(); !errors.As(err, &floor) || !errors.Is(err, ErrNotReady) || floor.By != "a" {
+		if err := a.Ready(); !errors.As(err, &floor) || !errors.Is(err, ErrNotReady) || floor.By != "a" {
 			t.Fatalf("Ready: %v; want a FloorError of a", err)
 		}
-		if want := time.Now().Add(window + fence.DefaultMaxSkew); floor.From.After(want) || floor.From.Before(want.Add(-window)) {
+		if want := time.Now().Add(fence.DefaultMaxSkew); floor.From.After(want) || floor.From.Before(want.Add(-window)) {
 			t.Errorf("IDs begin at %v, want about %v", floor.From, want)
 		}
-		a.stop()
 		for _, want := range []time.Time{floor.From, {}} { // a second time there is nothing to do
-			if until, err := b.mem.Load().Resume(t.Context()); err != nil || !until.Equal(want) {
+			if until, err := a.mem.Load().Resume(t.Context()); err != nil || !until.Equal(want) {
 				t.Fatalf("Resume: %v, %v; want %v", until, err, want)
 			}
 		}
-		b.ready(5 * time.Second)
+		a.ready(5 * time.Second)
 	})
 }
 
@@ -280,7 +276,7 @@ func TestTheFloorReckonsWithClocksThatDiffer(t *testing.T) {
 		w.takes(3*window, a, b) // b approaches its clock slowly
 		a.client.CutOff(true)
 		w.service.RollBack(memstore.Backup{}, 0)
-		b.ends()
+		b.startsOver()
 		nodes := []*node{a, w.start("late", few), w.start("later", few)}
 		for _, n := range nodes[1:] {
 			n.wall.step(-8 * time.Second)
@@ -288,6 +284,60 @@ func TestTheFloorReckonsWithClocksThatDiffer(t *testing.T) {
 		w.takes(window+2*fence.DefaultMaxSkew, nodes...)
 		for _, n := range nodes[1:] {
 			n.ready(fence.DefaultMaxSkew)
+		}
+	})
+}
+
+// After a loss a handle stands for the sequencer that the log has then, if that has the same definition. One that
+// EnsureSequencer asked for is created again; any other that the log does not have is destroyed.
+func TestHandlesAfterALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m := a.mem.Load()
+		backup := w.service.Backup()
+		ensured, err := m.EnsureSequencer(t.Context(), "ensured", cluster.Define(layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"attached", "another"} {
+			if _, err := m.Create(t.Context(), name, cluster.Define(layout)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		attached, err := m.Attach(t.Context(), "attached")
+		if err != nil {
+			t.Fatal(err)
+		}
+		another, err := m.EnsureSequencer(t.Context(), "another", cluster.Define(layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.client.CutOff(true)
+		w.service.RollBack(backup, 0)
+		b := w.start("b")
+		b.settled()
+		if _, err := b.mem.Load().Create(t.Context(), "another", cluster.Define(oneNode)); err != nil {
+			t.Fatal(err)
+		}
+		a.client.CutOff(false)
+		a.startsOver()
+		before, err := ensured.Next(t.Context())
+		if err != nil {
+			t.Errorf("the time that was written down is not used up: %v", err)
+		}
+		w.takes(window+2*fence.DefaultMaxSkew, a, b)
+		a.ready(time.Second)
+		if id, err := ensured.Next(t.Context()); err != nil || id <= before {
+			t.Errorf("ensured: %d after %d, %v", id, before, err)
+		}
+		for _, s := range []*Sequencer{attached, another} {
+			if err := s.Ready(); !errors.Is(err, ErrDestroyed) || s.State().Phase != Destroyed {
+				t.Errorf("%s is %v: %v", s.Name(), s.State(), err)
+			}
+			if _, ok := m.Sequencer(s.Name()); ok {
+				t.Errorf("%s is still there", s.Name())
+			}
 		}
 	})
 }

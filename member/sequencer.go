@@ -23,7 +23,8 @@ type Sequencer struct {
 	m          *Member
 	name       string
 	definition cluster.Definition
-	created    int64 // tells it from others of its name
+	created    atomic.Int64 // its position tells it from others of its name; 0: the log has not shown it yet, as after a loss
+	ensured    atomic.Bool  // EnsureSequencer asked for it: the member creates it again after a loss
 	layout     firn.Layout
 	fences     fence.Config
 	news       chan struct{} // it is to look again
@@ -51,13 +52,14 @@ type Sequencer struct {
 
 func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 	s := &Sequencer{
-		m: m, name: name, definition: v.Definition(), created: v.Created(), layout: v.Definition().IDLayout(),
+		m: m, name: name, definition: v.Definition(), layout: v.Definition().IDLayout(),
 		fences: fence.Config{
 			Store: m.store, Prefix: fencePrefix(name),
 			Owner: m.options.Owner, Window: m.options.Window, Clock: m.now,
 		},
 		news: make(chan struct{}, 1), wanted: true, settled: make(chan struct{}), changed: make(chan struct{}),
 	}
+	s.created.Store(v.Created())
 	s.say(errAttaching)
 	return s
 }
@@ -190,7 +192,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 		holds, wanted, changed := s.holds, s.wanted, s.changed
 		s.mu.Unlock()
 		switch {
-		case !there && v.Position() >= s.created:
+		case !there && s.created.Load() > 0 && v.Position() >= s.created.Load():
 			return fmt.Errorf("%w: %w", ErrNotReady, ErrDestroyed)
 		case wanted:
 			return ErrAttachedAgain

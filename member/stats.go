@@ -14,7 +14,7 @@ import (
 type Stats struct {
 	Session bool   // it has a session that has not ended, for all that it knows
 	Joined  bool   // it is a member of the cluster, by the value that it has reached
-	Rejoins uint64 // how often it had to join again, because its session had ended or others took it for dead
+	Rejoins uint64 // how often it had to join again, because its session had ended, others took it for dead, or the store had lost data
 
 	Extensions    Extensions
 	StepsBelieved uint64 // how often it followed the wall to where that had stepped ahead, see firn.SteadyClock.Follow

@@ -249,6 +249,11 @@ var mutants = []mutant{
 		"./member", "TakenOverOn",
 	},
 	{
+		"a member whose store has lost data joins again without telling it", "member/rollback.go",
+		"	m.tellFloor(ctx, why)\n", "	_ = why\n",
+		"./member", "LostData",
+	},
+	{
 		"clocks are taken to agree when the store has lost data", "member/rollback.go",
 		".Add(fence.DefaultMaxSkew)", ".Add(0 * fence.DefaultMaxSkew)",
 		"./member", "ReckonsWith",
@@ -260,7 +265,7 @@ var mutants = []mutant{
 	},
 	{
 		"an older generation claims under the newer one", "member/generation.go",
-		"case i.Created > s.created, i.Created", "case i.Created",
+		"case i.Created > created, i.Created", "case i.Created",
 		"./member", "ComesLate",
 	},
 	{
