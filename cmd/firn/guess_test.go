@@ -15,9 +15,10 @@ func TestGuess(t *testing.T) {
 		{"7fffffffffffffff", "hex"},
 		{"0000000000000001", "hex"}, // no decimal has zeros in front
 		{"7ZZZZZZZZZZZZ", "base32"},
-		{"NQm6nKp8qFC", "base58"},                                                               // too large for base62
-		{"AzL8n0Y58m7", "base62"},                                                               // base58 has no 0
-		{"abc", "--format base58 reads shorter ones"}, {"zzzzzzz", "not an ID in any encoding"}, // words are not IDs
+		{"NQm6nKp8qFC", "base58"}, // too large for base62
+		{"AzL8n0Y58m7", "base62"}, // base58 has no 0
+		{"abc", "--format base58 reads shorter ones"},
+		{"zzzzzzz", "not an ID in any encoding"}, // words are not IDs
 		{"2zzzzzzz", "base58"},
 		{"8aaaaaaaaaa", "in base58 (3265042410184970455) and in base62 (7209719142869020940)"},
 		{"", "is empty"},
