@@ -264,8 +264,8 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 		return v, err
 	}
 	var last store.Position
-	if batch.Anew != nil {
-		last = batch.Anew.Position
+	if batch.Checkpoint != nil {
+		last = batch.Checkpoint.Position
 	}
 	if n := len(batch.Entries); n > 0 {
 		last = batch.Entries[n-1].Position

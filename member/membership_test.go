@@ -126,8 +126,8 @@ func (w *world) value() cluster.Value {
 		w.t.Fatal(err)
 	}
 	var v cluster.Value
-	if batch.Anew != nil {
-		if v, err = restore(*batch.Anew); err != nil {
+	if batch.Checkpoint != nil {
+		if v, err = restore(*batch.Checkpoint); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -443,8 +443,8 @@ func TestTheLogIsCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			cut := nodes[0].mem.Load().Value().Entries() >= 2*every
-			if n := len(batch.Entries); (batch.Anew != nil) != cut || n > 2*every || cut && n < every {
-				t.Fatalf("after %d entries the log has %d of them, a checkpoint: %v", nodes[0].mem.Load().Value().Entries(), n, batch.Anew != nil)
+			if n := len(batch.Entries); (batch.Checkpoint != nil) != cut || n > 2*every || cut && n < every {
+				t.Fatalf("after %d entries the log has %d of them, a checkpoint: %v", nodes[0].mem.Load().Value().Entries(), n, batch.Checkpoint != nil)
 			}
 		})
 		nodes = slices.Insert(nodes, 3, w.start("late", cut))

@@ -195,13 +195,13 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 // replay applies what the log brings.
 func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	v := m.value
-	if b.Anew != nil {
+	if b.Checkpoint != nil {
 		var err error
-		if v, err = restore(*b.Anew); err != nil {
+		if v, err = restore(*b.Checkpoint); err != nil {
 			return err
 		}
 		if m.started {
-			m.log.Warn("it fell behind the log's beginning, going on from the checkpoint", "was_at", m.value.Position(), "checkpoint", b.Anew.Position)
+			m.log.Warn("it fell behind the log's beginning, going on from the checkpoint", "was_at", m.value.Position(), "checkpoint", b.Checkpoint.Position)
 			m.miss()
 		}
 		m.anchor = v

@@ -159,7 +159,7 @@ func lastOf(err error) string {
 	if at := strings.LastIndex(text, "desc = "); at >= 0 {
 		return text[at+len("desc = "):]
 	}
-	for _, prefix := range []string{"etcdstore: ", "read: ", "write: ", "login: ", "store: refused: ", "store: unavailable: "} {
+	for _, prefix := range []string{"read: ", "write: ", "login: ", store.ErrRefused.Error() + ": ", store.ErrUnavailable.Error() + ": "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text

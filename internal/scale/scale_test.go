@@ -244,8 +244,8 @@ func follow(t *testing.T, s store.Store) *history {
 func (h *history) add(batch store.Batch) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if batch.Anew != nil {
-		return fmt.Errorf("the log was cut to %d before it was read", batch.Anew.Position)
+	if batch.Checkpoint != nil {
+		return fmt.Errorf("the log was cut to %d before it was read", batch.Checkpoint.Position)
 	}
 	for _, e := range batch.Entries {
 		c, err := cluster.Decode(e.Data)

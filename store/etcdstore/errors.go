@@ -92,7 +92,7 @@ func callError(call string, err error) error {
 
 // wrap keeps both: errors.Is finds the port's error and the cause.
 func wrap(call string, meaning, cause error) error {
-	return fmt.Errorf("etcdstore: %s: %w: %w", call, meaning, cause)
+	return fmt.Errorf("%s: %w: %w", call, meaning, cause)
 }
 
 // inOneLine joins errors, of which there is at least one, as errors.Join does in several lines.

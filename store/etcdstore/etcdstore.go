@@ -60,7 +60,7 @@ var _ store.Store = (*Store)(nil)
 func Open(config Config) (*Store, error) {
 	settings, err := config.settings()
 	if err != nil {
-		return nil, fmt.Errorf("etcdstore: %w", err)
+		return nil, err
 	}
 	s := &Store{
 		settings: settings,

@@ -85,7 +85,7 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 		return 0, commitError(err)
 	}
 	if !resp.Succeeded {
-		return 0, fmt.Errorf("etcdstore: commit: %w", store.ErrConflict)
+		return 0, fmt.Errorf("commit: %w", store.ErrConflict)
 	}
 	// The revision of a transaction that wrote is the mod revision of all that it wrote.
 	return store.Version(resp.Header.Revision), nil
@@ -108,7 +108,7 @@ func (s *Store) translate(txn store.Txn) ([]clientv3.Cmp, []clientv3.Op, error) 
 		default:
 			session, ok := op.Session.(*session)
 			if !ok {
-				return nil, nil, fmt.Errorf("etcdstore: commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
+				return nil, nil, fmt.Errorf("commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
 			}
 			ops = append(ops, clientv3.OpPut(s.prefix+op.Key, string(op.Value), clientv3.WithLease(session.lease)))
 		}

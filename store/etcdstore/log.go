@@ -37,7 +37,7 @@ const trimsPerTxn = 100
 // transaction, and another read once after Open and after each checkpoint.
 func (s *Store) Append(ctx context.Context, id string, data []byte) (store.Position, error) {
 	if err := store.ValidateEntry(id, data); err != nil {
-		return 0, fmt.Errorf("etcdstore: %w", err)
+		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
@@ -109,7 +109,7 @@ func seen(at []*mvccpb.KeyValue, now store.Position) (appends.Seen, error) {
 	}
 	trimmed, err := strconv.ParseInt(string(at[0].Value), 10, 64)
 	if err != nil || trimmed <= 0 || len(at[0].Value) != len(decimal(0)) {
-		return appends.Seen{}, fmt.Errorf("etcdstore: %w: the key %s holds %q, which is no position of a checkpoint",
+		return appends.Seen{}, fmt.Errorf("%w: the key %s holds %q, which is no position of a checkpoint",
 			store.ErrRefused, at[0].Key, at[0].Value)
 	}
 	return appends.Seen{Checkpoint: store.Version(at[0].ModRevision), Trimmed: store.Position(trimmed), Now: now}, nil
@@ -148,15 +148,15 @@ func (m mark) after(b store.Batch, upTo store.Position) mark {
 func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue, idOf func(*mvccpb.KeyValue) string) error {
 	switch {
 	case m.upTo > seen.Now && m.read:
-		return fmt.Errorf("etcdstore: %s: %w: it was written up to %d only", call, store.ErrRolledBack, seen.Now)
+		return fmt.Errorf("%s: %w: it was written up to %d only", call, store.ErrRolledBack, seen.Now)
 	case m.upTo > seen.Now:
-		return fmt.Errorf("etcdstore: %s: %w: it was written up to %d only", call, store.ErrRefused, seen.Now)
+		return fmt.Errorf("%s: %w: it was written up to %d only", call, store.ErrRefused, seen.Now)
 	case m.last <= seen.Trimmed:
 		return nil
 	case len(first) > 0 && store.Position(first[0].CreateRevision) == m.last && idOf(first[0]) == m.lastID:
 		return nil
 	}
-	return fmt.Errorf("etcdstore: %s: %w: the entry %s at %d is gone", call, store.ErrRolledBack, m.lastID, m.last)
+	return fmt.Errorf("%s: %w: the entry %s at %d is gone", call, store.ErrRolledBack, m.lastID, m.last)
 }
 
 // readLog reads what comes after a mark, no more than so many entries, if that is not zero, and also says up
@@ -166,7 +166,7 @@ func (s *Store) readLog(ctx context.Context, known mark, limit int64) (store.Bat
 	after := known.upTo
 	call := fmt.Sprintf("read the log after %d", after)
 	if after < 0 {
-		return store.Batch{}, 0, fmt.Errorf("etcdstore: %s: %w: no position is negative", call, store.ErrRefused)
+		return store.Batch{}, 0, fmt.Errorf("%s: %w: no position is negative", call, store.ErrRefused)
 	}
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
@@ -205,9 +205,9 @@ func (s *Store) readLog(ctx context.Context, known mark, limit int64) (store.Bat
 	s.appender.Learn(seen)
 	var batch store.Batch
 	if resp.Succeeded {
-		batch.Anew = &store.Checkpoint{Position: seen.Trimmed}
+		batch.Checkpoint = &store.Checkpoint{Position: seen.Trimmed}
 		if value := kvsIn(resp.Responses[2]); len(value) > 0 {
-			batch.Anew.Value = value[0].Value
+			batch.Checkpoint.Value = value[0].Value
 		}
 		after = seen.Trimmed
 	}
@@ -237,10 +237,10 @@ func (s *Store) idOf(kv *mvccpb.KeyValue) string {
 
 // Checkpoint writes down what the log led to, see store.Log.
 func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
-	call := fmt.Sprintf("checkpoint at %d", c.Position)
-	if len(c.Value) > store.MaxCheckpoint {
-		return fmt.Errorf("etcdstore: %s: %w: it has %d bytes; at most %d are allowed", call, store.ErrRefused, len(c.Value), store.MaxCheckpoint)
+	if err := c.Validate(); err != nil {
+		return err
 	}
+	call := fmt.Sprintf("checkpoint at %d", c.Position)
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
 	for {
@@ -251,7 +251,7 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 		case c.Position <= seen.Trimmed:
 			return nil
 		case c.Position > seen.Now:
-			return fmt.Errorf("etcdstore: %s: %w: the log was written up to %d only", call, store.ErrRefused, seen.Now)
+			return fmt.Errorf("%s: %w: the log was written up to %d only", call, store.ErrRefused, seen.Now)
 		}
 		written, err := s.replaceCheckpoint(ctx, call, seen.Checkpoint, c)
 		if written || err != nil {
@@ -327,7 +327,7 @@ func (s *Store) deleteUpTo(ctx context.Context, position store.Position, old []*
 		return writeError(call, err)
 	}
 	if !resp.Succeeded {
-		return fmt.Errorf("etcdstore: %s: %w: an ID was used again meanwhile", call, store.ErrUnavailable)
+		return fmt.Errorf("%s: %w: an ID was used again meanwhile", call, store.ErrUnavailable)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func mustCut(t *testing.T, s store.Store, at store.Position, value string) {
 	}
 }
 
-// followed is what a Follow has yielded: IDs, and "@position" where it began anew.
+// followed is what a Follow has yielded: IDs, and "@position" for a checkpoint.
 type followed struct {
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -71,8 +71,8 @@ func (f *followed) add(batch store.Batch, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.err = err
-	if batch.Anew != nil {
-		f.got = append(f.got, fmt.Sprintf("@%d", batch.Anew.Position))
+	if batch.Checkpoint != nil {
+		f.got = append(f.got, fmt.Sprintf("@%d", batch.Checkpoint.Position))
 	}
 	for _, e := range batch.Entries {
 		f.got = append(f.got, e.ID)
@@ -290,7 +290,7 @@ func TestFollowAcrossKills(t *testing.T) {
 }
 
 // A follower that was parted from the servers while the revision that it would go
-// on from was compacted away misses nothing; it begins anew only where the log was cut.
+// on from was compacted away misses nothing; it yields a checkpoint only where the log was cut.
 func TestFollowAfterCompaction(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []bool{false, true} {
@@ -350,7 +350,7 @@ func TestSlowFollower(t *testing.T) {
 	data := make([]byte, store.MaxEntry) // in all more than a tail keeps
 	next := 0
 	for batch, err := range s.Follow(t.Context(), 0) {
-		if err != nil || batch.Anew != nil {
+		if err != nil || batch.Checkpoint != nil {
 			t.Fatalf("Follow yields %+v, %v", batch, err)
 		}
 		for _, e := range batch.Entries {
@@ -482,8 +482,8 @@ func TestALongLogComesInPieces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if pieces++; len(batch.Entries) > 10 || (batch.Anew != nil) != (checkpoint >= 0 && pieces == 1) {
-				t.Errorf("piece %d: %d entries, anew %v", pieces, len(batch.Entries), batch.Anew)
+			if pieces++; len(batch.Entries) > 10 || (batch.Checkpoint != nil) != (checkpoint >= 0 && pieces == 1) {
+				t.Errorf("piece %d: %d entries, checkpoint %v", pieces, len(batch.Entries), batch.Checkpoint)
 			}
 			for _, e := range batch.Entries {
 				ids = append(ids, e.ID)

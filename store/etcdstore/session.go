@@ -43,7 +43,7 @@ var _ store.Session = (*session)(nil)
 func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
 	const call = "open session"
 	if ttl <= 0 {
-		return nil, fmt.Errorf("etcdstore: %s: %w: the TTL is %v; it must be positive", call, store.ErrRefused, ttl)
+		return nil, fmt.Errorf("%s: %w: the TTL is %v; it must be positive", call, store.ErrRefused, ttl)
 	}
 	_, cancel, conn, err := s.begin(ctx)
 	if err != nil {

@@ -32,14 +32,14 @@ type tail struct {
 	followers int                // guarded by Store.mu
 	stop      context.CancelFunc // ends the watch
 
-	mu      sync.Mutex // guards what follows
-	from    store.Position
-	known   mark
-	entries []store.LogEntry  // all that were appended after from, up to what is known; never changed in place
-	bytes   int               // of their data
-	anew    *store.Checkpoint // at from; nil where the log did not begin anew
-	err     error             // why it has ended; nil while it has not
-	changed chan struct{}     // closed at the next change
+	mu         sync.Mutex // guards what follows
+	from       store.Position
+	known      mark
+	entries    []store.LogEntry  // all that were appended after from, up to what is known; never changed in place
+	bytes      int               // of their data
+	checkpoint *store.Checkpoint // at from; nil: entries come before from
+	err        error             // why it has ended; nil while it has not
+	changed    chan struct{}     // closed at the next change
 }
 
 // Follow yields what comes after a position and goes on, see store.Log.
@@ -256,10 +256,10 @@ func (t *tail) add(batch store.Batch, upTo store.Position) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	news := false
-	if batch.Anew != nil {
+	if batch.Checkpoint != nil {
 		news = true
-		t.anew, t.entries, t.bytes = batch.Anew, nil, 0
-		t.from, t.known.upTo = batch.Anew.Position, batch.Anew.Position
+		t.checkpoint, t.entries, t.bytes = batch.Checkpoint, nil, 0
+		t.from, t.known.upTo = batch.Checkpoint.Position, batch.Checkpoint.Position
 	}
 	for _, entry := range batch.Entries {
 		if entry.Position <= t.known.upTo {
@@ -287,7 +287,7 @@ func (t *tail) shorten() {
 		drop++
 	}
 	if drop > 0 {
-		t.from, t.anew = t.entries[drop-1].Position, nil
+		t.from, t.checkpoint = t.entries[drop-1].Position, nil
 		t.entries = t.entries[drop:]
 	}
 }
@@ -301,16 +301,16 @@ func (t *tail) after(position store.Position) (batch store.Batch, upTo store.Pos
 	switch {
 	case t.err != nil:
 		return batch, position, nil, t.err
-	case position < t.from && t.anew == nil:
+	case position < t.from && t.checkpoint == nil:
 		return batch, position, nil, nil
 	case position < t.from:
-		batch.Anew = t.anew
+		batch.Checkpoint = t.checkpoint
 	}
 	i, _ := slices.BinarySearchFunc(t.entries, position+1, func(e store.LogEntry, p store.Position) int {
 		return cmp.Compare(e.Position, p)
 	})
 	batch.Entries = t.entries[i:len(t.entries):len(t.entries)]
-	if batch.Anew == nil && len(batch.Entries) == 0 {
+	if batch.Checkpoint == nil && len(batch.Entries) == 0 {
 		return batch, position, t.changed, nil
 	}
 	return batch, t.known.upTo, nil, nil

@@ -127,8 +127,8 @@ func TestTailAgainstAModel(t *testing.T) {
 		data := make([]byte, rng.IntN(4<<10))
 		begin := store.Position(rng.IntN(50))
 		log := &tail{from: begin, known: mark{upTo: begin}, changed: make(chan struct{})}
-		cut := store.Position(0) // where it last began anew
-		behinds, anews := 0, 0
+		cut := store.Position(0) // where its last checkpoint is
+		behinds, checkpoints := 0, 0
 		for log.known.upTo < last {
 			changed := log.changed
 			upTo := log.known.upTo + store.Position(rng.IntN(40))
@@ -137,7 +137,7 @@ func TestTailAgainstAModel(t *testing.T) {
 			if rng.IntN(100) == 0 {
 				first = log.known.upTo + store.Position(rng.IntN(20)) + 1
 				upTo = max(upTo, first)
-				batch.Anew, cut = &store.Checkpoint{Position: first}, first
+				batch.Checkpoint, cut = &store.Checkpoint{Position: first}, first
 			}
 			for p := first + 1; p <= upTo; p++ {
 				if exists(p) {
@@ -166,14 +166,14 @@ func TestTailAgainstAModel(t *testing.T) {
 					t.Fatalf("seed %d: it reaches back to %d, and not to %d", seed, log.from, after)
 				}
 				continue
-			case got.Anew != nil:
-				anews++
-				if got.Anew.Position != cut || after >= cut {
-					t.Fatalf("seed %d: after %d it begins anew at %d, and did at %d", seed, after, got.Anew.Position, cut)
+			case got.Checkpoint != nil:
+				checkpoints++
+				if got.Checkpoint.Position != cut || after >= cut {
+					t.Fatalf("seed %d: after %d it has a checkpoint at %d, want %d", seed, after, got.Checkpoint.Position, cut)
 				}
 				after = cut
 			case after < cut:
-				t.Fatalf("seed %d: after %d it does not begin anew at %d", seed, after, cut)
+				t.Fatalf("seed %d: after %d it has no checkpoint at %d", seed, after, cut)
 			}
 			for _, e := range got.Entries {
 				for after++; !exists(after); after++ {
@@ -191,7 +191,7 @@ func TestTailAgainstAModel(t *testing.T) {
 				t.Fatalf("seed %d: it keeps %d entries of %d bytes", seed, len(log.entries), log.bytes)
 			}
 		}
-		if behinds+anews == 0 {
+		if behinds+checkpoints == 0 {
 			t.Errorf("seed %d: nobody was ever behind", seed)
 		}
 	}

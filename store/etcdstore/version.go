@@ -84,11 +84,11 @@ func askStatus(ctx context.Context, conn *clientv3.Client, endpoint string) (*et
 func checkVersion(endpoint, reported string) error {
 	var v version
 	if _, err := fmt.Sscanf(reported, "%d.%d.%d", &v[0], &v[1], &v[2]); err != nil {
-		return fmt.Errorf("etcdstore: %w: the server %s says that its version is %q; want one like %v",
+		return fmt.Errorf("%w: the server %s says that its version is %q; want one like %v",
 			store.ErrRefused, endpoint, reported, oldest)
 	}
 	if slices.Compare(v[:], oldest[:]) < 0 {
-		return fmt.Errorf("etcdstore: %w: the server %s is etcd %s, whose reads may be stale; want %v or later",
+		return fmt.Errorf("%w: the server %s is etcd %s, whose reads may be stale; want %v or later",
 			store.ErrRefused, endpoint, reported, oldest)
 	}
 	return nil

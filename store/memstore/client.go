@@ -135,7 +135,7 @@ func send[T any](ctx context.Context, c *Client, call Call, apply func() (T, err
 		silence = store.ErrAmbiguous
 	}
 	failed := func(cause error) (T, error) {
-		return none, fmt.Errorf("memstore: %s: %w: %w", call.Op, silence, cause)
+		return none, fmt.Errorf("%s: %w: %w", call.Op, silence, cause)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, callDeadline)

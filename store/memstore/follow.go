@@ -126,7 +126,7 @@ func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 		return nil, nil, errClosed
 	case !log.holds(f.last) && !c.cut:
 		c.appender.Forget()
-		return nil, nil, fmt.Errorf("memstore: %w: the entry at %d is gone from the log", store.ErrRolledBack, f.last.Position)
+		return nil, nil, fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, f.last.Position)
 	case upTo <= f.upTo:
 		if c.wake == nil {
 			c.wake = make(chan struct{})

@@ -104,9 +104,8 @@ func (s *Service) readLocked(after store.Position) (store.Batch, error) {
 	}
 	var batch store.Batch
 	if after < s.log.checkpoint.Position {
-		anew := s.log.checkpoint
-		batch.Anew = &anew
-		after = anew.Position
+		batch.Checkpoint = new(s.log.checkpoint)
+		after = batch.Checkpoint.Position
 	}
 	batch.Entries = s.log.between(after, store.Position(s.revision))
 	return batch, nil
@@ -133,8 +132,8 @@ func (l *logbook) index(position store.Position) int {
 
 // Checkpoint writes down what the log led to, see store.Log.
 func (c *Client) Checkpoint(ctx context.Context, checkpoint store.Checkpoint) error {
-	if len(checkpoint.Value) > store.MaxCheckpoint {
-		return fmt.Errorf("%w: a checkpoint of %d bytes; at most %d are allowed", store.ErrRefused, len(checkpoint.Value), store.MaxCheckpoint)
+	if err := checkpoint.Validate(); err != nil {
+		return err
 	}
 	checkpoint.Value = slices.Clone(checkpoint.Value)
 	call := Call{Op: Checkpoint, Position: checkpoint.Position, Data: checkpoint.Value}

@@ -47,8 +47,8 @@ func logOf(t *testing.T, c *memstore.Client) (ids []string, cut store.Position) 
 	for _, e := range batch.Entries {
 		ids = append(ids, e.ID)
 	}
-	if batch.Anew != nil {
-		cut = batch.Anew.Position
+	if batch.Checkpoint != nil {
+		cut = batch.Checkpoint.Position
 	}
 	return ids, cut
 }
@@ -133,7 +133,7 @@ func TestLateAppendAroundATrim(t *testing.T) {
 			"trimmed before it applies",
 			script("cut", "", "", "repeat"),
 			[]error{nil},
-			1, // nothing after its first try was trimmed: it is added anew
+			1, // nothing after its first try was trimmed: it is added again
 		},
 		{
 			"entries after its first try trimmed before it applies",
@@ -240,17 +240,17 @@ func script(steps ...string) func(int, func(string)) {
 
 // follower collects what a Follow yields, until its context ends.
 type follower struct {
-	ids  []string
-	at   []time.Duration // when each came
-	anew int
+	ids         []string
+	at          []time.Duration // when each came
+	checkpoints int
 }
 
 func follow(ctx context.Context, c *memstore.Client, all *sync.WaitGroup) *follower {
 	f, start := &follower{}, time.Now()
 	all.Go(func() {
 		for batch := range c.Follow(ctx, 0) {
-			if batch.Anew != nil {
-				f.anew++
+			if batch.Checkpoint != nil {
+				f.checkpoints++
 			}
 			for _, e := range batch.Entries {
 				f.ids, f.at = append(f.ids, e.ID), append(f.at, time.Since(start))
@@ -321,8 +321,8 @@ func TestFollowRidesOut(t *testing.T) {
 		synctest.Wait()
 		stop()
 		all.Wait()
-		if !slices.Equal(f.ids, []string{"a", "c"}) || f.anew != 1 {
-			t.Errorf("the follower has %q and began anew %d times", f.ids, f.anew)
+		if !slices.Equal(f.ids, []string{"a", "c"}) || f.checkpoints != 1 {
+			t.Errorf("the follower has %q and %d checkpoints, want 1", f.ids, f.checkpoints)
 		}
 	})
 }

@@ -7,12 +7,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// "ErrAmbiguous [is returned] in every other case", and ErrUnavailable when "a
-// call that changes no key got no answer".
+// "It returns ErrAmbiguous in every other case", and ErrUnavailable when "a call that
+// changes no key got no answer in time".
 func cutOffCommit(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	s.put("key", "1")
 	victim := s.open()
 	if _, err := victim.Get(s.ctx, "key"); err != nil {
@@ -39,9 +37,7 @@ func cutOffCommit(s *suite) {
 
 // "A store is linearizable and does not forget what it committed."
 func restart(s *suite) {
-	if s.Stop == nil {
-		s.Skip("the harness can't restart the service")
-	}
+	s.needs(s.Stop != nil, "restart the service")
 	version := s.put("key", "1")
 	s.delete("deleted")
 	s.Stop(s.T)
@@ -61,9 +57,7 @@ func restart(s *suite) {
 // "The caller settles it by writing: it commits its next transaction under the
 // same conditions, so that at most one of the two can ever apply".
 func settle(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	version := s.put("key", "0")
 	victim := s.open()
 	s.CutOff(victim, true)

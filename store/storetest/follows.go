@@ -11,8 +11,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// "The first batch comes as soon as the log is read, though it may be empty";
-// "it goes on with what is appended from then on".
+// "It yields the first batch as soon as it has read the log, even an empty one";
+// it "goes on with what is appended later".
 func followGoesOn(s *suite) {
 	empty := s.follow(s.Store, 0)
 	empty.begun()
@@ -72,11 +72,9 @@ func followOrder(s *suite) {
 	}
 }
 
-// "Broken connections it rides out in silence", and misses nothing.
+// "It survives broken connections", and misses nothing.
 func followCutOff(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	victim := s.open()
 	before := s.follow(victim, 0)
 	before.reaches(s.append(s.Store, "a", "1"))
@@ -96,9 +94,7 @@ func followCutOff(s *suite) {
 }
 
 func followRestart(s *suite) {
-	if s.Stop == nil {
-		s.Skip("the harness can't restart the service")
-	}
+	s.needs(s.Stop != nil, "restart the service")
 	t := s.follow(s.Store, 0)
 	a := s.append(s.Store, "a", "1")
 	t.reaches(a)
@@ -117,8 +113,8 @@ func followRestart(s *suite) {
 	}
 }
 
-// "Where it has fallen behind what was trimmed it begins anew, with the checkpoint."
-func followAnew(s *suite) {
+// "Where it has fallen behind a trim it goes on from the checkpoint."
+func followCheckpoint(s *suite) {
 	a, b := s.append(s.Store, "a", "1"), s.append(s.Store, "b", "2")
 	inTime := s.follow(s.Store, 0)
 	inTime.reaches(b)
@@ -130,25 +126,23 @@ func followAnew(s *suite) {
 	for _, t := range []*tape{late, later} {
 		t.reaches(last)
 		t.want("c=3")
-		if len(t.anew) != 1 || t.anew[0].Position != b || string(t.anew[0].Value) != "a and b" {
-			s.Errorf("Follow from before the checkpoint has begun anew with %+v", t.anew)
+		if len(t.checkpoints) != 1 || t.checkpoints[0].Position != b || string(t.checkpoints[0].Value) != "a and b" {
+			s.Errorf("Follow from before the checkpoint has yielded the checkpoints %+v", t.checkpoints)
 		}
 	}
 	inTime.reaches(last)
 	there.reaches(last)
 	inTime.want("a=1", "b=2", "c=3")
 	there.want("c=3")
-	if len(inTime.anew)+len(there.anew) > 0 {
-		s.Errorf("Follow that was not behind has begun anew: %+v, %+v", inTime.anew, there.anew)
+	if len(inTime.checkpoints)+len(there.checkpoints) > 0 {
+		s.Errorf("Follow that was not behind has yielded the checkpoints %+v, %+v", inTime.checkpoints, there.checkpoints)
 	}
 }
 
 // A follower that was parted while the log was cut has either all entries or the
 // checkpoint in place of those that it missed, and nothing twice.
-func followCutOffAnew(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+func followCutOffCheckpoint(s *suite) {
+	s.needs(s.CutOff != nil, "cut a client off")
 	victim := s.open()
 	t := s.follow(victim, 0)
 	t.reaches(s.append(s.Store, "e-0", "1"))
@@ -168,16 +162,16 @@ func followCutOffAnew(s *suite) {
 	t.reaches(s.append(s.Store, "last", "1"))
 	want := entries + 3 + 1 // of three rounds one more each, and the last
 	have := len(t.entries)
-	if len(t.anew) > 0 { // one checkpoint stands for all up to it, e-0 included
-		have += standsFor(&t.anew[0]) - 1
+	if len(t.checkpoints) > 0 { // one checkpoint stands for all up to it, e-0 included
+		have += standsFor(&t.checkpoints[0]) - 1
 	}
-	if len(t.anew) > 1 || have != want {
-		s.Errorf("Follow has yielded %d of %d entries, and begun anew with %+v", have, want, t.anew)
+	if len(t.checkpoints) > 1 || have != want {
+		s.Errorf("Follow has yielded %d of %d entries, and the checkpoints %+v", have, want, t.checkpoints)
 	}
 }
 
-// "Until ctx ends ... An error is the last that it yields: that of ctx when ctx
-// has ended"; of followers of one client each ends for itself.
+// "It yields an error last: that of ctx when ctx has ended"; each follower of one
+// client ends for itself.
 func followContext(s *suite) {
 	ended, others := s.follow(s.Store, 0), s.follow(s.Store, 0)
 	ended.begun()
@@ -190,7 +184,7 @@ func followContext(s *suite) {
 	others.reaches(s.append(s.Store, "a", "1"))
 	ended.want()
 
-	for batch, err := range s.Follow(s.ctx, 0) { // whoever has enough just leaves
+	for batch, err := range s.Follow(s.ctx, 0) { // the caller may stop at any time
 		if err != nil || !slices.Equal(lines(batch.Entries), []string{"a=1"}) {
 			s.Errorf("Follow yields %+v, %v", batch, err)
 		}

@@ -167,8 +167,8 @@ func (s *suite) writePair(i int) {
 	}
 }
 
-// "ErrConflict is returned when a condition of a transaction did not hold.
-// Nothing was applied."
+// "ErrConflict means that a condition of a transaction did not hold. Nothing was
+// applied."
 func conflict(s *suite) {
 	version := s.put("key", "1")
 	for _, txn := range []store.Txn{
@@ -210,7 +210,7 @@ func allOrNothing(s *suite) {
 	s.want("c", "2")
 }
 
-// "Delete removes a key; removing an absent one is no error."
+// "Delete removes a key; an absent key is no error."
 func deleteAbsent(s *suite) {
 	s.delete("absent")
 	s.commit(store.Txn{If: when("absent", 0), Then: []store.Op{store.Delete("absent")}})
@@ -223,7 +223,8 @@ func duplicateKey(s *suite) {
 	s.wantAbsent("key")
 }
 
-// "A transaction may have up to MaxOps conditions and up to MaxOps operations ... More is refused."
+// "A transaction may have up to MaxOps conditions and up to MaxOps operations ... A
+// store refuses more."
 func largest(s *suite) {
 	var txn store.Txn
 	for i := range store.MaxOps + 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// "While an entry of that ID is in the log ..., another is not added, and the
-// position is that of the one that is there."
+// "While an entry of that ID is in the log ..., Append adds no other and returns the
+// position of that one."
 func appendOnce(s *suite) {
 	first := s.append(s.Store, "a", "first")
 	other := s.open()
@@ -74,7 +74,7 @@ func positionsAscend(s *suite) {
 	}
 	for i, after := range positions {
 		for _, after := range []store.Position{after, after + 1} { // between two entries too
-			if batch := s.read(after); !slices.Equal(lines(batch.Entries), want[i+1:]) || batch.Anew != nil {
+			if batch := s.read(after); !slices.Equal(lines(batch.Entries), want[i+1:]) || batch.Checkpoint != nil {
 				s.Errorf("after %d there is %q, want %q", after, lines(batch.Entries), want[i+1:])
 			}
 			if i == len(positions)-1 {
@@ -139,12 +139,12 @@ func readMoment(s *suite) {
 		if err != nil {
 			s.Fatalf("Read: %v", err)
 		}
-		if batch.Anew != nil {
-			if batch.Anew.Position <= after {
-				s.Fatalf("a log read after %d begins anew at %d", after, batch.Anew.Position)
+		if batch.Checkpoint != nil {
+			if batch.Checkpoint.Position <= after {
+				s.Fatalf("a log read after %d begins with a checkpoint at %d", after, batch.Checkpoint.Position)
 			}
-			after = batch.Anew.Position
-			last, _ = strconv.Atoi(string(batch.Anew.Value))
+			after = batch.Checkpoint.Position
+			last, _ = strconv.Atoi(string(batch.Checkpoint.Value))
 		}
 		for _, entry := range batch.Entries {
 			if number, _ := strconv.Atoi(string(entry.Data)); number != last+1 || entry.Position <= after {
@@ -156,31 +156,31 @@ func readMoment(s *suite) {
 	}
 }
 
-// "The entries follow this checkpoint": whoever reads from before it begins anew,
-// whoever reads from there on doesn't, be it trimmed already or not.
-func readAnew(s *suite) {
+// "Checkpoint, when not nil, replaces all that the reader knew before": a read from
+// before it begins with it, a read from there on doesn't, whether it was trimmed or not.
+func readCheckpoint(s *suite) {
 	a, b := s.append(s.Store, "a", "1"), s.append(s.Store, "b", "2")
 	s.append(s.Store, "c", "3")
 	s.checkpoint(s.Store, b, "a and b")
 	for range 2 {
 		for _, after := range []store.Position{0, a, b - 1} {
 			batch := s.read(after)
-			if batch.Anew == nil || batch.Anew.Position != b || string(batch.Anew.Value) != "a and b" {
-				s.Errorf("what comes after %d begins anew with %+v", after, batch.Anew)
+			if batch.Checkpoint == nil || batch.Checkpoint.Position != b || string(batch.Checkpoint.Value) != "a and b" {
+				s.Errorf("what comes after %d begins with the checkpoint %+v", after, batch.Checkpoint)
 			}
 			if got := lines(batch.Entries); !slices.Equal(got, []string{"c=3"}) {
 				s.Errorf("what comes after %d is %q", after, got)
 			}
 		}
-		if batch := s.read(b); batch.Anew != nil || !slices.Equal(lines(batch.Entries), []string{"c=3"}) {
+		if batch := s.read(b); batch.Checkpoint != nil || !slices.Equal(lines(batch.Entries), []string{"c=3"}) {
 			s.Errorf("what comes after the checkpoint is %+v", batch)
 		}
 		s.trim(s.Store)
 	}
 }
 
-// "ErrRefused ... when the position is negative or lies beyond all that the store
-// has written."
+// "ErrRefused, for example when the position is negative or lies beyond all that the
+// store has written."
 func readElsewhere(s *suite) {
 	last := s.append(s.Store, "a", "1")
 	for _, after := range []store.Position{-1, last + 1000, 1<<63 - 1} {
@@ -195,8 +195,8 @@ func readElsewhere(s *suite) {
 	}
 }
 
-// "It only moves forward: one at or before that which is written already changes
-// nothing and is no error."
+// "It only moves forward: a checkpoint at or before the current one changes nothing
+// and is no error."
 func checkpointForward(s *suite) {
 	var positions []store.Position
 	for i := range 4 {
@@ -218,8 +218,8 @@ func checkpointForward(s *suite) {
 		{s.Store, 3, "", ""},
 	} {
 		s.checkpoint(c.client, positions[c.at], c.value)
-		if anew := s.read(0).Anew; anew == nil || string(anew.Value) != c.want {
-			s.Errorf("after a checkpoint at %d the log begins with %+v, want %q", positions[c.at], anew, c.want)
+		if got := s.read(0).Checkpoint; got == nil || string(got.Value) != c.want {
+			s.Errorf("after a checkpoint at %d the log begins with %+v, want %q", positions[c.at], got, c.want)
 		}
 	}
 	s.checkpoint(s.Store, 0, "nothing")
@@ -227,8 +227,8 @@ func checkpointForward(s *suite) {
 	if !errors.Is(err, store.ErrRefused) {
 		s.Errorf("a checkpoint that lies ahead: %v, want ErrRefused", err)
 	}
-	if anew := s.read(0).Anew; anew == nil || anew.Position != positions[3] {
-		s.Errorf("the log begins with %+v, want %d", anew, positions[3])
+	if c := s.read(0).Checkpoint; c == nil || c.Position != positions[3] {
+		s.Errorf("the log begins with %+v, want %d", c, positions[3])
 	}
 }
 
@@ -253,12 +253,12 @@ func checkpointForwardAtOnce(s *suite) {
 					return
 				}
 				batch, err := client.Read(s.ctx, 0)
-				if err != nil || batch.Anew == nil || batch.Anew.Position < max(at, last) ||
-					string(batch.Anew.Value) != strconv.Itoa(int(batch.Anew.Position)) {
-					s.Errorf("after checkpoints up to %d the log begins with %+v, %v", max(at, last), batch.Anew, err)
+				if err != nil || batch.Checkpoint == nil || batch.Checkpoint.Position < max(at, last) ||
+					string(batch.Checkpoint.Value) != strconv.Itoa(int(batch.Checkpoint.Position)) {
+					s.Errorf("after checkpoints up to %d the log begins with %+v, %v", max(at, last), batch.Checkpoint, err)
 					return
 				}
-				last = batch.Anew.Position
+				last = batch.Checkpoint.Position
 			}
 		})
 	}
@@ -295,7 +295,7 @@ func trimDrops(s *suite) {
 	}
 }
 
-// "It is safe to do at any time, by several clients at once": whatever they do, a
+// "It is safe at any time, by several clients at once": whatever they do, a
 // checkpoint and the entries after it are the whole log.
 func trimAtOnce(s *suite) {
 	const appenders, each = 3, 40
@@ -322,7 +322,7 @@ func trimAtOnce(s *suite) {
 	}
 	all.Wait()
 	batch := s.read(0)
-	if have := standsFor(batch.Anew) + len(batch.Entries); have != appenders*each {
+	if have := standsFor(batch.Checkpoint) + len(batch.Entries); have != appenders*each {
 		s.Errorf("the log has %d entries, want %d", have, appenders*each)
 	}
 }
@@ -336,7 +336,7 @@ func cut(s *suite, client store.Store) error {
 	keep := len(batch.Entries) / 2
 	c := store.Checkpoint{
 		Position: batch.Entries[keep-1].Position,
-		Value:    []byte(strconv.Itoa(standsFor(batch.Anew) + keep)),
+		Value:    []byte(strconv.Itoa(standsFor(batch.Checkpoint) + keep)),
 	}
 	return errors.Join(client.Checkpoint(s.ctx, c), client.Trim(s.ctx))
 }
@@ -350,8 +350,8 @@ func standsFor(c *store.Checkpoint) int {
 	return n
 }
 
-// "ErrRefused is returned when the ID is empty, too long or not of the characters
-// ..., or the data is too long"; what is just within the limits is not.
+// "It returns ErrRefused when the ID is empty, too long or has characters other than
+// ..., or when the data is too long"; what is just within the limits is accepted.
 func logLimits(s *suite) {
 	long := strings.Repeat("x", store.MaxID)
 	for _, id := range []string{"", long + "x", "a/b", "a b", "ä", "a_b", "a\x00", "."} {
@@ -369,11 +369,11 @@ func logLimits(s *suite) {
 	if err := s.Checkpoint(s.ctx, store.Checkpoint{Position: last, Value: large}); !errors.Is(err, store.ErrRefused) {
 		s.Errorf("Checkpoint of too much: %v, want ErrRefused", err)
 	}
-	if batch := s.read(0); batch.Anew != nil || len(batch.Entries) != 2 {
-		s.Errorf("the log has %d entries after %+v", len(batch.Entries), batch.Anew)
+	if batch := s.read(0); batch.Checkpoint != nil || len(batch.Entries) != 2 {
+		s.Errorf("the log has %d entries after %+v", len(batch.Entries), batch.Checkpoint)
 	}
 	s.checkpoint(s.Store, last, string(large[1:]))
-	if anew := s.read(0).Anew; anew == nil || !bytes.Equal(anew.Value, large[1:]) {
+	if c := s.read(0).Checkpoint; c == nil || !bytes.Equal(c.Value, large[1:]) {
 		s.Error("the largest checkpoint did not come back")
 	}
 }

@@ -20,11 +20,9 @@ func (s *suite) doubtful(victim store.Store, id string) {
 	}
 }
 
-// "An append in doubt is repeated ...: the entry is added once or not at all."
+// "An append in doubt can be repeated ...: the entry is added once or not at all."
 func appendDoubt(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	victim := s.open()
 	first := s.append(victim, "first", "1")
 	t := s.follow(s.Store, 0)
@@ -48,13 +46,10 @@ func appendDoubt(s *suite) {
 	t.want("first=1", "doubt-0=1", "doubt-1=1", "doubt-2=1", "last=1")
 }
 
-// "If entries that came after the first try were trimmed meanwhile, repeating it
-// gives ErrAmbiguous again, unless the entry is still there": it is never added a
-// second time.
+// "A repeat returns ErrAmbiguous, unless the entry is still there", when entries that
+// came after the first try were trimmed: it is never added a second time.
 func appendDoubtTrim(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	victim := s.open()
 	t := s.follow(s.Store, 0)
 	s.append(victim, "first", "1")
@@ -87,9 +82,7 @@ func appendDoubtTrim(s *suite) {
 // The entry that was in doubt and is in the log when everything before it was
 // trimmed is found there, be it that another added it.
 func appendDoubtThere(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	victim := s.open()
 	first := s.append(victim, "first", "1")
 	s.CutOff(victim, true)
@@ -108,11 +101,9 @@ func appendDoubtThere(s *suite) {
 	}
 }
 
-// "ErrUnavailable is returned when it can't be read."
+// The errors of Read, Checkpoint and Trim in a partition.
 func logCutOff(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	victim := s.open()
 	last := s.append(victim, "a", "1")
 	s.CutOff(victim, true)

@@ -45,8 +45,8 @@ func (s *suite) trim(client store.Store) {
 func (s *suite) wantLog(want ...string) []store.LogEntry {
 	s.Helper()
 	batch := s.read(0)
-	if got := lines(batch.Entries); batch.Anew != nil || !slices.Equal(got, want) {
-		s.Fatalf("the log has %q after %+v, want %q", got, batch.Anew, want)
+	if got := lines(batch.Entries); batch.Checkpoint != nil || !slices.Equal(got, want) {
+		s.Fatalf("the log has %q after %+v, want %q", got, batch.Checkpoint, want)
 	}
 	return batch.Entries
 }
@@ -64,13 +64,13 @@ type tape struct {
 	stop  context.CancelFunc
 	ended chan struct{} // closed when the Follow has ended
 
-	mu      sync.Mutex // guards what follows
-	batches int
-	upTo    store.Position // the last position that it yielded
-	anew    []store.Checkpoint
-	entries []store.LogEntry
-	err     error
-	changed chan struct{} // closed at the next batch
+	mu          sync.Mutex // guards what follows
+	batches     int
+	upTo        store.Position // the last position that it yielded
+	checkpoints []store.Checkpoint
+	entries     []store.LogEntry
+	err         error
+	changed     chan struct{} // closed at the next batch
 }
 
 // follow runs a Follow until the case ends. It checks that positions ascend and
@@ -102,17 +102,17 @@ func (t *tape) add(batch store.Batch, err error) {
 		t.suite.Errorf("Follow goes on after %v", t.err)
 	}
 	if t.err = err; err != nil {
-		if batch.Anew != nil || len(batch.Entries) > 0 {
+		if batch.Checkpoint != nil || len(batch.Entries) > 0 {
 			t.suite.Errorf("Follow yields %+v with %v", batch, err)
 		}
 		return
 	}
-	if t.batches++; t.batches > 1 && batch.Anew == nil && len(batch.Entries) == 0 {
+	if t.batches++; t.batches > 1 && batch.Checkpoint == nil && len(batch.Entries) == 0 {
 		t.suite.Error("Follow yields nothing, and not at its beginning")
 	}
-	if batch.Anew != nil {
-		t.ascends(batch.Anew.Position)
-		t.anew = append(t.anew, *batch.Anew)
+	if batch.Checkpoint != nil {
+		t.ascends(batch.Checkpoint.Position)
+		t.checkpoints = append(t.checkpoints, *batch.Checkpoint)
 	}
 	for _, e := range batch.Entries {
 		t.ascends(e.Position)

@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// "ErrRolledBack when the last entry that it has yielded is not in the log any more and no checkpoint stands for it":
-// all of it is gone.
+// "ErrRolledBack when the last entry that it has yielded is not in the log any more and
+// no checkpoint stands for it": all of it is gone.
 func followWiped(s *suite) { s.rollBack(0) }
 
 // The backup has the beginning of the log.
@@ -16,9 +16,7 @@ func followSetBack(s *suite) { s.rollBack(3) }
 
 // rollBack has the service forget all but so many entries, while some follow.
 func (s *suite) rollBack(kept int) {
-	if s.Backup == nil {
-		s.Skip("the harness can't set the service back")
-	}
+	s.needs(s.Backup != nil, "set the service back")
 	for i := range kept {
 		s.append(s.Store, fmt.Sprintf("kept-%d", i), "1")
 	}
@@ -48,11 +46,9 @@ func (s *suite) rollBack(kept int) {
 	}
 }
 
-// "ErrRolledBack is returned when the store turns out to be behind what the client had seen of it": nobody follows.
+// "ErrRolledBack means that the store is behind what the client knew": nobody follows.
 func appendSetBack(s *suite) {
-	if s.Backup == nil {
-		s.Skip("the harness can't set the service back")
-	}
+	s.needs(s.Backup != nil, "set the service back")
 	restore := s.Backup(s.T)
 	for i := range 5 {
 		s.append(s.Store, fmt.Sprintf("lost-%d", i), "1")

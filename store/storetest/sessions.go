@@ -71,7 +71,7 @@ func sessionTakeOver(s *suite) {
 	s.wantAbsent("taken over")
 }
 
-// "ErrSessionEnded is returned when a key was to be put under a session that has
+// "ErrSessionEnded means that the transaction puts a key under a session that has
 // ended. Nothing was applied."
 func sessionClosedPut(s *suite) {
 	session := s.session(s.Store)
@@ -82,9 +82,7 @@ func sessionClosedPut(s *suite) {
 }
 
 func sessionExpiredPut(s *suite) {
-	if s.Expire == nil {
-		s.Skip("the harness can't expire a session")
-	}
+	s.needs(s.Expire != nil, "expire a session")
 	session := s.session(s.Store)
 	s.putUnder(session, "mine", "1")
 	s.Expire(s.T, session)
@@ -106,11 +104,10 @@ func (s *suite) refuseEnded(session store.Session) {
 	})
 }
 
-// "Done is closed when the session has ended ...: it learned of the end".
+// "Done is closed when the session has or may have ended: the client learned of the
+// end".
 func sessionExpiredDone(s *suite) {
-	if s.Expire == nil {
-		s.Skip("the harness can't expire a session")
-	}
+	s.needs(s.Expire != nil, "expire a session")
 	session := s.session(s.Store)
 	s.silent("Done is closed", session.Done())
 	s.Expire(s.T, session)
@@ -122,9 +119,7 @@ func sessionExpiredDone(s *suite) {
 
 // "... or could not renew for a whole TTL."
 func sessionCutOff(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	victim := s.open()
 	session := s.session(victim)
 	_, err := victim.Commit(s.ctx, store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}})
@@ -146,7 +141,7 @@ func sessionCutOff(s *suite) {
 	s.CutOff(victim, false)
 }
 
-// "Close ends every session and watch of this client."
+// "Close ends every session, watch and Follow of this client."
 func storeClose(s *suite) {
 	other := s.open()
 	session := s.session(other)

@@ -1,5 +1,5 @@
 // Package storetest is the contract that every store must pass: one suite, in
-// which each case says which sentence of the port it proves. It is for tests of
+// which each case quotes the sentence of the port that it proves. It is for tests of
 // stores only.
 package storetest
 
@@ -12,21 +12,20 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Harness is what a store brings to the contract. It is made anew for each case
-// and cleans up after itself through the test's Cleanup.
+// Harness is what a store brings to the contract. Each case makes its own, which
+// cleans up after itself through the test's Cleanup.
 type Harness struct {
-	// Open makes a new client of the case's one service, which was empty. The
+	// Open makes a new client of the case's one service, which is empty at first. The
 	// suite closes it.
 	Open func(t *testing.T) store.Store
 
-	// TTL is what sessions are opened with: the shortest that the store renews reliably.
+	// TTL is that of sessions: the shortest that the store renews reliably.
 	TTL time.Duration
 
-	// Patience is how long anything may take that must happen in the end. It is
-	// several times the TTL.
+	// Patience is how long to wait for something that must happen: several TTLs.
 	Patience time.Duration
 
-	// The hooks below are optional; cases that need one that is nil are skipped.
+	// The hooks below are optional; a case is skipped when it needs one that is nil.
 
 	// CutOff begins or ends a partition between this client and the service.
 	CutOff func(client store.Store, cut bool)
@@ -34,15 +33,15 @@ type Harness struct {
 	// Expire ends a session at the service, behind its client's back.
 	Expire func(t *testing.T, session store.Session)
 
-	// Stop ends the service, if it can without warning; Start has it back with its data.
+	// Stop ends the service, without warning if possible; Start starts it with its data.
 	Stop, Start func(t *testing.T)
 
-	// Backup takes a copy of all that the service holds, and returns what sets the service back to it.
+	// Backup copies all data of the service, and returns a function that restores them.
 	Backup func(t *testing.T) (restore func(t *testing.T))
 }
 
-// Run proves the contract case by case; harness is called at the start of each,
-// and may make it parallel.
+// Run proves the contract case by case. It calls harness at the start of each case;
+// harness may make it parallel.
 func Run(t *testing.T, harness func(t *testing.T) Harness) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(newSuite(t, harness(t))) })
@@ -110,7 +109,7 @@ var cases = []struct {
 	{"positions ascend", positionsAscend},
 	{"entries come back as they were appended", entryData},
 	{"read gives one moment", readMoment},
-	{"read from before the checkpoint begins anew", readAnew},
+	{"read from before the checkpoint begins with it", readCheckpoint},
 	{"a position of another log is refused", readElsewhere},
 	{"checkpoints only move forward", checkpointForward},
 	{"checkpoints written at once only move forward", checkpointForwardAtOnce},
@@ -122,8 +121,8 @@ var cases = []struct {
 	{"follow has no gap, no repeat, no reordering", followOrder},
 	{"follow survives a partition", followCutOff},
 	{"follow survives a restart", followRestart},
-	{"a follower behind the trim begins anew with the checkpoint", followAnew},
-	{"a follower parted from a log that is cut misses nothing", followCutOffAnew},
+	{"a follower behind the trim goes on from the checkpoint", followCheckpoint},
+	{"a follower parted from a log that is cut misses nothing", followCutOffCheckpoint},
 	{"a follower of a store that was wiped is told", followWiped},
 	{"a follower of a store that was set back is told", followSetBack},
 	{"an append to a store that was set back is told, once", appendSetBack},
@@ -150,7 +149,14 @@ func newSuite(t *testing.T, h Harness) *suite {
 	return s
 }
 
-// open makes another client and has it closed in the end.
+// needs skips a case that the harness has no hook for.
+func (s *suite) needs(has bool, what string) {
+	if !has {
+		s.Skip("the harness can't " + what)
+	}
+}
+
+// open makes another client, which is closed when the case ends.
 func (s *suite) open() store.Store {
 	s.Helper()
 	client := s.Open(s.T)

@@ -71,9 +71,7 @@ func goneSilent(s *suite) {
 
 // A watch that was cut off learns afterwards what it has missed.
 func goneCutOff(s *suite) {
-	if s.CutOff == nil {
-		s.Skip("the harness can't cut a client off")
-	}
+	s.needs(s.CutOff != nil, "cut a client off")
 	s.put("deleted", "1")
 	s.put("recreated", "1")
 	s.put("kept", "1")
@@ -96,9 +94,7 @@ func goneCutOff(s *suite) {
 
 // The same when the service was away, and when a key is deleted as it comes back.
 func goneRestart(s *suite) {
-	if s.Stop == nil {
-		s.Skip("the harness can't restart the service")
-	}
+	s.needs(s.Stop != nil, "restart the service")
 	s.put("key", "1")
 	s.put("kept", "1")
 	gone := s.gone(s.Store, s.ctx, "key")

@@ -240,7 +240,7 @@ func TestNoLook(t *testing.T) {
 		{"nothing read", newLog(t), "/value", 503, "has not read the log"},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "", 200, statusOfExample},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value", 200, valueOfExample},
-		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value?at=2", 503, `"unavailable","message":"store: unavailable: too busy"`},
+		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/value?at=2", 503, `"unavailable","message":"the store is unavailable: too busy"`},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log", 503, `"unavailable"`},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log?follow=1", 503, `"unavailable"`},
 		{"refused", failing(store.ErrRefused), "/value?at=2", 500, `"internal"`},

@@ -135,7 +135,7 @@ func (f *fakeLog) read(after store.Position) (b store.Batch, more chan struct{},
 		return b, nil, fmt.Errorf("%w: %d is no position of this log", store.ErrRefused, after)
 	}
 	if f.checkpoint != nil && after < f.checkpoint.Position {
-		b.Anew = f.checkpoint
+		b.Checkpoint = f.checkpoint
 	}
 	for _, e := range f.entries {
 		if e.Position > after {
@@ -155,15 +155,15 @@ func (f *fakeLog) Follow(ctx context.Context, after store.Position) iter.Seq2[st
 				<-ctx.Done()
 				err = ctx.Err()
 			}
-			if err != nil || first || b.Anew != nil || len(b.Entries) > 0 {
+			if err != nil || first || b.Checkpoint != nil || len(b.Entries) > 0 {
 				if !yield(b, err) || err != nil {
 					return
 				}
 			}
 			if n := len(b.Entries); n > 0 {
 				after = b.Entries[n-1].Position
-			} else if b.Anew != nil {
-				after = b.Anew.Position
+			} else if b.Checkpoint != nil {
+				after = b.Checkpoint.Position
 			}
 			select {
 			case <-more:

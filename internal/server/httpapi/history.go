@@ -28,10 +28,10 @@ func (e *positionError) Error() string {
 // that lies outside of what the log holds, and a *cluster.UnreadableError when the log can't be read up to there.
 func valueAt(log store.Batch, at int64) (ValueAt, error) {
 	var v cluster.Value
-	if log.Anew != nil && log.Anew.Position > 0 {
+	if log.Checkpoint != nil && log.Checkpoint.Position > 0 {
 		var err error
-		if v, err = cluster.DecodeCheckpoint(log.Anew.Value); err != nil {
-			return ValueAt{}, fmt.Errorf("the checkpoint at position %d: %w", log.Anew.Position, err)
+		if v, err = cluster.DecodeCheckpoint(log.Checkpoint.Value); err != nil {
+			return ValueAt{}, fmt.Errorf("the checkpoint at position %d: %w", log.Checkpoint.Position, err)
 		}
 	}
 	first, last := v.Position(), v.Position()

@@ -127,11 +127,11 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 		case err != nil:
 			h.refuseLog(w, r, because(ctx, err))
 			return
-		case l.begun && batch.Anew != nil:
+		case l.begun && batch.Checkpoint != nil:
 			l.fail(errCut)
 			return
 		case !l.begun:
-			l.begin(batch.Anew, from)
+			l.begin(batch.Checkpoint, from)
 		}
 		if r.Method == http.MethodHead || l.write(batch.Entries, from) != nil {
 			return
