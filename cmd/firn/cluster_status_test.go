@@ -235,8 +235,8 @@ func TestLookInVain(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"cluster value --at 3", statusFailure, "answers: the log does not go back to position 3 any more; want 4 to 10 (unknown_position)"},
-		{"cluster value --at 11", statusFailure, "answers: the log has not come to position 11 yet; want 4 to 10 (unknown_position)"},
+		{"cluster value --at 3", statusFailure, "answers: the log no longer has position 3; want 4 to 10 (unknown_position)"},
+		{"cluster value --at 11", statusFailure, "answers: the log does not have position 11 yet; want 4 to 10 (unknown_position)"},
 		{"cluster value --at -1", statusUsage, `--at: "-1" is not right; want a whole number from 0`},
 		{"cluster log --from x", statusUsage, `--from: "x" is not right; want a whole number from 0`},
 		{"cluster status now", statusUsage, "firn cluster status takes no arguments"},

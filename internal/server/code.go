@@ -17,25 +17,25 @@ type Code string
 
 // The codes.
 const (
-	BadRequest       Code = "bad_request"       // a count, an ID, a name or a definition that is none; the message says what would be right
+	BadRequest       Code = "bad_request"       // a wrong count, ID, name or definition; the message says what would be right
 	Unauthenticated  Code = "unauthenticated"   // the token, or the node's own secret, is missing or wrong
-	Forbidden        Code = "forbidden"         // the token, or the lack of one, does not allow that
-	UnknownSequencer Code = "unknown_sequencer" // there is no sequencer of this name, or it was destroyed
-	Exists           Code = "exists"            // there is a sequencer of this name with another definition
+	Forbidden        Code = "forbidden"         // the token, or a call without one, does not allow that
+	UnknownSequencer Code = "unknown_sequencer" // no sequencer has this name, or it was destroyed
+	Exists           Code = "exists"            // a sequencer of this name has another definition
 	InUse            Code = "in_use"            // the default sequencer can't be destroyed
-	AttachedAgain    Code = "attached_again"    // it was attached while it was to be detached
-	RateLimited      Code = "rate_limited"      // more than the token allows; where nothing says when to try again, it never will
-	Quota            Code = "quota"             // there are as many sequencers as the node lets there be; destroy some, or have --max-sequencers raised
+	AttachedAgain    Code = "attached_again"    // the member attached again during the call
+	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, never so many in one call
+	Quota            Code = "quota"             // the node creates no more sequencers; destroy some, or raise --max-sequencers
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
-	Unreadable       Code = "unreadable"        // the log holds what this program can't read
-	NotReady         Code = "not_ready"         // no ID can be given now: not joined yet, the horizon is reached, or stopping; try another server, or again
-	Waiting          Code = "waiting"           // all node IDs are taken, and the member stands in line; try another server
-	Detached         Code = "detached"          // the member is not attached, and this call does not attach it: for the caller's token, the sequencer's definition or --no-auto-attach; try another server
-	Unfit            Code = "unfit"             // the member's window is too short for the tick, or there are no such node IDs as it is to use; try another server
-	Unavailable      Code = "unavailable"       // the store does not answer; what was to be changed may be changed or not
-	Overloaded       Code = "overloaded"        // more is asked for than the node ID can give in 10 s, or by too many at a time
-	Lifetime         Code = "lifetime"          // the layout's time is over, or has not begun
-	CrossOrigin      Code = "cross_origin"      // a browser sent it from another site's page; the service itself never says so
+	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read; the node logs it
+	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or again
+	Waiting          Code = "waiting"           // all node IDs are taken, and the member waits for one; try another server
+	Detached         Code = "detached"          // the member is not attached, and this call may not attach it: because of the caller's token, the sequencer's definition or --no-auto-attach; try another server
+	Unfit            Code = "unfit"             // the member's window is too short for the tick, or the sequencer lacks the node IDs that it may use; try another server
+	Unavailable      Code = "unavailable"       // the store does not answer; a change may have been made or not
+	Overloaded       Code = "overloaded"        // more IDs than the node can make in 10 s, or too many calls at a time
+	Lifetime         Code = "lifetime"          // the layout's time has run out, or has not begun
+	CrossOrigin      Code = "cross_origin"      // a browser sent the call from another site's page
 )
 
 // inputError is a mistake of who called.

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// Values of headers, made once: every answer has them, none changes them.
+// Values of headers, shared by all answers; none changes them.
 var (
 	jsonType  = []string{"application/json"}
 	linesType = []string{"application/x-ndjson"}
@@ -17,7 +17,7 @@ var (
 	noStore   = []string{"no-store"}
 )
 
-// piece is how much of an answer is written at once, and atOnce how much may be appended to it before it is looked at again.
+// piece is how many bytes of an answer are written at once, and atOnce how many may be appended between two checks.
 const (
 	piece  = 32 << 10
 	atOnce = 6 << 10
@@ -31,10 +31,10 @@ func writeID(w http.ResponseWriter, id firn.ID) {
 	b = append(b, `,"id_str":"`...)
 	b = firn.Decimal.Append(b, id)
 	b = append(b, '"', '}', '\n')
-	_, _ = w.Write(b) // who asked has gone away if it fails
+	_, _ = w.Write(b) // if it fails the caller has gone away
 }
 
-// writeIDs writes an answer with many IDs, in pieces that its caller must take one after the other.
+// writeIDs writes an answer with many IDs, piece by piece. The caller has limited time to read each.
 func writeIDs(w http.ResponseWriter, ids *server.Batch) {
 	header(w, jsonType)
 	l := list{w: w, control: http.NewResponseController(w)}
@@ -48,7 +48,7 @@ func writeIDs(w http.ResponseWriter, ids *server.Batch) {
 		return
 	}
 	l.b = append(l.b, "]}\n"...)
-	_ = l.write() // who asked has gone away if it fails
+	_ = l.write() // if it fails the caller has gone away
 }
 
 // list is an answer with many IDs.
@@ -61,7 +61,7 @@ type list struct {
 	deadline time.Time // that was set
 }
 
-// slack is how much too early a deadline may be, so that it need not be set for each piece.
+// slack is by how much a deadline may be too early, so that it need not be set for each piece.
 const slack = time.Second
 
 // append appends ids, each within quotes, and writes what there is whenever it is long.
@@ -87,7 +87,7 @@ func (l *list) append(ids *server.Batch, quote string) error {
 	return nil
 }
 
-// write writes what there is. A caller that does not take it in time is cut off.
+// write writes what there is. A caller that does not read it in time is cut off.
 func (l *list) write() error {
 	if deadline := l.taking.Deadline(time.Now(), len(l.b)); deadline.Sub(l.deadline) > slack {
 		l.deadline = deadline
@@ -110,29 +110,29 @@ func writeOK(w http.ResponseWriter) {
 }
 
 func badRequest(w http.ResponseWriter, err error) {
-	writeError(w, http.StatusBadRequest, server.BadRequest, err.Error())
+	writeError(w, server.BadRequest, err.Error())
 }
 
-// Error is what an answer that is none says.
+// Error says what is wrong.
 type Error struct {
 	Code    server.Code `json:"code"`
 	Message string      `json:"message"`
 }
 
-// Failure is the body of every answer that tells of an error.
+// Failure is the body of every error.
 type Failure struct {
 	Error Error `json:"error"`
 }
 
-// Locked is the answer, with status 401, to who wants to change something and does not show the node's secret.
+// Locked is the body of the error, with status 401, of a change without the node's secret.
 type Locked struct {
 	Failure
-	SecretFile string `json:"secret_file,omitempty"` // that holds it, for who may read it; empty: none does
+	SecretFile string `json:"secret_file,omitempty"` // that holds the secret; empty: none does
 }
 
-func writeError(w http.ResponseWriter, status int, code server.Code, message string) {
+func writeError(w http.ResponseWriter, code server.Code, message string) {
 	came(w, code)
-	writeAnswer(w, status, Failure{Error{code, message}})
+	writeAnswer(w, StatusOf(code), Failure{Error{code, message}})
 }
 
 func header(w http.ResponseWriter, contentType []string) {
@@ -143,6 +143,6 @@ func header(w http.ResponseWriter, contentType []string) {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false) // this is no HTML, and <, > and & are easier to read
-	_ = e.Encode(v)        // who asked has gone away if it fails
+	e.SetEscapeHTML(false) // this is not HTML, and <, > and & are easier to read
+	_ = e.Encode(v)        // if it fails the caller has gone away
 }

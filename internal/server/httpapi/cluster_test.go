@@ -101,19 +101,19 @@ func TestClusterAnswers(t *testing.T) {
 		{"HEAD /log?follow=1", 200, ""},
 
 		{"GET ?at=5", 400, failure("bad_request", `the query "at=5" has no effect here; for another position GET /api/v1/cluster/value?at=N`)},
-		{"GET /value?at=-1", 400, failure("bad_request", `at is "-1"; want a position of the log: a whole number from 0`)},
-		{"GET /value?at=9223372036854775808", 400, failure("bad_request", `at is "9223372036854775808"; want a position of the log: a whole number from 0`)},
+		{"GET /value?at=-1", 400, failure("bad_request", `at is "-1"; want a whole number from 0`)},
+		{"GET /value?at=9223372036854775808", 400, failure("bad_request", `at is "9223372036854775808"; want a whole number from 0`)},
 		{"GET /value?at=1&at=2", 400, failure("bad_request", `at is given 2 times; want it once`)},
-		{"GET /value?from=1", 400, failure("bad_request", `there is no parameter "from"; want at`)},
-		{"GET /log?from=", 400, failure("bad_request", `from is ""; want a position of the log: a whole number from 0`)},
-		{"GET /log?follow=yes", 400, failure("bad_request", `follow is "yes"; want 0 or 1`)},
-		{"GET /log?at=1", 400, failure("bad_request", `there is no parameter "at"; want from, follow`)},
-		{"GET /log?%zz", 400, failure("bad_request", `the query "%zz" can't be read; want from=N, follow=1 or both`)},
-		{"GET /value?at=17", 404, failure("unknown_position", "the log has not come to position 17 yet; want 0 to 16")},
+		{"GET /value?from=1", 400, failure("bad_request", `unknown parameter "from"; want at`)},
+		{"GET /log?from=", 400, failure("bad_request", `from is ""; want a whole number from 0`)},
+		{"GET /log?follow=yes", 400, failure("bad_request", `follow is "yes"; want a number from 0 to 1`)},
+		{"GET /log?at=1", 400, failure("bad_request", `unknown parameter "at"; want from, follow`)},
+		{"GET /log?%zz", 400, failure("bad_request", `can't read the query "%zz"; want from=N, follow=1 or both`)},
+		{"GET /value?at=17", 404, failure("unknown_position", "the log does not have position 17 yet; want 0 to 16")},
 		{"GET /nothing", 404, failure("not_found", `there is nothing at "/api/v1/cluster/nothing"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}`)},
-		{"POST ", 405, failure("method_not_allowed", `"POST" is no method for "/api/v1/cluster"; want GET, HEAD`)},
-		{"DELETE /log", 405, failure("method_not_allowed", `"DELETE" is no method for "/api/v1/cluster/log"; want GET, HEAD`)},
-		{"PUT /value", 405, failure("method_not_allowed", `"PUT" is no method for "/api/v1/cluster/value"; want GET, HEAD`)},
+		{"POST ", 405, failure("method_not_allowed", `the method "POST" is not allowed for "/api/v1/cluster"; want GET, HEAD`)},
+		{"DELETE /log", 405, failure("method_not_allowed", `the method "DELETE" is not allowed for "/api/v1/cluster/log"; want GET, HEAD`)},
+		{"PUT /value", 405, failure("method_not_allowed", `the method "PUT" is not allowed for "/api/v1/cluster/value"; want GET, HEAD`)},
 	} {
 		method, rest, _ := strings.Cut(tt.target, " ")
 		w := call(h, method, "/api/v1/cluster"+rest)
@@ -150,8 +150,8 @@ func TestCutLog(t *testing.T) {
 		body   string
 		after  string
 	}{
-		{"/value?at=3", 404, `{"error":{"code":"unknown_position","message":"the log does not go back to position 3 any more; want 4 to 16"}}`, ""},
-		{"/value?at=17", 404, `{"error":{"code":"unknown_position","message":"the log has not come to position 17 yet; want 4 to 16"}}`, ""},
+		{"/value?at=3", 404, `{"error":{"code":"unknown_position","message":"the log no longer has position 3; want 4 to 16"}}`, ""},
+		{"/value?at=17", 404, `{"error":{"code":"unknown_position","message":"the log does not have position 17 yet; want 4 to 16"}}`, ""},
 		{"/value?at=4", 200, pendingValue, ""},
 		{"/value?at=16", 200, valueOfExample, ""},
 		{"/log", 200, `{"position":6,`, "4"},
@@ -373,7 +373,7 @@ func TestFollowFallsBehind(t *testing.T) {
 	log.checkpoint = &store.Checkpoint{Position: 100}
 	log.changed()
 	log.mu.Unlock()
-	next(t, lines, `{"error":{"code":"unknown_position","message":"the log was cut while it was followed, and entries are missing here"}}`)
+	next(t, lines, `{"error":{"code":"unknown_position","message":"the log was trimmed while this call followed it, and entries are missing here; call again"}}`)
 	if lines.Scan() {
 		t.Errorf("after the end there is %s", lines.Text())
 	}

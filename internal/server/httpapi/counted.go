@@ -9,8 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// counting is a ResponseWriter that remembers what its call came to. It is used again for other calls, so nothing may keep
-// it for longer than its own.
+// counting is a ResponseWriter that remembers the result of its call. It is reused, so nothing may keep it beyond the call.
 type counting struct {
 	http.ResponseWriter
 	code server.Code
@@ -21,14 +20,14 @@ func (c *counting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 var countings = sync.Pool{New: func() any { return new(counting) }}
 
-// came notes what a call came to, if not to what was asked for.
+// came notes the code of a call that fails.
 func came(w http.ResponseWriter, code server.Code) {
 	if c, ok := w.(*counting); ok {
 		c.code = code
 	}
 }
 
-// within is the ResponseWriter of the server itself.
+// within is the ResponseWriter of the HTTP server.
 func within(w http.ResponseWriter) http.ResponseWriter {
 	if c, ok := w.(*counting); ok {
 		return c.ResponseWriter
@@ -36,13 +35,9 @@ func within(w http.ResponseWriter) http.ResponseWriter {
 	return w
 }
 
-// api is what the paths of calls that are counted begin with. Who asks for the others, asks time and again whether all is
-// well.
-const api = "/api/"
-
-// counted has the calls of a name counted, by what they came to. It costs two readings of the clock and no memory.
+// counted counts calls below /api/ by name and result. It costs two readings of the clock and no memory.
 func (h *Handler) counted(path, name string, next http.HandlerFunc) http.HandlerFunc {
-	if !h.service.Metered() || !strings.HasPrefix(path, api) {
+	if !h.service.Metered() || !strings.HasPrefix(path, "/api/") {
 		return next
 	}
 	calls, timed := h.service.Call("http", name), path != logPath

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// sequencerOf is the sequencer that a path names; the default one, if it names none.
+// sequencerOf is the sequencer in a path; the default one, if the path names none.
 func sequencerOf(r *http.Request) string {
 	if name := r.PathValue("name"); name != "" {
 		return name
@@ -18,10 +18,6 @@ func sequencerOf(r *http.Request) string {
 }
 
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
-	if query := r.URL.RawQuery; query != "" {
-		badRequest(w, noParameters(query, "for several IDs POST "+r.URL.Path+"s?count=N"))
-		return
-	}
 	id, err := h.service.Next(r.Context(), who, sequencerOf(r))
 	if err != nil {
 		h.refuse(w, r, err)
@@ -31,12 +27,16 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 }
 
 func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
-	count, err := parseCount(r.URL.RawQuery)
+	var count int64
+	q, err := parameters(r.URL.RawQuery, "count=N", "count")
+	if err == nil {
+		count, err = q.number("count", 1, server.MaxCount, 1)
+	}
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
-	err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), count, func(ids *server.Batch) error {
+	err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *server.Batch) error {
 		writeIDs(w, ids)
 		return nil
 	})

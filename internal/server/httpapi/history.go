@@ -8,24 +8,24 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// ValueAt is the value that the log led to at a position, as JSON shows it.
+// ValueAt is the value of the cluster at a position of the log.
 type ValueAt struct {
 	Position int64         `json:"position"` // of the last entry
 	Value    cluster.Value `json:"value"`
 }
 
-// positionError is returned for a position whose value can't be told.
+// positionError is returned for a position that the log does not have.
 type positionError struct{ at, first, last int64 }
 
 func (e *positionError) Error() string {
 	if e.at > e.last {
-		return fmt.Sprintf("the log has not come to position %d yet; want %d to %d", e.at, e.first, e.last)
+		return fmt.Sprintf("the log does not have position %d yet; want %d to %d", e.at, e.first, e.last)
 	}
-	return fmt.Sprintf("the log does not go back to position %d any more; want %d to %d", e.at, e.first, e.last)
+	return fmt.Sprintf("the log no longer has position %d; want %d to %d", e.at, e.first, e.last)
 }
 
-// valueAt replays a log that was read from its beginning, up to a position. A *positionError is returned when
-// that lies outside of what the log holds, and a *cluster.UnreadableError when the log can't be read up to there.
+// valueAt replays a log, read from its beginning, up to a position. A *positionError is returned when the log does not have
+// the position, and a *cluster.UnreadableError when it can't be read up to there.
 func valueAt(log store.Batch, at int64) (ValueAt, error) {
 	var v cluster.Value
 	if log.Checkpoint != nil && log.Checkpoint.Position > 0 {
@@ -54,13 +54,13 @@ func valueAt(log store.Batch, at int64) (ValueAt, error) {
 	return ValueAt{v.Position(), v}, nil
 }
 
-// unreadableEntry stands for an entry that this program can't read.
+// unreadableEntry is an entry that this program can't read.
 type unreadableEntry struct {
 	Position   int64  `json:"position"`
 	Unreadable string `json:"unreadable"` // why
 }
 
-// entryLine is what a line tells of an entry: a cluster.Entry, if it can be read.
+// entryLine is an entry as JSON shows it.
 func entryLine(e store.LogEntry) any {
 	command, err := cluster.Decode(e.Data)
 	var unreadable *cluster.UnreadableError

@@ -117,11 +117,11 @@ func TestAnswers(t *testing.T) {
 
 		{"POST", "/api/v1/id?count=2", 400, `{"error":{"code":"bad_request","message":"the query \"count=2\" has no effect here; for several IDs POST /api/v1/ids?count=N"}}`},
 		{"POST", "/api/v1/ids?count=0", 400, `{"error":{"code":"bad_request","message":"count is \"0\"; want a number from 1 to 100000"}}`},
-		{"POST", "/api/v1/ids?coutn=5", 400, `{"error":{"code":"bad_request","message":"there is no parameter \"coutn\"; want count"}}`},
+		{"POST", "/api/v1/ids?coutn=5", 400, `{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count"}}`},
 		{"GET", "/api/v1/ids/12x", 400, `{"error":{"code":"bad_request","message":"\"12x\" is not a decimal ID: it has 'x' at byte 2; want only 0123456789"}}`},
 		{"POST", "/nowhere", 404, `{"error":{"code":"not_found","message":"there is nothing at \"/nowhere\"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}"}}`},
-		{"GET", "/api/v1/id", 405, `{"error":{"code":"method_not_allowed","message":"\"GET\" is no method for \"/api/v1/id\"; want POST"}}`},
-		{"DELETE", "/api/v1/ids/12", 405, `{"error":{"code":"method_not_allowed","message":"\"DELETE\" is no method for \"/api/v1/ids/12\"; want GET, HEAD"}}`},
+		{"GET", "/api/v1/id", 405, `{"error":{"code":"method_not_allowed","message":"the method \"GET\" is not allowed for \"/api/v1/id\"; want POST"}}`},
+		{"DELETE", "/api/v1/ids/12", 405, `{"error":{"code":"method_not_allowed","message":"the method \"DELETE\" is not allowed for \"/api/v1/ids/12\"; want GET, HEAD"}}`},
 	} {
 		w := call(h, tt.method, tt.target)
 		if body := strings.TrimSuffix(w.Body.String(), "\n"); w.Code != tt.status || body != tt.body {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -18,23 +19,23 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// LogBeginsAfter is the header of an answer with entries where some that were asked for have been dropped: the
-// position that they go up to. The rest follows that position, and the value there can still be looked at.
+// LogBeginsAfter is the header of an answer from which requested entries are missing because the log has been trimmed: the
+// position of the last one. The value at that position is still available.
 const LogBeginsAfter = "Firn-Log-Begins-After"
 
 const (
-	maxLooking = 64               // calls at a time that read the log: IDs matter more
-	logWithin  = 10 * time.Second // until there is something to tell
-	stalled    = 30 * time.Second // how long a client may take none of what it is sent
+	maxLooking = 64               // calls that read the log at a time: IDs matter more
+	logWithin  = 10 * time.Second // for the first entries
+	stalled    = 30 * time.Second // for a client to read what it is sent
 )
 
 var (
-	errLooking = fmt.Errorf("%w: %d look at the log already", server.ErrCrowded, maxLooking)
+	errLooking = fmt.Errorf("%w: %d calls read the log already", server.ErrCrowded, maxLooking)
 	errNoLog   = fmt.Errorf("%w: no answer from the store", store.ErrUnavailable)
-	errCut     = errors.New("the log was cut while it was followed, and entries are missing here")
+	errCut     = errors.New("the log was trimmed while this call followed it, and entries are missing here; call again")
 )
 
-// look keeps the calls that read the log few.
+// look limits the calls that read the log.
 func (h *Handler) look(next func(http.ResponseWriter, *http.Request, *auth.Caller, store.Log)) call {
 	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 		log, err := h.service.Log(who)
@@ -52,19 +53,21 @@ func (h *Handler) look(next func(http.ResponseWriter, *http.Request, *auth.Calle
 	}
 }
 
+// latest stands for the latest position of the log.
+const latest = int64(-1)
+
 func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
-	given, err := parameters(r.URL.RawQuery, "at=N", "at")
-	var at int64
-	var past bool
+	at := latest
+	q, err := parameters(r.URL.RawQuery, "at=N", "at")
 	if err == nil {
-		at, past, err = position(given, "at")
+		at, err = q.number("at", 0, math.MaxInt64, latest)
 	}
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
 	var v ValueAt
-	if past {
+	if at != latest {
 		v, err = h.replay(r.Context(), log, at)
 	} else {
 		v.Value, err = h.service.Value(who)
@@ -88,7 +91,7 @@ func (h *Handler) replay(ctx context.Context, log store.Log, at int64) (ValueAt,
 	return valueAt(all, at)
 }
 
-// because returns the cause of the end of ctx in the place of an error that follows from it.
+// because returns why ctx has ended, if it has, or else err.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -97,11 +100,19 @@ func because(ctx context.Context, err error) error {
 }
 
 func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
-	from, follow, err := parseLog(r.URL.RawQuery)
+	var from, following int64
+	q, err := parameters(r.URL.RawQuery, "from=N, follow=1 or both", "from", "follow")
+	if err == nil {
+		following, err = q.number("follow", 0, 1, 0)
+	}
+	if err == nil {
+		from, err = q.number("from", 0, math.MaxInt64, 0)
+	}
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
+	follow := following == 1
 	if follow && h.draining() {
 		h.refuse(w, r, server.ErrDraining)
 		return
@@ -139,8 +150,8 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 	}
 }
 
-// after is the position to read after, to get the entries from a position on. None that the member has
-// not seen is given to the log, which refuses those that are not its own.
+// after is the position after which to read the entries from a position on. It is one that the member has seen, as the log
+// refuses others.
 func after(from int64, v cluster.Value) store.Position {
 	return store.Position(max(0, min(from-1, v.Position())))
 }
@@ -150,7 +161,7 @@ func read(ctx context.Context, log store.Log, after store.Position) iter.Seq2[st
 	return func(yield func(store.Batch, error) bool) { yield(log.Read(ctx, after)) }
 }
 
-// lines is an answer of JSON objects, one per line, that may go on for ever.
+// lines is an answer of JSON objects, one per line, that may never end.
 type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -203,11 +214,11 @@ func (l *lines) fail(err error) {
 	came(l.w, code)
 	line, marshalErr := json.Marshal(Failure{Error{code, err.Error()}})
 	if marshalErr == nil {
-		_ = l.send(append(line, '\n')) // who asked has gone away if it fails
+		_ = l.send(append(line, '\n')) // if it fails the caller has gone away
 	}
 }
 
-// send sees that something leaves. The server's limit for a whole answer does not hold.
+// send writes and flushes. It replaces the server's limit on the time of a whole answer.
 func (l *lines) send(b []byte) error {
 	_ = l.control.SetWriteDeadline(time.Now().Add(stalled)) // where it is not supported there is no limit
 	if _, err := l.w.Write(b); err != nil {
@@ -219,14 +230,11 @@ func (l *lines) send(b []byte) error {
 	return nil
 }
 
-// unknownPosition: the log does not go back, or has not come, that far.
-const unknownPosition server.Code = "unknown_position"
-
-// refuseLog answers a call that can't look at the log.
+// refuseLog answers a call that can't read the log.
 func (h *Handler) refuseLog(w http.ResponseWriter, r *http.Request, err error) {
 	var position *positionError
 	if errors.As(err, &position) {
-		writeError(w, http.StatusNotFound, unknownPosition, err.Error())
+		writeError(w, unknownPosition, err.Error())
 		return
 	}
 	h.refuse(w, r, err)

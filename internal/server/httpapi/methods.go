@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,8 +12,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// handle serves a path, by method. HEAD is where GET is. No browser gets through that another site's page has sent
-// here to change something.
+// handle serves a path, by method. HEAD is served wherever GET is.
 func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	if get, ok := by[http.MethodGet]; ok {
 		by[http.MethodHead] = get
@@ -20,12 +20,12 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	h.methods[path] = slices.Sorted(maps.Keys(by))
 	allow := strings.Join(h.methods[path], ", ")
 	for method, next := range by {
-		by[method] = h.counted(path, nameOf(method, path), h.guard(next))
+		name := strings.Replace(method, http.MethodHead, http.MethodGet, 1) + " " + path // as metrics call it
+		by[method] = h.counted(path, name, h.guard(next))
 	}
 	other := h.counted(path, "other", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", allow)
-		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed",
-			fmt.Sprintf("%.40q is no method for %.80q; want %s", r.Method, r.URL.Path, allow))
+		writeError(w, methodNotAllowed, fmt.Sprintf("the method %.40q is not allowed for %.80q; want %s", r.Method, r.URL.Path, allow))
 	})
 	h.mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		next, ok := by[r.Method]
@@ -36,15 +36,7 @@ func (h *Handler) handle(path string, by map[string]http.HandlerFunc) {
 	})
 }
 
-// nameOf is what a call is called by those who count.
-func nameOf(method, path string) string {
-	if method == http.MethodHead {
-		method = http.MethodGet
-	}
-	return method + " " + path
-}
-
-// guard lets no browser through that another site's page has sent here.
+// guard refuses browsers that another site's page has sent here to change something.
 func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := errors.Join(h.browsers.Check(r), h.policy.AdmitHost(r.Host)); err != nil {
@@ -55,7 +47,7 @@ func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// open is for whoever comes, without a token.
+// open serves a path without a token.
 func (h *Handler) open(path string, next http.HandlerFunc) {
 	h.handle(path, map[string]http.HandlerFunc{http.MethodGet: next})
 }
@@ -68,10 +60,10 @@ func (h *Handler) post(path string, next call) {
 	h.handle(path, map[string]http.HandlerFunc{http.MethodPost: h.admit(next)})
 }
 
-// call is what serves a caller that was let in.
+// call serves an admitted caller.
 type call func(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 
-// admit lets callers in.
+// admit admits callers, or refuses them.
 func (h *Handler) admit(next call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := h.policy.Admit(Token(r))
@@ -83,21 +75,31 @@ func (h *Handler) admit(next call) http.HandlerFunc {
 	}
 }
 
-// bare refuses a query where there is nothing to choose.
-func bare(next call) call {
+// omit is what to do instead of giving a query.
+const omit = "leave it out"
+
+// bare refuses a query for a call that takes none, and says what to do instead.
+func bare(instead string, next call) call {
 	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
-		if err := noParameters(r.URL.RawQuery, "leave it out"); err != nil {
-			badRequest(w, err)
+		if query := r.URL.RawQuery; query != "" {
+			badRequest(w, fmt.Errorf("the query %.80q has no effect here; %s", query, instead))
 			return
 		}
 		next(w, r, who)
 	}
 }
 
+// answers calls a method of the service that takes the name of a sequencer, and answers with what it returns.
+func answers[T any](h *Handler, f func(ctx context.Context, who *auth.Caller, sequencer string) (T, error)) call {
+	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+		v, err := f(Origin(r).In(r.Context()), who, sequencerOf(r))
+		h.answer(w, r, v, err)
+	}
+}
+
 // Token is the token that a caller sends; empty: none.
 func Token(r *http.Request) string { return auth.Bearer(r.Header.Get("Authorization")) }
 
-func notFound(w http.ResponseWriter, r *http.Request) {
-	writeError(w, http.StatusNotFound, "not_found",
-		fmt.Sprintf("there is nothing at %.80q; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}", r.URL.Path))
+func nothingHere(w http.ResponseWriter, r *http.Request) {
+	writeError(w, notFound, fmt.Sprintf("there is nothing at %.80q; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}", r.URL.Path))
 }

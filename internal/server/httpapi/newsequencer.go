@@ -16,8 +16,8 @@ import (
 // maxBody is how long the body of a call may be.
 const maxBody = 64 << 10
 
-// NewSequencer describes a sequencer that is to be created. In JSON its name stands beside the fields of the definition;
-// those that are absent are as cluster.Definition has them.
+// NewSequencer describes a sequencer to create. In JSON its name is beside the fields of the definition; absent fields have
+// the defaults of cluster.Definition.
 type NewSequencer struct {
 	Name       string
 	Definition cluster.Definition
@@ -39,23 +39,23 @@ func (n NewSequencer) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// UnmarshalJSON reads a JSON object. An error is returned when it has a field that is not known, or when the name or
-// the definition is not valid.
+// UnmarshalJSON reads a JSON object. An error is returned when it has an unknown field, or when the name or the definition
+// is not valid.
 func (n *NewSequencer) UnmarshalJSON(data []byte) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return err
 	}
 	if fields == nil {
-		return errors.New("it is null; want an object")
+		return errors.New("null; want an object")
 	}
 	name, ok := fields["name"]
 	if !ok {
-		return errors.New("it has no name")
+		return errors.New(`no name; want a field such as "name":"orders"`)
 	}
 	n.Name = ""
 	if err := json.Unmarshal(name, &n.Name); err != nil {
-		return fmt.Errorf("name: it is %.40s; want a string", name)
+		return fmt.Errorf("name is %.40s; want a string", name)
 	}
 	if err := cluster.CheckName(n.Name); err != nil {
 		return err
@@ -68,8 +68,7 @@ func (n *NewSequencer) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(rest, &n.Definition)
 }
 
-// readNew reads the body of a call that is to create a sequencer. An *http.MaxBytesError is returned when it is too
-// long.
+// readNew reads the body of a call to create a sequencer. An *http.MaxBytesError is returned when it is too long.
 func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 	var n NewSequencer
 	data, err := io.ReadAll(http.MaxBytesReader(within(w), r.Body, maxBody))
@@ -85,32 +84,32 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 	return n, nil
 }
 
-// readable is an error of encoding/json for people who write no Go.
+// readable words an error of encoding/json for people who don't write Go.
 func readable(err error) error {
 	var syntax *json.SyntaxError
 	var mistyped *json.UnmarshalTypeError
 	var at *time.ParseError
 	if errors.As(err, &syntax) {
-		return fmt.Errorf("it is not one JSON object: %w, at byte %d", syntax, syntax.Offset)
+		return fmt.Errorf("not one JSON object: %w, at byte %d", syntax, syntax.Offset)
 	}
 	if errors.As(err, &mistyped) {
 		what := mistyped.Field
 		if what == "" {
 			what = "it"
 		}
-		return fmt.Errorf("%s: it is a JSON %s; want %s", what, mistyped.Value, wanted(mistyped.Type))
+		return fmt.Errorf("%s is a JSON %s; want %s", what, mistyped.Value, wanted(mistyped.Type))
 	}
 	if errors.As(err, &at) {
-		return fmt.Errorf("epoch: %.40s is no time; want one such as 2026-01-01T00:00:00Z", strings.Trim(at.Value, `"`))
+		return fmt.Errorf("epoch is %.40s; want a time such as 2026-01-01T00:00:00Z", strings.Trim(at.Value, `"`))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("there is no field %s; want name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
-			"sequence_bits, node_lowest, after and attach, or some of them", field)
+		return fmt.Errorf("unknown field %s; want name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
+			"sequence_bits, node_lowest, after or attach", field)
 	}
 	return err
 }
 
-// wanted is what JSON has for a Go type.
+// wanted names a Go type in the words of JSON.
 func wanted(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

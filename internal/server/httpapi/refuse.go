@@ -10,15 +10,28 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// statuses are those of the codes.
+// Codes that only HTTP has, besides server.CrossOrigin.
+const (
+	methodNotAllowed server.Code = "method_not_allowed" // the path takes other methods: see the `Allow` header
+	notFound         server.Code = "not_found"          // no such path
+	tooLarge         server.Code = "too_large"          // the body has more than 64 KiB
+	unknownPosition  server.Code = "unknown_position"   // the log no longer has, or does not yet have, this position; the message says which it has
+)
+
+// statuses are the HTTP statuses of the codes.
 var statuses = map[server.Code]int{
 	server.BadRequest:       http.StatusBadRequest,
 	server.Unauthenticated:  http.StatusUnauthorized,
 	server.Forbidden:        http.StatusForbidden,
+	server.CrossOrigin:      http.StatusForbidden,
 	server.UnknownSequencer: http.StatusNotFound,
+	notFound:                http.StatusNotFound,
+	unknownPosition:         http.StatusNotFound,
+	methodNotAllowed:        http.StatusMethodNotAllowed,
 	server.Exists:           http.StatusConflict,
 	server.InUse:            http.StatusConflict,
 	server.AttachedAgain:    http.StatusConflict,
+	tooLarge:                http.StatusRequestEntityTooLarge,
 	server.RateLimited:      http.StatusTooManyRequests,
 	server.Quota:            http.StatusTooManyRequests,
 	server.Internal:         http.StatusInternalServerError,
@@ -32,10 +45,10 @@ var statuses = map[server.Code]int{
 	server.Lifetime:         http.StatusServiceUnavailable,
 }
 
-// StatusOf is the HTTP status that goes with a code of the service.
+// StatusOf is the HTTP status of a code; zero: callers never get it.
 func StatusOf(code server.Code) int { return statuses[code] }
 
-// refuse answers a call that gets no ID, or can't do what it was to do.
+// refuse answers a call that fails.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	Refuse(w, r, h.service, err)
 }
@@ -59,7 +72,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 		writeAnswer(w, StatusOf(code), Locked{Failure{Error{code, err.Error()}}, secret.File})
 		return
 	}
-	writeError(w, StatusOf(code), code, err.Error())
+	writeError(w, code, err.Error())
 }
 
 // Origin is where a call comes from.
@@ -67,16 +80,16 @@ func Origin(r *http.Request) server.Origin {
 	return server.Origin{Protocol: "http", Remote: r.RemoteAddr}
 }
 
-// callOf is what a call is called in the log: its path may hold anything.
+// callOf names a call in the log, by its pattern: its path may contain anything.
 func callOf(r *http.Request) string { return r.Method + " " + r.Pattern }
 
 // RefuseCrossOrigin answers a browser that another site's page has sent here.
 func RefuseCrossOrigin(w http.ResponseWriter, r *http.Request, s *server.Service, err error) {
 	s.Audited(server.Audit{Origin: Origin(r), Call: callOf(r), Outcome: server.CrossOrigin})
-	writeError(w, http.StatusForbidden, server.CrossOrigin, err.Error())
+	writeError(w, server.CrossOrigin, err.Error())
 }
 
-// answer writes what a call came to.
+// answer writes the result of a call.
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, v any, err error) {
 	if err != nil {
 		h.refuse(w, r, err)

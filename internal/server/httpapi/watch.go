@@ -9,13 +9,13 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// maxWatching is how many calls for metrics are served at a time: IDs matter more.
+// maxWatching limits the calls for metrics at a time: IDs matter more.
 const maxWatching = 4
 
-var errWatching = fmt.Errorf("%w: %d ask for metrics already", server.ErrCrowded, maxWatching)
+var errWatching = fmt.Errorf("%w: %d calls for metrics are served already", server.ErrCrowded, maxWatching)
 
-// WithMetrics serves GET /metrics, with metrics that somebody else collects. Whoever comes may have them; where tokens are wanted,
-// whoever has one that is not for certain sequencers only, as they tell of all.
+// WithMetrics serves metrics at GET /metrics. Where tokens are required, any token will do that is not limited to certain
+// sequencers, as the metrics are about all.
 func WithMetrics(metrics http.Handler) Option {
 	return func(h *Handler) {
 		watching := make(chan struct{}, maxWatching)
@@ -39,8 +39,8 @@ func WithMetrics(metrics http.Handler) Option {
 	}
 }
 
-// WithProfiles serves what package net/http/pprof does at /debug/pprof/, to administrators; but for the command line, which may
-// hold a password.
+// WithProfiles serves /debug/pprof/ of package net/http/pprof to administrators, except for the command line, which may
+// contain a password.
 func WithProfiles() Option {
 	return func(h *Handler) {
 		for path, serve := range map[string]http.HandlerFunc{

@@ -70,7 +70,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		http.Error(w, r.Method+" is no method for the dashboard; want GET", http.StatusMethodNotAllowed)
+		http.Error(w, "the method "+r.Method+" is not allowed for the dashboard; want GET", http.StatusMethodNotAllowed)
 		return
 	}
 	if err := h.policy.AdmitHost(r.Host); err != nil {
