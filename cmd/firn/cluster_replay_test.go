@@ -92,7 +92,7 @@ func TestReplayDoesNotWaitWithWhatItHas(t *testing.T) {
 		}
 	}
 	write.Close()
-	if err := ended(t, done); err != nil {
+	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
@@ -29,6 +30,12 @@ type looked struct {
 	service *server.Service
 	url     string
 }
+
+// unready is what gives the IDs of a member that has no sequencer yet.
+type unready struct{ server.Issuer }
+
+func (unready) Ready() error        { return member.ErrNotReady }
+func (unready) Layout() firn.Layout { return firn.Layout{} }
 
 // noSequencers are those of a member that is attached to none.
 type noSequencers struct{ server.Sequencers }
@@ -64,7 +71,7 @@ func newLooked(t *testing.T) *looked {
 	} {
 		l.add(t, entry)
 	}
-	l.service = server.New(&joining{}, l, server.Options{})
+	l.service = server.New(unready{}, l, server.Options{})
 	serves := httptest.NewServer(httpapi.New(l.service, &auth.Policy{Trusted: true}))
 	t.Cleanup(serves.Close)
 	l.url = serves.URL

@@ -53,8 +53,8 @@ func TestPrecedence(t *testing.T) {
 	} {
 		step.set()
 		o, _, err := configure(t, args, env, file)
-		if err != nil || o.window != step.want {
-			t.Errorf("flags %v, environment %v, file %q: window %v, %v; want %v", args, env, file, o.window, err, step.want)
+		if err != nil || o.Window != step.want {
+			t.Errorf("flags %v, environment %v, file %q: window %v, %v; want %v", args, env, file, o.Window, err, step.want)
 		}
 	}
 }

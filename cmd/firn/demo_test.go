@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/demo"
 	"github.com/firn-id/firn/internal/testenv"
 )
 
@@ -117,9 +118,9 @@ func (d *demoRun) try(command string) string {
 	return string(out)
 }
 
-func (d *demoRun) status() demoStatus {
+func (d *demoRun) status() demo.Status {
 	d.t.Helper()
-	var s demoStatus
+	var s demo.Status
 	if err := json.Unmarshal([]byte(d.try("firn demo status --json --admin "+d.admin)), &s); err != nil {
 		d.t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func (d *demoRun) status() demoStatus {
 }
 
 // until waits until the status is as it should be.
-func (d *demoRun) until(what string, is func(s demoStatus) bool) {
+func (d *demoRun) until(what string, is func(s demo.Status) bool) {
 	d.t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		s := d.status()
@@ -146,7 +147,7 @@ func (d *demoRun) until(what string, is func(s demoStatus) bool) {
 // all waits until so many members are in the cluster, and a node is in some state.
 func (d *demoRun) all(members, node int, state string) {
 	d.t.Helper()
-	d.until(state, func(s demoStatus) bool { return s.Members == members && s.Nodes[node-1].State == state })
+	d.until(state, func(s demo.Status) bool { return s.Members == members && s.Nodes[node-1].State == state })
 }
 
 // ascends takes an ID from node 1, which must be above the one before.
@@ -200,8 +201,8 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	testenv.Program(t, "curl", "curl")
 	d := startDemo(t, "--ttl", "1s", "--window", "6s", "--load", "500")
-	ready := func(s demoStatus) bool {
-		return s.Members == 3 && !slices.ContainsFunc(s.Nodes, func(n demoNodeStatus) bool { return n.State != demoReady })
+	ready := func(s demo.Status) bool {
+		return s.Members == 3 && !slices.ContainsFunc(s.Nodes, func(n demo.NodeStatus) bool { return n.State != demo.Ready })
 	}
 	effects := []struct {
 		command string // a part of it
@@ -226,13 +227,13 @@ func TestDemo(t *testing.T) {
 				t.Errorf("it prints\n%s", out)
 			}
 		}},
-		{"firn demo kill 2", func(string) { d.all(2, 2, demoDown) }},
-		{"firn demo start 2", func(string) { d.all(3, 2, demoReady) }},
-		{"firn demo pause 2", func(string) { d.all(2, 2, demoPaused) }},
-		{"firn demo resume 2", func(string) { d.all(3, 2, demoReady) }},
+		{"firn demo kill 2", func(string) { d.all(2, 2, demo.Down) }},
+		{"firn demo start 2", func(string) { d.all(3, 2, demo.Ready) }},
+		{"firn demo pause 2", func(string) { d.all(2, 2, demo.Paused) }},
+		{"firn demo resume 2", func(string) { d.all(3, 2, demo.Ready) }},
 		{"firn demo step-clock 1 +5s", func(string) {
 			before := d.ascends()
-			d.until("IDs of 3 s later", func(demoStatus) bool { return timeOf(t, d.ascends()).Sub(timeOf(t, before)) > 3*time.Second })
+			d.until("IDs of 3 s later", func(demo.Status) bool { return timeOf(t, d.ascends()).Sub(timeOf(t, before)) > 3*time.Second })
 		}},
 		{"firn demo step-clock 1 -1h", func(string) {
 			for range 1000 {
@@ -241,8 +242,8 @@ func TestDemo(t *testing.T) {
 		}},
 		{"firn demo stop-store", func(string) {
 			d.ascends() // there is time left that was written down
-			d.until("no node is ready", func(s demoStatus) bool {
-				return !slices.ContainsFunc(s.Nodes, func(n demoNodeStatus) bool { return n.State != demoNotReady })
+			d.until("no node is ready", func(s demo.Status) bool {
+				return !slices.ContainsFunc(s.Nodes, func(n demo.NodeStatus) bool { return n.State != demo.NotReady })
 			})
 			if status, body, err := request(http.MethodPost, d.node1+"/api/v1/id"); status != http.StatusServiceUnavailable {
 				t.Errorf("a node without a store answers %d %s, %v; want 503", status, body, err)
@@ -274,7 +275,7 @@ func TestDemo(t *testing.T) {
 
 	// A step that the others contradict takes a node out until its clock is right, and there are IDs all the time.
 	out := d.try("firn demo step-clock 3 +1h --admin " + d.admin)
-	d.all(3, 3, demoNotReady)
+	d.all(3, 3, demo.NotReady)
 	d.ascends()
 	i := slices.IndexFunc(suggested(out), func(command string) bool { return strings.Contains(command, " step-clock 3 -1h") })
 	if i < 0 {
@@ -334,10 +335,10 @@ func TestDemoRefuses(t *testing.T) {
 		method, path, host, origin string
 		want                       int
 	}{
-		{http.MethodPost, demoStorePath + "start", "evil.example", "", http.StatusForbidden},
-		{http.MethodPost, demoStorePath + "start", "", "https://evil.example", http.StatusForbidden},
-		{http.MethodPost, demoStorePath + "stop", "", "", http.StatusUnauthorized}, // who has not started it, and shows no secret
-		{http.MethodPost, demoNodesPath + "1/kill", "", "", http.StatusUnauthorized},
+		{http.MethodPost, demo.StorePath + "start", "evil.example", "", http.StatusForbidden},
+		{http.MethodPost, demo.StorePath + "start", "", "https://evil.example", http.StatusForbidden},
+		{http.MethodPost, demo.StorePath + "stop", "", "", http.StatusUnauthorized}, // who has not started it, and shows no secret
+		{http.MethodPost, demo.NodesPath + "1/kill", "", "", http.StatusUnauthorized},
 		{http.MethodGet, "/api/v1/cluster", "evil.example", "", http.StatusForbidden}, // a node answers
 		{http.MethodGet, "/api/v1/cluster", "", "", http.StatusOK},
 	} {
@@ -358,6 +359,6 @@ func TestDemoRefuses(t *testing.T) {
 			t.Errorf("a browser of %q at %q is answered %d, want %d", r.origin, r.host, response.StatusCode, r.want)
 		}
 	}
-	d.until("it runs", func(s demoStatus) bool { return s.Members == 1 && s.Nodes[0].State == demoReady })
+	d.until("it runs", func(s demo.Status) bool { return s.Members == 1 && s.Nodes[0].State == demo.Ready })
 	d.end()
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/doctor"
+	"github.com/firn-id/firn/internal/node"
 )
 
 const doctorHelp = `Doctor checks what a node needs, and says what to do where something is wrong. It
@@ -59,27 +60,19 @@ func (p *program) doctorCommand() *cobra.Command {
 	addBool(c.Flags(), &asJSON, "json", "print a JSON object")
 	c.Flags().AddFlagSet(flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		s, from, err := o.configured(flags, p.env)
+		s, err := p.configure(&o, flags)
 		if err != nil {
 			return err
 		}
-		n, err := newNode(s, p.stderr)
-		if err != nil {
-			return err
-		}
-		warnings, err := n.safe()
-		if err != nil {
-			return err
-		}
-		d := diagnosis{Settings: s.inForce(flags, from), Findings: []doctor.Finding{}}
+		d := diagnosis{Settings: s.inForce(flags), Findings: []doctor.Finding{}}
 		if !onlySettings {
 			ctx := untilSignal(c.Context())
-			d.Findings = doctor.Check(doctor.Examine(ctx, n.examined()))
+			d.Findings = doctor.Check(doctor.Examine(ctx, examined(s.Config)))
 			if err := interrupted(ctx, ctx.Err()); err != nil {
 				return err
 			}
 		}
-		for _, w := range warnings {
+		for _, w := range s.warnings {
 			if onlySettings || w.About == aboutTokens { // the checks find the others
 				d.Findings = append(d.Findings, w)
 			}
@@ -139,19 +132,19 @@ func (p *program) findings(found []doctor.Finding) string {
 	return text.String()
 }
 
-// examined is the node's configuration as package doctor takes it.
-func (n *node) examined() doctor.Config {
+// examined is a node's configuration as package doctor takes it.
+func examined(c node.Config) doctor.Config {
 	return doctor.Config{
-		Layout: n.layout, Window: n.window, TLS: n.certificates, MaxConnections: n.maxConnections,
-		Addresses: n.addresses(), DataDir: n.dataDir, Etcd: n.etcd,
+		Layout: c.Layout, Window: c.Window, TLS: c.TLS, MaxConnections: int64(c.MaxConnections),
+		Addresses: addresses(c), DataDir: c.DataDir, Etcd: c.Etcd,
 	}
 }
 
-// addresses are all that the node listens on, the public one first.
-func (n *node) addresses() (all []doctor.Address) {
-	for _, a := range [][2]string{{"http-addr", n.httpAddr}, {"admin-addr", n.adminAddr}, {"grpc-addr", n.grpcAddr}, {"redis-addr", n.redisAddr}, {"metrics-addr", n.metricsAddr}} {
-		if a[1] != noAddress {
-			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: urlOf(a[1], n.tls != nil)})
+// addresses are all that a node listens on, the public one first.
+func addresses(c node.Config) (all []doctor.Address) {
+	for _, a := range [][2]string{{"http-addr", c.HTTPAddr}, {"admin-addr", c.AdminAddr}, {"grpc-addr", c.GRPCAddr}, {"redis-addr", c.RedisAddr}, {"metrics-addr", c.MetricsAddr}} {
+		if a[1] != "" {
+			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: node.URL(a[1], c.TLS.Cert != "")})
 		}
 	}
 	return all

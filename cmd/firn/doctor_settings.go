@@ -30,10 +30,10 @@ const (
 const masked = "(not shown)"
 
 // inForce are all settings with where they come from, in the order of the flags.
-func (s *settings) inForce(flags *pflag.FlagSet, from sources) (all []inForce) {
+func (s *configured) inForce(flags *pflag.FlagSet) (all []inForce) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		one := inForce{Name: f.Name, Value: f.Value.String(), Source: sourceDefault}
-		switch where := from[f.Name]; {
+		switch where := s.from[f.Name]; {
 		case where == variable(f.Name):
 			one.Source, one.Where = sourceVariable, where
 		case where != "":
@@ -43,11 +43,11 @@ func (s *settings) inForce(flags *pflag.FlagSet, from sources) (all []inForce) {
 		}
 		switch f.Name {
 		case "admin-addr":
-			one.Value = s.adminAddr
+			one.Value = cmp.Or(s.AdminAddr, noAddress)
 		case "epoch":
-			one.Value = s.layout.Epoch.Format("2006-01-02T15:04:05.999Z07:00")
+			one.Value = s.Layout.Epoch.Format("2006-01-02T15:04:05.999Z07:00")
 		case "data-dir":
-			if len(s.etcd.Endpoints) > 0 {
+			if len(s.Etcd.Endpoints) > 0 {
 				one.Value = ""
 			}
 		case "etcd-password":

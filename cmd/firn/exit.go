@@ -7,8 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/node"
 )
 
 // Exit statuses. 2 is not among them: every Go program that panics, or is aborted by systemd's watchdog, exits with 2.
@@ -33,14 +32,13 @@ var errReported = errors.New("reported")
 // status tells the exit status of an error.
 func status(err error) int {
 	var usage usageError
-	var behind *fence.ClockBehindError
 	var interrupted signalError
 	switch {
 	case err == nil:
 		return statusOK
 	case errors.As(err, &usage):
 		return statusUsage
-	case errors.Is(err, member.ErrWaiting), errors.As(err, &behind):
+	case node.NoNodeID(err):
 		return statusNoNode
 	case errors.As(err, &interrupted):
 		return statusInterrupted

@@ -66,9 +66,12 @@ func TestPasswordFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var o serveOptions
-	c := newServeFlags(t, &o, "--etcd", "a:1", "--etcd-user", "me", "--etcd-password-file", path)
-	s, err := o.settings(c, sources{})
-	if err != nil || s.etcd.Password != " secret " {
-		t.Errorf("the password is %q, %v", s.etcd.Password, err)
+	flags := o.apart()
+	if err := flags.Parse([]string{"--etcd", "a:1", "--etcd-user", "me", "--etcd-password-file", path}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := o.settings(flags, sources{})
+	if err != nil || s.Etcd.Password != " secret " {
+		t.Errorf("the password is %q, %v", s.Etcd.Password, err)
 	}
 }

@@ -80,13 +80,13 @@ func addDuration(fs *pflag.FlagSet, into *time.Duration, name, text string, leas
 	})
 }
 
-func addNumber(fs *pflag.FlagSet, into *int64, name, text string, least int64, usage string) {
-	add(fs, into, name, kindNumber, text, usage, func(text string) (int64, error) {
+func addNumber[N int | int64](fs *pflag.FlagSet, into *N, name, text string, least int64, usage string) {
+	add(fs, into, name, kindNumber, text, usage, func(text string) (N, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < least {
+		if err != nil || n < least || int64(N(n)) != n {
 			return 0, fmt.Errorf("%.40q is not right; want a whole number from %d", text, least)
 		}
-		return n, nil
+		return N(n), nil
 	})
 }
 
@@ -140,9 +140,10 @@ func parseAddress(text string) (string, error) {
 // noAddress is nowhere to listen.
 const noAddress = "none"
 
+// parseAddressOrNone returns an empty address for nowhere.
 func parseAddressOrNone(text string) (string, error) {
 	if text == noAddress {
-		return text, nil
+		return "", nil
 	}
 	return parseAddress(text)
 }

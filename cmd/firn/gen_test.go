@@ -137,12 +137,12 @@ func TestStopTimesAreThoseOfServe(t *testing.T) {
 	var o serveOptions
 	c := &cobra.Command{}
 	o.add(c, c.Flags())
-	if s := deploy.NewSystemd(); s.DrainDelay != o.drainDelay || s.ShutdownTimeout != o.shutdownWithin {
-		t.Errorf("the unit is for %v and %v; firn serve takes %v and %v", s.DrainDelay, s.ShutdownTimeout, o.drainDelay, o.shutdownWithin)
+	if s := deploy.NewSystemd(); s.DrainDelay != o.DrainDelay || s.ShutdownTimeout != o.ShutdownTimeout {
+		t.Errorf("the unit is for %v and %v; firn serve takes %v and %v", s.DrainDelay, s.ShutdownTimeout, o.DrainDelay, o.ShutdownTimeout)
 	}
 	h := deploy.NewHAProxy()
-	if notices := time.Duration(h.Fall) * h.CheckInterval; o.drainDelay < 2*notices {
-		t.Errorf("a node serves on for %v, and HAProxy needs %v to notice", o.drainDelay, notices)
+	if notices := time.Duration(h.Fall) * h.CheckInterval; o.DrainDelay < 2*notices {
+		t.Errorf("a node serves on for %v, and HAProxy needs %v to notice", o.DrainDelay, notices)
 	}
 }
 

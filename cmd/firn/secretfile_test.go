@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,34 +17,41 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // administered starts a node with a store in memory, which runs until the test ends, and returns where it is administered
 // and the file of its secret.
-func administered(t *testing.T, args ...string) (n *node, admin, file string) {
+func administered(t *testing.T) (admin, file string) {
 	t.Helper()
-	s := testSettings(t, append([]string{"--drain-delay=0s"}, args...)...)
-	n, err := newNode(s, io.Discard)
+	c := node.Defaults()
+	c.HTTPAddr, c.AdminAddr, c.DataDir, c.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), 0
+	c.Store = func() (node.Store, error) { return memstore.NewService().Client("node"), nil }
+	n, err := node.New(c)
+	if err == nil {
+		err = n.Listen()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.open = inMemory
 	ctx, stop := context.WithCancel(t.Context())
-	url, admin, done := runningAdmin(t, ctx, n)
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := ended(t, done); err != nil {
+		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	if err := becomesReady(url); err != nil {
+	if err := becomesReady("http://" + n.Addr(node.Public)); err != nil {
 		t.Fatal(err)
 	}
-	return n, admin, filepath.Join(s.dataDir, secretfile.Name)
+	return n.AdminURL(), filepath.Join(c.DataDir, secretfile.Name)
 }
 
 // types runs a command as its user would, and returns its status and what it prints.
@@ -64,7 +69,7 @@ func TestAdministration(t *testing.T) {
 	var file string
 	t.Run("while it runs", func(t *testing.T) {
 		var admin string
-		_, admin, file = administered(t)
+		admin, file = administered(t)
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("the file of the secret: %v, %v", info, err)
 		}
@@ -169,7 +174,8 @@ func newSquatter(t *testing.T, l net.Listener) *squatter {
 		if token := httpapi.Token(r); token != "" {
 			q.shown = append(q.shown, token)
 		}
-		writeJSON(w, http.StatusUnauthorized, httpapi.Locked{
+		w.WriteHeader(http.StatusUnauthorized)
+		_ = json.NewEncoder(w).Encode(httpapi.Locked{
 			Failure: httpapi.Failure{Error: httpapi.Error{Code: server.Unauthenticated, Message: "show me the secret"}}, SecretFile: q.file,
 		})
 	}))
@@ -195,7 +201,7 @@ func (q *squatter) takes() []string {
 // learn is the secret of a node that has ended.
 func TestSquatter(t *testing.T) {
 	t.Parallel()
-	_, admin, file := administered(t)
+	admin, file := administered(t)
 	q := newSquatter(t, nil)
 	at := strings.TrimPrefix(q.URL, "http://")
 	dir := t.TempDir()
@@ -293,33 +299,5 @@ func TestSecretAsTokenFile(t *testing.T) {
 	s := serverFlags{tokenFile: path}
 	if got, _, err := s.secrets(); err != nil || got != token {
 		t.Errorf("it holds %d characters, %v", len(got), err)
-	}
-}
-
-// A node that can't write its secret to what is the user's alone serves without being administered.
-func TestSecretNowhere(t *testing.T) {
-	base := t.TempDir()
-	t.Setenv("RUNTIME_DIRECTORY", "")
-	t.Setenv("XDG_RUNTIME_DIR", base)
-	if err := os.Symlink(t.TempDir(), filepath.Join(base, "firn")); err != nil { // as somebody else may have
-		t.Fatal(err)
-	}
-	settings := testSettings(t)
-	settings.etcd.Endpoints = []string{"127.0.0.1:1"}
-	n, err := newNode(settings, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := n.listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.stop(n, 0)
-	n.keepSecret(f)()
-	var locked *auth.SecretError
-	if _, err := (&auth.Policy{Trusted: true, Secret: n.secret}).Admit("wrong"); err == nil {
-		t.Error("it is let in")
-	} else if ok := errors.As(err, &locked); !ok || locked.File != "" {
-		t.Errorf("%v", err)
 	}
 }

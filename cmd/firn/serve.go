@@ -1,6 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/server/ui"
+	"github.com/firn-id/firn/member"
 	"github.com/spf13/cobra"
 )
 
@@ -61,23 +70,54 @@ func (p *program) serveCommand() *cobra.Command {
 	flags := c.Flags()
 	o.add(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		s, _, err := o.configured(flags, p.env)
+		s, err := p.configure(&o, flags)
 		if err != nil {
 			return err
 		}
-		n, err := newNode(s, p.stderr)
-		if err != nil {
-			return err
+		for _, w := range append(s.warnings, misspelled(flags, p.env)...) {
+			s.Logger.Warn(w.About+": "+w.Found, "do", w.Do)
 		}
-		warnings, err := n.safe()
-		if err != nil {
-			return err
-		}
-		for _, w := range append(warnings, misspelled(flags, p.env)...) {
-			n.log.Warn(w.About+": "+w.Found, "do", w.Do)
-		}
-		defer n.supervised()()
-		return n.serve(untilSignal(c.Context()))
+		return explain(s.node.Serve(untilSignal(c.Context())))
 	}
 	return c
+}
+
+// explain says which flags matter to an error that ends a node, or a demo.
+func explain(err error) error {
+	setting, ok := errors.AsType[*node.SettingError](err)
+	switch {
+	case ok && setting.Setting == "data-dir":
+		return fmt.Errorf("%w; --data-dir names the directory, --etcd an etcd cluster elsewhere", err)
+	case ok:
+		return fmt.Errorf("%w; --%s sets another address", err, setting.Setting)
+	case errors.Is(err, member.ErrSequencerExists):
+		return fmt.Errorf("%w; --layout and --epoch must be those of the cluster's first start", err)
+	case node.NoNodeID(err):
+		return fmt.Errorf("%w; --wait waits", err)
+	default:
+		return err
+	}
+}
+
+func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// greet tells a person who has just started a node what to do next.
+func (p *program) greet(n *node.Node) {
+	if !console.IsTerminal(p.stderr) {
+		return
+	}
+	fmt.Fprintf(p.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", n.URL())
+	if admin := n.AdminURL(); admin != "" {
+		what, login := "and look at the cluster with a browser:", ui.Login{Code: n.Login()}
+		if login.Code != "" {
+			what = "and look at the cluster with a browser (this address is good once; firn cluster dashboard prints another):"
+		}
+		fmt.Fprintf(p.stderr, "%s\n\n  %s\n\n", what, login.Address(admin))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/firn-id/firn/internal/server/metrics"
 	"github.com/spf13/cobra"
 )
 
@@ -75,4 +76,10 @@ func (p *program) versionCommand() *cobra.Command {
 	}
 	addBool(c.Flags(), &asJSON, "json", "print it as a JSON object")
 	return c
+}
+
+// build is what metrics and traces say of this program.
+func build() metrics.Build {
+	v := readVersion()
+	return metrics.Build{Version: v.Version, Revision: v.Revision, Go: v.Go}
 }

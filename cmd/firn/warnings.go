@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/internal/doctor"
+	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/files"
 )
@@ -16,22 +17,22 @@ const aboutTokens = "tokens"
 
 // safe returns what is to be warned of in a configuration, which firn serve and firn doctor report alike. An
 // error is returned for what is not to be used: a data directory that others can write.
-func (n *node) safe() (warnings []doctor.Finding, _ error) {
-	embedded := len(n.etcd.Endpoints) == 0
+func safe(c node.Config) (warnings []doctor.Finding, _ error) {
+	embedded := len(c.Etcd.Endpoints) == 0
 	if embedded {
-		if err := files.CheckWriters(n.dataDir); err != nil {
+		if err := files.CheckWriters(c.DataDir); err != nil {
 			return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
 		}
 	}
-	if open := n.plainAddresses(); n.tokens != nil && len(open) > 0 {
+	if open := plainAddresses(c); c.TokensFile != "" && len(open) > 0 {
 		warnings = append(warnings, doctor.Finding{
 			Level: doctor.Warn, About: aboutTokens, Found: "they travel unencrypted to " + strings.Join(open, ", "),
 			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
 		})
 	}
-	for _, f := range []struct{ about, path string }{{"data directory", n.dataDir}, {aboutTokens, n.tokensFile}, {"tls-key", n.certificates.Key}} {
+	for _, f := range []struct{ about, path string }{{"data directory", c.DataDir}, {aboutTokens, c.TokensFile}, {"tls-key", c.TLS.Key}} {
 		var mode *files.ModeError
-		if f.path == "" || f.path == n.dataDir && !embedded || !errors.As(files.CheckReaders(f.path), &mode) {
+		if f.path == "" || f.path == c.DataDir && !embedded || !errors.As(files.CheckReaders(f.path), &mode) {
 			continue
 		}
 		warnings = append(warnings, doctor.Finding{
@@ -42,11 +43,11 @@ func (n *node) safe() (warnings []doctor.Finding, _ error) {
 }
 
 // plainAddresses are those that others than this machine can reach, and that speak no TLS, with their flags.
-func (n *node) plainAddresses() (all []string) {
-	if n.tls != nil {
+func plainAddresses(c node.Config) (all []string) {
+	if c.TLS.Cert != "" {
 		return nil
 	}
-	for _, a := range n.addresses() {
+	for _, a := range addresses(c) {
 		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && a.Flag != "metrics-addr" { // no tokens go there
 			all = append(all, fmt.Sprintf("--%s %s", a.Flag, a.At))
 		}

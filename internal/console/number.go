@@ -3,6 +3,8 @@ package console
 import (
 	"math"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // Number groups the digits of a whole number by threes: 1 234 567. What is behind the point is left out.
@@ -20,4 +22,23 @@ func Plural(n int64, what string) string {
 		what += "s"
 	}
 	return Number(float64(n)) + " " + what
+}
+
+// Brief is a duration without the zeros at its end: 1h and not 1h0m0s.
+func Brief(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if short, ok := strings.CutSuffix(text, zero); ok {
+			text = short + zero[:1]
+		}
+	}
+	return text
+}
+
+// Signed is a duration with its sign.
+func Signed(d time.Duration) string {
+	if d >= 0 {
+		return "+" + Brief(d)
+	}
+	return Brief(d)
 }

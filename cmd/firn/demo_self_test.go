@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+func TestQuoted(t *testing.T) {
+	for word, want := range map[string]string{
+		"/usr/bin/firn": "/usr/bin/firn", "/tmp/a b/firn": "'/tmp/a b/firn'", "/it's/firn": `'/it'\''s/firn'`, "": "''",
+	} {
+		if got := quoted(word); got != want {
+			t.Errorf("%q is quoted %s, want %s", word, got, want)
+		}
+	}
+}
+
+// The program calls itself by its name only where a shell would find this very program under it.
+func TestSelf(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "firn"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", other)
+	if got := p.self(); got != quoted(self) {
+		t.Errorf("where firn is another program it calls itself %s, want %s", got, quoted(self))
+	}
+	same := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(same, "firn")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", same)
+	if got := p.self(); got != "firn" {
+		t.Errorf("where firn is this program it calls itself %s, want firn", got)
+	}
+}
+
+// What go run has built is told from other programs, when it was built just now and when it was kept.
+func TestBuiltByGoRun(t *testing.T) {
+	for _, path := range []string{"/usr/bin/firn", "/home/go-builder/exec/firn"} {
+		if builtByGoRun(path) {
+			t.Errorf("%s is taken for one that go run has built", path)
+		}
+	}
+	source := filepath.Join(t.TempDir(), "where.go")
+	const text = "package main\n\nimport \"os\"\n\nfunc main() { path, _ := os.Executable(); print(path) }\n"
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		out, err := exec.Command("go", "run", source).CombinedOutput()
+		if path := string(out); err != nil || !builtByGoRun(path) {
+			t.Errorf("%q is not taken for one that go run has built: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/server"
+)
+
+// These are what can be done to a demo. Each tells what was done, what will come of it, and what to try next; all of them
+// are done one at a time.
+
+// mostOffset is how wrong a clock may be made.
+const mostOffset = 24 * time.Hour
+
+func notNow(format string, args ...any) error { return server.Input(fmt.Errorf(format, args...)) }
+
+func (d *demo) kill(n *host) (string, error) {
+	l := n.running()
+	if l == nil {
+		return "", notNow("node %d does not run; firn demo start %[1]d starts it", n.number)
+	}
+	d.say("node %d is killed", n.number)
+	d.keepSecret(n)
+	l.kill()
+	text := fmt.Sprintf("Node %d is gone, as after kill -9: it said nothing to anybody, and gave nothing back.\n", n.number)
+	if d.runs() == 0 {
+		return text + "No node runs now, so that all calls fail.\n" + d.then("One makes a cluster again:", fmt.Sprintf("demo start %d", n.number)), nil
+	}
+	return text + fmt.Sprintf(`Callers go on to the others. Within %v its session ends, and the node that watches it
+takes it out of the cluster. Whoever has its node ID next begins after the last instant
+that it had written down.
+`, console.Brief(d.config.TTL)) +
+		d.then("See who is a member:", "cluster status") + d.then("Bring it back:", fmt.Sprintf("demo start %d", n.number)), nil
+}
+
+func (d *demo) start(n *host) (string, error) {
+	if n.running() != nil {
+		return "", notNow("node %d runs already", n.number)
+	}
+	if err := n.start(); err != nil {
+		return "", err
+	}
+	d.keepSecret()
+	d.say("node %d is started", n.number)
+	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and is\ngiven a node ID that nobody else has.\n", n.number, n.url) +
+		d.then("See who is a member:", "cluster status"), nil
+}
+
+func (d *demo) pause(n *host) (string, error) {
+	l := n.running()
+	if l == nil {
+		return "", notNow("node %d does not run; firn demo start %[1]d starts it", n.number)
+	}
+	if !l.pause(true) {
+		return "", notNow("node %d is paused already; firn demo resume %[1]d lets it go on", n.number)
+	}
+	d.say("node %d is paused", n.number)
+	return fmt.Sprintf(`Node %d hangs, as after kill -STOP: whoever asks it hears nothing, and neither does the
+store. Callers who wait too long ask another node. Within %v it is taken out of the cluster,
+and does not know.
+`, n.number, console.Brief(d.config.TTL)) +
+		d.then("See who is a member:", "cluster status") + d.then("Let it go on:", fmt.Sprintf("demo resume %d", n.number)), nil
+}
+
+func (d *demo) resume(n *host) (string, error) {
+	l := n.running()
+	if l == nil || !l.pause(false) {
+		return "", notNow("node %d is not paused", n.number)
+	}
+	d.say("node %d goes on", n.number)
+	return fmt.Sprintf(`Node %d goes on. What it gives at first is from time that it had written down before, and
+that nobody else could use. If it was taken out it joins anew.
+`, n.number) + d.then("See who is a member:", "cluster status"), nil
+}
+
+func (d *demo) stepClock(n *host, step time.Duration) (string, error) {
+	total := time.Duration(n.offset.Load()) + step
+	if total.Abs() > mostOffset {
+		return "", notNow("the clock of node %d would be wrong by %s; want at most %v", n.number, console.Signed(total), console.Brief(mostOffset))
+	}
+	n.offset.Store(int64(total))
+	d.say("the clock of node %d is set by %s", n.number, console.Signed(step))
+	text := fmt.Sprintf("The clock of node %d was set by %s, and is now %s.\n", n.number, console.Signed(step), wrongBy(total))
+	l := n.running()
+	if l == nil {
+		return text + "It does not run, and will see that when it starts.\n" + d.then("Start it:", fmt.Sprintf("demo start %d", n.number)), nil
+	}
+	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", n.url, d.config.Self))
+	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", n.number, console.Signed(-step)))
+	switch ahead := total - time.Until(time.Unix(0, l.clock.Now())); { // of what it goes by
+	case ahead > firn.DefaultMaxStep && d.runs() > 1:
+		return text + fmt.Sprintf(`A step ahead of more than %v is believed only if the other nodes agree. Otherwise it uses up
+the time that it has written down, at most %v, and is then not ready until its clock is right
+again. Callers go to the others.
+`, console.Brief(firn.DefaultMaxStep), console.Brief(d.config.Window)) + back, nil
+	case ahead > firn.DefaultMaxStep:
+		return text + "No other node contradicts it, so that it is believed, soon.\n" + take, nil
+	case ahead < -time.Second:
+		return text + "It never goes back: it runs slower, by an eighth, until its clock has caught up. Its IDs go\non ascending.\n" + take, nil
+	default:
+		return text + "It follows at once. Its IDs go on ascending, and none comes twice.\n" + take, nil
+	}
+}
+
+func wrongBy(total time.Duration) string {
+	switch {
+	case total == 0:
+		return "right"
+	case total < 0:
+		return console.Brief(-total) + " behind"
+	default:
+		return console.Brief(total) + " ahead"
+	}
+}
+
+func (d *demo) stopStore() (string, error) {
+	if !d.store.stop(true) {
+		return "", notNow("the store is stopped already; firn demo start-store brings it back")
+	}
+	d.say("the store is out of reach of all nodes")
+	window := d.config.Window
+	return fmt.Sprintf(`The store is out of every node's reach, and IDs flow on: each node has written down how far
+it may go, and has between %v and %v left. Then they answer 503.
+`, console.Brief((window*2/3).Round(window/10)), console.Brief(window)) +
+		d.then("Look at them:", "demo status") + d.then("Bring it back:", "demo start-store"), nil
+}
+
+func (d *demo) startStore() (string, error) {
+	if !d.store.stop(false) {
+		return "", notNow("the store is not stopped")
+	}
+	d.say("the store is within reach again")
+	return fmt.Sprintf(`The store is within reach again. After more than %v without, the nodes' sessions had ended:
+then they join anew, by themselves, within some seconds.
+`, console.Brief(d.config.TTL)) + d.then("See who is a member:", "cluster status"), nil
+}
+
+// runs is how many nodes run.
+func (d *demo) runs() (n int) {
+	for _, one := range d.nodes {
+		if one.running() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// then is a command to try next, and what for.
+func (d *demo) then(what, command string) string {
+	return what + "\n" + tryLine(d.command(command))
+}
+
+// tryLine is how a command to try is printed, which is how tests find them.
+func tryLine(command string) string { return "    " + command + "\n" }
+
+// command is one of firn's, as it can be typed where the demo was started.
+func (d *demo) command(text string) string {
+	first, _, _ := strings.Cut(text, " ")
+	switch {
+	case d.admin != "http://"+DefaultAdminAddr && (first == "demo" || first == "cluster" || first == "sequencer"):
+		text += " --admin " + d.admin
+	case d.nodes[0].url != "http://"+DefaultHTTPAddr && first == "id" && !strings.Contains(text, "--server"):
+		text += " --server " + d.nodes[0].url
+	}
+	return d.config.Self + " " + text
+}

@@ -1,0 +1,126 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/console"
+)
+
+// intro says what there is, and what to try.
+func (d *demo) intro(first firn.ID, took time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in this process, on a store in memory. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.nodes)), "node"), took.Seconds(), first)
+	for _, n := range d.nodes {
+		fmt.Fprintf(&b, "  node %-4d  %s\n", n.number, n.url)
+	}
+	fmt.Fprintf(&b, "  dashboard  %s/ui/\n", d.admin)
+	where := ""
+	if strings.HasPrefix(d.config.Self, "go run ") {
+		where = ", in this directory"
+	}
+	fmt.Fprintf(&b, "\nTry in another terminal%s:\n", where)
+	one, killed := d.nodes[len(d.nodes)/2].number, "kill -9 a node: the others take it out within "+console.Brief(d.config.TTL)
+	if len(d.nodes) == 1 {
+		killed = "kill -9 the node"
+	}
+	for _, s := range []struct {
+		what     string
+		commands []string
+	}{
+		{"take an ID, and take it apart", []string{"curl -X POST " + d.nodes[0].url + "/api/v1/id", d.command(fmt.Sprintf("decode %d", first))}},
+		{"an ID space of its own", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
+		{"who is a member, and how it came to that", []string{d.command("cluster status"), d.command("cluster log")}},
+		{"how fast it is", []string{d.benchCommand()}},
+		{killed, []string{d.command(fmt.Sprintf("demo kill %d", one)), d.command(fmt.Sprintf("demo start %d", one))}},
+		{"have it hang, as after kill -STOP", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
+		{"set a clock: the IDs still ascend", []string{d.command("demo step-clock 1 +5s"), d.command("demo step-clock 1 -1h")}},
+		{fmt.Sprintf("take the store away: IDs flow on for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
+		{"how things are", []string{d.command("demo status")}},
+	} {
+		fmt.Fprintf(&b, "\n  %s\n", s.what)
+		for _, command := range s.commands {
+			b.WriteString(tryLine(command))
+		}
+	}
+	b.WriteString("\nCtrl-C ends it.\n\n")
+	return b.String()
+}
+
+// benchCommand loads all nodes for a short time.
+func (d *demo) benchCommand() string {
+	var urls []string
+	for _, n := range d.nodes {
+		urls = append(urls, n.url)
+	}
+	return d.config.Self + " bench --duration 3s --server " + strings.Join(urls, ",")
+}
+
+// summary says what came of it.
+func (d *demo) summary(c Counts) string {
+	order := "none out of order"
+	if c.Disorder > 0 {
+		order = console.Number(float64(c.Disorder)) + " out of order"
+	}
+	return fmt.Sprintf("In %v: %s, %s. Nothing is left behind.\n", time.Since(d.began).Round(time.Second), c, order)
+}
+
+// say prints something that happened.
+func (d *demo) say(format string, args ...any) {
+	_ = d.out.Print(time.Now().Format(time.TimeOnly) + "  " + fmt.Sprintf(format, args...) + "\n") // there may be nobody who reads
+}
+
+const (
+	lookEvery   = 500 * time.Millisecond
+	reportEvery = 10 * time.Second
+)
+
+// follow shows how things are until ctx ends: on a terminal as its last line, else every now and then. What has changed it
+// tells in any case.
+func (d *demo) follow(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	before, reported, failing := d.status(), time.Now(), false
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			d.out.Set("")
+			return
+		case <-tick.C:
+		}
+		if i%2 == 0 {
+			d.look()
+		}
+		now := d.status()
+		for _, change := range now.changes(before) {
+			d.say("%s", change)
+		}
+		switch fails := now.Load.Errors > before.Load.Errors; {
+		case fails && !failing:
+			why, _, _ := strings.Cut(fmt.Sprint(d.load.latest.Load()), ";")
+			d.say("calls fail: %s", strings.TrimPrefix(why, "client: "))
+			failing = true
+		case !fails && failing && now.Load.IDs > before.Load.IDs:
+			d.say("calls get IDs again; %s got none", console.Plural(now.Load.Errors, "call"))
+			failing = false
+		}
+		before = now
+		d.out.Set(now.line())
+		if !d.out.Terminal() && time.Since(reported) >= reportEvery {
+			reported = time.Now()
+			d.say("%s", now.line())
+		}
+	}
+}
+
+// look notes how fast the load is.
+func (d *demo) look() {
+	var nodes []int64
+	for _, n := range d.nodes {
+		nodes = append(nodes, n.ids())
+	}
+	d.rates.look(d.load.counts().IDs, nodes)
+}

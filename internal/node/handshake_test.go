@@ -1,0 +1,86 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/throttle"
+)
+
+// lines is what a process prints, line by line.
+type lines struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// Clients that connect and speak no TLS, hundreds of them, are a bounded number of lines for each address, whose count adds
+// up when the node has stopped.
+func TestFailedHandshakes(t *testing.T) {
+	t.Parallel()
+	var log lines
+	certs := certtest.WriteFiles(t, t.TempDir())
+	c := testConfig(t)
+	c.GRPCAddr, c.RedisAddr, c.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", 0
+	c.TLS = conns.TLSFiles{Cert: certs.ServerCert, Key: certs.ServerKey}
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	n := newNode(t, c)
+	ctx, stop := context.WithCancel(t.Context())
+	done := running(t, ctx, n)
+	const clients = 3 * throttle.First
+	for _, one := range n.servers.all {
+		address := one.listener.Addr().String()
+		for range clients {
+			c, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetDeadline(time.Now().Add(patience))
+			fmt.Fprint(c, "no TLS\r\n\r\n")
+			if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Fatal("the connection is not closed")
+			}
+			c.Close()
+		}
+	}
+	stop()
+	if err := ended(t, done); err != nil {
+		t.Fatal(err)
+	}
+	text := log.String()
+	for _, of := range []string{"public", "admin", "grpc", "redis"} {
+		said, leftOut := strings.Count(text, `msg="a TLS handshake failed" address=`+of+" remote=127.0.0.1:"), 0
+		if _, rest, ok := strings.Cut(text, `of="a TLS handshake failed" kind=`+of+" left_out="); ok {
+			fmt.Sscan(rest, &leftOut)
+		}
+		if said != throttle.First || said+leftOut != clients {
+			t.Errorf("%s: of %d clients %d are in the log, and %d said to be left out; want %d, and all of them", of, clients, said, leftOut, throttle.First)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}

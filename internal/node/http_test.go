@@ -1,0 +1,63 @@
+package node
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/server/conns"
+)
+
+// A connection whose call is served does not make room for another; when it is answered, it does.
+func TestConnectionsWithCallsStay(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := conns.NewLimiter(1, slog.New(slog.DiscardHandler)).Limit(inner)
+	counter := limited.(conns.Counter)
+	began, end := make(chan struct{}), make(chan struct{})
+	s := newHTTP(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		began <- struct{}{}
+		<-end
+	}), nil, log.New(io.Discard, "", 0))
+	go func() { _ = s.Serve(limited) }()
+	defer s.Close()
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	wait := func(what string, is func() bool) {
+		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %d open, %d refused, %d evicted", what, counter.Open(), counter.Refused(), counter.Evicted())
+			}
+		}
+	}
+	first := dial()
+	fmt.Fprint(first, "GET / HTTP/1.1\r\nHost: firn\r\n\r\n")
+	<-began
+	dial()
+	wait("a second connection", func() bool { return counter.Refused() == 1 })
+	if counter.Evicted() != 0 {
+		t.Error("a connection with a call was closed")
+	}
+	end <- struct{}{}
+	if _, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil {
+		t.Fatal(err)
+	}
+	wait("once it is idle", func() bool { // which it is soon
+		dial()
+		return counter.Evicted() > 0
+	})
+}

@@ -1,0 +1,44 @@
+package node
+
+import (
+	"bytes"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// What the limits are is said at the start, and what is more than there is memory or open files for.
+func TestLimitsAreSaid(t *testing.T) {
+	before := debug.SetMemoryLimit(256 << 20 / 4 * 3) // as GOMEMLIMIT does
+	defer debug.SetMemoryLimit(before)
+	said := func(connections, calls int) (all []string) {
+		t.Helper()
+		var log bytes.Buffer
+		c := testConfig(t)
+		c.MaxConnections, c.MaxCalls, c.Logger = connections, calls, slog.New(slog.NewTextHandler(&log, nil))
+		newNode(t, c).limitMemory()
+		return strings.SplitAfter(log.String(), "\n")
+	}
+	for _, c := range []struct {
+		connections, calls int
+		wants              []string
+	}{
+		{0, 0, []string{`level=INFO msg=limits memory="256 MiB" from=GOMEMLIMIT heap="192 MiB" connections=`}},
+		{100, 50, []string{" connections=100 calls=50 "}},
+		{100_000, 1706, []string{" connections=100000 calls=1706 ", "level=WARN", "setting=max-connections asked=100000 fits="}},
+	} {
+		all := said(c.connections, c.calls)
+		for _, want := range c.wants {
+			if !strings.Contains(strings.Join(all, ""), want) {
+				t.Errorf("%v: %s; want %s", c.connections, all, want)
+			}
+		}
+		if warned := strings.Contains(strings.Join(all, ""), "level=WARN"); warned != (len(c.wants) > 1) {
+			t.Errorf("%v: warned: %v: %s", c.connections, warned, all)
+		}
+	}
+	if got := debug.SetMemoryLimit(-1); got != 256<<20/4*3 {
+		t.Errorf("GOMEMLIMIT became %d", got)
+	}
+}

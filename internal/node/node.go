@@ -1,0 +1,240 @@
+// Package node runs one node of the service: it opens the store, joins the cluster, and serves IDs over every protocol until
+// it is told to stop. Everything that it is to do is in a Config. It reads no flags and prints nothing; what there is to say goes to
+// a log.
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/server/limits"
+	"github.com/firn-id/firn/internal/server/metrics"
+	"github.com/firn-id/firn/internal/throttle"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
+)
+
+// Node is one node of the service. Make it with New; it runs once. Its methods are safe for concurrent use, but for Listen, which
+// comes before the others.
+type Node struct {
+	config  Config
+	limits  limits.Limits
+	log     *slog.Logger
+	audit   *throttle.Log // who has changed something, was not let in, or did not come to speak TLS
+	open    func() (Store, error)
+	member  joining
+	service *server.Service
+	metrics *metrics.Metrics
+	servers *servers
+	counts  map[string]conns.Counter // of connections, by the names that metrics have for addresses; nobody asks before all listen
+	callers *conns.Limiter           // of all addresses but those of administrators and for metrics
+	admins  *conns.Limiter           // of those
+	tokens  auth.Identifier          // nil: anyone may take IDs
+	secret  *auth.Secret             // what administrators show where there are no tokens
+	tls     *tls.Config              // nil: none
+	traces  *traces                  // nil: none
+}
+
+// New checks a configuration, and reads the tokens and certificates that it names. Nothing else is opened, and nothing
+// listens. Every error is one of the configuration, a SettingError where it can be told which setting is wrong.
+func New(c Config) (*Node, error) {
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{config: c, log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, counts: map[string]conns.Counter{}}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if n.secret == nil {
+		n.secret = auth.NewSecret()
+	}
+	n.member.layout = c.Layout
+	fit, _ := c.fit()
+	n.limits = c.chosen(fit)
+	n.callers = conns.NewLimiter(n.limits.Connections, n.log)
+	n.admins = conns.NewLimiter(max(16, n.limits.Connections/16), n.log)
+	n.metrics = metrics.New(c.Build)
+	n.service = server.New(&n.member, &n.member, server.Options{
+		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers,
+		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
+	})
+	if c.TokensFile != "" {
+		tokens, err := auth.OpenTokens(c.TokensFile, n.log)
+		if err != nil {
+			return nil, err
+		}
+		n.tokens = tokens
+	}
+	var err error
+	if c.TLS != (conns.TLSFiles{}) {
+		if n.tls, err = conns.OpenTLS(c.TLS, n.log); err != nil {
+			return nil, err
+		}
+	}
+	n.metrics.Watch(metrics.Node{
+		Service: n.service, Member: n.member.Load, Log: n.member.Log, Doors: n.counts, Window: c.Window, TLS: n.tls,
+	})
+	if c.OTLPEndpoint != "" {
+		if n.traces, err = openTraces(c.OTLPEndpoint, c.OTLPRatio, c.Build.Version, n.log); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case c.Store != nil:
+		n.open = c.Store
+	case len(c.Etcd.Endpoints) == 0:
+		n.open = n.embed
+	default:
+		c.Etcd.Logger, c.Etcd.DialOptions = n.log, n.traces.asked()
+		external, err := etcdstore.Open(c.Etcd)
+		if err != nil {
+			return nil, err
+		}
+		n.open = func() (Store, error) { return external, nil }
+	}
+	return n, nil
+}
+
+// sayWhoMay says in the log who may do what.
+func (n *Node) sayWhoMay() {
+	switch {
+	case n.tokens != nil:
+		n.log.Info("every call needs a token", "tokens", n.config.TokensFile)
+	case n.config.AdminAddr == "":
+		n.log.Info("there are no tokens: IDs are for whoever asks, and nobody can administer")
+	default:
+		n.log.Info("there are no tokens: IDs are for whoever asks, users of this machine may look at the cluster, and who has started this node may change it")
+	}
+}
+
+// ballast is memory that is never touched, and so never there. The garbage collector runs when the heap has doubled;
+// without, it is 4 MB, and would be collected 18 times a second under load.
+const ballast = 16 << 20
+
+// Serve runs a node that has the process for itself, until ctx ends or it can't go on: it limits the memory of the process, and
+// tells systemd how the node is. A SettingError is returned when it can't listen, or open its store.
+func (n *Node) Serve(ctx context.Context) error {
+	defer n.supervised()()
+	defer runtime.KeepAlive(make([]byte, ballast))
+	n.limitMemory()
+	full, enough := context.WithCancel(ctx)
+	defer enough()
+	go n.shed(full)
+	if err := n.Listen(); err != nil {
+		return err
+	}
+	return n.Run(ctx)
+}
+
+// Run runs a node that listens already, until ctx ends or it can't go on. Who looks sees it alive, though not ready, while it
+// joins.
+func (n *Node) Run(ctx context.Context) error {
+	defer n.traces.close(n.log)
+	defer n.audit.Flush()
+	defer n.servers.stop(0) // when not stopped before
+	n.servers.start()
+	n.log.Info("listening", n.servers.addresses()...)
+	n.sayWhoMay()
+	opened, err := n.openStore(ctx)
+	if err != nil || opened == nil {
+		return err
+	}
+	defer n.closeStore(opened)
+	defer n.keepSecret()()                                      // not earlier: now the data directory is this process's alone
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to serve on
+	defer end()
+	begin := func() <-chan error {
+		joined := make(chan error, 1)
+		go func() { joined <- n.join(life, opened) }()
+		return joined
+	}
+	joined := begin()
+	if n.config.Opened != nil {
+		n.config.Opened(n)
+	}
+
+	for left := (<-chan struct{})(nil); ; {
+		select {
+		case <-ctx.Done():
+			n.drain(ctx)
+			end()
+			return n.member.leave(joined)
+		case err := <-joined:
+			joined = nil
+			if err != nil {
+				n.servers.stop(n.config.ShutdownTimeout)
+				return errors.Join(err, n.member.leave(nil))
+			}
+			left = n.member.Load().Done()
+		case <-left:
+			err := n.member.Load().Err()
+			if errors.Is(err, store.ErrRolledBack) { // a process that starts again would know less
+				n.log.Warn("joining the cluster again, as the store is now")
+				joined, left = begin(), nil
+				continue
+			}
+			n.servers.stop(n.config.ShutdownTimeout)
+			return err
+		case err := <-n.servers.failed:
+			end()
+			return errors.Join(err, n.member.leave(joined))
+		}
+	}
+}
+
+// drain ends the service without an error to anybody: first nobody shall come any more, then whoever
+// is there is served.
+func (n *Node) drain(ctx context.Context) {
+	n.service.Drain()
+	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.config.DrainDelay)
+	select {
+	case <-time.After(n.config.DrainDelay):
+	case err := <-n.servers.failed:
+		n.log.Error("it serves no more", "err", err)
+	}
+	n.servers.stop(n.config.ShutdownTimeout)
+	n.log.Info("stopped serving, leaving the cluster")
+}
+
+// NoNodeID tells whether an error is that no node ID is free for a node, or that its clock is too far behind for one: it
+// passes by itself, and Config.Wait waits for that.
+func NoNodeID(err error) bool {
+	var behind *fence.ClockBehindError
+	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind)
+}
+
+// Ready returns nil when the node gives IDs.
+func (n *Node) Ready() error { return n.service.Ready() }
+
+// Why is the reason in an error of a node that is not ready.
+func Why(err error) string {
+	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "firn: ", ""), member.ErrNotReady.Error()+": ")
+}
+
+// Given is how many IDs the node has given, by sequencer.
+func (n *Node) Given() map[string]uint64 { return n.service.Given() }
+
+// Login is a code by which a browser may administer the node, once; empty: it asks for a token.
+func (n *Node) Login() string {
+	if n.tokens != nil {
+		return ""
+	}
+	return n.secret.NewLogin()
+}
+
+// Value is the value of the cluster that the node has reached.
+func (n *Node) Value() cluster.Value { return n.member.Value() }
+
+// MemberID is the ID of the node as a member of the cluster; empty until it has joined.
+func (n *Node) MemberID() string { return n.member.ID() }

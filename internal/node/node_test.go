@@ -1,0 +1,302 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// patience is how long tests wait for what must come, on a machine that is busy.
+const patience = 30 * time.Second
+
+// testConfig is that of a node on free ports of this machine, with a store in memory.
+func testConfig(t *testing.T) Config {
+	t.Helper()
+	c := Defaults()
+	c.HTTPAddr, c.AdminAddr, c.DataDir = "127.0.0.1:0", "127.0.0.1:0", filepath.Join(t.TempDir(), "data")
+	c.Store = inMemory
+	return c
+}
+
+func inMemory() (Store, error) { return memstore.NewService().Client("node"), nil }
+
+func newNode(t *testing.T, c Config) *Node {
+	t.Helper()
+	n, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// running starts a node, and returns what it will return. The context ends it.
+func running(t *testing.T, ctx context.Context, n *Node) (done chan error) {
+	t.Helper()
+	if err := n.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	done = make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	return done
+}
+
+// call asks a node, for everybody or as its administrator.
+func (n *Node) call(at Address, method, path, sent string) (status int, body []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+n.Addr(at)+path, strings.NewReader(sent))
+	if err != nil {
+		return 0, nil, err
+	}
+	if at == Admin {
+		r.Header.Set("Authorization", "Bearer "+n.secret.Token())
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err = io.ReadAll(response.Body)
+	return response.StatusCode, body, err
+}
+
+// becomesReady waits until a node gives IDs.
+func becomesReady(t *testing.T, n *Node) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); n.Ready() != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it is not ready: %v", n.Ready())
+		}
+	}
+}
+
+// ended waits for what a node returns.
+func ended(t *testing.T, done chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		t.Fatal("the node does not end")
+		return nil
+	}
+}
+
+// Stopping is an error to nobody: clients that hammer get an ID from every call until they are asked
+// to go elsewhere.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, testConfig(t))
+	ctx, stop := context.WithCancel(t.Context())
+	done := running(t, ctx, n)
+	url := "http://" + n.Addr(Public)
+
+	var calls atomic.Int64
+	var clients sync.WaitGroup
+	busy := make(chan struct{})
+	for range 8 {
+		clients.Go(func() {
+			client := &http.Client{Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			for joined, leave := false, false; !leave; {
+				response, err := client.Post(url+"/api/v1/ids?count=10", "", nil)
+				if err != nil {
+					t.Errorf("after %d calls: %v", calls.Load(), err)
+					return
+				}
+				_, err = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close() // it was read to its end
+				joined = joined || response.StatusCode == http.StatusOK
+				if err != nil || joined && response.StatusCode != http.StatusOK {
+					t.Errorf("after %d calls: %s, %v", calls.Load(), response.Status, err)
+				}
+				leave = response.Close
+				if joined && calls.Add(1) == 1000 {
+					close(busy)
+				}
+			}
+		})
+	}
+	select {
+	case <-busy:
+	case <-time.After(patience):
+		t.Error("there was no load")
+	}
+	stop()
+	clients.Wait()
+	if err := ended(t, done); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if _, err := http.Get(url + "/livez"); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+// A store that takes long to open keeps nobody from seeing that the node is alive, nor from stopping it.
+func TestStopWhileOpening(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	c.ShutdownTimeout = 10 * time.Millisecond
+	blocked := make(chan struct{})
+	defer close(blocked)
+	c.Store = func() (Store, error) {
+		<-blocked
+		return nil, errors.New("too late")
+	}
+	n := newNode(t, c)
+	ctx, stop := context.WithCancel(t.Context())
+	done := running(t, ctx, n)
+	for path, want := range map[string]int{"/livez": 200, "/readyz": 503, "/api/v1/ids/5": 200, "/api/v1/sequencers": 503} {
+		if status, body, err := n.call(Admin, http.MethodGet, path, ""); err != nil || status != want {
+			t.Errorf("%s = %d %s, %v; want %d", path, status, body, err, want)
+		}
+	}
+	const named = "/api/v1/sequencers/orders"
+	for _, path := range []string{"/api/v1/id", "/api/v1/ids", named + "/id", named + "/ids", named + "/attach", named + "/detach"} {
+		if status, body, err := n.call(Admin, http.MethodPost, path, ""); err != nil || status != 503 {
+			t.Errorf("%s = %d %s, %v; want 503", path, status, body, err)
+		}
+	}
+	if status, body, err := n.call(Admin, http.MethodPost, "/api/v1/sequencers", `{"name":"orders"}`); err != nil || status != 503 {
+		t.Errorf("creating = %d %s, %v; want 503", status, body, err)
+	}
+	if status, body, err := n.call(Admin, http.MethodDelete, named, ""); err != nil || status != 503 {
+		t.Errorf("destroying = %d %s, %v; want 503", status, body, err)
+	}
+	stop()
+	if err := ended(t, done); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+}
+
+// A store that was opened too late is closed, and one that can't be opened is an error.
+func TestOpenStore(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, testConfig(t))
+	ctx, stop := context.WithCancel(t.Context())
+	late := &closes{}
+	n.open = func() (Store, error) {
+		stop()
+		<-ctx.Done()
+		return late, nil
+	}
+	for range 20 { // which of the two it sees first is chance
+		late.closed = 0
+		s, err := n.openStore(ctx)
+		if err != nil || s == nil && late.closed != 1 || s != nil && late.closed != 0 {
+			t.Errorf("openStore = %v, %v, and it was closed %d times", s, err, late.closed)
+		}
+	}
+	broken := errors.New("broken")
+	n.open = func() (Store, error) { return nil, broken }
+	if s, err := n.openStore(t.Context()); s != nil || !errors.Is(err, broken) {
+		t.Errorf("openStore = %v, %v", s, err)
+	}
+}
+
+type closes struct {
+	Store
+	closed int
+}
+
+func (c *closes) Close() error {
+	c.closed++
+	return nil
+}
+
+// Requests that never finish are cut off in the end.
+func TestShutdownTimeout(t *testing.T) {
+	t.Parallel()
+	in := make(chan struct{})
+	n := newNode(t, testConfig(t))
+	if err := n.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	public := n.servers.all[0]
+	slow := newHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(in)
+		<-r.Context().Done()
+	}), nil, nil)
+	public.serve, public.shutdown, public.close = slow.Serve, slow.Shutdown, func() { _ = slow.Close() }
+	n.servers.start()
+	failed := make(chan error, 1)
+	go func() {
+		_, _, err := n.call(Public, http.MethodGet, "/", "")
+		failed <- err
+	}()
+	<-in
+	n.servers.stop(10 * time.Millisecond)
+	if err := ended(t, failed); err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestURL(t *testing.T) {
+	for addr, want := range map[string]string{
+		"0.0.0.0:8080": "http://localhost:8080", "[::]:8080": "http://localhost:8080", "127.0.0.1:80": "http://localhost:80",
+		":8080": "http://localhost:8080", "10.0.0.1:8080": "http://10.0.0.1:8080", "[fe80::1]:8080": "http://[fe80::1]:8080",
+	} {
+		if got := URL(addr, false); got != want {
+			t.Errorf("the URL of %s is %s, want %s", addr, got, want)
+		}
+	}
+}
+
+// A node chooses from the node IDs of its datacenter in every sequencer that has it, and its node ID in the default one.
+func TestNodes(t *testing.T) {
+	define := func(text string, nodes int64) cluster.Definition {
+		l, err := firn.ParseLayout(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := cluster.Define(l)
+		d.Nodes = nodes
+		return d
+	}
+	const name = member.DefaultSequencer
+	any := func(*Config) {}
+	theNode := func(node int64) func(*Config) { return func(c *Config) { c.Node = &node } }
+	inDatacenter := func(dc int64) func(*Config) { return func(c *Config) { c.Datacenter = &dc } }
+	for i, tt := range []struct {
+		set        func(*Config)
+		name       string
+		definition cluster.Definition
+		want       *cluster.Range
+	}{
+		{any, name, define("twitter", 1024), nil},
+		{any, "orders", define("twitter", 1024), nil},
+		{theNode(7), name, define("twitter", 1024), &cluster.Range{From: 7, To: 7}},
+		{theNode(7), "orders", define("twitter", 1024), nil},
+		{inDatacenter(3), name, define("twitter", 1024), &cluster.Range{From: 96, To: 127}},
+		{inDatacenter(3), "orders", define("twitter", 1024), &cluster.Range{From: 96, To: 127}},
+		{inDatacenter(3), "orders", define("twitter", 40), &cluster.Range{From: 6, To: 7}},
+		{inDatacenter(3), "orders", define("41/2/8/12", 4), &cluster.Range{From: 3, To: 3}},
+		{inDatacenter(3), "orders", define("41/1/9/12", 1024), nil},
+		{inDatacenter(3), "orders", define("41/10/12", 1024), nil},
+		{inDatacenter(0), "orders", define("41/1/9/12", 1024), &cluster.Range{From: 0, To: 511}},
+	} {
+		c := testConfig(t)
+		c.Layout = define("twitter", 1024).IDLayout()
+		tt.set(&c)
+		newNode(t, c)
+		if got := c.nodes(tt.name, tt.definition); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%d: of %s, %v, it chooses from %v; want %v", i, tt.name, tt.definition, got, tt.want)
+		}
+		if err := c.memberOptions().ValidateFor(tt.name, tt.definition); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/firn-id/firn/internal/secretfile"
+)
+
+// keepSecret puts the secret into a file that only this user can read, where it is wanted, until the function it returns
+// is called. A node that can't do that serves all the same.
+func (n *Node) keepSecret() (remove func()) {
+	at := n.Addr(Admin)
+	if at == "" || n.tokens != nil || n.config.Secret != nil {
+		return func() {}
+	}
+	path, err := n.secretPath(at)
+	if err == nil {
+		err = secretfile.Write(path, n.secret.Token(), []string{at})
+	}
+	n.secret.Kept(path, err)
+	if err != nil {
+		n.log.Warn("nobody can administer this node: its secret can't be written to a file; a file of tokens says who may", "err", err)
+		return func() {}
+	}
+	n.log.Info("who can read this file can administer this node", "secret", path)
+	return func() { secretfile.Remove(path, n.secret.Token()) }
+}
+
+// secretPath is where the node writes its secret: beside its data, or, if it has none, into a directory that only this
+// user can read.
+func (n *Node) secretPath(address string) (string, error) {
+	if len(n.config.Etcd.Endpoints) == 0 {
+		dir, err := filepath.Abs(n.config.DataDir)
+		if err == nil {
+			err = os.MkdirAll(dir, 0o700)
+		}
+		return filepath.Join(dir, secretfile.Name), err
+	}
+	return secretfile.RuntimePath(address)
+}

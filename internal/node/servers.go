@@ -1,0 +1,177 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/internal/server/conns"
+)
+
+// Address is one of those that a node listens on, by the names that settings, its log and its metrics have for it.
+type Address struct{ setting, log, metrics string }
+
+// The addresses of a node.
+var (
+	Public  = Address{"http-addr", "addr", "public"}
+	Admin   = Address{"admin-addr", "admin_addr", "admin"}
+	GRPC    = Address{"grpc-addr", "grpc_addr", "grpc"}
+	Redis   = Address{"redis-addr", "redis_addr", "redis"}
+	Metrics = Address{"metrics-addr", "metrics_addr", "metrics"}
+)
+
+// protocolServer serves one protocol on one address.
+type protocolServer struct {
+	Address
+	listener net.Listener
+	serve    func(net.Listener) error        // until it is shut down or closed; then the error does not matter
+	shutdown func(ctx context.Context) error // listens no more, and lets what was asked finish
+	close    func()                          // at once
+}
+
+// servers are all of a node.
+type servers struct {
+	log    *slog.Logger
+	all    []*protocolServer
+	failed chan error // why the first of them ended, if not by stop
+	ending chan struct{}
+	once   sync.Once
+}
+
+// listenOn listens on an address. Callers share the places for connections; who administers or watches the node has some of
+// their own.
+func (n *Node) listenOn(a Address, address string) (net.Listener, error) {
+	listener, err := Listen(a, address)
+	if err != nil {
+		return nil, err
+	}
+	listener = untaken{listener}
+	if n.config.Wrap != nil {
+		listener = n.config.Wrap(listener)
+	}
+	limiter := n.callers
+	if a == Admin || a == Metrics {
+		limiter = n.admins
+	}
+	listener = limiter.Limit(listener)
+	n.counts[a.metrics] = listener.(conns.Counter)
+	return listener, nil
+}
+
+// Listen listens on an address that a setting gives. The error is a SettingError.
+func Listen(a Address, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err == nil {
+		return l, nil
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return nil, settingf(a.setting, "can't listen on %s: %w", address, err)
+}
+
+// untaken is a listener whose connections keep little of what their callers do not take: the kernel would keep megabytes for each, which count as
+// this process's.
+type untaken struct{ net.Listener }
+
+func (l untaken) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(maxUntaken) // or it stays what it is
+	}
+	return c, err
+}
+
+// maxUntaken is how many bytes the kernel keeps of what a caller does not take. Linux takes it twice.
+const maxUntaken = 64 << 10
+
+// Listen listens on every address of the node. When one can't be had, which is a SettingError, it listens on none.
+func (n *Node) Listen() (err error) {
+	f := &servers{log: n.log, failed: make(chan error, 1), ending: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			for _, one := range f.all {
+				_ = one.listener.Close() // nobody has been served
+			}
+		}
+	}()
+	for _, open := range []func() (*protocolServer, error){n.publicServer, n.adminServer, n.grpcServer, n.redisServer, n.metricsServer} {
+		one, err := open()
+		if err != nil {
+			return err
+		}
+		if one != nil {
+			f.all = append(f.all, one)
+		}
+	}
+	n.servers = f
+	return nil
+}
+
+// start has them all serve.
+func (s *servers) start() {
+	for _, one := range s.all {
+		go func() {
+			err := one.serve(one.listener)
+			select {
+			case <-s.ending:
+				return
+			default:
+			}
+			select {
+			case s.failed <- fmt.Errorf("serving %s: %w", one.log, err):
+			default: // another has failed already
+			}
+		}()
+	}
+}
+
+// stop listens no more and lets what was asked finish within the time given, which may be zero. Only the first
+// call counts.
+func (s *servers) stop(within time.Duration) {
+	s.once.Do(func() {
+		close(s.ending)
+		ctx, cancel := context.WithTimeout(context.Background(), within)
+		defer cancel()
+		var all sync.WaitGroup
+		for _, one := range s.all {
+			all.Go(func() {
+				if one.shutdown(ctx) == nil {
+					return
+				}
+				if within > 0 {
+					s.log.Warn("calls were cut off: they took too long to finish", "protocol", one.log, "shutdown_timeout", within)
+				}
+				one.close()
+			})
+		}
+		all.Wait()
+	})
+}
+
+// addresses are where the node listens, for its log.
+func (s *servers) addresses() []any {
+	var all []any
+	for _, one := range s.all {
+		all = append(all, one.log, one.listener.Addr().String())
+	}
+	return all
+}
+
+// Addr is where the node listens; empty: nowhere.
+func (n *Node) Addr(a Address) string {
+	for _, one := range n.servers.all {
+		if one.Address == a {
+			return one.listener.Addr().String()
+		}
+	}
+	return ""
+}
+
+// Stop serves no more, at once. The node goes on otherwise.
+func (n *Node) Stop() { n.servers.stop(0) }

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	noMetrics "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+)
+
+// traces are the spans of calls over HTTP and gRPC, and of what these ask etcd for. They are sent in the background, and
+// thrown away where that takes too long: no call waits for them. Nil: nobody wants any.
+type traces struct {
+	provider *sdk.TracerProvider
+	carried  propagation.TextMapPropagator // how callers tell which trace theirs belong to
+}
+
+// sendWithin is how long the last spans may take at the end.
+const sendWithin = 2 * time.Second
+
+// openTraces has spans sent to an OTLP receiver over gRPC. It need not be there yet.
+func openTraces(endpoint string, ratio float64, version string, log *slog.Logger) (*traces, error) {
+	ctx := context.Background() // nothing is waited for
+	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint))
+	if err != nil {
+		return nil, fmt.Errorf("traces can't be sent to %q: %w", endpoint, err)
+	}
+	about, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "firn"), attribute.String("service.version", version)),
+		resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv()) // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
+	if err != nil {
+		return nil, fmt.Errorf("what traces say of this process: %w", err)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are lost", "err", err) }))
+	return newTraces(sdk.WithBatcher(exporter), ratio, about), nil
+}
+
+func newTraces(to sdk.TracerProviderOption, ratio float64, about *resource.Resource) *traces {
+	return &traces{
+		sdk.NewTracerProvider(to, sdk.WithResource(about), sdk.WithSampler(sdk.ParentBased(calls{sdk.TraceIDRatioBased(ratio)}))),
+		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}),
+	}
+}
+
+// calls begins traces at calls that come in, and not at what the node asks etcd for by itself.
+type calls struct{ sdk.Sampler }
+
+func (c calls) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
+	if p.Kind != trace.SpanKindServer {
+		return sdk.SamplingResult{Decision: sdk.Drop}
+	}
+	return c.Sampler.ShouldSample(p)
+}
+
+// web makes a span of each call of the API that a handler serves.
+func (t *traces) web(handler http.Handler) http.Handler {
+	if t == nil {
+		return handler
+	}
+	return otelhttp.NewHandler(handler, "",
+		otelhttp.WithSpanNameFormatter(spanName),
+		otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.carried), otelhttp.WithMeterProvider(noMetrics.MeterProvider{}),
+		otelhttp.WithFilter(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }))
+}
+
+// spanName is the method and the route, of which there are few. The route is not known at first.
+func spanName(_ string, r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete:
+		return strings.TrimSpace(r.Method + " " + r.Pattern)
+	default:
+		return "HTTP"
+	}
+}
+
+// options are how otelgrpc reports here.
+func (t *traces) options() []otelgrpc.Option {
+	return []otelgrpc.Option{
+		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.carried), otelgrpc.WithMeterProvider(noMetrics.MeterProvider{}),
+		otelgrpc.WithFilter(filters.Not(filters.HealthCheck())),
+	}
+}
+
+// served makes a span of each call that a gRPC server gets.
+func (t *traces) served() []grpc.ServerOption {
+	if t == nil {
+		return nil
+	}
+	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(t.options()...))}
+}
+
+// asked makes a span of each question to etcd that a call leads to.
+func (t *traces) asked() []grpc.DialOption {
+	if t == nil {
+		return nil
+	}
+	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(t.options()...))}
+}
+
+// close sends what is left.
+func (t *traces) close(log *slog.Logger) {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sendWithin)
+	defer cancel()
+	if err := t.provider.Shutdown(ctx); err != nil {
+		log.Warn("the last traces are lost", "err", err)
+	}
+}
