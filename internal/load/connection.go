@@ -12,38 +12,38 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Connection is one way to one server. It is used by one goroutine at a time.
+// Connection asks one server. One goroutine at a time may use it; one over gRPC is safe for concurrent use.
 type Connection interface {
-	// Take fills ids with new ones. An error is a *CodeError when the server has refused.
+	// Take fills ids with new IDs. The error is a *CodeError when the server refuses.
 	Take(ctx context.Context, ids []firn.ID) error
 	Close()
 }
 
-// Access is how to come in, and whose IDs to ask for.
+// Access says which IDs to ask for, and with which credentials.
 type Access struct {
 	Sequencer string // empty: the default one
-	Token     string // empty: none is shown
+	Token     string // empty: none is sent
 	TLS       *tls.Config
 }
 
-// Protocols are those that servers speak, each with where they listen and how many IDs they give at once.
+// Protocols are the protocols of firn serve, each with its default address and its limit of IDs in a call.
 var Protocols = []Protocol{
 	{"http", "http://127.0.0.1:8080", 100_000, "http", "https", dialHTTP},
 	{"grpc", "http://127.0.0.1:9090", 10_000, "http", "https", dialGRPC},
 	{"redis", "redis://127.0.0.1:6379", 100_000, "redis", "rediss", dialRedis},
 }
 
-// Protocol is how a server is spoken to.
+// Protocol is a way to ask a server.
 type Protocol struct {
 	Name    string
-	Default string // the server that is asked if none is named
+	Default string // the server to ask when none is named
 	Most    int    // IDs in a call
 	clear   string // the scheme of URLs
 	secure  string // with TLS
 	dial    func(u *url.URL, a Access) (Connection, error)
 }
 
-// ProtocolByName returns a protocol. The error says which there are.
+// ProtocolByName returns a protocol. The error names all protocols.
 func ProtocolByName(name string) (Protocol, error) {
 	var names []string
 	for _, p := range Protocols {
@@ -55,7 +55,7 @@ func ProtocolByName(name string) (Protocol, error) {
 	return Protocol{}, fmt.Errorf("%.40q is not right; want one of %v", name, names)
 }
 
-// Parse reads the URL of a server, or its host:port, which is without TLS.
+// Parse reads the URL of a server, or its host:port, which means without TLS.
 func (p Protocol) Parse(text string) (*url.URL, error) {
 	full := text
 	if !strings.Contains(text, "://") {
@@ -64,7 +64,7 @@ func (p Protocol) Parse(text string) (*url.URL, error) {
 	u, err := url.Parse(full)
 	if err != nil || u.Scheme != p.clear && u.Scheme != p.secure || u.Hostname() == "" ||
 		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%.80q is no server that speaks %s; want one such as %s, or %s:// for TLS", text, p.Name, p.Default, p.secure)
+		return nil, fmt.Errorf("%.80q is not the URL of a server that speaks %s; want one such as %s, or %s:// for TLS", text, p.Name, p.Default, p.secure)
 	}
 	if u.Port() == "" && p.Name != "http" {
 		return nil, fmt.Errorf("%.80q has no port; want one such as %s", text, p.Default)
@@ -72,10 +72,10 @@ func (p Protocol) Parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Secure tells whether a server is spoken to with TLS.
+// Secure reports whether the URL of a server asks for TLS.
 func (p Protocol) Secure(u *url.URL) bool { return u.Scheme == p.secure }
 
-// Connect makes a connection to a server. It is made in fact when it is used, and again after it broke.
+// Connect returns a connection to a server. The first call dials, and so does the next one after a failure.
 func (p Protocol) Connect(u *url.URL, a Access) (Connection, error) {
 	if !p.Secure(u) {
 		a.TLS = nil
@@ -85,15 +85,15 @@ func (p Protocol) Connect(u *url.URL, a Access) (Connection, error) {
 	return p.dial(u, a)
 }
 
-// CodeError is a server's refusal.
+// CodeError is the refusal of a server.
 type CodeError struct {
-	Code    string // as its protocol says it
+	Code    string // as the protocol writes it
 	Message string
 }
 
 func (e *CodeError) Error() string { return e.Message + " (" + e.Code + ")" }
 
-// CodeOf is the code of an error: that of the server, or timeout, unreachable, or bad_answer.
+// CodeOf returns the code of an error: that of the server, or timeout, unreachable or bad_answer.
 func CodeOf(err error) string {
 	var code *CodeError
 	var bad *badAnswerError
@@ -111,20 +111,20 @@ func CodeOf(err error) string {
 	}
 }
 
-// messageOf is what to tell people of an error.
+// messageOf returns the message of an error for people.
 func messageOf(err error) string {
 	var code *CodeError
 	switch {
 	case errors.As(err, &code):
 		return code.Message
 	case CodeOf(err) == "timeout":
-		return "there was no answer in time"
+		return "no answer in time"
 	default:
 		return err.Error()
 	}
 }
 
-// badAnswerError is an answer that is none of a firn server.
+// badAnswerError is an answer that a firn server would not give.
 type badAnswerError struct{ error }
 
 func (e *badAnswerError) Unwrap() error { return e.error }
@@ -134,11 +134,11 @@ func badAnswer(format string, args ...any) error { return &badAnswerError{fmt.Er
 // fill puts the IDs of an answer into ids.
 func fill[T int64 | firn.ID](ids []firn.ID, got []T) error {
 	if len(got) != len(ids) {
-		return badAnswer("%d IDs came, and %d were asked for", len(got), len(ids))
+		return badAnswer("the server sent %d IDs; want %d", len(got), len(ids))
 	}
 	for i, id := range got {
 		if id < 0 {
-			return badAnswer("%d came, which is no ID: it is negative", int64(id))
+			return badAnswer("the server sent the ID %d; want 0 or more", int64(id))
 		}
 		ids[i] = firn.ID(id)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/api/firnv1"
 )
 
-// grpcConnection asks over gRPC, on a connection of its own.
+// grpcConnection asks over gRPC. It is safe for concurrent use: calls share the connection.
 type grpcConnection struct {
 	conn      *grpc.ClientConn
 	firn      firnv1.FirnClient
@@ -62,7 +62,7 @@ func (c *grpcConnection) Take(ctx context.Context, ids []firn.ID) error {
 	return fill(ids, answer.GetIds())
 }
 
-// grpcError finds firn's own code in an error. What has none is of a library, here or there.
+// grpcError returns firn's own code of an error. One without is from a gRPC library, of the client or of the server.
 func grpcError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

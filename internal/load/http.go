@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// httpConnection asks over HTTP/1.1, on one connection that is kept.
+// httpConnection asks over HTTP/1.1, with one connection that stays open.
 type httpConnection struct {
 	transport *http.Transport
 	base      string // of the sequencer's calls
@@ -24,7 +24,6 @@ type httpConnection struct {
 	body      bytes.Buffer
 }
 
-// longestAnswer is how long the answer with one more ID may be.
 const (
 	perID         = len(`9223372036854775807,"9223372036854775807",`)
 	aroundIDs     = 4 << 10
@@ -83,7 +82,7 @@ func parseHTTP(body []byte, ids []firn.ID) error {
 		IDs []firn.ID `json:"ids_str"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return badAnswer("it can't be read: %w", err)
+		return badAnswer("the answer can't be read: %w", err)
 	}
 	if answer.ID != nil {
 		answer.IDs = append(answer.IDs, *answer.ID)
@@ -96,7 +95,7 @@ func httpError(r *http.Response, body []byte) error {
 		Error struct{ Code, Message string }
 	}
 	if json.Unmarshal(body, &failure) != nil || failure.Error.Code == "" {
-		return &CodeError{fmt.Sprintf("http_%d", r.StatusCode), "it answers " + r.Status + ", and not as a firn server does"}
+		return &CodeError{fmt.Sprintf("http_%d", r.StatusCode), "the server answers " + r.Status + ", and not as a firn server does"}
 	}
 	return &CodeError{failure.Error.Code, failure.Error.Message}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Limits of what is told apart. A call takes no longer than answerWithin; with a rate it may have been due long before.
+// The range of the histogram. A call takes at most answerWithin; with a rate it may have been due long before.
 const (
 	leastLatency = time.Microsecond
 	mostLatency  = time.Hour
@@ -37,31 +37,31 @@ func (l *latencies) all() *Latency {
 	return &Latency{h: l.h}
 }
 
-// Latency is how long the calls took that brought IDs, to the microsecond or three digits, whichever is less exact, and an
-// hour at the most.
+// Latency tells how long the calls that brought IDs took: to the microsecond or three digits, whichever is less exact, and
+// at most an hour.
 type Latency struct{ h *hdrhistogram.Histogram }
 
-// Calls is how many there were.
+// Calls returns how many there were.
 func (l *Latency) Calls() int64 { return l.h.TotalCount() }
 
-// At is within how long so many percent of them were answered, 0 to 100; 0 when there were none.
+// At returns the time within which so many percent of them were answered, 0 to 100; 0 when there were none.
 func (l *Latency) At(percent float64) time.Duration {
 	return time.Duration(l.h.ValueAtPercentile(percent)) * leastLatency
 }
 
-// Max is how long the slowest took.
+// Max returns how long the slowest took.
 func (l *Latency) Max() time.Duration { return time.Duration(l.h.Max()) * leastLatency }
 
-// Mean is how long they took on average.
+// Mean returns how long they took on average.
 func (l *Latency) Mean() time.Duration { return time.Duration(l.h.Mean() * float64(leastLatency)) }
 
-// Band is how many calls took so long.
+// Band counts the calls that took longer than Above and at most UpTo.
 type Band struct {
 	Above, UpTo time.Duration
 	Calls       int64
 }
 
-// Bands are from 1, 2 or 5 times a power of ten to the next, without those below the fastest and above the slowest.
+// Bands returns the bands from 1, 2 or 5 times a power of ten to the next, from the fastest call to the slowest.
 func (l *Latency) Bands() []Band {
 	var bands []Band
 	above, counted := time.Duration(0), 0

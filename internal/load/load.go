@@ -1,5 +1,5 @@
-// Package load asks servers for IDs and looks at what comes: how fast, how often not, and whether an ID came twice. It is
-// what firn bench and firn demo make load with.
+// Package load asks servers for IDs and measures the answers: how fast they come, which calls fail, and whether an ID comes
+// twice. firn bench, firn demo and the benchmarks in bench make load with it.
 package load
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// answerWithin is how long a call may take: longer than a server makes it wait.
+	// answerWithin is how long a call may take: longer than a server lets it wait.
 	answerWithin = 15 * time.Second
 
 	// DefaultGrace is how long calls may go on after the end.
@@ -31,9 +31,9 @@ const (
 // would say no more than a hundred.
 var backoff = retry.Backoff{First: 10 * time.Millisecond, Max: 200 * time.Millisecond}
 
-// Plan is how much to ask for, and how. Calls go on until there were enough, the time is over, or the context ends.
+// Plan says how much to ask for, and how. A run ends after Count IDs, after Duration, or with its context.
 type Plan struct {
-	// Connect makes the connection of a number, counted from 0. It is to be made when it is used first.
+	// Connect returns the connection of a number, from 0.
 	Connect func(i int) (Connection, error)
 
 	Connections int           // at a time, each with one call at a time; at least 1
@@ -45,26 +45,26 @@ type Plan struct {
 	Memory      int64         // how many bytes to remember IDs in; 0: DefaultMemory, or NoMemory
 }
 
-// Run is one execution of a plan. Make it with New.
+// Run executes a plan once. Make it with New.
 type Run struct {
 	plan    Plan
 	records []*record
-	memory  atomic.Int64 // that is left
+	memory  atomic.Int64 // bytes left
 	latency latencies
 
-	slots  atomic.Int64 // how many calls were planned
-	left   atomic.Int64 // how many IDs are still to be asked for, with a Count
+	slots  atomic.Int64 // calls planned
+	left   atomic.Int64 // IDs not asked for yet, with a Count
 	ids    atomic.Int64
 	calls  atomic.Int64
 	failed atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	errors map[string]*Failure
-	began  time.Time // zero before; it is not changed while there are workers
+	began  time.Time // zero before Do; constant while there are workers
 	took   time.Duration
 }
 
-// New makes a run of a plan.
+// New returns a run of a plan.
 func New(p Plan) *Run {
 	if p.Grace == 0 {
 		p.Grace = DefaultGrace
@@ -81,8 +81,8 @@ func New(p Plan) *Run {
 	return r
 }
 
-// Do runs it, once. An error is returned when a connection can't be made. When ctx ends, calls under way are dropped and
-// count as never made.
+// Do executes the plan; call it once. It returns the error of Connect. When ctx ends, it drops the calls that have no answer
+// yet and does not count them.
 func (r *Run) Do(ctx context.Context) error {
 	connections := make([]Connection, r.plan.Connections)
 	for i := range connections {
@@ -119,7 +119,7 @@ func closeAll(connections []Connection) {
 	}
 }
 
-// work makes calls over one connection: begun until ctx ends, and cut off when calls does.
+// work makes calls over one connection. It begins none once ctx has ended, and cuts them off when calls ends.
 func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 	ids := make([]firn.ID, r.plan.Batch)
 	for failures := 0; ; {
@@ -129,14 +129,14 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 		}
 		from := time.Now()
 		if late := from.Sub(due); r.plan.Rate > 0 && late > timerSlack {
-			from = due // it would have been sent then, if others had been answered in time
+			from = due // an earlier answer was late; the caller waits since then
 		}
 		call, cancel := context.WithTimeout(calls, answerWithin)
 		err := c.Take(call, ids[:n])
 		took := time.Since(from)
 		cancel()
 		if ctx.Err() != nil && err != nil {
-			return // it was interrupted
+			return // interrupted
 		}
 		r.calls.Add(1)
 		if err == nil {
@@ -157,10 +157,10 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 	}
 }
 
-// timerSlack is how much later than asked for a timer may fire without anybody else being the reason.
+// timerSlack is how late a timer fires on an idle machine: within it, a late call is not the server's fault.
 const timerSlack = 2 * time.Millisecond
 
-// next is how many IDs the next call asks for, and when it is due; false when there is none.
+// next returns how many IDs the next call asks for, and when it is due; false when there are no more calls.
 func (r *Run) next() (n int, due time.Time, ok bool) {
 	slot := r.slots.Add(1) - 1
 	n, due = r.plan.Batch, time.Now()
@@ -180,7 +180,7 @@ func (r *Run) next() (n int, due time.Time, ok bool) {
 	return n, due, true
 }
 
-// unsent is how many calls were due before the end and found no connection that was free.
+// unsent returns how many calls were due before the end and found no free connection.
 func (r *Run) unsent(took time.Duration) int64 {
 	if r.plan.Rate == 0 || r.plan.Duration == 0 || took < r.plan.Duration {
 		return 0

@@ -9,9 +9,8 @@ import (
 )
 
 // record remembers which IDs came over one connection, in little memory: IDs mostly ascend, and those of one answer mostly
-// follow each other. So it is made of lanes, in each of which runs of IDs that follow each other ascend, and a run takes a few
-// bytes: how far it is from the one before, and how long it is. A lone ID takes 2 to 6 bytes, a thousand in a row
-// hardly more. It is used by one goroutine.
+// follow each other. A record has lanes of ascending runs of consecutive IDs, and a run takes a few bytes: its distance from
+// the run before, and its length. A lone ID takes 2 to 6 bytes, a thousand in a row hardly more. One goroutine uses it.
 type record struct {
 	memory   *atomic.Int64 // bytes that are left for all records
 	lanes    [lanes]*lane  // that grow

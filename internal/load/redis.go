@@ -15,13 +15,13 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// redisConnection asks by the Redis protocol. The clients that there are would make the program half as big again, for
-// three commands.
+// redisConnection asks over the Redis protocol. A client library would make the program half as big again, for three
+// commands.
 type redisConnection struct {
 	host, sequencer, token string
 	tls                    *tls.Config
 
-	conn net.Conn // nil: to be made
+	conn net.Conn // nil: not open
 	in   *bufio.Reader
 	out  []byte
 }
@@ -49,7 +49,7 @@ func (c *redisConnection) Take(ctx context.Context, ids []firn.ID) error {
 	err := c.take(ctx, ids)
 	var refused *CodeError
 	if err != nil && !errors.As(err, &refused) {
-		c.Close() // nobody knows what would come next
+		c.Close() // the answer may still come
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -79,7 +79,7 @@ func (c *redisConnection) take(ctx context.Context, ids []firn.ID) error {
 		return err
 	}
 	if n != int64(len(ids)) {
-		return badAnswer("%d IDs came, and %d were asked for", n, len(ids))
+		return badAnswer("the server sent %d IDs; want %d", n, len(ids))
 	}
 	for i := range ids {
 		id, err := c.number(':')
@@ -91,7 +91,7 @@ func (c *redisConnection) take(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// open connects, and shows the token.
+// open connects, and sends the token.
 func (c *redisConnection) open(ctx context.Context) error {
 	if c.conn != nil {
 		return nil
@@ -133,11 +133,11 @@ func (c *redisConnection) send(words ...string) error {
 	return err
 }
 
-// line reads a line of a kind; that of an error is a *CodeError.
+// line reads a line of a kind. An error line is returned as a *CodeError.
 func (c *redisConnection) line(kind byte) (string, error) {
 	line, err := c.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
-		return "", badAnswer("a line of more than %d bytes", c.in.Size())
+		return "", badAnswer("the server sent a line of more than %d bytes", c.in.Size())
 	}
 	if err != nil {
 		return "", err
@@ -150,7 +150,7 @@ func (c *redisConnection) line(kind byte) (string, error) {
 		word, message, _ := strings.Cut(text[1:], " ")
 		return "", &CodeError{word, message}
 	default:
-		return "", badAnswer("%.40q came, and %q was expected", text, kind)
+		return "", badAnswer("the server sent %.40q; want a line that begins with %q", text, kind)
 	}
 }
 
@@ -161,7 +161,7 @@ func (c *redisConnection) number(kind byte) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, badAnswer("%.40q is no ID and no number of them", text)
+		return 0, badAnswer("the server sent %.40q; want an ID or their number", text)
 	}
 	return n, nil
 }

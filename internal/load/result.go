@@ -8,14 +8,14 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Progress is how far a run has come.
+// Progress tells how far a run is.
 type Progress struct {
-	IDs, Calls, Failed int64 // Calls that have ended, and those of them that brought no IDs
+	IDs, Calls, Failed int64 // Calls with an end, and those of them without IDs
 	Took               time.Duration
-	Done               float64 // how much of the plan, 0 to 1; 0 when it has no end
+	Done               float64 // part of the plan, 0 to 1; 0 when the plan has no end
 }
 
-// Progress tells how far it has come. It may be called at any time once Do was.
+// Progress tells how far the run is. It may be called while Do runs, and after.
 func (r *Run) Progress() Progress {
 	r.mu.Lock()
 	took, began := r.took, r.began
@@ -34,36 +34,36 @@ func (r *Run) Progress() Progress {
 	return p
 }
 
-// Result is what came of a run.
+// Result holds what a run has measured.
 type Result struct {
 	Progress
 	Errors     []Failure // the most frequent first
 	Latency    *Latency
 	Duplicates Duplicates
 
-	// Descents is how often an ID was not above the one before on the same connection.
+	// Descents counts the IDs that were not above the one before on the same connection.
 	Descents int64
 
-	// Unsent is how many calls were due within the time at the rate of the plan, and were not made, because every
-	// connection still waited for an answer.
+	// Unsent counts the calls that were due at the rate of the plan, and not made because every connection still waited
+	// for an answer.
 	Unsent int64
 }
 
 // Failure is one kind of error.
 type Failure struct {
 	Code    string `json:"code"`    // of the server, or one of this package: see CodeOf
-	Calls   int64  `json:"calls"`   // how many ended so
+	Calls   int64  `json:"calls"`   // how many ended with it
 	Example string `json:"example"` // the message of the first
 }
 
-// Duplicates is what is known of IDs that came more than once.
+// Duplicates tells which IDs came more than once.
 type Duplicates struct {
-	Checked int64     // how many IDs were compared with each other
-	More    int64     // how many of them had come before
+	Checked int64     // IDs that were compared with each other
+	More    int64     // those of them that had come before
 	Some    []firn.ID // a few that came more than once, in ascending order
 }
 
-// Result looks for duplicates and returns what came of it, once Do has returned.
+// Result looks for duplicates and returns the measurements. Call it once Do has returned.
 func (r *Run) Result() Result {
 	result := Result{Progress: r.Progress(), Latency: r.latency.all(), Unsent: r.unsent(r.took)}
 	for _, seen := range r.records {

@@ -1,7 +1,7 @@
-// Package throttle keeps a log readable when the same thing happens thousands of times a second: of each kind of line the
-// first few in a period are written, and then one line says how many were left out. No line is lost without being counted.
+// Package throttle keeps a log readable when the same thing happens thousands of times a second: it writes the first lines of
+// each kind in a period, and then one line that counts the others.
 //
-// It is not for lines that must all be there: those go to the logger itself.
+// It is not for lines that must all be written: those go to the logger itself.
 package throttle
 
 import (
@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// First is how many lines of a kind are written in a Period.
+	// First is how many lines of a kind it writes in a Period.
 	First = 60
 
-	// Period begins with the first line of a kind, and ends with the line that says how many were left out, if any were.
+	// Period begins with the first line of a kind, and ends with the line that counts those that were left out, if any.
 	Period = time.Minute
 
-	// maxKinds is how many kinds are told apart at a time. The lines of any further ones are counted together.
+	// maxKinds is how many kinds it distinguishes at a time. The lines of further kinds are counted together.
 	maxKinds = 1000
 )
 
-// Log writes lines to a logger, of each kind First in a Period. Make it with New. A nil Log writes nothing. Its methods are
-// safe for concurrent use.
+// Log writes lines to a logger, at most First of each kind in a Period. Make it with New. A nil Log writes nothing. Its
+// methods are safe for concurrent use.
 type Log struct {
 	log *slog.Logger
 
@@ -31,13 +31,13 @@ type Log struct {
 	kinds map[kind]*count
 }
 
-// kind is what lines have in common that are counted together.
+// kind is what lines that are counted together have in common.
 type kind struct {
 	level         slog.Level
 	message, more string
 }
 
-// count is what became of the lines of a kind in the current period.
+// count holds the lines of a kind in the current period.
 type count struct {
 	written, leftOut int
 	end              *time.Timer
@@ -46,8 +46,8 @@ type count struct {
 // New returns a Log that writes to a logger.
 func New(log *slog.Logger) *Log { return &Log{log: log, kinds: map[kind]*count{}} }
 
-// Write writes a line, unless there were enough of its kind in this period. Lines are of one kind when they have the same
-// level, the same message and the same more, which may be empty: it must not be whatever callers send.
+// Write writes a line, unless the period has First lines of its kind already. Lines with the same level, message and more
+// are of one kind. more may be empty, and must be one of few values: not text that callers send.
 func (l *Log) Write(level slog.Level, more, message string, args ...any) {
 	if l == nil || !l.log.Enabled(context.Background(), level) {
 		return
@@ -57,7 +57,7 @@ func (l *Log) Write(level slog.Level, more, message string, args ...any) {
 	}
 }
 
-// due counts a line, and tells whether it is to be written.
+// due counts a line, and reports whether to write it.
 func (l *Log) due(k kind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *Log) endLocked(k kind, c *count) {
 	}
 }
 
-// Flush ends all periods now, and says what was left out.
+// Flush ends all periods now, and writes the lines that count what was left out.
 func (l *Log) Flush() {
 	if l == nil {
 		return

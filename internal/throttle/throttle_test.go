@@ -1,39 +1,30 @@
 package throttle
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/firn-id/firn/internal/logtest"
 )
 
 // journal is what a log has written.
-type journal struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
+type journal struct{ logtest.Journal }
 
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-// take returns how many lines have a text since the last call, and how many were left out by what the others say.
+// take returns how many lines since the last call have a text, and how many were left out according to the others.
 func (j *journal) take(t *testing.T, text string) (written, leftOut int) {
 	t.Helper()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for line := range strings.Lines(j.text.String()) {
+	for _, line := range j.Take() {
 		_, said, ok := strings.Cut(line, " left_out=")
 		switch {
 		case ok:
-			n := 0
-			if _, err := fmt.Sscan(said, &n); err != nil {
+			n, err := strconv.Atoi(said)
+			if err != nil {
 				t.Errorf("the log says %q", line)
 			}
 			leftOut += n
@@ -43,16 +34,15 @@ func (j *journal) take(t *testing.T, text string) (written, leftOut int) {
 			t.Errorf("the log says %q", line)
 		}
 	}
-	j.text.Reset()
 	return written, leftOut
 }
 
-// Thousands of lines become a bounded number, and what was left out is counted to the last one: by a line at the end of the
-// period, or when the log is flushed.
+// Thousands of lines become a bounded number, and a line at the end of the period, or when the log is flushed, counts those
+// that were left out.
 func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		l := New(slog.New(slog.NewTextHandler(&j, nil)))
+		l := New(j.Logger())
 		const lines = 7200
 		flood := func() {
 			var all sync.WaitGroup
@@ -92,7 +82,7 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 func TestKindsAreCountedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		l := New(slog.New(slog.NewTextHandler(&j, nil)))
+		l := New(j.Logger())
 		for range 10 * First {
 			l.Write(slog.LevelWarn, "anonymous", "refused")
 			l.Write(slog.LevelDebug, "", "nobody looks at it")
@@ -107,11 +97,11 @@ func TestKindsAreCountedApart(t *testing.T) {
 	})
 }
 
-// However many kinds there are, they take a bounded amount of memory.
+// Any number of kinds takes a bounded amount of memory.
 func TestKindsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		l := New(slog.New(slog.NewTextHandler(&j, nil)))
+		l := New(j.Logger())
 		const all = 3 * maxKinds
 		for i := range all {
 			l.Write(slog.LevelWarn, fmt.Sprint(i), "refused")

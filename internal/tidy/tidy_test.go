@@ -76,7 +76,7 @@ var rooms = map[string]room{
 	"internal/retry":                     {},
 	"internal/scale":                     {tests: []string{"cluster", "member", "store", "store/etcdembed", "github.com/prometheus/client_golang/prometheus"}},
 	"internal/testenv":                   {},
-	"internal/throttle":                  {},
+	"internal/throttle":                  {tests: []string{"internal/logtest"}},
 	"internal/tidy":                      {},
 }
 
