@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/replay"
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
@@ -69,7 +70,7 @@ func (p *program) printLog(ctx context.Context, ask client, path string, follow,
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
 	out := bufio.NewWriterSize(p.stdout, 64<<10)
-	lines := bufio.NewScanner(flushing{response.Body, out})
+	lines := bufio.NewScanner(replay.Flushing{Reader: response.Body, Out: out})
 	lines.Buffer(make([]byte, 0, 64<<10), longestEntry)
 	if after := response.Header.Get(httpapi.LogBeginsAfter); after != "" {
 		what := fmt.Sprintf("the log begins after position %.20s: what was before has been dropped; firn cluster value --at %[1]s shows what it led to", after)

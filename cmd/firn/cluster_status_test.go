@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/replay"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
@@ -217,7 +218,7 @@ func TestLookAsJSON(t *testing.T) {
 	}
 	_, log, _ := l.firn(t, "cluster log --json")
 	var out strings.Builder
-	if err := replay(strings.NewReader(log), "log", &out); err != nil {
+	if err := replay.Run(strings.NewReader(log), "log", &out); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")

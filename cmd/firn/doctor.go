@@ -121,7 +121,7 @@ func (p *program) findings(found []doctor.Finding) string {
 	text.WriteString(console.Row(columns, nil))
 	for i, f := range found {
 		text.WriteString(console.Row(columns, rows[i]))
-		for j, do := range wrapped(f.Do, 90) {
+		for j, do := range console.Wrap(f.Do, 90) {
 			mark := "> "
 			if j > 0 {
 				mark = "  "

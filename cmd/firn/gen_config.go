@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/deploy"
 )
 
@@ -47,7 +48,7 @@ func configFile(flags *pflag.FlagSet) (made deploy.Config, err error) {
 		}
 		var text string
 		if text, err = asYAML(f.Value.Type(), exampled(f)); err == nil {
-			made.Keys = append(made.Keys, deploy.Key{Name: f.Name, About: wrapped(f.Usage, 110), YAML: text, Set: f.Changed})
+			made.Keys = append(made.Keys, deploy.Key{Name: f.Name, About: console.Wrap(f.Usage, 110), YAML: text, Set: f.Changed})
 		}
 	})
 	return made, err
@@ -96,17 +97,4 @@ func asYAML(kind, text string) (string, error) {
 	}
 	made, err := yaml.Marshal(&value)
 	return strings.TrimSuffix(string(made), "\n"), err
-}
-
-// wrapped breaks a text into lines of at most so many bytes.
-func wrapped(text string, width int) []string {
-	var lines []string
-	for word := range strings.FieldsSeq(text) {
-		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
-			lines[last] += " " + word
-		} else {
-			lines = append(lines, word)
-		}
-	}
-	return lines
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/manpage"
 )
 
 const genManHelp = `Man writes a manual page for each command into a directory, which is made if it is
@@ -36,32 +36,16 @@ func (p *program) genMan() *cobra.Command {
 				return err
 			}
 			v := readVersion()
+			release := manpage.Release{Version: v.Version}
+			release.Date, _ = time.Parse(time.RFC3339, v.Time) // else it is not known
 			if epoch, err := strconv.ParseInt(p.env["SOURCE_DATE_EPOCH"], 10, 64); err == nil {
-				v.Time = time.Unix(epoch, 0).UTC().Format(time.RFC3339)
+				release.Date = time.Unix(epoch, 0)
 			}
-			count, err := writeManual(c.Root(), args[0], v)
+			count, err := manpage.Write(c.Root(), args[0], release)
 			if err != nil {
 				return err
 			}
 			return p.printf("%d pages in %s\n", count, args[0])
 		},
 	}
-}
-
-// writeManual writes the page of a command and of those below it, and returns how many there are.
-func writeManual(c *cobra.Command, dir string, v version) (count int, err error) {
-	c.InitDefaultHelpFlag()
-	path := filepath.Join(dir, pageName(c)+".1")
-	if err := os.WriteFile(path, []byte(manual(c, v)), 0o644); err != nil {
-		return 0, fmt.Errorf("the page of %s: %w", c.CommandPath(), err)
-	}
-	count = 1
-	for _, sub := range subcommands(c) {
-		n, err := writeManual(sub, dir, v)
-		if err != nil {
-			return count, err
-		}
-		count += n
-	}
-	return count, nil
 }

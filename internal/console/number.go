@@ -42,3 +42,16 @@ func Signed(d time.Duration) string {
 	}
 	return Brief(d)
 }
+
+// Wrap breaks a text into lines of at most so many bytes.
+func Wrap(text string, width int) []string {
+	var lines []string
+	for word := range strings.FieldsSeq(text) {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}

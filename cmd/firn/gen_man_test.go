@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn/internal/manpage"
 	"github.com/firn-id/firn/internal/testenv"
 )
 
@@ -25,8 +27,10 @@ func everyCommand(t *testing.T, f func(c *cobra.Command)) {
 		c.InitDefaultHelpFlag()
 		count++
 		f(c)
-		for _, sub := range subcommands(c) {
-			walk(sub)
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				walk(sub)
+			}
 		}
 	}
 	walk(root)
@@ -52,21 +56,25 @@ func TestEveryCommandIsExplained(t *testing.T) {
 	})
 }
 
+var ofPages = manpage.Release{Version: "v1.2.3", Date: time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)}
+
 // A page has all that the help has: the text, each flag, the examples, and where to read on.
 func TestEveryPageIsComplete(t *testing.T) {
 	everyCommand(t, func(c *cobra.Command) {
-		page := manual(c, version{Version: "v1.2.3", Time: "2026-11-21T20:00:00Z"})
-		wanted := []string{".TH ", `"2026-11-21"`, "firn v1.2.3", ".SH NAME\n" + roff(pageName(c)), ".SH SYNOPSIS", ".SH DESCRIPTION"}
+		page := manpage.Page(c, ofPages)
+		wanted := []string{".TH ", `"2026-11-21"`, "firn v1.2.3", ".SH NAME\n" + manpage.Escape(manpage.Name(c)), ".SH SYNOPSIS", ".SH DESCRIPTION"}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
-				wanted = append(wanted, `\fB\-\-`+roff(f.Name)+`\fR`)
+				wanted = append(wanted, `\fB\-\-`+manpage.Escape(f.Name)+`\fR`)
 			}
 		})
 		for line := range strings.Lines(c.Long + "\n" + c.Example) {
-			wanted = append(wanted, roff(strings.TrimSpace(line)))
+			wanted = append(wanted, manpage.Escape(strings.TrimSpace(line)))
 		}
-		for _, sub := range subcommands(c) {
-			wanted = append(wanted, ".BR "+roff(pageName(sub))+" (1)")
+		for _, sub := range c.Commands() {
+			if sub.IsAvailableCommand() {
+				wanted = append(wanted, ".BR "+manpage.Escape(manpage.Name(sub))+" (1)")
+			}
 		}
 		for _, want := range wanted {
 			if !strings.Contains(page, want) {
@@ -81,8 +89,8 @@ func TestPagesAreAcceptedByTheirPrograms(t *testing.T) {
 	groff := testenv.Program(t, "groff", "groff-base")
 	dir := t.TempDir()
 	everyCommand(t, func(c *cobra.Command) {
-		page := filepath.Join(dir, pageName(c)+".1")
-		text := manual(c, version{Version: "v1.2.3", Time: "2026-11-21T20:00:00Z"})
+		page := filepath.Join(dir, manpage.Name(c)+".1")
+		text := manpage.Page(c, ofPages)
 		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -100,20 +108,4 @@ func TestPagesAreAcceptedByTheirPrograms(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Nothing in a text is taken for a command to roff.
-func TestRoffTextStaysText(t *testing.T) {
-	for in, want := range map[string]string{
-		"--x":        `\-\-x`,
-		`a\nb`:       `a\enb`,
-		".SH x":      `\&.SH x`,
-		"'tis":       `\(aqtis`,
-		"say `this`": `say \(gathis\(ga`,
-		"2^10 ~":     `2\(ha10 \(ti`,
-	} {
-		if got := roff(in); got != want {
-			t.Errorf("roff(%q) = %q, want %q", in, got, want)
-		}
-	}
 }

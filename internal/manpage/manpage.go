@@ -1,8 +1,12 @@
-package main
+// Package manpage writes manual pages of commands in roff, from the same text as their help. It knows nothing of what the
+// commands do.
+package manpage
 
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -10,16 +14,39 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// manual is the manual page of a command in roff, from the same text as its help. That text is laid out for a
-// terminal already: paragraphs are filled anew, and lines that are indented stay as they are.
-func manual(c *cobra.Command, v version) string {
+// Release is what the pages belong to.
+type Release struct {
+	Version string
+	Date    time.Time // zero: not known
+}
+
+// Write writes the page of a command and of those below it to a directory, and returns how many there are.
+func Write(c *cobra.Command, dir string, r Release) (count int, err error) {
+	c.InitDefaultHelpFlag()
+	if err := os.WriteFile(filepath.Join(dir, Name(c)+".1"), []byte(Page(c, r)), 0o644); err != nil {
+		return 0, fmt.Errorf("the page of %s: %w", c.CommandPath(), err)
+	}
+	count = 1
+	for _, sub := range subcommands(c) {
+		n, err := Write(sub, dir, r)
+		if err != nil {
+			return count, err
+		}
+		count += n
+	}
+	return count, nil
+}
+
+// Page is the page of a command. The text of its help is laid out for a terminal: paragraphs are filled again, and lines that
+// are indented stay as they are.
+func Page(c *cobra.Command, r Release) string {
 	var b strings.Builder
 	date := ""
-	if t, err := time.Parse(time.RFC3339, v.Time); err == nil {
-		date = t.UTC().Format(time.DateOnly)
+	if !r.Date.IsZero() {
+		date = r.Date.UTC().Format(time.DateOnly)
 	}
-	fmt.Fprintf(&b, ".TH %s 1 %q %s %s\n", argument(strings.ToUpper(pageName(c))), date, argument("firn "+v.Version), argument("Manual of firn"))
-	b.WriteString(".SH NAME\n" + roff(pageName(c)) + ` \- ` + roff(c.Short) + "\n")
+	fmt.Fprintf(&b, ".TH %s 1 %q %s %s\n", argument(strings.ToUpper(Name(c))), date, argument("firn "+r.Version), argument("Manual of firn"))
+	b.WriteString(".SH NAME\n" + Escape(Name(c)) + ` \- ` + Escape(c.Short) + "\n")
 	b.WriteString(".SH SYNOPSIS\n" + synopsis(c))
 	b.WriteString(".SH DESCRIPTION\n" + paragraphs(cmp.Or(c.Long, c.Short+".")))
 	if flags := c.LocalFlags(); flags.HasAvailableFlags() {
@@ -30,20 +57,20 @@ func manual(c *cobra.Command, v version) string {
 	}
 	var others []string
 	if c.HasParent() {
-		others = append(others, pageName(c.Parent()))
+		others = append(others, Name(c.Parent()))
 	}
 	for _, sub := range subcommands(c) {
-		others = append(others, pageName(sub))
+		others = append(others, Name(sub))
 	}
 	for i, name := range others {
-		others[i] = fmt.Sprintf(".BR %s (1)", roff(name))
+		others[i] = fmt.Sprintf(".BR %s (1)", Escape(name))
 	}
 	b.WriteString(".SH SEE ALSO\n" + strings.Join(others, " ,\n") + "\n")
 	return b.String()
 }
 
-// pageName is the name of a command's page, such as firn-cluster-status.
-func pageName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+// Name is the name of a command's page, such as firn-cluster-status.
+func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // subcommands are those that have pages.
 func subcommands(c *cobra.Command) (all []*cobra.Command) {
@@ -61,7 +88,7 @@ func synopsis(c *cobra.Command) string {
 	if c.HasParent() {
 		path = c.Parent().CommandPath() + " " + name
 	}
-	line := ".B " + roff(path) + "\n"
+	line := ".B " + Escape(path) + "\n"
 	if c.HasAvailableSubCommands() {
 		line += ".I command\n"
 	}
@@ -69,7 +96,7 @@ func synopsis(c *cobra.Command) string {
 		line += ".RI [ flags ]\n"
 	}
 	if arguments != "" {
-		line += ".I " + roff(arguments) + "\n"
+		line += ".I " + Escape(arguments) + "\n"
 	}
 	return line
 }
@@ -85,12 +112,12 @@ func options(flags *pflag.FlagSet) string {
 		if f.Shorthand != "" {
 			b.WriteString(`\fB\-` + f.Shorthand + `\fR, `)
 		}
-		b.WriteString(`\fB\-\-` + roff(f.Name) + `\fR`)
-		if kind, _ := pflag.UnquoteUsage(f); f.Value.Type() != kindBool && kind != "" {
-			b.WriteString(` \fI` + roff(kind) + `\fR`)
+		b.WriteString(`\fB\-\-` + Escape(f.Name) + `\fR`)
+		if kind, _ := pflag.UnquoteUsage(f); f.Value.Type() != "bool" && kind != "" {
+			b.WriteString(` \fI` + Escape(kind) + `\fR`)
 		}
 		text := f.Usage
-		if f.DefValue != "" && f.Value.Type() != kindBool {
+		if f.DefValue != "" && f.Value.Type() != "bool" {
 			text += " (default: " + f.DefValue + ")"
 		}
 		b.WriteString("\n" + filled(text) + "\n")
@@ -125,7 +152,7 @@ func paragraphs(text string) string {
 func asItIs(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = roff(strings.TrimPrefix(line, "  "))
+		lines[i] = Escape(strings.TrimPrefix(line, "  "))
 	}
 	return ".RS 4\n.nf\n" + strings.Join(lines, "\n") + "\n.fi\n.RE\n"
 }
@@ -134,13 +161,13 @@ func asItIs(text string) string {
 func filled(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = roff(strings.TrimSpace(line))
+		lines[i] = Escape(strings.TrimSpace(line))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// roff is a line of text that roff prints as it is.
-func roff(line string) string {
+// Escape returns a line of text that roff prints as it is.
+func Escape(line string) string {
 	line = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`).Replace(line)
 	if strings.HasPrefix(line, ".") {
 		line = `\&` + line
@@ -149,4 +176,4 @@ func roff(line string) string {
 }
 
 // argument is an argument of a request.
-func argument(text string) string { return `"` + strings.ReplaceAll(roff(text), `"`, `\(dq`) + `"` }
+func argument(text string) string { return `"` + strings.ReplaceAll(Escape(text), `"`, `\(dq`) + `"` }
