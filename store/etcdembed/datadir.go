@@ -24,11 +24,11 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 )
 
-// segment is the size of the files of an embedded server's log. It allocates two of them in advance: with etcd's own
-// default the first start would take 123 MB.
+// segment is the size of the log's files in bytes. etcd allocates two of them in
+// advance: with its own default the first start would take 123 MB.
 const segment = 4 << 20
 
-// roomForDatabase is what the database may need at once beside the log.
+// roomForDatabase is how many bytes the database may need at once beside the log.
 const roomForDatabase = 1 << 20
 
 // What to do about data that can't be used.
@@ -37,10 +37,10 @@ const (
 	replace  = `restore a backup of the directory, or start over without it; docs/recover.md says how, under "Damaged data"`
 )
 
-// DataError says that an embedded server can't use its data directory: what is wrong with which file, and what to do.
+// DataError says why the server can't use its data directory, and what to do.
 type DataError struct {
 	Dir  string // the data directory
-	File string // the file in it; empty: it is not about one file
+	File string // the file in it; empty: no single file is at fault
 	Err  error  // what is wrong
 	Do   string // what to do about it
 }
@@ -55,7 +55,7 @@ func (e *DataError) Error() string {
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-// dataError says what a server could not do for a reason that lies in its data directory.
+// dataError says what the server could not do because of its data directory.
 func dataError(dir, what string, cause error) *DataError {
 	e := &DataError{Dir: dir, Err: errors.New(what), Do: replace}
 	if path, ok := errors.AsType[*fs.PathError](cause); ok {
@@ -64,7 +64,7 @@ func dataError(dir, what string, cause error) *DataError {
 	if cause != nil {
 		e.Err = fmt.Errorf("%s: %w", what, cause)
 	}
-	if noRoom(cause) { // in no file
+	if noRoom(cause) { // no file is at fault
 		e.File, e.Do = "", makeRoom
 	}
 	return e
@@ -72,7 +72,6 @@ func dataError(dir, what string, cause error) *DataError {
 
 func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// damaged says what is wrong with a file.
 func damaged(dir, file, format string, args ...any) error {
 	return &DataError{Dir: dir, File: inDir(dir, file), Err: fmt.Errorf(format, args...), Do: replace}
 }
@@ -85,8 +84,9 @@ func inDir(dir, file string) string {
 	return file
 }
 
-// checkData examines a data directory before a server uses it: a server that finds damage ends the process, or goes on
-// with what is left. What a process that was killed leaves behind is no damage. Nobody may use the directory meanwhile.
+// checkData examines a data directory before a server uses it: a server that finds
+// damage ends the process, or continues with the rest. What a killed process leaves
+// behind is no damage. Nobody may use the directory meanwhile.
 func checkData(dir string) error {
 	log, database := datadir.ToWALDir(dir), datadir.ToBackendFileName(dir)
 	names, err := fileutil.ReadDir(log)
@@ -145,10 +145,11 @@ func checkLog(dir string, segments []string) (last uint64, err error) {
 	return last, nil
 }
 
-// checkEnd tells what a killed process leaves at the end of the log from damage. Each file is allocated in full before
-// it is used, so that a last record that was not written in full ends in zeros: the server takes it away, keeps a copy
-// of the file, and leaves it shorter. A server that is killed as it opens the log may leave it shorter, too, but
-// ending with a record: it is made as long again as it was, to end in zeros.
+// checkEnd distinguishes damage from what a killed process leaves at the end of the log.
+// etcd allocates each file in full before it uses it, so that an incomplete last record
+// ends in zeros: the server removes it, keeps a copy of the file, and leaves the file
+// shorter. A server that is killed while it opens the log may leave it shorter, too,
+// ending with a record: checkEnd allocates the rest again.
 func checkEnd(dir, path string, err error) error {
 	info, failed := os.Stat(path)
 	if failed != nil {
@@ -173,7 +174,8 @@ func checkEnd(dir, path string, err error) error {
 	return fileutil.Preallocate(file, segment, true)
 }
 
-// readSegment reads one file of the log, and returns the index of the last entry up to its end.
+// readSegment reads one file of the log and returns the index of its last entry, or the
+// given one without any.
 func readSegment(decoder wal.Decoder, last uint64) (uint64, error) {
 	for record := new(walpb.Record); ; {
 		err := decoder.Decode(record)
@@ -199,14 +201,15 @@ func readSegment(decoder wal.Decoder, last uint64) (uint64, error) {
 	}
 }
 
-// checkDatabase reads all of the database, and returns the index of the last entry that it is made from.
+// checkDatabase reads the whole database and returns the index of the last entry that it
+// is made from.
 func checkDatabase(dir string) (applied uint64, err error) {
 	path := datadir.ToBackendFileName(dir)
 	info, err := os.Stat(path)
 	if err != nil || info.Size() == 0 && !wal.Exist(datadir.ToWALDir(dir)) { // killed when it was made
 		return 0, err
 	}
-	// Where a page is damaged bbolt panics, or reads where there is nothing.
+	// Where a page is damaged, bbolt panics or reads unmapped memory.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var file *os.File
 	defer func() {
@@ -217,7 +220,7 @@ func checkDatabase(dir string) (applied uint64, err error) {
 		if found != nil {
 			err = damaged(dir, path, "the database is damaged: %v", found)
 		}
-		file.Close() // gives back its lock; a second time when all is well
+		file.Close() // releases its lock; for a second time when all is well
 	}()
 	db, err := bolt.Open(path, 0, &bolt.Options{
 		ReadOnly: true, Timeout: time.Second,
@@ -227,7 +230,7 @@ func checkDatabase(dir string) (applied uint64, err error) {
 		},
 	})
 	switch {
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, bolterrors.ErrTimeout): // of the lock: somebody uses it
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, bolterrors.ErrTimeout): // another process has the lock
 		return 0, fmt.Errorf("opening %s: %w", path, err)
 	case err != nil:
 		return 0, damaged(dir, path, "the database can't be opened: %w", err)
@@ -250,8 +253,8 @@ func checkDatabase(dir string) (applied uint64, err error) {
 	return applied, nil
 }
 
-// readBuckets reads every page that is in use, and finds every key where it is sought. It does so in this goroutine:
-// bbolt's own check panics in another.
+// readBuckets reads every page in use and looks up every key. It does so in this
+// goroutine: bbolt's own check panics in another.
 func readBuckets(tx *bolt.Tx) error {
 	return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error {
 		var before []byte
@@ -265,8 +268,8 @@ func readBuckets(tx *bolt.Tx) error {
 	})
 }
 
-// checkRoom sees whether the file system has room for what a server allocates as it starts: the segments that are not
-// there yet.
+// checkRoom checks that the file system has room for what a server allocates when it
+// starts: the missing segments.
 func checkRoom(dir string, log []string, isNew bool) error {
 	need := int64(segment + roomForDatabase)
 	if isNew {
@@ -274,7 +277,7 @@ func checkRoom(dir string, log []string, isNew bool) error {
 	}
 	for _, name := range log {
 		if info, err := os.Stat(filepath.Join(datadir.ToWALDir(dir), name)); err == nil && filepath.Ext(name) == ".tmp" {
-			need -= info.Size() // it is used again
+			need -= info.Size() // etcd uses it again
 		}
 	}
 	if need <= 0 {

@@ -9,13 +9,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// etcdLog passes the errors of an embedded server on, and nothing else, until it
-// is muted. It is safe for concurrent use.
+// etcdLog passes on the server's errors, and nothing else, until it is muted. It is
+// safe for concurrent use.
 type etcdLog struct {
 	dir   string // the server's data directory
 	to    *slog.Logger
 	muted atomic.Bool
-	died  chan *DataError // holds the reason why the server can't go on, the first one
+	died  chan *DataError // holds the first reason why the server can't go on
 }
 
 func newEtcdLog(dir string, to *slog.Logger) *etcdLog {
@@ -26,10 +26,12 @@ func (l *etcdLog) zap() *zap.Logger {
 	return zap.New(logCore{log: l}, zap.WithFatalHook(lastWords{l}), zap.WithPanicHook(lastWords{l}))
 }
 
-// lastWords is what becomes of a server that says why it can't go on: without it zap would end the process, or panic.
+// lastWords receives the reason why the server can't go on. Without it zap would end the
+// process, or panic.
 type lastWords struct{ log *etcdLog }
 
-// OnWrite never returns, and so nothing is done any more in this goroutine: what was not written is not confirmed.
+// OnWrite never returns, so that this goroutine does nothing more: the server does not
+// confirm what it has not written.
 func (w lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	var cause error
 	for _, field := range fields {
@@ -52,9 +54,8 @@ func (l *etcdLog) error(message string, err error) {
 	}
 }
 
-// harmless are errors of a healthy server: a new one can't tell its storage
-// version until its database was first written, tries every few seconds, and
-// complains each time.
+// harmless are errors of a healthy server: a new server can't read its storage version
+// before its first write to the database, and logs that every few seconds.
 var harmless = map[string]bool{"failed to update storage version": true}
 
 // logCore is what zap writes to.

@@ -7,21 +7,21 @@ import (
 	"regexp"
 )
 
-// maxSocketPath is what every system allows for the path of a unix socket.
+// maxSocketPath is how many bytes every system allows for the path of a unix socket.
 const maxSocketPath = 100
 
-// plainPath is a path that means the same in a URL.
+// plainPath matches paths that need no escaping in a URL.
 var plainPath = regexp.MustCompile(`^[A-Za-z0-9/._-]+$`)
 
-// socket is where clients of an embedded server connect: a unix socket in a
-// directory of its own that only the owner can enter.
+// socket is the unix socket that clients connect to, in a directory of its own that
+// only the owner can enter.
 type socket struct {
 	path      string
 	temporary bool // the directory is not in the data directory, and is removed
 }
 
-// newSocket finds room for the socket: in the data directory, or in the system's
-// directory for temporary files when the path would be too long or too strange.
+// newSocket makes the socket's directory: in the data directory, or in the system's
+// directory for temporary files when the path would be too long or need escaping.
 func newSocket(dataDir string) (socket, error) {
 	dir := filepath.Join(dataDir, "run")
 	s := socket{path: filepath.Join(dir, "etcd.sock")}
@@ -38,18 +38,18 @@ func newSocket(dataDir string) (socket, error) {
 	s = socket{path: filepath.Join(dir, "etcd.sock"), temporary: true}
 	if len(s.path) > maxSocketPath || !plainPath.MatchString(s.path) {
 		s.remove()
-		return socket{}, fmt.Errorf("no unix socket can be made at %q either: want a path of at most %d plain characters", s.path, maxSocketPath)
+		return socket{}, fmt.Errorf("the path %q does not suit a unix socket either; want at most %d characters of A-Z, a-z, 0-9 and /._-", s.path, maxSocketPath)
 	}
 	return s, nil
 }
 
 func (s socket) endpoint() string { return "unix://" + s.path }
 
-// protect lets only the owner connect, whoever may enter the directory.
+// protect lets only the owner connect, even if others can enter the directory.
 func (s socket) protect() error { return os.Chmod(s.path, 0o600) }
 
-// remove takes back what newSocket made outside the data directory. The socket
-// itself was removed by the server.
+// remove removes what newSocket made outside the data directory. The server has removed
+// the socket itself.
 func (s socket) remove() {
 	if s.temporary {
 		_ = os.RemoveAll(filepath.Dir(s.path))

@@ -20,23 +20,24 @@ import (
 )
 
 const (
-	// DefaultPrefix is where firn's keys are kept in etcd.
+	// DefaultPrefix is what firn's keys in etcd begin with.
 	DefaultPrefix = "/firn"
 
-	// DefaultCallDeadline is how long a call waits for its answer. It is longer
-	// than etcd takes to replace a leader that hangs: up to 3.3 s.
+	// DefaultCallDeadline is how long a call waits for its answer: longer than etcd
+	// takes to replace a leader that hangs, which is up to 3.3 s.
 	DefaultCallDeadline = 5 * time.Second
 
-	// A connection that is silent for this long is probed, and given up when the
-	// probe is not answered. Servers don't allow shorter ones.
+	// The client probes a connection that is silent for this long, and drops it when
+	// no answer comes. Servers don't allow shorter times.
 	probeAfter, probeDeadline = 10 * time.Second, 5 * time.Second
 
-	// Making a connection takes up to five round trips, with TLS and the first words of HTTP/2, and so may take longer
-	// than a call: ten seconds are enough where one takes two.
+	// A new connection takes up to five round trips, with TLS and the beginning of
+	// HTTP/2, and so may take longer than a call: ten seconds suffice for round trips
+	// of two.
 	connectWithin = 10 * time.Second
 
-	// A server that is gone is tried again this often in the end. gRPC's own default is two minutes, by
-	// which a server that is back would stay unused.
+	// The longest pause before the client tries an unreachable server again. With
+	// gRPC's own two minutes a server that is back would stay unused as long.
 	longestBackoff = time.Second
 )
 
@@ -52,13 +53,13 @@ type Config struct {
 	CAFile string
 
 	// CertFile and KeyFile hold the client's own certificate and its key, in PEM;
-	// both or neither. They are read anew for each connection, so that they can
-	// be replaced while in use.
+	// both or neither. The client reads them for each connection, so that you can
+	// replace them at any time.
 	CertFile, KeyFile string
 
 	// Username and Password log in to a cluster with authentication; both or
-	// neither. Every renewal of a session logs in anew, which costs a server the
-	// checking of a password: with many members, be known by a certificate instead.
+	// neither. Every renewal of a session logs in again, so that a server checks a
+	// password each time: with many members use certificates instead.
 	Username, Password string
 
 	// Prefix stands before every key: with "/firn" the key "peers/7" is kept
@@ -70,20 +71,21 @@ type Config struct {
 	// ends sooner. Zero: DefaultCallDeadline. Negative is an error.
 	CallDeadline time.Duration
 
-	// DialOptions are further options of the gRPC connections to the servers: those that trace calls, for one.
+	// DialOptions are further options of the gRPC connections to the servers, such as
+	// interceptors that trace calls.
 	DialOptions []grpc.DialOption
 
-	// Logger is told about sessions that were lost. Nil: nobody is.
+	// Logger gets lost sessions. Nil: no log.
 	Logger *slog.Logger
 }
 
-// settings is a Config that was found to be right.
+// settings is a valid Config.
 type settings struct {
 	etcd     clientv3.Config
 	prefix   string // with the "/" that follows it
 	deadline time.Duration
-	piece    int64         // how many entries of the log are read at once by those who follow it
-	recheck  time.Duration // how often a watched key is read though nothing hints at its end
+	piece    int64         // how many entries of the log a follower reads at once
+	recheck  time.Duration // how often a watched key is read without a hint
 }
 
 func (c Config) settings() (settings, error) {
@@ -92,7 +94,7 @@ func (c Config) settings() (settings, error) {
 		s.deadline = DefaultCallDeadline
 	}
 	if s.deadline < 0 {
-		return s, fmt.Errorf("the call deadline is %v; it must be positive, or zero for %v", c.CallDeadline, DefaultCallDeadline)
+		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline, DefaultCallDeadline)
 	}
 	if s.prefix == "" {
 		s.prefix = DefaultPrefix
@@ -122,7 +124,7 @@ func (c Config) settings() (settings, error) {
 			}),
 			grpc.WithChainUnaryInterceptor(tellWhy),
 		}, c.DialOptions...),
-		Logger: zap.NewNop(), // every error it could log is returned to us too
+		Logger: zap.NewNop(), // it also returns every error that it would log
 	}
 	if secure {
 		s.etcd.TLS, err = c.tls()
@@ -163,7 +165,7 @@ func (c Config) endpoints() (endpoints []string, secure bool, err error) {
 func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return errors.New("is no URL")
+		return errors.New("is not a URL")
 	}
 	if u.Scheme == "unix" && u.Host == "" && len(u.Path) > 1 {
 		return nil

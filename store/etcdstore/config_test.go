@@ -27,7 +27,7 @@ func TestConfigErrors(t *testing.T) {
 		{"no host", etcdstore.Config{Endpoints: []string{":2379"}}, []string{`":2379"`, "no host"}},
 		{"empty endpoint", etcdstore.Config{Endpoints: []string{""}}, []string{`""`, "no port"}},
 		{"other scheme", etcdstore.Config{Endpoints: []string{"ftp://a:1"}}, []string{`"ftp://a:1"`, `"ftp"`}},
-		{"no URL", etcdstore.Config{Endpoints: []string{"http://a b:1"}}, []string{"no URL"}},
+		{"no URL", etcdstore.Config{Endpoints: []string{"http://a b:1"}}, []string{"not a URL"}},
 		{"a path", etcdstore.Config{Endpoints: []string{"http://a:1/v3"}}, []string{"more than a host and a port"}},
 		{"a socket without a path", etcdstore.Config{Endpoints: []string{"unix://"}}, []string{`"unix"`}},
 		{"half of them secure", etcdstore.Config{Endpoints: []string{"https://a:1", "http://b:1"}}, []string{"https://a:1", "http://b:1", "or none"}},

@@ -15,11 +15,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// refusals are the errors with which etcd says that it applied nothing, and why:
-// it checks these things before it applies a transaction, or before it proposes
-// one. The list is complete on purpose, and short. An error that is not on it may
-// come after the transaction was proposed: "database space exceeded", for
-// one, is said by a server that has applied it.
+// refusals are the errors after which etcd has applied nothing: it checks these things
+// before it applies a transaction, or before it proposes one. The list is complete and
+// short on purpose: any other error may come after the transaction was proposed. A
+// server that says "database space exceeded", for example, has applied it.
 var refusals = []error{
 	rpctypes.ErrDuplicateKey,
 	rpctypes.ErrTooManyOps,
@@ -41,14 +40,14 @@ var refusals = []error{
 	rpctypes.ErrUserNotFound,
 }
 
-// passing are the refusals that are gone when the call is sent again.
+// passing are refusals after which the same call may succeed.
 var passing = []error{
 	rpctypes.ErrTooManyRequests,
 	rpctypes.ErrAuthOldRevision,
 }
 
-// isAny tells whether err is one of etcd's own errors on the list, either as the
-// client wraps it or as it came over the wire.
+// isAny tells whether err is one of etcd's errors on the list, as the client wraps it or
+// as it came over the wire.
 func isAny(err error, list ...error) bool {
 	var etcd rpctypes.EtcdError
 	if !errors.As(rpctypes.Error(err), &etcd) {
@@ -57,9 +56,9 @@ func isAny(err error, list ...error) bool {
 	return slices.ContainsFunc(list, func(known error) bool { return errors.Is(etcd, known) })
 }
 
-// commitError says what an error means to a transaction. Whatever is not known
-// to be a definite failure is ambiguous: a context that ended included, and a
-// connection that could not even be made.
+// commitError says what an error means to a transaction. Every error that is not
+// certainly a failure is ambiguous, also the end of a context and a connection that
+// could not be made.
 func commitError(err error) error { return writeError("commit", err) }
 
 // writeError says the same of the transactions of any call.
@@ -104,9 +103,9 @@ func inOneLine(errs []error) error {
 	return err
 }
 
-// tellWhy has a call that waited in vain for a connection say why none could be
-// made, as in "dial tcp 127.0.0.1:2379: connect: connection refused". The client
-// would say that time ran out.
+// tellWhy makes a call that could not get a connection say why, as in "dial tcp
+// 127.0.0.1:2379: connect: connection refused". Without it the client says that the
+// deadline was exceeded.
 func tellWhy(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, conn, options...)
 	if err == nil {

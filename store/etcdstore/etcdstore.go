@@ -34,29 +34,28 @@ type Store struct {
 	end  context.CancelFunc
 
 	conn    atomic.Pointer[clientv3.Client]
-	trusted atomic.Bool // the servers are known to be recent enough
+	trusted atomic.Bool // the servers are recent enough
 
 	appender *appends.Appender
 
 	mu       sync.Mutex // guards what follows
 	closed   bool
-	dialing  *dialing // nil: nobody has asked for conn, or it could not be made
+	dialing  *dialing // nil: no call has needed conn, or it could not be made
 	sessions map[*session]bool
 	tail     *tail          // nil when nobody follows the log
 	running  sync.WaitGroup // renewals and watches; added to only while not closed
 }
 
-// dialing is the making of a connection.
+// dialing is an attempt to connect.
 type dialing struct {
 	done chan struct{} // closed at its end
-	err  error         // why there is none; to be read after that
+	err  error         // why it failed; to be read after that
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open makes a client. No server need be reachable: one that comes up later is
-// found by the calls made then. An error is returned when the configuration is
-// wrong; it says what would be right.
+// Open makes a client. No server need be reachable yet: later calls find one that comes
+// up. Open returns an error when the configuration is wrong.
 func Open(config Config) (*Store, error) {
 	settings, err := config.settings()
 	if err != nil {
@@ -72,8 +71,8 @@ func Open(config Config) (*Store, error) {
 	return s, nil
 }
 
-// Close ends every session, watch and Follow of this client and frees what it
-// holds. ErrUnavailable is returned when the end of a session was not confirmed; it
+// Close ends every session, watch and Follow of this client and frees its resources. It
+// returns ErrUnavailable when the servers did not confirm the end of a session, which
 // then ends by itself within its TTL.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -109,14 +108,14 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Shared tells whether other processes may use the servers, too: unless they are reached through a unix socket, like one
-// that this process embeds.
+// Shared tells whether other processes may use the servers, too: unless they listen on a
+// unix socket, like one that this process embeds.
 func (s *Store) Shared() bool {
 	return !slices.ContainsFunc(s.etcd.Endpoints, func(endpoint string) bool { return strings.HasPrefix(endpoint, "unix:") })
 }
 
-// begin is the start of every call: it gives it a deadline and the connection.
-// An error is none of package store's unless the store is closed.
+// begin starts a call: it returns a context with the deadline, and the connection. Its
+// errors are not those of package store, except when the store is closed.
 func (s *Store) begin(ctx context.Context) (context.Context, context.CancelFunc, *clientv3.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	conn, err := s.connect(ctx)
@@ -127,8 +126,8 @@ func (s *Store) begin(ctx context.Context) (context.Context, context.CancelFunc,
 	return ctx, cancel, conn, nil
 }
 
-// connect returns the connection, once it is made. With a user name, making it
-// means logging in, which takes a server: so it can't be done in Open.
+// connect returns the connection, once it is made. Open can't make it, because with a
+// user name it logs in, which takes a server.
 func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	if s.isClosed() {
 		return nil, errClosed
@@ -153,8 +152,8 @@ func (s *Store) connect(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// dial begins to make the connection, unless somebody has. That goes on when the
-// call that asked for it ends: over a slow network it may take longer than a call.
+// dial begins to connect, unless that has begun. It goes on when the call ends: over a
+// slow network it may take longer than a call.
 func (s *Store) dial() (*dialing, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

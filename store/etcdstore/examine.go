@@ -21,22 +21,23 @@ import (
 // ServerReport is what one server says of itself.
 type ServerReport struct {
 	Endpoint string
-	Err      error         // it does not answer
-	TooOld   error         // it can't be used
+	Err      error         // why it does not answer
+	TooOld   error         // why it can't be used
 	Version  string        // such as "3.6.9"
 	Alarms   []string      // such as NOSPACE, or that it has no leader
 	Size     int64         // of its database, in bytes
-	Took     time.Duration // until it answered
+	Took     time.Duration // how long the answer took
 }
 
-// Examine asks every server how it is, and whether this client may read and write below its prefix: the error is then
-// one of package store. To see whether it may write, it sends a transaction whose condition can't hold: etcd looks at
-// permissions first, and applies nothing.
+// Examine asks every server for its state, and whether this client may read and write
+// below its prefix: if not, it returns an error of package store. To try a write it sends
+// a transaction whose condition can't hold: etcd checks permissions first, and applies
+// nothing. read is how long the second of two reads took.
 func (s *Store) Examine(ctx context.Context) (servers []ServerReport, read time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectWithin+s.deadline)
 	defer cancel()
 	_, done, conn, err := s.begin(ctx)
-	if errors.Is(err, context.DeadlineExceeded) { // it may only be slow
+	if errors.Is(err, context.DeadlineExceeded) { // perhaps it is only slow
 		_, done, conn, err = s.begin(ctx)
 	}
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Store) Examine(ctx context.Context) (servers []ServerReport, read time.
 		all.Go(func() {
 			servers[i] = examineServer(ctx, conn, endpoint)
 			if err := servers[i].Err; err != nil && int(failed.Add(1)) == len(servers) {
-				fail(err) // nobody is left to be read from
+				fail(err) // no server is left
 			}
 		})
 	}
@@ -101,8 +102,9 @@ func examineServer(ctx context.Context, conn *clientv3.Client, endpoint string) 
 	return r
 }
 
-// unreachable is why none of the servers can be connected to; nil: some can, or that is not known in time. It is asked
-// when ctx has ended, and asks nobody if that was not for the time.
+// unreachable is why no server accepts connections; nil: some server does, or the time
+// was too short to tell. It is for a ctx that has ended, and connects only if that was
+// because of a deadline.
 func (s *Store) unreachable(ctx context.Context) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil
@@ -118,8 +120,8 @@ func (s *Store) unreachable(ctx context.Context) error {
 	return inOneLine(all)
 }
 
-// unreachable is the system's own reason why a server can't be connected to; nil: it can, or that is not known
-// within a second.
+// unreachable is the system's reason why a server does not accept connections; nil: it
+// does, or a second was too short to tell.
 func unreachable(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// A watch that is silent proves nothing, so that the key is read now and then.
+	// A silent watch proves nothing, so the key is also read this often.
 	defaultRecheck = 10 * time.Second
 
-	// How long to wait before trying again what failed.
+	// How long to wait before another try.
 	retryAfter = 300 * time.Millisecond
 )
 
 // Gone watches a key until it disappears, see store.Store.
 //
-// What tells that the key has disappeared is only ever a linearizable read: the
-// key is absent, or its create revision is not the one it had, so that it was
-// deleted and put again. A watch merely says when to read. Hence nothing is lost
-// when it breaks, is compacted away, or begins anew: it hints as it begins.
+// Only a linearizable read tells that the key has disappeared: the key is absent, or
+// its create revision has changed, so that it was deleted and put again. An etcd watch
+// merely hints when to read, also when it begins. So nothing is lost when it breaks or
+// its revision is compacted.
 func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 	const call = "watch "
 	was, err := s.created(ctx, key)
@@ -58,7 +58,7 @@ func (s *Store) created(ctx context.Context, key string) (int64, error) {
 	return found[0].CreateRevision, nil
 }
 
-// watch closes gone when the key no longer is the one created then.
+// watch closes gone when the key is no longer the one created then.
 func (s *Store) watch(ctx context.Context, key string, was int64, gone chan<- struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
 	hints := make(chan struct{}, 1)
@@ -71,8 +71,8 @@ func (s *Store) watch(ctx context.Context, key string, was int64, gone chan<- st
 	hinting.Wait()
 }
 
-// waitGone reads the key at every hint, and now and then without one, until it no
-// longer is the one created then; false when ctx ends before.
+// waitGone reads the key at every hint, and every recheck without one, until it is no
+// longer the one created then; false when ctx ends before.
 func (s *Store) waitGone(ctx context.Context, key string, was int64, hints <-chan struct{}) bool {
 	again := time.NewTimer(s.recheck)
 	defer again.Stop()
@@ -102,7 +102,7 @@ func (s *Store) waitGone(ctx context.Context, key string, was int64, hints <-cha
 func (s *Store) hint(ctx context.Context, key string, hints chan<- struct{}) {
 	conn := s.conn.Load() // a key was read over it
 	for ctx.Err() == nil {
-		// Without a leader the watch ends, instead of being silent for as long.
+		// Without a leader the watch ends, instead of going silent.
 		watch, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 		for range conn.Watch(watch, s.prefix+key, clientv3.WithFilterPut(), clientv3.WithCreatedNotify()) {
 			select {

@@ -61,12 +61,11 @@ func (s *Store) kv(kv *mvccpb.KeyValue) store.KV {
 
 // Commit applies a transaction, see store.Store.
 //
-// It is sent at most once. The client's retry interceptor treats a Txn as not
-// repeatable: it sends it again only when there was no connection to send it on,
-// or when the server turned it down for its auth token, which it looks at before
-// anything else. gRPC below it sends again only what the server has not
-// seen. All else comes back as an error, and an error is ambiguous unless known
-// to be definite.
+// The client sends it at most once. Its retry interceptor treats a Txn as not
+// repeatable: it sends it again only when there was no connection to send it on, or
+// when the server refused its auth token, which it checks before anything else. gRPC
+// below it repeats only what the server has not seen. Everything else is an error, and
+// an error is ambiguous unless it is known to be definite.
 func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error) {
 	if err := txn.Validate(); err != nil {
 		return 0, err
@@ -91,8 +90,8 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 	return store.Version(resp.Header.Revision), nil
 }
 
-// translate puts a transaction in etcd's words. A version is a mod revision,
-// which etcd holds to be zero for an absent key, as we do.
+// translate makes an etcd transaction. A version is a mod revision, which is zero for an
+// absent key in etcd, too.
 func (s *Store) translate(txn store.Txn) ([]clientv3.Cmp, []clientv3.Op, error) {
 	conditions := make([]clientv3.Cmp, 0, len(txn.If))
 	for _, c := range txn.If {

@@ -15,18 +15,17 @@ import (
 	"github.com/firn-id/firn/store/internal/appends"
 )
 
-// The keys of the log. Those of the checkpoint are written together, and so have
-// one version; the position is apart, so that reading it doesn't mean reading the
-// value.
+// The keys of the log. Those of the checkpoint are written together, and so have one
+// version; the position has its own key, so that reading it does not read the value.
 const (
 	logPrefix       = "log/"                // and an ID: the data of that entry, whose position is the key's create revision
 	checkpointAt    = "checkpoint/position" // in decimal, 19 digits, so that etcd can compare positions
 	checkpointValue = "checkpoint/value"
 )
 
-// triesPerCall is how often an append is sent that is not answered. What was sent
-// while there was no leader, or to a server that hangs, is often never answered;
-// it is safe to send again, and likely to go to another server.
+// triesPerCall is how often an unanswered append is sent. Without a leader, or from a
+// server that hangs, often no answer ever comes; another try is safe, and likely goes to
+// another server.
 const triesPerCall = 2
 
 // trimsPerTxn is how many entries are deleted at once. A server allows 128
@@ -44,11 +43,11 @@ func (s *Store) Append(ctx context.Context, id string, data []byte) (store.Posit
 	return s.appender.Append(ctx, id, data)
 }
 
-// tries is what its Appender asks of a Store.
+// tries implements appends.Log.
 type tries struct{ *Store }
 
-// Try is one transaction, sent at most once as Commit says. Of an entry that is
-// there and of the checkpoint it reads no more than where they are.
+// Try is one transaction, sent at most once as in Commit. It reads only the positions of
+// an existing entry and of the checkpoint.
 func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store.Version) (appends.Seen, error) {
 	call := "append " + id
 	ctx, done := context.WithTimeout(ctx, s.deadline/triesPerCall)
@@ -102,14 +101,14 @@ func seenIn(response *etcdserverpb.ResponseOp, now store.Position) (appends.Seen
 	return seen(kvsIn(response), now)
 }
 
-// seen is what the checkpoint's position, if there is one, tells of the log.
+// seen is what the checkpoint's position tells of the log; at is empty without one.
 func seen(at []*mvccpb.KeyValue, now store.Position) (appends.Seen, error) {
 	if len(at) == 0 {
 		return appends.Seen{Now: now}, nil
 	}
 	trimmed, err := strconv.ParseInt(string(at[0].Value), 10, 64)
 	if err != nil || trimmed <= 0 || len(at[0].Value) != len(decimal(0)) {
-		return appends.Seen{}, fmt.Errorf("%w: the key %s holds %q, which is no position of a checkpoint",
+		return appends.Seen{}, fmt.Errorf("%w: the key %s holds %q; want the position of a checkpoint, in 19 digits",
 			store.ErrRefused, at[0].Key, at[0].Value)
 	}
 	return appends.Seen{Checkpoint: store.Version(at[0].ModRevision), Trimmed: store.Position(trimmed), Now: now}, nil
@@ -125,12 +124,12 @@ func (s *Store) Read(ctx context.Context, after store.Position) (store.Batch, er
 	return batch, err
 }
 
-// mark is up to where a log is known.
+// mark is how far a log is known.
 type mark struct {
 	upTo store.Position
-	read bool // the log was read up to there, so that it was written as far
+	read bool // the log was read up to there, so it reached that far
 
-	// The last entry that was read: it is there until a checkpoint stands for it. Zero: none was.
+	// The last entry that was read: it stays until a checkpoint stands for it. Zero: none was read.
 	last   store.Position
 	lastID string
 }
@@ -144,7 +143,7 @@ func (m mark) after(b store.Batch, upTo store.Position) mark {
 	return m
 }
 
-// missing says that the log is not the one that was read up to a mark.
+// missing returns an error when the log is not the one that was read up to a mark.
 func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue, idOf func(*mvccpb.KeyValue) string) error {
 	switch {
 	case m.upTo > seen.Now && m.read:
@@ -159,14 +158,14 @@ func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue, 
 	return fmt.Errorf("%s: %w: the entry %s at %d is gone", call, store.ErrRolledBack, m.lastID, m.last)
 }
 
-// readLog reads what comes after a mark, no more than so many entries, if that is not zero, and also says up
-// to where the batch goes. The value of the checkpoint is read only where it is
-// needed: etcd itself looks whether it is. The last entry that is known is read again, to see that it is there.
+// readLog reads what comes after a mark, at most limit entries unless that is zero, and
+// returns how far the batch goes. It reads the checkpoint's value only if it must: etcd
+// compares the positions. It reads the last known entry again, to see that it is there.
 func (s *Store) readLog(ctx context.Context, known mark, limit int64) (store.Batch, store.Position, error) {
 	after := known.upTo
 	call := fmt.Sprintf("read the log after %d", after)
 	if after < 0 {
-		return store.Batch{}, 0, fmt.Errorf("%s: %w: no position is negative", call, store.ErrRefused)
+		return store.Batch{}, 0, fmt.Errorf("%s: %w: the position is negative; want 0 or more", call, store.ErrRefused)
 	}
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
@@ -235,7 +234,7 @@ func (s *Store) idOf(kv *mvccpb.KeyValue) string {
 	return strings.TrimPrefix(string(kv.Key), s.prefix+logPrefix)
 }
 
-// Checkpoint writes down what the log led to, see store.Log.
+// Checkpoint writes what the log led to, see store.Log.
 func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -260,8 +259,8 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 	}
 }
 
-// replaceCheckpoint writes a checkpoint in place of that of this version; false
-// when there was another meanwhile.
+// replaceCheckpoint replaces the checkpoint of this version; false when another client
+// has replaced it meanwhile.
 func (s *Store) replaceCheckpoint(ctx context.Context, call string, version store.Version, c store.Checkpoint) (bool, error) {
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
@@ -283,13 +282,12 @@ func (s *Store) replaceCheckpoint(ctx context.Context, call string, version stor
 	return resp.Succeeded, nil
 }
 
-// Trim drops the entries that the checkpoint stands for, see store.Log. It takes
-// as many transactions as it takes, each with a deadline of its own.
+// Trim drops the entries that the checkpoint stands for, see store.Log. It sends as many
+// transactions as necessary, each with its own deadline.
 //
-// An entry is deleted if its create revision still isn't beyond the checkpoint,
-// which holds for one that another client has deleted too: so
-// those who trim at once don't hinder each other, and an entry whose ID was used
-// again is left alone.
+// The condition of a delete is that the entry's create revision is still not beyond the
+// checkpoint. It also holds for an entry that another client has deleted: so clients
+// that trim at once don't hinder each other, and an entry whose ID was used again stays.
 func (s *Store) Trim(ctx context.Context) error {
 	seen, err := tries{s}.Look(ctx)
 	if err != nil || seen.Trimmed == 0 {

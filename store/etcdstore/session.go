@@ -17,7 +17,7 @@ import (
 const (
 	renewalsPerTTL = 6
 
-	// closeWithin is how long Close waits until the end of the sessions is confirmed.
+	// closeWithin is how long Close waits for the servers to confirm the end of the sessions.
 	closeWithin = 3 * time.Second
 )
 
@@ -31,19 +31,18 @@ type session struct {
 	stop func() // closes done; safe to call more than once
 
 	mu    sync.Mutex // guards asked
-	asked time.Time  // when the last renewal that succeeded was sent
+	asked time.Time  // when the last successful renewal was sent
 }
 
 var _ store.Session = (*session)(nil)
 
-// OpenSession begins a session, see store.Store. Etcd grants TTLs in whole
-// seconds, at least one and a half of its election timeouts. The first call
-// also checks that the servers are recent enough: ErrRefused is returned when
-// they are not.
+// OpenSession begins a session, see store.Store. etcd grants TTLs in whole seconds, at
+// least one and a half of its election timeouts. The first call also checks that the
+// servers are recent enough, and returns ErrRefused when they are not.
 func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
 	const call = "open session"
 	if ttl <= 0 {
-		return nil, fmt.Errorf("%s: %w: the TTL is %v; it must be positive", call, store.ErrRefused, ttl)
+		return nil, fmt.Errorf("%s: %w: the TTL is %v; want a positive one", call, store.ErrRefused, ttl)
 	}
 	_, cancel, conn, err := s.begin(ctx)
 	if err != nil {
@@ -59,7 +58,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 	seconds := (ttl + time.Second - 1) / time.Second
 	granted, err := conn.Grant(ctx, int64(seconds))
 	if err != nil {
-		return nil, callError(call, err) // a lease that was granted all the same expires
+		return nil, callError(call, err) // a lease that was granted after all expires
 	}
 	done := make(chan struct{})
 	session := &session{
@@ -79,7 +78,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 // Done tells that the session has ended, see store.Session.
 func (s *session) Done() <-chan struct{} { return s.done }
 
-// TTL is how long the lease lives on without being renewed, as granted.
+// TTL is how long the lease lives without renewal, as granted.
 func (s *session) TTL() time.Duration { return s.ttl }
 
 // Close revokes the lease, see store.Session.
@@ -103,7 +102,7 @@ func (s *session) revoke(ctx context.Context) error {
 	return nil
 }
 
-// forget leaves Store.Close nothing to revoke.
+// forget takes the session off the list of those that Store.Close revokes.
 func (s *session) forget() {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
@@ -117,10 +116,10 @@ func (s *session) lost(why string) {
 	s.forget()
 }
 
-// keep renews the lease until the session is closed, gone or in doubt. Every
-// renewal has a goroutine and a deadline of its own and none waits for the one
-// before, so that one that hangs on a server costs a sixth of the TTL, not the
-// session, and a network whose round trip takes longer than that costs nothing.
+// keep renews the lease until the session is closed, gone or in doubt. Every renewal has
+// its own goroutine and deadline, and none waits for the one before: so a renewal that
+// hangs costs a sixth of the TTL, not the session, and a round trip that takes longer
+// than that costs nothing.
 func (s *session) keep(conn *clientv3.Client) {
 	renewals, cancel := context.WithCancel(s.store.life)
 	var running sync.WaitGroup
@@ -150,23 +149,22 @@ func (s *session) keep(conn *clientv3.Client) {
 	}
 }
 
-// left is how long the lease surely lives, were the servers' clocks as good as
-// ours: counted from before the renewal was sent.
+// left is how long the lease certainly lives if the servers' clocks run like ours: it
+// counts from before the renewal was sent.
 func (s *session) left() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Until(s.asked.Add(s.ttl))
 }
 
-// renew sends one renewal, and waits for the answer for as long as that may tell
-// something: for a TTL.
+// renew sends one renewal and waits up to a TTL for the answer; a later one is worthless.
 func (s *session) renew(ctx context.Context, conn *clientv3.Client) {
 	ctx, cancel := context.WithTimeout(ctx, s.ttl)
 	defer cancel()
 	asked := time.Now()
 	ttl, err := renewLease(ctx, conn, s.lease)
 	switch {
-	case err != nil: // the next one may fare better
+	case err != nil: // the next one may succeed
 	case ttl <= 0:
 		select {
 		case <-s.done: // closed by its owner
@@ -182,9 +180,9 @@ func (s *session) renew(ctx context.Context, conn *clientv3.Client) {
 	}
 }
 
-// renewLease returns the lease's TTL, in seconds; it is zero when there is no such
-// lease. The client's own KeepAliveOnce would send again and again without a pause
-// while there is no leader.
+// renewLease returns the lease's TTL, in seconds; zero: the lease does not exist. The
+// client's own KeepAliveOnce would repeat the call without a pause while there is no
+// leader.
 func renewLease(ctx context.Context, conn *clientv3.Client, lease clientv3.LeaseID) (ttl int64, err error) {
 	stream, err := etcdserverpb.NewLeaseClient(conn.ActiveConnection()).LeaseKeepAlive(ctx, grpc.WaitForReady(true))
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// defaultPiece is how many entries are read at once by those who follow the log.
+// defaultPiece is how many entries a follower reads at once.
 const defaultPiece = 4096
 
-// A tail keeps this many entries, and this many bytes of their data, at the most.
-// A follower that is slower than that reads from the servers.
+// A tail holds at most this many entries, and this many bytes of their data. A follower
+// that is too slow for that reads from the servers.
 const (
 	tailEntries = 4096
 	tailBytes   = 8 << 20
 )
 
-// tail is the end of the log as one watch delivers it, for all who follow it
-// through one Store: each takes from it at its own pace.
+// tail is the end of the log as one watch delivers it, for all followers of one Store:
+// each reads it at its own pace.
 type tail struct {
 	followers int                // guarded by Store.mu
 	stop      context.CancelFunc // ends the watch
@@ -38,14 +38,14 @@ type tail struct {
 	entries    []store.LogEntry  // all that were appended after from, up to what is known; never changed in place
 	bytes      int               // of their data
 	checkpoint *store.Checkpoint // at from; nil: entries come before from
-	err        error             // why it has ended; nil while it has not
+	err        error             // why it has ended; nil: it goes on
 	changed    chan struct{}     // closed at the next change
 }
 
 // Follow yields what comes after a position and goes on, see store.Log.
 //
-// Each follower begins with a read of its own. From there on it takes what the
-// one watch delivers that all followers of this Store share.
+// Each follower begins with a read of its own. After that it reads what one watch
+// delivers, which all followers of this Store share.
 func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
 	return func(yield func(store.Batch, error) bool) {
 		f := follower{store: s, known: mark{upTo: after}}
@@ -63,7 +63,7 @@ func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[stor
 type follower struct {
 	store *Store
 	known mark  // it has yielded everything up to there
-	tail  *tail // nil when it must read to go on: it begins, is in a long log, or has fallen behind
+	tail  *tail // nil: it must read, as it begins, is in a long log, or has fallen behind
 }
 
 // next is the next batch to yield, once there is one.
@@ -116,7 +116,7 @@ func (f *follower) read(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// final tells whether a log is not to be read again after an error.
+// final tells whether an error ends the reading of a log.
 func final(err error) bool {
 	return errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrRolledBack)
 }
@@ -128,7 +128,7 @@ func (f *follower) leave() {
 	}
 }
 
-// joinTail returns the tail that there is, or starts one that begins here.
+// joinTail returns the current tail, or starts one that begins here.
 func (s *Store) joinTail(known mark) (*tail, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Store) joinTail(known mark) (*tail, error) {
 	return s.tail, nil
 }
 
-// leaveTail ends a tail that nobody follows any more.
+// leaveTail ends a tail when its last follower leaves.
 func (s *Store) leaveTail(t *tail) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,9 +159,8 @@ func (s *Store) leaveTail(t *tail) {
 	}
 }
 
-// keepTail watches the log, and reads it again whenever a watch is of no use any
-// more: so the next one begins right after what is known, whatever was
-// compacted meanwhile.
+// keepTail watches the log, and reads it whenever a watch breaks: so the next watch begins
+// right after what is known, whatever was compacted meanwhile.
 func (s *Store) keepTail(ctx context.Context, t *tail) {
 	defer t.stop()
 	for {
@@ -185,14 +184,14 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 	}
 }
 
-// watchTail adds what a watch delivers, until it breaks or has turned out to miss
-// something: its silence proves nothing, so that the log is read now and then.
+// watchTail adds what a watch delivers, until the watch breaks or misses something. Its
+// silence proves nothing, so watchTail also reads the log every recheck.
 func (s *Store) watchTail(ctx context.Context, t *tail) {
 	conn := s.conn.Load() // the log was read over it
-	// Without a leader the watch ends, instead of being silent for as long.
+	// Without a leader the watch ends, instead of going silent.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	begins := time.AfterFunc(s.deadline, cancel) // Watch waits until a server has begun it
+	begins := time.AfterFunc(s.deadline, cancel) // Watch blocks until a server has begun it
 	responses := conn.Watch(ctx, s.prefix+logPrefix, clientv3.WithPrefix(), clientv3.WithFilterDelete(),
 		clientv3.WithRev(int64(t.known.upTo)+1)) // nobody else changes it
 	begins.Stop()
@@ -207,7 +206,7 @@ func (s *Store) watchTail(ctx context.Context, t *tail) {
 			}
 			entries := make([]store.LogEntry, 0, len(resp.Events))
 			for _, event := range resp.Events {
-				if event.IsCreate() { // and no stranger's writing over it
+				if event.IsCreate() { // not a stranger's overwrite
 					entries = append(entries, s.entry(event.Kv))
 				}
 			}
@@ -222,8 +221,8 @@ func (s *Store) watchTail(ctx context.Context, t *tail) {
 	}
 }
 
-// reconnected tells whenever the servers can be reached again after a time in which none could: the watch goes on by
-// itself then, and would be silent for long if they were not what they were.
+// reconnected signals when servers are reachable again after none was. The watch then
+// continues by itself, and would be silent for long if the servers had lost data.
 func reconnected(ctx context.Context, conn *clientv3.Client) <-chan struct{} {
 	back := make(chan struct{})
 	go func() {
@@ -241,7 +240,7 @@ func reconnected(ctx context.Context, conn *clientv3.Client) <-chan struct{} {
 	return back
 }
 
-// rereadTail adds what a read finds, and tells whether it found something.
+// rereadTail adds what a read finds, and tells whether that was something new.
 func (s *Store) rereadTail(ctx context.Context, t *tail) (bool, error) {
 	batch, upTo, err := s.readLog(ctx, t.known, s.piece) // nobody else changes it
 	if err != nil {
@@ -250,8 +249,8 @@ func (s *Store) rereadTail(ctx context.Context, t *tail) (bool, error) {
 	return t.add(batch, upTo), nil
 }
 
-// add puts a batch at the end, as far as it is new, and tells whether it was. It
-// is known to be all up to a position, or, with zero, to its last entry.
+// add appends what is new in a batch, and tells whether anything is. The batch is complete
+// up to a position, or with zero up to its last entry.
 func (t *tail) add(batch store.Batch, upTo store.Position) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -279,7 +278,7 @@ func (t *tail) add(batch store.Batch, upTo store.Position) bool {
 	return news
 }
 
-// shorten drops what is too much, the oldest first.
+// shorten drops the oldest entries beyond the limits.
 func (t *tail) shorten() {
 	drop := 0
 	for len(t.entries)-drop > tailEntries || t.bytes > tailBytes {
@@ -292,9 +291,9 @@ func (t *tail) shorten() {
 	}
 }
 
-// after returns what there is after a position, and up to where that goes; if
-// there is nothing, what will be closed when there may be. With none of both the
-// tail does not reach back so far.
+// after returns the entries after a position, and how far they go. Without any it returns
+// a channel that closes when there may be some. With neither, the tail does not reach back
+// that far.
 func (t *tail) after(position store.Position) (batch store.Batch, upTo store.Position, changed <-chan struct{}, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

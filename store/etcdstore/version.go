@@ -13,19 +13,19 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// oldest is the first version whose linearizable reads are that, also after its
-// leader was paused.
+// oldest is the first version whose linearizable reads hold even after a pause of the
+// leader.
 var oldest = version{3, 6, 9}
 
 type version [3]int
 
 func (v version) String() string { return fmt.Sprintf("%d.%d.%d", v[0], v[1], v[2]) }
 
-// grace is how long servers are waited for, beyond as long as the first one took, that have not answered yet.
+// grace is how much longer than the first server the others may take to answer.
 const grace = time.Second
 
-// checkServers refuses servers that are too old. Those that do not answer are
-// passed over, but at least one must answer.
+// checkServers refuses servers that are too old. It ignores servers that do not answer,
+// but at least one must.
 func (s *Store) checkServers(ctx context.Context, conn *clientv3.Client) error {
 	if s.trusted.Load() {
 		return nil
@@ -70,8 +70,8 @@ func (s *Store) checkServers(ctx context.Context, conn *clientv3.Client) error {
 	return nil
 }
 
-// askStatus asks one server, over a connection of its own. A connection that can't be made is an error at once, and
-// not tried again: the client's own Status would do so until ctx ends.
+// askStatus asks one server, over its own connection. It fails at once when it can't
+// connect: the client's own Status would try again until ctx ends.
 func askStatus(ctx context.Context, conn *clientv3.Client, endpoint string) (*etcdserverpb.StatusResponse, error) {
 	own, err := conn.Dial(endpoint)
 	if err != nil {
