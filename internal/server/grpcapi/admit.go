@@ -18,7 +18,7 @@ import (
 // callerKey is the key of a context's caller.
 type callerKey struct{}
 
-// callerOf is who makes a call; nil, who may do nothing, when nobody was admitted.
+// callerOf is the caller of a call; nil, who may do nothing, if none was admitted.
 func callerOf(ctx context.Context) *auth.Caller {
 	who, _ := ctx.Value(callerKey{}).(*auth.Caller)
 	return who
@@ -29,7 +29,7 @@ func open(method string) bool {
 	return strings.HasPrefix(method, "/grpc.health.v1.Health/") || strings.HasPrefix(method, "/grpc.reflection.")
 }
 
-// admit returns the context of a call of a caller that was let in.
+// admit admits the caller of a call, and returns the context of the call.
 func (s *Server) admit(ctx context.Context, method string) (context.Context, error) {
 	if crowded(ctx) {
 		return nil, server.ErrCrowded
@@ -44,9 +44,9 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, err
 	return context.WithValue(ctx, callerKey{}, who), nil
 }
 
-// unary lets callers in, and puts the errors of all calls that have one answer.
+// unary admits the callers of calls with one answer, and words their errors.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
-	began := s.now()
+	began := time.Now()
 	defer func() { err = s.outcome(ctx, info.FullMethod, began, err, recover()) }()
 	within, err := s.admit(ctx, info.FullMethod)
 	if err != nil {
@@ -61,8 +61,7 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 // stream does the same for calls with many answers.
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
 	ctx := stream.Context()
-	var untimed time.Time // it lasts for as long as its caller wants
-	defer func() { err = s.outcome(ctx, info.FullMethod, untimed, err, recover()) }()
+	defer func() { err = s.outcome(ctx, info.FullMethod, time.Time{}, err, recover()) }() // how long it takes is up to the caller
 	within, err := s.admit(ctx, info.FullMethod)
 	if err != nil {
 		return err
@@ -77,7 +76,7 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return next(srv, admitted{stream, within})
 }
 
-// admitted is a stream of a caller that was let in.
+// admitted is a stream of an admitted caller.
 type admitted struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -85,8 +84,8 @@ type admitted struct {
 
 func (a admitted) Context() context.Context { return a.ctx }
 
-// outcome counts a call, and is its error as its caller gets it. A panic becomes one: it would end the process, and with it
-// what others asked for.
+// outcome counts a call, and returns its error as the caller gets it. A panic becomes an error: otherwise it would end the
+// process, and all other calls. Began is zero for calls that are not timed.
 func (s *Server) outcome(ctx context.Context, method string, began time.Time, err error, panicked any) error {
 	code := server.OK
 	switch {
@@ -100,7 +99,7 @@ func (s *Server) outcome(ctx context.Context, method string, began time.Time, er
 	return err
 }
 
-// panicError is a panic of a call.
+// panicError is a panic in a call.
 type panicError struct {
 	value any
 	stack []byte

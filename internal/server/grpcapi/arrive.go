@@ -11,23 +11,24 @@ import (
 	"github.com/firn-id/firn/internal/server/conns"
 )
 
-// crowdedKey is the key of a context whose call is one too many.
+// crowdedKey is the context key of calls beyond the limit.
 type crowdedKey struct{}
 
-// crowded tells whether a call is to be refused because there are too many.
+// crowded tells whether a call is to be refused because it is beyond the limit.
 func crowded(ctx context.Context) bool { return ctx.Value(crowdedKey{}) != nil }
 
-// limit allows so many calls at a time. Half of them may be such as last for ever and need no token.
+// limit allows so many calls at a time. Half of them may be ones that need no token and may never end.
 func (s *Server) limit(calls int) {
 	s.open, s.watches = conns.NewQuota(calls), conns.NewQuota(max(1, calls/2))
 }
 
-// arrives is called when the headers of a call have been read. It counts the call until it has ended and its answer was
-// taken: in all, and for its connection, which is not idle meanwhile. Those whose request never comes are among them, of which no interceptor hears.
+// arrives is called when the headers of a call have been read. It counts the call, in all and for its connection, which is
+// not idle meanwhile, until the call has ended and the caller has read the answer. That includes calls whose request never
+// comes, which interceptors do not see.
 //
-// One too many is not refused here: gRPC would keep its context for as long as there is the connection. It is marked as
-// crowded, unless it asks how the node is, and ends soon if its request does not come. When as many wait to be refused as
-// are served, the connection that brings one more is closed.
+// A call beyond the limit is not refused here, as gRPC would keep its context for the life of the connection. It is marked
+// as crowded, unless it is a health check, and ends soon if its request does not come. When as many calls wait to be
+// refused as are served, the connection of the next one is closed.
 func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, error) {
 	c := connOf(ctx)
 	from, conn := c.remote.Addr, c.Conn
@@ -55,7 +56,7 @@ func (s *Server) arrives(ctx context.Context, info *tap.Info) (context.Context, 
 	return context.WithValue(ctx, arrivalKey{}, a), nil
 }
 
-// arrival is a call that is counted until it has ended and its answer was taken, if that is kept.
+// arrival is a call that counts until it has ended and, if its answer is kept, the caller has read that.
 type arrival struct {
 	parts atomic.Int64 // the call, and its answer
 	done  func()
@@ -70,7 +71,7 @@ func (a *arrival) end() {
 	}
 }
 
-// keepCounted has a call counted until its answer is taken. One that is kept already counts there.
+// keepCounted makes a call count until the caller has read its answer. One that is kept already counts by that.
 func (s *Server) keepCounted(ctx context.Context, answer any) {
 	a, ok := ctx.Value(arrivalKey{}).(*arrival)
 	if _, kept := s.answers.Load(answer); kept || !ok {
@@ -80,11 +81,10 @@ func (s *Server) keepCounted(ctx context.Context, answer any) {
 	s.keep(connOf(ctx), answer, a.end, nil)
 }
 
-// refuseWithin is how long a call may take that is one too many.
+// refuseWithin limits the time of a call beyond the limit.
 const refuseWithin = 100 * time.Millisecond
 
-// watching counts a call that may last for ever and needs no token, until done is called. It is not ok when there are too
-// many already.
+// watching counts a call that needs no token and may never end, until done is called. It is not ok when there are too many.
 func (s *Server) watching(ctx context.Context) (done func(), ok bool) {
 	from := connOf(ctx).remote.Addr
 	if !s.watches.Take(from) {

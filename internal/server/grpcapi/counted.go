@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// counters are what counts the calls of each method of the server's own services. Health and reflection are not counted.
+// counters counts the calls of each method, except for health checks and reflection.
 func (s *Server) counters() map[string]server.Call {
 	all := map[string]server.Call{}
 	if !s.service.Metered() {
@@ -21,14 +21,6 @@ func (s *Server) counters() map[string]server.Call {
 		}
 	}
 	return all
-}
-
-// now is the time where calls are timed; zero where they are not.
-func (s *Server) now() time.Time {
-	if len(s.calls) == 0 {
-		return time.Time{}
-	}
-	return time.Now()
 }
 
 // count counts a call that began then; zero: it is not timed.

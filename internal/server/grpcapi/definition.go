@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// readDefinition reads a message. It goes by way of JSON, so that what is absent means the same, and what is wrong is
-// told in the same words. An error is returned when it is not valid.
+// readDefinition reads a message. It does so by way of JSON, so that defaults and errors are the same there. An error is
+// returned when the definition is not valid.
 func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if m == nil {
 		m = &firnv1.Definition{}
@@ -34,7 +34,7 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	}
 	if at := m.GetEpoch(); at != nil {
 		if !at.IsValid() {
-			return d, fmt.Errorf("the epoch of %d seconds and %d nanoseconds is no time; want one of 1970 to the present", at.GetSeconds(), at.GetNanos())
+			return d, fmt.Errorf("the epoch of %d seconds and %d nanoseconds is not a valid time; want one from 1970 to now", at.GetSeconds(), at.GetNanos())
 		}
 		fields["epoch"] = at.AsTime()
 	}
@@ -84,7 +84,7 @@ func allocation(a *firnv1.Allocation) (map[string]any, error) {
 	case *firnv1.Allocation_Percent:
 		return map[string]any{"kind": cluster.AllocatePercent, "percent": to.Percent}, nil
 	default:
-		return nil, fmt.Errorf("an allocation to %T is not known; want count, percent or neither", to)
+		return nil, fmt.Errorf("unknown kind of allocation %T; want count, percent or neither", to)
 	}
 }
 

@@ -114,7 +114,7 @@ func TestBadDefinitions(t *testing.T) {
 		"the tick of 0 seconds and 2000000000 nanoseconds":        {Tick: &durationpb.Duration{Nanos: 2e9}},
 		"the epoch of 9223372036854775807 seconds":                {Epoch: &timestamppb.Timestamp{Seconds: math.MaxInt64}},
 		"the epoch of -9223372036854775808 seconds":               {Epoch: &timestamppb.Timestamp{Seconds: math.MinInt64}},
-		"the epoch of 0 seconds and -1 nanoseconds is no time":    {Epoch: &timestamppb.Timestamp{Nanos: -1}},
+		"the epoch of 0 seconds and -1 nanoseconds is not a valid time":    {Epoch: &timestamppb.Timestamp{Nanos: -1}},
 		"the epoch 0001-01-01T00:00:00Z; want 1970 to":            {Epoch: timestamppb.New(time.Time{})},
 		"the epoch 9999-12-31T00:00:00Z; want 1970 to":            {Epoch: timestamppb.New(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))},
 		"attach is 7; want on demand (1) or explicit (2)":         {Attach: 7},

@@ -20,7 +20,7 @@ type giver struct {
 	*Server
 }
 
-// named is the sequencer of this name.
+// named is the name of a sequencer; empty: of the default one.
 func named(name string) string {
 	if name == "" {
 		return member.DefaultSequencer
@@ -37,8 +37,8 @@ func (g *giver) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextRe
 }
 
 func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*firnv1.NextBatchResponse, error) {
-	if r.GetCount() > maxBatch { // gRPC keeps the whole answer until the caller takes it
-		return nil, server.Input(fmt.Errorf("count is %d; want a number from 1 to %d, or a Stream", r.GetCount(), maxBatch))
+	if r.GetCount() > maxBatch { // gRPC keeps the whole answer until the caller reads it
+		return nil, server.Input(fmt.Errorf("count is %d; want a number from 1 to %d; for more use Stream", r.GetCount(), maxBatch))
 	}
 	var answer firnv1.NextBatchResponse
 	from := connOf(ctx)

@@ -1,8 +1,6 @@
-// Package grpcapi speaks gRPC for a server.Service: the services Firn and Admin of package firnv1, which describe
-// themselves in api/firn/v1, the standard health service, and reflection.
-//
-// Who may call what is decided by a auth.Policy; a token is shown as metadata, "authorization: Bearer". Health and
-// reflection need none: they say nothing that is not public, or that a balancer must not know.
+// Package grpcapi serves a server.Service over gRPC: the services Firn and Admin of package firnv1, which api/firn/v1
+// describes, the standard health service, and reflection. The last two need no token, as they are for balancers, and what
+// they tell is public.
 package grpcapi
 
 import (
@@ -22,27 +20,26 @@ import (
 	"github.com/firn-id/firn/internal/server/conns"
 )
 
-// Server serves what a server.Service does. Make it with New. Its methods are safe for concurrent use.
+// Server serves a server.Service. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
 	service  *server.Service
 	policy   *auth.Policy
 	grpc     *grpc.Server
 	calls    map[string]server.Call // by method
 	answers  sync.Map               // see codec
-	open     *conns.Quota           // of calls
-	refusing atomic.Int64           // calls that are beside those
-	watches  *conns.Quota           // of the open calls, those that may last for ever and need no token
+	open     *conns.Quota           // calls
+	refusing atomic.Int64           // calls beyond that
+	watches  *conns.Quota           // of the open calls, those that need no token and may never end
 
-	ending  context.Context // ends when no stream of IDs shall go on: while draining
+	ending  context.Context // ends when streams of IDs must end: with Drain or Shutdown
 	end     context.CancelFunc
 	stopped context.Context // ends with Shutdown
 	stop    context.CancelFunc
 }
 
-// New returns a server for callers under a policy. The options are in addition to its own, such as
-// grpc.Creds for TLS.
-func New(s *server.Service, e *auth.Policy, options ...grpc.ServerOption) *Server {
-	v := &Server{service: s, policy: e}
+// New returns a server for callers under a policy. The options, such as grpc.Creds for TLS, are added to its own.
+func New(s *server.Service, p *auth.Policy, options ...grpc.ServerOption) *Server {
+	v := &Server{service: s, policy: p}
 	v.limit(s.MaxCalls())
 	v.ending, v.end = context.WithCancel(s.Serving())
 	v.stopped, v.stop = context.WithCancel(context.Background())
@@ -57,7 +54,7 @@ func New(s *server.Service, e *auth.Policy, options ...grpc.ServerOption) *Serve
 	return v
 }
 
-// Serve serves whoever comes to a listener, which it closes. It returns nil after Shutdown, and else why it can't go on.
+// Serve serves the connections of a listener, which it closes at the end. It returns nil after Shutdown, and else an error.
 // Several listeners can be served at a time.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(listener{l})
@@ -69,8 +66,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// Shutdown listens no more, ends what would go on for ever, and lets other calls finish. When ctx ends first, the rest is
-// cut off, and its error is returned.
+// Shutdown stops listening, ends streams, and lets other calls finish. If ctx ends first, Shutdown cuts off the rest and
+// returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.end()
 	s.stop()

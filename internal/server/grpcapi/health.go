@@ -14,22 +14,21 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// lookEach is how often the service is looked at while somebody watches. That it drains is told at once.
-const lookEach = 250 * time.Millisecond
+// checkEvery is how often the service is checked while callers watch. They hear of draining at once.
+const checkEvery = 250 * time.Millisecond
 
-// health is the standard health service. What it knows serves when the service is ready: an ID of the default sequencer
-// would be given, and shall be asked for here.
+// health is the standard health service. All services that it knows are serving when the node is ready.
 type health struct {
 	healthpb.UnimplementedHealthServer
 	service *server.Service
-	stopped context.Context // ends when watching does
+	stopped context.Context // ends all watching
 	known   map[string]bool
 
 	mu       sync.Mutex // guards what follows
-	watching int        // how many do
+	watching int        // callers
 	last     healthpb.HealthCheckResponse_ServingStatus
 	changed  chan struct{} // closed when last changes
-	enough   func()        // ends look
+	enough   func()        // ends check
 }
 
 func newHealth(s *server.Service, stopped context.Context) *health {
@@ -45,16 +44,16 @@ func (h *health) now() healthpb.HealthCheckResponse_ServingStatus {
 	return healthpb.HealthCheckResponse_SERVING
 }
 
-// Check tells how it is now.
+// Check returns the status of a service.
 func (h *health) Check(_ context.Context, r *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if !h.known[r.GetService()] {
-		return nil, status.Errorf(codes.NotFound, "there is no service %.100q; want %s, %s or none", r.GetService(),
+		return nil, status.Errorf(codes.NotFound, "unknown service %.100q; want %s, %s or none", r.GetService(),
 			firnv1.Firn_ServiceDesc.ServiceName, firnv1.Admin_ServiceDesc.ServiceName)
 	}
 	return &healthpb.HealthCheckResponse{Status: h.now()}, nil
 }
 
-// List tells how all are now.
+// List returns the status of all services.
 func (h *health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.HealthListResponse, error) {
 	all := &healthpb.HealthListResponse{Statuses: map[string]*healthpb.HealthCheckResponse{}}
 	for name := range h.known {
@@ -63,7 +62,7 @@ func (h *health) List(context.Context, *healthpb.HealthListRequest) (*healthpb.H
 	return all, nil
 }
 
-// Watch tells how it is, and how it changes, until the server stops.
+// Watch sends the status of a service, and its changes, until the server stops.
 func (h *health) Watch(r *healthpb.HealthCheckRequest, to grpc.ServerStreamingServer[healthpb.HealthCheckResponse]) error {
 	defer h.begin()()
 	for last := healthpb.HealthCheckResponse_UNKNOWN; ; {
@@ -87,14 +86,14 @@ func (h *health) Watch(r *healthpb.HealthCheckRequest, to grpc.ServerStreamingSe
 	}
 }
 
-// current is how it was at the last look, and what is closed when that changes.
+// current is the status at the last check, and a channel that is closed when it changes.
 func (h *health) current() (healthpb.HealthCheckResponse_ServingStatus, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last, h.changed
 }
 
-// begin has the service looked at for one who watches, until end. One goroutine looks for all.
+// begin has the service checked for a caller until end. One goroutine does it for all.
 func (h *health) begin() (end func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +101,7 @@ func (h *health) begin() (end func()) {
 		h.last, h.changed = h.now(), make(chan struct{})
 		nobody, enough := context.WithCancel(h.stopped)
 		h.enough = enough
-		go h.look(nobody)
+		go h.check(nobody)
 	}
 	return func() {
 		h.mu.Lock()
@@ -113,13 +112,13 @@ func (h *health) begin() (end func()) {
 	}
 }
 
-// look tells those who watch of changes, until nobody does.
-func (h *health) look(nobody context.Context) {
-	look := time.NewTicker(lookEach)
-	defer look.Stop()
+// check tells callers of changes, until none watches.
+func (h *health) check(nobody context.Context) {
+	tick := time.NewTicker(checkEvery)
+	defer tick.Stop()
 	for draining := h.service.Serving().Done(); ; {
 		select {
-		case <-look.C:
+		case <-tick.C:
 		case <-draining:
 			draining = nil
 		case <-nobody.Done():

@@ -65,7 +65,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("watching another: %v, %v", got, err)
 	}
 	_, err := client.Check(within(t), &healthpb.HealthCheckRequest{Service: "firn.v1.Other"})
-	wants(t, "Check", err, refusal{code: codes.NotFound, says: `there is no service "firn.v1.Other"`})
+	wants(t, "Check", err, refusal{code: codes.NotFound, says: `unknown service "firn.v1.Other"`})
 	if err := r.shutdown(); err != nil { // watching does not hold it up
 		t.Error(err)
 	}

@@ -11,33 +11,32 @@ import (
 const (
 	maxRequest   = 64 << 10        // bytes of a message
 	maxHeader    = 16 << 10        // bytes of a call's metadata
-	maxCalls     = 100             // at a time over one connection: that is how many answers can wait to be taken
-	shakeWithin  = 5 * time.Second // from the connection's begin to the end of both handshakes
-	minPing      = 5 * time.Second // between two pings of a caller: no gRPC library sends them as often by itself
-	pingAfter    = time.Minute     // of silence, to see whether the caller is still there
+	maxCalls     = 100             // at a time over one connection, so as many unread answers
+	shakeWithin  = 5 * time.Second // for both handshakes of a connection
+	minPing      = 5 * time.Second // between pings of a caller; gRPC libraries do not send them more often by default
+	pingAfter    = time.Minute     // of silence, then the server pings
 	pongWithin   = 20 * time.Second
 	maxIdle      = 15 * time.Minute // of a connection without calls
-	maxAge       = 30 * time.Minute // of a connection, so that balancers can spread callers anew; 10 % more or less
-	finishWithin = time.Minute      // of calls, once their connection has grown old
-	callWindow   = maxRequest       // bytes of a call that are on the way to the server
+	maxAge       = 30 * time.Minute // of a connection, ±10 %, so that balancers can spread callers again
+	finishWithin = time.Minute      // for calls on a connection that has reached maxAge
+	callWindow   = maxRequest       // bytes of a call on the way to the server
 	window       = 1 << 20          // bytes of all calls of a connection together
 )
 
-// Limits on what is sent to callers and not taken by them.
+// Limits on what is sent to callers and not read by them.
 const (
-	streamSize = 32 << 10         // bytes that a stream takes beside
-	sendAhead  = 32 << 10         // bytes of a stream, and one message more
+	streamSize = 32 << 10         // bytes that a stream needs besides its messages
+	sendAhead  = 32 << 10         // bytes of a stream, plus one message
 	sendMost   = 16               // messages of a stream
-	sendWithin = 30 * time.Second // until there is room for the next message of a stream: then it ends
-	takeWithin = time.Minute      // until an answer is taken: then the connection ends
+	sendWithin = 30 * time.Second // for room for the next message of a stream, which then ends
+	takeWithin = time.Minute      // for reading an answer, then the connection ends
 )
 
-// workers are goroutines that serve one call after the other: a new one for each spends a quarter of a small call's
-// time on growing its stack. When all are taken, the next call gets a new one.
+// workers is the number of goroutines that serve call after call: a new goroutine spends a quarter of the time of a small
+// call on growing its stack. When all are busy, a call gets a new one.
 const workers = 16
 
-// limits are the options that say so. The windows are fixed: what gRPC does to find the best takes time, and requests are
-// small.
+// limits are the options for these limits. The windows are fixed, as requests are small and gRPC needs time to tune them.
 func limits() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest),

@@ -17,12 +17,11 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// Domain is that of every google.rpc.ErrorInfo of firn; the reason is a server.Code.
+// Domain is the domain of each google.rpc.ErrorInfo of firn. The reason is a server.Code.
 const Domain = "firn"
 
-// statusCodes are those of the codes. UNAVAILABLE is what callers' libraries try again, if they were told to try anything
-// again, and best on another server: so it is for where that can help, and a server that has too much to do is not among
-// that.
+// statusCodes are the gRPC codes. UNAVAILABLE is what libraries retry, preferably on another server. It is for errors where
+// that can help, and not for an overloaded server.
 var statusCodes = map[server.Code]codes.Code{
 	server.BadRequest:       codes.InvalidArgument,
 	server.Unauthenticated:  codes.Unauthenticated,
@@ -44,23 +43,22 @@ var statusCodes = map[server.Code]codes.Code{
 	server.Lifetime:         codes.Unavailable,
 }
 
-// StatusOf is the gRPC code that goes with a code of the service.
+// StatusOf is the gRPC code of a code of the service; OK: there is none.
 func StatusOf(code server.Code) codes.Code { return statusCodes[code] }
 
 // errGone is returned when an answer can't be sent.
 var errGone = errors.New("the caller went away")
 
-// maxMessage is how long an error's message may be. It goes into a header, for which some libraries have 8 KiB.
+// maxMessage limits the bytes of an error's message. It is sent in a header, for which some libraries allow 8 KiB.
 const maxMessage = 2 << 10
 
-// refuse is the code and the status of a call that gets no ID, or can't do what it was to do. Of a caller that has gone away, or waits no
-// longer, its own library says so.
+// refuse returns the code and the status of a call that fails.
 func (s *Server) refuse(ctx context.Context, method string, err error) (server.Code, error) {
 	var panicked *panicError
 	message := err.Error()
 	switch bug := errors.As(err, &panicked); {
 	case bug:
-		message = "this is a bug of firn; it is logged"
+		message = "a bug in firn; the server has logged it"
 	case ctx.Err() != nil:
 		return server.Gone, status.FromContextError(ctx.Err()).Err()
 	case errors.Is(err, errGone):
@@ -87,7 +85,7 @@ func origin(ctx context.Context) server.Origin {
 	return from
 }
 
-// details are what programs want to know of an error.
+// details describe an error for programs.
 func details(code server.Code, err error) []protoadapt.MessageV1 {
 	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: string(code), Domain: Domain}}
 	if after := server.RetryAfter(err); after > 0 {

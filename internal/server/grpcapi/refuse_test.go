@@ -110,7 +110,7 @@ func (c creating) Create(context.Context, string, cluster.Definition) (bool, err
 func TestPanics(t *testing.T) {
 	f := &fake{wrong: func() error { panic("the secret") }}
 	r := newFakeRig(t, f)
-	want := refusal{code: codes.Internal, reason: "internal", says: "this is a bug of firn; it is logged"}
+	want := refusal{code: codes.Internal, reason: "internal", says: "a bug in firn; the server has logged it"}
 	_, err := r.ids.Next(within(t), &firnv1.NextRequest{})
 	wants(t, "Next", err, want)
 	wants(t, "Stream", firstOf(t, r, &firnv1.StreamRequest{}), want)

@@ -16,19 +16,19 @@ import (
 
 // Sizes of batches.
 const (
-	batch    = 1000   // IDs of a stream, if nothing else is asked for
-	maxBatch = 10_000 // so that a call holds 80 kB of IDs, and as much where gRPC sends them from
+	batch    = 1000   // IDs, by default
+	maxBatch = 10_000 // so that a call holds 80 kB of IDs, and as much in gRPC's buffers
 )
 
-// Stream gives batches until there is a reason to end. While the caller does not take what was sent, nothing is
-// made, nor does the service count it as a call.
+// Stream gives batches until it has a reason to end. While the caller does not read, it makes no IDs, and does not count as a
+// call of the service.
 func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[firnv1.StreamResponse]) error {
 	size, left := int64(r.GetBatchSize()), r.GetTotal()
 	switch {
 	case size < 0 || size > maxBatch:
 		return server.Input(fmt.Errorf("batch_size is %d; want a number from 1 to %d, or 0 for %d", size, maxBatch, batch))
 	case left < 0:
-		return server.Input(fmt.Errorf("total is %d; want at least 1, or 0 for no end", left))
+		return server.Input(fmt.Errorf("total is %d; want at least 1, or 0 for no limit", left))
 	case size == 0:
 		size = batch
 	}
@@ -49,13 +49,13 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 			left -= size
 		}
 		if sent.full() {
-			answer.Reset() // it may take a while
+			answer.Reset() // the wait may be long
 			if err := sent.wait(ctx); err != nil {
 				return g.why(err)
 			}
 		}
 		err := g.inTime(ctx, func() error {
-			who, err := g.policy.Admit(token(ctx)) // again for each: its token may be good no longer
+			who, err := g.policy.Admit(token(ctx)) // again for each, as the token may have been revoked
 			if err != nil {
 				return err
 			}
@@ -75,13 +75,13 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 	return nil
 }
 
-// sent is what was sent of a stream, and not taken.
+// sent is the part of a stream that was sent and not read.
 type sent struct {
 	messages, bytes int
-	taken           chan int // the bytes of each message that was taken; there is room for all
+	taken           chan int // the bytes of each message that was read; it has room for all
 }
 
-// add notes a message, and returns what is to be called when it is taken.
+// add notes a message, and returns what to call when it is read.
 func (s *sent) add(m proto.Message) (taken func()) {
 	size := proto.Size(m)
 	s.messages++
@@ -89,8 +89,8 @@ func (s *sent) add(m proto.Message) (taken func()) {
 	return func() { s.taken <- size }
 }
 
-// full tells whether there is no room for a message. Where there is, Send does not wait: gRPC has room for 64 KiB and one message
-// more.
+// full tells whether there is no room for a message. If there is, Send does not block: gRPC has room for 64 KiB and one
+// message more.
 func (s *sent) full() bool { return s.messages == sendMost || s.bytes > sendAhead }
 
 // wait waits until there is room for a message.
@@ -112,12 +112,12 @@ func (s *sent) wait(ctx context.Context) error {
 }
 
 // errUnread is returned when a stream has waited for too long.
-var errUnread = fmt.Errorf("%w: it took nothing of the stream for %v", errGone, sendWithin)
+var errUnread = fmt.Errorf("%w: it read nothing of the stream for %v", errGone, sendWithin)
 
-// why is the reason of an error: streams end while the server drains.
+// why returns ErrDraining while the server drains, and else err.
 func (g *giver) why(err error) error {
 	if g.ending.Err() != nil {
-		return server.ErrDraining // whatever it was told meanwhile
+		return server.ErrDraining
 	}
 	return err
 }
@@ -126,12 +126,9 @@ func (g *giver) why(err error) error {
 func (g *giver) inTime(ctx context.Context, give func() error) error {
 	for {
 		err := give()
-		if g.ending.Err() != nil {
-			return server.ErrDraining // whatever it was told meanwhile
-		}
 		var limit *auth.LimitError
-		if !errors.As(err, &limit) || limit.RetryAfter == 0 {
-			return err
+		if g.ending.Err() != nil || !errors.As(err, &limit) || limit.RetryAfter == 0 {
+			return g.why(err)
 		}
 		select {
 		case <-time.After(limit.RetryAfter):

@@ -69,7 +69,7 @@ func TestBadStreams(t *testing.T) {
 	}{
 		{&firnv1.StreamRequest{BatchSize: -1}, bad("batch_size is -1; want a number from 1 to 10000, or 0 for 1000")},
 		{&firnv1.StreamRequest{BatchSize: 10_001}, bad("batch_size is 10001; want")},
-		{&firnv1.StreamRequest{Total: -1}, bad("total is -1; want at least 1, or 0 for no end")},
+		{&firnv1.StreamRequest{Total: -1}, bad("total is -1; want at least 1, or 0 for no limit")},
 		{&firnv1.StreamRequest{Sequencer: "Orders"}, bad(`the sequencer's name "Orders"`)},
 		{&firnv1.StreamRequest{Sequencer: "orders"}, refusal{code: codes.NotFound, reason: "unknown_sequencer"}},
 	} {

@@ -13,11 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// gRPC keeps an answer for as long as its caller does not take it, also when the call has ended long ago. So that it is known for how
-// long that is, an answer with several IDs lies in a buffer that says when it is freed; and as gRPC frees nothing of a connection that ends,
-// the connection says that too.
+// gRPC keeps an answer until the caller has read it, even long after the call has ended. To know how long that is, an answer
+// with several IDs is in a buffer that reports when gRPC frees it. As gRPC frees nothing of a connection that ends, the
+// connection reports its end too.
 
-// listener has connections that know what their callers have not taken.
+// listener makes connections know what their callers have not read.
 type listener struct{ net.Listener }
 
 func (l listener) Accept() (net.Conn, error) {
@@ -28,7 +28,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return newConn(c), nil
 }
 
-// conn is a connection. Calls find it by its remote address.
+// conn is a connection. A call finds it by the remote address.
 type conn struct {
 	net.Conn
 	remote remote
@@ -66,7 +66,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// connOf is the connection of a call.
+// connOf returns the connection of a call.
 func connOf(ctx context.Context) *conn {
 	if p, ok := peer.FromContext(ctx); ok {
 		if r, ok := p.Addr.(*remote); ok {
@@ -76,24 +76,24 @@ func connOf(ctx context.Context) *conn {
 	return nowhere
 }
 
-// nowhere is that of calls which came over none that a listener has accepted.
+// nowhere is the connection of calls that came by another way than a listener.
 var nowhere = &conn{closed: true}
 
-// message is an answer with several IDs that the caller has not taken yet.
+// message is an answer that the caller has not read yet.
 type message struct {
 	conn    *conn
-	release func()      // what was made room for
+	release func()      // gives back its memory
 	late    *time.Timer // closes the connection
-	done    func()      // to be called once it is taken; nil: nobody wants to know
+	done    func()      // to be called once it is read; may be nil
 }
 
-// keep holds the room for an answer until the caller has taken it, or has no connection any more, which it loses when it takes too long.
-// The answer is to be sent.
+// keep calls release when the caller has read an answer, or its connection has ended, which happens when that takes too
+// long. The answer must then be sent.
 func (s *Server) keep(c *conn, answer any, release, done func()) {
 	m := &message{conn: c, release: release, done: done}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed { // nobody takes it
+	if c.closed { // nobody will read it
 		release()
 		if done != nil {
 			done()
@@ -120,10 +120,10 @@ func (m *message) taken() {
 	}
 }
 
-// codec is gRPC's own, but for answers that are kept.
+// codec is that of gRPC, except for answers that are kept.
 type codec struct {
 	encoding.CodecV2
-	answers *sync.Map // each that is kept and not encoded yet to its *message
+	answers *sync.Map // the *message of each answer that is kept and not encoded yet
 }
 
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
@@ -141,13 +141,13 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(b, m)}, nil
 }
 
-// leastBuffer is more bytes than what gRPC leaves to the garbage collector without telling.
+// leastBuffer is more bytes than gRPC leaves to the garbage collector without reporting it.
 const leastBuffer = 2 << 10
 
-// buffers are what answers lie in. gRPC's own would have one of a megabyte for all above 32 KiB.
+// buffers are for answers. gRPC's own use a megabyte for each above 32 KiB.
 var buffers = mem.NewTieredBufferPool(leastBuffer, 8<<10, 16<<10, 32<<10, 128<<10)
 
-// Get and Put make a message the pool of its own buffer: gRPC puts that back when it is done with it.
+// Get and Put make a message the pool of its own buffer, into which gRPC puts it back when it is done with it.
 func (m *message) Get(length int) *[]byte { return buffers.Get(length) }
 
 // Put implements [mem.BufferPool].

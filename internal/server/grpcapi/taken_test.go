@@ -162,7 +162,7 @@ func TestStreamThatPauses(t *testing.T) {
 		for err == nil {
 			_, err = stream.Recv()
 		}
-		wants(t, "a stream that was not read for 40 s", err, refusal{code: codes.Canceled, says: "it took nothing of the stream for 30s"})
+		wants(t, "a stream that was not read for 40 s", err, refusal{code: codes.Canceled, says: "it read nothing of the stream for 30s"})
 	})
 }
 

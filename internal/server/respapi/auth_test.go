@@ -49,7 +49,7 @@ func policy(k *tokens) *auth.Policy {
 func TestAuth(t *testing.T) {
 	const (
 		noAuth    = "-NOAUTH Authentication required."
-		wrong     = "-WRONGPASS invalid username-password pair or user is disabled: this token is nobody's"
+		wrong     = "-WRONGPASS invalid username-password pair or user is disabled: unknown token"
 		id        = "1152921504606846976"
 		helloWant = "-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
 	)

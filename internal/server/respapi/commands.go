@@ -10,12 +10,12 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// command is what clients can ask for.
+// command is a command that clients can send.
 type command struct {
 	name    string // in lower case
 	least   int    // arguments, after the name
 	most    int
-	key     int  // which argument names a sequencer; 0: none
+	key     int  // the argument that names a sequencer, from 1; 0: none
 	open    bool // it needs no token
 	run     func(c *conn, args [][]byte)
 	usage   string // the arguments
@@ -29,20 +29,20 @@ type command struct {
 func all() []command {
 	const many = maxArgs
 	return []command{
-		{name: "auth", least: 1, most: 2, open: true, run: (*conn).auth, usage: "[name] token", summary: "Show a token; the name does not matter."},
-		{name: "client", least: 1, most: many, run: (*conn).client, usage: "SETNAME|GETNAME|SETINFO|ID|NO-EVICT|NO-TOUCH ...", summary: "What clients tell about themselves."},
-		{name: "command", most: many, run: (*conn).command, usage: "[COUNT|INFO|DOCS [name ...]]", summary: "What commands there are."},
-		{name: "config", least: 1, most: many, run: (*conn).config, usage: "GET name ...", summary: "There is nothing to configure: what redis-benchmark asks for."},
-		{name: "echo", least: 1, most: 1, run: (*conn).echo, usage: "message", summary: "The message."},
-		{name: "firn.decode", least: 1, most: 2, key: 1, run: (*conn).decode, usage: "[sequencer] id", summary: "What an ID says: its time, node and sequence."},
-		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "An ID, or as many as count says, in ascending order."},
-		{name: "hello", most: many, open: true, run: (*conn).hello, usage: "[2|3 [AUTH name token] [SETNAME name]]", summary: "Choose RESP2 or RESP3."},
-		{name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer", summary: "An ID."},
+		{name: "auth", least: 1, most: 2, open: true, run: (*conn).auth, usage: "[name] token", summary: "Send a token; the name does not matter."},
+		{name: "client", least: 1, most: many, run: (*conn).client, usage: "SETNAME|GETNAME|SETINFO|ID|NO-EVICT|NO-TOUCH ...", summary: "Accepts what clients say about themselves."},
+		{name: "command", most: many, run: (*conn).command, usage: "[COUNT|INFO|DOCS [name ...]]", summary: "List the commands."},
+		{name: "config", least: 1, most: many, run: (*conn).config, usage: "GET name ...", summary: "Settings that redis-benchmark reads; nothing can be configured."},
+		{name: "echo", least: 1, most: 1, run: (*conn).echo, usage: "message", summary: "Return the message."},
+		{name: "firn.decode", least: 1, most: 2, key: 1, run: (*conn).decode, usage: "[sequencer] id", summary: "Decode an ID: its time, node and sequence."},
+		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "Take an ID, or count IDs in ascending order."},
+		{name: "hello", most: many, open: true, run: (*conn).hello, usage: "[2|3 [AUTH name token] [SETNAME name]]", summary: "Select RESP2 or RESP3."},
+		{name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer", summary: "Take an ID."},
 		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer n", summary: "Take n consecutive IDs; the reply is the last."},
-		{name: "info", most: many, run: (*conn).info, usage: "[section ...]", summary: "How things are here."},
+		{name: "info", most: many, run: (*conn).info, usage: "[section ...]", summary: "Show the state of the server."},
 		{name: "ping", most: 1, run: (*conn).ping, usage: "[message]", summary: "PONG, or the message."},
-		{name: "quit", most: many, open: true, run: (*conn).bye, summary: "End the connection."},
-		{name: "reset", open: true, run: (*conn).again, summary: "Make the connection as it was at first."},
+		{name: "quit", most: many, open: true, run: (*conn).bye, summary: "Close the connection."},
+		{name: "reset", open: true, run: (*conn).again, summary: "Reset the connection to its initial state."},
 		{name: "select", least: 1, most: 1, run: (*conn).choose, usage: "number", summary: "Accepted; all databases are the same."},
 	}
 }
@@ -62,8 +62,8 @@ func (c *conn) do(args [][]byte) {
 	defer c.counts(c.s)
 	switch {
 	case !ok && (equal(args[0], "post") || equal(args[0], "host:")):
-		// A browser was made to send HTTP here by somebody else's page. Nothing of what follows shall be done.
-		c.s.log.Debug("a client speaks HTTP to the Redis port", "client", c.net.RemoteAddr())
+		// Another site's page may have made a browser send HTTP here: nothing in the request may be obeyed.
+		c.s.log.Debug("a client sends HTTP to the Redis address", "client", c.net.RemoteAddr())
 		c.quit, c.code = true, server.BadRequest
 	case c.who == nil && !k.open:
 		c.unauthenticated("NOAUTH", "Authentication required.", cmp.Or(strings.ToUpper(k.name), "another"))
@@ -94,12 +94,12 @@ func (c *conn) find(name []byte) (command, bool) {
 	return k, ok
 }
 
-// equal tells whether an argument is a word, which is in lower case.
+// equal tells whether an argument is a word, in any case.
 func equal(arg []byte, word string) bool {
 	return len(arg) == len(word) && strings.EqualFold(string(arg), word)
 }
 
-// unknown words it as Redis does.
+// unknown words the error for an unknown command as Redis does.
 func unknown(args [][]byte) string {
 	const most = 128
 	var rest strings.Builder
@@ -112,15 +112,14 @@ func unknown(args [][]byte) string {
 	return fmt.Sprintf("unknown command '%.*s', with args beginning with: %s", most, args[0], rest.String())
 }
 
-// subcommand answers what follows a command that has none of this name.
+// unknownSubcommand answers a subcommand that does not exist.
 func (c *conn) unknownSubcommand(command string, arg []byte) {
 	c.fail("ERR", fmt.Sprintf("unknown subcommand '%.128s'; want %s %s", arg, strings.ToUpper(command), c.s.commands[command].usage))
 }
 
-// command says what commands there are: COMMAND and COMMAND INFO as Redis 2.8 did, which all clients understand.
+// command is COMMAND. COMMAND and COMMAND INFO answer as Redis 2.8 did, which all clients understand.
 func (c *conn) command(args [][]byte) {
 	names := slices.Sorted(maps.Keys(c.s.commands))
-	describe := (*conn).describe
 	switch {
 	case len(args) == 0:
 	case equal(args[0], "count") && len(args) == 1:
@@ -138,7 +137,7 @@ func (c *conn) command(args [][]byte) {
 		c.array(len(args) - 1)
 		for _, a := range args[1:] {
 			if k, ok := c.find(a); ok {
-				describe(c, k)
+				c.describe(k)
 			} else {
 				c.null()
 			}
@@ -147,11 +146,11 @@ func (c *conn) command(args [][]byte) {
 	}
 	c.array(len(names))
 	for _, name := range names {
-		describe(c, c.s.commands[name])
+		c.describe(c.s.commands[name])
 	}
 }
 
-// describe says how a command is called: its name, how many words it has (negative: or more), flags, and where its keys are.
+// describe replies with a command's name, number of words (negative: or more), flags, and the positions of its keys.
 func (c *conn) describe(k command) {
 	words := 1 + k.least
 	if k.most != k.least {
@@ -167,7 +166,7 @@ func (c *conn) describe(k command) {
 	c.integer(int64(min(k.key, 1)))
 }
 
-// docs says what commands are for; without chosen ones, of all.
+// docs documents the chosen commands, or all.
 func (c *conn) docs(names []string, chosen [][]byte) {
 	if len(chosen) > 0 {
 		names = slices.DeleteFunc(names, func(name string) bool {
@@ -179,8 +178,6 @@ func (c *conn) docs(names []string, chosen [][]byte) {
 		k := c.s.commands[name]
 		c.bulk(name)
 		c.pairs(3)
-		for _, s := range []string{"summary", k.summary, "since", "1.0.0", "group", "firn"} {
-			c.bulk(s)
-		}
+		c.bulks("summary", k.summary, "since", "1.0.0", "group", "firn")
 	}
 }

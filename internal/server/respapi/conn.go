@@ -18,26 +18,26 @@ type conn struct {
 	id  int64
 
 	in         []byte    // of maxCommand bytes, so that every command fits
-	begin, end int       // what was read into in, and is not served yet
-	begun      time.Time // since when a command is not complete; zero: there is none
-	waits      time.Time // when the deadline of an idle connection was set last
-	args       [][]byte  // of the command that is served
-	size       int       // of it, in bytes before begin
+	begin, end int       // of the bytes in it that are read and not served yet
+	begun      time.Time // when the first bytes of an incomplete command came; zero: there is none
+	waits      time.Time // when the deadline of an idle connection was last set
+	args       [][]byte  // of the command being served
+	size       int       // of that command, which ends at begin
 
-	out    []byte         // replies that are not written yet
-	writes time.Time      // when the deadline for writing was set last
-	long   *server.Taking // by when a long reply must be taken; nil: there is none
+	out    []byte         // replies not written yet
+	writes time.Time      // when the deadline for writing was last set
+	long   *server.Taking // when the client must have read a long reply; nil: there is none
 
-	resp3 bool   // the client understands RESP3
-	name  string // that the client gave itself
-	quit  bool   // there will be no other command
+	resp3 bool   // the client uses RESP3
+	name  string // of the client, as it says
+	quit  bool   // serve no other command
 
-	crowded bool // it got no place, and is told how the node is, but no more
+	crowded bool // the connection is beyond the limit, and serves PING only
 
-	who       *auth.Caller // nil: a token is wanted
-	token     string       // that was shown; empty: none
-	admitted  time.Time    // when who was asked last
-	sequencer string       // the last that was named
+	who       *auth.Caller // nil: a token is required
+	token     string       // that the client sent; empty: none
+	admitted  time.Time    // when the token was last checked
+	sequencer string       // that the client named last
 
 	tally
 }
@@ -48,7 +48,8 @@ func newConn(s *Server, accepted net.Conn, id int64) *conn {
 	}
 }
 
-// serve answers commands until the client goes away, or must go. Replies are written when all is answered that was read.
+// serve answers commands until the client or the server ends the connection. It writes the replies to all commands that
+// were read together.
 func (c *conn) serve() {
 	conns.Begin(c.net) // until it waits for a command
 	c.reset()
@@ -64,7 +65,7 @@ func (c *conn) serve() {
 	}
 }
 
-// step answers one command, or a run of equal ones, and tells whether there was a whole one.
+// step answers one command, or a run of equal ones, and tells whether there was a complete one.
 func (c *conn) step() bool {
 	args, size, err := parse(c.in[c.begin:c.end], c.args[:0])
 	if err != nil {
@@ -83,7 +84,7 @@ func (c *conn) step() bool {
 	return true
 }
 
-// fill reads more, after what there is of a command. It tells whether something came.
+// fill reads more bytes, and tells whether any came.
 func (c *conn) fill() bool {
 	if c.begin > 0 {
 		c.end = copy(c.in, c.in[c.begin:c.end])
@@ -97,10 +98,10 @@ func (c *conn) fill() bool {
 		c.waits = now
 		_ = c.net.SetReadDeadline(now.Add(idleFor))
 	}
-	if c.s.closing.Load() { // looked at after the deadline was set: whoever ends it sets another later
+	if c.s.closing.Load() { // checked after the deadline was set, as stop sets another deadline later
 		return false
 	}
-	runtime.Gosched() // while others answer, more may come: then this goroutine need not be put to sleep and woken
+	runtime.Gosched() // more may come meanwhile: then this goroutine need not be parked and woken
 	conns.End(c.net)
 	n, err := c.net.Read(c.in[c.end:])
 	conns.Begin(c.net)
@@ -108,23 +109,23 @@ func (c *conn) fill() bool {
 	return n > 0 || err == nil
 }
 
-// slack is how much too early a deadline may be, so that it need not be set for each command.
+// slack is by how much a deadline may be too early, so that it need not be set for each command.
 const slack = time.Second
 
 // piece is how much is written at once, about.
 const piece = 16 << 10
 
-// flush writes the replies. When the client does not take them, the connection ends.
+// flush writes the replies. If the client does not read them, the connection ends.
 func (c *conn) flush() {
 	if len(c.out) == 0 {
 		return
 	}
 	switch now := time.Now(); {
 	case c.long != nil:
-		c.deadline(c.long.Deadline(now, len(c.out)))
+		_ = c.net.SetWriteDeadline(c.long.Deadline(now, len(c.out))) // if it fails, so does writing
 		c.writes = time.Time{}
 	case now.Sub(c.writes) > slack:
-		c.deadline(now.Add(writeWithin))
+		_ = c.net.SetWriteDeadline(now.Add(writeWithin))
 		c.writes = now
 	}
 	if _, err := c.net.Write(c.out); err != nil {
@@ -133,18 +134,14 @@ func (c *conn) flush() {
 	c.out = c.out[:0]
 }
 
-func (c *conn) deadline(t time.Time) {
-	_ = c.net.SetWriteDeadline(t) // if it fails, so does writing
-}
-
-// stream has all that is written until end taken in time: what is held meanwhile is held for no longer.
+// stream makes the client read in time what is written until end, as memory is held meanwhile.
 func (c *conn) stream() (end func()) {
 	c.long = new(server.Taking)
 	return func() { c.long = nil }
 }
 
-// repeats counts and takes the commands that follow, byte by byte the same as the one that is served, up to most.
-// Only arrays are looked at: what they say does not depend on what they were made of.
+// repeats takes up to most of the commands that follow and are equal, byte for byte, to the one being served, and counts
+// them. Only arrays are compared: an inline command was changed when it was parsed.
 func (c *conn) repeats(most int) (n int) {
 	command := c.in[c.begin-c.size : c.begin]
 	if command[0] != '*' {

@@ -7,11 +7,11 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// A command may cost less than the clock that would time it. So the clock is read once after each reading from the
-// network and once after each command that takes IDs, or run of such commands that are answered together: what lies
-// between two readings is how long the command took, with those before it that are not timed. The others are only counted.
+// A command may cost less than reading the clock. So the clock is read after each read from the network, and after each
+// command about IDs, or run of such commands that are answered together: the command took the time between two readings,
+// with untimed commands before it. Other commands are counted, and not timed.
 
-// counters has each command counted: those that are about IDs by their names, the others together.
+// counters sets what counts each command: those about IDs by their names, the others together.
 func (s *Server) counters() {
 	s.metered, s.other = s.service.Metered(), s.service.Call("redis", "other")
 	for name, k := range s.commands {
@@ -23,23 +23,23 @@ func (s *Server) counters() {
 	}
 }
 
-// tally is what is known of the command that is answered.
+// tally is about the command being served.
 type tally struct {
 	calls server.Call
 	timed bool
-	code  server.Code   // what came of it
-	times int           // how often it was sent, and is answered now
-	since time.Duration // when the last reading was, from the server's start
+	code  server.Code   // its result
+	times int           // how many equal commands are answered together
+	since time.Duration // the last reading of the clock, from the server's start
 }
 
-// comes begins the time of the commands that have come.
+// comes starts the time of the commands that were read.
 func (c *tally) comes(s *Server) {
 	if s.metered {
 		c.since = time.Since(s.started)
 	}
 }
 
-// starts is for each command.
+// starts begins a command.
 func (c *tally) starts(s *Server, k command) {
 	c.calls, c.timed, c.code, c.times = k.calls, k.timed, server.OK, 1
 	if c.calls == nil { // there is no such command
@@ -47,7 +47,7 @@ func (c *tally) starts(s *Server, k command) {
 	}
 }
 
-// counts counts the command as often as it was sent and not counted yet.
+// counts counts the command, with its equal ones, if it was not counted yet.
 func (c *tally) counts(s *Server) {
 	if !s.metered || c.times == 0 {
 		return

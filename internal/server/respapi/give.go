@@ -10,10 +10,10 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// atOnce is how many IDs one call to the service gets for as many INCR that follow each other.
+// atOnce is how many equal INCR commands in a row one call to the service answers.
 const atOnce = 256
 
-// of is the sequencer that an argument names. Connections name the same all the time.
+// of is the sequencer that an argument names. It costs no memory while a connection names the same one.
 func (c *conn) of(name []byte) string {
 	if c.sequencer != string(name) {
 		c.sequencer = string(name)
@@ -21,7 +21,7 @@ func (c *conn) of(name []byte) string {
 	return c.sequencer
 }
 
-// incr is INCR. Those that follow for the same sequencer, and were read already, are answered at once.
+// incr is INCR. It also answers equal commands that follow and were read already.
 func (c *conn) incr(args [][]byte) {
 	name := c.of(args[0])
 	count := 1 + c.repeats(atOnce-1)
@@ -42,7 +42,7 @@ func (c *conn) incr(args [][]byte) {
 	}
 	code := server.CodeOf(err)
 	c.code = code
-	// Too many at once can be fine one by one.
+	// What is too many together can be fine one by one.
 	singly := code == server.RateLimited || code == server.Overloaded
 	for range count {
 		if c.quit {
@@ -76,7 +76,7 @@ func (c *conn) incrBy(args [][]byte) {
 		c.fail("ERR", fmt.Sprintf("value is not an integer or out of range: '%.30s'; want a number from 1 to %d", args[1], server.MaxCount))
 		return
 	case n < 1:
-		c.fail("ERR", fmt.Sprintf("can't increment by %d: IDs are never given back; want a number from 1 to %d", n, server.MaxCount))
+		c.fail("ERR", fmt.Sprintf("can't increment by %d: IDs can't be given back; want a number from 1 to %d", n, server.MaxCount))
 		return
 	}
 	name := c.of(args[0])
@@ -85,7 +85,7 @@ func (c *conn) incrBy(args [][]byte) {
 	case err == nil:
 		c.integer(int64(id))
 	case server.CodeOf(err) == server.BadRequest && n <= server.MaxCount:
-		c.refuse("INCRBY", server.Input(fmt.Errorf("%w; that is FIRN.NEXT %.100s %d", err, name, n)))
+		c.refuse("INCRBY", server.Input(fmt.Errorf("%w: FIRN.NEXT %.100s %d", err, name, n)))
 	default:
 		c.refuse("INCRBY", err)
 	}

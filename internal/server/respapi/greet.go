@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// likeRedis is the version of Redis that clients may take the server for, when they decide by it what to send.
+// likeRedis is the version of Redis that clients are told, as some decide by it what to send.
 const likeRedis = "7.0.0"
 
-// reset makes the connection what it was at first.
+// reset sets the connection to its initial state.
 func (c *conn) reset() {
 	c.resp3, c.name, c.token = false, "", ""
-	c.who, _ = c.s.policy.Admit("") // nobody, when a token is wanted
+	c.who, _ = c.s.policy.Admit("") // nil if a token is required
 }
 
-// admit asks again, every second at most, whether who has shown a token is still let in.
+// admit checks the client's token again, at most once a second.
 func (c *conn) admit() {
 	if c.token == "" {
 		return
@@ -25,19 +25,19 @@ func (c *conn) admit() {
 	}
 }
 
-// show shows a token, and tells whether it was answered with an error. Then all is as before.
-func (c *conn) show(token string) (refused bool) {
+// login uses a token. If it is refused, login replies with an error, and nothing changes.
+func (c *conn) login(token string) (ok bool) {
 	who, err := c.s.policy.Admit(token)
 	if err != nil {
-		c.unauthenticated("WRONGPASS", "invalid username-password pair or user is disabled: this token is nobody's", "AUTH")
-		return true
+		c.unauthenticated("WRONGPASS", "invalid username-password pair or user is disabled: unknown token", "AUTH")
+		return false
 	}
 	c.who, c.token, c.admitted = who, token, time.Now()
-	return false
+	return true
 }
 
 func (c *conn) auth(args [][]byte) {
-	if !c.show(string(args[len(args)-1])) {
+	if c.login(string(args[len(args)-1])) {
 		c.ok()
 	}
 }
@@ -45,7 +45,7 @@ func (c *conn) auth(args [][]byte) {
 // hello is HELLO [2|3 [AUTH name token] [SETNAME name]].
 func (c *conn) hello(args [][]byte) {
 	resp3, name := c.resp3, c.name
-	var token *string // nil: none is shown
+	var token *string // nil: none
 	if len(args) > 0 {
 		switch string(args[0]) {
 		case "2", "3":
@@ -57,8 +57,7 @@ func (c *conn) hello(args [][]byte) {
 		for rest := args[1:]; len(rest) > 0; {
 			switch {
 			case equal(rest[0], "auth") && len(rest) >= 3:
-				shown := string(rest[2])
-				token, rest = &shown, rest[3:]
+				token, rest = new(string(rest[2])), rest[3:]
 			case equal(rest[0], "setname") && len(rest) >= 2:
 				if !c.named(rest[1]) {
 					return
@@ -70,7 +69,7 @@ func (c *conn) hello(args [][]byte) {
 			}
 		}
 	}
-	if token != nil && c.show(*token) {
+	if token != nil && !c.login(*token) {
 		return
 	}
 	if c.who == nil {
@@ -87,19 +86,11 @@ func (c *conn) greet() {
 		proto = 3
 	}
 	c.pairs(7)
-	c.bulk("server")
-	c.bulk("firn")
-	c.bulk("version")
-	c.bulk(likeRedis)
-	c.bulk("proto")
+	c.bulks("server", "firn", "version", likeRedis, "proto")
 	c.integer(proto)
-	c.bulk("id")
+	c.bulks("id")
 	c.integer(c.id)
-	c.bulk("mode")
-	c.bulk("standalone")
-	c.bulk("role")
-	c.bulk("master")
-	c.bulk("modules")
+	c.bulks("mode", "standalone", "role", "master", "modules")
 	c.array(0)
 }
 
@@ -117,7 +108,7 @@ func (c *conn) bye([][]byte) {
 // longestName is how many bytes a client's name may have.
 const longestName = 128
 
-// named tells whether a client may have that name, and says so if not.
+// named tells whether a client may have a name, and replies with an error if not.
 func (c *conn) named(name []byte) bool {
 	ok := len(name) <= longestName
 	for _, b := range name {
@@ -129,7 +120,7 @@ func (c *conn) named(name []byte) bool {
 	return ok
 }
 
-// client takes what clients tell about themselves when they connect.
+// client is CLIENT, by which clients introduce themselves.
 func (c *conn) client(args [][]byte) {
 	switch what := args[0]; {
 	case equal(what, "setname") && len(args) == 2:

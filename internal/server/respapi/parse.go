@@ -2,7 +2,9 @@ package respapi
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 const (
@@ -10,7 +12,7 @@ const (
 	maxArgs    = 1024
 )
 
-// protocolError is returned for what is no command. Nothing that follows it can be understood.
+// protocolError is returned for anything that is not a command. What follows it can't be parsed.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
@@ -25,9 +27,9 @@ const (
 	errTooLarge = protocolError("too big request")
 )
 
-// parse finds the command that b begins with: its arguments, which lie in b, are appended to args, and size is how many
-// bytes it takes. Size 0 and no error: it is not complete, and has less than maxCommand bytes so far. Blank lines and
-// empty arrays are commands without arguments. An inline command is changed in place, so it can be parsed only once.
+// parse finds the command at the beginning of b: it appends its arguments, slices of b, to args, and returns its size in
+// bytes. Size 0 without an error: the command is not complete, and has less than maxCommand bytes so far. Blank lines and
+// empty arrays are commands without arguments. An inline command is changed in place, so parse it only once.
 func parse(b []byte, args [][]byte) (all [][]byte, size int, err error) {
 	if len(b) == 0 {
 		return args, 0, nil
@@ -86,7 +88,7 @@ func parseArray(b []byte, args [][]byte) ([][]byte, int, error) {
 	return args, at, nil
 }
 
-// parseLength reads a number and the end of its line. Size 0: it is not complete. Not ok: it is none, or far too large.
+// parseLength reads a number and the end of its line. Size 0: it is not complete. Not ok: not a number, or far too large.
 func parseLength(b []byte) (n, size int, ok bool) {
 	const digits = 9 // more are too large whatever they say
 	from := 0
@@ -111,7 +113,7 @@ func parseLength(b []byte) (n, size int, ok bool) {
 	return 0, 0, true
 }
 
-// parseInline reads a line of words, as people type it. Words can have quotes, as in redis-cli.
+// parseInline reads a line of words, as people type them. Words can be quoted, as in redis-cli.
 func parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 	end := bytes.IndexByte(b[:min(len(b), maxCommand)], '\n')
 	if end < 0 {
@@ -135,7 +137,7 @@ func parseInline(b []byte, args [][]byte) ([][]byte, int, error) {
 
 const blanks = " \t\r\v\f\x00"
 
-// parseWord reads the word that a line begins with. It is put together where it stands, since it never gets longer.
+// parseWord reads the first word of a line. It unquotes the word in place, since that never makes it longer.
 func parseWord(line []byte) (word, rest []byte, ok bool) {
 	word = line[:0]
 	quote := byte(0) // the one that is open
@@ -151,8 +153,8 @@ func parseWord(line []byte) (word, rest []byte, ok bool) {
 				return nil, nil, false // a word can't go on after its quotes
 			}
 			return word, line[i+1:], true
-		case quote == '"' && c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) && isHex(line[i+3]):
-			word = append(word, hex(line[i+2])<<4|hex(line[i+3]))
+		case quote == '"' && c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2:i+4]):
+			word, _ = hex.AppendDecode(word, line[i+2:i+4])
 			i += 3
 		case quote == '"' && c == '\\' && i+1 < len(line):
 			i++
@@ -167,35 +169,15 @@ func parseWord(line []byte) (word, rest []byte, ok bool) {
 	return word, nil, quote == 0
 }
 
-// escaped is what a letter after a backslash stands for.
+// escaped is the character that a letter after a backslash stands for.
 func escaped(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
-	default:
-		return c
+	if i := strings.IndexByte("nrtba", c); i >= 0 {
+		return "\n\r\t\b\a"[i]
 	}
+	return c
 }
 
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
-func hex(c byte) byte {
-	switch {
-	case c <= '9':
-		return c - '0'
-	case c <= 'F':
-		return c - 'A' + 10
-	default:
-		return c - 'a' + 10
-	}
+func isHex(digits []byte) bool {
+	_, err := hex.Decode(make([]byte, 1), digits)
+	return err == nil
 }

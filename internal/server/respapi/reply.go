@@ -20,7 +20,7 @@ func (c *conn) integer(n int64) {
 	c.out = append(strconv.AppendInt(append(c.out, ':'), n, 10), "\r\n"...)
 }
 
-// head is the beginning of something that has a length.
+// head begins something that has a length.
 func (c *conn) head(kind byte, length int) {
 	c.out = append(strconv.AppendInt(append(c.out, kind), int64(length), 10), "\r\n"...)
 }
@@ -30,7 +30,13 @@ func (c *conn) bulk(text string) {
 	c.out = append(append(c.out, text...), "\r\n"...)
 }
 
-// text is a bulk that is for people to read.
+func (c *conn) bulks(texts ...string) {
+	for _, text := range texts {
+		c.bulk(text)
+	}
+}
+
+// text is a bulk for people to read.
 func (c *conn) text(text string) {
 	if !c.resp3 {
 		c.bulk(text)
@@ -60,10 +66,10 @@ func (c *conn) null() {
 	}
 }
 
-// longest is how many bytes an error has at most.
+// longest is the maximum size of an error in bytes.
 const longest = 1024
 
-// fail is an error. Its word says of what kind; text that would end the line is made harmless.
+// fail is an error. Its word says of what kind it is. Line ends in the text become spaces.
 func (c *conn) fail(word, text string) {
 	c.code = codeOf(word)
 	c.out = append(append(append(c.out, '-'), word...), ' ')
@@ -76,7 +82,7 @@ func (c *conn) fail(word, text string) {
 	c.out = append(c.out, "\r\n"...)
 }
 
-// WordOf is the word that errors with a code of the service begin with: Redis' own, or the code without its underscore.
+// WordOf is the first word of errors with a code of the service: that of Redis, or the code without its underscore.
 func WordOf(code server.Code) string {
 	switch code {
 	case server.BadRequest:
@@ -90,7 +96,7 @@ func WordOf(code server.Code) string {
 	}
 }
 
-// codeOf is the kind of an error that the service does not know of.
+// codeOf is the code of an error that does not come from the service.
 func codeOf(word string) server.Code {
 	if word == "NOAUTH" || word == "WRONGPASS" {
 		return server.Unauthenticated
@@ -98,20 +104,20 @@ func codeOf(word string) server.Code {
 	return server.BadRequest
 }
 
-// origin is where the commands come from.
+// origin is where a command comes from.
 func (c *conn) origin() server.Origin {
 	return server.Origin{Protocol: "redis", Remote: c.net.RemoteAddr().String()}
 }
 
-// unauthenticated answers who was not let in, in Redis' own words. Command is what it is called in the audit trail.
+// unauthenticated answers a client without a valid token, in the words of Redis. Command is its name in the audit trail.
 func (c *conn) unauthenticated(word, text, command string) {
 	c.s.service.Refuse(c.origin(), command, auth.ErrUnauthenticated)
 	c.fail(word, text)
 }
 
-// refuse answers a command that the service has refused. Command is what it is called in the log.
+// refuse answers a command that the service refuses. Command is its name in the log.
 func (c *conn) refuse(command string, err error) {
-	if c.s.context.Err() != nil { // it is closed, and that is why
+	if c.s.context.Err() != nil { // because the server is closed
 		c.quit, c.code = true, server.Gone
 		return
 	}

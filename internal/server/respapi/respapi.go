@@ -1,41 +1,21 @@
-// Package respapi speaks the protocol of Redis, RESP2 and RESP3, for a server.Service: whoever has a Redis client can
-// take IDs with it.
+// Package respapi serves a server.Service over the protocol of Redis, RESP2 and RESP3, so that any Redis client can take IDs.
 //
-//	INCR name                 an ID of the sequencer; "default" serves those who want none in particular
+//	INCR name                 an ID of the sequencer; "default" is the default one
 //	INCRBY name n             n consecutive IDs; the reply is the last, so they are reply-n+1 to reply
 //	FIRN.NEXT name            an ID
 //	FIRN.NEXT name count      an array of IDs, ascending; count is 1 to 100000
-//	FIRN.DECODE [name] id     what an ID says: a map; in RESP2 an array of names and values
+//	FIRN.DECODE [name] id     the parts of an ID: a map; in RESP2 an array of names and values
 //
-// INCRBY needs IDs that lie side by side in one tick: n is at most 2^sequence bits, and the node must not lie lowest in
-// the layout. FIRN.NEXT has no such limits. An ID is never given back: n below 1 is an error, and there is no DECR.
+// INCRBY needs consecutive IDs in one tick: n is at most 2^sequence bits, and the node bits must not be the lowest in the
+// layout. FIRN.NEXT has no such limits. IDs can't be given back: n below 1 is an error, and there is no DECR.
 //
-// What clients send beside is answered as Redis does, as far as it makes sense: AUTH, CLIENT, COMMAND, CONFIG GET, ECHO,
-// HELLO, INFO, PING, QUIT, RESET and SELECT. AUTH takes a token, as "AUTH token" or "AUTH anyname token"; who is let in
-// is asked again each second, so a token that is withdrawn stops working on open connections too. Any other command is
-// unknown.
+// AUTH, CLIENT, COMMAND, CONFIG GET, ECHO, HELLO, INFO, PING, QUIT, RESET and SELECT answer as Redis does, as far as that
+// makes sense; other commands are unknown. AUTH takes a token, as "AUTH token" or "AUTH anyname token". It is checked again
+// each second, so a revoked token stops working on open connections too.
 //
-// An error begins with a word that says its kind:
-//
-//	ERR                what was given is wrong, and what would be right; or no such command
-//	NOAUTH             a token is wanted, and none was shown, or it was withdrawn
-//	WRONGPASS          nobody's token
-//	NOPROTO            HELLO with a version other than 2 and 3
-//	NOPERM             the token does not allow that
-//	UNKNOWNSEQUENCER   there is no sequencer of this name, or it was destroyed
-//	RATELIMITED        more than the token allows
-//	NOTREADY           no ID can be given now; try another server, or again
-//	WAITING            all node IDs are taken, and the member stands in line; try another server
-//	DETACHED           the member is not attached, and this call does not attach it; try another server
-//	UNFIT              the member's window or wished-for node IDs do not go with the sequencer; try another
-//	UNAVAILABLE        the store does not answer
-//	OVERLOADED         more is asked for than the node ID can give in 10 s, or by too many at a time
-//	LIFETIME           the layout's time is over, or has not begun
-//	UNREADABLE         the log holds what this program can't read; it is logged
-//	INTERNAL           a bug; it is logged
-//
-// No client can make it use much memory or hold a connection for nothing: see the limits below New. What is no command,
-// or too large, is told as "ERR Protocol error" and ends the connection.
+// An error begins with a word, see docs/errors.md. The limits below New keep clients from using much memory, or a
+// connection without need. Anything that is not a command, or is too large, gets "ERR Protocol error" and ends the
+// connection.
 package respapi
 
 import (
@@ -51,13 +31,13 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// Server serves what a server.Service does to Redis clients. Make it with New. Its methods are safe for concurrent use.
+// Server serves a server.Service to Redis clients. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
 	service  *server.Service
 	policy   *auth.Policy
 	log      *slog.Logger
 	commands map[string]command // by name in lower case
-	context  context.Context    // of all calls; ends with Close
+	context  context.Context    // of all calls, until Close
 	cancel   context.CancelFunc
 	started  time.Time
 	metered  bool
@@ -71,11 +51,11 @@ type Server struct {
 	lastID    int64         // of a connection
 }
 
-// New returns a server for callers under a policy. A nil log: nobody is told.
+// New returns a server for callers under a policy. The log may be nil.
 //
-// How many connections there may be is for the listener to limit. A command has at most 16 KiB and 1024 arguments. A
-// connection is closed when it is idle for 5 minutes, when a command that was begun is not complete within 30 s, and when
-// the client does not take its replies for 30 s, or a list of IDs at server.LeastTaken.
+// The listener limits the number of connections. A command has at most 16 KiB and 1024 arguments. A connection is closed
+// when it is idle for 5 minutes, when a command takes more than 30 s to arrive, and when the client does not read its
+// replies for 30 s, or reads a list of IDs slower than server.LeastTaken.
 func New(s *server.Service, e *auth.Policy, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -92,13 +72,13 @@ func New(s *server.Service, e *auth.Policy, log *slog.Logger) *Server {
 // Limits on what clients may do to the server.
 const (
 	idleFor     = 5 * time.Minute
-	readWithin  = 30 * time.Second // a command, once it was begun
+	readWithin  = 30 * time.Second // a command, from its first byte
 	writeWithin = 30 * time.Second
-	admitAgain  = time.Second // when it was as long ago, who is let in is asked again
+	admitAgain  = time.Second // between two checks of a token
 )
 
-// Serve accepts connections from a listener, and serves each, until Shutdown or Close. Then it returns nil; the
-// listener is closed in any case. Another error is returned when the listener fails for good.
+// Serve serves the connections of a listener until Shutdown or Close, when it returns nil. An error is returned when the
+// listener fails for good. Serve closes the listener in any case.
 func (s *Server) Serve(l net.Listener) error {
 	defer func() { _ = l.Close() }() // closed already, as a rule
 	if !s.track(l) {
@@ -126,7 +106,7 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// lasting tells whether there is no use in accepting again.
+// lasting tells whether accepting again is of no use.
 func lasting(err error) bool {
 	var temporary interface{ Temporary() bool }
 	return !errors.As(err, &temporary) || !temporary.Temporary()
@@ -153,7 +133,7 @@ func (s *Server) begin(accepted net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing.Load() {
-		_ = accepted.Close() // nothing was said yet
+		_ = accepted.Close() // nothing was sent yet
 		return
 	}
 	s.lastID++
@@ -182,7 +162,7 @@ func (s *Server) connected() int {
 	return len(s.conns)
 }
 
-// stop closes the listeners, and sees that no connection waits for another command.
+// stop closes the listeners, and ends the connections' wait for another command.
 func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,15 +173,12 @@ func (s *Server) stop() {
 		_ = l.Close() // Serve sees what comes of it
 	}
 	for c := range s.conns {
-		_ = c.net.SetReadDeadline(longAgo)
+		_ = c.net.SetReadDeadline(time.Unix(1, 0)) // it has passed
 	}
 	if len(s.conns) == 0 {
 		close(s.gone)
 	}
 }
-
-// longAgo is a deadline that has passed.
-var longAgo = time.Unix(1, 0)
 
 // Shutdown closes the listeners and all connections, each as soon as the commands that were read from it are answered.
 // It returns nil when they are closed. When ctx ends first, its error is returned; Close then ends the rest.

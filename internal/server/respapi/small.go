@@ -29,7 +29,7 @@ func (c *conn) choose(args [][]byte) {
 	c.ok()
 }
 
-// config is CONFIG GET. What redis-benchmark asks for is answered as by a Redis that keeps nothing.
+// config is CONFIG GET. It answers redis-benchmark as a Redis would that stores nothing.
 func (c *conn) config(args [][]byte) {
 	if !equal(args[0], "get") {
 		c.unknownSubcommand("config", args[0])
@@ -45,12 +45,10 @@ func (c *conn) config(args [][]byte) {
 		}
 	}
 	c.pairs(len(found) / 2)
-	for _, s := range found {
-		c.bulk(s)
-	}
+	c.bulks(found...)
 }
 
-// info is INFO. Its lines are those of Redis where there is the same, and else firn's own.
+// info is INFO, with lines as in Redis where they apply, and a section of firn.
 func (c *conn) info(args [][]byte) {
 	wanted := func(section string) bool {
 		ok := len(args) == 0
@@ -81,7 +79,7 @@ func (c *conn) info(args [][]byte) {
 	c.text(b.String())
 }
 
-// firn is the section about IDs.
+// firn writes the section of firn.
 func (c *conn) firn(line func(string, any), b *strings.Builder) {
 	b.WriteString("# Firn\r\n")
 	oneLine := func(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
