@@ -234,7 +234,7 @@ var mutants = []mutant{
 		"./member", "CreatedAnew",
 	},
 	{
-		"node IDs are claimed for an generation that is over", "member/claim.go",
+		"node IDs are claimed for a generation that is over", "member/claim.go",
 		"[]store.Condition{s.guard, floored}", "[]store.Condition{floored}",
 		"./member", "ComesLate",
 	},
