@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/attachment"
 )
 
 // EnsureSequencer creates a sequencer unless it is there, attaches to it, and waits until the outcome of
@@ -79,7 +80,7 @@ func (m *Member) Sequencers() []*Sequencer {
 	defer m.mu.Unlock()
 	all := make([]*Sequencer, 0, len(m.sequencers))
 	for _, s := range m.sequencers {
-		if s.grant().kind != destroyed {
+		if s.grant().kind != attachment.Destroyed {
 			all = append(all, s)
 		}
 	}
@@ -93,7 +94,7 @@ func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sequencers[name]
-	return s, s != nil && s.grant().kind != destroyed
+	return s, s != nil && s.grant().kind != attachment.Destroyed
 }
 
 // create makes sure that the sequencer is there with this definition, and tells whether it was not before.
@@ -181,7 +182,7 @@ func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 		return s, nil
 	}
 	if s != nil { // this may be known here before the player gets to say so
-		s.tell(grant{kind: destroyed}, ErrDestroyed)
+		s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
 	}
 	s = m.newSequencer(name, v)
 	m.sequencers[name] = s

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/attachment"
 )
 
 // attaches is what the member owes the log so that it is attached where it wants to be, and nowhere else.
@@ -16,25 +17,18 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	}
 	var owed []cluster.Command
 	for name, q := range v.Sequencers() {
-		wanted, holds := false, false
+		st := &status{empty: true}
 		if s := m.sequencers[name]; s != nil && s.created.Load() == q.Created() {
-			wanted, holds = s.wants()
+			st = s.status.Load()
 		}
 		switch attached := q.Attached(id); {
-		case wanted && !attached:
+		case st.wanted && !attached:
 			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition())})
-		case attached && !wanted && !holds: // whoever comes next finds the node ID free
+		case attached && !st.wanted && st.empty: // whoever comes next finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
 	}
 	return owed
-}
-
-// wants tells whether the sequencer wants a node ID, and whether it holds one.
-func (s *Sequencer) wants() (wanted, holds bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.wanted, s.holds
 }
 
 // in is this sequencer in a value, and false when there is none or another of its name.
@@ -46,23 +40,22 @@ func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	return found, true
 }
 
-// grant is what a member is given.
+// grant is what the cluster's value gives the member.
 type grant struct {
-	kind        grantKind
+	kind        attachment.Kind
 	incarnation *incarnation
 	node        int64 // granted
 	place       int64 // in line, from 1
 }
 
-type grantKind uint8
-
-const (
-	rejoining grantKind = iota // it has no say at present; what is written down may be used up
-	inLine                     // it has no node ID, and gives back the one that it had in this incarnation
-	unwanted                   // it wants none
-	destroyed                  // nobody has
-	granted                    // it has a node ID
-)
+// plain is the grant as package attachment knows it.
+func (g grant) plain() attachment.Grant {
+	plain := attachment.Grant{Kind: g.kind, Node: g.node}
+	if g.incarnation != nil {
+		plain.Member = g.incarnation.id
+	}
+	return plain
+}
 
 // grant tells the sequencers what the value gives them.
 func (m *Member) grant() {
@@ -76,12 +69,12 @@ func (m *Member) grant() {
 		node, has := v.Node(m.incarnation.id)
 		switch {
 		case !ok:
-			s.tell(grant{kind: destroyed}, ErrDestroyed)
+			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
 		case has:
-			s.tell(grant{kind: granted, incarnation: m.incarnation, node: node}, nil)
+			s.tell(grant{kind: attachment.Granted, incarnation: m.incarnation, node: node}, nil)
 		case v.Attached(m.incarnation.id):
 			place := slices.Index(v.Waiting(), m.incarnation.id) + 1
-			s.tell(grant{kind: inLine, incarnation: m.incarnation, place: int64(place)},
+			s.tell(grant{kind: attachment.InLine, incarnation: m.incarnation, place: int64(place)},
 				fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach or leave", ErrWaiting, s.taken(v), place))
 		default:
 			s.tell(grant{}, errRejoining)
@@ -105,44 +98,30 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 
 // tell passes on what it is given, if that is news, and why there are no IDs because of it.
 func (s *Sequencer) tell(g grant, why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tellLocked(g, why)
+	s.update(func(st *status) bool { return s.tellLocked(st, g, why) })
 }
 
-func (s *Sequencer) tellLocked(g grant, why error) {
-	if !s.wanted && g.kind != destroyed {
-		g, why = grant{kind: unwanted}, ErrDetached
+func (s *Sequencer) tellLocked(st *status, g grant, why error) bool {
+	if !st.wanted && g.kind != attachment.Destroyed {
+		g, why = grant{kind: attachment.Unwanted}, ErrDetached
 	}
-	if s.granted == g || s.granted.kind == destroyed {
-		return
+	if st.granted == g || st.granted.kind == attachment.Destroyed {
+		return false
 	}
-	s.granted = g
+	st.granted = g
 	if why != nil {
-		s.say(why)
+		st.why = why
 	}
-	s.showLocked()
 	s.poke()
+	return true
 }
 
 // poke has the sequencer's goroutine look again.
 func (s *Sequencer) poke() {
 	select {
-	case s.news <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// begin is what it is given now. From then on it holds something, if it may claim.
-func (s *Sequencer) begin() grant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.holds = s.holds || s.granted.kind == granted
-	return s.granted
-}
-
-func (s *Sequencer) grant() grant {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.granted
-}
+func (s *Sequencer) grant() grant { return s.status.Load().granted }

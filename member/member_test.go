@@ -375,7 +375,7 @@ func TestAfterACrashTheHorizonIsWaitedFor(t *testing.T) {
 		a := w.start("a", onOneNode)
 		a.ready(time.Second)
 		a.serves(time.Second)
-		horizon := a.seq.Load().current.Load().fence.Horizon()
+		horizon := a.seq.Load().status.Load().inUse.fence.Horizon()
 		w.service.Expire(a.session())
 		a.client.CutOff(true)
 		b := w.start("b", onOneNode)
@@ -426,7 +426,7 @@ func TestWhoIsInLineAgainUsesUpItsTime(t *testing.T) {
 		b := w.start("b", onOneNode)
 		b.settled()
 		w.service.Expire(a.session())
-		horizon := a.seq.Load().current.Load().fence.Horizon()
+		horizon := a.seq.Load().status.Load().inUse.fence.Horizon()
 		a.serves(time.Until(horizon) - 10*time.Millisecond)
 		time.Sleep(20 * time.Millisecond)
 		a.refuses(time.Second)
@@ -578,16 +578,16 @@ func TestANodeIDThatWasNeverUsedIsGivenBack(t *testing.T) {
 			crashes.client.CutOff(true)
 		}
 		c := w.start("c", two)
-		waits := func() *hold {
+		waits := func() *fence.Fence {
 			if s := c.seq.Load(); s != nil {
-				return s.latest.Load()
+				return s.status.Load().latest.fence
 			}
 			return nil
 		}
 		for waits() == nil {
 			time.Sleep(time.Millisecond)
 		}
-		w.append(cluster.Decline{Sequencer: DefaultSequencer, Member: c.mem.Load().ID(), Node: waits().fence.Node()})
+		w.append(cluster.Decline{Sequencer: DefaultSequencer, Member: c.mem.Load().ID(), Node: waits().Node()})
 		c.ready(2 * window)
 		w.start("d", two).ready(2 * window)
 	})
@@ -616,10 +616,17 @@ func TestTheDefinitionIsNotThatOfTheOthers(t *testing.T) {
 	})
 }
 
+// decline has the log take the sequencer's node ID away and give it another, and returns at once.
+func (n *node) decline() {
+	n.world.t.Helper()
+	id, _ := n.NodeID()
+	n.world.append(cluster.Decline{Sequencer: DefaultSequencer, Member: n.mem.Load().ID(), Node: id})
+}
+
 // Callers that come while one node ID takes the place of another get an ID all the same.
 func TestTheSwitchIsNotSeen(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		a := w.start("a", func(c *setup) { c.definition.Nodes = 4 }) // so that it is never exhausted for long
+		a := w.start("a")
 		a.ready(time.Second)
 		ctx, end := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
@@ -633,16 +640,12 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 				}
 			})
 		}
-		s := a.settled()
-		for i := range 2000 {
-			h, err := s.claim(t.Context(), grant{kind: granted, incarnation: s.grant().incarnation, node: int64(i+1) % 4})
-			if err != nil {
-				t.Fatal(err)
+		for range 500 {
+			before, _ := a.NodeID()
+			a.decline()
+			for after := before; after == before; after, _ = a.NodeID() {
+				time.Sleep(100 * time.Microsecond)
 			}
-			if err := errors.Join(s.exchange(h), s.giveBack(t.Context())); err != nil {
-				t.Fatal(err)
-			}
-			s.latest.Store(h)
 		}
 		end()
 		callers.Wait()
@@ -652,24 +655,25 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 // A caller that comes when the old generator is stopped already, and the new one is not there yet, waits for it.
 func TestTheSwitchIsWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var between atomic.Pointer[func()] // called in the middle of an exchange, where the new generator looks at the clock
+		var looks atomic.Pointer[func()] // called whenever somebody looks at the clock, as a new generator does
 		a := w.start("a", func(c *setup) {
 			h := new(wall)
 			c.Clock = firn.NewSteadyClockFrom(0, func() (int64, int64) {
-				if call := between.Swap(nil); call != nil {
+				if call := looks.Load(); call != nil {
 					(*call)()
 				}
 				return h.read()
 			})
 		})
 		a.ready(time.Second)
-		s := a.settled()
-		h, err := s.claim(t.Context(), grant{kind: granted, incarnation: s.grant().incarnation, node: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		generator := a.settled().status.Load().inUse.generator
 		came := make(chan error, 1)
 		comes := func() {
+			call := looks.Swap(nil)
+			if _, err := generator.TryNext(); !errors.Is(err, firn.ErrStopped) {
+				looks.Store(call) // it is not in the middle of a switch yet
+				return
+			}
 			go func() { came <- a.take() }()
 			for range 10_000 { // waiting for a lock is nothing that the bubble can tell
 				runtime.Gosched()
@@ -678,11 +682,8 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 				t.Error("it did not wait")
 			}
 		}
-		between.Store(&comes)
-		if err := errors.Join(s.exchange(h), s.giveBack(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		s.latest.Store(h)
+		looks.Store(&comes)
+		a.decline()
 		if err := <-came; err != nil {
 			t.Error(err)
 		}

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -516,7 +518,7 @@ func TestADeclineThatWasCutOff(t *testing.T) {
 			return memstore.Fault{}
 		})
 		a.client.Lag(time.Second)
-		a.wall.step(time.Hour)
+		a.wall.step(15 * time.Second) // not beyond its horizon: else it would give the node ID back
 		<-declined
 		time.Sleep(time.Millisecond)
 		a.client.CutOff(true)
@@ -525,6 +527,37 @@ func TestADeclineThatWasCutOff(t *testing.T) {
 		time.Sleep(window)
 		a.ready(10 * time.Second)
 		a.serves(time.Minute)
+	})
+}
+
+// A decline that never came to the log says nothing about the other node IDs: it is repeated.
+func TestADeclineThatNeverCame(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", few, func(c *setup) {
+			ahead := new(wall)
+			ahead.step(time.Hour)
+			c.Clock = firn.NewSteadyClockFrom(0, ahead.read)
+		})
+		a.ready(time.Second)
+		a.leave()
+		other := w.start("other", few) // so that the next one gets that of a
+		other.ready(time.Second)
+		other.leave()
+		var lost atomic.Int64
+		until := time.Now().Add(7 * time.Second)
+		b := w.start("b", few, func(c *setup) {
+			c.store.Inject(func(call memstore.Call) memstore.Fault {
+				if isOf(call, "decline") && time.Now().Before(until) {
+					lost.Add(1)
+					return memstore.Fault{Outcome: memstore.FailBefore}
+				}
+				return memstore.Fault{}
+			})
+		})
+		b.ready(window)
+		if lost.Load() == 0 {
+			t.Error("it declined nothing: nothing was tried")
+		}
 	})
 }
 

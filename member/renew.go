@@ -32,28 +32,28 @@ func (m *Member) renewFences(ctx context.Context) {
 func (m *Member) extend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.options.Window/3)
 	defer cancel()
-	var keepers []*Sequencer
-	var holds []*hold
+	var sequencers []*Sequencer
+	var tenures []tenure
 	var fences []*fence.Fence
 	ahead, losses := m.options.Clock.Ahead() != 0, m.losses.Load()
 	for _, s := range m.Sequencers() {
-		h := s.kept.Load()
+		st := s.status.Load()
 		switch {
-		case h == nil, m.stale(h):
+		case !st.extended, m.stale(st.inUse):
 		case ahead: // a clock that has stepped ahead is to be believed first
 			s.poke()
 		default:
-			keepers, holds, fences = append(keepers, s), append(holds, h), append(fences, h.fence)
+			sequencers, tenures, fences = append(sequencers, s), append(tenures, st.inUse), append(fences, st.inUse.fence)
 		}
 	}
 	var failed error
 	for i, err := range fence.ExtendAll(ctx, fences) {
 		m.extensions.count(err)
-		switch h := holds[i]; {
+		switch t := tenures[i]; {
 		case err == nil:
-			h.generator.SetBound(h.fence.Horizon())
+			t.generator.SetBound(t.fence.Horizon())
 		case errors.Is(err, fence.ErrLost):
-			keepers[i].poke()
+			sequencers[i].poke()
 		default:
 			m.breaks(losses, err)
 			failed = err
@@ -83,9 +83,7 @@ func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	}
 	for _, s := range m.Sequencers() {
 		config := s.fences
-		if h := s.latest.Load(); h != nil && !m.stale(h) {
-			config.Before = h.fence
-		}
+		config.Before = s.before()
 		if err := fence.CheckClock(ctx, config, m.now().Add(ahead)); err != nil {
 			m.contradicted, m.contradiction = time.Now(), err
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/attachment"
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
@@ -146,11 +147,12 @@ func (m *Member) forget() {
 	defer m.mu.Unlock()
 	m.hasJoined = false
 	for _, s := range m.sequencers {
-		if s.grant().kind == destroyed {
+		st := s.status.Load()
+		if st.granted.kind == attachment.Destroyed {
 			continue
 		}
 		s.created.Store(0)
-		if wanted, _ := s.wants(); wanted && s.ensured.Load() && !m.leaving {
+		if st.wanted && s.ensured.Load() && !m.leaving {
 			m.holding.Go(func() { s.createAgain(m.serving) })
 		}
 	}
@@ -158,7 +160,7 @@ func (m *Member) forget() {
 
 // stale tells whether a node ID was claimed before the store lost data: it can be used up, but neither extended nor given
 // back.
-func (m *Member) stale(h *hold) bool { return h.incarnation.losses != m.losses.Load() }
+func (m *Member) stale(t tenure) bool { return t.losses != m.losses.Load() }
 
 // adopt has the handle stand for a sequencer of the log after a loss, if it has the same definition. It returns false when
 // it has another, or the handle stands for one already.
@@ -178,13 +180,12 @@ func (s *Sequencer) awaitsLog(v cluster.Value) bool {
 		}
 		return false
 	}
-	wanted, _ := s.wants()
-	return wanted && s.ensured.Load()
+	return s.status.Load().wanted && s.ensured.Load()
 }
 
 // createAgain creates the sequencer after a loss, until the handle stands for one again or is destroyed.
 func (s *Sequencer) createAgain(ctx context.Context) {
-	for tries := 0; s.m.Wait(ctx) == nil && s.created.Load() == 0 && s.grant().kind != destroyed; tries++ {
+	for tries := 0; s.m.Wait(ctx) == nil && s.created.Load() == 0 && s.grant().kind != attachment.Destroyed; tries++ {
 		q, _, err := s.m.create(ctx, s.name, s.definition)
 		if err == nil && s.adopt(q) {
 			s.m.poke()
@@ -202,17 +203,19 @@ func (s *Sequencer) createAgain(ctx context.Context) {
 // which lie before that.
 func (m *Member) tellFloor(ctx context.Context, why error) {
 	var own time.Time // up to where it may have made IDs itself
-	holds := map[*Sequencer]*hold{}
+	inUse := map[*Sequencer]tenure{}
 	for _, s := range m.Sequencers() {
-		if h := s.current.Load(); h != nil {
-			holds[s] = h
-			own = later(own, h.fence.Horizon())
+		st := s.status.Load()
+		own = later(own, st.used)
+		if t := st.inUse; t.generator != nil {
+			inUse[s] = t
+			own = later(own, t.fence.Horizon())
 		}
 	}
 	from := later(own, m.now().Add(m.options.Window)).Add(fence.DefaultMaxSkew)
 	for tries := 0; ; tries++ {
 		err := m.changeFloor(ctx, func(f floor) (floor, bool) {
-			if told := !own.IsZero() && f.From.After(own); told { // by another, of the same loss
+			if told := !own.IsZero() && f.From.After(later(own, m.now())); told { // by another, of the same loss
 				from = f.From
 				return f, true
 			}
@@ -227,10 +230,9 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 		}
 	}
 	m.log.Warn("the store was told from when on IDs may be given", "from", from)
-	for s, h := range holds {
-		if taken, err := h.fence.TakenOver(ctx); taken || err != nil {
-			s.withdraw(h)
-			s.tell(grant{kind: unwanted}, why)
+	for s, t := range inUse {
+		if taken, err := t.fence.TakenOver(ctx); taken || err != nil {
+			s.withdraw(t)
 		}
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/attachment"
 	"github.com/firn-id/firn/internal/fence"
 )
 
@@ -27,27 +27,13 @@ type Sequencer struct {
 	ensured    atomic.Bool  // EnsureSequencer asked for it: the member creates it again after a loss
 	layout     firn.Layout
 	fences     fence.Config
-	news       chan struct{} // it is to look again
+	waits      firn.Waits    // of all generators
+	wake       chan struct{} // has its goroutine look again
 
-	current atomic.Pointer[hold] // what Next uses; nil while there is nothing to use
-	kept    atomic.Pointer[hold] // the current one, while it is to be extended
+	mu     sync.Mutex // held while another status takes the place of the current one
+	status atomic.Pointer[status]
 
-	switching sync.RWMutex // held for writing while current is exchanged
-	used      time.Time    // guarded by switching: the end of the last tick of any generator before
-
-	why   atomic.Pointer[error] // why current is nil or no longer moves
-	waits firn.Waits            // of all generators
-
-	mu      sync.Mutex    // guards what follows
-	wanted  bool          // Attach was the last that was asked for, not Detach
-	granted grant         // what the cluster's value gives it
-	holds   bool          // it has a node ID, is about to claim one, or has not given all back
-	settled chan struct{} // closed when it is clear how the attempt at a node ID ended that Attach began
-	ended   bool
-	state   State
-	changed chan struct{} // closed when the state or holds changes
-
-	holder // belongs to its goroutine
+	driver
 }
 
 func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
@@ -57,23 +43,23 @@ func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 			Store: m.store, Prefix: fencePrefix(name),
 			Owner: m.options.Owner, Window: m.options.Window, Clock: m.now,
 		},
-		news: make(chan struct{}, 1), wanted: true, settled: make(chan struct{}), changed: make(chan struct{}),
+		wake: make(chan struct{}, 1),
 	}
 	s.created.Store(v.Created())
-	s.say(errAttaching)
+	s.status.Store(&status{wanted: true, empty: true, why: errAttaching, changed: make(chan struct{})})
 	return s
 }
 
 // Next returns the next ID. It waits for the clock, by milliseconds, until ctx ends, but not for the
 // store: ErrNotReady is returned when an ID can't be given.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
-	h := s.current.Load()
-	for h != nil {
-		id, err := h.generator.Next(ctx)
+	g := s.status.Load().inUse.generator
+	for g != nil {
+		id, err := g.Next(ctx)
 		if err == nil {
 			return id, nil
 		}
-		if h, err = s.next(h, err); err != nil {
+		if g, err = s.next(g, err); err != nil {
 			return 0, err
 		}
 	}
@@ -83,13 +69,13 @@ func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 // Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; after
 // an error ids is zeroed.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
-	h := s.current.Load()
-	for h != nil {
-		err := h.generator.Fill(ctx, ids)
+	g := s.status.Load().inUse.generator
+	for g != nil {
+		err := g.Fill(ctx, ids)
 		if err == nil {
 			return nil
 		}
-		if h, err = s.next(h, err); err != nil {
+		if g, err = s.next(g, err); err != nil {
 			return err
 		}
 	}
@@ -97,39 +83,35 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	return s.notReady()
 }
 
-// next is what to go on with after h has failed; nil: there is nothing.
-func (s *Sequencer) next(h *hold, err error) (*hold, error) {
+// next is what to go on with after g has failed; nil: there is nothing.
+func (s *Sequencer) next(g *firn.Generator, err error) (*firn.Generator, error) {
 	switch {
-	case errors.Is(err, firn.ErrStopped):
-		s.switching.RLock() // whoever stopped it puts another in its place
-		defer s.switching.RUnlock()
-		return s.current.Load(), nil
-	case errors.Is(err, firn.ErrBound):
-		if now := s.current.Load(); now != h {
-			return now, nil
-		}
-		return nil, s.notReady()
-	default:
+	case errors.Is(err, firn.ErrStopped): // whoever stopped it holds mu until another can be in its place
+		s.mu.Lock()
+		defer s.mu.Unlock()
+	case !errors.Is(err, firn.ErrBound):
 		return nil, err
 	}
+	if now := s.status.Load().inUse.generator; now != g {
+		return now, nil
+	}
+	return nil, s.notReady()
 }
 
-func (s *Sequencer) notReady() error { return fmt.Errorf("%w: %w", ErrNotReady, *s.why.Load()) }
-
-func (s *Sequencer) say(why error) { s.why.Store(&why) }
+func (s *Sequencer) notReady() error { return fmt.Errorf("%w: %w", ErrNotReady, s.status.Load().why) }
 
 // Ready returns nil when Next can be expected to give an ID, and else an ErrNotReady that says why not: within it is
 // firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
 func (s *Sequencer) Ready() error {
-	h := s.current.Load()
-	if h == nil {
+	t := s.status.Load().inUse
+	if t.generator == nil {
 		return s.notReady()
 	}
 	now := s.m.now()
 	if err := s.lifetime(now); err != nil {
 		return err
 	}
-	if now.Add(s.layout.Tick).After(h.fence.Horizon()) {
+	if now.Add(s.layout.Tick).After(t.fence.Horizon()) {
 		return s.notReady()
 	}
 	return nil
@@ -148,28 +130,28 @@ func (s *Sequencer) Attach(ctx context.Context) error {
 	return s.Ready()
 }
 
-// want has the member see to it that it is attached, and returns a channel that is closed when the outcome is known.
-func (s *Sequencer) want() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.wanted && s.granted.kind != destroyed {
-		s.wanted, s.granted, s.settled = true, grant{}, make(chan struct{})
-		s.say(errAttaching)
-		s.showLocked()
-	}
-	s.m.poke()
-	return s.settled
-}
-
-// attached is the sequencer once the outcome of its attach is known.
+// attached has the member see to it that it is attached, and returns it once the outcome of that is known.
 func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
-	select {
-	case <-s.want():
-		return s, nil
-	case <-s.m.done:
-		return nil, s.m.ended()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: %w", s.m.nags.because(ctx.Err()), s.notReady())
+	s.update(func(st *status) bool {
+		if st.wanted || st.granted.kind == attachment.Destroyed {
+			return false
+		}
+		st.wanted, st.granted, st.settled, st.why = true, grant{}, false, errAttaching
+		return true
+	})
+	s.m.poke()
+	for {
+		st := s.status.Load()
+		if st.settled {
+			return s, nil
+		}
+		select {
+		case <-st.changed:
+		case <-s.m.done:
+			return nil, s.m.ended()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", s.m.nags.because(ctx.Err()), s.notReady())
+		}
 	}
 }
 
@@ -180,28 +162,27 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 // ErrDestroyed is returned within an ErrNotReady when there is no such sequencer any more. When ctx ends first, its
 // error is returned, and the member goes on to detach. ErrAttachedAgain is returned when Attach is called meanwhile.
 func (s *Sequencer) Detach(ctx context.Context) error {
-	s.mu.Lock()
-	s.wanted = false
-	s.tellLocked(grant{}, nil)
-	s.mu.Unlock()
+	s.update(func(st *status) bool {
+		was := st.wanted
+		st.wanted = false
+		return s.tellLocked(st, grant{}, nil) || was
+	})
 	s.m.poke()
 	for {
 		v, incarnation, news := s.m.look()
 		q, there := s.in(v)
-		s.mu.Lock()
-		holds, wanted, changed := s.holds, s.wanted, s.changed
-		s.mu.Unlock()
+		st := s.status.Load()
 		switch {
 		case !there && s.created.Load() > 0 && v.Position() >= s.created.Load():
 			return fmt.Errorf("%w: %w", ErrNotReady, ErrDestroyed)
-		case wanted:
+		case st.wanted:
 			return ErrAttachedAgain
-		case !holds && (incarnation == nil || !q.Attached(incarnation.id)):
+		case st.empty && (incarnation == nil || !q.Attached(incarnation.id)):
 			return nil
 		}
 		select {
 		case <-news:
-		case <-changed:
+		case <-st.changed:
 		case <-s.m.done:
 			return s.m.ended()
 		case <-ctx.Done():
@@ -224,11 +205,11 @@ func (s *Sequencer) Parts(id firn.ID) (firn.Parts, error) { return s.layout.Deco
 
 // NodeID returns the node ID that is in use, and whether there is one.
 func (s *Sequencer) NodeID() (int64, bool) {
-	h := s.current.Load()
-	if h == nil {
+	t := s.status.Load().inUse
+	if t.generator == nil {
 		return 0, false
 	}
-	return h.fence.Node(), true
+	return t.fence.Node(), true
 }
 
 // fencePrefix is what the keys of a sequencer's fences begin with.

@@ -85,8 +85,8 @@ type SequencerStats struct {
 // Stats returns how things stand. It asks nobody and may be called at any time.
 func (s *Sequencer) Stats() SequencerStats {
 	stats := SequencerStats{State: s.State(), Waits: s.waits.Count(), WaitedTime: s.waits.Time()}
-	if h := s.current.Load(); h != nil {
-		state := h.fence.State()
+	if t := s.status.Load().inUse; t.generator != nil {
+		state := t.fence.State()
 		stats.Floor, stats.Horizon = time.UnixMilli(state.Floor), time.UnixMilli(state.Horizon)
 		stats.Left = stats.Horizon.Sub(s.m.now())
 	}

@@ -108,7 +108,7 @@ func (w *world) mayStop(i int, e Event) bool {
 	revoked := w.grant.Kind >= Unwanted || w.grant.Kind == InLine && t.Member == now
 	over := seen.Over && (seen.Lost || w.grant != Grant{Granted, t.Node, t.Member} || t.Era != w.era)
 	_, held := e.(HeldByOther)
-	inTheWay := held && !seen.Lost && t.Node == w.state.Grant.Node
+	inTheWay := held && !t.Lost && t.Node == w.state.Grant.Node
 	return replaced || revoked || over || inTheWay
 }
 
@@ -147,6 +147,11 @@ func (w world) nextOfTheLog(visit func(string, world, string)) {
 	}
 	n.state.Grant.Member = former
 	visit("the member joins again", n, "")
+	n.live = [2]int8{}
+	for i := range n.fences {
+		n.fences[i].sight.Lost = n.fences[i].open
+	}
+	visit("the member joins again, as the store has lost its data", n, "")
 }
 
 func (w world) nextOfTheStore(visit func(string, world, string)) {

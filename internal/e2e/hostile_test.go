@@ -336,7 +336,7 @@ func TestHostileInput(t *testing.T) {
 	}
 }
 
-// Wrong tokens are refused, and neither answers nor the log show them.
+// Tokens that are wrong get nobody in, and none is seen in an answer or in the log.
 func TestWrongTokens(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

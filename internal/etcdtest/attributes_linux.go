@@ -2,7 +2,7 @@ package etcdtest
 
 import "syscall"
 
-// attributes makes the system kill the server when the test process dies.
+// attributes has the server die with the test process, should that be killed.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

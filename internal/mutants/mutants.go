@@ -124,24 +124,84 @@ var mutants = []mutant{
 		".", "SteadyClock",
 	},
 	{
-		"the successor's generator begins before the floor", "member/exchange.go",
-		"firn.WithFloor(floor), firn.WithBound", "firn.WithBound",
+		"the successor's generator begins before the floor", "member/driver.go",
+		"firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound", "firn.WithBound",
 		"./member", all,
 	},
 	{
-		"a new node ID begins where the old one still was", "member/exchange.go",
-		"	if s.used.After(floor) {\n		floor = s.used\n	}\n", "",
+		"a new node ID begins where the old one still was", "member/driver.go",
+		"later(t.fence.Floor(), used)", "t.fence.Floor()",
 		"./member", all,
 	},
 	{
-		"callers find nothing while node IDs are switched", "member/exchange.go",
-		"old := s.current.Load()", "old := s.current.Swap(nil)",
+		"callers find nothing while node IDs are switched", "member/sequencer.go",
+		"		s.mu.Lock()\n		defer s.mu.Unlock()\n	case !errors", "	case !errors",
 		"./member", "TheSwitch",
 	},
 	{
-		"a node ID that was never used is not given back", "member/hold.go",
-		"former != nil && former != s.current.Load()", "former == nil && h == nil",
-		"./member", "NeverUsed",
+		"a node ID that was never used is not given back", "internal/attachment/attachment.go",
+		"!extendable && (over || t.Phase == Claimed)", "!extendable && over && t.Phase != Claimed",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"a node ID is given back while it can be used", "internal/attachment/attachment.go",
+		"!extendable && (over || t", "!extendable && (true || t",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"a node ID is used although it was revoked", "internal/attachment/attachment.go",
+		"case s.revoked(t), ", "case ",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"time that is written down is not used up in line", "internal/attachment/attachment.go",
+		"return t.Member == s.Grant.Member", "return true",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"a node ID is used before the clock has passed its floor", "internal/attachment/attachment.go",
+		"v.Tenures[claimed].Due && !v.Stepped", "!v.Stepped",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"a node ID is used by a clock that is not believed", "internal/attachment/attachment.go",
+		"v.Tenures[claimed].Due && !v.Stepped", "v.Tenures[claimed].Due",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"a node ID is used beside another", "internal/attachment/attachment.go",
+		"			s.Tenures[other].Phase = Stopped\n", "			_ = other\n",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"a node ID that was stopped is not given back", "internal/attachment/attachment.go",
+		"case stopped >= 0:", "case stopped > 1:",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"node IDs are declined without a bound", "internal/attachment/attachment.go",
+		"!s.Alone && s.Behind < MostDeclines", "!s.Alone",
+		"./internal/attachment", ".",
+	},
+	{
+		"a node ID that came back is declined again", "internal/attachment/attachment.go",
+		"s.granted(s.Tenures[expiring]) && !s.Alone", "s.granted(s.Tenures[expiring])",
+		"./internal/attachment", ".",
+	},
+	{
+		"nothing is declined after a node ID that came back", "internal/attachment/attachment.go",
+		"	if v.Grant != s.Grant {\n", "	if v.Grant == (Grant{}) {\n",
+		"./internal/attachment", ".",
+	},
+	{
+		"a node ID is in its own way", "internal/attachment/attachment.go",
+		"			s.Tenures[i].Phase = Stopped\n		}\n	case ClockBehind", "			_ = i\n		}\n	case ClockBehind",
+		"./internal/attachment", "Explore",
+	},
+	{
+		"a lost node ID is not used up when another has it", "internal/attachment/attachment.go",
+		"s.Tenures[i].Node == s.Grant.Node && !s.Tenures[i].Lost", "s.Tenures[i].Node == s.Grant.Node",
+		"./internal/attachment", "Explore",
 	},
 	{
 		"a sequencer of another definition is used all the same", "member/create.go",
@@ -149,9 +209,9 @@ var mutants = []mutant{
 		"./member", "Definition|TwoCreate",
 	},
 	{
-		"a stepped clock goes on to be extended", "member/hold.go",
-		"h.era == s.m.era.Load()", "h.era >= 0",
-		"./member", all,
+		"a stepped clock goes on to be extended", "internal/attachment/attachment.go",
+		"s.granted(t) && t.Era == s.Era", "s.granted(t)",
+		"./internal/attachment", "Explore",
 	},
 	{
 		"a pulse that is gone is not told of", "member/replay.go",
@@ -234,12 +294,12 @@ var mutants = []mutant{
 		"./member", "CreatedAnew",
 	},
 	{
-		"node IDs are claimed for a generation that is over", "member/claim.go",
+		"node IDs are claimed for an generation that is over", "member/driver.go",
 		"[]store.Condition{s.guard, floored}", "[]store.Condition{floored}",
 		"./member", "ComesLate",
 	},
 	{
-		"a claim does not know that the store has lost data", "member/claim.go",
+		"a claim does not know that the store has lost data", "member/driver.go",
 		"[]store.Condition{s.guard, floored}", "[]store.Condition{s.guard, floored}[:1]",
 		"./member", "DoesNotKnowTheFloor",
 	},
@@ -300,7 +360,7 @@ var mutants = []mutant{
 	},
 	{
 		"others are told of a detach before the node ID is free", "member/grant.go",
-		"attached && !wanted && !holds", "attached && !wanted && (holds || !holds)",
+		"attached && !st.wanted && st.empty", "attached && !st.wanted && (st.empty || !st.empty)",
 		"./member", "Detach|Standby",
 	},
 	{
@@ -319,7 +379,7 @@ var mutants = []mutant{
 		"./cluster", "Above",
 	},
 	{
-		"a decline that went by unseen is taken for done", "member/claim.go",
+		"a decline that went by unseen is taken for done", "member/driver.go",
 		"if err == nil && o.missed {", "if err == nil && o.missed && s == nil {",
 		"./member", "Decline",
 	},

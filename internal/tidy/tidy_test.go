@@ -38,7 +38,7 @@ var rooms = map[string]room{
 	"internal/fence":                     {code: []string{"store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/attachment":                {},
 	"cluster":                            {code: []string{"."}},
-	"member":                             {code: []string{".", "cluster", "internal/fence", "store", "internal/retry"}, tests: []string{"store/memstore"}},
+	"member":                             {code: []string{".", "cluster", "internal/attachment", "internal/fence", "store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/server/auth":               {code: []string{"internal/server/files", "golang.org/x/time/rate", "go.yaml.in/yaml/v3"}, tests: []string{"internal/logtest"}},
 	"internal/server/conns":              {code: []string{"internal/server/files"}, tests: []string{"internal/certtest", "internal/logtest", "google.golang.org/grpc/test/bufconn"}},
 	"internal/server/files":              {tests: []string{"internal/logtest"}},

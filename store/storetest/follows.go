@@ -198,7 +198,9 @@ func followClosed(s *suite) {
 	other := s.open()
 	t := s.follow(other, 0)
 	t.begun()
-	s.must("Close", other.Close())
+	if err := other.Close(); err != nil {
+		s.Fatalf("Close: %v", err)
+	}
 	s.fires("the end of Follow after that of its store", t.ended)
 	if !errors.Is(t.err, store.ErrRefused) {
 		s.Errorf("Follow ended with %v, want ErrRefused", t.err)

@@ -34,7 +34,9 @@ func goneSession(s *suite) {
 	session := s.session(s.Store)
 	s.putUnder(session, "key", "1")
 	gone := s.gone(s.open(), s.ctx, "key")
-	s.must("Close", session.Close(s.ctx))
+	if err := session.Close(s.ctx); err != nil {
+		s.Fatalf("Close: %v", err)
+	}
 	s.fires("Gone after the session's end", gone)
 }
 
@@ -48,7 +50,9 @@ func goneSilent(s *suite) {
 	closed := s.gone(other, s.ctx, "key")
 
 	cancel()
-	s.must("Close", other.Close())
+	if err := other.Close(); err != nil {
+		s.Fatalf("Close: %v", err)
+	}
 	s.put("key", "2")
 	session := s.session(s.Store)
 	s.putUnder(session, "key", "3")
