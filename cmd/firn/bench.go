@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const benchHelp = `Bench asks a running service for IDs, as fast as they come or at a rate, and shows
@@ -70,15 +71,15 @@ func (p *program) benchCommand() *cobra.Command {
 		protocols, defaults = append(protocols, known.Name), append(defaults, known.Default)
 	}
 	o.access.name = "server"
-	add(flags, &o.servers, o.access.name, kindList, "", "the servers to ask, with commas between (default: "+strings.Join(defaults, ",\n")+")", parseList)
-	add(flags, &o.protocol, "protocol", "protocol", protocols[0], "how to ask: "+strings.Join(protocols, ", "), load.ProtocolByName)
-	addNumber(flags, &o.concurrency, "concurrency", "16", 1, "how many connections, each with one call at a time")
-	addNumber(flags, &o.batch, "batch", "1", 1, "how many IDs each call asks for")
-	addDuration(flags, &o.duration, "duration", "10s", time.Millisecond, "for how long")
-	addNumber(flags, &o.count, "count", "", 1, "ask for so many IDs, in place of for so long")
-	add(flags, &o.rate, "rate", "rate", "", "ask for at most so many IDs a second (default: as many as come)", parseRate)
+	setting.Add(flags, &o.servers, o.access.name, setting.KindList, "", "the servers to ask, with commas between (default: "+strings.Join(defaults, ",\n")+")", setting.ParseList)
+	setting.Add(flags, &o.protocol, "protocol", "protocol", protocols[0], "how to ask: "+strings.Join(protocols, ", "), load.ProtocolByName)
+	setting.Number(flags, &o.concurrency, "concurrency", "16", 1, "how many connections, each with one call at a time")
+	setting.Number(flags, &o.batch, "batch", "1", 1, "how many IDs each call asks for")
+	setting.Duration(flags, &o.duration, "duration", "10s", time.Millisecond, "for how long")
+	setting.Number(flags, &o.count, "count", "", 1, "ask for so many IDs, in place of for so long")
+	setting.Add(flags, &o.rate, "rate", "rate", "", "ask for at most so many IDs a second (default: as many as come)", parseRate)
 	addSequencer(flags, &o.sequencer, "whose IDs (default: those of the default one)")
-	addBool(flags, &o.json, "json", "print a JSON object")
+	setting.Bool(flags, &o.json, "json", "print a JSON object")
 	o.access.add(flags)
 	must(c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)))
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -173,7 +174,7 @@ func (p *program) bench(ctx context.Context, o benchOptions, plan load.Plan) err
 func noIDs(o benchOptions, most load.Failure) error {
 	hint := ""
 	if most.Code == "unreachable" || most.Code == "timeout" {
-		hint = fmt.Sprintf("; is `firn serve` running at %s? --server or %s says where to ask", strings.Join(o.servers, ", "), variable("server"))
+		hint = fmt.Sprintf("; is `firn serve` running at %s? --server or %s says where to ask", strings.Join(o.servers, ", "), setting.Variable("server"))
 	}
 	return fmt.Errorf("no call brought IDs: %s%s", printable(most.Example), hint)
 }

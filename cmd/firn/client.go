@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/member"
 )
 
@@ -205,5 +206,5 @@ func (c client) unreachable(err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return fmt.Errorf("no answer from %s: %w; is `%s` running there? --%s or %s says where to ask%s", c.base, err, cmp.Or(c.program, "firn serve"), c.flag, variable(c.flag), c.without)
+	return fmt.Errorf("no answer from %s: %w; is `%s` running there? --%s or %s says where to ask%s", c.base, err, cmp.Or(c.program, "firn serve"), c.flag, setting.Variable(c.flag), c.without)
 }

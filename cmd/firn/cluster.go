@@ -5,6 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const clusterHelp = `Cluster shows what the members of a cluster have agreed on.
@@ -43,7 +45,7 @@ type lookOptions struct {
 
 func (o *lookOptions) add(fs *pflag.FlagSet, json string) {
 	o.server.addAdmin(fs)
-	addBool(fs, &o.json, "json", json)
+	setting.Bool(fs, &o.json, "json", json)
 }
 
 // look asks the server of the flags, until the command is interrupted.

@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/replay"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const logHelp = `Log prints the entries of the log of a cluster: the commands that its members
@@ -46,8 +47,8 @@ func (p *program) logCommand() *cobra.Command {
 		Example: logExamples,
 		Args:    noArguments,
 	}
-	addNumber(c.Flags(), &from, "from", "0", 0, "the position to begin at")
-	addBool(c.Flags(), &follow, "follow", "go on with what is written from now on")
+	setting.Number(c.Flags(), &from, "from", "0", 0, "the position to begin at")
+	setting.Bool(c.Flags(), &follow, "follow", "go on with what is written from now on")
 	o.add(c.Flags(), "print a JSON object for each entry, one per line")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := fmt.Sprintf("/api/v1/cluster/log?from=%d", from)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const valueHelp = `Value shows what the log of a cluster has led to: the members and whom each
@@ -35,7 +36,7 @@ func (p *program) valueCommand() *cobra.Command {
 		Example: valueExamples,
 		Args:    noArguments,
 	}
-	addNumber(c.Flags(), &at, "at", "", 0, "the position (default: the latest)")
+	setting.Number(c.Flags(), &at, "at", "", 0, "the position (default: the latest)")
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := "/api/v1/cluster/value"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const completionHelp = `Completion prints a script by which a shell completes commands, flags and, where
@@ -107,7 +108,7 @@ func (p *program) sequencers(c *cobra.Command) []server.StatusSequencer {
 			return nil
 		}
 	}
-	if (sources{}).fromEnvironment(flags, p.env) != nil {
+	if (setting.Sources{}).FromEnvironment(flags, p.env) != nil {
 		return nil
 	}
 	ask, err := s.client()

@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const decodeHelp = `Decode shows when and by which node IDs were made.
@@ -49,12 +50,12 @@ func (p *program) decodeCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	formats := append([]string{"auto"}, encodingNames()...)
-	add(flags, &format, "format", "format", "auto", "the encoding of the IDs: "+strings.Join(formats, ", "), oneOf(formats...))
+	setting.Add(flags, &format, "format", "format", "auto", "the encoding of the IDs: "+strings.Join(formats, ", "), setting.OneOf(formats...))
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	layout.add(c, flags)
 	addSequencer(flags, &name, "whose IDs they are, in the place of --layout and --epoch")
 	ask.addPublic(flags)
-	addBool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
+	setting.Bool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		chosen, err := p.layoutToDecode(c, name, &ask, &layout)
 		if err != nil {

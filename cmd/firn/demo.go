@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/demo"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/spf13/cobra"
 )
 
@@ -44,20 +45,20 @@ func (p *program) demoCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := c.Flags()
-	addNumber(flags, &o.Nodes, "nodes", "3", 1, "how many nodes")
-	addNumber(flags, &o.Load, "load", "200", 0, "how many IDs to take a second; 0 is none")
-	add(flags, &o.HTTPAddr, "http-addr", "address", demo.DefaultHTTPAddr, "where node 1 listens; port 0 takes any that are free", parseAddress)
-	add(flags, &o.AdminAddr, "admin-addr", "address", demo.DefaultAdminAddr, "where to listen for administrators, on this machine only", parseAddress)
-	addDuration(flags, &o.TTL, "ttl", "3s", time.Second, "how long a silent node remains a member")
-	addDuration(flags, &o.Window, "window", "10s", 100*time.Millisecond, "for how long IDs are given while the store is gone")
-	addBool(flags, &logs, "logs", "print the nodes' logs, to standard error")
+	setting.Number(flags, &o.Nodes, "nodes", "3", 1, "how many nodes")
+	setting.Number(flags, &o.Load, "load", "200", 0, "how many IDs to take a second; 0 is none")
+	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", demo.DefaultHTTPAddr, "where node 1 listens; port 0 takes any that are free", parseAddress)
+	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", demo.DefaultAdminAddr, "where to listen for administrators, on this machine only", parseAddress)
+	setting.Duration(flags, &o.TTL, "ttl", "3s", time.Second, "how long a silent node remains a member")
+	setting.Duration(flags, &o.Window, "window", "10s", 100*time.Millisecond, "for how long IDs are given while the store is gone")
+	setting.Bool(flags, &logs, "logs", "print the nodes' logs, to standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		o.Self, o.Out = p.self(), p.stdout
 		if logs {
 			o.Logs = p.stderr
 		}
 		if err := o.Validate(); err != nil {
-			return settingError(err, sources{})
+			return settingError(err, setting.Sources{})
 		}
 		return explain(demo.Run(untilSignal(c.Context()), o))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/demo"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 // demoControl are the flags of the commands to a demo that runs.
@@ -105,7 +106,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 
 func (o *demoControl) add(c *cobra.Command) {
 	o.server.name = "admin"
-	add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "where the demo listens for administrators", parseServer)
+	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "where the demo listens for administrators", parseServer)
 }
 
 func (p *program) demoStatusCommand() *cobra.Command {
@@ -121,7 +122,7 @@ FIRN_ADMIN stands in for --admin.`,
 		Args:    noArguments,
 	}
 	o.add(c)
-	addBool(c.Flags(), &o.json, "json", "print a JSON object")
+	setting.Bool(c.Flags(), &o.json, "json", "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.askDemo(c, &o, func(ctx context.Context, ask client) error {
 			var s demo.Status
@@ -134,7 +135,7 @@ FIRN_ADMIN stands in for --admin.`,
 
 // askDemo asks the demo of the flags.
 func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Context, client) error) error {
-	if err := (sources{}).fromEnvironment(c.Flags(), p.env, "admin"); err != nil {
+	if err := p.fromEnvironment(c.Flags(), "admin"); err != nil {
 		return err
 	}
 	running, err := o.server.client()
@@ -146,7 +147,7 @@ func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Con
 	err = ask(ctx, running)
 	var answer *answerError
 	if errors.As(err, &answer) && (answer.failure.Error.Message == "" || answer.failure.Error.Code == "not_found") {
-		return fmt.Errorf("the server %s is no firn demo; --admin or %s says where it is", running.base, variable("admin"))
+		return fmt.Errorf("the server %s is no firn demo; --admin or %s says where it is", running.base, setting.Variable("admin"))
 	}
 	if errors.As(err, &answer) && answer.failure.Error.Code == server.BadRequest {
 		return errors.New(answer.failure.Error.Message)

@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const doctorHelp = `Doctor checks what a node needs, and says what to do where something is wrong. It
@@ -56,8 +57,8 @@ func (p *program) doctorCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := o.apart()
-	addBool(c.Flags(), &onlySettings, "settings", "show each setting and where it comes from; check nothing else")
-	addBool(c.Flags(), &asJSON, "json", "print a JSON object")
+	setting.Bool(c.Flags(), &onlySettings, "settings", "show each setting and where it comes from; check nothing else")
+	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
 	c.Flags().AddFlagSet(flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := p.configure(&o, flags)

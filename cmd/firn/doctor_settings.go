@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 // inForce is a setting as it is in force.
@@ -34,7 +35,7 @@ func (s *configured) inForce(flags *pflag.FlagSet) (all []inForce) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		one := inForce{Name: f.Name, Value: f.Value.String(), Source: sourceDefault}
 		switch where := s.from[f.Name]; {
-		case where == variable(f.Name):
+		case where == setting.Variable(f.Name):
 			one.Source, one.Where = sourceVariable, where
 		case where != "":
 			one.Source, one.Where = sourceFile, strings.TrimSuffix(where, ": "+f.Name)
@@ -55,7 +56,7 @@ func (s *configured) inForce(flags *pflag.FlagSet) (all []inForce) {
 				one.Value = masked
 			}
 		}
-		if f.Value.Type() == kindBool && one.Value == "" {
+		if f.Value.Type() == setting.KindBool && one.Value == "" {
 			one.Value = "false"
 		}
 		all = append(all, one)

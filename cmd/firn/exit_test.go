@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/member"
 )
 
@@ -70,7 +71,7 @@ func TestPasswordFile(t *testing.T) {
 	if err := flags.Parse([]string{"--etcd", "a:1", "--etcd-user", "me", "--etcd-password-file", path}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := o.settings(flags, sources{})
+	s, err := o.settings(flags, setting.Sources{})
 	if err != nil || s.Etcd.Password != " secret " {
 		t.Errorf("the password is %q, %v", s.Etcd.Password, err)
 	}

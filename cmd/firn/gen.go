@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const genHelp = `Gen prints configurations of what stands around firn, for the addresses given, so
@@ -50,7 +51,7 @@ func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.
 		Args:    noArguments,
 	}
 	flags(c)
-	addText(c.Flags(), &output, "output", "file", "where to put it (default: standard output)")
+	setting.Text(c.Flags(), &output, "output", "file", "where to put it (default: standard output)")
 	must(c.MarkFlagFilename("output"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		made, err := text(deploy.Origin{Version: readVersion().Version, Command: commandLine(c, "output", "etcd-password")})
@@ -77,9 +78,9 @@ func commandLine(c *cobra.Command, but ...string) string {
 		}
 		switch {
 		case !f.Changed:
-		case f.Value.Type() == kindBool && f.Value.String() == f.NoOptDefVal:
+		case f.Value.Type() == setting.KindBool && f.Value.String() == f.NoOptDefVal:
 			line += " --" + f.Name
-		case f.Value.Type() == kindBool:
+		case f.Value.Type() == setting.KindBool:
 			line += " --" + f.Name + "=" + shellQuoted(f.Value.String())
 		default:
 			line += " --" + f.Name + " " + shellQuoted(f.Value.String())
@@ -118,16 +119,6 @@ func replaceFile(path, content string) error {
 		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(made.Name()))
 	}
 	return nil
-}
-
-// addText adds a flag that takes any text. Its default is what into holds.
-func addText(fs *pflag.FlagSet, into *string, name, kind, usage string) {
-	add(fs, into, name, kind, *into, usage, func(text string) (string, error) { return text, nil })
-}
-
-// addNodes adds a flag with a list of addresses.
-func addNodes(fs *pflag.FlagSet, into *[]string, name, usage string) {
-	add(fs, into, name, kindList, "", usage, parseList)
 }
 
 // completes has shells offer these values of a flag.

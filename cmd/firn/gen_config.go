@@ -1,14 +1,12 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const genConfigHelp = `Config prints a file for firn serve --config, with everything that can be set in it:
@@ -47,7 +45,7 @@ func configFile(flags *pflag.FlagSet) (made deploy.Config, err error) {
 			return
 		}
 		var text string
-		if text, err = asYAML(f.Value.Type(), exampled(f)); err == nil {
+		if text, err = setting.YAML(f.Value.Type(), exampled(f)); err == nil {
 			made.Keys = append(made.Keys, deploy.Key{Name: f.Name, About: console.Wrap(f.Usage, 110), YAML: text, Set: f.Changed})
 		}
 	})
@@ -74,27 +72,8 @@ var (
 		"etcd-password-file": "/etc/firn/etcd-password", "etcd-user": "firn",
 	}
 	exampleKinds = map[string]string{
-		"address": "127.0.0.1:8080", "directory": "/var/lib/firn", kindList: "10.0.0.1:2379,10.0.0.2:2379", "file": "/etc/firn/file",
-		"name": "name", "text": "text", "path": "/path", "layout": "default", "time": "2026-01-01", kindNumber: "1", kindBool: "false",
+		"address": "127.0.0.1:8080", "directory": "/var/lib/firn", setting.KindList: "10.0.0.1:2379,10.0.0.2:2379", "file": "/etc/firn/file",
+		"name": "name", "text": "text", "path": "/path", "layout": "default", "time": "2026-01-01", setting.KindNumber: "1", setting.KindBool: "false",
 		"duration": "1s", "format": "text", "level": "info", "URL": "http://127.0.0.1:4317",
 	}
 )
-
-// asYAML is the value of a flag as a config file has it.
-func asYAML(kind, text string) (string, error) {
-	if kind == kindBool || kind == kindNumber || kind == kindShare {
-		return text, nil
-	}
-	value := yaml.Node{}
-	value.SetString(text)
-	if kind == kindList {
-		value = yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
-		for item := range strings.SplitSeq(text, ",") {
-			one := yaml.Node{}
-			one.SetString(strings.TrimSpace(item))
-			value.Content = append(value.Content, &one)
-		}
-	}
-	made, err := yaml.Marshal(&value)
-	return strings.TrimSuffix(string(made), "\n"), err
-}

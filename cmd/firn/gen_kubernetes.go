@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const genKubernetesHelp = `Kubernetes prints manifests for Kubernetes: a deployment of nodes that share an etcd
@@ -24,24 +25,24 @@ func (p *program) genKubernetes() *cobra.Command {
 	k := deploy.NewKubernetes()
 	flags := func(c *cobra.Command) {
 		fs := c.Flags()
-		addText(fs, &k.Name, "name", "name", "what all of it is called")
-		addText(fs, &k.Namespace, "namespace", "name", "where it is put (default: where kubectl puts it)")
-		addText(fs, &k.Image, "image", "image", "the image by its digest, such as registry.example.com/firn@sha256:...;\nsee firn gen docker")
-		addNodes(fs, &k.Etcd, "etcd", "the etcd cluster to use: host:port of its servers, with commas\nbetween (default: one inside)")
-		addNumber(fs, &k.Replicas, "replicas", "", 1, "how many nodes there are (default: 3 with --etcd, else 1)")
-		addBool(fs, &k.GRPC, "grpc", "serve gRPC, too, on port 9090")
-		addBool(fs, &k.Redis, "redis", "serve Redis clients, too, on port 6379")
-		addText(fs, &k.TokensSecret, "tokens-secret", "name", "a secret whose tokens.yaml says who may come, see firn token")
-		addText(fs, &k.TLSSecret, "tls-secret", "name", "a secret of type kubernetes.io/tls, for TLS to callers")
-		addText(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name", "a secret whose ca.crt, tls.crt and tls.key are for TLS to etcd")
-		addText(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name", "a secret whose username and password log in to etcd")
-		addText(fs, &k.OTLPEndpoint, "otlp-endpoint", "URL", "that of firn serve (default: no traces)")
-		addText(fs, &k.MonitoringNamespace, "monitoring-namespace", "name", "from where metrics may be asked for, at port 9100")
-		addText(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod asks for")
-		addText(fs, &k.Memory, "memory", "quantity", "the memory that each pod asks for, and may have")
-		addText(fs, &k.Storage, "storage", "quantity", "the volume of an etcd inside")
-		addDuration(fs, &k.DrainDelay, "drain-delay", k.DrainDelay.String(), 0, "that of firn serve")
-		addDuration(fs, &k.ShutdownTimeout, "shutdown-timeout", k.ShutdownTimeout.String(), 0, "that of firn serve")
+		setting.Text(fs, &k.Name, "name", "name", "what all of it is called")
+		setting.Text(fs, &k.Namespace, "namespace", "name", "where it is put (default: where kubectl puts it)")
+		setting.Text(fs, &k.Image, "image", "image", "the image by its digest, such as registry.example.com/firn@sha256:...;\nsee firn gen docker")
+		setting.List(fs, &k.Etcd, "etcd", "the etcd cluster to use: host:port of its servers, with commas\nbetween (default: one inside)")
+		setting.Number(fs, &k.Replicas, "replicas", "", 1, "how many nodes there are (default: 3 with --etcd, else 1)")
+		setting.Bool(fs, &k.GRPC, "grpc", "serve gRPC, too, on port 9090")
+		setting.Bool(fs, &k.Redis, "redis", "serve Redis clients, too, on port 6379")
+		setting.Text(fs, &k.TokensSecret, "tokens-secret", "name", "a secret whose tokens.yaml says who may come, see firn token")
+		setting.Text(fs, &k.TLSSecret, "tls-secret", "name", "a secret of type kubernetes.io/tls, for TLS to callers")
+		setting.Text(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name", "a secret whose ca.crt, tls.crt and tls.key are for TLS to etcd")
+		setting.Text(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name", "a secret whose username and password log in to etcd")
+		setting.Text(fs, &k.OTLPEndpoint, "otlp-endpoint", "URL", "that of firn serve (default: no traces)")
+		setting.Text(fs, &k.MonitoringNamespace, "monitoring-namespace", "name", "from where metrics may be asked for, at port 9100")
+		setting.Text(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod asks for")
+		setting.Text(fs, &k.Memory, "memory", "quantity", "the memory that each pod asks for, and may have")
+		setting.Text(fs, &k.Storage, "storage", "quantity", "the volume of an etcd inside")
+		setting.Duration(fs, &k.DrainDelay, "drain-delay", k.DrainDelay.String(), 0, "that of firn serve")
+		setting.Duration(fs, &k.ShutdownTimeout, "shutdown-timeout", k.ShutdownTimeout.String(), 0, "that of firn serve")
 	}
 	c := p.genKind("kubernetes", "Print manifests for Kubernetes", genKubernetesHelp, genKubernetesExamples, flags,
 		func(o deploy.Origin) (string, error) { return k.Text(o) })

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const genPrometheusHelp = `Prometheus prints prometheus.yml, with a job that asks the nodes for their metrics;
@@ -17,10 +18,10 @@ func (p *program) genPrometheus() *cobra.Command {
 	var rules bool
 	flags := func(c *cobra.Command) {
 		fs := c.Flags()
-		addNodes(fs, &m.Nodes, "nodes", "where the nodes answer at /metrics: host:port, with commas between")
-		addDuration(fs, &m.Interval, "interval", m.Interval.String(), 0, "how often they are asked")
-		addText(fs, &m.TokenFile, "token-file", "file", "on the machine of Prometheus: a file with the token to show")
-		addBool(fs, &rules, "rules", "print the alert rules")
+		setting.List(fs, &m.Nodes, "nodes", "where the nodes answer at /metrics: host:port, with commas between")
+		setting.Duration(fs, &m.Interval, "interval", m.Interval.String(), 0, "how often they are asked")
+		setting.Text(fs, &m.TokenFile, "token-file", "file", "on the machine of Prometheus: a file with the token to show")
+		setting.Bool(fs, &rules, "rules", "print the alert rules")
 		c.MarkFlagsMutuallyExclusive("rules", "nodes")
 	}
 	return p.genKind("prometheus", "Print what Prometheus asks, and alert rules", genPrometheusHelp, genPrometheusExamples, flags,

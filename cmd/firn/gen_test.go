@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 // serveFlags are those of firn serve.
@@ -46,7 +47,7 @@ func TestEveryLineOfTheConfigFile(t *testing.T) {
 			continue
 		}
 		without, with := serveFlags().Lookup(name), serveFlags()
-		if err := (sources{}).fromFile(with, written(t, line)); err != nil {
+		if err := (setting.Sources{}).FromFile(with, written(t, line)); err != nil {
 			t.Error(err)
 		} else if without.DefValue != "" && with.Lookup(name).Value.String() != without.DefValue {
 			t.Errorf("%s: the default is %s", line, without.DefValue)
@@ -85,7 +86,7 @@ func TestConfigFileKeepsValues(t *testing.T) {
 				continue
 			}
 			back := serveFlags()
-			if err := (sources{}).fromFile(back, written(t, made)); err != nil {
+			if err := (setting.Sources{}).FromFile(back, written(t, made)); err != nil {
 				t.Errorf("%s %q: %v\n%s", name, text, err, made)
 			} else if got := back.Lookup(name).Value.String(); got != text {
 				t.Errorf("%s: %q comes back as %q", name, text, got)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const idHelp = `Id prints new IDs, one per line, in ascending order. It asks a server for them,
@@ -50,14 +51,14 @@ func (p *program) idCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := c.Flags()
-	addNumber(flags, &o.count, "count,n", "1", 1, "how many")
-	add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(encodingNames(), ", "), firn.EncodingByName)
+	setting.Number(flags, &o.count, "count,n", "1", 1, "how many")
+	setting.Add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(encodingNames(), ", "), firn.EncodingByName)
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(encodingNames(), cobra.ShellCompDirectiveNoFileComp)))
-	addBool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
+	setting.Bool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
 	o.server.addPublic(flags)
 	addSequencer(flags, &o.name, "whose IDs (default: those of the default one)")
-	addBool(flags, &o.local, "local", "make the IDs in this process")
-	addNumber(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
+	setting.Bool(flags, &o.local, "local", "make the IDs in this process")
+	setting.Number(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		for _, name := range []string{"node", "layout", "epoch"} {

@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const layoutHelp = `Layout lists the presets, or shows one layout in detail: how the bits of an ID
@@ -43,7 +44,7 @@ func (p *program) layoutCommand() *cobra.Command {
 		},
 	}
 	epoch.addEpoch(c.Flags())
-	addBool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
+	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		shown := firn.Presets()
 		if len(args) == 1 {

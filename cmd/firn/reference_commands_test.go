@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const commandsHead = `# Commands
@@ -104,11 +106,11 @@ func flagRows(c *cobra.Command) (rows []string) {
 		if f.Shorthand != "" {
 			name = "`-" + f.Shorthand + "`, " + name
 		}
-		if kind := f.Value.Type(); kind != kindBool {
+		if kind := f.Value.Type(); kind != setting.KindBool {
 			name += " " + kind
 		}
 		if every || slices.Contains(also, f.Name) && !strings.HasPrefix(path, "firn gen") {
-			fromVariable = "`" + variable(f.Name) + "`"
+			fromVariable = "`" + setting.Variable(f.Name) + "`"
 		}
 		usage := strings.ReplaceAll(f.Usage, "\n", " ")
 		if m := regexp.MustCompile(`^(.*) \(default: (.*)\)$`).FindStringSubmatch(usage); m != nil {

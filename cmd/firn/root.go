@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const rootHelp = `Firn gives out unique, time-ordered 64-bit IDs.
@@ -121,7 +122,7 @@ func flagError(c *cobra.Command, err error) error {
 	if errors.As(err, &unknown) {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if meant := nearest(unknown.GetSpecifiedName(), names); meant != "" {
+		if meant := setting.Nearest(unknown.GetSpecifiedName(), names); meant != "" {
 			return usagef("%w; did you mean --%s?", err, meant)
 		}
 	}
@@ -147,7 +148,7 @@ func noArguments(c *cobra.Command, args []string) error {
 			meant = sub.Name()
 		}
 	}
-	if meant = cmp.Or(meant, nearest(args[0], names)); meant != "" {
+	if meant = cmp.Or(meant, setting.Nearest(args[0], names)); meant != "" {
 		return usagef("there is no command %q; did you mean %q?", c.CommandPath()+" "+args[0], c.CommandPath()+" "+meant)
 	}
 	return usagef("there is no command %q; want one of %s", c.CommandPath()+" "+args[0], strings.Join(names, ", "))

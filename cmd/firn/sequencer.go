@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/cluster"
+
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const sequencerHelp = `Sequencer creates ID spaces, shows them and ends them.
@@ -67,7 +69,7 @@ func parseSequencer(name string) (string, error) {
 
 // addSequencer adds the flag that names a sequencer.
 func addSequencer(fs *pflag.FlagSet, into *string, usage string) {
-	add(fs, into, "sequencer", "name", "", usage, parseSequencer)
+	setting.Add(fs, into, "sequencer", "name", "", usage, parseSequencer)
 }
 
 // sequencerPath is where a sequencer is, and what can be done with it.

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const createHelp = `Create creates a sequencer, and shows it. Its definition never changes: --dry-run
@@ -61,14 +62,14 @@ func (p *program) createCommand() *cobra.Command {
 		Args:    oneName,
 	}
 	flags := c.Flags()
-	addNumber(flags, &o.nodes, "nodes", "", 1, "how many nodes there can be (default: as many as the layout has)")
-	add(flags, &o.allocation, "allocation", "nodes", "all", "which nodes that want one get a node ID: all, so many such as 3,\nor a part of the cluster such as 50%", parseAllocation)
+	setting.Number(flags, &o.nodes, "nodes", "", 1, "how many nodes there can be (default: as many as the layout has)")
+	setting.Add(flags, &o.allocation, "allocation", "nodes", "all", "which nodes that want one get a node ID: all, so many such as 3,\nor a part of the cluster such as 50%", parseAllocation)
 	o.layout.add(c, flags)
-	addDuration(flags, &o.tick, "tick", "", time.Millisecond, "one step of the layout's time, 1ms to 1s (default: that of the layout)")
-	addBool(flags, &o.nodeLowest, "node-lowest", "put the node below the sequence")
-	add(flags, &o.after, "after", "ID", "", "the greatest ID that there is already, in decimal: all new ones\nexceed it", firn.Parse)
-	add(flags, &o.attach, "attach", "policy", "on-demand", "what has a node take a node ID: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
-	addBool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
+	setting.Duration(flags, &o.tick, "tick", "", time.Millisecond, "one step of the layout's time, 1ms to 1s (default: that of the layout)")
+	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node below the sequence")
+	setting.Add(flags, &o.after, "after", "ID", "", "the greatest ID that there is already, in decimal: all new ones\nexceed it", firn.Parse)
+	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "what has a node take a node ID: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
+	setting.Bool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("allocation", cobra.FixedCompletions([]string{"all", "50%"}, cobra.ShellCompDirectiveNoFileComp)))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/member"
 )
 
@@ -41,7 +42,7 @@ func (p *program) destroyCommand() *cobra.Command {
 		Example:    "  firn sequencer destroy orders\n  firn sequencer destroy orders --yes",
 		Args:       oneName,
 	}
-	addBool(c.Flags(), &yes, "yes", "do not ask whether to destroy it")
+	setting.Bool(c.Flags(), &yes, "yes", "do not ask whether to destroy it")
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -31,25 +32,25 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	const least = time.Millisecond
 	d := node.Defaults()
 	text := func(into *string, name, kind, text, usage string) {
-		add(flags, into, name, kind, text, usage, func(s string) (string, error) { return s, nil })
+		setting.Add(flags, into, name, kind, text, usage, func(s string) (string, error) { return s, nil })
 	}
-	add(flags, &o.HTTPAddr, "http-addr", "address", d.HTTPAddr, "where to listen for HTTP; port 0 takes any that is free", parseAddress)
-	add(flags, &o.AdminAddr, "admin-addr", "address", "", "where to listen for administrators; other than on 127.0.0.1 only with\n--tokens; none is nowhere (default: 127.0.0.1, and the port of\n--http-addr plus 1000)", parseAddressOrNone)
-	add(flags, &o.GRPCAddr, "grpc-addr", "address", noAddress, "where to listen for gRPC", parseAddressOrNone)
-	add(flags, &o.RedisAddr, "redis-addr", "address", noAddress, "where to listen for Redis clients", parseAddressOrNone)
-	add(flags, &o.MetricsAddr, "metrics-addr", "address", noAddress, "where to listen for /metrics, /livez and /readyz, for whoever comes;\n--http-addr then has no /metrics", parseAddressOrNone)
+	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", d.HTTPAddr, "where to listen for HTTP; port 0 takes any that is free", parseAddress)
+	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", "", "where to listen for administrators; other than on 127.0.0.1 only with\n--tokens; none is nowhere (default: 127.0.0.1, and the port of\n--http-addr plus 1000)", parseAddressOrNone)
+	setting.Add(flags, &o.GRPCAddr, "grpc-addr", "address", noAddress, "where to listen for gRPC", parseAddressOrNone)
+	setting.Add(flags, &o.RedisAddr, "redis-addr", "address", noAddress, "where to listen for Redis clients", parseAddressOrNone)
+	setting.Add(flags, &o.MetricsAddr, "metrics-addr", "address", noAddress, "where to listen for /metrics, /livez and /readyz, for whoever comes;\n--http-addr then has no /metrics", parseAddressOrNone)
 	text(&o.TokensFile, "tokens", "file", "", "YAML file with the tokens of those who may come, see firn token; read\nanew when it changes (default: all may take IDs)")
 	text(&o.TLS.Cert, "tls-cert", "file", "", "PEM certificate: listen for TLS only, everywhere; read anew when it\nchanges, like the next two")
 	text(&o.TLS.Key, "tls-key", "file", "", "PEM key of that certificate")
 	text(&o.TLS.ClientCA, "tls-client-ca", "file", "", "PEM certificates of the authorities of clients: each must then show a\ncertificate of theirs")
-	addNumber(flags, &o.MaxConnections, "max-connections", "", 1, "how many connections callers may have at a time, over all addresses;\nthe oldest idle one makes room for another (default: what memory and\nopen files allow, 16384 at most)")
-	addNumber(flags, &o.MaxCalls, "max-calls", "", 1, "how many calls there may be at a time; more are refused at once\n(default: what memory allows, 10000 at most)")
+	setting.Number(flags, &o.MaxConnections, "max-connections", "", 1, "how many connections callers may have at a time, over all addresses;\nthe oldest idle one makes room for another (default: what memory and\nopen files allow, 16384 at most)")
+	setting.Number(flags, &o.MaxCalls, "max-calls", "", 1, "how many calls there may be at a time; more are refused at once\n(default: what memory allows, 10000 at most)")
 
-	addNumber(flags, &o.MaxSequencers, "max-sequencers", strconv.Itoa(server.DefaultMaxSequencers), 1, "how many sequencers there may be in the cluster for this node to create\nanother")
+	setting.Number(flags, &o.MaxSequencers, "max-sequencers", strconv.Itoa(server.DefaultMaxSequencers), 1, "how many sequencers there may be in the cluster for this node to create\nanother")
 
 	text(&o.DataDir, "data-dir", "directory", d.DataDir, "where the etcd inside keeps its data; one process at a time")
 
-	add(flags, &o.Etcd.Endpoints, "etcd", kindList, "", "use this etcd cluster: host:port of its servers, with commas between,\nor https://host:port", parseList)
+	setting.Add(flags, &o.Etcd.Endpoints, "etcd", setting.KindList, "", "use this etcd cluster: host:port of its servers, with commas between,\nor https://host:port", setting.ParseList)
 	text(&o.Etcd.CAFile, "etcd-ca", "file", "", "PEM certificates of the authorities that etcd's may be signed by\n(default: those that the system trusts)")
 	text(&o.Etcd.CertFile, "etcd-cert", "file", "", "PEM certificate to show to etcd; read anew for each connection")
 	text(&o.Etcd.KeyFile, "etcd-key", "file", "", "PEM key of that certificate")
@@ -59,23 +60,23 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text(&o.Etcd.Prefix, "etcd-prefix", "path", etcdstore.DefaultPrefix, "what firn's keys in etcd begin with; another makes another cluster")
 
 	o.layout.add(c, flags)
-	addNumber(flags, &o.node, "node", "", 0, "use exactly this node ID, in the default sequencer (default: any that\nis free)")
-	addNumber(flags, &o.datacenter, "datacenter", "", 0, "use only node IDs of this datacenter, in every sequencer whose layout\nhas it")
-	addBool(flags, &o.RandomStart, "random-start", "begin each tick's sequence at random: one ID then does not tell how\nmany came before it in its tick; two of one tick tell how many lie\nbetween them")
+	setting.Number(flags, &o.node, "node", "", 0, "use exactly this node ID, in the default sequencer (default: any that\nis free)")
+	setting.Number(flags, &o.datacenter, "datacenter", "", 0, "use only node IDs of this datacenter, in every sequencer whose layout\nhas it")
+	setting.Bool(flags, &o.RandomStart, "random-start", "begin each tick's sequence at random: one ID then does not tell how\nmany came before it in its tick; two of one tick tell how many lie\nbetween them")
 
-	addDuration(flags, &o.Window, "window", d.Window.String(), least, "how far ahead the use of a node ID is written down: for how long\nIDs are given while etcd is gone")
-	addDuration(flags, &o.TTL, "ttl", d.TTL.String(), least, "how long etcd waits for a silent node before others may have its\nnode ID")
-	addBool(flags, &o.Wait, "wait", "at the start wait for a node ID when none is free, or when the clock\nis too far behind")
-	addBool(flags, &o.NoAutoAttach, "no-auto-attach", "don't attach to any sequencer when asked for an ID of it, but only when\nfirn sequencer attach says so")
+	setting.Duration(flags, &o.Window, "window", d.Window.String(), least, "how far ahead the use of a node ID is written down: for how long\nIDs are given while etcd is gone")
+	setting.Duration(flags, &o.TTL, "ttl", d.TTL.String(), least, "how long etcd waits for a silent node before others may have its\nnode ID")
+	setting.Bool(flags, &o.Wait, "wait", "at the start wait for a node ID when none is free, or when the clock\nis too far behind")
+	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach", "don't attach to any sequencer when asked for an ID of it, but only when\nfirn sequencer attach says so")
 
-	addDuration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0, "how long to serve on when stopping, not ready, for balancers to notice")
-	addDuration(flags, &o.ShutdownTimeout, "shutdown-timeout", d.ShutdownTimeout.String(), least, "how long requests may then take to finish")
+	setting.Duration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0, "how long to serve on when stopping, not ready, for balancers to notice")
+	setting.Duration(flags, &o.ShutdownTimeout, "shutdown-timeout", d.ShutdownTimeout.String(), least, "how long requests may then take to finish")
 
 	formats, levels := []string{"text", "json"}, []string{"debug", "info", "warn", "error"}
-	add(flags, &o.logFormat, "log-format", "format", "text", "text or json; logs go to standard error", oneOf(formats...))
-	add(flags, &o.logLevel, "log-level", "level", "info", "the least that is logged: "+strings.Join(levels, ", "), parseLevel(levels))
-	add(flags, &o.OTLPEndpoint, "otlp-endpoint", "URL", "", "send traces of calls to this OpenTelemetry receiver, over OTLP/gRPC:\nhttp://host:port, or https:// for TLS (default: no traces)", parseEndpoint)
-	add(flags, &o.OTLPRatio, "otlp-ratio", kindShare, strconv.FormatFloat(d.OTLPRatio, 'f', -1, 64), "of the calls that belong to no trace yet, how many begin one: 0 to 1", parseRatio)
+	setting.Add(flags, &o.logFormat, "log-format", "format", "text", "text or json; logs go to standard error", setting.OneOf(formats...))
+	setting.Add(flags, &o.logLevel, "log-level", "level", "info", "the least that is logged: "+strings.Join(levels, ", "), parseLevel(levels))
+	setting.Add(flags, &o.OTLPEndpoint, "otlp-endpoint", "URL", "", "send traces of calls to this OpenTelemetry receiver, over OTLP/gRPC:\nhttp://host:port, or https:// for TLS (default: no traces)", parseEndpoint)
+	setting.Add(flags, &o.OTLPRatio, "otlp-ratio", setting.KindShare, strconv.FormatFloat(d.OTLPRatio, 'f', -1, 64), "of the calls that belong to no trace yet, how many begin one: 0 to 1", parseRatio)
 
 	text(&o.config, "config", "file", "", "YAML file with more of these, without the dashes in front")
 
@@ -85,18 +86,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	must(c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-func parseList(text string) ([]string, error) {
-	list := strings.Split(text, ",")
-	for i := range list {
-		if list[i] = strings.TrimSpace(list[i]); list[i] == "" {
-			return nil, fmt.Errorf("%.80q has an empty item; want host:port, with commas between", text)
-		}
-	}
-	return list, nil
-}
-
 func parseLevel(levels []string) func(string) (slog.Level, error) {
-	known := oneOf(levels...)
+	known := setting.OneOf(levels...)
 	return func(text string) (level slog.Level, err error) {
 		if text, err = known(text); err == nil {
 			err = level.UnmarshalText([]byte(text))

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/setting"
 )
 
 // serverFlags say which server to ask, and how to be let in.
@@ -25,20 +27,20 @@ type serverFlags struct {
 // addPublic adds the flags of who takes IDs.
 func (s *serverFlags) addPublic(fs *pflag.FlagSet) {
 	s.name = "server"
-	add(fs, &s.url, s.name, "URL", "http://127.0.0.1:8080", "the server to ask", parseServer)
+	setting.Add(fs, &s.url, s.name, "URL", "http://127.0.0.1:8080", "the server to ask", parseServer)
 	s.add(fs)
 }
 
 // addAdmin adds the flags of who administers.
 func (s *serverFlags) addAdmin(fs *pflag.FlagSet) {
 	s.name = "admin"
-	add(fs, &s.url, s.name, "URL", "http://127.0.0.1:9080", "the server to ask, where it listens for administrators", parseServer)
+	setting.Add(fs, &s.url, s.name, "URL", "http://127.0.0.1:9080", "the server to ask, where it listens for administrators", parseServer)
 	s.add(fs)
 }
 
 func (s *serverFlags) add(fs *pflag.FlagSet) {
 	text := func(into *string, name, usage string) {
-		add(fs, into, name, "file", "", usage, func(s string) (string, error) { return s, nil })
+		setting.Add(fs, into, name, "file", "", usage, func(s string) (string, error) { return s, nil })
 	}
 	text(&s.tokenFile, "token-file", "a file with the token to show to the server")
 	text(&s.ca, "ca", "PEM certificates of the authorities that the server's may be signed\nby (default: those that the system trusts)")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/spf13/pflag"
 )
 
@@ -20,19 +21,19 @@ import (
 type configured struct {
 	node.Config
 	node     *node.Node
-	from     sources          // where each setting comes from
+	from     setting.Sources  // where each setting comes from
 	warnings []doctor.Finding // what is to be warned of
 }
 
 // configure reads the configuration of firn serve, and the files that it names.
 func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured, err error) {
-	c.from = sources{}
-	if err := c.from.fromEnvironment(flags, p.env); err != nil {
-		return c, err
+	c.from = setting.Sources{}
+	if err := c.from.FromEnvironment(flags, p.env); err != nil {
+		return c, usageError{err}
 	}
 	if o.config != "" {
-		if err := c.from.fromFile(flags, o.config); err != nil {
-			return c, err
+		if err := c.from.FromFile(flags, o.config); err != nil {
+			return c, usageError{err}
 		}
 	}
 	if c.Config, err = o.settings(flags, c.from); err != nil {
@@ -52,25 +53,25 @@ func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured
 }
 
 // settingError is an error of usage, that says which setting is wrong where that is known.
-func settingError(err error, from sources) error {
+func settingError(err error, from setting.Sources) error {
 	if wrong, ok := errors.AsType[*node.SettingError](err); ok {
-		return usagef("%s: %w", from.of(wrong.Setting), err)
+		return usagef("%s: %w", from.Of(wrong.Setting), err)
 	}
 	return usageError{err}
 }
 
 // settings checks how flags fit together, and returns what they say of a node.
-func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (node.Config, error) {
+func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (node.Config, error) {
 	s := o.Config
 	for _, pair := range [][2]string{{"data-dir", "etcd"}, {"node", "datacenter"}, {"etcd-password", "etcd-password-file"}} {
 		if flags.Changed(pair[0]) && flags.Changed(pair[1]) {
-			return s, usagef("%s and %s exclude each other; give one", from.of(pair[0]), from.of(pair[1]))
+			return s, usagef("%s and %s exclude each other; give one", from.Of(pair[0]), from.Of(pair[1]))
 		}
 	}
 	if len(o.Etcd.Endpoints) == 0 {
 		for _, name := range []string{"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file", "etcd-prefix"} {
 			if flags.Changed(name) {
-				return s, usagef("%s has no effect without --etcd; the etcd inside is used by nobody else", from.of(name))
+				return s, usagef("%s has no effect without --etcd; the etcd inside is used by nobody else", from.Of(name))
 			}
 		}
 	}
@@ -78,12 +79,12 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (node.Config
 		return s, err
 	}
 	if flags.Changed("otlp-ratio") && o.OTLPEndpoint == "" {
-		return s, usagef("%s has no effect without --otlp-endpoint; give both", from.of("otlp-ratio"))
+		return s, usagef("%s has no effect without --otlp-endpoint; give both", from.Of("otlp-ratio"))
 	}
 	if o.passwordFile != "" {
 		password, err := os.ReadFile(o.passwordFile)
 		if err != nil {
-			return s, usagef("%s: %w", from.of("etcd-password-file"), err)
+			return s, usagef("%s: %w", from.Of("etcd-password-file"), err)
 		}
 		s.Etcd.Password = strings.TrimRight(string(password), "\r\n")
 	}
@@ -93,7 +94,7 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (node.Config
 	}
 	if _, err := s.Layout.TickAt(time.Now()); err != nil {
 		// It is no usageError: a clock can be set right while the configuration stays, so that another start may succeed.
-		return s, fmt.Errorf("this machine's clock is wrong, or %s: %w", from.of("epoch"), err)
+		return s, fmt.Errorf("this machine's clock is wrong, or %s: %w", from.Of("epoch"), err)
 	}
 	if flags.Changed("node") {
 		s.Node = &o.node
@@ -105,17 +106,17 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from sources) (node.Config
 }
 
 // setAccess checks who may come in, and where.
-func setAccess(s *node.Config, flags *pflag.FlagSet, from sources) error {
+func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error {
 	for name, file := range map[string]string{
 		"tokens": s.TokensFile, "tls-cert": s.TLS.Cert, "tls-key": s.TLS.Key, "tls-client-ca": s.TLS.ClientCA,
 	} {
 		if flags.Changed(name) && file == "" { // a variable of a shell that is not set must not open the door
-			return usagef("%s is empty; want the name of a file, or leave it out", from.of(name))
+			return usagef("%s is empty; want the name of a file, or leave it out", from.Of(name))
 		}
 	}
 	for _, pair := range [][2]string{{"tls-cert", "tls-key"}, {"tls-key", "tls-cert"}, {"tls-client-ca", "tls-cert"}} {
 		if flags.Changed(pair[0]) && !flags.Changed(pair[1]) {
-			return usagef("%s has no effect without --%s; give both", from.of(pair[0]), pair[1])
+			return usagef("%s has no effect without --%s; give both", from.Of(pair[0]), pair[1])
 		}
 	}
 	if !flags.Changed("admin-addr") {
@@ -125,7 +126,7 @@ func setAccess(s *node.Config, flags *pflag.FlagSet, from sources) error {
 			number += adminPortAbove
 		}
 		if number > math.MaxUint16 {
-			return usagef("%s: there is no port %d for administrators; say with --admin-addr where they are served", from.of("http-addr"), number)
+			return usagef("%s: there is no port %d for administrators; say with --admin-addr where they are served", from.Of("http-addr"), number)
 		}
 		s.AdminAddr = net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
 	}

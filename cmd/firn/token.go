@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/setting"
 )
 
 const tokenHelp = `Token makes a token, which a caller shows to a server, and the entry by which
@@ -55,13 +56,13 @@ func (p *program) tokenCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags, e := c.Flags(), &made.Entry
-	add(flags, &e.Name, "name", "name", "", "whose token it is, in logs and errors", checked(auth.CheckName))
+	setting.Add(flags, &e.Name, "name", "name", "", "whose token it is, in logs and errors", checked(auth.CheckName))
 	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; attach, to have a server\ntake a node ID of a sequencer; or admin, to manage sequencers\nand look at the cluster; repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
 	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it is for, or a pattern such as orders-*;\nrepeat it for more (default: all sequencers)", auth.CheckPattern)
-	add(flags, &e.Rate, "rate", kindNumber, "", "IDs per second that it allows (default: any number)", parseRate)
-	addBool(flags, &hash, "hash", "read a token from standard input, and print its entry")
-	addBool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
+	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "IDs per second that it allows (default: any number)", parseRate)
+	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")
+	setting.Bool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
 	c.RunE = func(*cobra.Command, []string) error {
 		for _, name := range []string{"name", "allow"} {
 			if !flags.Changed(name) {
@@ -114,7 +115,7 @@ func readToken(r io.Reader) (string, error) {
 
 // addTexts adds a flag that can be repeated, with another text each time.
 func addTexts(fs *pflag.FlagSet, into *[]string, name, kind, usage string, check func(string) error) {
-	add(fs, into, name, kind, "", usage, func(text string) ([]string, error) {
+	setting.Add(fs, into, name, kind, "", usage, func(text string) ([]string, error) {
 		if err := check(text); err != nil {
 			return nil, err
 		}

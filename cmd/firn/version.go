@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 
 	"github.com/firn-id/firn/internal/server/metrics"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/spf13/cobra"
 )
 
@@ -74,7 +75,7 @@ func (p *program) versionCommand() *cobra.Command {
 			return p.printf("%v\n", readVersion())
 		},
 	}
-	addBool(c.Flags(), &asJSON, "json", "print it as a JSON object")
+	setting.Bool(c.Flags(), &asJSON, "json", "print it as a JSON object")
 	return c
 }
 

@@ -1,8 +1,8 @@
-package main
+package setting
 
-// nearest returns the word that was most likely meant by another: the first with the fewest edits, of which there may be two,
+// Nearest returns the word that was most likely meant by another: the first with the fewest edits, of which there may be two,
 // and no more than one for each three characters. It is empty where no word is near.
-func nearest(typed string, known []string) (meant string) {
+func Nearest(typed string, known []string) (meant string) {
 	least := min(2, len(typed)/3) + 1
 	for _, word := range known {
 		if n := edits(typed, word); n < least {

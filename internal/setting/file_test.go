@@ -1,0 +1,21 @@
+package setting
+
+import "testing"
+
+// Nothing in a file makes the program panic.
+func FuzzFile(f *testing.F) {
+	for _, seed := range []string{"node: 5", "etcd: [a:1, {b: c}]", "&a [*a]", "&a {node: *a}", "? [x]\n: y", "--- !!binary x", "a: !!int b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		keys, err := readKeys([]byte(file))
+		if err != nil {
+			return
+		}
+		for _, k := range keys {
+			for _, kind := range []string{KindBool, KindList, KindNumber, "duration"} {
+				_, _ = k.text(kind)
+			}
+		}
+	})
+}

@@ -1,0 +1,124 @@
+// Package setting has what a user can set: a flag, a variable or a key of a config file, each read by the same function. It
+// knows no setting by name.
+package setting
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// value is a flag whose text is read by a function, whose error says what would be right. It is the same
+// for the command line, the environment and the config file.
+type value[T any] struct {
+	into  *T
+	text  string
+	kind  string // what help and the config file call it
+	parse func(string) (T, error)
+}
+
+func (v *value[T]) Set(text string) error {
+	parsed, err := v.parse(text)
+	if err != nil {
+		return err
+	}
+	*v.into, v.text = parsed, text
+	return nil
+}
+
+func (v *value[T]) String() string { return v.text }
+func (v *value[T]) Type() string   { return v.kind }
+
+// Add adds a flag to fs, with its default as text. Without a text the default is what into holds. A short
+// name may follow the long one: "count,n".
+func Add[T any](fs *pflag.FlagSet, into *T, name, kind, text, usage string, parse func(string) (T, error)) *pflag.Flag {
+	v := &value[T]{into: into, kind: kind, parse: parse}
+	if text != "" {
+		if err := v.Set(text); err != nil {
+			panic(fmt.Sprintf("the default of --%s: %v", name, err))
+		}
+	}
+	long, short, _ := strings.Cut(name, ",")
+	return fs.VarPF(v, long, short, usage)
+}
+
+// Bool adds a flag that is true or false; false where it is not given.
+func Bool(fs *pflag.FlagSet, into *bool, name, usage string) {
+	f := Add(fs, into, name, KindBool, "", usage, func(text string) (bool, error) {
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return false, fmt.Errorf("%.40q is neither true nor false", text)
+		}
+		return b, nil
+	})
+	f.NoOptDefVal = "true"
+}
+
+// Kinds of flags that the config file writes other than as a string.
+const (
+	KindBool   = "bool"
+	KindNumber = "number"
+	KindShare  = "share"
+	KindList   = "list"
+)
+
+// Duration adds a duration of at least the given one.
+func Duration(fs *pflag.FlagSet, into *time.Duration, name, text string, least time.Duration, usage string) {
+	Add(fs, into, name, "duration", text, usage, func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("%.40q is no duration; want one such as 500ms, 10s or 1m30s", text)
+		}
+		if d < least {
+			return 0, fmt.Errorf("%v is too short; want at least %v", d, least)
+		}
+		return d, nil
+	})
+}
+
+// Number adds a whole number of at least the given one.
+func Number[N int | int64](fs *pflag.FlagSet, into *N, name, text string, least int64, usage string) {
+	Add(fs, into, name, KindNumber, text, usage, func(text string) (N, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < least || int64(N(n)) != n {
+			return 0, fmt.Errorf("%.40q is not right; want a whole number from %d", text, least)
+		}
+		return N(n), nil
+	})
+}
+
+// OneOf returns a function that reads one of the words.
+func OneOf(words ...string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		for _, w := range words {
+			if text == w {
+				return w, nil
+			}
+		}
+		return "", fmt.Errorf("%.40q is not right; want one of %v", text, words)
+	}
+}
+
+// Text adds a flag that takes any text. Its default is what into holds.
+func Text(fs *pflag.FlagSet, into *string, name, kind, usage string) {
+	Add(fs, into, name, kind, *into, usage, func(text string) (string, error) { return text, nil })
+}
+
+// List adds a flag with a list of texts, with commas between.
+func List(fs *pflag.FlagSet, into *[]string, name, usage string) {
+	Add(fs, into, name, KindList, "", usage, ParseList)
+}
+
+// ParseList reads a list of texts, with commas between.
+func ParseList(text string) ([]string, error) {
+	list := strings.Split(text, ",")
+	for i := range list {
+		if list[i] = strings.TrimSpace(list[i]); list[i] == "" {
+			return nil, fmt.Errorf("%.80q has an empty item; want host:port, with commas between", text)
+		}
+	}
+	return list, nil
+}

@@ -1,0 +1,121 @@
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// prefix begins the name of each variable.
+const prefix = "FIRN_"
+
+// Variable is the environment variable of a flag: FIRN_HTTP_ADDR for --http-addr.
+func Variable(flag string) string {
+	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Sources tells where flags got their values from, for errors: "--node", "FIRN_NODE" or
+// "firn.yaml: node".
+type Sources map[string]string
+
+// Of names the source of a flag.
+func (s Sources) Of(flag string) string {
+	if from := s[flag]; from != "" {
+		return from
+	}
+	return "--" + flag
+}
+
+// FromEnvironment sets the flags that the command line did not. An empty variable counts as not
+// set; those that are no flags of ours are somebody else's, Kubernetes' for one.
+func (s Sources) FromEnvironment(flags *pflag.FlagSet, env map[string]string, only ...string) error {
+	wanted := make(map[string]bool)
+	for _, name := range only {
+		wanted[name] = true
+	}
+	var first error
+	flags.VisitAll(func(f *pflag.Flag) {
+		text := env[Variable(f.Name)]
+		if f.Changed || text == "" || f.Name == "help" || first != nil || len(only) > 0 && !wanted[f.Name] {
+			return
+		}
+		s[f.Name] = Variable(f.Name)
+		first = s.set(flags, f, text)
+	})
+	return first
+}
+
+// FromFile sets the flags that neither command line nor environment did from a YAML file. Every key in
+// it must be a flag.
+func (s Sources) FromFile(flags *pflag.FlagSet, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("the config file can't be read: %w", err)
+	}
+	keys, err := readKeys(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	seen := make(map[string]int)
+	for _, k := range keys {
+		where := fmt.Sprintf("%s: line %d: %s", path, k.line, k.name)
+		f := flags.Lookup(k.name)
+		switch {
+		case f == nil || f.Name == "config" || f.Name == "help":
+			return fmt.Errorf("%s: there is no such key; the keys are the flags of firn serve, without their dashes in front", where)
+		case seen[k.name] > 0:
+			return fmt.Errorf("%s is there already, on line %d; want it once", where, seen[k.name])
+		}
+		seen[k.name] = k.line
+		text, err := k.text(f.Value.Type())
+		if err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+		if f.Changed {
+			continue
+		}
+		s[f.Name] = where
+		if err := s.set(flags, f, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s Sources) set(flags *pflag.FlagSet, f *pflag.Flag, text string) error {
+	err := flags.Set(f.Name, text)
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		err = invalid.Unwrap()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Of(f.Name), err)
+	}
+	return nil
+}
+
+// Misspelling is a variable that is no flag, but almost one.
+type Misspelling struct{ Given, Meant string }
+
+// Misspelled are the variables that are no flags, but almost one of these. All others that begin with FIRN_ belong to somebody
+// else: Kubernetes sets FIRN_PORT in the pods beside a service that is called firn.
+func Misspelled(flags *pflag.FlagSet, env map[string]string, only ...string) (all []Misspelling) {
+	var known []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if len(only) == 0 || slices.Contains(only, f.Name) {
+			known = append(known, strings.TrimPrefix(Variable(f.Name), prefix))
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		given, ours := strings.CutPrefix(name, prefix)
+		if meant := Nearest(given, known); ours && env[name] != "" && meant != "" && meant != given {
+			all = append(all, Misspelling{name, prefix + meant})
+		}
+	}
+	return all
+}
