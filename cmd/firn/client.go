@@ -185,7 +185,7 @@ func (e *answerError) Error() string {
 	if e.failure.Error.Message == "" {
 		return fmt.Sprintf("the server %s answers: %s, and not as a firn server does", e.server, e.status)
 	}
-	return plain(fmt.Errorf("the server %s answers: %s (%s)", e.server, e.failure.Error.Message, e.failure.Error.Code))
+	return fmt.Sprintf("the server %s answers: %s (%s)", e.server, e.failure.Error.Message, e.failure.Error.Code)
 }
 
 // Is makes it a member.ErrWaiting when it is one.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/firn-id/firn/internal/node"
 )
@@ -53,11 +52,8 @@ func report(w io.Writer, head string, err error) {
 	if err == nil || errors.Is(err, errReported) || errors.As(err, &interrupted) {
 		return
 	}
-	fmt.Fprintln(w, head, plain(err))
+	fmt.Fprintln(w, head, err)
 }
-
-// plain is an error without the name of the program, which report puts in front.
-func plain(err error) string { return strings.ReplaceAll(err.Error(), "firn: ", "") }
 
 // interrupted returns the signal that ended ctx in the place of what failed because of it.
 func interrupted(ctx context.Context, err error) error {

@@ -219,7 +219,7 @@ func (n *Node) Ready() error { return n.service.Ready() }
 
 // Why is the reason in an error of a node that is not ready.
 func Why(err error) string {
-	return strings.TrimPrefix(strings.ReplaceAll(err.Error(), "firn: ", ""), member.ErrNotReady.Error()+": ")
+	return strings.TrimPrefix(err.Error(), member.ErrNotReady.Error()+": ")
 }
 
 // Given is how many IDs the node has given, by sequencer.
