@@ -2,6 +2,7 @@ package demo
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -18,80 +19,84 @@ const mostOffset = 24 * time.Hour
 
 func notNow(format string, args ...any) error { return server.Input(fmt.Errorf(format, args...)) }
 
-func (d *demo) kill(n *host) (string, error) {
-	l := n.running()
-	if l == nil {
-		return "", notNow("node %d does not run; firn demo start %[1]d starts it", n.number)
+func (d *demo) kill(h *host, _ *http.Request) (string, error) {
+	p := h.running()
+	if p == nil {
+		return "", notNow("node %d does not run; firn demo start %[1]d starts it", h.number)
 	}
-	d.say("node %d is killed", n.number)
-	d.keepSecret(n)
-	l.kill()
-	text := fmt.Sprintf("Node %d is gone, as after kill -9: it said nothing to anybody, and gave nothing back.\n", n.number)
+	d.say("node %d is killed", h.number)
+	d.keepSecret(h)
+	p.kill()
+	text := fmt.Sprintf("Node %d is gone, as after kill -9: it said nothing to anybody, and gave nothing back.\n", h.number)
 	if d.runs() == 0 {
-		return text + "No node runs now, so that all calls fail.\n" + d.then("One makes a cluster again:", fmt.Sprintf("demo start %d", n.number)), nil
+		return text + "No node runs now, so that all calls fail.\n" + d.then("One makes a cluster again:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
 	return text + fmt.Sprintf(`Callers go on to the others. Within %v its session ends, and the node that watches it
 takes it out of the cluster. Whoever has its node ID next begins after the last instant
 that it had written down.
 `, console.Brief(d.config.TTL)) +
-		d.then("See who is a member:", "cluster status") + d.then("Bring it back:", fmt.Sprintf("demo start %d", n.number)), nil
+		d.then("See who is a member:", "cluster status") + d.then("Bring it back:", fmt.Sprintf("demo start %d", h.number)), nil
 }
 
-func (d *demo) start(n *host) (string, error) {
-	if n.running() != nil {
-		return "", notNow("node %d runs already", n.number)
+func (d *demo) start(h *host, _ *http.Request) (string, error) {
+	if h.running() != nil {
+		return "", notNow("node %d runs already", h.number)
 	}
-	if err := n.start(); err != nil {
+	if err := h.start(); err != nil {
 		return "", err
 	}
 	d.keepSecret()
-	d.say("node %d is started", n.number)
-	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and is\ngiven a node ID that nobody else has.\n", n.number, n.url) +
+	d.say("node %d is started", h.number)
+	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and is\ngiven a node ID that nobody else has.\n", h.number, h.url) +
 		d.then("See who is a member:", "cluster status"), nil
 }
 
-func (d *demo) pause(n *host) (string, error) {
-	l := n.running()
-	if l == nil {
-		return "", notNow("node %d does not run; firn demo start %[1]d starts it", n.number)
+func (d *demo) pause(h *host, _ *http.Request) (string, error) {
+	p := h.running()
+	if p == nil {
+		return "", notNow("node %d does not run; firn demo start %[1]d starts it", h.number)
 	}
-	if !l.pause(true) {
-		return "", notNow("node %d is paused already; firn demo resume %[1]d lets it go on", n.number)
+	if !p.pause(true) {
+		return "", notNow("node %d is paused already; firn demo resume %[1]d lets it go on", h.number)
 	}
-	d.say("node %d is paused", n.number)
+	d.say("node %d is paused", h.number)
 	return fmt.Sprintf(`Node %d hangs, as after kill -STOP: whoever asks it hears nothing, and neither does the
 store. Callers who wait too long ask another node. Within %v it is taken out of the cluster,
 and does not know.
-`, n.number, console.Brief(d.config.TTL)) +
-		d.then("See who is a member:", "cluster status") + d.then("Let it go on:", fmt.Sprintf("demo resume %d", n.number)), nil
+`, h.number, console.Brief(d.config.TTL)) +
+		d.then("See who is a member:", "cluster status") + d.then("Let it go on:", fmt.Sprintf("demo resume %d", h.number)), nil
 }
 
-func (d *demo) resume(n *host) (string, error) {
-	l := n.running()
-	if l == nil || !l.pause(false) {
-		return "", notNow("node %d is not paused", n.number)
+func (d *demo) resume(h *host, _ *http.Request) (string, error) {
+	p := h.running()
+	if p == nil || !p.pause(false) {
+		return "", notNow("node %d is not paused", h.number)
 	}
-	d.say("node %d goes on", n.number)
+	d.say("node %d goes on", h.number)
 	return fmt.Sprintf(`Node %d goes on. What it gives at first is from time that it had written down before, and
 that nobody else could use. If it was taken out it joins anew.
-`, n.number) + d.then("See who is a member:", "cluster status"), nil
+`, h.number) + d.then("See who is a member:", "cluster status"), nil
 }
 
-func (d *demo) stepClock(n *host, step time.Duration) (string, error) {
-	total := time.Duration(n.offset.Load()) + step
+func (d *demo) stepClock(h *host, r *http.Request) (string, error) {
+	step, err := time.ParseDuration(r.FormValue("step"))
+	if err != nil {
+		return "", server.Input(err)
+	}
+	total := time.Duration(h.offset.Load()) + step
 	if total.Abs() > mostOffset {
-		return "", notNow("the clock of node %d would be wrong by %s; want at most %v", n.number, console.Signed(total), console.Brief(mostOffset))
+		return "", notNow("the clock of node %d would be wrong by %s; want at most %v", h.number, console.Signed(total), console.Brief(mostOffset))
 	}
-	n.offset.Store(int64(total))
-	d.say("the clock of node %d is set by %s", n.number, console.Signed(step))
-	text := fmt.Sprintf("The clock of node %d was set by %s, and is now %s.\n", n.number, console.Signed(step), wrongBy(total))
-	l := n.running()
-	if l == nil {
-		return text + "It does not run, and will see that when it starts.\n" + d.then("Start it:", fmt.Sprintf("demo start %d", n.number)), nil
+	h.offset.Store(int64(total))
+	d.say("the clock of node %d is set by %s", h.number, console.Signed(step))
+	text := fmt.Sprintf("The clock of node %d was set by %s, and is now %s.\n", h.number, console.Signed(step), wrongBy(total))
+	p := h.running()
+	if p == nil {
+		return text + "It does not run, and will see that when it starts.\n" + d.then("Start it:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
-	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", n.url, d.config.Self))
-	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", n.number, console.Signed(-step)))
-	switch ahead := total - time.Until(time.Unix(0, l.clock.Now())); { // of what it goes by
+	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.config.Self))
+	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", h.number, console.Signed(-step)))
+	switch ahead := total - time.Until(time.Unix(0, p.clock.Now())); { // of what it goes by
 	case ahead > firn.DefaultMaxStep && d.runs() > 1:
 		return text + fmt.Sprintf(`A step ahead of more than %v is believed only if the other nodes agree. Otherwise it uses up
 the time that it has written down, at most %v, and is then not ready until its clock is right
@@ -117,8 +122,8 @@ func wrongBy(total time.Duration) string {
 	}
 }
 
-func (d *demo) stopStore() (string, error) {
-	if !d.store.stop(true) {
+func (d *demo) stopStore(*host, *http.Request) (string, error) {
+	if !d.reach(false) {
 		return "", notNow("the store is stopped already; firn demo start-store brings it back")
 	}
 	d.say("the store is out of reach of all nodes")
@@ -129,8 +134,8 @@ it may go, and has between %v and %v left. Then they answer 503.
 		d.then("Look at them:", "demo status") + d.then("Bring it back:", "demo start-store"), nil
 }
 
-func (d *demo) startStore() (string, error) {
-	if !d.store.stop(false) {
+func (d *demo) startStore(*host, *http.Request) (string, error) {
+	if !d.reach(true) {
 		return "", notNow("the store is not stopped")
 	}
 	d.say("the store is within reach again")
@@ -139,9 +144,22 @@ then they join anew, by themselves, within some seconds.
 `, console.Brief(d.config.TTL)) + d.then("See who is a member:", "cluster status"), nil
 }
 
+// reach puts the store within all nodes' reach, or out of it. It tells whether that changed anything.
+func (d *demo) reach(within bool) bool {
+	if d.stopped.Swap(!within) == !within {
+		return false
+	}
+	for _, h := range d.hosts {
+		if p := h.running(); p != nil {
+			p.reach()
+		}
+	}
+	return true
+}
+
 // runs is how many nodes run.
 func (d *demo) runs() (n int) {
-	for _, one := range d.nodes {
+	for _, one := range d.hosts {
 		if one.running() != nil {
 			n++
 		}
@@ -163,8 +181,8 @@ func (d *demo) command(text string) string {
 	switch {
 	case d.admin != "http://"+DefaultAdminAddr && (first == "demo" || first == "cluster" || first == "sequencer"):
 		text += " --admin " + d.admin
-	case d.nodes[0].url != "http://"+DefaultHTTPAddr && first == "id" && !strings.Contains(text, "--server"):
-		text += " --server " + d.nodes[0].url
+	case d.hosts[0].url != "http://"+DefaultHTTPAddr && first == "id" && !strings.Contains(text, "--server"):
+		text += " --server " + d.hosts[0].url
 	}
 	return d.config.Self + " " + text
 }

@@ -30,95 +30,76 @@ type Answer struct {
 	Text string `json:"text"` // for people: what was done, and what to look at
 }
 
-// openFront listens for those who administer the demo, who must be on this machine: there are no tokens.
-func (d *demo) openFront(address string) error {
-	listener, err := node.Listen(node.Admin, address)
-	if err != nil {
-		return err
+// command does something to a demo, or to one of its hosts; only step-clock needs the request. It returns an Answer's text.
+type command func(h *host, r *http.Request) (string, error)
+
+// listen listens for those who administer the demo, who must be on this machine: there are no tokens.
+func (d *demo) listen() (err error) {
+	if d.listener, err = node.Listen(node.Admin, d.config.AdminAddr); err == nil {
+		d.admin = "http://" + node.Reachable(d.listener.Addr().String())
 	}
-	d.listener = listener
-	d.admin = "http://" + node.Reachable(listener.Addr().String())
-	return nil
+	return err
 }
 
-// serveFront serves those who administer it.
-func (d *demo) serveFront() {
-	d.front = &http.Server{
+// serve serves those who administer it.
+func (d *demo) serve() {
+	d.server = &http.Server{
 		Handler: d.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: log.New(d.config.Logs, "demo: ", 0),
 	}
-	go func() { _ = d.front.Serve(d.listener) }() // until it is closed
+	go func() { _ = d.server.Serve(d.listener) }() // until it is closed
 }
 
 func (d *demo) handler() http.Handler {
 	policy := &auth.Policy{Trusted: true, Secret: d.secret}
+	own := http.NewServeMux()
+	own.HandleFunc("GET "+StatusPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, d.status(), nil) })
+	for path, do := range map[string]command{
+		NodesPath + "{node}/kill": d.kill, NodesPath + "{node}/start": d.start, NodesPath + "{node}/pause": d.pause,
+		NodesPath + "{node}/resume": d.resume, NodesPath + "{node}/step-clock": d.stepClock,
+		StorePath + "stop": d.stopStore, StorePath + "start": d.startStore,
+	} {
+		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
+			text, err := d.do(do, policy, r)
+			answer(w, Answer{text}, err)
+		})
+	}
+	own.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		answer(w, nil, server.Input(fmt.Errorf("%s %s is nothing that a demo does", r.Method, r.URL.Path)))
+	})
+	protected := http.NewCrossOriginProtection().Handler(own)
 	mux := http.NewServeMux()
 	mux.Handle("/", d.proxy())
-	own := http.NewServeMux()
-	own.HandleFunc("GET "+StatusPath, func(w http.ResponseWriter, _ *http.Request) { writeDemo(w, d.status(), nil) })
-	tell := func(path string, do func(r *http.Request) (string, error)) {
-		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {
-			who, err := policy.Admit(httpapi.Token(r))
-			if err == nil {
-				err = who.May(auth.Admin, "")
-			}
-			if err != nil {
-				writeDemo(w, nil, err)
-				return
-			}
-			d.commands.Lock()
-			defer d.commands.Unlock()
-			text, err := do(r)
-			writeDemo(w, Answer{text}, err)
-		})
-	}
-	for name, do := range map[string]func(*host) (string, error){"kill": d.kill, "start": d.start, "pause": d.pause, "resume": d.resume} {
-		tell(NodesPath+"{node}/"+name, func(r *http.Request) (string, error) {
-			n, err := d.node(r.PathValue("node"))
-			if err != nil {
-				return "", err
-			}
-			return do(n)
-		})
-	}
-	tell(NodesPath+"{node}/step-clock", func(r *http.Request) (string, error) {
-		n, err := d.node(r.PathValue("node"))
-		if err != nil {
-			return "", err
-		}
-		step, err := time.ParseDuration(r.FormValue("step"))
-		if err != nil {
-			return "", server.Input(err)
-		}
-		return d.stepClock(n, step)
-	})
-	tell(StorePath+"stop", func(*http.Request) (string, error) { return d.stopStore() })
-	tell(StorePath+"start", func(*http.Request) (string, error) { return d.startStore() })
-	own.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeDemo(w, nil, server.Input(fmt.Errorf("%s %s is nothing that a demo does", r.Method, r.URL.Path)))
-	})
-	mux.Handle(path, onlyFromHere(policy, http.NewCrossOriginProtection().Handler(own)))
-	return mux
-}
-
-// onlyFromHere refuses browsers that another site's page has sent.
-func onlyFromHere(policy *auth.Policy, handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := policy.AdmitHost(r.Host); err != nil {
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		if err := policy.AdmitHost(r.Host); err != nil { // another site's page has sent this browser
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}
-		handler.ServeHTTP(w, r)
+		protected.ServeHTTP(w, r)
 	})
+	return mux
 }
 
-// node is the node of a number.
-func (d *demo) node(text string) (*host, error) {
-	i, err := strconv.Atoi(text)
-	if err != nil || i < 1 || i > len(d.nodes) {
-		return nil, server.Input(fmt.Errorf("there is no node %.20q; want 1 to %d", text, len(d.nodes)))
+// do executes a command, one at a time, if whoever asks may administer the demo.
+func (d *demo) do(do command, policy *auth.Policy, r *http.Request) (string, error) {
+	who, err := policy.Admit(httpapi.Token(r))
+	if err == nil {
+		err = who.May(auth.Admin, "")
 	}
-	return d.nodes[i-1], nil
+	if err != nil {
+		return "", err
+	}
+	var h *host
+	if number := r.PathValue("node"); number != "" {
+		i, err := strconv.Atoi(number)
+		if err != nil || i < 1 || i > len(d.hosts) {
+			return "", server.Input(fmt.Errorf("there is no node %.20q; want 1 to %d", number, len(d.hosts)))
+		}
+		h = d.hosts[i-1]
+	}
+	d.commands.Lock()
+	defer d.commands.Unlock()
+	return do(h, r)
 }
 
 // proxy has a node answer that runs, so that who looks at the cluster can go on when one is killed.
@@ -138,30 +119,29 @@ func (d *demo) proxy() http.Handler {
 
 // answering is where the first node is that runs: one that is ready, if there is any.
 func (d *demo) answering() *url.URL {
-	best := d.nodes[0].admin
-	for _, n := range d.nodes {
-		l := n.running()
-		if l == nil || l.paused.Load() {
+	best := d.hosts[0].admin
+	for _, h := range d.hosts {
+		p := h.running()
+		if p == nil || p.paused.Load() {
 			continue
 		}
-		best = n.admin
-		if l.ready() == nil {
+		best = h.admin
+		if p.node.Ready() == nil {
 			break
 		}
 	}
 	return best
 }
 
-// writeDemo answers a command.
-func writeDemo(w http.ResponseWriter, answer any, err error) {
+// answer answers a command.
+func answer(w http.ResponseWriter, v any, err error) {
 	if err == nil {
-		writeJSON(w, http.StatusOK, answer)
+		writeJSON(w, http.StatusOK, v)
 		return
 	}
 	code := server.CodeOf(err)
 	failed := httpapi.Locked{Failure: httpapi.Failure{Error: httpapi.Error{Code: code, Message: err.Error()}}}
-	var secret *auth.SecretError
-	if errors.As(err, &secret) {
+	if secret, ok := errors.AsType[*auth.SecretError](err); ok {
 		failed.SecretFile = secret.File
 	}
 	writeJSON(w, httpapi.StatusOf(code), failed)

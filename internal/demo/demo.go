@@ -5,22 +5,23 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // Where a demo serves by default, which is where commands ask by default.
@@ -96,13 +97,14 @@ type demo struct {
 	config   Config
 	began    time.Time
 	out      *console.StatusLine
-	store    *sharedStore
-	nodes    []*host
+	store    *memstore.Service
+	stopped  atomic.Bool // the store is out of all nodes' reach
+	hosts    []*host
 	load     *background
-	rates    rates
-	commands sync.Mutex // held by the one that is done
+	measured atomic.Pointer[Status] // once a second, with rates; nil before the first
+	commands sync.Mutex             // held by the one that is done
 	listener net.Listener
-	front    *http.Server
+	server   *http.Server
 	admin    string // the URL of administrators
 	secret   *auth.Secret
 	file     string // of the secret; empty: it could not be written
@@ -114,26 +116,15 @@ func Run(ctx context.Context, c Config) error {
 	if c.Logs == nil {
 		c.Logs = io.Discard
 	}
-	d := &demo{config: c, began: time.Now(), out: console.NewStatusLine(c.Out), store: newSharedStore(), secret: auth.NewSecret()}
-	if err := d.open(); err != nil {
+	d := &demo{config: c, began: time.Now(), out: console.NewStatusLine(c.Out), store: memstore.NewService(), secret: auth.NewSecret()}
+	if err := d.begin(ctx); err != nil {
 		d.close()
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
 		return err
 	}
-	first, err := d.firstID(ctx)
-	if err != nil {
-		d.close()
-		return interrupted(ctx, err)
-	}
-	took := time.Since(d.began)
-	if err := d.awaitAll(ctx); err != nil {
-		d.close()
-		return interrupted(ctx, err)
-	}
-	if err := d.out.Print(d.intro(first, took)); err != nil {
-		d.close()
-		return err
-	}
-	d.load.start()
+	d.load.start(c.Load)
 	d.follow(ctx)
 	d.close()
 	counts := d.load.counts()
@@ -146,108 +137,91 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// open listens everywhere and starts the nodes.
-func (d *demo) open() error {
-	if err := d.openFront(d.config.AdminAddr); err != nil {
+// begin listens everywhere, starts the nodes, and prints what to try, once that can be tried.
+func (d *demo) begin(ctx context.Context) error {
+	if err := d.listen(); err != nil {
 		return err
 	}
 	for i := range d.config.Nodes {
-		address, _ := portAfter(d.config.HTTPAddr, i) // they were checked
-		admin, _ := portAfter(d.config.AdminAddr, i+1)
-		n := &host{number: i + 1, store: d.store, config: node.Defaults()}
-		n.config.HTTPAddr, n.config.AdminAddr, n.config.TTL, n.config.Window = address, admin, d.config.TTL, d.config.Window
-		n.config.Wait, n.config.DrainDelay, n.config.ShutdownTimeout = true, 0, 2*time.Second
-		n.config.Logger = slog.New(slog.NewTextHandler(prefixed{d.config.Logs, fmt.Sprintf("node %d: ", n.number)}, nil))
-		n.config.Owner, n.config.Secret, n.config.Given = fmt.Sprintf("node %d", n.number), d.secret, d.given
-		d.nodes = append(d.nodes, n)
+		d.hosts = append(d.hosts, d.newHost(i+1))
 	}
-	for _, n := range d.nodes {
-		if err := n.start(); err != nil {
+	var urls []string
+	for _, h := range d.hosts {
+		if err := h.start(); err != nil {
 			return err
 		}
+		urls = append(urls, h.url)
 	}
 	var err error
-	d.load, err = newLoad(d.nodes, d.config.Load)
-	if err == nil {
-		d.keepSecret()
-		d.serveFront()
+	if d.load, err = newLoad(urls); err != nil {
+		return err
 	}
-	return err
-}
-
-// firstID is the first that a node gives.
-func (d *demo) firstID(ctx context.Context) (firn.ID, error) {
-	err := d.await(ctx, func() bool {
-		for _, n := range d.nodes {
-			if l := n.running(); l != nil && l.ready() == nil {
-				return true
-			}
-		}
-		return false
-	})
-	var ids [1]firn.ID
-	if err == nil {
-		err = d.load.take(ctx, ids[:])
+	d.keepSecret()
+	d.serve()
+	if err := d.await(ctx, 1); err != nil {
+		return err
 	}
-	return ids[0], err
-}
-
-// awaitAll waits until all nodes are ready, so that what is printed then can be tried.
-func (d *demo) awaitAll(ctx context.Context) error {
-	return d.await(ctx, func() bool {
-		for _, n := range d.nodes {
-			if l := n.running(); l == nil || l.ready() != nil {
-				return false
-			}
-		}
-		return true
-	})
+	var first [1]firn.ID
+	if err := d.load.take(ctx, first[:]); err != nil {
+		return err
+	}
+	took := time.Since(d.began)
+	if err := d.await(ctx, len(d.hosts)); err != nil {
+		return err
+	}
+	return d.out.Print(d.intro(first[0], took))
 }
 
 // startWithin is how long a cluster may take to begin.
 const startWithin = 30 * time.Second
 
-// await waits for something that nobody tells of.
-func (d *demo) await(ctx context.Context, is func() bool) error {
+// await waits until so many nodes are ready, which nobody tells of.
+func (d *demo) await(ctx context.Context, wanted int) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		for _, n := range d.nodes {
-			if n.running() == nil {
-				return fmt.Errorf("node %d has ended: %w", n.number, n.process.err)
+	for {
+		ready := 0
+		for _, h := range d.hosts {
+			p := h.running()
+			switch {
+			case p == nil:
+				return fmt.Errorf("node %d has ended: %w", h.number, h.process.Load().err)
+			case p.node.Ready() == nil:
+				ready++
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("the nodes are not ready after %v: %w", startWithin, ctx.Err())
+		if ready >= wanted {
+			return nil
+		}
+		if err := retry.Sleep(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("the nodes are not ready after %v: %w", startWithin, err)
 		}
 	}
-	return nil
 }
 
 // close ends what there is. What hangs, or can't reach the store, is killed: to end it in order would take a while, for
 // a store that ends too.
 func (d *demo) close() {
-	if d.front != nil {
-		_ = d.front.Close() // it serves no more
-	} else if d.listener != nil {
-		_ = d.listener.Close()
+	if d.server != nil {
+		_ = d.server.Close() // it serves no more
 	}
+	if d.listener != nil {
+		_ = d.listener.Close() // the server may not have begun to
+	}
+	d.commands.Lock()
+	defer d.commands.Unlock()
 	if d.load != nil {
 		d.load.stop()
 	}
 	var all sync.WaitGroup
-	for _, n := range d.nodes {
-		if l := n.running(); l != nil {
+	for _, h := range d.hosts {
+		if p := h.running(); p != nil {
 			all.Go(func() {
-				if l.paused.Load() || d.store.isStopped() {
-					l.kill()
-				} else {
-					l.stop(errors.New("the demo ends"))
+				if p.paused.Load() || d.stopped.Load() {
+					p.kill()
 				}
+				p.end(errEnds)
+				<-p.done
 			})
 		}
 	}
@@ -261,9 +235,9 @@ func (d *demo) close() {
 // it may be shown now: where a node does not listen, because it is dead or is about to be, somebody else may.
 func (d *demo) keepSecret(dies ...*host) {
 	addresses := []string{d.listener.Addr().String()}
-	for _, n := range d.nodes {
-		if n.running() != nil && !slices.Contains(dies, n) {
-			addresses = append(addresses, n.admin.Host)
+	for _, h := range d.hosts {
+		if h.running() != nil && !slices.Contains(dies, h) {
+			addresses = append(addresses, h.admin.Host)
 		}
 	}
 	path, err := secretfile.RuntimePath(addresses[0])
@@ -273,12 +247,4 @@ func (d *demo) keepSecret(dies ...*host) {
 	if d.secret.Kept(path, err); err == nil && d.file == "" {
 		d.file = path
 	}
-}
-
-// interrupted returns what ended ctx in the place of what failed because of it.
-func interrupted(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return err
 }

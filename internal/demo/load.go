@@ -12,39 +12,35 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/load"
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/retry"
 )
 
 const (
-	demoCallWithin = 2 * time.Second // what the callers of a demo have patience for
-	demoCalls      = 200             // in a second, at most; for more IDs each asks for several
-	demoCallers    = 16              // at a time
+	callWithin     = 2 * time.Second // what the callers of a demo have patience for
+	callsPerSecond = 200             // at most; for more IDs each call asks for several
+	callers        = 16              // each with one call at a time
 )
 
-// background takes IDs as an application of several nodes would, and looks at each of them.
+// background takes IDs as an application of several nodes would, and checks each of them.
 type background struct {
 	client  *firnclient.Client
 	checker *load.Checker
-	rate    int64
 	failed  atomic.Int64 // calls
 	latest  atomic.Value // the error of the latest of these, as text
 	end     context.CancelFunc
 	callers sync.WaitGroup
 }
 
-// newLoad returns the load on some nodes, at so many IDs a second. It begins with start.
-func newLoad(nodes []*host, rate int64) (*background, error) {
-	var urls []string
-	for _, n := range nodes {
-		urls = append(urls, n.url)
-	}
+// newLoad returns the load on some nodes, which begins with start.
+func newLoad(urls []string) (*background, error) {
 	c, err := firnclient.New(urls)
 	if err != nil {
 		return nil, err
 	}
-	return &background{client: c, checker: load.NewChecker(firn.Default), rate: rate, end: func() {}}, nil
+	return &background{client: c, checker: load.NewChecker(firn.Default), end: func() {}}, nil
 }
 
-// take takes IDs, and looks at them.
+// take takes IDs, and checks them.
 func (l *background) take(ctx context.Context, ids []firn.ID) error {
 	call := l.checker.Begin()
 	if err := l.client.Fill(ctx, ids); err != nil {
@@ -54,48 +50,40 @@ func (l *background) take(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// start takes IDs at the rate until stop is called. What nobody is free for is not asked for later.
-func (l *background) start() {
-	if l.rate == 0 {
+// start takes so many IDs a second until stop is called. A caller who still waits when the next call is due leaves that one
+// out.
+func (l *background) start(rate int64) {
+	if rate == 0 {
 		return
 	}
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(context.Background())
-	count := (l.rate + demoCalls - 1) / demoCalls
-	due := make(chan struct{}, 1)
-	l.callers.Go(func() {
-		tick := time.NewTicker(time.Duration(float64(count) / float64(l.rate) * float64(time.Second)))
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
+	count := (rate + callsPerSecond - 1) / callsPerSecond
+	each := time.Duration(callers * count * int64(time.Second) / rate) // from one call of a caller to the next
+	for i := range callers {
+		l.callers.Go(func() {
+			if retry.Sleep(ctx, each/callers*time.Duration(i)) == nil {
+				l.work(ctx, each, make([]firn.ID, count))
 			}
-			select {
-			case due <- struct{}{}:
-			default:
-			}
-		}
-	})
-	for range demoCallers {
-		l.callers.Go(func() { l.work(ctx, due, make([]firn.ID, count)) })
+		})
 	}
 }
 
-func (l *background) work(ctx context.Context, due <-chan struct{}, ids []firn.ID) {
+func (l *background) work(ctx context.Context, each time.Duration, ids []firn.ID) {
+	tick := time.NewTicker(each)
+	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-due:
-		}
-		call, cancel := context.WithTimeout(ctx, demoCallWithin)
+		call, cancel := context.WithTimeout(ctx, callWithin)
 		err := l.take(call, ids)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			l.latest.Store(node.Why(err))
 			l.failed.Add(1)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
 		}
 	}
 }

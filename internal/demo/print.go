@@ -13,8 +13,8 @@ import (
 // intro says what there is, and what to try.
 func (d *demo) intro(first firn.ID, took time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s in this process, on a store in memory. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.nodes)), "node"), took.Seconds(), first)
-	for _, n := range d.nodes {
+	fmt.Fprintf(&b, "%s in this process, on a store in memory. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.hosts)), "node"), took.Seconds(), first)
+	for _, n := range d.hosts {
 		fmt.Fprintf(&b, "  node %-4d  %s\n", n.number, n.url)
 	}
 	fmt.Fprintf(&b, "  dashboard  %s/ui/\n", d.admin)
@@ -23,15 +23,15 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 		where = ", in this directory"
 	}
 	fmt.Fprintf(&b, "\nTry in another terminal%s:\n", where)
-	one, killed := d.nodes[len(d.nodes)/2].number, "kill -9 a node: the others take it out within "+console.Brief(d.config.TTL)
-	if len(d.nodes) == 1 {
+	one, killed := d.hosts[len(d.hosts)/2].number, "kill -9 a node: the others take it out within "+console.Brief(d.config.TTL)
+	if len(d.hosts) == 1 {
 		killed = "kill -9 the node"
 	}
 	for _, s := range []struct {
 		what     string
 		commands []string
 	}{
-		{"take an ID, and take it apart", []string{"curl -X POST " + d.nodes[0].url + "/api/v1/id", d.command(fmt.Sprintf("decode %d", first))}},
+		{"take an ID, and take it apart", []string{"curl -X POST " + d.hosts[0].url + "/api/v1/id", d.command(fmt.Sprintf("decode %d", first))}},
 		{"an ID space of its own", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
 		{"who is a member, and how it came to that", []string{d.command("cluster status"), d.command("cluster log")}},
 		{"how fast it is", []string{d.benchCommand()}},
@@ -53,7 +53,7 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 // benchCommand loads all nodes for a short time.
 func (d *demo) benchCommand() string {
 	var urls []string
-	for _, n := range d.nodes {
+	for _, n := range d.hosts {
 		urls = append(urls, n.url)
 	}
 	return d.config.Self + " bench --duration 3s --server " + strings.Join(urls, ",")
@@ -92,7 +92,7 @@ func (d *demo) follow(ctx context.Context) {
 		case <-tick.C:
 		}
 		if i%2 == 0 {
-			d.look()
+			d.measure()
 		}
 		now := d.status()
 		for _, change := range now.changes(before) {
@@ -114,13 +114,4 @@ func (d *demo) follow(ctx context.Context) {
 			d.say("%s", now.line())
 		}
 	}
-}
-
-// look notes how fast the load is.
-func (d *demo) look() {
-	var nodes []int64
-	for _, n := range d.nodes {
-		nodes = append(nodes, n.ids())
-	}
-	d.rates.look(d.load.counts().IDs, nodes)
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/firn-id/firn/internal/console"
@@ -32,6 +31,7 @@ type Status struct {
 	Load    Counts       `json:"load"`
 }
 
+// NodeStatus is how a node of a demo is.
 type NodeStatus struct {
 	Node      int     `json:"node"`
 	State     string  `json:"state"`         // ready, not ready, paused or down
@@ -48,36 +48,56 @@ type NodeStatus struct {
 // status is how things are now, with the rates of the last second.
 func (d *demo) status() Status {
 	s := Status{Seconds: time.Since(d.began).Seconds(), Store: StoreRunning, Load: d.load.counts()}
-	if d.store.isStopped() {
+	if d.stopped.Load() {
 		s.Store = StoreStopped
 	}
 	var latest int64 // position that any of them has reached
-	for _, n := range d.nodes {
+	for _, h := range d.hosts {
 		one := NodeStatus{
-			Node: n.number, State: Down, URL: n.url, Admin: n.admin.String(),
-			Clock: time.Duration(n.offset.Load()).Seconds(), IDs: n.ids(),
+			Node: h.number, State: Down, URL: h.url, Admin: h.admin.String(), Clock: time.Duration(h.offset.Load()).Seconds(),
 		}
-		if l := n.running(); l != nil {
-			one.State, one.Why = stateOf(l)
-			if id, ok := l.nodeID(); ok && l.ready() == nil {
+		for _, n := range h.given() {
+			one.IDs += int64(n)
+		}
+		if p := h.running(); p != nil {
+			one.State, one.Why = stateOf(p)
+			if id, ok := p.nodeID(); ok && p.node.Ready() == nil {
 				one.NodeID = &id
 			}
-			one.Member = l.node.MemberID()
-			if v := l.node.Value(); v.Position() > latest && !l.paused.Load() {
+			one.Member = p.node.MemberID()
+			if v := p.node.Value(); v.Position() > latest && !p.paused.Load() {
 				latest, s.Members = v.Position(), len(v.Members())
 			}
 		}
 		s.Nodes = append(s.Nodes, one)
 	}
-	d.rates.of(&s)
+	if m := d.measured.Load(); m != nil {
+		s.Load.PerSecond = m.Load.PerSecond
+		for i := range s.Nodes {
+			s.Nodes[i].PerSecond = m.Nodes[i].PerSecond
+		}
+	}
 	return s
 }
 
-func stateOf(l *process) (state, why string) {
-	if l.paused.Load() {
+// measure notes how fast the counts have grown since the last time.
+func (d *demo) measure() {
+	now, before := d.status(), d.measured.Load()
+	if before != nil {
+		took := now.Seconds - before.Seconds
+		now.Load.PerSecond = float64(now.Load.IDs-before.Load.IDs) / took
+		for i := range now.Nodes {
+			now.Nodes[i].PerSecond = max(0, float64(now.Nodes[i].IDs-before.Nodes[i].IDs)/took)
+		}
+	}
+	d.measured.Store(&now)
+}
+
+func stateOf(p *process) (state, why string) {
+	if p.paused.Load() {
 		return Paused, ""
 	}
-	if err := l.ready(); err != nil {
+	if err := p.node.Ready(); err != nil {
 		return NotReady, node.Why(err)
 	}
 	return Ready, ""
@@ -143,41 +163,6 @@ func (s Status) line() string {
 }
 
 func rounded(n float64) string { return console.Number(math.Round(n)) }
-
-// rates are how fast counts grow: over the second, or a little more, before the latest look.
-type rates struct {
-	mu      sync.Mutex // guards what follows
-	at      time.Time  // of the counts
-	all     int64
-	nodes   []int64
-	rate    float64
-	perNode []float64
-}
-
-// look takes the counts, and notes the rates since the last look.
-func (r *rates) look(all int64, nodes []int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	if took := now.Sub(r.at); !r.at.IsZero() {
-		r.rate = float64(all-r.all) / took.Seconds()
-		r.perNode = r.perNode[:0]
-		for i, n := range nodes {
-			r.perNode = append(r.perNode, max(0, float64(n-r.nodes[i])/took.Seconds()))
-		}
-	}
-	r.at, r.all, r.nodes = now, all, nodes
-}
-
-// of puts the rates into a status.
-func (r *rates) of(s *Status) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.Load.PerSecond = r.rate
-	for i, rate := range r.perNode {
-		s.Nodes[i].PerSecond = rate
-	}
-}
 
 // changes are what is worth a line when one status follows another.
 func (s Status) changes(before Status) []string {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -12,14 +13,14 @@ import (
 // patience is how long tests wait for what must come, on a machine that is busy.
 const patience = 30 * time.Second
 
-// What is behind a gate that is shut can be connected to, and neither hears nor says anything until it is opened; what was
+// What is behind a locked gate can be connected to, and neither hears nor says anything until it is opened; what was
 // sent meanwhile is there then.
 func TestGate(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{}
+	g := &sync.RWMutex{}
 	l := gated{inner, g}
 	defer l.Close()
 	heard := make(chan string, 10)
@@ -72,21 +73,19 @@ func TestGate(t *testing.T) {
 		t.Fatalf("an open gate: %q, %v", got, err)
 	}
 	<-heard
-	g.shut()
-	g.shut() // it is already
+	g.Lock()
 	young := dial()
 	defer young.Close()
 	for _, c := range []net.Conn{old, young} {
 		say(c, "two")
 		if got, err := echo(c, 50*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("through a gate that is shut came %q, %v", got, err)
+			t.Errorf("through a locked gate came %q, %v", got, err)
 		}
 	}
 	if len(heard) > 0 {
-		t.Errorf("behind a gate that is shut %q was heard", <-heard)
+		t.Errorf("behind a locked gate %q was heard", <-heard)
 	}
-	g.open()
-	g.open()
+	g.Unlock()
 	for _, c := range []net.Conn{old, young} {
 		if got, err := echo(c, patience); got != "two" || err != nil {
 			t.Errorf("through a gate that is open again came %q, %v", got, err)
