@@ -13,12 +13,12 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// How long answers may be: each ID comes as a number and as a string.
+// Limits on answers, in bytes. Each ID is in them as a number and as a string.
 const (
 	perID        = len(`9223372036854775807,"9223372036854775807",`)
 	aroundIDs    = 4 << 10
 	longestError = 16 << 10
-	longestText  = 1000 // of the message in an error
+	longestText  = 1000 // of an error's message
 )
 
 var errTooLong = errors.New("the answer is too long")
@@ -38,12 +38,12 @@ func readAnswer(node string, r *http.Response, n int) ([]firn.ID, error) {
 	}
 	ids, err := parseAnswer(body, n)
 	if err != nil {
-		return nil, &nodeError{node, fmt.Errorf("the answer is wrong: %w", err)}
+		return nil, &nodeError{node, fmt.Errorf("wrong answer: %w", err)}
 	}
 	return ids, nil
 }
 
-// readAtMost returns errTooLong, and the beginning, when there is more than limit.
+// readAtMost reads up to limit bytes. It returns errTooLong if there are more.
 func readAtMost(r io.Reader, limit int) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
 	if err == nil && len(b) > limit {
@@ -52,7 +52,7 @@ func readAtMost(r io.Reader, limit int) ([]byte, error) {
 	return b, err
 }
 
-// parseAnswer returns the n IDs of an answer: positive ones that ascend. It reads the strings, and not the numbers.
+// parseAnswer returns the n IDs of an answer, which must be positive and ascend. It reads the strings, not the numbers.
 func parseAnswer(body []byte, n int) ([]firn.ID, error) {
 	var answer struct {
 		ID  *firn.ID  `json:"id_str"`
@@ -66,7 +66,7 @@ func parseAnswer(body []byte, n int) ([]firn.ID, error) {
 		ids = append(ids, *answer.ID)
 	}
 	if len(ids) != n {
-		return nil, fmt.Errorf("it has %d IDs, want %d", len(ids), n)
+		return nil, fmt.Errorf("%d IDs; want %d", len(ids), n)
 	}
 	last := firn.ID(0)
 	for _, id := range ids {
@@ -82,7 +82,7 @@ func readError(node string, r *http.Response, body []byte) *Error {
 	var failure struct {
 		Error struct{ Code, Message string }
 	}
-	_ = json.Unmarshal(body, &failure) // if it can't be read, it is not firn's, and has no code
+	_ = json.Unmarshal(body, &failure) // if it fails, the answer is not from a firn node, and has no code
 	e := &Error{Node: node, Status: r.StatusCode, Code: cut(failure.Error.Code), Message: cut(failure.Error.Message)}
 	if seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 31); err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second

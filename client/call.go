@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// answerWithin is how long a request is left alone. A node itself gives up after 10 s.
+	// answerWithin limits the time of a request. A node itself gives up after 10 s.
 	answerWithin = 15 * time.Second
 
-	// lingers is how long a request goes on after another one has brought the IDs: that tells whether its node
-	// works, and keeps the connection.
+	// lingers is how long a request continues after another one has won: that shows whether its node works, and keeps
+	// the connection.
 	lingers = time.Second
 
-	// mostOut is how many requests of one call to one URL are without an answer at a time. A second one helps when
-	// there is a balancer, or when the connection of the first is dead.
+	// mostOut limits the requests of one call to one URL at a time. A second one helps behind a balancer, or when the
+	// connection of the first is dead.
 	mostOut = 2
 )
 
 // backoff is how long a call waits after all nodes have failed.
 var backoff = retry.Backoff{First: 25 * time.Millisecond, Max: time.Second}
 
-// batch is IDs that came in one answer.
+// batch is the IDs of one answer.
 type batch struct {
 	ids   []firn.ID
 	asked time.Time // before the request was sent
@@ -36,7 +36,7 @@ type batch struct {
 type attempt struct {
 	route  *route
 	hedged bool
-	probe  bool // it only tells whether the node works again
+	probe  bool // only to see whether the node works again
 	cancel context.CancelFunc
 	batch
 	took    time.Duration
@@ -44,25 +44,24 @@ type attempt struct {
 	err     error
 }
 
-// call is how IDs are asked for: of one node after the other, and of several at once when they take their time.
+// call asks one node after the other for IDs, and several at once when they are slow.
 type call struct {
 	s        *Sequencer
 	ctx      context.Context
 	n        int
 	began    time.Time
-	patience time.Duration // nearly every answer comes within that
-	results  chan *attempt // has room for all that are out
+	patience time.Duration // within which nearly every answer comes
+	results  chan *attempt // has room for all attempts
 
-	// bar is how long other requests may take, in nanoseconds, once one has brought the IDs: whoever takes
-	// longer is slow. Until then it is 0.
+	// bar is, once a request has won, the time in nanoseconds after which another one counts as slow. Until then it is 0.
 	bar atomic.Int64
 
-	// What follows is for the goroutine of the call only.
+	// The goroutine of the call owns the rest.
 	live   []*attempt
-	out    []int   // by node: how many requests are without an answer
+	out    []int   // by node: requests without an answer
 	tried  []bool  // by node: in this round
-	failed []error // by node: how it failed last
-	limit  error   // what to return when nothing else comes
+	failed []error // by node: the last error
+	limit  error   // to return when no attempt succeeds
 }
 
 // ask asks for n IDs, 1 to maxCount, until a node gives them or ctx ends.
@@ -132,7 +131,7 @@ func (c *call) run() (batch, error) {
 	}
 }
 
-// atMost is d, or half of the time that is left if that is less, so that some is left for another node.
+// atMost is d, but at most half of the time left, so that some is left for another node.
 func (c *call) atMost(d time.Duration) time.Duration {
 	deadline, ok := c.ctx.Deadline()
 	if !ok {
@@ -141,7 +140,7 @@ func (c *call) atMost(d time.Duration) time.Duration {
 	return min(d, max(time.Until(deadline)/2, shortestPatience))
 }
 
-// next asks another node. It returns false when all were asked in this round.
+// next asks another node. It returns false when it has asked all in this round.
 func (c *call) next(hedged bool) bool {
 	r := c.s.pick(c.tried, c.out)
 	if r != nil {
@@ -156,7 +155,7 @@ func (c *call) newRound() {
 	}
 }
 
-// start sends a request, which does not end with the call.
+// start sends a request, which may outlive the call.
 func (c *call) start(r *route, a *attempt) {
 	client := c.s.client
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), answerWithin)
@@ -179,7 +178,7 @@ func (c *call) start(r *route, a *attempt) {
 	})
 }
 
-// ended takes a off those that are out.
+// ended removes an attempt that has ended.
 func (c *call) ended(a *attempt) {
 	for i := range c.live {
 		if c.live[i] == a {
@@ -191,7 +190,7 @@ func (c *call) ended(a *attempt) {
 	c.failed[a.route.index] = a.err
 }
 
-// won ends the others, of which those that are slow are avoided from now on.
+// won ends the other attempts. The client avoids slow nodes from now on.
 func (c *call) won(a *attempt) {
 	bar := max(c.patience, 2*a.took)
 	c.bar.Store(int64(bar))
@@ -201,7 +200,7 @@ func (c *call) won(a *attempt) {
 	c.s.overtook(c, a, bar)
 }
 
-// noAnswer is the error when the context has ended.
+// noAnswer is the error of a call whose context has ended.
 func (c *call) noAnswer() error {
 	e := &noAnswerError{after: time.Since(c.began), cause: c.ctx.Err()}
 	for i, r := range c.s.routes {
@@ -217,7 +216,7 @@ func (c *call) noAnswer() error {
 	return e
 }
 
-// judge notes what the end of an attempt says about its node.
+// judge updates the route of an attempt that has ended.
 func (c *call) judge(a *attempt) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -234,7 +233,7 @@ func (c *call) judge(a *attempt) {
 	}
 }
 
-// overtook notes how long the winner of a call took, and which nodes are slow.
+// overtook records the time of a call's winner, and avoids nodes that are slow.
 func (s *Sequencer) overtook(c *call, winner *attempt, bar time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,16 +4,15 @@
 //	defer c.Close()
 //	id, err := c.Next(ctx)
 //
-// A call goes to a node that works, and to another one when that fails or takes its time, until its context ends. An ID
-// that was asked for twice is an ID that is never used, and nothing else: so every call can be repeated. What is the
-// caller's to put right, such as a wrong token or a sequencer that does not exist, is returned at once.
+// A call goes to a node that works, and to another one if that fails or is slow, until its context ends. The only effect of
+// calling twice is an ID that nobody uses, so every call can be repeated. An error that the caller must fix, such as a wrong
+// token or a sequencer that does not exist, is returned at once.
 //
-// With [WithPrefetch] IDs are fetched in batches and handed out from memory, none of them older than was asked for.
+// With [WithPrefetch] the client fetches IDs in batches and returns them from memory, none older than a chosen age.
 //
-// IDs of one answer ascend. Those of several come from several nodes, and are in order only as well as the nodes' clocks
-// agree.
+// The IDs of one answer ascend. Those of several answers may come from several nodes, whose order depends on their clocks.
 //
-// This package is not for a process that makes IDs itself: that is package member.
+// A process that makes IDs itself uses package member instead.
 package client
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// DefaultTimeout is how long Next and Fill take at most when their context has no deadline.
+// DefaultTimeout limits Next and Fill when their context has no deadline.
 const DefaultTimeout = 10 * time.Second
 
 // maxCount is how many IDs a node gives at once.
@@ -39,21 +38,21 @@ type Client struct {
 	transport http.RoundTripper
 	standard  *Sequencer
 
-	life  context.Context // ends once Close has waited for the calls
+	life  context.Context // ends when Close has waited for the calls
 	end   context.CancelFunc
 	calls sync.WaitGroup // Next and Fill
-	tasks sync.WaitGroup // requests and fetches; begun by calls and by tasks only
+	tasks sync.WaitGroup // requests and fetches, which only calls and tasks start
 
 	mu         sync.Mutex // guards what follows
 	closed     bool
 	sequencers map[string]*Sequencer
 }
 
-// New returns a client of the nodes with these URLs, such as http://ids-1:8080 or https://[::1]:8443. One URL may stand
-// for many nodes behind a balancer. Nothing is sent yet: a node may be down.
+// New returns a client of the nodes with these URLs, such as http://ids-1:8080 or https://[::1]:8443. One URL may be that of
+// a balancer. New sends nothing, so nodes may be down.
 //
-// An error is returned when there is no URL, when one is no http or https URL of a host or has more to it than host and
-// port, when two are the same, or when an option is wrong.
+// An error is returned when there is no URL, when one is not http:// or https:// with a host, an optional port and nothing
+// else, when two are the same, or when an option is wrong.
 func New(nodes []string, options ...Option) (*Client, error) {
 	urls, err := parseNodes(nodes)
 	if err != nil {
@@ -78,9 +77,9 @@ func (c *Client) Next(ctx context.Context) (firn.ID, error) { return c.standard.
 // Fill fills ids with IDs of the default sequencer, see [Sequencer.Fill].
 func (c *Client) Fill(ctx context.Context, ids []firn.ID) error { return c.standard.Fill(ctx, ids) }
 
-// Sequencer returns the sequencer of a name, the same one each time; an empty name is the default sequencer. Nothing is
-// sent: whether it exists is told by Next and Fill. The client keeps what it knows about every name that it was asked
-// for, so names should not come from strangers.
+// Sequencer returns the sequencer of a name, the same one each time; an empty name is the default sequencer. It sends
+// nothing: Next and Fill tell whether the sequencer exists. The client keeps state for every name, so names should not come
+// from strangers.
 func (c *Client) Sequencer(name string) *Sequencer {
 	if name == "" {
 		return c.standard
@@ -95,8 +94,8 @@ func (c *Client) Sequencer(name string) *Sequencer {
 	return s
 }
 
-// Close waits for the calls that are in flight, which end with their contexts at the latest, and ends what goes on behind
-// them. IDs in memory are dropped. From then on Next and Fill return ErrClosed. It always returns nil, and may be called again.
+// Close waits for the calls in flight, which end with their contexts at the latest, then ends all requests and drops the IDs
+// in memory. From then on Next and Fill return ErrClosed. It always returns nil, and may be called again.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true

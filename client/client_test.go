@@ -25,15 +25,15 @@ import (
 func TestNodes(t *testing.T) {
 	for _, c := range []struct{ nodes, want string }{
 		{"http://a:8080 https://B:8443/ http://[::1]:80 https://c:443", "http://a:8080 https://b:8443 http://[::1] https://c"},
-		{"", "there are no nodes"},
+		{"", "no nodes; want"},
 		{"a:8080", "node 1: \"a:8080\" begins with neither"},
 		{"ftp://a", "neither http:// nor https://"},
 		{"http://a http://:8080", "node 2: \"http://:8080\" has no host"},
 		{"http://a/ids", "more than a host and a port"},
 		{"http://a?x=1", "more than a host and a port"},
-		{"http://a http://b http://A:80/", "node 3 is node 1 again: http://a"},
+		{"http://a http://b http://A:80/", "node 3 is the same as node 1: http://a"},
 		{"http://me:secret@a", "has a user"},
-		{"http://me:secret@a:b", "no URL"},
+		{"http://me:secret@a:b", "not a URL"},
 	} {
 		got, err := parseNodes(strings.Fields(c.nodes))
 		switch {

@@ -10,29 +10,29 @@ import (
 
 var (
 	// ErrClosed is returned by Next and Fill after Close.
-	ErrClosed = errors.New("client: it is closed")
+	ErrClosed = errors.New("the client is closed")
 
-	// ErrNoAnswer is returned when the context ended before a node had given IDs. With it comes the error of the
-	// context, and for each node what was wrong: errors.Is and errors.As find them all.
-	ErrNoAnswer = errors.New("client: no node gave an ID in time")
+	// ErrNoAnswer is returned when the context ends before a node has given IDs. It wraps the error of the context and, for
+	// each node, what is wrong with it.
+	ErrNoAnswer = errors.New("no node gave an ID in time")
 )
 
-// Error is returned when a node refuses in a way that another node, or another attempt, would not change. Within an
-// ErrNoAnswer it is how a node refused last.
+// Error is returned when a node refuses a call for a reason that neither another node nor another attempt would change. An
+// ErrNoAnswer wraps the last one of each node.
 type Error struct {
 	Node    string // its URL
 	Status  int    // of HTTP, such as 404
-	Code    string // such as "unknown_sequencer"; empty when what answered is no firn node
+	Code    string // such as "unknown_sequencer"; empty: the answer is not from a firn node
 	Message string // for people; may be empty
 
-	// RetryAfter is when the node wants to be asked again; zero: it did not say.
+	// RetryAfter is when to call the node again; zero: it does not say.
 	RetryAfter time.Duration
 }
 
-// Error says which node, which status and which code.
+// Error names the node, the status, and the code and message if any.
 func (e *Error) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "client: %s answers %d", e.Node, e.Status)
+	fmt.Fprintf(&b, "%s answers %d", e.Node, e.Status)
 	for _, more := range []string{e.Code, e.Message} {
 		if more != "" {
 			b.WriteString(": " + more)
@@ -44,8 +44,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// final tells whether this is for the caller: it would hide the caller's own error, or get around a limit that was set
-// for it, to ask another node.
+// final tells whether the error is for the caller: calling another node would hide the caller's mistake, or evade its limit.
 func (e *Error) final() bool {
 	switch e.Status {
 	case http.StatusRequestTimeout:
@@ -60,26 +59,25 @@ func (e *Error) final() bool {
 
 // isFinal is final for any error.
 func isFinal(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.final()
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.final()
 }
 
 // isLimit tells whether the caller asks for more than it may.
 func isLimit(err error) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Status == http.StatusTooManyRequests
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Status == http.StatusTooManyRequests
 }
 
-// retryAfter is what the node of err says, and else zero.
+// retryAfter is the RetryAfter of an *Error; zero for any other error.
 func retryAfter(err error) time.Duration {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
 	}
 	return 0
 }
 
-// nodeError is what is wrong with a node that gave no answer, or none to be understood.
+// nodeError is about a node that gave no answer, or one that can't be read.
 type nodeError struct {
 	node string
 	err  error
@@ -91,7 +89,7 @@ func (e *nodeError) Unwrap() error { return e.err }
 var (
 	errNotAsked = errors.New("not asked")
 	errNoAnswer = errors.New("no answer yet")
-	errSlow     = errors.New("slower than others")
+	errSlow     = errors.New("slower than other nodes")
 )
 
 // noAnswerError is an ErrNoAnswer.
@@ -105,7 +103,7 @@ func (e *noAnswerError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %v after %v", ErrNoAnswer, e.cause, e.after.Round(time.Millisecond))
 	for _, err := range e.nodes {
-		b.WriteString("; " + strings.TrimPrefix(err.Error(), "client: "))
+		b.WriteString("; " + err.Error())
 	}
 	return b.String()
 }

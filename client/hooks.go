@@ -2,12 +2,12 @@ package client
 
 import "time"
 
-// Hooks are told what the client does, for metrics and logs. Each may be nil. They are called by several goroutines at
-// once, and hold up what they are told of: they must be quick, and must not call the client.
+// Hooks report what the client does, for metrics and logs. Each may be nil. Several goroutines call them at once and wait for
+// them: they must be quick, and must not call the client.
 type Hooks struct {
 	Attempt func(Attempt) // after every request to a node
-	Call    func(Call)    // at the end of every Next and Fill, but for those after Close
-	Batch   func(Batch)   // with WithPrefetch: after every fetch, and when IDs were thrown away
+	Call    func(Call)    // at the end of every Next and Fill before Close
+	Batch   func(Batch)   // with WithPrefetch: after every fetch, and when IDs were dropped
 }
 
 // Attempt is a request to a node.
@@ -17,11 +17,10 @@ type Attempt struct {
 	Count     int    // how many IDs were asked for
 	Duration  time.Duration
 
-	// Hedged tells that it was sent while another request of the same call was still without an answer.
+	// Hedged is set when another request of the same call had no answer yet.
 	Hedged bool
 
-	// Err is nil when there were IDs. It is or wraps context.Canceled when nobody waited for it any more, because another node
-	// had answered or the call had ended.
+	// Err is nil when the node gave IDs. It wraps context.Canceled when another node had answered or the call had ended.
 	Err error
 }
 
@@ -31,18 +30,17 @@ type Call struct {
 	Count     int    // how many IDs; 1 for Next
 	Duration  time.Duration
 
-	// Age is how old the oldest of the IDs was when it was handed out: it counts from before the request for it was
-	// sent. Zero when there was an error.
+	// Age is the age of the oldest ID when it was returned, counted from before its request was sent. Zero with an error.
 	Age time.Duration
 	Err error
 }
 
-// Batch is what happened to IDs that are kept in memory.
+// Batch is a change of the IDs in memory.
 type Batch struct {
 	Sequencer string // empty: the default one
-	Fetched   int    // how many came; 0 when none were fetched
-	Expired   int    // how many were thrown away because they were too old
-	Err       error  // why a fetch brought none
+	Fetched   int    // how many were added
+	Expired   int    // how many were dropped because they were too old
+	Err       error  // why a fetch failed
 }
 
 func (h Hooks) attempt(a Attempt) {

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// parseNodes returns the URLs as requests begin with them.
+// parseNodes returns the URLs with which requests begin.
 func parseNodes(nodes []string) ([]string, error) {
 	if len(nodes) == 0 {
-		return nil, errors.New("client: there are no nodes; want at least one URL, such as http://ids-1:8080")
+		return nil, errors.New("no nodes; want at least one URL, such as http://ids-1:8080")
 	}
 	var urls []string
 	first := map[string]int{}
 	for i, text := range nodes {
 		parsed, err := parseNode(text)
 		if err != nil {
-			return nil, fmt.Errorf("client: node %d: %w; want a URL such as http://ids-1:8080", i+1, err)
+			return nil, fmt.Errorf("node %d: %w; want a URL such as http://ids-1:8080", i+1, err)
 		}
 		if j, twice := first[parsed]; twice {
-			return nil, fmt.Errorf("client: node %d is node %d again: %s", i+1, j+1, parsed)
+			return nil, fmt.Errorf("node %d is the same as node %d: %s", i+1, j+1, parsed)
 		}
 		first[parsed] = i
 		urls = append(urls, parsed)
@@ -29,7 +29,7 @@ func parseNodes(nodes []string) ([]string, error) {
 	return urls, nil
 }
 
-// parseNode returns a URL in the one way to write it. An error does not show what may be a password.
+// parseNode returns a URL in its canonical form. An error does not show what may be a password.
 func parseNode(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -37,10 +37,10 @@ func parseNode(text string) (string, error) {
 		if errors.As(err, &inner) {
 			err = inner.Err // without the text
 		}
-		return "", fmt.Errorf("it is no URL: %w", err)
+		return "", fmt.Errorf("not a URL: %w", err)
 	}
 	if u.User != nil {
-		return "", errors.New("the URL has a user; see WithToken")
+		return "", errors.New("the URL has a user; use WithToken")
 	}
 	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	switch {

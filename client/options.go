@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Option is a setting of a client. Without any, a client speaks plain HTTP or HTTPS as the URLs say, shows no token, and
-// keeps nothing in memory.
+// Option is a setting of a client. By default a client sends no token and keeps no IDs in memory.
 type Option func(*config)
 
 type config struct {
@@ -23,37 +22,36 @@ type config struct {
 	maxAge    time.Duration
 }
 
-// WithTLS sets how nodes with https URLs are recognised, and what is shown to them. Nil, and without this option: they
-// need a certificate that the operating system trusts. It is copied.
+// WithTLS sets which certificates are accepted of nodes with https URLs, and which is shown to them. Nil, the default,
+// accepts those that the operating system trusts. The configuration is copied.
 func WithTLS(t *tls.Config) Option {
 	return func(c *config) { c.tls = t.Clone() }
 }
 
-// WithToken has every request show what token returns, as "Authorization: Bearer". It is called for every request, possibly
-// by several goroutines at once, and must be quick: whoever renews the token does so elsewhere. With an empty text
-// nothing is shown. The token is in no error and is given to no hook.
+// WithToken sends what token returns with every request, as "Authorization: Bearer"; empty: nothing. It is called for every
+// request, by several goroutines at once, and must be quick: renew the token elsewhere. Errors and hooks never contain it.
 func WithToken(token func() string) Option {
 	return func(c *config) { c.token = token }
 }
 
-// WithTransport has requests sent by t in place of the client's own [http.Transport]. It must keep enough idle connections
-// for each node, and is not closed by Close. It can't go with WithTLS.
+// WithTransport sends requests by t instead of the client's own [http.Transport]. It must keep enough idle connections to each
+// node. Close does not close it. It can't be combined with WithTLS.
 func WithTransport(t http.RoundTripper) Option {
 	return func(c *config) { c.transport = t }
 }
 
-// WithHooks tells what the client does.
+// WithHooks calls hooks about what the client does.
 func WithHooks(h Hooks) Option {
 	return func(c *config) { c.hooks = h }
 }
 
-// WithPrefetch keeps up to count IDs of each sequencer in memory, 1 to 100000, and hands them out from there: one request serves
-// many calls. When half of them are left, more are fetched. Fill with more than count IDs goes to a node directly.
+// WithPrefetch keeps up to count IDs of each sequencer in memory, 1 to 100000, and returns them from there, so that one
+// request serves many calls. When half of them are left, it fetches more. Fill with more than count IDs calls a node
+// directly.
 //
-// No ID is handed out that is older than maxAge, above zero: its age counts from before the request for it was sent, by the monotonic
-// clock. (On Linux that clock stands still while the machine sleeps.) What gets too old is thrown away, and so
-// count should be about what is used within maxAge, and maxAge a few times as long as an answer takes.
-// Worked number: 500 IDs a second and a maxAge of 2 s go with a count of up to 1000.
+// IDs older than maxAge, above zero, are dropped. The age of an ID counts from before its request is sent, by the monotonic
+// clock, which on Linux stands still while the machine sleeps. Choose a count that is used within maxAge, and a maxAge of
+// several times the time of an answer: for 500 IDs per second and a maxAge of 2 s, a count of up to 1000.
 func WithPrefetch(count int, maxAge time.Duration) Option {
 	return func(c *config) { c.ahead, c.count, c.maxAge = true, count, maxAge }
 }
@@ -61,17 +59,17 @@ func WithPrefetch(count int, maxAge time.Duration) Option {
 func (c *config) validate() error {
 	switch {
 	case c.ahead && (c.count < 1 || c.count > maxCount):
-		return fmt.Errorf("client: WithPrefetch with a count of %d; want 1 to %d", c.count, maxCount)
+		return fmt.Errorf("WithPrefetch with a count of %d; want 1 to %d", c.count, maxCount)
 	case c.ahead && c.maxAge <= 0:
-		return fmt.Errorf("client: WithPrefetch with a maxAge of %v; want more than zero", c.maxAge)
+		return fmt.Errorf("WithPrefetch with a maxAge of %v; want more than zero", c.maxAge)
 	case c.tls != nil && c.transport != nil:
-		return errors.New("client: WithTLS has no effect on the transport of WithTransport; set its own")
+		return errors.New("WithTLS has no effect on the transport of WithTransport; set its own")
 	}
 	return nil
 }
 
-// Limits of the client's own transport. Connections that are not used are kept, so that many callers at once do not
-// open and close them all the time; the server closes idle ones after two minutes, and the client shall be first.
+// Limits of the client's own transport. It keeps idle connections, so that many callers at once need not open new ones all
+// the time, and closes them before the server does, which is after two minutes.
 const (
 	dialWithin = 2 * time.Second
 	idlePer    = 256

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// How long a node is waited for before another one is asked too.
+// How long a call waits for a node before it asks another one too.
 const (
-	firstPatience    = 100 * time.Millisecond // while nothing is known, and
-	patiencePerID    = 5 * time.Microsecond   // in addition
+	firstPatience    = 100 * time.Millisecond // while nothing is known, plus
+	patiencePerID    = 5 * time.Microsecond   // that is asked for
 	shortestPatience = 10 * time.Millisecond
 	longestPatience  = time.Second
 )
 
-// paces is how many classes of requests there are, by how many IDs they are for: 1, 2, up to 4, up to 8 and so on.
+// paces is the number of classes of requests, by their number of IDs: 1, 2, up to 4, up to 8 and so on.
 const paces = 18
 
 func class(n int) int { return bits.Len(uint(n - 1)) }
 
-// pace is how long answers take of late: their mean, and how far they are from it, both fading. It is what TCP reckons
-// to tell when a packet is lost (RFC 6298). The zero value knows nothing.
+// pace is how long recent answers took: a moving average, and the average deviation from it, as TCP computes them to detect
+// lost packets (RFC 6298). The zero value has seen no answer.
 type pace struct {
 	mean, deviation time.Duration
 }
@@ -33,7 +33,7 @@ func (p *pace) add(took time.Duration) {
 	p.mean += (took - p.mean) / 8
 }
 
-// patience is how long nearly every answer with n IDs takes at most.
+// patience is the time within which nearly every answer with n IDs comes.
 func (p *pace) patience(n int) time.Duration {
 	if *p == (pace{}) {
 		return firstPatience + time.Duration(n)*patiencePerID

@@ -19,14 +19,14 @@ func (c *Client) post(ctx context.Context, node, path string, n int) (ids []firn
 	if err != nil {
 		return nil, false, &nodeError{node, err}
 	}
-	// Has package http send it again when an idle connection turns out to be closed. With no value it is not sent itself.
+	// Makes package http send the request again when an idle connection turns out to be closed. An empty value is not sent.
 	request.Header["Idempotency-Key"] = []string{}
 	if c.config.token != nil {
 		if token := c.config.token(); token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
-	response, err := c.transport.RoundTrip(request) // not an http.Client: it would follow redirects
+	response, err := c.transport.RoundTrip(request) // an http.Client would follow redirects
 	if err != nil {
 		return nil, false, &nodeError{node, err}
 	}

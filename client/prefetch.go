@@ -9,22 +9,22 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// refillRest is how long nothing is fetched after a fetch has failed, unless somebody waits.
+// refillRest is how long the client fetches nothing after a failed fetch, unless a call waits.
 const refillRest = time.Second
 
-// stock is the IDs of one sequencer that are kept in memory.
+// stock is the IDs of one sequencer in memory.
 type stock struct {
 	s      *Sequencer
 	count  int
 	maxAge time.Duration
 
 	mu       sync.Mutex // guards what follows
-	batches  []batch    // those that were asked for first come first; none is empty
-	left     int        // how many IDs they have
-	waiting  []*waiter  // in the order in which they came; the first one wants more than are left
+	batches  []batch    // the oldest first; none is empty
+	left     int        // IDs in all batches
+	waiting  []*waiter  // the oldest first, which wants more than are left
 	fetching bool
-	rest     time.Time // until then nothing is fetched unless somebody waits
-	expired  int       // how many IDs were thrown away, and no hook was told of yet
+	rest     time.Time // until then the client fetches only for waiters
+	expired  int       // IDs dropped since a hook was called
 }
 
 // waiter is a call that waits for a fetch.
@@ -35,7 +35,7 @@ type waiter struct {
 	done chan struct{} // closed when got or err is set
 }
 
-// take fills ids, 1 to count of them, and tells how old the oldest is.
+// take fills ids, 1 to count of them, and returns the age of the oldest.
 func (k *stock) take(ctx context.Context, ids []firn.ID) (age time.Duration, err error) {
 	began := time.Now()
 	for {
@@ -58,12 +58,12 @@ func (k *stock) take(ctx context.Context, ids []firn.ID) (age time.Duration, err
 			return age, nil
 		}
 		k.mu.Lock()
-		k.expired += len(ids) // on the way from there to here
+		k.expired += len(ids) // since they were taken out
 		k.unlock(Batch{})
 	}
 }
 
-// wait asks for n IDs. It is done at once when they are there.
+// wait queues a call for n IDs. The waiter is done at once if they are there.
 func (k *stock) wait(n int) *waiter {
 	k.mu.Lock()
 	defer k.unlock(Batch{})
@@ -73,7 +73,7 @@ func (k *stock) wait(n int) *waiter {
 	return w
 }
 
-// leave takes w out of those who wait. It returns false when w is done.
+// leave removes a waiter. It returns false when the waiter is done.
 func (k *stock) leave(w *waiter) bool {
 	k.mu.Lock()
 	defer k.unlock(Batch{})
@@ -86,8 +86,7 @@ func (k *stock) leave(w *waiter) bool {
 	return true
 }
 
-// serveLocked throws away what is too old, gives to those who wait what there is, and has more fetched when little is
-// left.
+// serveLocked drops IDs that are too old, serves the waiters, and fetches more IDs when few are left.
 func (k *stock) serveLocked() {
 	now := time.Now()
 	for len(k.batches) > 0 && now.Sub(k.batches[0].asked) > k.maxAge {
@@ -112,14 +111,14 @@ func (k *stock) serveLocked() {
 	}
 }
 
-// unlock gives k.mu back and tells the hook what happened.
+// unlock unlocks k.mu and calls the hook.
 func (k *stock) unlock(b Batch) {
 	b.Sequencer, b.Expired, k.expired = k.s.name, k.expired, 0
 	k.mu.Unlock()
 	k.s.client.config.hooks.batch(b)
 }
 
-// popLocked takes n IDs out, which are there.
+// popLocked takes out n IDs, of at least as many.
 func (k *stock) popLocked(n int) batch {
 	k.left -= n
 	got := batch{asked: k.batches[0].asked}
@@ -140,7 +139,7 @@ func (k *stock) popLocked(n int) batch {
 	return got
 }
 
-// fetch adds n IDs. It is nobody's in particular, and goes on when those who wait give up.
+// fetch adds n IDs. It belongs to no call, and continues when the waiters give up.
 func (k *stock) fetch(n int) {
 	ctx, cancel := context.WithTimeout(k.s.client.life, DefaultTimeout)
 	defer cancel()
@@ -159,7 +158,7 @@ func (k *stock) fetch(n int) {
 		}
 		k.waiting = nil
 		fallthrough
-	default: // those who wait do so until their contexts end
+	default: // the waiters wait until their contexts end
 		k.rest = time.Now().Add(max(refillRest, retryAfter(err)))
 	}
 	if k.s.client.life.Err() == nil {
@@ -167,7 +166,7 @@ func (k *stock) fetch(n int) {
 	}
 }
 
-// noAnswer is the error of a call whose context ended while it waited for a fetch.
+// noAnswer is the error of a call whose context ended during a fetch.
 func (k *stock) noAnswer(ctx context.Context, began time.Time) error {
 	k.s.mu.Lock()
 	defer k.s.mu.Unlock()

@@ -84,7 +84,7 @@ func TestTheErrorSaysWhatTheNodeSays(t *testing.T) {
 	if want := (Error{"http://a", 429, "rate_limited", "so it is", 7 * time.Second}); *e != want {
 		t.Errorf("%+v, want %+v", *e, want)
 	}
-	if text := err.Error(); text != "client: http://a answers 429: rate_limited: so it is" {
+	if text := err.Error(); text != "http://a answers 429: rate_limited: so it is" {
 		t.Error(text)
 	}
 }
@@ -102,7 +102,7 @@ func TestNoNodeAnswers(t *testing.T) {
 		if !errors.Is(err, ErrNoAnswer) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errReset) || !errors.As(err, &e) || e.Code != "not_ready" {
 			t.Errorf("%v", err)
 		}
-		want := "client: no node gave an ID in time: context deadline exceeded after 1s; http://a: connection reset by peer; " +
+		want := "no node gave an ID in time: context deadline exceeded after 1s; http://a: connection reset by peer; " +
 			"http://b answers 503: not_ready: so it is; http://c: no answer yet"
 		if err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)

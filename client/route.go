@@ -6,10 +6,10 @@ import (
 	"github.com/firn-id/firn/internal/retry"
 )
 
-// avoidance is for how long a node is avoided after failures in a row.
+// avoidance is how long the client avoids a node after failures in a row.
 var avoidance = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
-// leavingPause is for how long a node is avoided while it closes its connections, because it is about to stop.
+// leavingPause is how long the client avoids a node that closes its connections because it is about to stop.
 const leavingPause = time.Second
 
 // route is a node as one sequencer sees it: a node may give IDs of one sequencer and not of another. The
@@ -20,8 +20,8 @@ type route struct {
 	inFlight int
 
 	failures int       // in a row; one that begins within the pause after another is not counted
-	until    time.Time // it is avoided until then; and beyond, if there were failures, until it has given IDs
-	err      error     // of the last failure; nil when it works
+	until    time.Time // the node is avoided until then, and after failures until it gives IDs again
+	err      error     // of the last failure; nil: the node works
 }
 
 func (r *route) avoided(now time.Time) bool { return r.failures > 0 || now.Before(r.until) }
@@ -33,7 +33,7 @@ func (r *route) works(now time.Time, leaving bool) {
 	}
 }
 
-// fails notes a failure. The node may say for how long to leave it alone at least.
+// fails records a failure. The node may say how long at least to avoid it.
 func (r *route) fails(now time.Time, err error, atLeast time.Duration) {
 	r.err = err
 	if r.failures == 0 || !now.Before(r.until) {
@@ -49,9 +49,9 @@ func (r *route) pause(now time.Time) {
 	r.failures++
 }
 
-// pick takes the best route that was not tried for one more request, and returns nil if there is none: first those from which the call waits for
-// nothing, then those that are not avoided, then those with the fewest requests in flight, in turn. If there are only
-// avoided ones it is that whose pause ends first.
+// pick takes the best route not tried yet for one more request, or returns nil: one with the fewest requests of this call,
+// then one that is not avoided, then one with the fewest requests in flight, in turn. Of avoided ones it takes the one whose
+// pause ends first.
 func (s *Sequencer) pick(tried []bool, out []int) *route {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,14 +82,14 @@ func better(a, b *route, out []int, now time.Time) bool {
 	return a.inFlight < b.inFlight
 }
 
-// due takes a route that has failed, was not tried, and whose pause is over. It is for one request that nobody depends on.
+// due takes a route for a probe: one that has failed, was not tried yet, and whose pause is over.
 func (s *Sequencer) due(tried []bool) *route {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	for _, r := range s.routes {
 		if !tried[r.index] && r.failures > 0 && !now.Before(r.until) {
-			r.pause(now) // nobody else need try
+			r.pause(now) // one probe is enough
 			r.inFlight++
 			return r
 		}

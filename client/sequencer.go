@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Sequencer takes IDs of one sequencer. It is safe for concurrent use. Client.Sequencer makes one; the zero value does
+// Sequencer takes IDs of one sequencer. It is safe for concurrent use. Client.Sequencer returns one; the zero value does
 // not work.
 type Sequencer struct {
 	client *Client
@@ -40,19 +40,19 @@ func newSequencer(c *Client, name string) *Sequencer {
 
 // Next returns an ID.
 //
-// It takes until ctx ends at most, and DefaultTimeout when ctx has no deadline. An *[Error] is returned as soon as a node
-// refuses for a reason that is the caller's: a wrong token (401, 403), no such sequencer (404), more than a limit
-// allows (429, with RetryAfter), or a layout whose time is over (503 lifetime). [ErrNoAnswer] is returned when ctx ended
-// first. [ErrClosed] is returned after Close.
+// It waits until ctx ends, or for DefaultTimeout when ctx has no deadline. An *[Error] is returned as soon as a node refuses
+// for a reason that the caller must fix: a wrong token (401, 403), an unknown sequencer (404), more IDs than a limit allows
+// (429, with RetryAfter), or a layout whose time has run out (503 lifetime). [ErrNoAnswer] is returned when ctx ends first,
+// and [ErrClosed] after Close.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	var ids [1]firn.ID
 	err := s.Fill(ctx, ids[:])
 	return ids[0], err
 }
 
-// Fill fills ids, in ascending order. Beyond 100000 it takes several requests, one after the other. For none it does nothing.
+// Fill fills ids, in ascending order. For each 100000 it sends one request, one after the other; for none it does nothing.
 //
-// The time that it has and its errors are those of Next. When there is an error, ids is as it was.
+// Its time and its errors are those of Next. In case of an error, ids is unchanged.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	if err := s.client.enter(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	return err
 }
 
-// fill tells also how old the oldest of the IDs is.
+// fill also returns the age of the oldest ID.
 func (s *Sequencer) fill(ctx context.Context, ids []firn.ID) (age time.Duration, err error) {
 	switch {
 	case s.stock != nil && len(ids) <= s.stock.count:

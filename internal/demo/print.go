@@ -101,7 +101,7 @@ func (d *demo) follow(ctx context.Context) {
 		switch fails := now.Load.Errors > before.Load.Errors; {
 		case fails && !failing:
 			why, _, _ := strings.Cut(fmt.Sprint(d.load.latest.Load()), ";")
-			d.say("calls fail: %s", strings.TrimPrefix(why, "client: "))
+			d.say("calls fail: %s", why)
 			failing = true
 		case !fails && failing && now.Load.IDs > before.Load.IDs:
 			d.say("calls get IDs again; %s got none", console.Plural(now.Load.Errors, "call"))

@@ -10,13 +10,13 @@ import (
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
-// Login is the code of a login address: Root with "#login=" and the code. A browser does not send that part to anybody;
-// the page exchanges it for the secret of the node, which it keeps as it keeps a token. A code is good once.
+// Login is the code of a login address: Root with "#login=" and the code. A browser does not send that part; the page
+// exchanges it for the secret of the node, which it keeps like a token. A code works once.
 type Login struct {
 	Code string `json:"code"`
 }
 
-// LoginPath is where who shows the secret gets another Login, by POST, and exchangePath where the page exchanges one.
+// A POST to LoginPath with the secret returns another Login, and the page exchanges one by a POST to exchangePath.
 const (
 	LoginPath    = Root + "logins"
 	exchangePath = Root + "login"
@@ -41,7 +41,7 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch {
 	case secret == nil || h.policy.Tokens != nil:
-		err = server.Input(fmt.Errorf("this server has tokens: the dashboard asks for one, and nobody logs in otherwise"))
+		err = server.Input(fmt.Errorf("this server requires tokens: enter one on the dashboard instead of a login address"))
 	case r.URL.Path == LoginPath:
 		var who *auth.Caller
 		if who, err = h.policy.Admit(httpapi.Token(r)); err == nil {
@@ -59,14 +59,14 @@ func (h *Handler) login(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(answer) // who asked has gone away if it fails
+	_ = json.NewEncoder(w).Encode(answer) // if it fails the caller has gone away
 }
 
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, secret *auth.Secret) (any, error) {
 	const most = 1 << 10
 	var l Login
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, most)).Decode(&l); err != nil {
-		return nil, server.Input(fmt.Errorf(`the body is no {"code":"..."}: %w`, err))
+		return nil, server.Input(fmt.Errorf(`the body is not {"code":"..."}: %w`, err))
 	}
 	token, err := secret.Login(l.Code)
 	if err != nil {

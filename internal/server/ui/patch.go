@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// patch is what a page has to change to show another scene. What is absent stays as it is, what is null is gone.
+// patch is what a page must change to show the next scene. Absent values stay, null ones are removed.
 type patch struct {
-	Anew       bool                      `json:"anew,omitempty"` // forget all that was shown before
+	Anew       bool                      `json:"anew,omitempty"` // first remove everything
 	Facts      *facts                    `json:"facts,omitempty"`
 	Members    map[string]*peer          `json:"members,omitempty"`
 	Joins      map[string]*join          `json:"joins,omitempty"`
@@ -16,13 +16,13 @@ type patch struct {
 
 // sequencerDiff is what changes of a sequencer.
 type sequencerDiff struct {
-	Origin  *origin           `json:"origin,omitempty"` // it is another than before, though it may have the same name
+	Origin  *origin           `json:"origin,omitempty"` // it is a new sequencer, maybe of an old name
 	Here    *standing         `json:"here,omitempty"`
 	Nodes   map[int64]*string `json:"nodes,omitempty"`
 	Waiting *[]string         `json:"waiting,omitempty"`
 }
 
-// between returns what changes from one scene to the next, and false when nothing does. From nil it is everything.
+// between returns the changes from one scene to the next, and false if there are none. From nil it returns everything.
 func between(before, after *scene) (p patch, some bool) {
 	if before == after {
 		return p, false
@@ -51,7 +51,7 @@ func between(before, after *scene) (p patch, some bool) {
 	return p, p.Anew || p.Facts != nil || len(p.Members)+len(p.Joins)+len(p.Sequencers) > 0
 }
 
-// to is what changes of a sequencer, if it was there before.
+// to returns the changes of a sequencer; was tells whether it existed before.
 func (q sequencer) to(next sequencer, was bool) (d sequencerDiff, some bool) {
 	if !was || q.Created != next.Created {
 		q = sequencer{}
@@ -67,7 +67,7 @@ func (q sequencer) to(next sequencer, was bool) (d sequencerDiff, some bool) {
 	return d, d.Origin != nil || d.Here != nil || d.Nodes != nil || d.Waiting != nil
 }
 
-// changes are those from one map to another; nil for what is gone.
+// changes are those from one map to another; nil values are removed.
 func changes[K, V comparable](before, after map[K]V) map[K]*V {
 	if maps.Equal(before, after) {
 		return nil

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	changesEvery = 500 * time.Millisecond // how often it is looked whether something has changed
-	beatEvery    = time.Second            // how often the page hears something
-	pulsesEvery  = 3 * time.Second        // how often the store is asked who lives
-	lookEvery    = 2 * time.Second        // how often it is looked at what may change without an entry in the log
+	changesEvery = 500 * time.Millisecond // between two checks for changes
+	beatEvery    = time.Second            // between two beats
+	pulsesEvery  = 3 * time.Second        // between two reads of who is alive
+	lookEvery    = 2 * time.Second        // between two reads of what changes without an entry in the log
 )
 
-// scene is what a page shows of the cluster. It does not change.
+// scene is the cluster as a page shows it. It does not change.
 type scene struct {
 	facts
 	members    map[string]peer
@@ -26,13 +26,13 @@ type scene struct {
 	sequencers map[string]sequencer
 }
 
-// facts are those that there are one of.
+// facts are the single values.
 type facts struct {
-	Member   string `json:"member"`   // whose server this is
+	Member   string `json:"member"`   // of this server
 	Position int64  `json:"position"` // that it has reached
 	Entries  int64  `json:"entries"`
-	NotReady string `json:"not_ready"` // why no ID would be given here, or shall be asked for here; empty: one would
-	NoStore  string `json:"no_store"`  // why the store did not tell who lives; empty: it did
+	NotReady string `json:"not_ready"` // why the node is not ready; empty: it is
+	NoStore  string `json:"no_store"`  // why the store can't be read; empty: it can
 }
 
 // peer is a member.
@@ -42,7 +42,7 @@ type peer struct {
 	pulse
 }
 
-// pulse is what is known of the process behind an ID.
+// pulse describes the process of a member.
 type pulse struct {
 	Life  string `json:"life,omitempty"` // alive, dead; empty: not known
 	Owner string `json:"owner,omitempty"`
@@ -61,7 +61,7 @@ type sequencer struct {
 	waiting []string
 }
 
-// origin is what a sequencer is created with, for good.
+// origin is the part of a sequencer that never changes.
 type origin struct {
 	Definition cluster.Definition `json:"definition"`
 	Created    int64              `json:"created"`
@@ -70,7 +70,7 @@ type origin struct {
 	Rate       float64            `json:"rate"`
 }
 
-// standing is where this member stands with a sequencer.
+// standing is the state of this member for a sequencer.
 type standing struct {
 	State string `json:"state"`
 	Why   string `json:"why"`
@@ -78,7 +78,7 @@ type standing struct {
 	Place int    `json:"place"`
 }
 
-// scenes makes scenes for all pages: one at a time, and no more often than something has changed.
+// scenes makes scenes for all pages: one at a time, and only when something has changed.
 type scenes struct {
 	service *server.Service
 
@@ -86,19 +86,19 @@ type scenes struct {
 	latest  *scene
 	made    time.Time
 	reading reading
-	read    time.Time // when the pulses were asked for last
+	read    time.Time // when the pulses were last read
 	asking  bool
 	news    bool // a reading has come in
 }
 
-// reading is what the store told of those who live.
+// reading is the last read of who is alive.
 type reading struct {
-	pulses map[string]member.Pulse // nil: not known
-	asked  map[string]bool         // of whom it would have told; who has come since may live
+	pulses map[string]member.Pulse // nil: unknown
+	asked  map[string]bool         // the members known then; later ones may be alive too
 	err    error
 }
 
-// look returns the scene at a moment, for who may see it.
+// look returns the scene at a time, for a caller who may see it.
 func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	v, err := s.service.Value(who)
 	if server.CodeOf(err) == server.Forbidden || server.CodeOf(err) == server.Unauthenticated {
@@ -115,14 +115,14 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	}
 	status, err := s.service.Look(who, s.reading.pulses)
 	if err != nil {
-		status = server.Status{} // it has read nothing yet, and is not ready
+		status = server.Status{} // the member has read nothing yet
 	}
 	s.latest, s.made, s.news = sceneOf(status, s.reading), now, false
 	s.latest.NotReady = text(s.service.Ready())
 	return s.latest, nil
 }
 
-// ask reads the pulses, for whoever looks next.
+// ask reads the pulses, for the next scene.
 func (s *scenes) ask(who *auth.Caller, asked map[string]bool) {
 	pulses, err := s.service.Pulses(context.Background(), who)
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *scenes) ask(who *auth.Caller, asked map[string]bool) {
 	s.reading = reading{pulses, asked, err}
 }
 
-// askedOf are those whom a value knows.
+// askedOf are the members and joiners of a value.
 func askedOf(v cluster.Value) map[string]bool {
 	asked := map[string]bool{}
 	for _, id := range v.Members() {

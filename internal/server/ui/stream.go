@@ -13,28 +13,27 @@ import (
 
 // The events of the stream:
 //
-//	view   a patch; the first has everything. At most two a second, and only when something has changed
+//	view   a patch, the first with everything; at most two a second, and only for changes
 //	beat   once a second: the time, and how many IDs were given
-//	end    there will be no more, and why: an httpapi.Failure
+//	end    why the stream ends: an httpapi.Failure
 const (
 	viewEvent = "view"
 	beatEvent = "beat"
 	endEvent  = "end"
 )
 
-// beat is what the page hears once a second.
+// beat is what the page gets once a second.
 type beat struct {
 	UnixMS int64       `json:"unix_ms"`
-	Given  []NodeGiven `json:"given"` // JavaScript has digits enough for 70 years of four million IDs a second
+	Given  []NodeGiven `json:"given"` // exact in JavaScript for 70 years of four million IDs a second
 }
 
-// stalled is how long a page may take nothing of what it is sent.
+// stalled is how long a page has to read what it is sent.
 const stalled = 30 * time.Second
 
-var errViewers = fmt.Errorf("%w: %d pages look on already", server.ErrCrowded, maxViewers)
+var errViewers = fmt.Errorf("%w: %d pages are shown already", server.ErrCrowded, maxViewers)
 
-// stream tells a page what to show until the page goes away, the token that it came with is taken back, or the server
-// stops.
+// stream sends a page what to show until the page goes away, its token is revoked, or the server stops.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	who, err := h.admit(r)
 	if err == nil && h.service.Serving().Err() != nil {
@@ -66,7 +65,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit lets in who may administer.
+// admit admits callers who may look at the cluster.
 func (h *Handler) admit(r *http.Request) (*auth.Caller, error) {
 	who, err := h.policy.Admit(httpapi.Token(r))
 	if err == nil {
@@ -75,14 +74,14 @@ func (h *Handler) admit(r *http.Request) (*auth.Caller, error) {
 	return who, err
 }
 
-// follow sends what changes. It returns why it stops when that is not for the page to know already.
+// follow sends changes. It returns why it stops, unless the page has gone away.
 func (h *Handler) follow(r *http.Request, e *events) error {
 	ticks := time.NewTicker(changesEvery)
 	defer ticks.Stop()
 	var shown *scene
 	var beaten time.Time
 	for now := time.Now(); ; {
-		who, err := h.admit(r) // the token may have been taken back
+		who, err := h.admit(r) // the token may have been revoked
 		if err != nil {
 			return err
 		}

@@ -1,34 +1,45 @@
-// Package ui is the dashboard: a page that shows the cluster as it changes, for administrators and their browsers. All of
-// it is in the program, and the page asks nobody but the server that it comes from.
+// Package ui is the dashboard: a page that shows administrators the cluster as it changes.
 //
-//	GET /ui/         the page, and its files below; for whoever reaches the listener
-//	GET /ui/stream   what the page shows, and then what changes, as server-sent events; see Stream. Administration
-//	POST /ui/logins  a Login, for who shows the secret of the node
+//	GET /ui/         the page, and its files below, without a token
+//	GET /ui/stream   what the page shows, and then each change, as server-sent events; administration
+//	POST /ui/logins  a Login, for the secret of the node
 //	POST /ui/login   the secret, for a Login
 //
-// The rest of what it shows it gets from package httpapi, which must be served beside it.
-//
-// It is not how programs should look at a cluster: package httpapi has calls for them, whose form does not change.
+// The page also uses calls of package httpapi, which must be served on the same listener. Programs should use only those, as
+// the stream may change.
 package ui
 
 import (
+	"embed"
 	"net/http"
+	"sync"
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/pages"
 )
 
 // Root is the path below which it is served.
 const Root = "/ui/"
 
-// maxViewers is how many pages are kept up to date at a time: IDs matter more.
+// maxViewers limits the pages that are kept up to date at a time: IDs matter more.
 const maxViewers = 32
 
-// Options are how a dashboard differs from others. The zero value is that of a process with one node.
+//go:embed page
+var embedded embed.FS
+
+// files are read when a browser first asks for one, and not at the start of every command.
+var files = sync.OnceValue(func() pages.Files {
+	all := pages.Files{}
+	all.Read(embedded, "page")
+	return all
+})
+
+// Options are settings of a dashboard. The zero value is for a process with one node.
 type Options struct {
-	// Given tells how many IDs the nodes of this process have given since it began. Nil: the service tells, and is the
-	// only one. It is called once a second for each page, concurrently.
+	// Given returns how many IDs each node of this process has given since its start. Nil: the service is the only one. It
+	// is called once a second for each page, concurrently.
 	Given func() []NodeGiven
 }
 
@@ -45,12 +56,15 @@ type Handler struct {
 	given    func() []NodeGiven
 	browsers *http.CrossOriginProtection
 	scenes   scenes
-	viewers  chan struct{} // one for each page that is kept up to date
+	viewers  chan struct{} // has one for each page that is kept up to date
 }
 
 // New returns the dashboard of a service, for callers under a policy.
-func New(s *server.Service, e *auth.Policy, o Options) *Handler {
-	h := &Handler{service: s, policy: e, given: o.Given, browsers: http.NewCrossOriginProtection(), scenes: scenes{service: s}, viewers: make(chan struct{}, maxViewers)}
+func New(s *server.Service, p *auth.Policy, o Options) *Handler {
+	h := &Handler{
+		service: s, policy: p, given: o.Given, browsers: http.NewCrossOriginProtection(),
+		scenes: scenes{service: s}, viewers: make(chan struct{}, maxViewers),
+	}
 	if h.given == nil {
 		h.given = func() []NodeGiven { return []NodeGiven{{Given: s.Given()}} }
 	}
@@ -59,16 +73,9 @@ func New(s *server.Service, e *auth.Policy, o Options) *Handler {
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
-	if r.Method == http.MethodPost && (r.URL.Path == LoginPath || r.URL.Path == exchangePath) {
-		if err := h.policy.AdmitHost(r.Host); err != nil {
-			httpapi.RefuseCrossOrigin(w, r, h.service, err)
-			return
-		}
-		h.login(w, r)
-		return
-	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	pages.Secure(w.Header(), "'self'")
+	login := r.Method == http.MethodPost && (r.URL.Path == LoginPath || r.URL.Path == exchangePath)
+	if !login && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		http.Error(w, "the method "+r.Method+" is not allowed for the dashboard; want GET", http.StatusMethodNotAllowed)
 		return
@@ -77,11 +84,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		httpapi.RefuseCrossOrigin(w, r, h.service, err)
 		return
 	}
-	if r.URL.Path == Root+"stream" {
+	switch {
+	case login:
+		h.login(w, r)
+	case r.URL.Path == Root+"stream":
 		h.stream(w, r)
-		return
-	}
-	if !serveFile(w, r) {
+	case !files().Serve(w, r, Root):
 		http.Error(w, "there is nothing here; the dashboard is at "+Root, http.StatusNotFound)
 	}
 }

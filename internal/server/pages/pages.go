@@ -1,0 +1,131 @@
+// Package pages serves web pages whose files are in the program. A page can load files from its own server only and run no
+// other script, and no other site can show it in a frame.
+package pages
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Secure sets the headers that protect a page. Images are the sources that it may show images from, such as 'self'.
+func Secure(h http.Header, images string) {
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src "+images+"; connect-src 'self'; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// types are set here, as the system's tables differ between machines.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".json": "application/json",
+	".svg":  "image/svg+xml",
+	".txt":  "text/plain; charset=utf-8",
+}
+
+// Files are the files of a page by their names.
+type Files map[string]*File
+
+// Read adds the files in a directory. It panics if that fails, as fsys is embedded in the program.
+func (all Files) Read(fsys fs.FS, dir string) {
+	entries, err := fs.ReadDir(fsys, dir)
+	for _, e := range entries {
+		var data []byte
+		if data, err = fs.ReadFile(fsys, path.Join(dir, e.Name())); err != nil {
+			break
+		}
+		f := New(e.Name(), data)
+		all[f.name] = f
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// Serve answers with a file below a root; its index.html is at the root itself. It returns false, and does not answer, if
+// there is no such file.
+func (all Files) Serve(w http.ResponseWriter, r *http.Request, root string) bool {
+	name, below := strings.CutPrefix(r.URL.Path, root)
+	switch name {
+	case "":
+		name = "index.html"
+	case "index.html":
+		return false
+	}
+	f, ok := all[name]
+	if !below || !ok {
+		return false
+	}
+	f.Serve(w, r)
+	return true
+}
+
+// File is a file. It does not change. Make it with New.
+type File struct {
+	name   string
+	etag   string
+	data   []byte
+	zipped bool
+}
+
+// New returns a file; the end of its name tells its type. Data is compressed by gzip if the name ends in .gz, which the file
+// is then served without.
+func New(name string, data []byte) *File {
+	sum := sha256.Sum256(data)
+	name, zipped := strings.CutSuffix(name, ".gz")
+	return &File{name, hex.EncodeToString(sum[:8]), data, zipped}
+}
+
+// Serve answers with the file. Browsers keep it, and ask each time whether it is still the same.
+func (f *File) Serve(w http.ResponseWriter, r *http.Request) {
+	h, data, etag := w.Header(), f.data, f.etag
+	h.Set("Content-Type", types[path.Ext(f.name)])
+	h.Set("Cache-Control", "no-cache")
+	if f.zipped {
+		h.Set("Vary", "Accept-Encoding")
+		if takesGzip(r) {
+			h.Set("Content-Encoding", "gzip")
+		} else {
+			data, etag = unzip(data), etag+"-plain"
+		}
+	}
+	h.Set("ETag", `"`+etag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// takesGzip tells whether a client accepts gzip, as browsers do.
+func takesGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, quality, weighted := strings.Cut(coding, ";")
+		if strings.TrimSpace(name) != "gzip" {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(quality), "q="), 64)
+		return !weighted || err == nil && q > 0
+	}
+	return false
+}
+
+// unzip panics when the file is damaged: a test reads each.
+func unzip(data []byte) []byte {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		data, err = io.ReadAll(z)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
