@@ -1,5 +1,6 @@
-// Command orders is an example of an application that makes its IDs itself: it joins the cluster as a member, and makes
-// the IDs of two sequencers, each with a definition of its own. It keeps on while etcd restarts. See README.md.
+// Command orders is an example of an application that makes its own IDs: it joins the cluster as a
+// member, and makes the IDs of two sequencers with different definitions, also while etcd restarts.
+// See README.md.
 package main
 
 import (
@@ -33,7 +34,7 @@ func main() {
 	if err == nil {
 		err = run(ctx, strings.Split(*etcd, ","), *window, ids)
 	}
-	if err != nil && ctx.Err() == nil { // a signal is no failure
+	if err != nil && ctx.Err() == nil { // a signal is not a failure
 		fmt.Fprintln(os.Stderr, "orders:", err)
 		os.Exit(1)
 	}
@@ -51,7 +52,7 @@ func run(ctx context.Context, etcd []string, window time.Duration, ids io.Writer
 	if err != nil {
 		return err
 	}
-	defer m.Leave() // gives the node IDs back, so that whoever comes next has them at once
+	defer m.Leave() // releases the node IDs, so that the next member gets them at once
 
 	orders := cluster.Define(firn.Default)
 	invoices := cluster.Define(firn.JavaScript) // 53 bits, exact in JavaScript
@@ -61,7 +62,7 @@ func run(ctx context.Context, etcd []string, window time.Duration, ids io.Writer
 	var working sync.WaitGroup
 	defer func() { cancel(); working.Wait() }() // before it leaves
 	for name, d := range map[string]cluster.Definition{"orders": orders, "invoices": invoices} {
-		s, err := m.EnsureSequencer(ctx, name, d) // created by whoever comes first
+		s, err := m.EnsureSequencer(ctx, name, d) // the first member creates it
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func work(ctx context.Context, s *member.Sequencer, ids io.Writer) {
 		if id, err := s.Next(ctx); err == nil {
 			last, made = id, made+1
 			fmt.Fprintln(ids, s.Name(), id)
-		} // else there is none now: it is tried again, and report says why
+		} // otherwise it tries again, and report says why
 		if passed := time.Since(since); passed >= time.Second {
 			report(s, last, float64(made)/passed.Seconds())
 			made, since = 0, time.Now()
@@ -103,7 +104,7 @@ func work(ctx context.Context, s *member.Sequencer, ids io.Writer) {
 	}
 }
 
-// report says how things are. What keeps a sequencer from making IDs passes by itself.
+// report prints the state of a sequencer. A reason why it can't make IDs passes by itself.
 func report(s *member.Sequencer, last firn.ID, rate float64) {
 	if err := s.Ready(); err != nil {
 		fmt.Printf("%s: no IDs at present: %v\n", s.Name(), err)
