@@ -107,9 +107,9 @@ func (o *benchOptions) plan() (load.Plan, error) {
 	if len(o.servers) == 0 {
 		o.servers = []string{o.protocol.Default}
 	}
-	token, config, err := o.access.secrets()
+	token, config, err := o.access.Load()
 	if err != nil {
-		return none, err
+		return none, usageError{err}
 	}
 	var servers []*url.URL
 	for _, text := range o.servers {

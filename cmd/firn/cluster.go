@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/setting"
 )
 
@@ -49,7 +50,7 @@ func (o *lookOptions) add(fs *pflag.FlagSet, json string) {
 }
 
 // look asks the server of the flags, until the command is interrupted.
-func (p *program) look(c *cobra.Command, o *lookOptions, ask func(context.Context, client) error) error {
+func (p *program) look(c *cobra.Command, o *lookOptions, ask func(context.Context, remote.Client) error) error {
 	if err := p.fromEnvironment(c.Flags(), o.server.names()...); err != nil {
 		return err
 	}

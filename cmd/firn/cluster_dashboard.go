@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/ui"
 )
@@ -32,11 +33,11 @@ func (p *program) dashboardCommand() *cobra.Command {
 	}
 	o.server.addAdmin(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var login ui.Login
-			at := ask.base
-			ask.showed = func(url string) { at = url }
-			_, err := ask.call(ctx, http.MethodPost, ui.LoginPath, nil, &login)
+			at := ask.Base
+			ask.Showed = func(url string) { at = url }
+			_, err := ask.Call(ctx, http.MethodPost, ui.LoginPath, nil, &login)
 			if hasTokens(err) {
 				err = nil
 			}
@@ -51,6 +52,6 @@ func (p *program) dashboardCommand() *cobra.Command {
 
 // hasTokens tells whether a server has no logins, since it has tokens.
 func hasTokens(err error) bool {
-	var answer *answerError
-	return errors.As(err, &answer) && answer.failure.Error.Code == server.BadRequest
+	var answer *remote.AnswerError
+	return errors.As(err, &answer) && answer.Failure.Error.Code == server.BadRequest
 }

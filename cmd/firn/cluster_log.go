@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/replay"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
@@ -55,7 +56,7 @@ func (p *program) logCommand() *cobra.Command {
 		if follow {
 			path += "&follow=1"
 		}
-		return p.look(c, &o, func(ctx context.Context, ask client) error { return p.printLog(ctx, ask, path, follow, o.json) })
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error { return p.printLog(ctx, ask, path, follow, o.json) })
 	}
 	return c
 }
@@ -64,8 +65,8 @@ func (p *program) logCommand() *cobra.Command {
 // written in more characters there.
 const longestEntry = 1 << 20
 
-func (p *program) printLog(ctx context.Context, ask client, path string, follow, asJSON bool) error {
-	response, err := ask.do(ctx, http.MethodGet, path, nil)
+func (p *program) printLog(ctx context.Context, ask remote.Client, path string, follow, asJSON bool) error {
+	response, err := ask.Do(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
 	}
@@ -84,9 +85,9 @@ func (p *program) printLog(ctx context.Context, ask client, path string, follow,
 	var last int64
 	for lines.Scan() {
 		var entry logEntry
-		err := ask.understand(lines.Bytes(), &entry)
+		err := ask.Understand(lines.Bytes(), &entry)
 		if err == nil && entry.Error != nil {
-			err = fmt.Errorf("the server %s ends the log: %s (%s)%s", ask.base, entry.Error.Message, entry.Error.Code, goOn(last))
+			err = fmt.Errorf("the server %s ends the log: %s (%s)%s", ask.Base, entry.Error.Message, entry.Error.Code, goOn(last))
 		}
 		if err != nil {
 			_ = out.Flush() // the entries before; this error is the one to tell
@@ -108,9 +109,9 @@ func (p *program) printLog(ctx context.Context, ask client, path string, follow,
 	}
 	switch err := lines.Err(); {
 	case err != nil:
-		return fmt.Errorf("the server %s breaks off the log: %w%s", ask.base, err, goOn(last))
+		return fmt.Errorf("the server %s breaks off the log: %w%s", ask.Base, err, goOn(last))
 	case follow:
-		return fmt.Errorf("the server %s ends the log%s", ask.base, goOn(last))
+		return fmt.Errorf("the server %s ends the log%s", ask.Base, goOn(last))
 	}
 	return nil
 }

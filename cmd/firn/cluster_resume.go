@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -32,9 +33,9 @@ func (p *program) resumeCommand() *cobra.Command {
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var r server.Resumed
-			body, err := ask.call(ctx, http.MethodPost, "/api/v1/cluster/resume", nil, &r)
+			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/resume", nil, &r)
 			return p.answer(body, err, o.json, func() string { return resumedText(r) })
 		})
 	}

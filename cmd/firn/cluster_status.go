@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -39,7 +40,7 @@ func (p *program) statusCommand() *cobra.Command {
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var status server.Status
 			return p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string {
 				by := "a node that is no member now"
@@ -56,8 +57,8 @@ func (p *program) statusCommand() *cobra.Command {
 
 // show prints the JSON that a server answers: as it is, or as text that is made from what was read into
 // answer.
-func (p *program) show(ctx context.Context, ask client, path string, answer any, asJSON bool, text func() string) error {
-	body, err := ask.call(ctx, http.MethodGet, path, nil, answer)
+func (p *program) show(ctx context.Context, ask remote.Client, path string, answer any, asJSON bool, text func() string) error {
+	body, err := ask.Call(ctx, http.MethodGet, path, nil, answer)
 	return p.answer(body, err, asJSON, text)
 }
 

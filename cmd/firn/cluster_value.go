@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
 )
@@ -43,7 +44,7 @@ func (p *program) valueCommand() *cobra.Command {
 		if c.Flags().Changed("at") {
 			path += fmt.Sprintf("?at=%d", at)
 		}
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var v valueAt
 			return p.show(ctx, ask, path, &v, o.json, func() string {
 				s := v.status()

@@ -118,6 +118,6 @@ func (p *program) sequencers(c *cobra.Command) []server.StatusSequencer {
 	ctx, cancel := context.WithTimeout(c.Context(), sequencersWithin)
 	defer cancel()
 	var all httpapi.SequencerList
-	_, _ = ask.call(ctx, http.MethodGet, "/api/v1/sequencers", nil, &all) // all is empty then
+	_, _ = ask.Call(ctx, http.MethodGet, "/api/v1/sequencers", nil, &all) // all is empty then
 	return all.Sequencers
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
 )
@@ -109,7 +110,7 @@ func (p *program) layoutToDecode(c *cobra.Command, name string, ask *serverFlags
 		return firn.Layout{}, err
 	}
 	var s server.StatusSequencer
-	if _, err := client.call(c.Context(), http.MethodGet, sequencerPath(name, ""), nil, &s); err != nil {
+	if _, err := client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return firn.Layout{}, err
 	}
 	return s.Definition.IDLayout(), nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/demo"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
 )
@@ -92,9 +93,9 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 		if err != nil {
 			return err
 		}
-		return p.askDemo(c, &o, func(ctx context.Context, ask client) error {
+		return p.askDemo(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var a demo.Answer
-			_, err := ask.call(ctx, http.MethodPost, to, nil, &a)
+			_, err := ask.Call(ctx, http.MethodPost, to, nil, &a)
 			if err != nil {
 				return err
 			}
@@ -106,7 +107,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 
 func (o *demoControl) add(c *cobra.Command) {
 	o.server.name = "admin"
-	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "where the demo listens for administrators", parseServer)
+	setting.Add(c.Flags(), &o.server.url, "admin", "URL", "http://"+demo.DefaultAdminAddr, "where the demo listens for administrators", remote.ParseURL)
 }
 
 func (p *program) demoStatusCommand() *cobra.Command {
@@ -124,9 +125,9 @@ FIRN_ADMIN stands in for --admin.`,
 	o.add(c)
 	setting.Bool(c.Flags(), &o.json, "json", "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.askDemo(c, &o, func(ctx context.Context, ask client) error {
+		return p.askDemo(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var s demo.Status
-			body, err := ask.call(ctx, http.MethodGet, demo.StatusPath, nil, &s)
+			body, err := ask.Call(ctx, http.MethodGet, demo.StatusPath, nil, &s)
 			return p.answer(body, err, o.json, s.String)
 		})
 	}
@@ -134,7 +135,7 @@ FIRN_ADMIN stands in for --admin.`,
 }
 
 // askDemo asks the demo of the flags.
-func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Context, client) error) error {
+func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Context, remote.Client) error) error {
 	if err := p.fromEnvironment(c.Flags(), "admin"); err != nil {
 		return err
 	}
@@ -142,15 +143,15 @@ func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Con
 	if err != nil {
 		return err
 	}
-	running.program = "firn demo"
+	running.Hint = hint("firn demo", "admin")
 	ctx := untilSignal(c.Context())
 	err = ask(ctx, running)
-	var answer *answerError
-	if errors.As(err, &answer) && (answer.failure.Error.Message == "" || answer.failure.Error.Code == "not_found") {
-		return fmt.Errorf("the server %s is no firn demo; --admin or %s says where it is", running.base, setting.Variable("admin"))
+	var answer *remote.AnswerError
+	if errors.As(err, &answer) && (answer.Failure.Error.Message == "" || answer.Failure.Error.Code == "not_found") {
+		return fmt.Errorf("the server %s is no firn demo; --admin or %s says where it is", running.Base, setting.Variable("admin"))
 	}
-	if errors.As(err, &answer) && answer.failure.Error.Code == server.BadRequest {
-		return errors.New(answer.failure.Error.Message)
+	if errors.As(err, &answer) && answer.Failure.Error.Code == server.BadRequest {
+		return errors.New(answer.Failure.Error.Message)
 	}
 	return interrupted(ctx, err)
 }

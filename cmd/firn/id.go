@@ -96,8 +96,8 @@ func (o idOptions) source(ctx context.Context) (next source, end func() error, e
 	if err != nil {
 		return nil, nil, err
 	}
-	c.sequencer, c.without = o.name, ", and --local asks nobody"
-	return c.fill, func() error { return nil }, nil
+	c.Sequencer, c.Hint = o.name, c.Hint+", and --local asks nobody"
+	return c.Fill, func() error { return nil }, nil
 }
 
 func (p *program) printIDs(ctx context.Context, o idOptions) error {

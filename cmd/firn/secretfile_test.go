@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
@@ -296,8 +297,8 @@ func TestSecretAsTokenFile(t *testing.T) {
 	if err := secretfile.Write(path, token, []string{"127.0.0.1:9080"}); err != nil {
 		t.Fatal(err)
 	}
-	s := serverFlags{tokenFile: path}
-	if got, _, err := s.secrets(); err != nil || got != token {
+	s := remote.Access{TokenFile: path}
+	if got, _, err := s.Load(); err != nil || got != token {
 		t.Errorf("it holds %d characters, %v", len(got), err)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,11 +69,6 @@ func parseSequencer(name string) (string, error) {
 // addSequencer adds the flag that names a sequencer.
 func addSequencer(fs *pflag.FlagSet, into *string, usage string) {
 	setting.Add(fs, into, "sequencer", "name", "", usage, parseSequencer)
-}
-
-// sequencerPath is where a sequencer is, and what can be done with it.
-func sequencerPath(name, do string) string {
-	return "/api/v1/sequencers/" + url.PathEscape(name) + do
 }
 
 // answer prints what a server answers: as it is, or as text.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -39,9 +40,9 @@ func (p *program) standCommand(do, short, long, example string) *cobra.Command {
 	c := &cobra.Command{Use: do + " NAME", Short: short, Long: long, Example: example, Args: oneName}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var here server.Here
-			body, err := ask.call(ctx, http.MethodPost, sequencerPath(args[0], "/"+do), nil, &here)
+			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do), nil, &here)
 			return p.answer(body, err, o.json, func() string { return args[0] + ": " + shownText(here.String()) + "\n" })
 		})
 	}

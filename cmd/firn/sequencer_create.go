@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
@@ -90,7 +91,7 @@ func (p *program) createCommand() *cobra.Command {
 		if o.dryRun {
 			return p.dryRun(args[0], d, o.json)
 		}
-		return p.look(c, &o.lookOptions, func(ctx context.Context, ask client) error {
+		return p.look(c, &o.lookOptions, func(ctx context.Context, ask remote.Client) error {
 			return p.create(ctx, ask, httpapi.NewSequencer{Name: args[0], Definition: d}, o.json)
 		})
 	}
@@ -178,9 +179,9 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 }
 
 // create has a server create a sequencer, and prints it.
-func (p *program) create(ctx context.Context, ask client, n httpapi.NewSequencer, asJSON bool) error {
+func (p *program) create(ctx context.Context, ask remote.Client, n httpapi.NewSequencer, asJSON bool) error {
 	var s server.Created
-	status, body, err := ask.callStatus(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)
+	status, body, err := ask.CallStatus(ctx, http.MethodPost, "/api/v1/sequencers", marshal(n), &s)
 	if err != nil {
 		return p.conflict(n.Name, err, asJSON)
 	}
@@ -196,13 +197,13 @@ func (p *program) create(ctx context.Context, ask client, n httpapi.NewSequencer
 
 // conflict tells how what is in force differs from what was wanted, if that is the error.
 func (p *program) conflict(name string, err error, asJSON bool) error {
-	var answer *answerError
+	var answer *remote.AnswerError
 	var c httpapi.Conflict
-	if !errors.As(err, &answer) || json.Unmarshal(answer.body, &c) != nil || len(c.Differences) == 0 {
+	if !errors.As(err, &answer) || json.Unmarshal(answer.Body, &c) != nil || len(c.Differences) == 0 {
 		return err
 	}
 	if asJSON {
-		return errors.Join(p.printf("%s", answer.body), err)
+		return errors.Join(p.printf("%s", answer.Body), err)
 	}
 	columns := []console.Column{{Head: "FIELD"}, {Head: "IN FORCE"}, {Head: "WANTED"}}
 	var rows [][]string

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/member"
@@ -46,14 +47,14 @@ func (p *program) destroyCommand() *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		name := args[0]
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			if !yes && name != member.DefaultSequencer { // which no server destroys
 				if err := p.confirmDestroy(ctx, ask, name); err != nil {
 					return err
 				}
 			}
 			var d server.Destroyed
-			body, err := ask.call(ctx, http.MethodDelete, sequencerPath(name, ""), nil, &d)
+			body, err := ask.Call(ctx, http.MethodDelete, remote.SequencerPath(name, ""), nil, &d)
 			return p.answer(body, err, o.json, func() string { return destroyedText(name, d) })
 		})
 	}
@@ -64,17 +65,17 @@ func (p *program) destroyCommand() *cobra.Command {
 const mostHolders = 20
 
 // confirmDestroy shows who uses a sequencer, and returns an error unless its name is typed.
-func (p *program) confirmDestroy(ctx context.Context, ask client, name string) error {
+func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name string) error {
 	unasked := usagef("firn sequencer destroy asks whether to destroy %s, and standard input is not a terminal; add --yes to destroy it without", name)
 	if !console.IsTerminal(p.stdin) {
 		return unasked
 	}
 	var s server.StatusSequencer
-	if _, err := ask.call(ctx, http.MethodGet, sequencerPath(name, ""), nil, &s); err != nil {
+	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return err
 	}
 	var nodes server.Nodes
-	if _, err := ask.call(ctx, http.MethodGet, sequencerPath(name, "/nodes"), nil, &nodes); err != nil {
+	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, "/nodes"), nil, &nodes); err != nil {
 		return err
 	}
 	columns := []console.Column{{Head: "NODE ID", Right: true}, {Head: "OWNER"}, {Head: "SINCE"}}
@@ -93,7 +94,7 @@ func (p *program) confirmDestroy(ctx context.Context, ask client, name string) e
 		text += fmt.Sprintf("and %d more\n", more)
 	}
 	if rate, ok := givenPerSecond(ctx, ask, name); ok {
-		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.base, console.Plural(rate, "ID"))
+		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.Base, console.Plural(rate, "ID"))
 	}
 	fmt.Fprintf(p.stderr, "%s\nDestroying it is permanent, on every node: calls for its IDs then fail.\nType its name to destroy it: ", text)
 	typed, err := p.typed(ctx)
@@ -128,9 +129,9 @@ func (p *program) typed(ctx context.Context) (string, error) {
 
 // givenPerSecond measures for a second how many IDs of a sequencer a server gives. It is not ok where the server does not
 // tell.
-func givenPerSecond(ctx context.Context, ask client, name string) (rate int64, ok bool) {
+func givenPerSecond(ctx context.Context, ask remote.Client, name string) (rate int64, ok bool) {
 	given := func() (n float64, ok bool) {
-		_, body, err := ask.read(ctx, http.MethodGet, "/metrics", nil, longestValue)
+		_, body, err := ask.Read(ctx, http.MethodGet, "/metrics", nil, remote.LongestValue)
 		for line := range bytes.Lines(body) {
 			if text, found := bytes.CutPrefix(line, fmt.Appendf(nil, "firn_ids_given_total{sequencer=%q} ", name)); found {
 				n, err = strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
@@ -30,7 +31,7 @@ func (p *program) listCommand() *cobra.Command {
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var all httpapi.SequencerList
 			return p.show(ctx, ask, "/api/v1/sequencers", &all, o.json, func() string {
 				if len(all.Sequencers) == 0 {

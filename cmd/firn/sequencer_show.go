@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/member"
 )
@@ -33,9 +34,9 @@ func (p *program) showCommand() *cobra.Command {
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return p.look(c, &o, func(ctx context.Context, ask client) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var s server.StatusSequencer
-			return p.show(ctx, ask, sequencerPath(args[0], ""), &s, o.json, func() string {
+			return p.show(ctx, ask, remote.SequencerPath(args[0], ""), &s, o.json, func() string {
 				return sequencerText(s) + sections(nodeTable([]server.StatusSequencer{s}))
 			})
 		})

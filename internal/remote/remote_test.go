@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"fmt"
@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/firn-id/firn"
 )
@@ -30,7 +29,7 @@ func TestStrangeServers(t *testing.T) {
 			fmt.Fprint(w, tt.body)
 		}))
 		ids := make([]firn.ID, 2)
-		err := client{base: server.URL, http: http.DefaultClient}.fill(t.Context(), ids)
+		err := Client{Base: server.URL, HTTP: http.DefaultClient}.Fill(t.Context(), ids)
 		server.Close()
 		switch {
 		case tt.want == "" && (err != nil || ids[0] != 1 || ids[1] != 2):
@@ -41,37 +40,13 @@ func TestStrangeServers(t *testing.T) {
 	}
 }
 
-func TestParseServer(t *testing.T) {
+func TestParseURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"localhost:8080": "http://localhost:8080", "http://a/": "http://a", "https://a:1/b": "https://a:1/b",
 		"": "", "http://": "", "ftp://a": "", "http://a?b": "", "http://a#b": "", "a b": "", "http://[": "",
 	} {
-		if got, err := parseServer(text); got != want || (err == nil) != (want != "") {
-			t.Errorf("parseServer(%q) = %q, %v; want %q", text, got, err, want)
+		if got, err := ParseURL(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("ParseURL(%q) = %q, %v; want %q", text, got, err, want)
 		}
-	}
-}
-
-// A run of firn id --local ends after the last tick that it used, so that the next can't use it too.
-func TestLocalRunsFollowEachOther(t *testing.T) {
-	layout := firn.Default
-	layout.Tick = 20 * time.Millisecond
-	l, err := newLocal(idOptions{layout: layoutFlags{layout: layout}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var last firn.ID
-	for range 2 {
-		id, err := l.Next(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		last = id
-	}
-	if err := l.end(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if first, err := layout.First(time.Now()); err != nil || first <= last {
-		t.Errorf("the run has ended within the tick of %d: %v", last, err)
 	}
 }
