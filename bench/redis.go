@@ -81,7 +81,7 @@ func (c *contest) startRedis(ctx context.Context, address string) (*process, err
 // overRedis has redis-benchmark ask for as many numbers as took the given time in the round before.
 func overRedis(pipeline int) askFunc {
 	return func(ctx context.Context, r *rival, connections int, d time.Duration) (found round, err error) {
-		last := round{}
+		var last round
 		if n := len(r.rounds); n > 0 {
 			last = r.rounds[n-1]
 		} else if last, err = redisBenchmark(ctx, r, connections, pipeline, 0); err != nil {

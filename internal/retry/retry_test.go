@@ -11,8 +11,8 @@ import (
 
 func TestBackoffDoublesUpToItsMax(t *testing.T) {
 	b := Backoff{First: 100 * time.Millisecond, Max: time.Second}
-	for failures, most := range []time.Duration{100, 200, 400, 800, 1000, 1000} {
-		most *= time.Millisecond
+	for failures, ms := range []int{100, 200, 400, 800, 1000, 1000} {
+		most := time.Duration(ms) * time.Millisecond
 		low, high := most, time.Duration(0)
 		for range 1000 {
 			pause := b.After(failures)
