@@ -2,7 +2,7 @@ package etcdtest
 
 import "syscall"
 
-// attributes has the server die with the test process, should that be killed.
+// attributes makes the system kill the server when the test process dies.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

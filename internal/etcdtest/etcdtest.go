@@ -1,8 +1,7 @@
 //go:build unix
 
-// Package etcdtest runs the real etcd server, as a process of its own, for the
-// tests of any package: to stop, kill, freeze and restart it. It is not for
-// production code.
+// Package etcdtest runs the real etcd server as its own process, for tests of any
+// package that stop, kill, freeze and restart it. It is not for production code.
 package etcdtest
 
 import (
@@ -23,8 +22,8 @@ import (
 
 const stopDeadline = 30 * time.Second
 
-// binary is the path of the server, built from the module's tool line on first
-// use. The go command keeps it in its cache: a minute when cold, else nothing.
+// binary is the path of the server, which the first call builds from the module's tool
+// line. That takes a minute, unless the go command has it in its cache.
 var binary = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "tool", "-n", "go.etcd.io/etcd/server/v3").Output()
 	if exit, ok := err.(*exec.ExitError); ok {
@@ -33,10 +32,10 @@ var binary = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// Binary is the path of the server, for those who run it by themselves.
+// Binary is the path of the server.
 func Binary() (string, error) { return binary() }
 
-// Options shapes a server. The zero value is a server for fast tests.
+// Options configures a server. The zero value is for fast tests.
 type Options struct {
 	// Heartbeat and Election are the timing of raft, in milliseconds. Zero is 10
 	// and 100: ready at once, and sessions of one second. Etcd's own default is
@@ -58,7 +57,7 @@ type Server struct {
 	address string // host:port, chosen at the first start and kept
 	process *process
 
-	// How it is known to the other servers of its cluster, if there are any.
+	// What the other servers of its cluster call it.
 	name, peer, cluster string
 }
 
@@ -71,7 +70,7 @@ func Start(t testing.TB, options Options) *Server {
 	if options.Election == 0 {
 		options.Election = 100
 	}
-	// Nobody connects to the peer port, so that any will do, each time another.
+	// Nobody connects to the peer port, so any port will do.
 	const name, peer = "etcdtest", "http://127.0.0.1:0"
 	s := &Server{options: options, dir: t.TempDir(), address: FixedAddress(t), name: name, peer: peer, cluster: name + "=" + peer}
 	t.Cleanup(s.end)
@@ -79,8 +78,9 @@ func Start(t testing.TB, options Options) *Server {
 	return s
 }
 
-// StartCluster starts servers that form one cluster, and waits until all of them serve. Zero timing is
-// etcd's own here: with less, a busy machine has them elect leaders all the time.
+// StartCluster starts servers that form one cluster, and waits until all of them serve.
+// Zero timing is etcd's own here: with less, servers on a busy machine elect leaders all
+// the time.
 func StartCluster(t testing.TB, servers int, options Options) []*Server {
 	t.Helper()
 	if options.Heartbeat == 0 {
@@ -107,18 +107,19 @@ func StartCluster(t testing.TB, servers int, options Options) []*Server {
 	return all
 }
 
-// FixedAddress is a free address on the loopback for a server that is stopped and started again: nobody else is given
-// its port meanwhile, since it lies below those that are given by chance. (Linux begins at 32768.)
+// FixedAddress is a free loopback address for a server that stops and starts again. No
+// other program gets its port meanwhile, since it lies below those that the system
+// assigns. (Linux begins at 32768.)
 func FixedAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
 		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close() // nobody came
+			_ = l.Close()
 			return address
 		}
 	}
-	t.Fatal("etcdtest: there is no free port")
+	t.Fatal("etcdtest: no free port found")
 	return ""
 }
 
@@ -187,7 +188,8 @@ func (s *Server) Restart(t testing.TB) {
 	s.Start(t)
 }
 
-// Backup copies the server's data, for which it is stopped a moment, and returns what sets it back to them.
+// Backup stops the server for a moment, copies its data, and returns a function that
+// restores them.
 func (s *Server) Backup(t *testing.T) (restore func(t *testing.T)) {
 	t.Helper()
 	kept := t.TempDir()
@@ -207,7 +209,7 @@ func (s *Server) Backup(t *testing.T) (restore func(t *testing.T)) {
 	}
 }
 
-// Wipe has the server lose all its data.
+// Wipe restarts the server without its data.
 func (s *Server) Wipe(t testing.TB) {
 	t.Helper()
 	s.Kill(t)
@@ -244,14 +246,14 @@ func (s *Server) Resume(t testing.TB) {
 func (s *Server) signal(t testing.TB, signal os.Signal) {
 	t.Helper()
 	if s.process == nil {
-		t.Fatalf("etcdtest: %v to a server that does not run", signal)
+		t.Fatalf("etcdtest: sending %v: the server does not run", signal)
 	}
 	if err := s.process.cmd.Process.Signal(signal); err != nil {
-		t.Fatalf("etcdtest: %v to the server: %v", signal, err)
+		t.Fatalf("etcdtest: sending %v: %v", signal, err)
 	}
 }
 
-// gone waits for the end of the process.
+// gone waits until the process has ended.
 func (s *Server) gone(t testing.TB) {
 	t.Helper()
 	select {
@@ -262,7 +264,7 @@ func (s *Server) gone(t testing.TB) {
 	}
 }
 
-// end kills what still runs, frozen or not.
+// end kills the process if it still runs, even frozen.
 func (s *Server) end() {
 	if s.process != nil {
 		_ = s.process.cmd.Process.Kill()

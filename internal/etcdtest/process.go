@@ -19,8 +19,8 @@ const startDeadline = 60 * time.Second
 // process is one run of the server.
 type process struct {
 	cmd     *exec.Cmd
-	address chan string   // tells once where clients are served
-	exited  chan struct{} // closed when it has ended and been waited for
+	address chan string   // gets the address for clients, once
+	exited  chan struct{} // closed when the process has ended
 	log     *tail
 }
 
@@ -63,17 +63,17 @@ func (p *process) read(stderr io.Reader) {
 	}
 }
 
-// serving waits until the server says that it serves, and where.
+// serving waits until the server serves, and returns its address for clients.
 func (p *process) serving(t testing.TB) string {
 	t.Helper()
 	select {
 	case address := <-p.address:
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			t.Fatalf("etcdtest: the server says that it serves at %q: %v", address, err)
+			t.Fatalf("etcdtest: the server logs the address %q: %v", address, err)
 		}
 		return address
 	case <-p.exited:
-		t.Fatalf("etcdtest: the server ended as it began:\n%s", p.log)
+		t.Fatalf("etcdtest: the server ended at its start:\n%s", p.log)
 	case <-time.After(startDeadline):
 		t.Fatalf("etcdtest: the server does not serve after %v:\n%s", startDeadline, p.log)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a server, to part them. Its methods are safe
-// for concurrent use.
+// Proxy forwards connections from clients to a server, and can interrupt or delay them.
+// Its methods are safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	server   string
@@ -25,8 +25,8 @@ type Proxy struct {
 	conns   map[net.Conn]bool
 }
 
-// NewProxy listens on a loopback port and forwards to the server's address. It
-// is closed when the test ends.
+// NewProxy listens on a loopback port and forwards to the server's address, until the
+// test ends.
 func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,8 +43,8 @@ func NewProxy(t testing.TB, server string) *Proxy {
 // Address is where clients connect to, as host:port.
 func (p *Proxy) Address() string { return p.listener.Addr().String() }
 
-// Cut begins or ends a partition. During it connections stay open and are
-// silent; what was sent meanwhile arrives when it ends.
+// Cut begins or ends a partition. During it connections stay open and silent; what was
+// sent meanwhile arrives when it ends.
 func (p *Proxy) Cut(cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,15 +52,15 @@ func (p *Proxy) Cut(cut bool) {
 	p.flowing.Broadcast()
 }
 
-// Delay has what is sent from now on arrive so much later, in each direction, as over a network whose round trip takes
-// twice as long. Making a connection takes a round trip too.
+// Delay delays everything sent from now on, in each direction, as a network with twice
+// that round-trip time does. Connecting takes a round trip, too.
 func (p *Proxy) Delay(delay time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = delay
 }
 
-// Drop breaks every connection. New ones can be made, unless the proxy is cut.
+// Drop closes every connection. Clients can connect again, unless the proxy is cut.
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *Proxy) delayed() time.Duration {
 	return p.delay
 }
 
-// keep has the connections closed with the proxy; false when it is closed.
+// keep registers connections, which end with the proxy; false when it is closed.
 func (p *Proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,14 +106,15 @@ func (p *Proxy) keep(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-// piece is what was read at once, and when it arrives.
+// piece is the data of one read, and when it arrives.
 type piece struct {
 	data []byte
-	err  error // the last one
+	err  error // of the last read
 	due  time.Time
 }
 
-// read reads one direction to its end. What was sent before the connection is made leaves when it is.
+// read reads one direction to its end. Data sent before the connection is made leave at
+// that moment.
 func (p *Proxy) read(from net.Conn, made time.Time, pieces chan<- piece) {
 	defer close(pieces)
 	for {
@@ -130,7 +131,7 @@ func (p *Proxy) read(from net.Conn, made time.Time, pieces chan<- piece) {
 	}
 }
 
-// forward copies one direction, holding on to what it read while parted.
+// forward copies one direction, and holds back what it has read during a partition.
 func (p *Proxy) forward(to, from net.Conn, made time.Time) {
 	pieces := make(chan piece, 1024)
 	p.running.Go(func() { p.read(from, made, pieces) })
@@ -155,7 +156,7 @@ func (p *Proxy) forward(to, from net.Conn, made time.Time) {
 			break
 		}
 	}
-	for range pieces { // what can't be delivered any more
+	for range pieces { // drop what can't be delivered
 	}
 }
 

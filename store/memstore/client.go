@@ -16,8 +16,8 @@ const callDeadline = 5 * time.Second
 
 var errClosed = fmt.Errorf("%w: the store is closed", store.ErrRefused)
 
-// Client is one way in to a Service, with faults of its own. It implements
-// store.Store. Make it with Service.Client.
+// Client is one client of a Service, with faults of its own. It implements
+// store.Store. Service.Client makes it.
 type Client struct {
 	name     string
 	svc      *Service
@@ -31,13 +31,13 @@ type Client struct {
 	news     []func() // what the client will learn when the partition ends
 	closed   bool
 	sessions map[*Session]bool
-	heard    store.Position // how far the log reaches, as news have told
-	wake     chan struct{}  // closed when heard has grown or the client is closed; nil when nobody waits
+	heard    store.Position // how far the log reaches, by the news
+	wake     chan struct{}  // closed when heard has grown or the client is closed; nil: nobody waits
 }
 
 var _ store.Store = (*Client)(nil)
 
-// Client makes a new client. The name tells hooks who calls; it need not be unique.
+// Client makes a new client. Hooks see its name, which need not be unique.
 func (s *Service) Client(name string) *Client {
 	c := &Client{name: name, svc: s, sessions: make(map[*Session]bool)}
 	c.appender = appends.New(tries{c}, retryAfter)
@@ -93,8 +93,8 @@ func (s *Service) watchLocked(ctx context.Context, c *Client, key string) <-chan
 	return w.gone
 }
 
-// Close ends every session, watch and Follow of this client, see store.Store. Closed
-// during a partition it leaves its sessions to expire, as a crash would.
+// Close ends every session, watch and Follow of this client, see store.Store. During a
+// partition it leaves its sessions to expire, as a crash would.
 func (c *Client) Close() error {
 	c.svc.mu.Lock()
 	c.closed = true
@@ -118,15 +118,13 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// answer is what comes back from a call.
 type answer[T any] struct {
 	value T
 	err   error
 }
 
-// send carries a call to the service, where apply runs with the lock held, and
-// its answer back. The call is on its own from the moment it is sent: a caller
-// that stops waiting can't call it back.
+// send sends a call to the service, where apply runs with the lock held, and returns its
+// answer. A caller that stops waiting does not cancel the call.
 func send[T any](ctx context.Context, c *Client, call Call, apply func() (T, error)) (T, error) {
 	var none T
 	call.Client = c.name
@@ -179,7 +177,7 @@ func send[T any](ctx context.Context, c *Client, call Call, apply func() (T, err
 	}
 }
 
-// errInjected is the cause of a failure that a hook asked for.
+// errInjected is the cause of a hook's fault.
 var errInjected = errors.New("an injected fault")
 
 func (c *Client) isClosed() bool {

@@ -6,13 +6,12 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Operation names what a call asks of the service.
+// Operation is the kind of a call.
 type Operation string
 
-// The operations. Renew is sent by the client itself, every sixth of the TTL;
-// Append by Client.Append, as often as it tries, and Follow by Client.Follow when
-// it reads, at its beginning for one. A Client that knows nothing of the log yet sends
-// a Read before its first Append.
+// The operations. The client itself sends a Renew every sixth of the TTL. Client.Append
+// sends an Append for every try, and a Read before the first if it knows nothing of the
+// log yet. Client.Follow sends a Follow when it reads, first at its beginning.
 const (
 	Get        Operation = "get"
 	List       Operation = "list"
@@ -33,47 +32,46 @@ func (o Operation) writes() bool {
 	return o == Commit || o == Append || o == Checkpoint || o == Trim
 }
 
-// Call is one call on its way to the service.
+// Call is a call to the service.
 type Call struct {
-	Client string // the name of the client that makes it
+	Client string // the name of the client
 	Op     Operation
 	Key    string    // of Get and Gone; the prefix of List; the ID of Append
 	Txn    store.Txn // of Commit
 
-	Position store.Position // after which Read and Follow read; that of Checkpoint
-	Data     []byte         // of Append and Checkpoint, not to be changed
+	Position store.Position // after which Read and Follow read; of Checkpoint
+	Data     []byte         // of Append and Checkpoint; do not change it
 }
 
-// Outcome is how a call fares.
+// Outcome is what happens to a call.
 type Outcome int
 
 const (
 	// Answered calls take effect, and their answer arrives.
 	Answered Outcome = iota
 
-	// FailBefore calls never take effect. ErrAmbiguous is the answer to a Commit,
-	// Append, Checkpoint or Trim, ErrUnavailable to any other call.
+	// FailBefore calls never take effect. Commit, Append, Checkpoint and Trim return
+	// ErrAmbiguous, other calls ErrUnavailable.
 	FailBefore
 
-	// FailAfter calls take effect and are then answered like FailBefore.
+	// FailAfter calls take effect and return the errors of FailBefore.
 	FailAfter
 
-	// ApplyLate calls are answered like FailBefore at once, and take effect
-	// after the delay: their conditions are looked at then.
+	// ApplyLate calls return the errors of FailBefore at once, and take effect after
+	// the delay, under their conditions at that time.
 	ApplyLate
 )
 
-// Fault is what befalls a call. The zero value is no fault.
+// Fault is what goes wrong with a call. The zero value is no fault.
 type Fault struct {
 	Outcome Outcome
 
-	// Delay is how long the call is under way before it takes effect. A caller
-	// that gives up meanwhile doesn't stop it: it takes effect all the same.
+	// Delay is how long the call takes to the service. It takes effect even if its
+	// caller gives up meanwhile.
 	Delay time.Duration
 }
 
-// Hook decides the fault of each call as it is made. It is called from many
-// goroutines at once, with no lock held.
+// Hook chooses the fault of each call. Many goroutines call it at once, with no lock held.
 type Hook func(Call) Fault
 
 // Inject sets the hook of all clients that have none of their own; nil removes it.
@@ -90,10 +88,10 @@ func (c *Client) Inject(hook Hook) {
 	c.hook = hook
 }
 
-// CutOff begins or ends a partition. During it nothing that the client sends
-// reaches the service, and no news reaches the client: calls wait for an answer
-// until their context or their deadline ends, sessions are not renewed, watches
-// are silent. News of the time meanwhile arrives when the partition ends.
+// CutOff begins or ends a partition. During it nothing that the client sends reaches the
+// service, and no news reaches the client: calls wait until their context or deadline
+// ends, sessions are not renewed, watches are silent. The news arrives when the partition
+// ends.
 func (c *Client) CutOff(cut bool) {
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()
@@ -108,17 +106,15 @@ func (c *Client) CutOff(cut bool) {
 	}
 }
 
-// Lag sets how long news travels from the service to the client: that a watched
-// key is gone, that a session has ended, or that an entry was appended to the log
-// that it follows. Zero is at once.
+// Lag sets how long news takes to the client: that a watched key is gone, that a session
+// has ended, or that the log that it follows has a new entry. Zero: at once.
 func (c *Client) Lag(lag time.Duration) {
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()
 	c.lag = lag
 }
 
-// tellLocked lets the client learn something, now or as late as its lag and
-// its partition have it.
+// tellLocked calls learn after the client's lag and partition.
 func (c *Client) tellLocked(learn func()) {
 	if c.lag == 0 {
 		c.arriveLocked(learn)
@@ -141,7 +137,7 @@ func (c *Client) arriveLocked(learn func()) {
 	}
 }
 
-// faultOf asks the hook in force.
+// faultOf asks the client's hook, or without one the service's.
 func (c *Client) faultOf(call Call) Fault {
 	c.svc.mu.Lock()
 	hook := c.hook

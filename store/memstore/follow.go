@@ -11,12 +11,12 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// retryAfter is how long to wait before a call of the log that failed is sent again.
+// retryAfter is how long to wait before another try of a failed call of the log.
 const retryAfter = 100 * time.Millisecond
 
-// Follow yields what comes after a position and goes on, see store.Log. Of what is
-// appended later it learns as of any other news, see Client.Lag and Client.CutOff;
-// it sends a call at its beginning, and whenever it has fallen behind a trim.
+// Follow yields what comes after a position and goes on, see store.Log. It sends a call
+// at its beginning, and whenever it has fallen behind a trim. It learns of later entries
+// as of any other news, see Client.Lag and Client.CutOff.
 func (c *Client) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
 	return func(yield func(store.Batch, error) bool) {
 		c.follow(1)
@@ -31,7 +31,7 @@ func (c *Client) Follow(ctx context.Context, after store.Position) iter.Seq2[sto
 	}
 }
 
-// follow counts a Follow that begins or ends: clients that have one get news of entries.
+// follow counts a Follow that begins or ends: a client with a Follow gets news of entries.
 func (c *Client) follow(n int) {
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Client) follow(n int) {
 	}
 }
 
-// tellOfEntryLocked lets the client learn that the log reaches up to a position.
+// tellOfEntryLocked tells the client that the log reaches up to a position.
 func (c *Client) tellOfEntryLocked(position store.Position) {
 	c.tellLocked(func() {
 		c.heard = max(c.heard, position)
@@ -49,7 +49,7 @@ func (c *Client) tellOfEntryLocked(position store.Position) {
 	})
 }
 
-// wakeLocked lets every Follow of the client look again.
+// wakeLocked wakes every Follow of the client.
 func (c *Client) wakeLocked() {
 	if c.wake != nil {
 		close(c.wake)
@@ -61,8 +61,8 @@ func (c *Client) wakeLocked() {
 type follower struct {
 	client *Client
 	upTo   store.Position // it has yielded everything up to there
-	last   store.LogEntry // the last that it has yielded, without its data
-	reads  bool           // it must read to go on: it begins, or has fallen behind
+	last   store.LogEntry // the last entry that it has yielded, without its data
+	reads  bool           // it must read, as it begins or has fallen behind
 }
 
 // next is the next batch to yield, once there is one.
@@ -113,14 +113,14 @@ func (f *follower) yields(b store.Batch) store.Batch {
 	return b
 }
 
-// hear returns the entries that the client has heard of and the follower has not
-// yielded; if there are none, what will be closed when there may be.
+// hear returns the entries that the client has heard of and the follower has not yielded.
+// Without any it returns a channel that closes when there may be some.
 func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 	c := f.client
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()
 	log := &c.svc.log
-	upTo := min(c.heard, store.Position(c.svc.revision)) // less than it has heard of after a RollBack
+	upTo := min(c.heard, store.Position(c.svc.revision)) // less than heard after a RollBack
 	switch {
 	case c.closed:
 		return nil, nil, errClosed

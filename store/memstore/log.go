@@ -26,8 +26,8 @@ func newLogbook() logbook {
 	return logbook{positions: make(map[string]store.Position), following: make(map[*Client]int)}
 }
 
-// Append adds an entry to the log, see store.Log. It sends as many calls as it
-// takes until its deadline of five seconds.
+// Append adds an entry to the log, see store.Log. It tries until its deadline of five
+// seconds.
 func (c *Client) Append(ctx context.Context, id string, data []byte) (store.Position, error) {
 	if err := store.ValidateEntry(id, data); err != nil {
 		return 0, err
@@ -37,7 +37,7 @@ func (c *Client) Append(ctx context.Context, id string, data []byte) (store.Posi
 	return c.appender.Append(ctx, id, slices.Clone(data))
 }
 
-// tries is what its Appender asks of a Client.
+// tries implements appends.Log.
 type tries struct{ *Client }
 
 // Try is one append.
@@ -82,7 +82,7 @@ func (c *Client) Read(ctx context.Context, after store.Position) (store.Batch, e
 	return batch, err
 }
 
-// read also says up to where the batch goes.
+// read also returns how far the batch goes.
 func (c *Client) read(ctx context.Context, op Operation, after store.Position) (store.Batch, store.Position, error) {
 	type page struct {
 		batch store.Batch
@@ -100,7 +100,7 @@ func (c *Client) read(ctx context.Context, op Operation, after store.Position) (
 
 func (s *Service) readLocked(after store.Position) (store.Batch, error) {
 	if after < 0 || after > store.Position(s.revision) {
-		return store.Batch{}, fmt.Errorf("%w: a log that was written up to %d can't be read after %d", store.ErrRefused, s.revision, after)
+		return store.Batch{}, fmt.Errorf("%w: the log ends at %d and can't be read after %d; want 0 to its end", store.ErrRefused, s.revision, after)
 	}
 	var batch store.Batch
 	if after < s.log.checkpoint.Position {
@@ -111,7 +111,8 @@ func (s *Service) readLocked(after store.Position) (store.Batch, error) {
 	return batch, nil
 }
 
-// holds tells whether an entry is in the log, or a checkpoint stands for it. There is always one without a position.
+// holds tells whether an entry is in the log, or a checkpoint stands for it; true for the
+// zero entry.
 func (l *logbook) holds(e store.LogEntry) bool {
 	return e.Position <= l.checkpoint.Position || l.positions[e.ID] == e.Position
 }
@@ -130,7 +131,7 @@ func (l *logbook) index(position store.Position) int {
 	return i
 }
 
-// Checkpoint writes down what the log led to, see store.Log.
+// Checkpoint writes what the log led to, see store.Log.
 func (c *Client) Checkpoint(ctx context.Context, checkpoint store.Checkpoint) error {
 	if err := checkpoint.Validate(); err != nil {
 		return err
@@ -148,7 +149,7 @@ func (s *Service) checkpointLocked(checkpoint store.Checkpoint) error {
 	case checkpoint.Position <= s.log.checkpoint.Position:
 		return nil
 	case checkpoint.Position > store.Position(s.revision):
-		return fmt.Errorf("%w: a checkpoint at %d in a log that was written up to %d", store.ErrRefused, checkpoint.Position, s.revision)
+		return fmt.Errorf("%w: a checkpoint at %d; the log ends at %d", store.ErrRefused, checkpoint.Position, s.revision)
 	}
 	s.revision++
 	s.log.checkpoint, s.log.version = checkpoint, s.revision

@@ -7,14 +7,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Backup is what a Service held at one moment, but for its sessions. The zero value is that of a new one.
+// Backup is the data of a Service at one moment, without its sessions. The zero value is
+// that of a new service.
 type Backup struct {
 	revision store.Version
 	keys     map[string]entry
 	log      logbook
 }
 
-// Backup returns what the service holds, without the keys that are under sessions.
+// Backup returns the data of the service, without the keys under sessions.
 func (s *Service) Backup() Backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,9 +25,9 @@ func (s *Service) Backup() Backup {
 	return b
 }
 
-// RollBack has the service forget all that it committed since a backup, as one that was wiped or restored does. All
-// sessions end. Clients learn of that as of any other news. New versions and positions go on from those of the backup, or
-// from as much above as ahead says.
+// RollBack makes the service forget everything since a backup, like a service that was
+// wiped or restored. All sessions end; clients learn of that as of any other news. New
+// versions and positions continue from those of the backup plus ahead.
 func (s *Service) RollBack(b Backup, ahead store.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

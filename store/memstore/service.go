@@ -1,10 +1,9 @@
-// Package memstore is the store in memory, able to misbehave on command: a test
-// double, and the engine of simulations. It is not for production: nothing
-// outlives the process.
+// Package memstore is a store in memory that misbehaves on command, for tests and
+// simulations. It is not for production: its data end with the process.
 //
-// One Service holds the data; any number of named clients are its ways in. All
-// waiting goes through package time, so that under testing/synctest a test with
-// sessions, delays and partitions takes no time at all.
+// One Service holds the data for any number of named clients. It waits by package
+// time only, so that under testing/synctest a test with sessions, delays and
+// partitions takes no time at all.
 package memstore
 
 import (
@@ -19,8 +18,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Service is the data that its clients share. Make it with NewService. It is
-// safe for concurrent use.
+// Service holds the data that its clients share. NewService makes it. It is safe for
+// concurrent use.
 type Service struct {
 	mu       sync.Mutex // guards everything here, in the clients and in their sessions
 	revision store.Version
@@ -45,7 +44,7 @@ type watch struct {
 	forget func() bool // stops waiting for the end of ctx
 }
 
-// fire tells the watcher, unless it has stopped watching.
+// fire notifies the watcher, unless it has stopped watching.
 func (w *watch) fire() {
 	if w.ctx.Err() == nil {
 		close(w.gone)
@@ -61,8 +60,8 @@ func NewService() *Service {
 	}
 }
 
-// Expire ends a session at once, as a service that lost track of time would.
-// Its client learns of it as of any other news, see Client.Lag.
+// Expire ends a session at once, as a service with a wrong clock would. Its client
+// learns of that as of any other news, see Client.Lag.
 func (s *Service) Expire(session store.Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,9 +83,8 @@ func (s *Service) listLocked(prefix string) []store.KV {
 	return kvs
 }
 
-// commitLocked decides first and applies then, so that a transaction that fails
-// leaves no trace. A condition that does not hold is told before a session that
-// has ended, as etcd does.
+// commitLocked checks everything before it applies anything. Like etcd it reports a
+// condition that does not hold before a session that has ended.
 func (s *Service) commitLocked(txn store.Txn) (store.Version, error) {
 	for _, c := range txn.If {
 		if have := s.keys[c.Key].version; have != c.Version {
@@ -126,7 +124,7 @@ func (s *Service) sessionOf(op store.Op) (*Session, error) {
 	return session, nil
 }
 
-// deleteLocked removes a key, if it is there, and tells those who watch it.
+// deleteLocked removes a key, if it exists, and notifies its watchers.
 func (s *Service) deleteLocked(key string) {
 	if _, ok := s.keys[key]; !ok {
 		return

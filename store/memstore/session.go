@@ -14,8 +14,8 @@ const (
 	renewalDeadline = time.Second
 )
 
-// Session is both ends of a session: what the service knows of it, and what its
-// client knows. It implements store.Session.
+// Session holds what the service and what the client knows of a session. It implements
+// store.Session.
 type Session struct {
 	client *Client
 	ttl    time.Duration
@@ -39,7 +39,7 @@ var _ store.Session = (*Session)(nil)
 // raised to one.
 func (c *Client) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
 	if ttl <= 0 {
-		return nil, fmt.Errorf("%w: a session with a TTL of %v; it must be positive", store.ErrRefused, ttl)
+		return nil, fmt.Errorf("%w: a session with a TTL of %v; want a positive one", store.ErrRefused, ttl)
 	}
 	asked := time.Now()
 	renewals, stop := context.WithCancel(context.Background())
@@ -53,7 +53,7 @@ func (c *Client) OpenSession(ctx context.Context, ttl time.Duration) (store.Sess
 	})
 	if err != nil {
 		stop()
-		return nil, err // one that began all the same is not renewed and expires
+		return nil, err // a session that began after all expires
 	}
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *Client) OpenSession(ctx context.Context, ttl time.Duration) (store.Sess
 // Done tells that the session has ended, see store.Session.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// TTL is how long the session lives on without being renewed.
+// TTL is how long the session lives without renewal.
 func (s *Session) TTL() time.Duration { return s.ttl }
 
 // Close ends the session, see store.Session.
@@ -89,7 +89,7 @@ func (s *Session) Close(ctx context.Context) error {
 	return err
 }
 
-// renewUntil sends a renewal at every tick, not waiting for the one before.
+// renewUntil sends a renewal at every tick, without waiting for the one before.
 func (s *Session) renewUntil(ctx context.Context) {
 	tick := time.NewTicker(max(1, s.ttl/renewalsPerTTL))
 	defer tick.Stop()
@@ -117,7 +117,7 @@ func (s *Session) renew(ctx context.Context) {
 		return s.alive, nil
 	})
 	if err != nil || !alive {
-		return // of a session that is not alive the client learns as news
+		return // the client learns as news that a session has ended
 	}
 	s.client.svc.mu.Lock()
 	defer s.client.svc.mu.Unlock()

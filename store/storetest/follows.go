@@ -198,9 +198,7 @@ func followClosed(s *suite) {
 	other := s.open()
 	t := s.follow(other, 0)
 	t.begun()
-	if err := other.Close(); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", other.Close())
 	s.fires("the end of Follow after that of its store", t.ended)
 	if !errors.Is(t.err, store.ErrRefused) {
 		s.Errorf("Follow ended with %v, want ErrRefused", t.err)

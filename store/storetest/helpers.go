@@ -8,6 +8,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
+// must ends the case with an error of a call.
+func (s *suite) must(call string, err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("%s: %v", call, err)
+	}
+}
+
 // put commits one unconditional put that must succeed.
 func (s *suite) put(key, value string) store.Version {
 	s.Helper()

@@ -36,9 +36,7 @@ func (s *suite) checkpoint(client store.Store, at store.Position, value string) 
 
 func (s *suite) trim(client store.Store) {
 	s.Helper()
-	if err := client.Trim(s.ctx); err != nil {
-		s.Fatalf("Trim: %v", err)
-	}
+	s.must("Trim", client.Trim(s.ctx))
 }
 
 // wantLog checks that the log was never cut and has these entries, as "id=data".

@@ -30,9 +30,7 @@ func sessionClose(s *suite) {
 	s.putUnder(session, "mine/a", "1")
 	s.putUnder(session, "mine/b", "1")
 	s.put("stays", "1")
-	if err := session.Close(s.ctx); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", session.Close(s.ctx))
 	if kvs, err := s.List(s.ctx, "mine/"); err != nil || len(kvs) != 0 {
 		s.Errorf("List after Close = %+v, %v", kvs, err)
 	}
@@ -59,15 +57,11 @@ func sessionTakeOver(s *suite) {
 	s.putUnder(first, "dropped", "1")
 	s.putUnder(second, "taken over", "2")
 	s.put("kept", "2")
-	if err := first.Close(s.ctx); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", first.Close(s.ctx))
 	s.want("taken over", "2")
 	s.want("kept", "2")
 	s.wantAbsent("dropped")
-	if err := second.Close(s.ctx); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", second.Close(s.ctx))
 	s.wantAbsent("taken over")
 }
 
@@ -75,9 +69,7 @@ func sessionTakeOver(s *suite) {
 // ended. Nothing was applied."
 func sessionClosedPut(s *suite) {
 	session := s.session(s.Store)
-	if err := session.Close(s.ctx); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", session.Close(s.ctx))
 	s.refuseEnded(session)
 }
 
@@ -146,9 +138,7 @@ func storeClose(s *suite) {
 	other := s.open()
 	session := s.session(other)
 	s.putUnder(session, "key", "1")
-	if err := other.Close(); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", other.Close())
 	s.wantAbsent("key")
 	s.silent("Done is open", notYet(session.Done()))
 	if err := session.Close(s.ctx); err != nil {
@@ -170,9 +160,7 @@ func notYet(c <-chan struct{}) <-chan struct{} {
 // "Later calls fail with ErrRefused."
 func storeClosed(s *suite) {
 	other := s.open()
-	if err := other.Close(); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", other.Close())
 	calls := map[string]func() error{
 		"Get":         func() error { _, err := other.Get(s.ctx, "key"); return err },
 		"List":        func() error { _, err := other.List(s.ctx, ""); return err },

@@ -34,9 +34,7 @@ func goneSession(s *suite) {
 	session := s.session(s.Store)
 	s.putUnder(session, "key", "1")
 	gone := s.gone(s.open(), s.ctx, "key")
-	if err := session.Close(s.ctx); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", session.Close(s.ctx))
 	s.fires("Gone after the session's end", gone)
 }
 
@@ -50,9 +48,7 @@ func goneSilent(s *suite) {
 	closed := s.gone(other, s.ctx, "key")
 
 	cancel()
-	if err := other.Close(); err != nil {
-		s.Fatalf("Close: %v", err)
-	}
+	s.must("Close", other.Close())
 	s.put("key", "2")
 	session := s.session(s.Store)
 	s.putUnder(session, "key", "3")

@@ -1,21 +1,22 @@
 // Package appends adds entries to a log, each once or not at all, over a service
-// that loses answers. It is the part of it that all stores share: when to try
-// again, and when to give up because nobody can tell any more.
+// that loses answers. All stores share it: it decides when to try again, and when to
+// give up because nobody can tell any more.
 //
-// A try adds the entry under two conditions: no entry of its ID is in the log, and
-// the checkpoint is the one that the sender knows of. The first is not enough.
-// A try whose answer was lost may have added the entry, and others may have
-// trimmed it since: the next try would find none and add it again. With the
-// second, no try takes effect after a checkpoint that its sender had not seen, and
-// nothing is trimmed without one. So the sender learns of it, and looks: what was
-// in the log before its first try is not its entry, and if nothing else
-// was trimmed, its entry was not.
+// A try adds the entry under two conditions: no entry of its ID is in the log, and the
+// checkpoint is the one that the sender knows. The first is not enough: a try whose
+// answer was lost may have added the entry, and others may have trimmed it since; the
+// next try would find no entry and add it again. With the second condition, no try takes
+// effect after a checkpoint that its sender has not seen, and nothing is trimmed without
+// a checkpoint. So the sender learns of the new checkpoint, and compares: what was in the
+// log before its first try is not its entry, and if nothing later was trimmed, its entry
+// was not.
 package appends
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,64 +24,64 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Seen is what was seen of the log at one moment.
+// Seen is the state of the log at one moment.
 type Seen struct {
-	// Entry is the position of the entry that was looked for, be it that it was
-	// added just now. Zero: there is none, and none was added.
+	// Entry is the position of the entry that the call asked for or has added. Zero:
+	// there is no such entry, and none was added.
 	Entry store.Position
 
-	Checkpoint store.Version  // that of the checkpoint; zero when there is none
+	Checkpoint store.Version  // of the checkpoint; zero: there is none
 	Trimmed    store.Position // where the checkpoint is: entries up to there may be gone
-	Now        store.Position // entries that are added later have greater positions
+	Now        store.Position // later entries have greater positions
 }
 
-// Log is what a store does itself. Errors are those of package store.
+// Log is the part that each store implements. Errors are those of package store.
 type Log interface {
-	// Look sees the log, and looks for no entry.
+	// Look reads the state of the log, and looks for no entry.
 	Look(ctx context.Context) (Seen, error)
 
-	// Try adds an entry if none of its ID is there and the checkpoint has this
-	// version. It is sent once.
+	// Try adds an entry if there is none with its ID and the checkpoint has this
+	// version. It sends one call.
 	Try(ctx context.Context, id string, data []byte, checkpoint store.Version) (Seen, error)
 }
 
-// Appender appends for one client. Make it with New. It is safe for concurrent use.
+// Appender appends for one client. New makes it. It is safe for concurrent use.
 type Appender struct {
 	log   Log
 	pause time.Duration // between tries
 
 	mu     sync.Mutex // guards what follows, and open and users of every entry
 	latest moment
-	known  bool // latest was seen, and isn't the zero value
+	known  bool // latest was seen
 	ids    map[string]*entry
-	open   []*entry // those in doubt that may be forgotten, the oldest first
+	open   []*entry // those in doubt, the oldest first
 }
 
-// moment is what a first try needs to know: that the log was like this once.
+// moment is a state of the log that was seen once: what a first try needs to know.
 type moment struct {
 	checkpoint store.Version
 	now        store.Position
 }
 
-// entry is one that is being appended, or that was left in doubt.
+// entry is being appended, or is in doubt.
 type entry struct {
 	id    string
 	turn  chan struct{} // held, by filling it, by the one call that tries
 	users int           // the calls that hold the turn or wait for it
 	open  bool          // some try may have added the entry, or may yet
 
-	// since is when none of the tries that may have added the entry had been
-	// sent; all of them were under its checkpoint. It is guarded by turn.
+	// since is from before the first of the tries that may have added the entry; all
+	// of them were under its checkpoint. It is guarded by turn.
 	since moment
 }
 
-// New makes an Appender that waits so long between its tries.
+// New makes an Appender that pauses between tries.
 func New(log Log, pause time.Duration) *Appender {
 	return &Appender{log: log, pause: pause, ids: make(map[string]*entry)}
 }
 
-// Learn tells of what was seen by any other call, so that the next append need
-// not look.
+// Learn tells the Appender what another call has seen, so that the next append need not
+// look.
 func (a *Appender) Learn(seen Seen) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -89,14 +90,14 @@ func (a *Appender) Learn(seen Seen) {
 	}
 }
 
-// Forget drops what was learned: the store was rolled back.
+// Forget drops what Learn told, after the store was rolled back.
 func (a *Appender) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.latest, a.known = moment{}, false
 }
 
-// Append is that of store.Log. It ends with its context.
+// Append implements store.Log. It ends with its context.
 func (a *Appender) Append(ctx context.Context, id string, data []byte) (store.Position, error) {
 	e := a.use(id)
 	defer a.release(e)
@@ -122,8 +123,8 @@ func (a *Appender) Append(ctx context.Context, id string, data []byte) (store.Po
 	}
 }
 
-// try makes one try. With neither a position nor an error another is due, after
-// a pause or at once.
+// try makes one try. Without a position and an error another try is due, after a pause if
+// wait is set.
 func (a *Appender) try(ctx context.Context, e *entry, data []byte) (position store.Position, wait bool, err error) {
 	doubted := a.inDoubt(e)
 	under := e.since
@@ -169,13 +170,13 @@ func (a *Appender) try(ctx context.Context, e *entry, data []byte) (position sto
 	case doubted && seen.Trimmed > under.now:
 		return 0, false, inDoubt(ctx, e.id, errors.New("entries of the time since its first try were trimmed"))
 	}
-	// There is no such entry, none was trimmed, and no try that is still under
-	// way can take effect under the new checkpoint: it begins afresh.
+	// There is no such entry, none was trimmed, and no earlier try can take effect under
+	// the new checkpoint: it begins again.
 	a.settle(e)
 	return 0, false, nil
 }
 
-// moment is the latest known, or one that is looked up.
+// moment is the latest known moment, or reads the current one.
 func (a *Appender) moment(ctx context.Context) (moment, error) {
 	a.mu.Lock()
 	latest, known := a.latest, a.known
@@ -203,8 +204,8 @@ func (a *Appender) use(id string) *entry {
 	return e
 }
 
-// release forgets the entry, unless others use it or it is in doubt. Of those
-// in doubt that nobody uses only so many are kept.
+// release forgets the entry, unless others use it or it is in doubt, and the oldest unused
+// entry in doubt when there are more than MaxInDoubt.
 func (a *Appender) release(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -214,12 +215,9 @@ func (a *Appender) release(e *entry) {
 	case !e.open:
 		delete(a.ids, e.id)
 	case len(a.open) > store.MaxInDoubt:
-		for i, old := range a.open {
-			if old.users == 0 {
-				a.open = append(a.open[:i], a.open[i+1:]...)
-				delete(a.ids, old.id)
-				break
-			}
+		if i := slices.IndexFunc(a.open, func(old *entry) bool { return old.users == 0 }); i >= 0 {
+			delete(a.ids, a.open[i].id)
+			a.open = slices.Delete(a.open, i, i+1)
 		}
 	}
 }
@@ -240,20 +238,14 @@ func (a *Appender) doubt(e *entry) {
 func (a *Appender) settle(e *entry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !e.open {
-		return
-	}
-	e.open = false
-	for i, other := range a.open {
-		if other == e {
-			a.open = append(a.open[:i], a.open[i+1:]...)
-			break
-		}
+	if e.open {
+		e.open = false
+		a.open = slices.DeleteFunc(a.open, func(other *entry) bool { return other == e })
 	}
 }
 
-// inDoubt is the error of an append of which nobody can tell. What the last try
-// came to doesn't say what came of it, and so can't be found by errors.Is.
+// inDoubt is the error of an append that may or may not have happened. The cause is the
+// last try's, which does not say what came of the append: errors.Is must not find it.
 func inDoubt(ctx context.Context, id string, cause error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("append %s: %w: %w: %v", id, store.ErrAmbiguous, ctx.Err(), cause) //nolint:errorlint // see above
