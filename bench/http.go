@@ -34,7 +34,7 @@ func runHTTP(ctx context.Context, s settings) ([]table, error) {
 		}
 		t := table{
 			Title: "http: one ID with each request, " + counted(connections, "connection"),
-			Note:  "The servers share the CPUs with whoever asks. Medians over the rounds; the CPU time is the server's." + c.notes,
+			Note:  "The servers share the CPUs with the callers. Medians over the rounds; the CPU time is the server's." + c.notes,
 			columns: []column{
 				{"per_second", "requests/s", "%.0f"},
 				{"ratio", "to the constant", "%.2f"},

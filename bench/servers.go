@@ -141,7 +141,7 @@ func (c *contest) startFirn(ctx context.Context, args ...string) (*process, erro
 	}, args...)...)
 }
 
-// freeAddress returns an address at which nobody listens.
+// freeAddress returns an address that is free.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

@@ -13,7 +13,7 @@ import (
 )
 
 // A login address logs one browser in: what others may only look at can then be changed in that tab, on the page that
-// tries the calls too. The address is good once, and whoever comes later is told so, and can look.
+// tries the calls too. The address is good once: a later visitor is told so, and can look.
 func TestLogin(t *testing.T) {
 	testenv.Slow(t)
 	secret := auth.NewSecret()
@@ -51,7 +51,7 @@ func TestLogin(t *testing.T) {
 	picture(t, p.ctx, "docs-login-1440.png")
 	w.quiet(t, l.url)
 
-	// The address was used. Who looks at it again, in another tab, changes nothing.
+	// The address was used. Opening it again, in another tab, changes nothing.
 	other := &page{t, open(t)}
 	do(t, other.ctx, chromedp.EmulateViewport(1440, 900), chromedp.Navigate(login))
 	other.wait(`text("#members-count") + $("#forget").hidden`, "1true")

@@ -141,7 +141,7 @@ func readable(t *testing.T, b block) error {
 // others are keys in files of Kubernetes, Prometheus and Docker.
 var others = []string{"kind", "groups", "scrape_configs", "services"}
 
-// firnReads has firn serve read a file. It can't serve afterwards, because the data directory is none.
+// firnReads has firn serve read a file. It can't serve afterwards, because the data directory can't exist.
 func firnReads(t *testing.T, flag, name string) error {
 	t.Helper()
 	bin, err := programs()

@@ -57,7 +57,7 @@ while read -r what name; do
     kill -TERM -1 2>/dev/null || true
     for i in {1..300}; do
       set -- /proc/[0-9]*
-      [ $# -le 1 ] && break # there is nobody but this shell
+      [ $# -le 1 ] && break # only this shell is left
       sleep 0.1
     done
     kill -KILL -1 2>/dev/null || true
@@ -134,7 +134,7 @@ func build(t *testing.T) *house {
 	t.Cleanup(func() {
 		_ = c.Process.Kill() // with --kill-child the keeper ends, and all in its house with it
 		go func() {
-			for range h.answers { //nolint:revive // nobody asks any more
+			for range h.answers { //nolint:revive // the answers are not read any more
 			}
 		}()
 		<-ended

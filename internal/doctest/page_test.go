@@ -134,7 +134,7 @@ func (b *block) instruct(text string) error {
 	case what == "not run" && rest != "":
 		b.notRun = rest
 	default:
-		return fmt.Errorf("doctest: %q is no instruction; want end, prompt, \"first: COMMAND\" or \"not run: REASON\"", text)
+		return fmt.Errorf("doctest: %q is not an instruction; want end, prompt, \"first: COMMAND\" or \"not run: REASON\"", text)
 	}
 	return nil
 }
@@ -163,13 +163,13 @@ var firnCommand = regexp.MustCompile(`(^|[|;&(]|\$\(|\bsudo )\s*(\S*/)?firn `)
 func (b block) check() error {
 	switch {
 	case slices.Contains([]string{"bash", "shell", "zsh", "terminal", "golang", "yml"}, b.language):
-		return fmt.Errorf("%v: %q is not run by anybody; want sh, console, go or yaml", b, b.language)
+		return fmt.Errorf("%v: %q is not a language that doctest runs; want sh, console, go or yaml", b, b.language)
 	case b.language == "" && b.page != "docs/commands.md" && slices.ContainsFunc(b.lines, command.MatchString):
-		return fmt.Errorf("%v: commands that nobody runs; want sh or console", b)
+		return fmt.Errorf("%v: commands in a block of another language; want sh or console", b)
 	case b.notRun == "":
 		return nil
 	case !slices.Contains(reasons, b.notRun):
-		return fmt.Errorf("%v: %q is no reason not to run it; want one of %q", b, b.notRun, reasons)
+		return fmt.Errorf("%v: %q is not a reason to skip it; want one of %q", b, b.notRun, reasons)
 	case slices.ContainsFunc(b.lines, firnCommand.MatchString) || slices.ContainsFunc(b.commands(), firnCommand.MatchString):
 		return fmt.Errorf("%v: commands of firn are run whatever the reason not to", b)
 	}

@@ -237,7 +237,7 @@ func lacks(p page) string {
 					}
 				}
 				if word == "sudo" && b.hasCommands() && b.notRun == "" && os.Getuid() != 0 {
-					return "it has commands for root, who can be several users"
+					return "it has commands for root"
 				}
 			}
 		}

@@ -31,7 +31,7 @@ type ups struct {
 	ledger      ledger
 
 	mu    sync.Mutex
-	steps int   // grows when one is gone, and before the next is created: odd is none
+	steps int   // grows when one is gone, and before the next is created: odd means that there is none
 	max   int64 // the greatest ID
 	floor int64 // the greatest when the last one was gone: those of the next exceed it
 }
@@ -235,7 +235,7 @@ func (c *churn) destroy(u *ups, r *rand.Rand) {
 	}
 }
 
-// create creates one anew, mostly with another definition.
+// create creates one again, mostly with another definition.
 func (c *churn) create(u *ups, r *rand.Rand) {
 	u.coming()
 	fields := u.any(r)
@@ -370,8 +370,8 @@ func (c *churn) finish() {
 }
 
 // All nodes are asked for IDs of three sequencers all the time, while nodes attach and detach, sequencers are destroyed and
-// created anew, alike and different, and nodes are killed. No ID of a name comes twice, whichever sequencer has it; IDs of
-// one that is created anew exceed all of those before; and there is none while there is no sequencer.
+// created again, alike and different, and nodes are killed. No ID of a name comes twice, whichever sequencer has it; IDs of
+// one that is created again exceed all those before; and none comes while there is no sequencer.
 func TestSequencersUnderChurn(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

@@ -70,7 +70,7 @@ func TestAllPlacesAreTaken(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("there is room again, and nobody gets in: %v", err)
+					t.Fatalf("there is room again, and calls still fail: %v", err)
 				}
 			}
 		})

@@ -145,7 +145,7 @@ func TestFrozenWhileAnotherTakesOver(t *testing.T) {
 	l.unique(t, 1500)
 }
 
-// When etcd is gone for less than the window nobody notices, though the session ends meanwhile and the member joins again;
+// When etcd is gone for less than the window no caller notices, though the session ends meanwhile and the member joins again;
 // when for longer, nodes refuse from the horizon on, and give IDs again, without a restart, when it is back.
 func TestEtcdIsGone(t *testing.T) {
 	testenv.Slow(t)

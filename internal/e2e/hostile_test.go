@@ -336,7 +336,7 @@ func TestHostileInput(t *testing.T) {
 	}
 }
 
-// Tokens that are wrong get nobody in, and none is seen in an answer or in the log.
+// Wrong tokens are refused, and neither answers nor the log show them.
 func TestWrongTokens(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()

@@ -154,7 +154,7 @@ func (m *machine) visit(do func()) error {
 	}
 	do()
 	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
-		return err // the thread stays locked: nobody else may have it
+		return err // the thread stays locked: no other goroutine may use it
 	}
 	runtime.UnlockOSThread()
 	return nil

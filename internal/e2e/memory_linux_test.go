@@ -30,7 +30,7 @@ import (
 type siege struct {
 	name   string
 	conns  uint64 // that this process needs for it
-	tokens bool   // the node wants them, and there is none
+	tokens bool   // the node wants tokens, and the callers have none
 	args   string // of firn serve, in addition; empty: none
 	begin  func(t testing.TB, n *node) (end func())
 }

@@ -16,7 +16,7 @@ import (
 // podMemory is what firn gen kubernetes gives a pod.
 const podMemory = 256 << 20
 
-// pod is a memory cgroup of its own, as Kubernetes makes one for a pod. Whoever needs more than its limit is killed.
+// pod is a memory cgroup of its own, as Kubernetes makes one for a pod. The kernel kills a process that needs more than its limit.
 type pod struct {
 	t   testing.TB
 	dir string

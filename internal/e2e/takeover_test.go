@@ -124,7 +124,7 @@ func (p *pair) takenOver(from time.Time, ceased, holders []*standby) (took time.
 			}
 		}
 		if others < len(ceased) {
-			return errors.New("nobody takes over")
+			return errors.New("no other member takes over")
 		}
 		return nil
 	})

@@ -294,7 +294,7 @@ var mutants = []mutant{
 		"./member", "CreatedAnew",
 	},
 	{
-		"node IDs are claimed for an generation that is over", "member/driver.go",
+		"node IDs are claimed for a generation that is over", "member/driver.go",
 		"[]store.Condition{s.guard, floored}", "[]store.Condition{floored}",
 		"./member", "ComesLate",
 	},

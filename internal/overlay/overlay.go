@@ -1,5 +1,5 @@
-// Package overlay lets the go command build with some source files replaced by others, without
-// touching them: for mutants, for pauses in the hot path, for a clock that tests can step.
+// Package overlay has the go command build with changed source files, without touching the files: for mutants, for pauses in
+// the hot path, for a clock that tests can step.
 package overlay
 
 import (
@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Write writes an overlay into dir that replaces the files named by the keys with the texts, and returns the
-// argument for the go command that applies it.
+// Write writes an overlay into dir that replaces the files, by name, with other texts. It returns the argument that has the
+// go command use it.
 func Write(dir string, files map[string]string) (argument string, err error) {
 	replace := map[string]string{}
 	for name, text := range files {
@@ -32,8 +32,7 @@ func Write(dir string, files map[string]string) (argument string, err error) {
 	return "-overlay=" + file, os.WriteFile(file, text, 0o600)
 }
 
-// Edit returns the text of a file with one place of it changed. An error is returned when old does not stand
-// there exactly once.
+// Edit returns the text of a file with old replaced by change. It returns an error unless old is in the file exactly once.
 func Edit(file, old, change string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command pauses runs the tests of a process that is paused at every point between two statements of its
-// hot path, the way from a caller to an ID. It builds the code with a call before each of those statements,
-// at which a test can hold the caller for as long as it likes. Run it in the module's root:
+// Command pauses tests a process that is paused between any two statements of its hot path, the way from a caller to an ID.
+// It builds the code with a call before each of those statements, in which a test can hold the caller. Run it in the
+// module's root:
 //
 //	go run ./internal/pauses
 package main
@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/overlay"
 )
 
-// The hot path: functions by file, and how the file calls the point.
+// The hot path: functions by file, and the name of the call there.
 var hotPath = []struct {
 	file, call string
 	functions  []string

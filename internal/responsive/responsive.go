@@ -1,7 +1,7 @@
-// Package responsive measures, beside tests, how promptly the machine lets programs run. What is about safety a test
-// asserts on every machine. What needs a machine that answers in time, such as no call that fails within a second while a
-// node is killed, it asserts with [Errorf]: that fails the test if the machine was responsive, and else reports how late it
-// was. It is for tests alone, and no benchmark.
+// Package responsive measures, beside tests, how promptly the machine lets programs run. A test asserts safety on every
+// machine. A claim that holds only on a machine that runs programs in time, such as that no call fails while a node is
+// killed, it asserts with [Errorf]: that fails the test if the machine was responsive, and otherwise logs how late it was.
+// It is for tests alone, and no benchmark.
 package responsive
 
 import (
@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// Limit is how late a responsive machine is at most. With two cores and nothing else to do it is late by up to 20 ms, and
-// by 120 ms while a test starts programs of its own.
+// Limit is how late a responsive machine is at most. An idle one with two cores is late by up to 20 ms, and by up to 120 ms
+// while a test starts programs.
 const Limit = 200 * time.Millisecond
 
-// What is measured: how late a timer fires, and how long it takes to start a program that does nothing and to learn that
-// it has ended.
+// It measures how late a timer fires, and how long it takes to start a program that does nothing and to see it end.
 const (
 	timerEach   = 10 * time.Millisecond
 	programEach = 100 * time.Millisecond
@@ -27,7 +26,7 @@ var (
 	once    sync.Once
 )
 
-// Watch begins to measure, if nothing did so before, and goes on until the process ends.
+// Watch begins to measure, once, and goes on until the process ends.
 func Watch() {
 	once.Do(func() {
 		go machine.measure(0, timerEach, func() {})
@@ -35,11 +34,11 @@ func Watch() {
 	})
 }
 
-// Late is how late the machine has been at most since from, or since [Watch] was called.
+// Late returns how late the machine was at most since from, or since the call of [Watch].
 func Late(from time.Time) time.Duration { return machine.late(from, time.Now()) }
 
-// Errorf fails the test if the machine has been responsive since from; else it logs what was wrong, and how late the
-// machine was. [Watch] must have been called before from.
+// Errorf fails the test if the machine was responsive since from; otherwise it logs the message, and how late the machine
+// was. Call [Watch] before from.
 func Errorf(t testing.TB, from time.Time, format string, args ...any) {
 	t.Helper()
 	judge(t, Late(from), format, args...)
@@ -54,11 +53,11 @@ func judge(t testing.TB, late time.Duration, format string, args ...any) {
 	t.Errorf(format, args...)
 }
 
-// record is how late something was, and when.
+// record holds how late the machine was, and when.
 type record struct {
 	mu     sync.Mutex   // guards those below
 	delays []delay      // of more than a timerEach, in the order of their ends
-	due    [2]time.Time // when what is being measured should have ended
+	due    [2]time.Time // when the measurements in progress should end
 }
 
 type delay struct {
@@ -90,7 +89,7 @@ func (r *record) end(kind int, now time.Time) {
 	r.due[kind] = time.Time{}
 }
 
-// late is the longest delay that ended after from, with what is overdue now.
+// late returns the longest delay that ended after from, or that goes on now.
 func (r *record) late(from, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -172,12 +172,12 @@ func (all *manifests) check() error {
 	}
 	for _, m := range c.VolumeMounts {
 		if !volumes[m.Name] {
-			return problem("%s is to be mounted; there are %v", m.Name, volumes)
+			return problem("it mounts the volume %s; want one of %v", m.Name, volumes)
 		}
 		delete(volumes, m.Name)
 	}
 	if len(volumes) > 0 {
-		return problem("nobody mounts %v", volumes)
+		return problem("no container mounts %v", volumes)
 	}
 	if w.pod.Spec.ServiceAccountName != all.accounts[0].Name {
 		return problem("it runs as %q; the account is %q", w.pod.Spec.ServiceAccountName, all.accounts[0].Name)
