@@ -22,7 +22,7 @@ func (p *program) self() string {
 	if _, err := os.Stat(source); err == nil && builtByGoRun(path) {
 		return "go run ./" + filepath.Dir(source)
 	}
-	return quoted(path)
+	return shellQuoted(path)
 }
 
 func sameFile(a, b string) bool {
@@ -41,13 +41,4 @@ var keptByGo = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
 func builtByGoRun(path string) bool {
 	dir := filepath.Base(filepath.Dir(path))
 	return strings.Contains(path, string(filepath.Separator)+"go-build") && dir == "exe" || keptByGo.MatchString(dir)
-}
-
-// quoted is a word for a shell.
-func quoted(word string) string {
-	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:@%,"
-	if word != "" && strings.Trim(word, harmless) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

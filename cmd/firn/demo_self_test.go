@@ -11,7 +11,7 @@ func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{
 		"/usr/bin/firn": "/usr/bin/firn", "/tmp/a b/firn": "'/tmp/a b/firn'", "/it's/firn": `'/it'\''s/firn'`, "": "''",
 	} {
-		if got := quoted(word); got != want {
+		if got := shellQuoted(word); got != want {
 			t.Errorf("%q is quoted %s, want %s", word, got, want)
 		}
 	}
@@ -29,8 +29,8 @@ func TestSelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", other)
-	if got := p.self(); got != quoted(self) {
-		t.Errorf("where firn is another program it calls itself %s, want %s", got, quoted(self))
+	if got := p.self(); got != shellQuoted(self) {
+		t.Errorf("where firn is another program it calls itself %s, want %s", got, shellQuoted(self))
 	}
 	same := t.TempDir()
 	if err := os.Symlink(self, filepath.Join(same, "firn")); err != nil {

@@ -140,13 +140,3 @@ func examined(c node.Config) doctor.Config {
 		Addresses: addresses(c), DataDir: c.DataDir, Etcd: c.Etcd,
 	}
 }
-
-// addresses are all that a node listens on, the public one first.
-func addresses(c node.Config) (all []doctor.Address) {
-	for _, a := range [][2]string{{"http-addr", c.HTTPAddr}, {"admin-addr", c.AdminAddr}, {"grpc-addr", c.GRPCAddr}, {"redis-addr", c.RedisAddr}, {"metrics-addr", c.MetricsAddr}} {
-		if a[1] != "" {
-			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: node.URL(a[1], c.TLS.Cert != "")})
-		}
-	}
-	return all
-}

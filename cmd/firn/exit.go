@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/firn-id/firn/internal/node"
 )
@@ -46,19 +48,29 @@ func status(err error) int {
 	}
 }
 
-// report prints an error for people, on one line behind head. Whoever interrupted a command knows that.
-func report(w io.Writer, head string, err error) {
-	var interrupted signalError
-	if err == nil || errors.Is(err, errReported) || errors.As(err, &interrupted) {
-		return
-	}
-	fmt.Fprintln(w, head, err)
-}
-
 // interrupted returns the signal that ended ctx in the place of what failed because of it.
 func interrupted(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
 	return err
+}
+
+// signalError is the cause of a context that a signal ended.
+type signalError struct{ signal os.Signal }
+
+func (e signalError) Error() string { return "received " + e.signal.String() }
+
+// untilSignal returns a context that ends with SIGINT or SIGTERM. A second signal ends the
+// process at once.
+func untilSignal(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		cancel(signalError{<-signals})
+		fmt.Fprintf(os.Stderr, "firn: received %v again, ending at once\n", <-signals)
+		os.Exit(statusFailure)
+	}()
+	return ctx
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math"
 	"net"
 	"os"
@@ -10,13 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/internal/setting"
 	"github.com/spf13/pflag"
 )
 
-// configured is what firn serve, firn config check and firn doctor make of flags, variables and the config file: a node that
+// configured is what firn serve and firn doctor make of flags, variables and the config file: a node that
 // does not run yet.
 type configured struct {
 	node.Config
@@ -50,6 +54,29 @@ func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured
 	}
 	c.warnings, err = safe(c.Config)
 	return c, err
+}
+
+func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// greet tells a person who has just started a node what to do next.
+func (p *program) greet(n *node.Node) {
+	if !console.IsTerminal(p.stderr) {
+		return
+	}
+	fmt.Fprintf(p.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", n.URL())
+	if admin := n.AdminURL(); admin != "" {
+		what, login := "and look at the cluster with a browser:", ui.Login{Code: n.Login()}
+		if login.Code != "" {
+			what = "and look at the cluster with a browser (this address is good once; firn cluster dashboard prints another):"
+		}
+		fmt.Fprintf(p.stderr, "%s\n\n  %s\n\n", what, login.Address(admin))
+	}
 }
 
 // settingError is an error of usage, that says which setting is wrong where that is known.
