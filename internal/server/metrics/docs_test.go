@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/firn-id/firn/internal/testenv"
@@ -40,12 +41,12 @@ func readFile(t *testing.T, path string) string {
 func table() string {
 	var b strings.Builder
 	b.WriteString("\n| name | type | labels | unit | |\n|---|---|---|---|---|\n")
-	for _, s := range All() {
+	for _, s := range all {
 		var labels []string
-		for _, l := range s.Labels {
+		for _, l := range s.labels {
 			labels = append(labels, "`"+l+"`")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.Name, s.Type, strings.Join(labels, ", "), s.Unit, s.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", s.name, s.typeName(), strings.Join(labels, ", "), s.unit, s.help)
 	}
 	return b.String()
 }
@@ -73,11 +74,11 @@ func TestDocumentation(t *testing.T) {
 func TestEverySeriesIsShown(t *testing.T) {
 	full(t, func(w *watched) {
 		shown := families(t, w.metrics)
-		for _, s := range All() {
-			if shown[s.Name] != s.Type {
-				t.Errorf("%s is listed as a %s, and shown as a %q", s.Name, s.Type, shown[s.Name])
+		for _, s := range all {
+			if shown[s.name] != s.typeName() {
+				t.Errorf("%s is listed as a %s, and shown as a %q", s.name, s.typeName(), shown[s.name])
 			}
-			delete(shown, s.Name)
+			delete(shown, s.name)
 		}
 		for name := range shown {
 			if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
@@ -240,4 +241,15 @@ func TestDashboardQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	promtool(t, "", "check", "rules", file)
+}
+
+func (s *series) typeName() string {
+	switch s.kind {
+	case prometheus.CounterValue:
+		return "counter"
+	case prometheus.GaugeValue:
+		return "gauge"
+	default:
+		return "histogram"
+	}
 }

@@ -158,7 +158,7 @@ func own(text string) string {
 // families are the names of what is there, with their types.
 func families(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
-	found, err := m.Gatherer().Gather()
+	found, err := m.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

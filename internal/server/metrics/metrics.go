@@ -1,6 +1,5 @@
-// Package metrics shows a node to Prometheus: what it gives out, how its calls fare, and where it stands with the clock, the
-// store and the cluster. Everything but the calls is read when it is asked for, from what counts it anyway, so that a node
-// which nobody watches does nothing for it. docs/metrics.md lists all series.
+// Package metrics shows a node to Prometheus: its IDs, its calls, and its state in respect of the clock, the store and the
+// cluster. Except for calls, all values are read only when Prometheus asks. docs/metrics.md lists all series.
 package metrics
 
 import (
@@ -12,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Build is which program it is.
+// Build describes the program.
 type Build struct {
 	Version  string // such as v0.1.0
-	Revision string // of the source; empty where it is not known
+	Revision string // of the source; empty: unknown
 	Go       string // the version of Go that built it
 }
 
@@ -26,7 +25,7 @@ type Metrics struct {
 	requests
 }
 
-// New returns metrics of the process, and of no node yet.
+// New returns the metrics of the process, without those of a node.
 func New(b Build) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), requests: newRequests()}
 	m.registry.MustRegister(
@@ -36,14 +35,11 @@ func New(b Build) *Metrics {
 	return m
 }
 
-// Watch adds the metrics of a node. It panics when there is one already.
+// Watch adds the metrics of a node. It panics the second time.
 func (m *Metrics) Watch(n Node) { m.registry.MustRegister(&watcher{n, newProbe()}) }
 
-// Gatherer gives out what there is to see.
-func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
-
-// Handler answers with all metrics, in the format that is asked for. What can't be collected is left out, and told to the log.
-// The store is asked once in an answer, and waited for a second at most.
+// Handler serves all metrics, in the format that the client asks for. It leaves out what it can't collect, and logs that. For
+// each answer it reads from the store once, for at most a second.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -51,7 +47,7 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	})
 }
 
-// buildInfo is always 1; what it tells is in its labels.
+// buildInfo is always 1; its labels describe the program.
 func buildInfo(b Build) prometheus.Collector {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: build.name, Help: build.help,

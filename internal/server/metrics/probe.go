@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	probeWithin = time.Second // how long an answer of the store is waited for
-	probeEvery  = time.Second // how often it is asked at the most, however often the node is
+	probeWithin = time.Second // for a read of the store
+	probeEvery  = time.Second // between two reads, at least
 )
 
-// probe asks the store whether it answers.
+// probe checks whether the store answers.
 type probe struct {
-	turn  chan struct{} // has room for one, who asks, and guards what follows
+	turn  chan struct{} // held to read; guards what follows
 	asked time.Time
 	last  reply
 }
 
 func newProbe() *probe { return &probe{turn: make(chan struct{}, 1)} }
 
-// reply is what came of it.
+// reply is the result of a read.
 type reply struct {
 	up      bool
 	took    time.Duration
-	entries int // that the log has after the position that was asked for
+	entries int // in the log after the position
 }
 
-// ask reads what is in the log after a position. Who comes within a second of another gets the same answer.
+// ask reads the log after a position. Within a second of the last read it returns the same result.
 func (p *probe) ask(log store.Log, after int64) reply {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()

@@ -1,39 +1,18 @@
 package metrics
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Series describes metrics of one name.
-type Series struct {
-	Name   string
-	Type   string // counter, gauge or histogram
-	Labels []string
-	Unit   string // such as seconds
-	Help   string
-}
-
-// All are the series that firn itself has, in the order of the documentation. Those of Go and of the process are not among
-// them.
-func All() []Series {
-	listed := make([]Series, 0, len(all))
-	for _, s := range all {
-		listed = append(listed, Series{s.name, s.typeName(), slices.Clone(s.labels), s.unit, s.help})
-	}
-	return listed
-}
-
-// series is what describes the metrics of one name.
+// series describes the metrics of one name.
 type series struct {
 	name, help, unit string
-	kind             prometheus.ValueType
+	kind             prometheus.ValueType // Untyped for a histogram
 	labels           []string
 	desc             *prometheus.Desc
 }
 
-// all are those made by counter and gauge, in the order in which they stand below.
+// all are the series below, in that order. Those of Go and of the process are not among them.
 var all []*series
 
 func counter(name, unit, help string, labels ...string) *series {
@@ -44,7 +23,6 @@ func gauge(name, unit, help string, labels ...string) *series {
 	return add(prometheus.GaugeValue, name, unit, help, labels)
 }
 
-// histogram has no kind in common with the others: it is never made from a single value.
 func histogram(name, unit, help string, labels ...string) *series {
 	return add(prometheus.UntypedValue, name, unit, help, labels)
 }
@@ -55,18 +33,7 @@ func add(kind prometheus.ValueType, name, unit, help string, labels []string) *s
 	return s
 }
 
-func (s *series) typeName() string {
-	switch s.kind {
-	case prometheus.CounterValue:
-		return "counter"
-	case prometheus.GaugeValue:
-		return "gauge"
-	default:
-		return "histogram"
-	}
-}
-
-// The series. A unit is that of the value; labels are few and their values too, since each of their combinations is kept.
+// The series. There are few labels, with few values, as each combination takes memory.
 var (
 	given = counter("firn_ids_given_total", "IDs",
 		"IDs given to callers, over all protocols.", "sequencer")

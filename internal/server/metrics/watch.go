@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Node is what is watched of a node. All but Service may be left out: the metrics that follow from it are then absent.
+// Node is the source of a node's metrics. Fields other than Service are optional: without them, their metrics are absent.
 type Node struct {
 	Service *server.Service
 	Member  func() *member.Member     // returns nil until it has joined
@@ -96,14 +96,14 @@ func collectMember(to sink, s member.Stats) {
 	to.put(stepsBelieved, float64(s.StepsBelieved))
 }
 
-// collectSequencers is about those that the member is attached to, or wants to be.
+// collectSequencers collects the sequencers to which the member is attached or attaching.
 func (w *watcher) collectSequencers(to sink, m *member.Member) {
 	ids := w.Service.Given()
 	v := m.Value()
 	for _, q := range m.Sequencers() {
 		s, name := q.Stats(), q.Name()
 		if s.State.Phase > member.Waiting {
-			continue // it was told to let go, or has ended
+			continue // detached, or ended
 		}
 		for _, p := range []member.Phase{member.Attaching, member.Attached, member.Waiting} {
 			to.is(phase, s.State.Phase == p, name, p.String())

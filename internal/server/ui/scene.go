@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,10 +21,8 @@ const (
 
 // scene is the cluster as a page shows it. It does not change.
 type scene struct {
-	facts
-	members    map[string]peer
-	joins      map[string]join
-	sequencers map[string]sequencer
+	position int64
+	tree     tree
 }
 
 // facts are the single values.
@@ -52,13 +51,6 @@ type join struct {
 	Target string `json:"target"`
 	Phase  string `json:"phase"`
 	pulse
-}
-
-type sequencer struct {
-	origin
-	standing
-	nodes   map[int64]string
-	waiting []string
 }
 
 // origin is the part of a sequencer that never changes.
@@ -110,15 +102,14 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 		s.asking, s.read = true, now
 		go s.ask(who, askedOf(v))
 	}
-	if s.latest != nil && s.latest.Position == v.Position() && !s.news && now.Sub(s.made) < lookEvery {
+	if s.latest != nil && s.latest.position == v.Position() && !s.news && now.Sub(s.made) < lookEvery {
 		return s.latest, nil
 	}
 	status, err := s.service.Look(who, s.reading.pulses)
 	if err != nil {
 		status = server.Status{} // the member has read nothing yet
 	}
-	s.latest, s.made, s.news = sceneOf(status, s.reading), now, false
-	s.latest.NotReady = text(s.service.Ready())
+	s.latest, s.made, s.news = sceneOf(status, s.reading, s.service.Ready()), now, false
 	return s.latest, nil
 }
 
@@ -146,27 +137,30 @@ func askedOf(v cluster.Value) map[string]bool {
 	return asked
 }
 
-func sceneOf(status server.Status, r reading) *scene {
-	s := &scene{
-		facts:   facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NoStore: text(r.err)},
-		members: map[string]peer{}, joins: map[string]join{}, sequencers: map[string]sequencer{},
-	}
+func sceneOf(status server.Status, r reading, notReady error) *scene {
+	members, joins, sequencers := tree{}, tree{}, tree{}
 	for _, m := range status.Members {
-		s.members[m.ID] = peer{m.Watches, m.Joined, r.pulseOf(m.ID, m.Pulse)}
+		members[m.ID] = peer{m.Watches, m.Joined, r.pulseOf(m.ID, m.Pulse)}
 	}
 	for _, j := range status.Joins {
-		s.joins[j.Joiner] = join{j.Target, j.Phase, r.pulseOf(j.Joiner, j.Pulse)}
+		joins[j.Joiner] = join{j.Target, j.Phase, r.pulseOf(j.Joiner, j.Pulse)}
 	}
 	for _, q := range status.Sequencers {
-		here := standing{State: q.Here.State, Why: q.Here.Why, Node: -1, Place: q.Here.Place}
+		here, nodes := standing{State: q.Here.State, Why: q.Here.Why, Node: -1, Place: q.Here.Place}, tree{}
 		if q.Here.Node != nil {
 			here.Node = *q.Here.Node
 		}
-		s.sequencers[q.Name] = sequencer{
-			origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, here, q.Nodes, q.Waiting,
+		for node, holder := range q.Nodes {
+			nodes[strconv.FormatInt(node, 10)] = holder
+		}
+		sequencers[q.Name] = tree{
+			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes, "waiting": q.Waiting,
 		}
 	}
-	return s
+	return &scene{status.Position, tree{
+		"facts":   facts{status.Member, status.Position, status.Entries, text(notReady), text(r.err)},
+		"members": members, "joins": joins, "sequencers": sequencers,
+	}}
 }
 
 func (r reading) pulseOf(id string, p server.Pulse) pulse {

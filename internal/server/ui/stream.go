@@ -78,7 +78,7 @@ func (h *Handler) admit(r *http.Request) (*auth.Caller, error) {
 func (h *Handler) follow(r *http.Request, e *events) error {
 	ticks := time.NewTicker(changesEvery)
 	defer ticks.Stop()
-	var shown *scene
+	shown := new(scene)
 	var beaten time.Time
 	for now := time.Now(); ; {
 		who, err := h.admit(r) // the token may have been revoked
@@ -89,10 +89,16 @@ func (h *Handler) follow(r *http.Request, e *events) error {
 		if err != nil {
 			return err
 		}
-		if p, some := between(shown, next); some {
-			e.send(viewEvent, p)
+		if next != shown {
+			changes := shown.tree.patch(next.tree)
+			if shown.tree == nil {
+				changes["anew"] = true // the page shall forget all that it shows
+			}
+			if len(changes) > 0 {
+				e.send(viewEvent, changes)
+			}
+			shown = next
 		}
-		shown = next
 		if now.Sub(beaten) >= beatEvery-changesEvery/2 {
 			beaten = now
 			e.send(beatEvent, beat{now.UnixMilli(), h.given()})

@@ -265,20 +265,26 @@ func TestStream(t *testing.T) {
 		w.next(`event: view
 data: {"anew":true,"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
 			`"members":{"a":{"watches":"b","joined":1},"b":{"watches":"a","joined":4}},` +
-			`"sequencers":{"orders":{"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
-			`"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"}}}}
+			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
+			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}
 `)
 		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a"},"b":{"watches":"a","joined":4,"life":"dead"}}}` + "\n")
 		f.add(cluster.PrepareJoin{Joiner: "c"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared"}}}` + "\n")
 		f.add(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
-			`"sequencers":{"orders":{"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},` +
-			`"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"}}}}` + "\n")
+			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
+			`"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}` + "\n")
 		f.add(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"members":{"a":{"joined":1,"life":"alive","owner":"host-a"},"b":null},"joins":{"c":null},"sequencers":{"orders":null}}` + "\n")
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},"members":{"a":{"joined":1,"life":"alive","owner":"host-a"},"b":null},"sequencers":{"orders":null}}` + "\n")
+		f.add(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
+			`"sequencers":{"origin":{"here":{"state":"none","why":"","node":-1,"place":0},` +
+			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}` + "\n")
+		f.add(cluster.DestroySequencer{Sequencer: "origin"})
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
 		f.fail(errors.New("the store does not answer"))
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":"the store does not answer"},"members":{"a":{"joined":1}}}` + "\n")
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer"},"members":{"a":{"joined":1}}}` + "\n")
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"member: not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done
