@@ -137,7 +137,7 @@ func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error
 	for name, file := range map[string]string{
 		"tokens": s.TokensFile, "tls-cert": s.TLS.Cert, "tls-key": s.TLS.Key, "tls-client-ca": s.TLS.ClientCA,
 	} {
-		if flags.Changed(name) && file == "" { // a variable of a shell that is not set must not open the door
+		if flags.Changed(name) && file == "" { // a variable of a shell that is not set must not let everybody in
 			return usagef("%s is empty; want the name of a file, or leave it out", from.Of(name))
 		}
 	}

@@ -83,7 +83,7 @@ func New(c Config) (*Node, error) {
 		}
 	}
 	n.metrics.Watch(metrics.Node{
-		Service: n.service, Member: n.member.Load, Log: n.member.Log, Doors: n.counts, Window: c.Window, TLS: n.tls,
+		Service: n.service, Member: n.member.Load, Log: n.member.Log, Listeners: n.counts, Window: c.Window, TLS: n.tls,
 	})
 	if c.OTLPEndpoint != "" {
 		if n.traces, err = openTraces(c.OTLPEndpoint, c.OTLPRatio, c.Build.Version, n.log); err != nil {

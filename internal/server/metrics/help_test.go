@@ -44,12 +44,12 @@ func definition() cluster.Definition {
 // expiry is when the certificate of a watched node expires.
 var expiry = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// doors are addresses with connections.
-type doors struct{}
+// listeners are addresses with connections.
+type listeners struct{}
 
-func (doors) Open() int64     { return 7 }
-func (doors) Refused() uint64 { return 3 }
-func (doors) Evicted() uint64 { return 5 }
+func (listeners) Open() int64     { return 7 }
+func (listeners) Refused() uint64 { return 3 }
+func (listeners) Evicted() uint64 { return 5 }
 
 // inBubble watches a node that is about to join.
 func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
@@ -69,7 +69,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 func (w *watched) watch() {
 	w.metrics.Watch(Node{
 		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return w.client, nil }, Window: 30 * time.Second,
-		Doors: map[string]conns.Counter{"public": doors{}},
+		Listeners: map[string]conns.Counter{"public": listeners{}},
 		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: expiry}}, nil
 		}},

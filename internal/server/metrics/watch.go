@@ -15,12 +15,12 @@ import (
 
 // Node is the source of a node's metrics. Fields other than Service are optional: without them, their metrics are absent.
 type Node struct {
-	Service *server.Service
-	Member  func() *member.Member     // returns nil until it has joined
-	Log     func() (store.Log, error) // fails until the store is open
-	Doors   map[string]conns.Counter  // by address: public, admin, grpc, redis; read only
-	Window  time.Duration             // see member.Options
-	TLS     *tls.Config               // with GetCertificate
+	Service   *server.Service
+	Member    func() *member.Member     // returns nil until it has joined
+	Log       func() (store.Log, error) // fails until the store is open
+	Listeners map[string]conns.Counter  // by address: public, admin, grpc, redis; read only
+	Window    time.Duration             // see member.Options
+	TLS       *tls.Config               // with GetCertificate
 }
 
 // watcher collects the metrics of a node.
@@ -44,7 +44,7 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	to.is(ready, w.Service.Ready() == nil)
 	to.is(draining, w.Service.Serving().Err() != nil)
 	to.put(window, w.Window.Seconds())
-	w.collectDoors(to)
+	w.collectListeners(to)
 	var m *member.Member
 	if w.Member != nil {
 		m = w.Member()
@@ -68,11 +68,11 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-func (w *watcher) collectDoors(to sink) {
-	for address, d := range w.Doors {
-		to.put(connections, float64(d.Open()), address)
-		to.put(connectionsRefused, float64(d.Refused()), address)
-		to.put(connectionsEvicted, float64(d.Evicted()), address)
+func (w *watcher) collectListeners(to sink) {
+	for address, l := range w.Listeners {
+		to.put(connections, float64(l.Open()), address)
+		to.put(connectionsRefused, float64(l.Refused()), address)
+		to.put(connectionsEvicted, float64(l.Evicted()), address)
 	}
 	if w.TLS != nil && w.TLS.GetCertificate != nil {
 		if c, err := w.TLS.GetCertificate(new(tls.ClientHelloInfo)); err == nil && c.Leaf != nil {
