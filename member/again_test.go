@@ -76,7 +76,7 @@ func (h *hostile) work(ctx context.Context, n *node) {
 func (h *hostile) take(ctx context.Context, n *node, s *Sequencer) {
 	for range h.pick(400) {
 		h.mu.Lock()
-		over := s.created.Load() <= h.gone[s.name]
+		over := s.status.Load().created <= h.gone[s.name]
 		h.mu.Unlock()
 		id, err := s.Next(ctx)
 		if err != nil {

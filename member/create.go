@@ -24,7 +24,7 @@ func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Def
 	}
 	s, err := m.attach(ctx, name, v)
 	if err == nil {
-		s.ensured.Store(true)
+		s.update(func(st *status) { st.ensured = true })
 	}
 	return s, err
 }
@@ -178,7 +178,7 @@ func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 	switch {
 	case m.leaving:
 		return nil, errHasLeft
-	case s != nil && (s.adopt(v) || s.created.Load() >= v.Created()):
+	case s != nil && (s.adopt(v) || s.status.Load().created >= v.Created()):
 		return s, nil
 	}
 	if s != nil { // this may be known here before the player gets to say so

@@ -13,23 +13,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// driver does what package attachment decides. It belongs to the goroutine of its sequencer.
+// driver belongs to the goroutine of a sequencer, which does what package attachment decides.
 type driver struct {
-	state   attachment.State
-	tenures [2]tenure // what is behind those of state
-	looked  grant     // the grant that state knows
-	noticed int       // how many of the notices that the layout's time runs out were given
+	looked  grant // the grant that the state knows
+	noticed int   // how many of the notices that the layout's time runs out were given
 
 	guard   store.Condition // under which node IDs can be claimed; without a key while that is not known
 	from    time.Time       // no ID may be from before that
 	guarded int64           // after how many losses of data they were read; they count for no other
-}
-
-// tenure is a node ID that was claimed.
-type tenure struct {
-	fence     *fence.Fence
-	generator *firn.Generator // nil until IDs are made under it
-	losses    int64           // how often the store had lost data before
 }
 
 // run looks how things stand and does what follows, until ctx ends or the sequencer is destroyed.
@@ -42,7 +33,7 @@ func (s *Sequencer) run(ctx context.Context) {
 		}
 		wait := s.untilNext()
 		switch st := s.status.Load(); {
-		case st.empty && st.granted.kind == attachment.Destroyed:
+		case st.state.Empty() && st.granted.kind == attachment.Destroyed:
 			return
 		case err != nil:
 			s.failed(ctx, losses, err)
@@ -68,21 +59,21 @@ func (s *Sequencer) run(ctx context.Context) {
 	}
 }
 
-// look has the state follow from how things stand, shows that to everybody, and returns what is to be done.
+// look has the state follow from how things stand, and returns what is to be done.
 func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err error) {
-	before := s.state
-	s.update(func(st *status) bool {
+	before := s.status.Load().state
+	s.update(func(st *status) {
 		s.looked = st.granted
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // the member leaves
 			s.looked = grant{kind: attachment.Unwanted}
 		}
-		s.state, action = attachment.Step(s.state, s.sight(st))
+		action = st.step(s.sight(st))
 		err = s.show(st, action)
-		return true
 	})
-	for i, t := range s.state.Tenures {
+	st := s.status.Load()
+	for i, t := range st.state.Tenures {
 		if t.Lost && !before.Tenures[i].Lost && s.looked.kind == attachment.Granted {
-			s.m.log.Warn("lost the node ID, asking for another", "sequencer", s.name, "node", t.Node, "usable_until", s.tenures[i].fence.Horizon())
+			s.m.log.Warn("lost the node ID, asking for another", "sequencer", s.name, "node", t.Node, "usable_until", st.tenures[i].fence.Horizon())
 		}
 	}
 	return action, err
@@ -92,11 +83,11 @@ func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err err
 func (s *Sequencer) sight(st *status) attachment.Look {
 	now := s.m.now()
 	look := attachment.Look{Grant: s.looked.plain(), Era: s.m.era.Load(), Stepped: s.m.options.Clock.Ahead() != 0}
-	for i, t := range s.tenures {
+	for i, t := range st.tenures {
 		if t.fence != nil {
 			look.Tenures[i] = attachment.Sight{
 				Due:  !now.Before(t.fence.Floor()),
-				Over: !now.Before(t.fence.Horizon()) || t.generator != nil && t.generator == st.withdrawn,
+				Over: !now.Before(t.fence.Horizon()) || t.withdrawn,
 				Lost: t.fence.State().Phase != fence.Held || s.m.stale(t),
 			}
 		}
@@ -104,49 +95,53 @@ func (s *Sequencer) sight(st *status) attachment.Look {
 	return look
 }
 
-// show has the status follow from the state. Generators are exchanged here: callers whose generator was stopped wait for
-// the status, and find the next one in it.
+// step has the state follow from an event. Tenures that are over are forgotten.
+func (st *status) step(e attachment.Event) (action attachment.Action) {
+	st.state, action = attachment.Step(st.state, e)
+	for i, t := range st.state.Tenures {
+		if t.Phase == attachment.Free {
+			st.tenures[i] = tenure{}
+		}
+	}
+	return action
+}
+
+// show makes and stops generators as the state says. Callers whose generator was stopped wait for the status, and find the
+// next one in it.
 func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
-	for i, t := range s.tenures {
-		if t.generator != nil && s.state.Tenures[i].Phase == attachment.Stopped {
+	for i, t := range st.tenures {
+		if t.generator != nil && st.state.Tenures[i].Phase == attachment.Stopped {
 			st.used = later(st.used, t.generator.Stop())
 		}
 	}
+	latest := st.latest()
 	if action.Kind == attachment.Use {
-		if err = s.generate(&s.tenures[action.Slot], st.used); err != nil {
-			s.step(attachment.NotUsed{Slot: action.Slot})
-		} else {
-			st.why = errAtHorizon
+		st.why = errAtHorizon
+		if st.tenures[action.Slot].generator, err = s.generate(latest, st.used); err != nil {
+			st.step(attachment.NotUsed{Slot: action.Slot})
 		}
+	} else if latest.fence != nil && latest.generator == nil {
+		st.why = fmt.Errorf("node ID %d may not be used before %v; waiting for the clock to get there", latest.fence.Node(), latest.fence.Floor().UTC())
 	}
-	st.inUse, st.extended, st.latest = tenure{}, false, tenure{}
-	if i := s.state.InUse(); i >= 0 {
-		st.inUse, st.extended = s.tenures[i], s.state.Tenures[i].Phase == attachment.Used
-		if s.state.Tenures[i].Lost && s.looked.kind == attachment.Granted {
+	st.generator = nil
+	if i := st.state.InUse(); i >= 0 && !st.tenures[i].withdrawn {
+		st.generator = st.tenures[i].generator
+		if st.state.Tenures[i].Lost && s.looked.kind == attachment.Granted {
 			st.why = errLost
-		}
-	}
-	if i := s.state.Latest(); i >= 0 {
-		st.latest = s.tenures[i]
-		if s.state.Tenures[i].Phase == attachment.Claimed && err == nil {
-			st.why = fmt.Errorf("node ID %d may not be used before %v; waiting for the clock to get there", st.latest.fence.Node(), st.latest.fence.Floor().UTC())
 		}
 	}
 	switch s.looked.kind {
 	case attachment.InLine, attachment.Destroyed:
 		st.settled = true
 	case attachment.Granted:
-		st.settled = st.settled || st.extended || st.latest != st.inUse
-	}
-	if empty := s.state.Empty(); empty != st.empty {
-		st.empty = empty
-		s.m.poke()
+		i := st.state.Latest()
+		st.settled = st.settled || i >= 0 && st.state.Tenures[i].Phase != attachment.Expiring
 	}
 	return err
 }
 
 // generate makes the generator of a tenure, which goes on after what those before it have used.
-func (s *Sequencer) generate(t *tenure, used time.Time) (err error) {
+func (s *Sequencer) generate(t tenure, used time.Time) (*firn.Generator, error) {
 	options := []firn.Option{
 		firn.WithClock(s.m.options.Clock), firn.FailAtBound(),
 		firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound(t.fence.Horizon()),
@@ -155,12 +150,12 @@ func (s *Sequencer) generate(t *tenure, used time.Time) (err error) {
 	if s.m.options.RandomStart {
 		options = append(options, firn.WithRandomStart())
 	}
-	t.generator, err = firn.NewGenerator(s.layout, t.fence.Node(), options...)
-	return err
+	return firn.NewGenerator(s.layout, t.fence.Node(), options...)
 }
 
+// step has the state follow from what came of an action.
 func (s *Sequencer) step(e attachment.Event) (action attachment.Action) {
-	s.state, action = attachment.Step(s.state, e)
+	s.update(func(st *status) { action = st.step(e) })
 	return action
 }
 
@@ -195,16 +190,18 @@ func (s *Sequencer) claim(ctx context.Context) error {
 	f, err := fence.Claim(ctx, config, s.looked.incarnation.session, s.looked.node)
 	var held *fence.HeldError
 	var behind *fence.ClockBehindError
-	switch before := s.state; {
+	switch before := s.status.Load().state; {
 	case err == nil:
-		s.step(attachment.TookIt{})
-		s.tenures[s.state.Latest()] = tenure{fence: f, losses: s.looked.incarnation.losses}
+		s.update(func(st *status) {
+			st.step(attachment.TookIt{})
+			st.tenures[st.state.Latest()] = tenure{fence: f, losses: s.looked.incarnation.losses}
+		})
 		s.m.log.Info("claimed a node ID", "sequencer", s.name, "node", f.Node(), "from", f.Floor(), "horizon", f.Horizon())
 	case errors.Is(err, fence.ErrClosed):
 		s.guard = store.Condition{} // somebody has ended the generation, or begun another
 	case errors.As(err, &held):
-		if s.step(attachment.HeldByOther{}); s.state != before {
-			return nil
+		if s.step(attachment.HeldByOther{}); s.status.Load().state != before {
+			return nil // it was its own
 		}
 	case errors.As(err, &behind):
 		if s.step(attachment.ClockBehind{}).Kind == attachment.Decline {
@@ -225,14 +222,22 @@ func (s *Sequencer) decline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.m.grant() // by the value that has the decline
-	s.step(attachment.Declined{Same: s.grant() == s.looked})
+	v, _ := s.in(o.value)
+	node, ok := v.Node(s.looked.incarnation.id)
+	same := ok && node == s.looked.node
+	s.update(func(st *status) {
+		st.step(attachment.Declined{Same: same})
+		if !same && st.granted == s.looked {
+			st.granted = grant{} // until the member tells of the other
+		}
+	})
+	s.m.poke()
 	return nil
 }
 
 // giveBack gives a node ID back, unless the store does not know of it any more.
 func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
-	if t := s.tenures[slot]; !s.m.stale(t) {
+	if t := s.status.Load().tenures[slot]; !s.m.stale(t) {
 		ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 		defer cancel()
 		err := t.fence.Release(ctx, func() time.Time {
@@ -246,7 +251,6 @@ func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
 		}
 	}
 	s.step(attachment.Returned{Slot: slot})
-	s.tenures[slot] = tenure{}
 	return nil
 }
 
@@ -257,15 +261,14 @@ func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
 	var early *EarlyError
 	var floor *FloorError
 	final := errors.As(err, &behind) || errors.As(err, &aheadOf) || errors.As(err, &early) || errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
-	s.update(func(st *status) bool {
-		if (st.inUse.generator == nil || s.m.stale(st.inUse)) && st.granted.kind == attachment.Granted {
+	s.update(func(st *status) {
+		if (st.generator == nil || s.m.stale(st.inUse())) && st.granted.kind == attachment.Granted {
 			st.why = err
 		}
 		st.settled = st.settled || final
-		return true
 	})
 	s.m.breaks(losses, err)
-	s.m.nags.nag(ctx, "can't hold or give back a node ID at present, trying again", err)
+	s.m.nags.nag(ctx, "can't claim or give back a node ID at present, trying again", err)
 }
 
 // untilNext is how long there is nothing to do if nothing changes. The time of IDs may differ from that of timers.
@@ -274,13 +277,14 @@ func (s *Sequencer) untilNext() time.Duration {
 	if s.looked.kind == attachment.Granted {
 		wait = s.notice(now)
 	}
-	for i, t := range s.state.Tenures {
+	st := s.status.Load()
+	for i, t := range st.state.Tenures {
 		var until time.Duration
 		switch t.Phase {
 		case attachment.Claimed:
-			until = s.tenures[i].fence.Floor().Sub(now)
+			until = st.tenures[i].fence.Floor().Sub(now)
 		case attachment.Expiring:
-			until = s.tenures[i].fence.Horizon().Sub(now)
+			until = st.tenures[i].fence.Horizon().Sub(now)
 		}
 		if until > 0 {
 			wait = min(wait, max(until, time.Millisecond), s.m.options.Window/3)

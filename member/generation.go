@@ -125,7 +125,7 @@ func (s *Sequencer) open(ctx context.Context) error {
 		return nil
 	}
 	losses := s.m.losses.Load()
-	created := s.created.Load()
+	created := s.status.Load().created
 	i, at, err := s.m.changeGeneration(ctx, s.name, func(i generation, at store.Condition) (generation, bool, error) {
 		switch {
 		case i.Created > created, i.Created == created && i.Destroyed:

@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/internal/attachment"
 )
 
-// attaches is what the member owes the log so that it is attached where it wants to be, and nowhere else.
+// attaches returns the commands that attach the member where it wants to be, and detach it elsewhere.
 func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -17,14 +17,16 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	}
 	var owed []cluster.Command
 	for name, q := range v.Sequencers() {
-		st := &status{empty: true}
-		if s := m.sequencers[name]; s != nil && s.created.Load() == q.Created() {
-			st = s.status.Load()
+		st := new(status)
+		if s := m.sequencers[name]; s != nil {
+			if now := s.status.Load(); now.created == q.Created() {
+				st = now
+			}
 		}
 		switch attached := q.Attached(id); {
 		case st.wanted && !attached:
 			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition())})
-		case attached && !st.wanted && st.empty: // whoever comes next finds the node ID free
+		case attached && !st.wanted && st.state.Empty(): // whoever comes next finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
 	}
@@ -34,7 +36,7 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 // in is this sequencer in a value, and false when there is none or another of its name.
 func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	found, ok := v.Sequencer(s.name)
-	if !ok || found.Created() != s.created.Load() {
+	if !ok || found.Created() != s.status.Load().created {
 		return cluster.Sequencer{}, false
 	}
 	return found, true
@@ -96,9 +98,9 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 	}
 }
 
-// tell passes on what it is given, if that is news, and why there are no IDs because of it.
+// tell notes what the sequencer is given, if that is news, and why there are no IDs because of it; nil: for no reason.
 func (s *Sequencer) tell(g grant, why error) {
-	s.update(func(st *status) bool { return s.tellLocked(st, g, why) })
+	s.updateIf(func(st *status) bool { return s.tellLocked(st, g, why) })
 }
 
 func (s *Sequencer) tellLocked(st *status, g grant, why error) bool {

@@ -375,7 +375,7 @@ func TestAfterACrashTheHorizonIsWaitedFor(t *testing.T) {
 		a := w.start("a", onOneNode)
 		a.ready(time.Second)
 		a.serves(time.Second)
-		horizon := a.seq.Load().status.Load().inUse.fence.Horizon()
+		horizon := a.seq.Load().status.Load().inUse().fence.Horizon()
 		w.service.Expire(a.session())
 		a.client.CutOff(true)
 		b := w.start("b", onOneNode)
@@ -426,7 +426,7 @@ func TestWhoIsInLineAgainUsesUpItsTime(t *testing.T) {
 		b := w.start("b", onOneNode)
 		b.settled()
 		w.service.Expire(a.session())
-		horizon := a.seq.Load().status.Load().inUse.fence.Horizon()
+		horizon := a.seq.Load().status.Load().inUse().fence.Horizon()
 		a.serves(time.Until(horizon) - 10*time.Millisecond)
 		time.Sleep(20 * time.Millisecond)
 		a.refuses(time.Second)
@@ -580,7 +580,7 @@ func TestANodeIDThatWasNeverUsedIsGivenBack(t *testing.T) {
 		c := w.start("c", two)
 		waits := func() *fence.Fence {
 			if s := c.seq.Load(); s != nil {
-				return s.status.Load().latest.fence
+				return s.status.Load().latest().fence
 			}
 			return nil
 		}
@@ -666,7 +666,7 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 			})
 		})
 		a.ready(time.Second)
-		generator := a.settled().status.Load().inUse.generator
+		generator := a.settled().status.Load().generator
 		came := make(chan error, 1)
 		comes := func() {
 			call := looks.Swap(nil)

@@ -113,8 +113,8 @@ func TestPausedAtEveryPoint(t *testing.T) {
 							t.Errorf("%s at %q while it %s: %d was given by %s", name, point, what, r.id, w.given[r.id])
 						}
 						p, _ := oneNode.Decompose(r.id)
-						if ends := oneNode.TickStart(p.Tick + 1); ends.After(b.seq.Load().status.Load().latest.fence.Floor()) {
-							t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, b.seq.Load().status.Load().latest.fence.Floor())
+						if ends := oneNode.TickStart(p.Tick + 1); ends.After(b.seq.Load().status.Load().latest().fence.Floor()) {
+							t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, b.seq.Load().status.Load().latest().fence.Floor())
 						}
 					case errors.Is(r.err, ErrNotReady):
 						refused++

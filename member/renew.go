@@ -38,12 +38,13 @@ func (m *Member) extend(ctx context.Context) error {
 	ahead, losses := m.options.Clock.Ahead() != 0, m.losses.Load()
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
+		t := st.inUse()
 		switch {
-		case !st.extended, m.stale(st.inUse):
+		case t.fence == nil, !st.state.Extended(), m.stale(t):
 		case ahead: // a clock that has stepped ahead is to be believed first
 			s.poke()
 		default:
-			sequencers, tenures, fences = append(sequencers, s), append(tenures, st.inUse), append(fences, st.inUse.fence)
+			sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
 		}
 	}
 	var failed error

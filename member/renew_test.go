@@ -51,7 +51,7 @@ func TestAllFencesInOneTransaction(t *testing.T) {
 				if _, err := s.Next(t.Context()); err != nil {
 					t.Errorf("%s: %v", s.Name(), err)
 				}
-				if left := time.Until(s.status.Load().inUse.fence.Horizon()); left < 2*window/3-time.Second {
+				if left := time.Until(s.status.Load().inUse().fence.Horizon()); left < 2*window/3-time.Second {
 					t.Errorf("%s has %v left", s.Name(), left)
 				}
 			}
@@ -99,7 +99,7 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 					if id, err := s.Next(t.Context()); err == nil {
 						t.Fatalf("%s gives %d", s.Name(), id)
 					}
-					if h := s.status.Load().inUse; h.fence != nil && h.fence.Horizon().After(time.Now().Add(window)) {
+					if h := s.status.Load().inUse(); h.fence != nil && h.fence.Horizon().After(time.Now().Add(window)) {
 						t.Fatalf("%s has the horizon %v", s.Name(), h.fence.Horizon())
 					}
 				}

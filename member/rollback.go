@@ -151,8 +151,8 @@ func (m *Member) forget() {
 		if st.granted.kind == attachment.Destroyed {
 			continue
 		}
-		s.created.Store(0)
-		if st.wanted && s.ensured.Load() && !m.leaving {
+		s.update(func(st *status) { st.created = 0 })
+		if st.wanted && st.ensured && !m.leaving {
 			m.holding.Go(func() { s.createAgain(m.serving) })
 		}
 	}
@@ -164,13 +164,20 @@ func (m *Member) stale(t tenure) bool { return t.losses != m.losses.Load() }
 
 // adopt has the handle stand for a sequencer of the log after a loss, if it has the same definition. It returns false when
 // it has another, or the handle stands for one already.
-func (s *Sequencer) adopt(v cluster.Sequencer) bool {
-	return s.definition.Equal(v.Definition()) && s.created.CompareAndSwap(0, v.Created())
+func (s *Sequencer) adopt(v cluster.Sequencer) (adopted bool) {
+	s.updateIf(func(st *status) bool {
+		if adopted = st.created == 0 && s.definition.Equal(v.Definition()); adopted {
+			st.created = v.Created()
+		}
+		return adopted
+	})
+	return adopted
 }
 
 // awaitsLog tells whether it is not known yet which sequencer of the log the handle stands for after a loss.
 func (s *Sequencer) awaitsLog(v cluster.Value) bool {
-	if s.created.Load() > 0 {
+	st := s.status.Load()
+	if st.created > 0 {
 		return false
 	}
 	q, there := v.Sequencer(s.name)
@@ -180,12 +187,15 @@ func (s *Sequencer) awaitsLog(v cluster.Value) bool {
 		}
 		return false
 	}
-	return s.status.Load().wanted && s.ensured.Load()
+	return st.wanted && st.ensured
 }
 
 // createAgain creates the sequencer after a loss, until the handle stands for one again or is destroyed.
 func (s *Sequencer) createAgain(ctx context.Context) {
-	for tries := 0; s.m.Wait(ctx) == nil && s.created.Load() == 0 && s.grant().kind != attachment.Destroyed; tries++ {
+	for tries := 0; s.m.Wait(ctx) == nil; tries++ {
+		if st := s.status.Load(); st.created > 0 || st.granted.kind == attachment.Destroyed {
+			return
+		}
 		q, _, err := s.m.create(ctx, s.name, s.definition)
 		if err == nil && s.adopt(q) {
 			s.m.poke()
@@ -207,7 +217,7 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
 		own = later(own, st.used)
-		if t := st.inUse; t.generator != nil {
+		if t := st.inUse(); t.fence != nil {
 			inUse[s] = t
 			own = later(own, t.fence.Horizon())
 		}

@@ -23,14 +23,12 @@ type Sequencer struct {
 	m          *Member
 	name       string
 	definition cluster.Definition
-	created    atomic.Int64 // its position tells it from others of its name; 0: the log has not shown it yet, as after a loss
-	ensured    atomic.Bool  // EnsureSequencer asked for it: the member creates it again after a loss
 	layout     firn.Layout
 	fences     fence.Config
 	waits      firn.Waits    // of all generators
 	wake       chan struct{} // has its goroutine look again
 
-	mu     sync.Mutex // held while another status takes the place of the current one
+	mu     sync.Mutex // held while status is replaced
 	status atomic.Pointer[status]
 
 	driver
@@ -45,15 +43,14 @@ func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 		},
 		wake: make(chan struct{}, 1),
 	}
-	s.created.Store(v.Created())
-	s.status.Store(&status{wanted: true, empty: true, why: errAttaching, changed: make(chan struct{})})
+	s.status.Store(&status{created: v.Created(), wanted: true, why: errAttaching, changed: make(chan struct{})})
 	return s
 }
 
 // Next returns the next ID. It waits for the clock, by milliseconds, until ctx ends, but not for the
 // store: ErrNotReady is returned when an ID can't be given.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
-	g := s.status.Load().inUse.generator
+	g := s.status.Load().generator
 	for g != nil {
 		id, err := g.Next(ctx)
 		if err == nil {
@@ -69,7 +66,7 @@ func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 // Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; after
 // an error ids is zeroed.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
-	g := s.status.Load().inUse.generator
+	g := s.status.Load().generator
 	for g != nil {
 		err := g.Fill(ctx, ids)
 		if err == nil {
@@ -92,7 +89,7 @@ func (s *Sequencer) next(g *firn.Generator, err error) (*firn.Generator, error) 
 	case !errors.Is(err, firn.ErrBound):
 		return nil, err
 	}
-	if now := s.status.Load().inUse.generator; now != g {
+	if now := s.status.Load().generator; now != g {
 		return now, nil
 	}
 	return nil, s.notReady()
@@ -103,8 +100,8 @@ func (s *Sequencer) notReady() error { return fmt.Errorf("%w: %w", ErrNotReady, 
 // Ready returns nil when Next can be expected to give an ID, and else an ErrNotReady that says why not: within it is
 // firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
 func (s *Sequencer) Ready() error {
-	t := s.status.Load().inUse
-	if t.generator == nil {
+	t := s.status.Load().inUse()
+	if t.fence == nil {
 		return s.notReady()
 	}
 	now := s.m.now()
@@ -132,7 +129,7 @@ func (s *Sequencer) Attach(ctx context.Context) error {
 
 // attached has the member see to it that it is attached, and returns it once the outcome of that is known.
 func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
-	s.update(func(st *status) bool {
+	s.updateIf(func(st *status) bool {
 		if st.wanted || st.granted.kind == attachment.Destroyed {
 			return false
 		}
@@ -162,7 +159,7 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 // ErrDestroyed is returned within an ErrNotReady when there is no such sequencer any more. When ctx ends first, its
 // error is returned, and the member goes on to detach. ErrAttachedAgain is returned when Attach is called meanwhile.
 func (s *Sequencer) Detach(ctx context.Context) error {
-	s.update(func(st *status) bool {
+	s.updateIf(func(st *status) bool {
 		was := st.wanted
 		st.wanted = false
 		return s.tellLocked(st, grant{}, nil) || was
@@ -173,11 +170,11 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 		q, there := s.in(v)
 		st := s.status.Load()
 		switch {
-		case !there && s.created.Load() > 0 && v.Position() >= s.created.Load():
+		case !there && st.created > 0 && v.Position() >= st.created:
 			return fmt.Errorf("%w: %w", ErrNotReady, ErrDestroyed)
 		case st.wanted:
 			return ErrAttachedAgain
-		case st.empty && (incarnation == nil || !q.Attached(incarnation.id)):
+		case st.state.Empty() && (incarnation == nil || !q.Attached(incarnation.id)):
 			return nil
 		}
 		select {
@@ -205,8 +202,8 @@ func (s *Sequencer) Parts(id firn.ID) (firn.Parts, error) { return s.layout.Deco
 
 // NodeID returns the node ID that is in use, and whether there is one.
 func (s *Sequencer) NodeID() (int64, bool) {
-	t := s.status.Load().inUse
-	if t.generator == nil {
+	t := s.status.Load().inUse()
+	if t.fence == nil {
 		return 0, false
 	}
 	return t.fence.Node(), true

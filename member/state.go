@@ -16,10 +16,10 @@ type Phase uint8
 
 // The phases.
 const (
-	Attaching Phase = iota // it is about to get a node ID, or waits for the clock until it may use the one it has
+	Attaching Phase = iota // it asks for a node ID, or waits until the clock allows the use of the one that it has
 	Attached               // it has a node ID, and makes IDs
 	Waiting                // all node IDs are taken; it stands in line
-	Detached               // it was told to let go
+	Detached               // Detach was called
 	Destroyed              // for ever
 	Ended                  // the member has left, or can't go on; also for ever
 )
@@ -47,76 +47,113 @@ func (s State) String() string {
 	}
 }
 
-// status is what everybody sees of a sequencer. It does not change: another takes its place.
+// status is all that is known of a sequencer at one moment. It never changes: update replaces it.
 type status struct {
-	inUse     tenure          // under which IDs are made; without a generator: there are none
-	extended  bool            // its horizon is extended
-	latest    tenure          // the one that was claimed last; without a fence: there is none
-	withdrawn *firn.Generator // of the tenure whose use was ended last by withdraw
-	used      time.Time       // the end of the last tick that a generator had used when it was stopped
-	why       error           // why there are no IDs, or none from the horizon on
+	generator *firn.Generator  // makes the IDs; nil: there are none
+	state     attachment.State // changed by the sequencer's goroutine only
+	tenures   [2]tenure        // those of state
+	used      time.Time        // the end of the last tick that a stopped generator has used
+	why       error            // why there are no IDs, or none from the horizon on
 
-	wanted  bool  // Attach was the last that was asked for, not Detach
+	created int64 // position in the log, which tells it from others of its name; 0: not known, after the store lost data
+	ensured bool  // EnsureSequencer was called: the member creates it again after the store lost data
+	wanted  bool  // Attach was called last, not Detach
 	granted grant // what the cluster's value gives
-	empty   bool  // it has no node ID, and claims none
-	settled bool  // it is clear how the attempt at a node ID ended that Attach began
+	settled bool  // the attempt at a node ID that Attach began has an outcome
 	ended   bool  // the member has left, or can't go on
 
-	changed chan struct{} // closed when another status has taken the place of this one
+	changed chan struct{} // closed when another status has replaced this one
 }
 
-// update puts a status in the place of the current one, if change says so, and wakes those who wait for that.
-func (s *Sequencer) update(change func(*status) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	next := *s.status.Load()
-	changed := next.changed
-	next.changed = make(chan struct{})
-	if change(&next) {
-		s.status.Store(&next)
-		close(changed)
-	}
+// tenure is a node ID that was claimed; the zero value is none.
+type tenure struct {
+	fence     *fence.Fence
+	generator *firn.Generator // nil until IDs are made under it
+	losses    int64           // how often the store had lost data before
+	withdrawn bool            // its use has ended, see withdraw
 }
 
-// finish notes that it makes no IDs any more, or will not for long.
-func (s *Sequencer) finish(why error) {
-	s.update(func(st *status) bool {
-		if st.granted.kind == attachment.Destroyed {
-			return false
+// inUse returns the tenure under which IDs are made.
+func (st *status) inUse() tenure {
+	for _, t := range st.tenures {
+		if t.generator != nil && t.generator == st.generator {
+			return t
 		}
-		st.why, st.ended = why, true
+	}
+	return tenure{}
+}
+
+// latest returns the tenure that was claimed last and is not stopped.
+func (st *status) latest() (t tenure) {
+	if i := st.state.Latest(); i >= 0 {
+		t = st.tenures[i]
+	}
+	return t
+}
+
+// update replaces the status by what change makes of it, and wakes those who wait for that.
+func (s *Sequencer) update(change func(*status)) {
+	s.updateIf(func(st *status) bool {
+		change(st)
 		return true
 	})
 }
 
-// withdraw ends the use of a tenure at once, whatever the sequencer's goroutine is busy with.
-func (s *Sequencer) withdraw(t tenure) {
-	s.update(func(st *status) bool {
-		t.generator.Stop()
-		st.withdrawn = t.generator
-		if st.inUse == t {
-			st.inUse = tenure{}
+// updateIf is update, unless change returns false.
+func (s *Sequencer) updateIf(change func(*status) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.status.Load()
+	next := *was
+	if !change(&next) {
+		return
+	}
+	next.changed = make(chan struct{})
+	s.status.Store(&next)
+	close(was.changed)
+	if next.state.Empty() != was.state.Empty() {
+		s.m.poke() // it may detach now
+	}
+}
+
+// finish notes that it makes no more IDs, or only those of the time that it has reserved.
+func (s *Sequencer) finish(why error) {
+	s.update(func(st *status) {
+		if st.granted.kind != attachment.Destroyed {
+			st.why, st.ended = why, true
 		}
-		return true
+	})
+}
+
+// withdraw ends the use of a tenure at once, whatever the sequencer's goroutine is doing.
+func (s *Sequencer) withdraw(t tenure) {
+	s.update(func(st *status) {
+		t.generator.Stop()
+		for i := range st.tenures {
+			st.tenures[i].withdrawn = st.tenures[i].withdrawn || st.tenures[i] == t
+		}
+		if st.generator == t.generator {
+			st.generator = nil
+		}
 	})
 	s.poke()
 }
 
-// before is the fence of the latest tenure, whose horizon does not count against this member's clock; nil: there is none in
-// the store.
+// before returns the fence of the latest tenure, whose horizon does not count against this member's clock, and nil when
+// the store knows none.
 func (s *Sequencer) before() *fence.Fence {
-	if t := s.status.Load().latest; !s.m.stale(t) {
+	if t := s.status.Load().latest(); !s.m.stale(t) {
 		return t.fence
 	}
 	return nil
 }
 
-func (st *status) state() State {
+func (st *status) shown() State {
 	switch {
 	case st.ended:
 		return State{Phase: Ended}
-	case st.inUse.generator != nil:
-		return State{Phase: Attached, Node: st.inUse.fence.Node()}
+	case st.generator != nil:
+		return State{Phase: Attached, Node: st.inUse().fence.Node()}
 	case st.granted.kind == attachment.Destroyed:
 		return State{Phase: Destroyed}
 	case !st.wanted:
@@ -129,18 +166,15 @@ func (st *status) state() State {
 }
 
 // State returns where the sequencer stands. Ready says why there are no IDs, if there are none.
-func (s *Sequencer) State() State {
-	return s.status.Load().state()
-}
+func (s *Sequencer) State() State { return s.status.Load().shown() }
 
-// Changes yields where the sequencer stands, and then every change of that, until ctx ends; a sequencer that is
-// Destroyed or Ended changes no more, and that is the last. Who takes long misses what is over by then, but not
-// the latest. Any number can look on at once.
+// Changes yields where the sequencer stands, and then every change of that, until ctx ends. Destroyed and Ended are the
+// last. A slow caller misses intermediate states, but never the latest. Any number of callers can watch at once.
 func (s *Sequencer) Changes(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {
 		for last, first := (State{}), true; ; first = false {
 			status := s.status.Load()
-			state := status.state()
+			state := status.shown()
 			if (first || state != last) && !yield(state) || state.Phase >= Destroyed {
 				return
 			}

@@ -85,7 +85,7 @@ type SequencerStats struct {
 // Stats returns how things stand. It asks nobody and may be called at any time.
 func (s *Sequencer) Stats() SequencerStats {
 	stats := SequencerStats{State: s.State(), Waits: s.waits.Count(), WaitedTime: s.waits.Time()}
-	if t := s.status.Load().inUse; t.generator != nil {
+	if t := s.status.Load().inUse(); t.fence != nil {
 		state := t.fence.State()
 		stats.Floor, stats.Horizon = time.UnixMilli(state.Floor), time.UnixMilli(state.Horizon)
 		stats.Left = stats.Horizon.Sub(s.m.now())

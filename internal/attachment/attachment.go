@@ -241,6 +241,9 @@ func (s *State) find(p Phase) int {
 // InUse returns the slot of the tenure under which IDs are made, and -1 when there is none.
 func (s *State) InUse() int { return max(s.find(Used), s.find(Expiring)) }
 
+// Extended tells whether the horizon of the tenure in use is extended.
+func (s *State) Extended() bool { return s.find(Used) >= 0 }
+
 // Latest returns the slot of the tenure that was claimed last and is not stopped, and -1 when there is none.
 func (s *State) Latest() int {
 	if i := s.find(Claimed); i >= 0 {

@@ -290,7 +290,7 @@ var mutants = []mutant{
 	},
 	{
 		"a sequencer that was created anew is taken for the former", "member/grant.go",
-		"!ok || found.Created() != s.created", "!ok",
+		"!ok || found.Created() != s.status.Load().created", "!ok",
 		"./member", "CreatedAnew",
 	},
 	{
@@ -360,7 +360,7 @@ var mutants = []mutant{
 	},
 	{
 		"others are told of a detach before the node ID is free", "member/grant.go",
-		"attached && !st.wanted && st.empty", "attached && !st.wanted && (st.empty || !st.empty)",
+		"attached && !st.wanted && st.state.Empty()", "attached && !st.wanted",
 		"./member", "Detach|Standby",
 	},
 	{
