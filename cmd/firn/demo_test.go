@@ -318,7 +318,7 @@ func TestDemoRefuses(t *testing.T) {
 	d := startDemo(t, "--nodes", "1", "--load", "0")
 	for _, tt := range []struct{ command, want string }{
 		{"kill 2", `firn: there is no node "2"; want 1 to 1`},
-		{"start 1", "firn: node 1 runs already"},
+		{"start 1", "firn: node 1 is running already"},
 		{"resume 1", "firn: node 1 is not paused"},
 		{"start-store", "firn: the store is not stopped"},
 		{"step-clock 1 +25h", "firn: the clock of node 1 would be wrong by +25h; want at most 24h"},

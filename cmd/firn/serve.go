@@ -9,41 +9,42 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const serveHelp = `Serve joins a cluster as one node and gives out IDs over HTTP:
+const serveHelp = `Serve joins a cluster as one node and serves IDs over HTTP:
 
   POST /api/v1/id              {"id":1234,"id_str":"1234"}
-  POST /api/v1/ids?count=100   as many, 1 to 100000, in ascending order
+  POST /api/v1/ids?count=100   1 to 100000 IDs, in ascending order
   GET  /api/v1/ids/{id}        what an ID says: its time, node and sequence
   GET  /livez, /readyz         alive; ready to give IDs (else status 503)
   GET  /docs/                  all calls, and a page to try them
 
-With --grpc-addr it speaks gRPC too: firn.v1.Firn and firn.v1.Admin do the same,
-with health and reflection; and with --redis-addr the Redis protocol: INCR default.
+--grpc-addr adds gRPC: firn.v1.Firn and firn.v1.Admin, with health and reflection.
+--redis-addr adds the Redis protocol: INCR default.
 
-Without flags it is a cluster of its own, with an etcd inside that keeps its data
-in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each
-takes a node ID that nobody else has. All must have the same layout and epoch:
-these are the default sequencer's. Others, by name, have their own, and a node
-attaches to one, that is it takes a node ID there, when it is asked for an ID of it.
+Without flags the node is a cluster of its own, with an etcd inside that keeps its
+data in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each
+takes a node ID of its own. All nodes must have the same layout and epoch, which are
+those of the default sequencer. Every other sequencer has its own layout; a node
+attaches to it (takes a node ID there) when a caller asks for one of its IDs.
 
-Whoever reaches it can take IDs, and users of this machine can look at the cluster,
-on --admin-addr; its page at /ui/ shows it as it changes. Changes (firn sequencer) are
-for who has started it, and for root: firn commands find its secret in a file that no
-others can read. --tokens says who may do what instead.
+Anyone who can reach the node can take IDs. Users of this machine can look at the
+cluster on --admin-addr, whose page /ui/ shows it as it changes. Only the user who
+started the node, and root, can change the cluster (firn sequencer): firn commands
+find the node's secret in a file that only these users can read. With --tokens, a
+file of tokens says who may do what instead.
 
-Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr)
-or a key of a YAML file (http-addr) that --config names. Flags go before
-variables, and variables before the file. Variables that begin with FIRN_ and are
-no flags are ignored, empty ones too; in the file an unknown key is an error.
+Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr) or a
+key (http-addr) of the YAML file that --config names. A flag overrides a variable,
+and a variable overrides the file. Empty variables, and variables that begin with
+FIRN_ but match no flag, are ignored; an unknown key in the file is an error.
 
-SIGTERM and SIGINT stop it without an error to anybody: it is not ready, goes on
-serving for the drain delay, finishes what it was asked, and gives its node ID
-back. A second signal ends it at once.
+SIGTERM and SIGINT stop the node, and no caller sees an error: the node reports that
+it is not ready, serves on for the drain delay, finishes the calls it has, and gives
+its node ID back. A second signal ends it at once.
 
 Exit statuses: 0 stopped by a signal; 1 failure; 2 a crash; 3 no node ID is free, or
 this machine's clock is too far behind (--wait waits instead); 78 wrong
-configuration. Start it again after all but 0 and 78: a wrong configuration stays
-wrong until somebody corrects it.`
+configuration. Restart it after all but 0 and 78: a wrong configuration stays wrong
+until somebody corrects it.`
 
 const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080

@@ -98,7 +98,7 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 	if len(o.Etcd.Endpoints) == 0 {
 		for _, name := range []string{"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file", "etcd-prefix"} {
 			if flags.Changed(name) {
-				return s, usagef("%s has no effect without --etcd; the etcd inside is used by nobody else", from.Of(name))
+				return s, usagef("%s has no effect without --etcd; only firn uses the etcd inside", from.Of(name))
 			}
 		}
 	}

@@ -22,49 +22,49 @@ func notNow(format string, args ...any) error { return server.Input(fmt.Errorf(f
 func (d *demo) kill(h *host, _ *http.Request) (string, error) {
 	p := h.running()
 	if p == nil {
-		return "", notNow("node %d does not run; firn demo start %[1]d starts it", h.number)
+		return "", notNow("node %d is not running; firn demo start %[1]d starts it", h.number)
 	}
 	d.say("node %d is killed", h.number)
 	d.keepSecret(h)
 	p.kill()
-	text := fmt.Sprintf("Node %d is gone, as after kill -9: it said nothing to anybody, and gave nothing back.\n", h.number)
+	text := fmt.Sprintf("Node %d is gone, as after kill -9: it told nobody, and gave nothing back.\n", h.number)
 	if d.runs() == 0 {
-		return text + "No node runs now, so that all calls fail.\n" + d.then("One makes a cluster again:", fmt.Sprintf("demo start %d", h.number)), nil
+		return text + "No node is running, so every call fails.\n" + d.then("Start one:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
-	return text + fmt.Sprintf(`Callers go on to the others. Within %v its session ends, and the node that watches it
-takes it out of the cluster. Whoever has its node ID next begins after the last instant
-that it had written down.
+	return text + fmt.Sprintf(`Callers use the others. Within %v its session ends, and the node that watches it takes
+it out of the cluster. The next owner of its node ID begins after the last instant that
+it had reserved.
 `, console.Brief(d.config.TTL)) +
 		d.then("See who is a member:", "cluster status") + d.then("Bring it back:", fmt.Sprintf("demo start %d", h.number)), nil
 }
 
 func (d *demo) start(h *host, _ *http.Request) (string, error) {
 	if h.running() != nil {
-		return "", notNow("node %d runs already", h.number)
+		return "", notNow("node %d is running already", h.number)
 	}
 	if err := h.start(); err != nil {
 		return "", err
 	}
 	d.keepSecret()
 	d.say("node %d is started", h.number)
-	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and is\ngiven a node ID that nobody else has.\n", h.number, h.url) +
+	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and takes\na free node ID.\n", h.number, h.url) +
 		d.then("See who is a member:", "cluster status"), nil
 }
 
 func (d *demo) pause(h *host, _ *http.Request) (string, error) {
 	p := h.running()
 	if p == nil {
-		return "", notNow("node %d does not run; firn demo start %[1]d starts it", h.number)
+		return "", notNow("node %d is not running; firn demo start %[1]d starts it", h.number)
 	}
 	if !p.pause(true) {
-		return "", notNow("node %d is paused already; firn demo resume %[1]d lets it go on", h.number)
+		return "", notNow("node %d is paused already; firn demo resume %[1]d resumes it", h.number)
 	}
 	d.say("node %d is paused", h.number)
-	return fmt.Sprintf(`Node %d hangs, as after kill -STOP: whoever asks it hears nothing, and neither does the
-store. Callers who wait too long ask another node. Within %v it is taken out of the cluster,
-and does not know.
+	return fmt.Sprintf(`Node %d hangs, as after kill -STOP: neither callers nor the store hear from it. Callers
+who wait too long ask another node. Within %v the others take it out of the cluster, and
+it does not know.
 `, h.number, console.Brief(d.config.TTL)) +
-		d.then("See who is a member:", "cluster status") + d.then("Let it go on:", fmt.Sprintf("demo resume %d", h.number)), nil
+		d.then("See who is a member:", "cluster status") + d.then("Resume it:", fmt.Sprintf("demo resume %d", h.number)), nil
 }
 
 func (d *demo) resume(h *host, _ *http.Request) (string, error) {
@@ -72,9 +72,9 @@ func (d *demo) resume(h *host, _ *http.Request) (string, error) {
 	if p == nil || !p.pause(false) {
 		return "", notNow("node %d is not paused", h.number)
 	}
-	d.say("node %d goes on", h.number)
-	return fmt.Sprintf(`Node %d goes on. What it gives at first is from time that it had written down before, and
-that nobody else could use. If it was taken out it joins anew.
+	d.say("node %d runs on", h.number)
+	return fmt.Sprintf(`Node %d runs on. Its first IDs are from time that it had reserved before, and that no
+other node could use. If the others took it out, it joins again.
 `, h.number) + d.then("See who is a member:", "cluster status"), nil
 }
 
@@ -92,22 +92,22 @@ func (d *demo) stepClock(h *host, r *http.Request) (string, error) {
 	text := fmt.Sprintf("The clock of node %d was set by %s, and is now %s.\n", h.number, console.Signed(step), wrongBy(total))
 	p := h.running()
 	if p == nil {
-		return text + "It does not run, and will see that when it starts.\n" + d.then("Start it:", fmt.Sprintf("demo start %d", h.number)), nil
+		return text + "It is not running, and will see that when it starts.\n" + d.then("Start it:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
 	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.config.Self))
 	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", h.number, console.Signed(-step)))
 	switch ahead := total - time.Until(time.Unix(0, p.clock.Now())); { // of what it goes by
 	case ahead > firn.DefaultMaxStep && d.runs() > 1:
-		return text + fmt.Sprintf(`A step ahead of more than %v is believed only if the other nodes agree. Otherwise it uses up
-the time that it has written down, at most %v, and is then not ready until its clock is right
-again. Callers go to the others.
+		return text + fmt.Sprintf(`The node believes a step ahead of more than %v only if the other nodes agree. Otherwise it
+uses up the time that it has reserved, at most %v, and is then not ready until its clock is
+right. Callers use the others.
 `, console.Brief(firn.DefaultMaxStep), console.Brief(d.config.Window)) + back, nil
 	case ahead > firn.DefaultMaxStep:
-		return text + "No other node contradicts it, so that it is believed, soon.\n" + take, nil
+		return text + "No other node contradicts it, so the node believes it soon.\n" + take, nil
 	case ahead < -time.Second:
-		return text + "It never goes back: it runs slower, by an eighth, until its clock has caught up. Its IDs go\non ascending.\n" + take, nil
+		return text + "The node's time never goes back: it runs an eighth slower until the clock has caught up. Its\nIDs still ascend.\n" + take, nil
 	default:
-		return text + "It follows at once. Its IDs go on ascending, and none comes twice.\n" + take, nil
+		return text + "The node follows at once. Its IDs still ascend, and none comes twice.\n" + take, nil
 	}
 }
 
@@ -126,10 +126,10 @@ func (d *demo) stopStore(*host, *http.Request) (string, error) {
 	if !d.reach(false) {
 		return "", notNow("the store is stopped already; firn demo start-store brings it back")
 	}
-	d.say("the store is out of reach of all nodes")
+	d.say("no node can reach the store")
 	window := d.config.Window
-	return fmt.Sprintf(`The store is out of every node's reach, and IDs flow on: each node has written down how far
-it may go, and has between %v and %v left. Then they answer 503.
+	return fmt.Sprintf(`No node can reach the store, and IDs still flow: each node has reserved time, of which it
+has between %v and %v left. Then it answers 503.
 `, console.Brief((window*2/3).Round(window/10)), console.Brief(window)) +
 		d.then("Look at them:", "demo status") + d.then("Bring it back:", "demo start-store"), nil
 }
@@ -138,9 +138,9 @@ func (d *demo) startStore(*host, *http.Request) (string, error) {
 	if !d.reach(true) {
 		return "", notNow("the store is not stopped")
 	}
-	d.say("the store is within reach again")
-	return fmt.Sprintf(`The store is within reach again. After more than %v without, the nodes' sessions had ended:
-then they join anew, by themselves, within some seconds.
+	d.say("the nodes reach the store again")
+	return fmt.Sprintf(`The nodes reach the store again. If they were without it for more than %v, their sessions
+have ended, and they join again by themselves within seconds.
 `, console.Brief(d.config.TTL)) + d.then("See who is a member:", "cluster status"), nil
 }
 

@@ -23,7 +23,7 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 		where = ", in this directory"
 	}
 	fmt.Fprintf(&b, "\nTry in another terminal%s:\n", where)
-	one, killed := d.hosts[len(d.hosts)/2].number, "kill -9 a node: the others take it out within "+console.Brief(d.config.TTL)
+	one, killed := d.hosts[len(d.hosts)/2].number, "kill -9 a node: the others take it out of the cluster within "+console.Brief(d.config.TTL)
 	if len(d.hosts) == 1 {
 		killed = "kill -9 the node"
 	}
@@ -31,15 +31,15 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 		what     string
 		commands []string
 	}{
-		{"take an ID, and take it apart", []string{"curl -X POST " + d.hosts[0].url + "/api/v1/id", d.command(fmt.Sprintf("decode %d", first))}},
-		{"an ID space of its own", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
-		{"who is a member, and how it came to that", []string{d.command("cluster status"), d.command("cluster log")}},
-		{"how fast it is", []string{d.benchCommand()}},
+		{"take an ID, and decode it", []string{"curl -X POST " + d.hosts[0].url + "/api/v1/id", d.command(fmt.Sprintf("decode %d", first))}},
+		{"create an ID space of its own", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
+		{"see who is a member, and the log of the cluster", []string{d.command("cluster status"), d.command("cluster log")}},
+		{"measure it", []string{d.benchCommand()}},
 		{killed, []string{d.command(fmt.Sprintf("demo kill %d", one)), d.command(fmt.Sprintf("demo start %d", one))}},
-		{"have it hang, as after kill -STOP", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
+		{"pause a node, as kill -STOP does", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
 		{"set a clock: the IDs still ascend", []string{d.command("demo step-clock 1 +5s"), d.command("demo step-clock 1 -1h")}},
-		{fmt.Sprintf("take the store away: IDs flow on for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
-		{"how things are", []string{d.command("demo status")}},
+		{fmt.Sprintf("take the store away: IDs still flow for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
+		{"see how things are", []string{d.command("demo status")}},
 	} {
 		fmt.Fprintf(&b, "\n  %s\n", s.what)
 		for _, command := range s.commands {
@@ -104,7 +104,7 @@ func (d *demo) follow(ctx context.Context) {
 			d.say("calls fail: %s", why)
 			failing = true
 		case !fails && failing && now.Load.IDs > before.Load.IDs:
-			d.say("calls get IDs again; %s got none", console.Plural(now.Load.Errors, "call"))
+			d.say("calls get IDs again; %s failed", console.Plural(now.Load.Errors, "call"))
 			failing = false
 		}
 		before = now

@@ -42,14 +42,14 @@ func (n *Node) limitMemory() {
 		debug.SetMemoryLimit(l.Heap + ballast) // which the runtime counts, though it is never there
 	}
 	if m.Bytes == 0 {
-		n.log.Warn("can't find how much memory there is: the limits are those for a large machine; set GOMEMLIMIT")
+		n.log.Warn("can't find the amount of memory, so the limits are those of a large machine; set GOMEMLIMIT")
 	} else {
 		n.log.Info("limits", "memory", mib(m.Bytes), "from", m.Source, "heap", mib(l.Heap), "connections", l.Connections,
 			"calls", l.Calls, "answers", mib(l.Answers))
 	}
 	warn := func(setting string, asked, fits, most int) {
 		if asked > fits && fits < most {
-			n.log.Warn("more is allowed than there is memory and open files for: the process may be killed", "setting", setting, "asked", asked, "fits", fits)
+			n.log.Warn("the limit is higher than memory and open files allow: the process may be killed", "setting", setting, "asked", asked, "fits", fits)
 		}
 	}
 	warn("max-connections", l.Connections, fit.Connections, limits.MaxConnections)
@@ -87,7 +87,7 @@ func (n *Node) shed(ctx context.Context) {
 				continue
 			}
 		}
-		n.log.Warn("memory runs out: connections of callers are closed", "in_use", mib(inUse), "memory", mib(m.Bytes), "closed", n.callers.Shed())
+		n.log.Warn("memory runs out: closing connections of callers", "in_use", mib(inUse), "memory", mib(m.Bytes), "closed", n.callers.Shed())
 	}
 }
 

@@ -20,10 +20,10 @@ func (n *Node) keepSecret() (remove func()) {
 	}
 	n.secret.Kept(path, err)
 	if err != nil {
-		n.log.Warn("nobody can administer this node: its secret can't be written to a file; a file of tokens says who may", "err", err)
+		n.log.Warn("nobody can administer this node, because it can't write its secret to a file; give it a file of tokens instead", "err", err)
 		return func() {}
 	}
-	n.log.Info("who can read this file can administer this node", "secret", path)
+	n.log.Info("anyone who can read this file can administer this node", "secret", path)
 	return func() { secretfile.Remove(path, n.secret.Token()) }
 }
 
