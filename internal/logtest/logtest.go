@@ -26,6 +26,13 @@ func (j *Journal) Write(b []byte) (int, error) {
 // Logger returns a logger that writes to the journal, from level info.
 func (j *Journal) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
+// String returns what was logged since the last call of Take.
+func (j *Journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 // Take returns the lines since the last call.
 func (j *Journal) Take() []string {
 	j.mu.Lock()

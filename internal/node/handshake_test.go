@@ -1,52 +1,32 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/logtest"
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/throttle"
 )
-
-// lines is what a process prints, line by line.
-type lines struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // Clients that connect and speak no TLS, hundreds of them, are a bounded number of lines for each address, whose count adds
 // up when the node has stopped.
 func TestFailedHandshakes(t *testing.T) {
 	t.Parallel()
-	var log lines
+	var log logtest.Journal
 	certs := certtest.WriteFiles(t, t.TempDir())
 	c := testConfig(t)
 	c.GRPCAddr, c.RedisAddr, c.DrainDelay = "127.0.0.1:0", "127.0.0.1:0", 0
 	c.TLS = conns.TLSFiles{Cert: certs.ServerCert, Key: certs.ServerKey}
-	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c.Logger = log.Logger()
 	n := newNode(t, c)
 	ctx, stop := context.WithCancel(t.Context())
 	done := running(t, ctx, n)

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +10,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/logtest"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/throttle"
@@ -39,41 +38,16 @@ func (obedient) Lookup(context.Context, string) (cluster.Sequencer, error) {
 	return cluster.Sequencer{}, member.ErrNoSequencer
 }
 
-// trail is what was written to an audit trail. The end of a period writes, too, from a goroutine of its own.
-type trail struct {
-	mu     sync.Mutex // guards buffer
-	buffer bytes.Buffer
-}
-
-func (w *trail) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.buffer.Write(b)
-}
-
-func (w *trail) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.buffer.String()
-}
-
-func (w *trail) Reset() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.buffer.Reset()
-}
-
 // audited is a service with its audit trail.
-func audited(c server.Cluster) (*server.Service, *trail, *throttle.Log) {
-	var written trail
-	log := throttle.New(slog.New(slog.NewTextHandler(&written, nil)))
+func audited(c server.Cluster) (*server.Service, *logtest.Journal, *throttle.Log) {
+	var written logtest.Journal
+	log := throttle.New(written.Logger())
 	return server.New(slow{}, c, server.Options{Audit: log}), &written, log
 }
 
 // take returns what the trail says since the last call, without the time.
-func take(trail *trail) string {
-	defer trail.Reset()
-	return strings.TrimSpace(regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(trail.String(), ""))
+func take(trail *logtest.Journal) string {
+	return strings.TrimSpace(regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(strings.Join(trail.Take(), "\n"), ""))
 }
 
 const (
@@ -179,7 +153,7 @@ func TestAuditTrailOfAFlood(t *testing.T) {
 				t.Errorf("%s is not in the trail", who)
 			}
 		}
-		trail.Reset()
+		trail.Take()
 		time.Sleep(throttle.Period)
 		synctest.Wait()
 		log.Flush()
