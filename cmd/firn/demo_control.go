@@ -74,7 +74,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 	c := &cobra.Command{
 		Use:     use,
 		Short:   short,
-		Long:    short + ", in the demo that runs, and say what to look at then.\n\nFIRN_ADMIN stands in for --admin.",
+		Long:    short + ", of the running demo, and say what to look at.\n\nFIRN_ADMIN stands in for --admin.",
 		Example: "  firn demo " + strings.NewReplacer(" N", " 2", "STEP", "-1h").Replace(use),
 		Args:    cobra.ArbitraryArgs, // the flags may be among them
 	}

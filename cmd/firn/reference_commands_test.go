@@ -16,8 +16,9 @@ import (
 const commandsHead = `# Commands
 
 ` + remake + `
-` + "`firn help`" + ` and ` + "`firn help COMMAND`" + ` say the same. Flags go before variables, and variables before the file that ` + "`--config`" + ` names, in which a flag of
-` + "`firn serve`" + ` is a key without its dashes: ` + "`http-addr: :8080`" + `. ` + "`firn completion`" + ` prints completions for shells.
+` + "`firn help`" + ` and ` + "`firn help COMMAND`" + ` say the same. Flags go before variables, and
+variables before the file that ` + "`--config`" + ` names, in which a flag of ` + "`firn serve`" + ` is a key without
+its dashes: ` + "`http-addr: :8080`" + `. ` + "`firn completion`" + ` prints completions for shells.
 `
 
 // commands are those that can be used, each before those below it.

@@ -19,9 +19,10 @@ import (
 const errorsHead = `# Errors
 
 ` + remake + `
-The same codes come in every protocol: in the body over HTTP (` + "`error.code`" + `), as the ` + "`reason`" + ` of a ` + "`google.rpc.ErrorInfo`" + ` with the domain ` + "`firn`" + ` over gRPC, and as the first
-word of an error to Redis clients. A message beside it says what was given and what would be right, or why it is so. Where another try may help, it says when: ` + "`Retry-After`" + ` in seconds, or a
-` + "`google.rpc.RetryInfo`" + `.
+Every protocol has the same codes: in the body over HTTP (` + "`error.code`" + `), as the ` + "`reason`" + ` of a
+` + "`google.rpc.ErrorInfo`" + ` with the domain ` + "`firn`" + ` over gRPC, and as the first word of an error to Redis
+clients. A message beside the code says what was given and what would be right. Where a retry may
+help, the answer says when: ` + "`Retry-After`" + ` in seconds, or a ` + "`google.rpc.RetryInfo`" + `.
 
 | code | HTTP | gRPC | Redis | when |
 |---|---|---|---|---|
@@ -44,7 +45,8 @@ func errorsPage(t *testing.T) string {
 		t.Error("no codes are only for HTTP")
 	}
 	return page + "\nOnly over HTTP:\n\n| code | HTTP | when |\n|---|---|---|\n" + onlyHTTP + `
-Redis clients also get ` + "`ERR`" + ` for anything that is not a command, ` + "`WRONGPASS`" + ` for an unknown token, and ` + "`NOPROTO`" + ` for an unsupported protocol version.
+Redis clients also get ` + "`ERR`" + ` for anything that is not a command, ` + "`WRONGPASS`" + ` for an unknown
+token, and ` + "`NOPROTO`" + ` for an unsupported protocol version.
 `
 }
 

@@ -42,14 +42,15 @@ type document struct {
 const httpHead = `# HTTP calls
 
 ` + remake + `
-A node serves the whole description, with schemas and examples, as OpenAPI at ` + "`/openapi.json`" + `, and at ` + "`/docs/`" + ` as a page to try
-the calls. The column *right* says [who may make a call](security.md#who-may-do-what).
+A node serves the whole description, with schemas and examples, as OpenAPI at
+` + "`/openapi.json`" + `, and at ` + "`/docs/`" + ` as a page to try the calls. The column
+*right* says [who may make a call](security.md#who-may-do-what).
 
 `
 
 const httpTail = `
-Errors are ` + "`{\"error\": {\"code\": \"...\", \"message\": \"...\"}}`" + ` with one of the [codes](errors.md). The IDs that one connection gets from
-one node ascend.
+Errors are ` + "`{\"error\": {\"code\": \"...\", \"message\": \"...\"}}`" + ` with one of the
+[codes](errors.md). The IDs that one connection gets from one node ascend.
 `
 
 func httpPage(t *testing.T) string {

@@ -13,8 +13,8 @@ import (
 const attachHelp = `Attach has a server take a node ID of a sequencer, so that it can make IDs of it,
 and says which. When it is asked for an ID it does so by itself, unless the caller's
 token, the sequencer (--attach explicit) or the server (--no-auto-attach) forbids
-that. With tokens it takes one that allows attach or admin. When all node IDs are taken, the server stands in line until one is given
-back, and the exit status is 3.
+that. With tokens it takes one that allows attach or admin. When all node IDs
+are taken, the server stands in line until one is released, and the exit status is 3.
 
 FIRN_ADMIN stands in for --admin.`
 

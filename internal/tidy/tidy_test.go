@@ -85,6 +85,12 @@ var rooms = map[string]room{
 	"internal/tidy":                      {},
 }
 
+// public are the packages that applications build on. Everything else is internal, a program or an example.
+var public = []string{
+	".", "api/firnv1", "client", "cluster", "member",
+	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/storetest",
+}
+
 // file is one Go source file of the module.
 type file struct {
 	name, room string
@@ -158,6 +164,15 @@ func mayImport(allowed []string, imported string) bool {
 		}
 	}
 	return false
+}
+
+func TestTheWallsAreWhereTheyAreSaidToBe(t *testing.T) {
+	for room := range rooms {
+		in := slices.Contains(strings.Split(room, "/"), "internal") || strings.HasPrefix(room, "cmd/") || strings.HasPrefix(room, "examples/")
+		if in == slices.Contains(public, room) {
+			t.Errorf("%s can be imported by applications: %v; want that of exactly %v", room, !in, public)
+		}
+	}
 }
 
 func TestEveryPackageHasOneComment(t *testing.T) {
