@@ -1,0 +1,38 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn"
+)
+
+// An error about a Config names the setting that is wrong, with its value.
+func TestWrongConfig(t *testing.T) {
+	for _, tt := range []struct {
+		set           func(*Config)
+		setting, says string
+	}{
+		{func(c *Config) { c.HTTPAddr = "" }, "http-addr", "there is no address"},
+		{func(c *Config) { c.AdminAddr = "0.0.0.0:0" }, "admin-addr", "others can reach 0.0.0.0:0"},
+		{func(c *Config) { c.AdminAddr = ":0" }, "admin-addr", "others can reach :0"},
+		{func(c *Config) { c.Node = new(int64); *c.Node = 1024 }, "node", "0 to 1023, not 1024"},
+		{func(c *Config) { c.Datacenter = new(int64) }, "datacenter", "datacenter"},
+		{func(c *Config) { c.Window = -1 }, "", "window"},
+		{func(c *Config) { c.Layout = firn.Layout{} }, "", "layout"},
+		{func(c *Config) { c.TokensFile = "/nowhere" }, "", "/nowhere"},
+		{func(c *Config) { c.TLS.Cert = "/nowhere" }, "", "its key"},
+	} {
+		c := testConfig(t)
+		tt.set(&c)
+		_, err := New(c)
+		var wrong *SettingError
+		if errors.As(err, &wrong); err == nil || !strings.Contains(strings.ToLower(err.Error()), tt.says) || wrong == nil && tt.setting != "" || wrong != nil && wrong.Setting != tt.setting {
+			t.Errorf("%s: %v; want an error about %q that says %q", tt.setting, err, tt.setting, tt.says)
+		}
+	}
+	if _, err := New(testConfig(t)); err != nil {
+		t.Error(err)
+	}
+}
