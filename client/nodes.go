@@ -33,8 +33,7 @@ func parseNodes(nodes []string) ([]string, error) {
 func parseNode(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		var inner *url.Error
-		if errors.As(err, &inner) {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
 			err = inner.Err // without the text
 		}
 		return "", fmt.Errorf("not a URL: %w", err)

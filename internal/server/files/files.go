@@ -127,8 +127,7 @@ func readAll(paths []string) (contents [][]byte, _ error) {
 		}
 		data, err := read(path)
 		if err != nil {
-			var known *fs.PathError
-			if errors.As(err, &known) {
+			if known, ok := errors.AsType[*fs.PathError](err); ok {
 				err = known.Err
 			}
 			return nil, fmt.Errorf("%s: %w", path, err)

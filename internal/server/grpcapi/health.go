@@ -28,7 +28,7 @@ type health struct {
 	watching int        // callers
 	last     healthpb.HealthCheckResponse_ServingStatus
 	changed  chan struct{} // closed when last changes
-	enough   func()        // ends check
+	stop     func()        // ends check
 }
 
 func newHealth(s *server.Service, stopped context.Context) *health {
@@ -99,21 +99,21 @@ func (h *health) begin() (end func()) {
 	defer h.mu.Unlock()
 	if h.watching++; h.watching == 1 {
 		h.last, h.changed = h.now(), make(chan struct{})
-		nobody, enough := context.WithCancel(h.stopped)
-		h.enough = enough
-		go h.check(nobody)
+		ctx, stop := context.WithCancel(h.stopped)
+		h.stop = stop
+		go h.check(ctx)
 	}
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if h.watching--; h.watching == 0 {
-			h.enough()
+			h.stop()
 		}
 	}
 }
 
 // check tells callers of changes, until none watches.
-func (h *health) check(nobody context.Context) {
+func (h *health) check(ctx context.Context) {
 	tick := time.NewTicker(checkEvery)
 	defer tick.Stop()
 	for draining := h.service.Serving().Done(); ; {
@@ -121,12 +121,12 @@ func (h *health) check(nobody context.Context) {
 		case <-tick.C:
 		case <-draining:
 			draining = nil
-		case <-nobody.Done():
+		case <-ctx.Done():
 			return
 		}
 		is := h.now()
 		h.mu.Lock()
-		if nobody.Err() == nil && is != h.last {
+		if ctx.Err() == nil && is != h.last {
 			close(h.changed)
 			h.last, h.changed = is, make(chan struct{})
 		}

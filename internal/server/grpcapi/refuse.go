@@ -91,8 +91,7 @@ func details(code server.Code, err error) []protoadapt.MessageV1 {
 	if after := server.RetryAfter(err); after > 0 {
 		all = append(all, &errdetails.RetryInfo{RetryDelay: durationpb.New(after.Round(time.Millisecond))})
 	}
-	var exists *member.ExistsError
-	if errors.As(err, &exists) {
+	if exists, ok := errors.AsType[*member.ExistsError](err); ok {
 		all = append(all, protoadapt.MessageV1Of(conflictMessage(exists)))
 	}
 	return all

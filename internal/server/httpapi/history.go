@@ -63,8 +63,7 @@ type unreadableEntry struct {
 // entryLine is an entry as JSON shows it.
 func entryLine(e store.LogEntry) any {
 	command, err := cluster.Decode(e.Data)
-	var unreadable *cluster.UnreadableError
-	if errors.As(err, &unreadable) {
+	if unreadable, ok := errors.AsType[*cluster.UnreadableError](err); ok {
 		err = unreadable.Err
 	}
 	if err != nil {

@@ -232,8 +232,7 @@ func (l *lines) send(b []byte) error {
 
 // refuseLog answers a call that can't read the log.
 func (h *Handler) refuseLog(w http.ResponseWriter, r *http.Request, err error) {
-	var position *positionError
-	if errors.As(err, &position) {
+	if _, ok := errors.AsType[*positionError](err); ok {
 		writeError(w, unknownPosition, err.Error())
 		return
 	}

@@ -86,20 +86,17 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 
 // readable words an error of encoding/json for people who don't write Go.
 func readable(err error) error {
-	var syntax *json.SyntaxError
-	var mistyped *json.UnmarshalTypeError
-	var at *time.ParseError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("not one JSON object: %w, at byte %d", syntax, syntax.Offset)
 	}
-	if errors.As(err, &mistyped) {
+	if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		what := mistyped.Field
 		if what == "" {
 			what = "it"
 		}
 		return fmt.Errorf("%s is a JSON %s; want %s", what, mistyped.Value, wanted(mistyped.Type))
 	}
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*time.ParseError](err); ok {
 		return fmt.Errorf("epoch is %.40s; want a time such as 2026-01-01T00:00:00Z", strings.Trim(at.Value, `"`))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {

@@ -66,8 +66,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 	if after := server.RetryAfter(err); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
-	var secret *auth.SecretError
-	if errors.As(err, &secret) {
+	if secret, ok := errors.AsType[*auth.SecretError](err); ok {
 		came(w, code)
 		writeAnswer(w, StatusOf(code), Locked{Failure{Error{code, err.Error()}}, secret.File})
 		return

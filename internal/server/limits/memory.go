@@ -11,19 +11,18 @@ import (
 	"strings"
 )
 
-// Memory is how much of it a process may use.
+// Memory is how much memory a process may use.
 type Memory struct {
-	Bytes  int64  // zero: it can't be told
-	Source string // what says so, for people: a cgroup's path, "machine" or "GOMEMLIMIT"; empty with zero bytes
+	Bytes  int64  // zero: unknown
+	Source string // of that number, for people: a cgroup's path, "machine" or "GOMEMLIMIT"; empty with zero bytes
 
-	// Heap is what the user wants the Go runtime to aim for, as GOMEMLIMIT; zero: nothing in particular.
+	// Heap is GOMEMLIMIT; zero: it is not set.
 	Heap int64
 
-	in cgroup // with the smallest limit; zero: none has one
+	in cgroup // with the smallest limit; zero: none has a limit
 }
 
-// Used is how many bytes of it all who share it use, without files that are only cached. Zero: it can't be told, as
-// for a whole machine.
+// Used is how many bytes all processes that share the memory use, without cached files. Zero: unknown, as for a whole machine.
 func (m Memory) Used() int64 { return m.used(os.DirFS("/")) }
 
 func (m Memory) used(root fs.FS) int64 {
@@ -43,11 +42,11 @@ func (m Memory) used(root fs.FS) int64 {
 	return max(0, used)
 }
 
-// Find finds how much memory there is: that of the machine, or less if a cgroup that this process is in has a limit,
-// or if GOMEMLIMIT wants less.
+// Find finds how much memory there is: that of the machine, or less if a cgroup of this process, or GOMEMLIMIT, sets a lower
+// limit.
 func Find() Memory { return find(os.DirFS("/"), debug.SetMemoryLimit(-1)) }
 
-// find is Find for a root directory, and for a limit of the Go runtime.
+// find is Find for a root directory and a memory limit of the Go runtime.
 func find(root fs.FS, goLimit int64) (m Memory) {
 	m.atMost(machine(root), "machine")
 	for _, g := range cgroups(root) {
@@ -62,7 +61,7 @@ func find(root fs.FS, goLimit int64) (m Memory) {
 	return m
 }
 
-// atMost tells whether that is less than was known.
+// atMost applies a limit, and tells whether it is lower than the others so far.
 func (m *Memory) atMost(bytes int64, source string) bool {
 	less := bytes > 0 && (m.Bytes == 0 || bytes < m.Bytes)
 	if less {
@@ -71,7 +70,7 @@ func (m *Memory) atMost(bytes int64, source string) bool {
 	return less
 }
 
-// machine is how much memory the machine has; zero: it does not tell.
+// machine is the memory of the machine; zero: unknown.
 func machine(root fs.FS) int64 {
 	for line := range lines(root, "proc/meminfo") {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {
@@ -81,7 +80,7 @@ func machine(root fs.FS) int64 {
 	return 0
 }
 
-// cgroup is a directory of one.
+// cgroup is the directory of a cgroup.
 type cgroup struct {
 	path string
 	v1   bool
@@ -94,13 +93,13 @@ func (g cgroup) limit(root fs.FS) int64 {
 	return g.read(root, "memory.max")
 }
 
-// read reads a number; zero: there is none. A root has no limit, and a hierarchy without memory nothing of that.
+// read reads a number; zero: there is no such file, as in a root cgroup or a hierarchy without memory.
 func (g cgroup) read(root fs.FS, name string) int64 {
 	text, _ := fs.ReadFile(root, path.Join(g.path[1:], name))
 	return number(strings.TrimSpace(string(text)))
 }
 
-// number reads a number; zero: it is none, such as max.
+// number parses a number; zero: it is not one, such as max.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -109,7 +108,7 @@ func number(text string) int64 {
 	return n
 }
 
-// cgroups are those that limit the memory of this process, in either version, as far up as they can be seen from here.
+// cgroups are those that limit the memory of this process, of either version, up to the topmost one visible.
 func cgroups(root fs.FS) (all []cgroup) {
 	for mount := range lines(root, "proc/self/mountinfo") {
 		// 36 25 0:31 /of/the/hierarchy /where options - cgroup source rw,memory
@@ -135,7 +134,7 @@ func cgroups(root fs.FS) (all []cgroup) {
 	return all
 }
 
-// own is the path of this process's cgroup in the hierarchy of a controller; empty: version 2.
+// own is the path of this process's cgroup in the hierarchy of a controller; an empty controller stands for version 2.
 func own(root fs.FS, controller string) string {
 	for line := range lines(root, "proc/self/cgroup") {
 		f := strings.SplitN(line, ":", 3) // 4:memory:/path
@@ -146,8 +145,8 @@ func own(root fs.FS, controller string) string {
 	return "/"
 }
 
-// below is what a path has below another, of which a mount shows no more than that. A container may see the path that
-// its cgroup has on the host, and the cgroup itself as the root.
+// below is the part of a path below top, which is all that a mount shows. A container may see the path of its cgroup on the
+// host, but the cgroup itself as the root.
 func below(top, p string) string {
 	rest, ok := strings.CutPrefix(p, strings.TrimSuffix(top, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -156,7 +155,7 @@ func below(top, p string) string {
 	return path.Clean("/" + rest)
 }
 
-// lines are those of a file; there are none when it can't be read.
+// lines are the lines of a file; none if it can't be read.
 func lines(root fs.FS, name string) func(func(string) bool) {
 	text, _ := fs.ReadFile(root, name)
 	return func(yield func(string) bool) {

@@ -92,7 +92,7 @@ func (h *Handler) follow(r *http.Request, e *events) error {
 		if next != shown {
 			changes := shown.tree.patch(next.tree)
 			if shown.tree == nil {
-				changes["anew"] = true // the page shall forget all that it shows
+				changes["reset"] = true // the page forgets what it shows
 			}
 			if len(changes) > 0 {
 				e.send(viewEvent, changes)

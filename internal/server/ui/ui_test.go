@@ -263,8 +263,8 @@ func TestStream(t *testing.T) {
 		w := watch(t, h)
 		defer w.end()
 		w.next(`event: view
-data: {"anew":true,"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
-			`"members":{"a":{"watches":"b","joined":1},"b":{"watches":"a","joined":4}},` +
+data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
+			`"members":{"a":{"watches":"b","joined":1},"b":{"watches":"a","joined":4}},"reset":true,` +
 			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}
 `)

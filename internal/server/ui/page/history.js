@@ -88,8 +88,8 @@ export class History {
     else this.soon(this.redraw);
   }
 
-  // anew has all of the log read: the server may be another one, or behind the one before.
-  anew() {
+  // reset makes the page read the whole log again: the server may be another one, or behind the former.
+  reset() {
     this.stale = true;
   }
 

@@ -172,14 +172,14 @@ function connect() {
       last = "";
       $("board").hidden = false;
       $("timeline").hidden = false;
-      if (patch.anew) history.anew();
+      if (patch.reset) history.reset();
       const change = live.apply(patch);
       dirty.facts ||= change.facts;
       dirty.peers ||= change.peers;
       if (dirty.sequencers) for (const name of change.sequencers) dirty.sequencers.add(name);
       history.reach(live.facts.position, live);
       if (history.past) drawFacts();
-      else if (patch.anew) draw();
+      else if (patch.reset) draw();
       else soon(draw);
     },
     beat(b) {

@@ -15,7 +15,7 @@ export class Model {
   // apply changes the model by a patch, and returns what has changed.
   apply(patch) {
     const dirty = { facts: false, peers: false, sequencers: new Set() };
-    if (patch.anew) {
+    if (patch.reset) {
       this.members.clear();
       this.joins.clear();
       for (const name of this.sequencers.keys()) dirty.sequencers.add(name);
