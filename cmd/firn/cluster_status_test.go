@@ -10,14 +10,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/replay"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -26,38 +25,17 @@ import (
 // looked is a cluster to look at: a member that has replayed a log to its end.
 type looked struct {
 	*memstore.Client
-	noSequencers
-	value   cluster.Value
+	servertest.Member
 	service *server.Service
 	url     string
 }
-
-// unready is what gives the IDs of a member that has no sequencer yet.
-type unready struct{ server.Issuer }
-
-func (unready) Ready() error        { return member.ErrNotReady }
-func (unready) Layout() firn.Layout { return firn.Layout{} }
-
-// noSequencers are those of a member that is attached to none.
-type noSequencers struct{ server.Sequencers }
-
-func (noSequencers) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
-
-func (l *looked) ID() string              { return "b" }
-func (l *looked) Value() cluster.Value    { return l.value }
-func (l *looked) Log() (store.Log, error) { return l.Client, nil }
-
-func (l *looked) Pulses(context.Context) (map[string]member.Pulse, error) {
-	return map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {Owner: "host-c\x1b, process 8"}}, nil
-}
-
-func (l *looked) Horizons(context.Context, string) ([]member.Owner, error) { return nil, nil }
-func (l *looked) Resume(context.Context) (time.Time, error)                { return time.Time{}, nil }
 
 // newLooked serves a cluster of two whose second member has a name that is hard to print, with a third about to
 // join, and a sequencer with one node ID for both.
 func newLooked(t *testing.T) *looked {
 	l := &looked{Client: memstore.NewService().Client("node")}
+	l.Name, l.Journal = "b", l.Client
+	l.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {Owner: "host-c\x1b, process 8"}})
 	for _, entry := range []string{
 		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
 		`{"position":2,"command":"prepare-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
@@ -72,7 +50,7 @@ func newLooked(t *testing.T) *looked {
 	} {
 		l.add(t, entry)
 	}
-	l.service = server.New(unready{}, l, server.Options{})
+	l.service = server.New(&l.Member, server.Options{Default: &servertest.Issuer{Err: member.ErrNotReady}})
 	serves := httptest.NewServer(httpapi.New(l.service, &auth.Policy{Trusted: true}))
 	t.Cleanup(serves.Close)
 	l.url = serves.URL
@@ -94,7 +72,8 @@ func (l *looked) add(t *testing.T, entry string) {
 	if err != nil || int64(at) != e.Position {
 		t.Fatalf("appended at %d, %v; want %d", at, err, e.Position)
 	}
-	l.value, _ = cluster.Apply(l.value, e)
+	v, _ := cluster.Apply(l.Value(), e)
+	l.SetValue(v)
 }
 
 // cut drops the entries up to a position.

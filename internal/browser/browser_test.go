@@ -36,11 +36,10 @@ func serve(t *testing.T) *httptest.Server {
 	}
 	layout := firn.Default
 	layout.Epoch = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
-	q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout))
-	if err != nil {
+	if _, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(layout)); err != nil {
 		t.Fatal(err)
 	}
-	service := server.New(q, m, server.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	service := server.New(m, server.Options{Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	served := httptest.NewServer(httpapi.New(service, new(auth.Policy)))
 	t.Cleanup(func() {
 		served.Close()

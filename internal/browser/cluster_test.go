@@ -44,8 +44,8 @@ func live(t *testing.T, e *auth.Policy, hosts ...string) *living {
 	for _, host := range hosts {
 		l.join(host)
 	}
-	q := l.attach(0, member.DefaultSequencer, cluster.Define(firn.Default))
-	l.service = server.New(q, l.members[0], server.Options{})
+	l.attach(0, member.DefaultSequencer, cluster.Define(firn.Default))
+	l.service = server.New(l.members[0], server.Options{})
 	l.handler = administer(l.service, e, ui.Options{})
 	l.served = httptest.NewServer(l.handler)
 	l.url = l.served.URL

@@ -11,7 +11,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -20,32 +20,12 @@ import (
 // crowd is a cluster of many members as one of them sees it, without the others: their entries are in a log, and their
 // pulses and horizons are made up.
 type crowd struct {
-	server.Sequencers
+	servertest.Member
 	client *memstore.Client
 	names  []string // of the sequencers
 
-	mu    sync.Mutex // guards what follows
-	value cluster.Value
-	made  int // entries and members
-}
-
-func (*crowd) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
-
-func (c *crowd) ID() string              { return "3kq7wm5xh2rvc" }
-func (c *crowd) Log() (store.Log, error) { return c.client, nil }
-
-func (c *crowd) Value() cluster.Value {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.value
-}
-
-func (c *crowd) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
-	q, ok := c.Value().Sequencer(name)
-	if !ok {
-		return q, member.ErrNoSequencer
-	}
-	return q, nil
+	mu   sync.Mutex // guards what follows
+	made int        // entries and members
 }
 
 func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
@@ -59,8 +39,6 @@ func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
 }
 
 func owner(id string) string { return fmt.Sprintf("rack-%s.example.org, process 71", id[1:3]) }
-
-func (c *crowd) Resume(context.Context) (time.Time, error) { return time.Time{}, nil }
 
 func (c *crowd) Horizons(ctx context.Context, name string) (all []member.Owner, err error) {
 	q, err := c.Lookup(ctx, name)
@@ -81,16 +59,11 @@ func (c *crowd) Horizons(ctx context.Context, name string) (all []member.Owner, 
 	return all, nil
 }
 
-// always gives IDs.
-type always struct{ server.Issuer }
-
-func (always) Ready() error        { return nil }
-func (always) Layout() firn.Layout { return firn.Default }
-
 // gather is a crowd of so many members, all attached to each of so many sequencers.
 func gather(t *testing.T, members, sequencers int) *crowd {
 	t.Helper()
 	c := &crowd{client: memstore.NewService().Client("crowd")}
+	c.Name, c.Journal = "3kq7wm5xh2rvc", c.client
 	t.Cleanup(func() { c.client.Close() })
 	for i := range sequencers {
 		name := []string{"default", "orders", "invoices", "visits", "payments", "sessions", "messages", "uploads", "events", "tickets"}[i%10]
@@ -129,7 +102,8 @@ func (c *crowd) add(t *testing.T, command cluster.Command) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.value, _ = cluster.Apply(c.value, cluster.Entry{Position: int64(at), Command: command})
+	v, _ := cluster.Apply(c.Value(), cluster.Entry{Position: int64(at), Command: command})
+	c.SetValue(v)
 }
 
 // steps are the entries by which a new member joins and attaches.

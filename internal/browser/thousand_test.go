@@ -16,6 +16,7 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/internal/testenv"
 )
@@ -27,7 +28,7 @@ func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
 	t.Helper()
 	c := gather(t, members, sequencers)
 	began := time.Now()
-	s := server.New(always{}, c, server.Options{})
+	s := server.New(c, server.Options{Default: new(servertest.Issuer)})
 	served := httptest.NewServer(administer(s, &auth.Policy{Trusted: true}, ui.Options{Given: func() []ui.NodeGiven {
 		given := map[string]uint64{}
 		for i, name := range c.names {

@@ -71,7 +71,7 @@ func service(t *testing.T, give func(ids []firn.ID) error) map[string]string {
 		m.Leave()
 		_ = store.Close()
 	})
-	v := server.New(&giver{s, give}, m, server.Options{})
+	v := server.New(m, server.Options{Default: &giver{s, give}})
 	e := &auth.Policy{}
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/server"
@@ -21,7 +22,6 @@ import (
 	"github.com/firn-id/firn/internal/server/metrics"
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -33,7 +33,10 @@ type Node struct {
 	log     *slog.Logger
 	audit   *throttle.Log // who has changed something, was not let in, or did not come to speak TLS
 	open    func() (Store, error)
-	member  joining
+	begun   chan struct{} // closed when the store is to be opened
+	opened  chan struct{} // closed when it is open
+	store   Store         // set before that
+	member  *member.Member
 	service *server.Service
 	metrics *metrics.Metrics
 	servers *servers
@@ -52,23 +55,18 @@ func New(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, counts: map[string]conns.Counter{}}
+	n := &Node{config: c, log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, begun: make(chan struct{}), opened: make(chan struct{}), counts: map[string]conns.Counter{}}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	if n.secret == nil {
 		n.secret = auth.NewSecret()
 	}
-	n.member.layout = c.Layout
 	fit, _ := c.fit()
 	n.limits = c.chosen(fit)
 	n.callers = conns.NewLimiter(n.limits.Connections, n.log)
 	n.admins = conns.NewLimiter(max(16, n.limits.Connections/16), n.log)
 	n.metrics = metrics.New(c.Build)
-	n.service = server.New(&n.member, &n.member, server.Options{
-		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers,
-		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
-	})
 	if c.TokensFile != "" {
 		tokens, err := auth.OpenTokens(c.TokensFile, n.log)
 		if err != nil {
@@ -82,9 +80,6 @@ func New(c Config) (*Node, error) {
 			return nil, err
 		}
 	}
-	n.metrics.Watch(metrics.Node{
-		Service: n.service, Member: n.member.Load, Log: n.member.Log, Listeners: n.counts, Window: c.Window, TLS: n.tls,
-	})
 	if c.OTLPEndpoint != "" {
 		if n.traces, err = openTraces(c.OTLPEndpoint, c.OTLPRatio, c.Build.Version, n.log); err != nil {
 			return nil, err
@@ -103,6 +98,17 @@ func New(c Config) (*Node, error) {
 		}
 		n.open = func() (Store, error) { return external, nil }
 	}
+	if n.member, err = member.Start(n.openStore, c.memberOptions()); err != nil {
+		return nil, err
+	}
+	n.service = server.New(n.member, server.Options{
+		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Layout: c.Layout,
+		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
+	})
+	n.metrics.Watch(metrics.Node{
+		Service: n.service, Member: func() *member.Member { return n.member }, Log: n.member.Log,
+		Listeners: n.counts, Window: c.Window, TLS: n.tls,
+	})
 	return n, nil
 }
 
@@ -146,51 +152,66 @@ func (n *Node) Run(ctx context.Context) error {
 	n.servers.start()
 	n.log.Info("listening", n.servers.addresses()...)
 	n.sayWhoMay()
-	opened, err := n.openStore(ctx)
-	if err != nil || opened == nil {
-		return err
-	}
-	defer n.closeStore(opened)
-	defer n.keepSecret()()                                      // not earlier: now the data directory is this process's alone
+	removeSecret := func() {}
+	defer func() {
+		n.member.Leave()
+		removeSecret()
+		n.closeStore()
+	}()
+	close(n.begun)
 	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to serve on
 	defer end()
-	begin := func() <-chan error {
-		joined := make(chan error, 1)
-		go func() { joined <- n.join(life, opened) }()
-		return joined
-	}
-	joined := begin()
-	if n.config.Opened != nil {
-		n.config.Opened(n)
-	}
-
-	for left := (<-chan struct{})(nil); ; {
+	joined := make(chan error, 1)
+	go func() { joined <- n.join(life) }()
+	for opened := n.opened; ; {
 		select {
+		case <-opened:
+			opened = nil
+			removeSecret = n.keepSecret() // not earlier: now the data directory is this process's alone
+			if n.config.Opened != nil {
+				n.config.Opened(n)
+			}
 		case <-ctx.Done():
-			n.drain(ctx)
+			if opened == nil {
+				n.drain(ctx)
+			} else {
+				n.log.Info("stopping before the store was open", "why", context.Cause(ctx))
+			}
 			end()
-			return n.member.leave(joined)
+			return <-joined
 		case err := <-joined:
-			joined = nil
-			if err != nil {
-				n.servers.stop(n.config.ShutdownTimeout)
-				return errors.Join(err, n.member.leave(nil))
-			}
-			left = n.member.Load().Done()
-		case <-left:
-			err := n.member.Load().Err()
-			if errors.Is(err, store.ErrRolledBack) { // a process that starts again would know less
-				n.log.Warn("joining the cluster again, as the store is now")
-				joined, left = begin(), nil
-				continue
-			}
 			n.servers.stop(n.config.ShutdownTimeout)
 			return err
 		case err := <-n.servers.failed:
 			end()
-			return errors.Join(err, n.member.leave(joined))
+			return errors.Join(err, <-joined)
 		}
 	}
+}
+
+// join attaches to the default sequencer once the member has joined, and again whenever that was destroyed, until ctx ends
+// or the member can't go on. An error is also returned when the node gets no node ID at its start, unless it is to wait.
+func (n *Node) join(ctx context.Context) error {
+	err := n.member.Wait(ctx)
+	for starts := true; err == nil && ctx.Err() == nil; starts = false {
+		var s *member.Sequencer
+		if s, err = n.member.EnsureSequencer(ctx, member.DefaultSequencer, n.config.definition()); err != nil {
+			break
+		}
+		if why := s.Ready(); starts && NoNodeID(why) && !n.config.Wait || errors.Is(why, firn.ErrLifetime) {
+			return why
+		}
+		for range s.Changes(ctx) { // until there are no more
+		}
+		if s.State().Phase == member.Ended {
+			<-n.member.Done()
+			return n.member.Err()
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // drain ends the service without an error to anybody: first nobody shall come any more, then whoever

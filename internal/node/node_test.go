@@ -185,25 +185,28 @@ func TestStopWhileOpening(t *testing.T) {
 // A store that was opened too late is closed, and one that can't be opened is an error.
 func TestOpenStore(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, testConfig(t))
-	ctx, stop := context.WithCancel(t.Context())
-	late := &closes{}
-	n.open = func() (Store, error) {
-		stop()
-		<-ctx.Done()
-		return late, nil
+	run := func(ctx context.Context, open func() (Store, error)) error {
+		n := newNode(t, testConfig(t))
+		n.open = open
+		if err := n.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		return n.Run(ctx)
 	}
 	for range 20 { // which of the two it sees first is chance
-		late.closed = 0
-		s, err := n.openStore(ctx)
-		if err != nil || s == nil && late.closed != 1 || s != nil && late.closed != 0 {
-			t.Errorf("openStore = %v, %v, and it was closed %d times", s, err, late.closed)
+		ctx, stop := context.WithCancel(t.Context())
+		late := &closes{Store: memstore.NewService().Client("late")}
+		err := run(ctx, func() (Store, error) {
+			stop()
+			return late, nil
+		})
+		if err != nil || late.closed != 1 {
+			t.Errorf("Run: %v, and the store was closed %d times", err, late.closed)
 		}
 	}
 	broken := errors.New("broken")
-	n.open = func() (Store, error) { return nil, broken }
-	if s, err := n.openStore(t.Context()); s != nil || !errors.Is(err, broken) {
-		t.Errorf("openStore = %v, %v", s, err)
+	if err := run(t.Context(), func() (Store, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("Run: %v", err)
 	}
 }
 
@@ -214,7 +217,7 @@ type closes struct {
 
 func (c *closes) Close() error {
 	c.closed++
-	return nil
+	return c.Store.Close()
 }
 
 // Requests that never finish are cut off in the end.

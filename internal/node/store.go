@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
 )
 
@@ -26,10 +27,15 @@ func (n *Node) embed() (Store, error) {
 	return e, nil
 }
 
-// openStore opens the store. When ctx ends meanwhile there is none, and no error: a store that is opened too late is
-// closed again, unless that takes longer than requests may take to finish. The etcd inside survives
-// its process's end at any moment.
-func (n *Node) openStore(ctx context.Context) (Store, error) {
+// openStore opens the store for the member, once Run has begun. Should ctx end meanwhile, a store that is opened too late
+// is closed again, unless that takes longer than calls may take to finish. The etcd inside survives the end of its process
+// at any moment.
+func (n *Node) openStore(ctx context.Context) (store.Store, error) {
+	select {
+	case <-n.begun:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	type result struct {
 		store Store
 		err   error
@@ -41,23 +47,28 @@ func (n *Node) openStore(ctx context.Context) (Store, error) {
 	}()
 	select {
 	case r := <-done:
+		if r.err == nil {
+			n.store = r.store
+			close(n.opened)
+		}
 		return r.store, r.err
 	case <-ctx.Done():
 	}
-	n.log.Info("stopping before the store was open", "why", context.Cause(ctx))
 	select {
 	case r := <-done:
-		if r.err == nil {
-			n.closeStore(r.store)
-		}
-		return nil, r.err
+		n.store = r.store
+		return nil, errors.Join(ctx.Err(), r.err)
 	case <-time.After(n.config.ShutdownTimeout):
-		return nil, nil
+		return nil, ctx.Err()
 	}
 }
 
-func (n *Node) closeStore(s Store) {
-	if err := s.Close(); err != nil {
+// closeStore closes the store if it was opened. The member has ended.
+func (n *Node) closeStore() {
+	if n.store == nil {
+		return
+	}
+	if err := n.store.Close(); err != nil {
 		n.log.Warn("closing the store", "err", err)
 	}
 	n.log.Info("stopped")

@@ -72,7 +72,7 @@ func (n *Node) supervised() (end func()) {
 func (n *Node) standing() (text string, ready bool) {
 	_ = n.member.Value()
 	state := member.State{}
-	if s := n.member.sequencer.Load(); s != nil {
+	if s, ok := n.member.Sequencer(member.DefaultSequencer); ok {
 		state = s.State()
 	}
 	err := n.service.Ready()

@@ -6,30 +6,26 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
 )
 
-// find is who gives the IDs of a sequencer.
-func (s *Service) find(name string) Issuer {
-	if name == member.DefaultSequencer {
-		return s.member
+// find returns what gives out the IDs of a sequencer. A member.ErrNotReady is returned when the member is not attached to it.
+func (s *Service) find(name string) (Issuer, error) {
+	if s.options.Default != nil && name == member.DefaultSequencer {
+		return s.options.Default, nil
 	}
-	if q, ok := s.cluster.Sequencer(name); ok {
-		return q
+	if q, ok := s.member.Sequencer(name); ok {
+		return q, nil
 	}
-	return nobody{}
+	if err := s.member.Ready(); err != nil {
+		return nil, err
+	}
+	return nil, errNotAttached
 }
 
-// nobody gives the IDs of a sequencer that this member was never attached to.
-type nobody struct{ Issuer }
-
-var errNobody = fmt.Errorf("%w: it is not attached to this sequencer", member.ErrNotReady)
-
-func (nobody) Next(context.Context) (firn.ID, error) { return 0, errNobody }
-func (nobody) Fill(context.Context, []firn.ID) error { return errNobody }
+var errNotAttached = fmt.Errorf("%w: it is not attached to this sequencer", member.ErrNotReady)
 
 // detachedError is returned where the member is not attached to a sequencer, and the call for an ID does not attach it.
 type detachedError struct {
@@ -47,9 +43,9 @@ func (e *detachedError) Error() string {
 // sequencer if it is not attached and the call of this caller is enough for that, and the outcome is waited for. What a
 // member that is attached lacks, it gets by itself: that is not waited for.
 func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Issuer, error) {
-	q, ok := s.cluster.Sequencer(name)
+	q, ok := s.member.Sequencer(name)
 	if !ok && name == member.DefaultSequencer {
-		return nil, why // the member attaches to it as soon as it has joined
+		return nil, why // the node attaches to it as soon as the member has joined
 	}
 	if ok {
 		switch q.State().Phase {
@@ -71,12 +67,12 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 		forbidden = errNoAutoAttach
 	}
 	if forbidden != nil {
-		if _, err := s.cluster.Lookup(ctx, name); err != nil {
+		if _, err := s.member.Lookup(ctx, name); err != nil {
 			return nil, err
 		}
 		return nil, &detachedError{name, forbidden}
 	}
-	q, err := s.attachTo(ctx, name, s.cluster.AttachOnDemand)
+	q, err := s.attachTo(ctx, name, s.member.AttachOnDemand)
 	switch {
 	case errors.Is(err, member.ErrExplicit):
 		return nil, &detachedError{name, member.ErrExplicit}
@@ -141,7 +137,7 @@ func (s *Service) Attach(ctx context.Context, who *auth.Caller, name string) (_ 
 		return Here{}, err
 	}
 	defer end()
-	q, err := s.attachTo(ctx, name, s.cluster.Attach)
+	q, err := s.attachTo(ctx, name, s.member.Attach)
 	if err == nil {
 		err = q.Ready()
 	}
@@ -160,11 +156,11 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 		return Here{}, err
 	}
 	defer end()
-	q, ok := s.cluster.Sequencer(name)
+	q, ok := s.member.Sequencer(name)
 	if ok {
 		err = q.Detach(ctx)
 	} else {
-		_, err = s.cluster.Lookup(ctx, name)
+		_, err = s.member.Lookup(ctx, name)
 	}
 	if errors.Is(err, member.ErrAttachedAgain) {
 		err = fmt.Errorf("%w; it attaches when it is asked for an ID of %q, unless it is told not to attach by itself", err, name)

@@ -18,13 +18,13 @@ import (
 	"github.com/firn-id/firn/internal/logtest"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/internal/throttle"
-	"github.com/firn-id/firn/member"
 )
 
 // obedient does what an administrator wants, or returns its error.
 type obedient struct {
-	nowhere
+	*servertest.Member
 	err error
 }
 
@@ -32,17 +32,12 @@ func (o obedient) Create(context.Context, string, cluster.Definition) (bool, err
 	return true, o.err
 }
 func (o obedient) Destroy(context.Context, string) error { return o.err }
-func (obedient) Value() cluster.Value                    { return cluster.Value{} }
-
-func (obedient) Lookup(context.Context, string) (cluster.Sequencer, error) {
-	return cluster.Sequencer{}, member.ErrNoSequencer
-}
 
 // audited is a service with its audit trail.
-func audited(c server.Cluster) (*server.Service, *logtest.Journal, *throttle.Log) {
+func audited(m server.Member) (*server.Service, *logtest.Journal, *throttle.Log) {
 	var written logtest.Journal
 	log := throttle.New(written.Logger())
-	return server.New(slow{}, c, server.Options{Audit: log}), &written, log
+	return server.New(m, server.Options{Audit: log, Default: new(servertest.Issuer)}), &written, log
 }
 
 // take returns what the trail says since the last call, without the time.
@@ -81,7 +76,7 @@ func twoCallers(t *testing.T) (operator, shop *auth.Caller) {
 func TestAuditTrail(t *testing.T) {
 	operator, shop := twoCallers(t)
 	from := server.Origin{Protocol: "http", Remote: "10.0.0.7:4711"}
-	fine, trail, _ := audited(obedient{})
+	fine, trail, _ := audited(obedient{Member: new(servertest.Member)})
 	for _, tt := range []struct {
 		what string
 		do   func(context.Context) error
@@ -97,7 +92,7 @@ func TestAuditTrail(t *testing.T) {
 		},
 		{
 			"attach", func(ctx context.Context) error { return second(fine.Attach(ctx, operator, "orders")) },
-			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=attach sequencer=orders outcome=not_ready`,
+			`level=INFO msg="audit: a change was asked for" who=operator remote=10.0.0.7:4711 protocol=http call=attach sequencer=orders outcome=unknown_sequencer`,
 		},
 		{"create with a bad name", func(ctx context.Context) error {
 			_, _, err := fine.Create(ctx, operator, "../"+adminToken+strings.Repeat("x", 200), cluster.Definition{})
@@ -122,7 +117,7 @@ func TestAuditTrail(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.what, got, tt.want)
 		}
 	}
-	broken, trail, _ := audited(obedient{err: errors.New("surprise")})
+	broken, trail, _ := audited(obedient{Member: new(servertest.Member), err: errors.New("surprise")})
 	if _, err := broken.Destroy(t.Context(), operator, "orders"); err == nil {
 		t.Error("it was destroyed")
 	}
@@ -135,7 +130,7 @@ func TestAuditTrail(t *testing.T) {
 func TestAuditTrailOfAFlood(t *testing.T) {
 	operator, shop := twoCallers(t)
 	synctest.Test(t, func(t *testing.T) {
-		s, trail, log := audited(obedient{})
+		s, trail, log := audited(obedient{Member: new(servertest.Member)})
 		const calls = 7200
 		for i := range calls {
 			from := server.Origin{Protocol: "http", Remote: fmt.Sprintf("10.0.%d.%d:4711", i/250, i%250)}

@@ -33,9 +33,6 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 	defer release()
 	ids := make([]firn.ID, room)
 	err = s.from(within, who, name, func(m Issuer) (err error) {
-		if m == (nobody{}) {
-			return errNobody
-		}
 		if err := sideBySide(m.Layout(), count); err != nil {
 			return err
 		}

@@ -41,9 +41,9 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	if err != nil {
 		return Created{}, false, err
 	}
-	created, err = s.cluster.Create(ctx, name, d)
+	created, err = s.member.Create(ctx, name, d)
 	release()
-	q, known := s.cluster.Value().Sequencer(name)
+	q, known := s.member.Value().Sequencer(name)
 	if err == nil && !known {
 		err = fmt.Errorf("%w: %q; it was destroyed a moment after it was created", member.ErrNoSequencer, name)
 	}
@@ -71,15 +71,15 @@ func (s *Service) roomFor(ctx context.Context, name string) (release func(), err
 		return nil, ctx.Err()
 	}
 	release = func() { <-s.creating }
-	full := func() bool { return s.cluster.Value().CountSequencers() >= s.options.MaxSequencers }
+	full := func() bool { return s.member.Value().CountSequencers() >= s.options.MaxSequencers }
 	if !full() {
 		return release, nil
 	}
 	// It may be there already, or others may be gone, elsewhere and a moment ago.
-	if _, err = s.cluster.Lookup(ctx, name); errors.Is(err, member.ErrNoSequencer) {
+	if _, err = s.member.Lookup(ctx, name); errors.Is(err, member.ErrNoSequencer) {
 		err = nil
 		if full() {
-			err = &quotaError{s.cluster.Value().CountSequencers(), s.options.MaxSequencers}
+			err = &quotaError{s.member.Value().CountSequencers(), s.options.MaxSequencers}
 		}
 	}
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Service) Destroy(ctx context.Context, who *auth.Caller, name string) (_
 	if name == member.DefaultSequencer {
 		return Destroyed{}, fmt.Errorf("the sequencer %q %w", name, errInUse)
 	}
-	err = s.cluster.Destroy(ctx, name)
+	err = s.member.Destroy(ctx, name)
 	d := Destroyed{Name: name, Destroyed: true}
 	var used *member.UsedUntilError
 	if errors.As(err, &used) {

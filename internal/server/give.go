@@ -93,9 +93,6 @@ func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string,
 		b.add(ids[:count])
 		return nil
 	}
-	if m == (nobody{}) {
-		return errNobody
-	}
 	rate := m.Layout().Rate()
 	most := int(min(max(rate*turnTime.Seconds(), 1), piece))
 	return s.turns.each(ctx, name, caller, rate, count, most, func(n int) error {
@@ -109,13 +106,18 @@ func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string,
 
 // from has a sequencer give something to a caller, and the member attach to it before if it must and may.
 func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) error {
-	m := s.find(name)
-	err := give(m)
+	m, err := s.find(name)
+	if err == nil {
+		err = give(m)
+	}
 	if errors.Is(err, member.ErrNotReady) {
 		if m, err = s.attached(ctx, who, name, err); err != nil {
 			return err
 		}
 		err = give(m)
+	}
+	if m == nil {
+		return err
 	}
 	if errors.Is(err, firn.ErrLifetime) || errors.Is(err, context.DeadlineExceeded) {
 		if why := m.Ready(); errors.Is(why, firn.ErrLifetime) { // it says when that was, or will be
@@ -145,8 +147,12 @@ func (s *Service) Decode(ctx context.Context, who *auth.Caller, name string, id 
 		return Parts{}, err
 	}
 	defer end()
-	layout := s.member.Layout()
-	if name != member.DefaultSequencer {
+	layout := s.options.Layout
+	if name == member.DefaultSequencer {
+		if m, err := s.find(name); err == nil {
+			layout = m.Layout()
+		}
+	} else {
 		q, err := s.lookup(ctx, name)
 		if err != nil {
 			return Parts{}, err

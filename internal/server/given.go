@@ -41,7 +41,7 @@ func (g *given) of(name string) *atomic.Uint64 {
 // Given is how many IDs of each sequencer callers were given since the process began, over all protocols. The default
 // sequencer is always in it, the others once an ID of them was given. One that was destroyed is not.
 func (s *Service) Given() map[string]uint64 {
-	v := s.cluster.Value()
+	v := s.member.Value()
 	g := &s.given
 	all := map[string]uint64{member.DefaultSequencer: g.byDefault.Load()}
 	g.mu.Lock()

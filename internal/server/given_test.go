@@ -32,14 +32,14 @@ func TestGiven(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Leave()
-		q, err := m.EnsureSequencer(t.Context(), name, begun())
+		_, err = m.EnsureSequencer(t.Context(), name, begun())
 		if err == nil {
 			_, err = m.Create(t.Context(), "orders", begun())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := server.New(q, m, server.Options{})
+		s := server.New(m, server.Options{})
 		want := func(want map[string]uint64) {
 			t.Helper()
 			if have := s.Given(); !maps.Equal(have, want) {

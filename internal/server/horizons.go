@@ -52,7 +52,7 @@ func (s *Service) Horizons(ctx context.Context, who *auth.Caller, name string, f
 	if err != nil {
 		return Nodes{}, err
 	}
-	owners, err := s.cluster.Horizons(ctx, name)
+	owners, err := s.member.Horizons(ctx, name)
 	if err != nil {
 		return Nodes{}, err
 	}

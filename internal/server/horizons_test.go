@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"math"
@@ -11,34 +10,27 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
-// horizons is a cluster with a sequencer, and what the store tells of its node IDs.
-type horizons struct {
-	server.Cluster
-	owners []member.Owner
-	err    error
-}
-
-func (h horizons) Horizons(context.Context, string) ([]member.Owner, error) { return h.owners, h.err }
-
-func (horizons) Lookup(context.Context, string) (cluster.Sequencer, error) {
-	var v cluster.Value
-	for i, text := range []string{
+// ordering is a member whose cluster has a sequencer of which it has node ID 0.
+func ordering(t *testing.T) *servertest.Member {
+	t.Helper()
+	var m servertest.Member
+	for _, text := range []string{
 		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
 		`{"position":2,"command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":16}}}`,
 		`{"position":3,"command":"attach","args":{"sequencer":"orders","member":"a"}}`,
 	} {
 		e, err := cluster.ParseEntry([]byte(text))
-		if err != nil || e.Position != int64(i+1) {
-			return cluster.Sequencer{}, err
+		if err != nil {
+			t.Fatal(err)
 		}
-		v, _ = cluster.Apply(v, e)
+		m.Apply(e.Command)
 	}
-	q, _ := v.Sequencer("orders")
-	return q, nil
+	return &m
 }
 
 // Node IDs are told of that somebody has by the log or that were ever used, and each thing about them only if it is known.
@@ -48,11 +40,13 @@ func TestHorizons(t *testing.T) {
 		t.Fatal(err)
 	}
 	since := time.UnixMilli(1_795_300_000_000)
-	s := server.New(slow{}, horizons{owners: []member.Owner{
+	m := ordering(t)
+	m.Owners = []member.Owner{
 		{Node: 2, Live: true, Since: since, Name: "host-b, process 7", Horizon: since.Add(1500 * time.Millisecond)},
 		{Node: 7, Horizon: since},
 		{Node: 9, Horizon: time.UnixMilli(math.MaxInt64 >> 2)},
-	}}, server.Options{})
+	}
+	s := server.New(m, server.Options{})
 	const (
 		zero  = `{"node":0,"member":"a","live":false}`
 		two   = `{"node":2,"live":true,"owner":"host-b, process 7","since":"2026-11-21T22:26:40Z","horizon":"2026-11-21T22:26:41.5Z","horizon_ms":1795300001500}`
@@ -93,7 +87,7 @@ func TestHorizons(t *testing.T) {
 	if _, err := s.Horizons(t.Context(), anyone(t), "orders", 0, 1); !errors.Is(err, auth.ErrForbidden) {
 		t.Errorf("without the right: %v", err)
 	}
-	s = server.New(slow{}, horizons{err: store.ErrUnavailable}, server.Options{})
+	m.OwnersErr = store.ErrUnavailable
 	if _, err := s.Horizons(t.Context(), admin, "orders", 0, 1); server.CodeOf(err) != server.Unavailable {
 		t.Errorf("without the store: %v", err)
 	}

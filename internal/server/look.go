@@ -14,7 +14,7 @@ func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (map[string]memb
 	}
 	ctx, cancel := context.WithTimeout(ctx, pulsesWithin)
 	defer cancel()
-	return s.cluster.Pulses(ctx)
+	return s.member.Pulses(ctx)
 }
 
 // Look is a Status with pulses that were read before; nil when they are not known. It asks no store, and counts against

@@ -70,7 +70,7 @@ func (s *Service) describe(name string, q cluster.Sequencer) StatusSequencer {
 }
 
 func (s *Service) here(name string) Here {
-	q, ok := s.cluster.Sequencer(name)
+	q, ok := s.member.Sequencer(name)
 	if !ok {
 		return Here{State: never}
 	}
@@ -133,5 +133,5 @@ func (s *Service) lookup(ctx context.Context, name string) (cluster.Sequencer, e
 	if err := cluster.CheckName(name); err != nil {
 		return cluster.Sequencer{}, Input(err)
 	}
-	return s.cluster.Lookup(ctx, name)
+	return s.member.Lookup(ctx, name)
 }

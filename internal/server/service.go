@@ -36,7 +36,7 @@ const (
 	patience = 10 * time.Second
 )
 
-// Issuer is what gives out the IDs of the default sequencer: a *member.Sequencer, or what stands in for one.
+// Issuer gives out the IDs of a sequencer: a *member.Sequencer. See its methods.
 type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
 	Fill(ctx context.Context, ids []firn.ID) error
@@ -44,32 +44,16 @@ type Issuer interface {
 	Layout() firn.Layout
 }
 
-// Cluster is the cluster as one member sees it: what a *member.Member has come to, or what stands in for one.
-// Its methods are called concurrently.
-type Cluster interface {
-	// ID is the member's own ID, and empty while it has none.
+// Member is a member of the cluster, which need not have joined yet: a *member.Member. See its methods.
+type Member interface {
+	Ready() error
 	ID() string
-
-	// Value is the latest that the member has reached; zero while it has read nothing yet.
 	Value() cluster.Value
-
-	// Log is the log of the cluster. An error is returned while the store is not open yet.
 	Log() (store.Log, error)
-
-	// Pulses are those of all that live, by ID. An error is returned while they can't be read.
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
-
-	// Resume ends the wait that follows when the store has lost data, see member.Member.
+	Horizons(ctx context.Context, name string) ([]member.Owner, error)
 	Resume(ctx context.Context) (until time.Time, err error)
 
-	// Horizons tell about each node ID of a sequencer that was ever used. An error is returned while they can't be read.
-	Horizons(ctx context.Context, name string) ([]member.Owner, error)
-
-	Sequencers
-}
-
-// Sequencers are those of the cluster, as a *member.Member gets at them.
-type Sequencers interface {
 	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
 	Attach(ctx context.Context, name string) (*member.Sequencer, error)
 	AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error)
@@ -96,6 +80,13 @@ type Options struct {
 	// DefaultMaxSequencers.
 	MaxSequencers int
 
+	// Layout is that of the default sequencer, for as long as the member has not attached to it. The zero value:
+	// firn.Default.
+	Layout firn.Layout
+
+	// Default gives out the IDs of the default sequencer in place of the member, in tests. Nil: the member does.
+	Default Issuer
+
 	// Meter counts the calls. Nil: nobody does.
 	Meter Meter
 
@@ -110,8 +101,7 @@ type Options struct {
 // take a caller return auth.ErrForbidden when the caller may not do that. CodeOf tells errors apart.
 type Service struct {
 	options  Options
-	member   Issuer
-	cluster  Cluster
+	member   Member
 	patience time.Duration
 	attaches attaches
 	creating chan struct{} // held by the call that creates a sequencer
@@ -124,8 +114,8 @@ type Service struct {
 	drain   context.CancelFunc
 }
 
-// New returns the service of a member, which need not be ready yet, and of its cluster.
-func New(m Issuer, c Cluster, o Options) *Service {
+// New returns the service of a member.
+func New(m Member, o Options) *Service {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -138,8 +128,11 @@ func New(m Issuer, c Cluster, o Options) *Service {
 	if o.MaxSequencers == 0 {
 		o.MaxSequencers = DefaultMaxSequencers
 	}
+	if o.Layout == (firn.Layout{}) {
+		o.Layout = firn.Default
+	}
 	s := &Service{
-		options: o, member: m, cluster: c, patience: patience,
+		options: o, member: m, patience: patience,
 		attaches: attaches{byName: map[string]int{}}, creating: make(chan struct{}, 1), shares: newShares(o.MaxAnswers),
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
@@ -161,7 +154,11 @@ func (s *Service) Ready() error {
 	if s.serving.Err() != nil {
 		return ErrDraining
 	}
-	return s.member.Ready()
+	m, err := s.find(member.DefaultSequencer)
+	if err != nil {
+		return err
+	}
+	return m.Ready()
 }
 
 // MaxCalls is how many calls are served at a time.

@@ -14,50 +14,34 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
-// slow gives IDs from 1 on, each call once it is let go; at once when gate is nil.
-type slow struct {
-	gate chan struct{}
-	err  error
+// joining is a member that has not joined.
+func joining() *servertest.Member {
+	var m servertest.Member
+	m.Fail(fmt.Errorf("%w: it is joining", member.ErrNotReady))
+	return &m
 }
 
-func (s slow) Next(ctx context.Context) (firn.ID, error) {
-	ids := make([]firn.ID, 1)
-	err := s.Fill(ctx, ids)
-	return ids[0], err
+// fake is a service whose default sequencer is one of a test, of a member that has not joined.
+func fake(i *servertest.Issuer, o server.Options) *server.Service {
+	o.Default = i
+	return server.New(joining(), o)
 }
 
-func (s slow) Fill(ctx context.Context, ids []firn.ID) error {
-	if s.gate != nil {
+// opens returns what has an Issuer wait until a gate is open.
+func opens(gate <-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
 		select {
-		case <-s.gate:
+		case <-gate:
+			return nil
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	for i := range ids {
-		ids[i] = firn.ID(i + 1)
-	}
-	return s.err
-}
-
-func (s slow) Ready() error      { return s.err }
-func (slow) Layout() firn.Layout { return firn.Default }
-
-// nowhere is a cluster that has not joined.
-type nowhere struct{ server.Cluster }
-
-func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
-
-func (nowhere) Attach(context.Context, string) (*member.Sequencer, error) {
-	return nil, fmt.Errorf("%w: it is joining", member.ErrNotReady)
-}
-
-func (f nowhere) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
-	return f.Attach(ctx, name)
 }
 
 func anyone(t *testing.T) *auth.Caller {
@@ -75,7 +59,7 @@ const name = member.DefaultSequencer
 func TestCallsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		s := server.New(slow{gate: gate}, nowhere{}, server.Options{MaxCalls: 2})
+		s := fake(&servertest.Issuer{Before: opens(gate)}, server.Options{MaxCalls: 2})
 		who := anyone(t)
 		served := make(chan error)
 		for range 2 {
@@ -103,10 +87,10 @@ func TestCallsAtATime(t *testing.T) {
 
 // What deliver returns is what Many returns, and how many there can be is told.
 func TestMany(t *testing.T) {
-	s := server.New(slow{}, nowhere{}, server.Options{})
+	s := fake(new(servertest.Issuer), server.Options{})
 	gone := errors.New("gone")
 	err := s.Many(t.Context(), anyone(t), "", name, 3, func(b *server.Batch) error {
-		if ids := slices.Concat(slices.Collect(b.All())...); fmt.Sprint(ids) != "[1 2 3]" {
+		if ids := slices.Concat(slices.Collect(b.All())...); !slices.Equal(ids, []firn.ID{servertest.First, servertest.First + 1, servertest.First + 2}) {
 			t.Errorf("they are %v", ids)
 		}
 		return gone
@@ -125,7 +109,7 @@ func TestMany(t *testing.T) {
 // A call that takes too long says how many IDs there can be.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := server.New(slow{gate: make(chan struct{})}, nowhere{}, server.Options{})
+		s := fake(&servertest.Issuer{Before: opens(nil)}, server.Options{})
 		began := time.Now()
 		_, err := s.Next(t.Context(), anyone(t), name)
 		if took := time.Since(began); took != 10*time.Second || server.CodeOf(err) != server.Overloaded {
@@ -141,7 +125,7 @@ func TestPatience(t *testing.T) {
 
 // Nothing that administers is for those who may only take IDs, and nothing at all for nobody.
 func TestRights(t *testing.T) {
-	s := server.New(slow{}, nowhere{}, server.Options{})
+	s := fake(new(servertest.Issuer), server.Options{})
 	ctx, who := t.Context(), anyone(t)
 	for what, do := range map[string]func(*auth.Caller) error{
 		"create": func(who *auth.Caller) error {
@@ -170,7 +154,7 @@ func TestRights(t *testing.T) {
 
 // Who drains is not ready, and gives IDs.
 func TestDrain(t *testing.T) {
-	s := server.New(slow{}, nowhere{}, server.Options{})
+	s := fake(new(servertest.Issuer), server.Options{})
 	if err := s.Ready(); err != nil {
 		t.Errorf("before: %v", err)
 	}
@@ -185,7 +169,7 @@ func TestDrain(t *testing.T) {
 
 // Every kind of error has a code of its own.
 func TestCodes(t *testing.T) {
-	s := server.New(slow{err: fmt.Errorf("%w: busy", store.ErrUnavailable)}, nowhere{}, server.Options{})
+	s := fake(&servertest.Issuer{Err: fmt.Errorf("%w: busy", store.ErrUnavailable)}, server.Options{})
 	for _, tt := range []struct {
 		err   error
 		code  server.Code

@@ -59,7 +59,7 @@ func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 		return Pulse{&alive, p.Owner}
 	}
 	status := Status{
-		Member: s.cluster.ID(), Position: v.Position(), Entries: v.Entries(),
+		Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(),
 		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
 	}
 	for _, id := range v.Members() {
@@ -94,7 +94,7 @@ func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) 
 	// Without the store there is a status all the same, and soon.
 	ctx, cancel := context.WithTimeout(ctx, pulsesWithin)
 	defer cancel()
-	pulses, err := s.cluster.Pulses(ctx)
+	pulses, err := s.member.Pulses(ctx)
 	if err != nil {
 		pulses = nil
 	}
@@ -115,7 +115,7 @@ func (s *Service) Resume(ctx context.Context, who *auth.Caller) (_ Resumed, err 
 		return Resumed{}, err
 	}
 	defer end()
-	until, err := s.cluster.Resume(ctx)
+	until, err := s.member.Resume(ctx)
 	if err != nil || until.IsZero() {
 		return Resumed{}, err
 	}
@@ -128,7 +128,7 @@ const pulsesWithin = time.Second
 // latest is the value that the member has reached. Every position is positive, so that a value at 0 is none
 // that was read.
 func (s *Service) latest() (cluster.Value, error) {
-	v := s.cluster.Value()
+	v := s.member.Value()
 	if v.Position() == 0 {
 		return v, fmt.Errorf("%w: it has not read the log of the cluster yet", member.ErrNotReady)
 	}
@@ -151,5 +151,5 @@ func (s *Service) Log(who *auth.Caller) (store.Log, error) {
 	if err := who.Spend(1); err != nil {
 		return nil, err
 	}
-	return s.cluster.Log()
+	return s.member.Log()
 }

@@ -71,7 +71,7 @@ func none(*Batch) error { return nil }
 func TestFewIDsDoNotWaitForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &asked{layout: firn.Default}
-		s, who := New(m, nil, Options{}), anyone(t)
+		s, who := New(nil, Options{Default: m}), anyone(t)
 		var large sync.WaitGroup
 		for i := range 20 {
 			large.Go(func() {
@@ -116,7 +116,7 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 	for _, layout := range []firn.Layout{firn.Default, firn.Sonyflake} {
 		synctest.Test(t, func(t *testing.T) {
 			m := &asked{layout: layout}
-			s, who, began := New(m, nil, Options{}), anyone(t), time.Now()
+			s, who, began := New(nil, Options{Default: m}), anyone(t), time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
 			var large sync.WaitGroup
 			for i := range 20 {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // keys are tokens, and what each opens.
@@ -40,7 +40,7 @@ func two(t *testing.T) keys {
 }
 
 func TestTokens(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: two(t)})
+	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: two(t)})
 	none := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "missing token: send"}
 	unknown := refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "the token is not known"}
 	forbidden := refusal{code: codes.PermissionDenied, reason: "forbidden", says: "administration needs"}
@@ -101,7 +101,7 @@ func TestTokens(t *testing.T) {
 
 // Without tokens anyone gets IDs, and nobody administers.
 func TestAdminIsForbidden(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{})
+	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{})
 	if _, err := r.ids.Next(within(t), &firnv1.NextRequest{}); err != nil {
 		t.Error(err)
 	}
@@ -150,7 +150,7 @@ func adminCalls(c firnv1.AdminClient) map[string]func(context.Context, string) e
 
 // Balancers have no token.
 func TestHealthNeedsNoToken(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: two(t)})
+	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: two(t)})
 	got, err := healthpb.NewHealthClient(r.conn).Check(within(t), &healthpb.HealthCheckRequest{})
 	if err != nil || got.GetStatus() != healthpb.HealthCheckResponse_SERVING {
 		t.Errorf("%v, %v", got, err)

@@ -13,13 +13,13 @@ import (
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // Calls that need no token take half of the places for calls, and those of one address never all. Calls whose request
 // never comes count, though no interceptor hears of them. Health is told whatever there is.
 func TestTooManyCalls(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: keys{}})
+	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: keys{}})
 	r.server.LimitCalls(16) // 14 from one address, and of these 7 without a token
 	health := healthpb.NewHealthClient(r.conn)
 	watch := func() error {

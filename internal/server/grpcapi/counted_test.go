@@ -16,7 +16,7 @@ import (
 // Calls are counted by their methods and by what they came to; streams are not timed, and health is not counted.
 func TestCallsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	f := new(fake)
+	f := new(servertest.Issuer)
 	r := newMeteredRig(t, f, m)
 	ctx := within(t)
 	for range 3 {
@@ -31,11 +31,11 @@ func TestCallsAreCounted(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	_, _ = healthpb.NewHealthClient(r.conn).Check(ctx, &healthpb.HealthCheckRequest{})
-	f.fail(member.ErrNotReady)
+	f.Fail(member.ErrNotReady)
 	_, _ = r.ids.Next(ctx, &firnv1.NextRequest{})
 	gone, cancel := context.WithCancel(ctx)
-	f.fail(nil)
-	f.wrong = func() error { cancel(); <-gone.Done(); return gone.Err() }
+	f.Fail(nil)
+	f.Before = func(context.Context) error { cancel(); <-gone.Done(); return gone.Err() }
 	_, _ = r.ids.Next(gone, &firnv1.NextRequest{})
 	if err := r.shutdown(); err != nil { // so that the last call has ended on the server too
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestCallsAreCounted(t *testing.T) {
 func BenchmarkCounted(b *testing.B) {
 	for name, meter := range map[string]server.Meter{"no": nil, "yes": metrics.New(metrics.Build{})} {
 		b.Run(name, func(b *testing.B) {
-			r := newMeteredRig(b, new(fake), meter)
+			r := newMeteredRig(b, new(servertest.Issuer), meter)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := r.ids.Next(b.Context(), &firnv1.NextRequest{}); err != nil {

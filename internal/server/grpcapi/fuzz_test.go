@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // source gives the same IDs again and again.
@@ -57,7 +58,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	s := New(server.New(source{}, Nowhere{}, server.Options{}), &auth.Policy{Trusted: true})
+	s := New(server.New(new(servertest.Member), server.Options{Default: source{}}), &auth.Policy{Trusted: true})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	f.Cleanup(func() { _ = s.Shutdown(ctx) }) // at once

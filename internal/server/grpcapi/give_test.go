@@ -9,10 +9,11 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 func TestNext(t *testing.T) {
-	r := newFakeRig(t, &fake{})
+	r := newFakeRig(t, new(servertest.Issuer))
 	for i, name := range []string{"", "default"} {
 		got, err := r.ids.Next(within(t), &firnv1.NextRequest{Sequencer: name})
 		if err != nil || got.GetId() != int64(first)+int64(i) {
@@ -27,10 +28,10 @@ func TestNext(t *testing.T) {
 
 // Every ID of a batch arrives, in order, also of the largest.
 func TestNextBatch(t *testing.T) {
-	f := &fake{}
+	f := new(servertest.Issuer)
 	r := newFakeRig(t, f)
 	for _, count := range []int32{1, 2, 8191, grpcapi.MaxBatch} {
-		from := int64(first) + f.made.Load()
+		from := int64(first) + f.Given()
 		got, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Count: count})
 		if err != nil || len(got.GetIds()) != int(count) {
 			t.Fatalf("%d: %d IDs, %v", count, len(got.GetIds()), err)
@@ -50,7 +51,7 @@ func TestNextBatch(t *testing.T) {
 }
 
 func TestDecode(t *testing.T) {
-	r := newFakeRig(t, &fake{layout: firn.Twitter})
+	r := newFakeRig(t, &servertest.Issuer{IDs: firn.Twitter})
 	got, err := r.ids.Decode(within(t), &firnv1.DecodeRequest{Id: 1541815603606036480})
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestDecode(t *testing.T) {
 	}
 	short := firn.Default
 	short.TimeBits = 20
-	r = newFakeRig(t, &fake{layout: short})
+	r = newFakeRig(t, &servertest.Issuer{IDs: short})
 	_, err = r.ids.Decode(within(t), &firnv1.DecodeRequest{Id: 1 << 62})
 	wants(t, "more bits than the layout", err, bad("4611686018427387904"))
 }

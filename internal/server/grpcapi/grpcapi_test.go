@@ -3,11 +3,9 @@ package grpcapi_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +14,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/internal/throttle"
 )
 
@@ -29,50 +27,7 @@ const patience = time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake gives first, first+1, ... for ever, or says what is wrong.
-type fake struct {
-	layout firn.Layout
-	made   atomic.Int64
-	wrong  func() error // nil: nothing
-
-	mu  sync.Mutex // guards err
-	err error
-}
-
-const first = firn.ID(1 << 60)
-
-func (f *fake) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
-}
-
-func (f *fake) Ready() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
-}
-
-func (f *fake) Layout() firn.Layout { return f.layout }
-
-func (f *fake) Next(ctx context.Context) (firn.ID, error) {
-	var one [1]firn.ID
-	err := f.Fill(ctx, one[:])
-	return one[0], err
-}
-
-func (f *fake) Fill(ctx context.Context, ids []firn.ID) error {
-	if f.wrong != nil {
-		if err := f.wrong(); err != nil {
-			return err
-		}
-	}
-	next := first + firn.ID(f.made.Add(int64(len(ids)))) - firn.ID(len(ids))
-	for i := range ids {
-		ids[i] = next + firn.ID(i)
-	}
-	return errors.Join(f.Ready(), ctx.Err())
-}
+const first = servertest.First
 
 // rig is a server with a connection to it.
 type rig struct {
@@ -105,22 +60,21 @@ func (l *lockedBuffer) String() string {
 }
 
 // newRig serves a member under a policy.
-func newRig(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Policy, options ...grpc.DialOption) *rig {
+func newRig(t testing.TB, m server.Issuer, c server.Member, e *auth.Policy, options ...grpc.DialOption) *rig {
 	t.Helper()
 	return newRigWith(t, m, c, e, nil, options...)
 }
 
 // newMeteredRig serves a fake to an administrator, and has the calls counted.
-func newMeteredRig(t testing.TB, f *fake, meter server.Meter) *rig {
+func newMeteredRig(t testing.TB, f *servertest.Issuer, meter server.Meter) *rig {
 	t.Helper()
-	f.layout = firn.Default
-	return newRigWith(t, f, grpcapi.Nowhere{}, trusting, meter)
+	return newRigWith(t, f, new(servertest.Member), trusting, meter)
 }
 
-func newRigWith(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Policy, meter server.Meter, options ...grpc.DialOption) *rig {
+func newRigWith(t testing.TB, m server.Issuer, c server.Member, e *auth.Policy, meter server.Meter, options ...grpc.DialOption) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	r.service = server.New(m, c, server.Options{Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil)))})
+	r.service = server.New(c, server.Options{Default: m, Meter: meter, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Audit: throttle.New(slog.New(slog.NewTextHandler(&r.trail, nil)))})
 	r.server = grpcapi.New(r.service, e)
 	l := bufconn.Listen(32 << 10)
 	served := make(chan error, 1)
@@ -148,12 +102,9 @@ func newRigWith(t testing.TB, m server.Issuer, c server.Cluster, e *auth.Policy,
 var trusting = &auth.Policy{Trusted: true}
 
 // newFakeRig serves a fake to an administrator.
-func newFakeRig(t testing.TB, f *fake) *rig {
+func newFakeRig(t testing.TB, f *servertest.Issuer) *rig {
 	t.Helper()
-	if f.layout == (firn.Layout{}) {
-		f.layout = firn.Default
-	}
-	return newRig(t, f, grpcapi.Nowhere{}, trusting)
+	return newRig(t, f, new(servertest.Member), trusting)
 }
 
 func within(t testing.TB) context.Context {

@@ -10,7 +10,7 @@ import (
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 )
 
@@ -23,7 +23,7 @@ const (
 // Health is that of the service: ready, not ready, and never again once it drains. Who watches is told.
 func TestHealth(t *testing.T) {
 	notReady := fmt.Errorf("%w: it is joining", member.ErrNotReady)
-	f := &fake{err: notReady}
+	f := &servertest.Issuer{Err: notReady}
 	r := newFakeRig(t, f)
 	client := healthpb.NewHealthClient(r.conn)
 	names := []string{"", "firn.v1.Firn", "firn.v1.Admin"}
@@ -52,11 +52,11 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	see(notServing)
-	f.fail(nil)
+	f.Fail(nil)
 	see(serving)
-	f.fail(notReady)
+	f.Fail(notReady)
 	see(notServing)
-	f.fail(nil)
+	f.Fail(nil)
 	see(serving)
 	r.service.Drain()
 	see(notServing)
@@ -77,7 +77,7 @@ func TestHealth(t *testing.T) {
 
 // Reflection tells everything that there is, itself in both versions.
 func TestReflection(t *testing.T) {
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: keys{}})
+	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: keys{}})
 	stream, err := reflectionpb.NewServerReflectionClient(r.conn).ServerReflectionInfo(within(t))
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
@@ -52,7 +52,7 @@ func TestRefusals(t *testing.T) {
 		{errors.New(strings.Repeat("é", 10_000)), refusal{code: codes.Internal, reason: "internal", says: "é..."}},
 		{errors.New("a\xffb"), refusal{code: codes.Internal, reason: "internal", says: "a�b"}},
 	} {
-		f := &fake{wrong: func() error { return tt.err }}
+		f := &servertest.Issuer{Before: func(context.Context) error { return tt.err }}
 		r := newFakeRig(t, f)
 		_, err := r.ids.Next(within(t), &firnv1.NextRequest{})
 		wants(t, "Next", err, tt.want)
@@ -82,7 +82,7 @@ func firstOf(t *testing.T, r *rig, request *firnv1.StreamRequest) error {
 func TestConflict(t *testing.T) {
 	inForce, wanted := cluster.Define(firn.Default), cluster.Define(firn.Default)
 	wanted.Nodes = 2
-	r := newRig(t, &fake{}, creating{err: &member.ExistsError{Name: "orders", InForce: inForce, Wanted: wanted}}, trusting)
+	r := newRig(t, new(servertest.Issuer), creating{new(servertest.Member), &member.ExistsError{Name: "orders", InForce: inForce, Wanted: wanted}}, trusting)
 	_, err := r.admin.CreateSequencer(within(t), &firnv1.CreateSequencerRequest{Name: "orders"})
 	want := refusal{code: codes.AlreadyExists, reason: "exists", says: "nodes: 1024 is in force, 2 is wanted"}
 	wants(t, "CreateSequencer", err, want)
@@ -98,7 +98,7 @@ func TestConflict(t *testing.T) {
 
 // creating is a cluster that can't create a sequencer.
 type creating struct {
-	grpcapi.Nowhere
+	*servertest.Member
 	err error
 }
 
@@ -108,7 +108,7 @@ func (c creating) Create(context.Context, string, cluster.Definition) (bool, err
 
 // A panic is one call's, and not the end of the process. What it says is for the log.
 func TestPanics(t *testing.T) {
-	f := &fake{wrong: func() error { panic("the secret") }}
+	f := &servertest.Issuer{Before: func(context.Context) error { panic("the secret") }}
 	r := newFakeRig(t, f)
 	want := refusal{code: codes.Internal, reason: "internal", says: "a bug in firn; the server has logged it"}
 	_, err := r.ids.Next(within(t), &firnv1.NextRequest{})
@@ -123,7 +123,7 @@ func TestPanics(t *testing.T) {
 func TestGoneCallers(t *testing.T) {
 	asked := make(chan struct{}, 2)
 	f := &waiting{asked: asked}
-	r := newRig(t, f, grpcapi.Nowhere{}, trusting)
+	r := newRig(t, f, new(servertest.Member), trusting)
 	ctx, cancel := context.WithCancel(within(t))
 	go func() {
 		<-asked
@@ -145,7 +145,7 @@ func TestGoneCallers(t *testing.T) {
 
 // waiting is a member that gives nothing.
 type waiting struct {
-	fake
+	servertest.Issuer
 	asked chan struct{}
 }
 
@@ -160,7 +160,7 @@ func (w *waiting) Next(ctx context.Context) (firn.ID, error) {
 
 // What gRPC itself refuses is refused before firn sees it.
 func TestTooLarge(t *testing.T) {
-	r := newFakeRig(t, &fake{})
+	r := newFakeRig(t, new(servertest.Issuer))
 	_, err := r.ids.Next(within(t), &firnv1.NextRequest{Sequencer: strings.Repeat("a", 64<<10)})
 	wants(t, "64 KiB", err, refusal{code: codes.ResourceExhausted, says: "larger than max"})
 	_, err = r.ids.Next(within(t), &firnv1.NextRequest{Sequencer: strings.Repeat("a", 60<<10)})

@@ -16,12 +16,12 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // A stream gives as many as it was to, in order, in batches of the size that was asked for.
 func TestStream(t *testing.T) {
-	f := &fake{}
+	f := new(servertest.Issuer)
 	r := newFakeRig(t, f)
 	for _, tt := range []struct {
 		request *firnv1.StreamRequest
@@ -33,7 +33,7 @@ func TestStream(t *testing.T) {
 		{&firnv1.StreamRequest{Total: 5, BatchSize: 2}, []int{2, 2, 1}},
 		{&firnv1.StreamRequest{Total: 20_000, BatchSize: 10_000, Sequencer: "default"}, []int{10_000, 10_000}},
 	} {
-		next := int64(first) + f.made.Load()
+		next := int64(first) + f.Given()
 		stream, err := r.ids.Stream(within(t), tt.request)
 		if err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func TestStream(t *testing.T) {
 }
 
 func TestBadStreams(t *testing.T) {
-	r := newFakeRig(t, &fake{})
+	r := newFakeRig(t, new(servertest.Issuer))
 	for _, tt := range []struct {
 		request *firnv1.StreamRequest
 		want    refusal
@@ -86,8 +86,8 @@ func TestStreamWaitsForItsCaller(t *testing.T) {
 		most = 2*window/(8*batch) + 2
 		rest = 4 // that gRPC may hold besides
 	)
-	f := &fake{layout: firn.Default}
-	r := newRig(t, f, grpcapi.Nowhere{}, trusting, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(1<<20))
+	f := &servertest.Issuer{IDs: firn.Default}
+	r := newRig(t, f, new(servertest.Member), trusting, grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(1<<20))
 	ctx, cancel := context.WithCancel(within(t))
 	defer cancel()
 	stream, err := r.ids.Stream(ctx, &firnv1.StreamRequest{BatchSize: batch})
@@ -101,7 +101,7 @@ func TestStreamWaitsForItsCaller(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if ahead := f.made.Load()/batch - taken; ahead > most+rest {
+		if ahead := f.Given()/batch - taken; ahead > most+rest {
 			t.Fatalf("%d batches were made and not taken, want at most %d", ahead, most+rest)
 		}
 		if _, err := stream.Recv(); err != nil {
@@ -112,7 +112,7 @@ func TestStreamWaitsForItsCaller(t *testing.T) {
 
 // A caller that cancels ends its stream, also one that waits for it.
 func TestStreamIsCanceled(t *testing.T) {
-	r := newFakeRig(t, &fake{})
+	r := newFakeRig(t, new(servertest.Issuer))
 	for _, read := range []int{0, 1, 50} {
 		ctx, cancel := context.WithCancel(within(t))
 		stream, err := r.ids.Stream(ctx, &firnv1.StreamRequest{})
@@ -148,7 +148,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 			}
 		},
 	} {
-		r := newFakeRig(t, &fake{})
+		r := newFakeRig(t, new(servertest.Issuer))
 		stream, err := r.ids.Stream(within(t), &firnv1.StreamRequest{BatchSize: 10})
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +182,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 // A stream that waits for IDs ends with the server as well.
 func TestStreamEndsWhileItWaits(t *testing.T) {
 	asked := make(chan struct{})
-	r := newRig(t, &stuck{asked: asked}, grpcapi.Nowhere{}, trusting)
+	r := newRig(t, &stuck{asked: asked}, new(servertest.Member), trusting)
 	go func() {
 		<-asked
 		r.service.Drain()
@@ -192,7 +192,7 @@ func TestStreamEndsWhileItWaits(t *testing.T) {
 
 // stuck is a member that has no ID to give.
 type stuck struct {
-	fake
+	servertest.Issuer
 	asked chan struct{}
 }
 
@@ -205,7 +205,7 @@ func (s *stuck) Fill(ctx context.Context, _ []firn.ID) error {
 // A stream goes as fast as the caller's limit allows, and ends when it never will.
 func TestStreamKeepsToTheLimit(t *testing.T) {
 	turn := 0
-	f := &fake{wrong: func() error {
+	f := &servertest.Issuer{Before: func(context.Context) error {
 		if turn++; turn%2 == 1 {
 			return &auth.LimitError{Caller: "shop", Rate: 10, RetryAfter: time.Millisecond}
 		}
@@ -225,11 +225,11 @@ func TestStreamKeepsToTheLimit(t *testing.T) {
 		t.Errorf("%v after %d turns", err, turn)
 	}
 
-	never := &fake{wrong: func() error { return &auth.LimitError{Caller: "shop", Rate: 10} }}
+	never := &servertest.Issuer{Before: func(context.Context) error { return &auth.LimitError{Caller: "shop", Rate: 10} }}
 	r = newFakeRig(t, never)
 	wants(t, "never", firstOf(t, r, &firnv1.StreamRequest{}), refusal{code: codes.ResourceExhausted, reason: "rate_limited"})
 
-	long := &fake{wrong: func() error { return &auth.LimitError{Caller: "shop", Rate: 10, RetryAfter: time.Hour} }}
+	long := &servertest.Issuer{Before: func(context.Context) error { return &auth.LimitError{Caller: "shop", Rate: 10, RetryAfter: time.Hour} }}
 	r = newFakeRig(t, long)
 	stream, err = r.ids.Stream(within(t), &firnv1.StreamRequest{})
 	if err != nil {
@@ -243,7 +243,7 @@ func TestStreamKeepsToTheLimit(t *testing.T) {
 // Calls that take longer than the server waits for them are cut off.
 func TestShutdownCuts(t *testing.T) {
 	asked := make(chan struct{}, 1)
-	r := newRig(t, &waiting{asked: asked}, grpcapi.Nowhere{}, trusting)
+	r := newRig(t, &waiting{asked: asked}, new(servertest.Member), trusting)
 	failed := make(chan error, 1)
 	go func() {
 		_, err := r.ids.Next(within(t), &firnv1.NextRequest{})
@@ -276,7 +276,7 @@ func (v *revocable) Identify(string) (*auth.Caller, error) {
 // A stream ends when its token is good no longer.
 func TestStreamOfARevokedToken(t *testing.T) {
 	known := new(revocable)
-	r := newRig(t, &fake{}, grpcapi.Nowhere{}, &auth.Policy{Tokens: known})
+	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: known})
 	stream, err := r.ids.Stream(metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer x"), &firnv1.StreamRequest{})
 	if err != nil {
 		t.Fatal(err)

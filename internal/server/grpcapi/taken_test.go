@@ -15,10 +15,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // homes is a listener whose callers come from where they say.
@@ -66,7 +66,7 @@ func besieged(t *testing.T, test func(*testing.T, *homes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &homes{bufconn.Listen(256 << 10), make(chan string, 1)}
-		service := server.New(&fake{layout: firn.Default}, grpcapi.Nowhere{}, server.Options{MaxAnswers: 32 << 20})
+		service := server.New(new(servertest.Member), server.Options{Default: new(servertest.Issuer), MaxAnswers: 32 << 20})
 		s := grpcapi.New(service, trusting)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(h) }()

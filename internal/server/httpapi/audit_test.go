@@ -2,19 +2,17 @@ package httpapi_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/internal/throttle"
 )
 
@@ -25,13 +23,11 @@ func (nobody) Identify(string) (*auth.Caller, error) {
 	return nil, fmt.Errorf("%w: the token is not known", auth.ErrUnauthenticated)
 }
 
-func (nowhere) Resume(context.Context) (time.Time, error) { return time.Time{}, nil }
-
 // Who is refused is in the audit trail: with the address, and with the path as it is written in the documentation, since
 // the one that was asked for may hold anything.
 func TestAuditTrail(t *testing.T) {
 	var trail bytes.Buffer
-	s := server.New(&fake{layout: firn.Default}, nowhere{}, server.Options{Audit: throttle.New(slog.New(slog.NewTextHandler(&trail, nil)))})
+	s := server.New(new(servertest.Member), server.Options{Default: &servertest.Issuer{Same: true}, Audit: throttle.New(slog.New(slog.NewTextHandler(&trail, nil)))})
 	const token = "firn_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
 	for _, tt := range []struct {
 		policy         auth.Policy

@@ -20,11 +20,12 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
 
-func serving(c server.Cluster) handler { return newHandler(&fake{}, c, nil) }
+func serving(c server.Member) handler { return newHandler(&servertest.Issuer{Same: true}, c, nil) }
 
 // example is a cluster of two, with a third about to join, and a sequencer with one node ID for both.
 func example(t *testing.T) *fakeLog {
@@ -190,19 +191,10 @@ func TestLongLog(t *testing.T) {
 	}
 }
 
-// none is a cluster that has not begun.
-type none struct{ server.Cluster }
-
-func (none) ID() string           { return "" }
-func (none) Value() cluster.Value { return cluster.Value{} }
-func (none) Log() (store.Log, error) {
-	return nil, fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
-}
-
 // What the store tells of those behind the IDs is added to the status, and left out when it tells nothing.
 func TestStatusWithPulses(t *testing.T) {
 	log := example(t)
-	log.pulses = map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {}}
+	log.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {}})
 	answer := httptest.NewRecorder()
 	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/cluster", nil))
 	for _, want := range []string{
@@ -228,14 +220,14 @@ func TestNoLook(t *testing.T) {
 	foreign.entries[1].Data = []byte(`{"version":2}`)
 	for _, tt := range []struct {
 		name    string
-		cluster server.Cluster
+		cluster server.Member
 		target  string
 		status  int
 		says    string
 	}{
-		{"no store", none{}, "", 503, "has not read the log"},
-		{"no store", none{}, "/value", 503, "store is not open"},
-		{"no store", none{}, "/log", 503, "store is not open"},
+		{"no store", new(servertest.Member), "", 503, "has not read the log"},
+		{"no store", new(servertest.Member), "/value", 503, "store is not open"},
+		{"no store", new(servertest.Member), "/log", 503, "store is not open"},
 		{"nothing read", newLog(t), "", 503, "has not read the log"},
 		{"nothing read", newLog(t), "/value", 503, "has not read the log"},
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "", 200, statusOfExample},
@@ -252,7 +244,7 @@ func TestNoLook(t *testing.T) {
 		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 2; this program reads version 1"}`},
 	} {
 		var log bytes.Buffer
-		h := newHandler(&fake{}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&servertest.Issuer{Same: true}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))
 		w := call(h, "GET", "/api/v1/cluster"+tt.target)
 		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.says) {
 			t.Errorf("%s: GET %s = %d %s\nwant %d %s", tt.name, tt.target, w.Code, w.Body, tt.status, tt.says)

@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
@@ -196,13 +197,15 @@ func (c *contract) makeAll(t *testing.T) {
 	})
 	notReady, surprise := fmt.Errorf("%w: it has not joined yet", member.ErrNotReady), errors.New("surprise")
 	ofMember := func(err error) handler {
-		return newHandler(&fake{err: err, layout: firn.Default}, example(t), nil)
+		return newHandler(&servertest.Issuer{Err: err, IDs: firn.Default}, example(t), nil)
 	}
 	c.makeFail(t, ofMember(notReady), failingCalls, 503, "not_ready")
 	c.makeFail(t, ofMember(firn.ErrLifetime), failingCalls, 503, "lifetime")
 	c.makeFail(t, ofMember(context.DeadlineExceeded), failingCalls[:2], 503, "overloaded")
 	c.makeFail(t, ofMember(surprise), failingCalls, 500, "internal")
-	ofCluster := func(err error) handler { return newHandler(&fake{}, failing{example(t), err}, nil) }
+	ofCluster := func(err error) handler {
+		return newHandler(&servertest.Issuer{Same: true}, failing{example(t), err}, nil)
+	}
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
 	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-1], 404, "unknown_sequencer")
@@ -210,12 +213,12 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	damaged := example(t)
 	damaged.entries[1].Data = []byte(`{"version":2}`)
-	c.expect(t, newHandler(&fake{}, damaged, nil), []anExchange{
+	c.expect(t, newHandler(&servertest.Issuer{Same: true}, damaged, nil), []anExchange{
 		{target: "GET /api/v1/cluster", status: 200}, // with a pending join
 		{target: "GET /api/v1/cluster/log", status: 200},
 		{target: "GET /api/v1/cluster/value?at=6", status: 500, code: "unreadable"},
 	})
-	c.expect(t, newHandler(&fake{}, none{}, nil), []anExchange{
+	c.expect(t, newHandler(&servertest.Issuer{Same: true}, new(servertest.Member), nil), []anExchange{
 		{target: "GET /api/v1/sequencers", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster/value", status: 503, code: "not_ready"},
@@ -223,7 +226,7 @@ func (c *contract) makeAll(t *testing.T) {
 	})
 	broken := example(t)
 	broken.err = store.ErrRefused
-	c.expect(t, newHandler(&fake{}, broken, nil), []anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
+	c.expect(t, newHandler(&servertest.Issuer{Same: true}, broken, nil), []anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
 }
 
 // bearing shows a token with every call.
@@ -250,7 +253,7 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := withMetrics(newHandler(&fake{layout: firn.Default}, example(t), nil).Service, &auth.Policy{Tokens: tokens})
+	h := withMetrics(newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, example(t), nil).Service, &auth.Policy{Tokens: tokens})
 	if who, err := tokens.Identify(spent); err != nil || who.Spend(1) != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +288,7 @@ func TestContract(t *testing.T) {
 
 // Where there is no call, an error is told in the same way. So it is of pages of other sites.
 func TestContractElsewhere(t *testing.T) {
-	h := newHandler(&fake{}, example(t), nil)
+	h := newHandler(&servertest.Issuer{Same: true}, example(t), nil)
 	failure := document(t).Components.Schemas["Failure"].Value
 	for target, status := range map[string]int{
 		"GET /nowhere": 404, "GET /": 404, "PUT /api/v1/id": 405, "DELETE /livez": 405,

@@ -20,7 +20,7 @@ import (
 // Each call is counted by its route and by what it came to, whoever was at fault; other answers are not.
 func TestCallsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	h := handlerWith(&fake{layout: firn.Default}, example(t), server.Options{Meter: m})
+	h := handlerWith(&servertest.Issuer{Same: true, IDs: firn.Default}, example(t), server.Options{Meter: m})
 	for _, target := range []string{
 		"POST /api/v1/id", "POST /api/v1/id", "POST /api/v1/id?x", "POST /api/v1/ids?count=3", "POST /api/v1/ids?count=x",
 		"GET /api/v1/ids/5", "HEAD /api/v1/ids/6", "GET /api/v1/ids/x", "DELETE /api/v1/id", "PUT /api/v1/ids/5", "GET /api/v1/cluster/log",
@@ -41,7 +41,7 @@ func TestCallsAreCounted(t *testing.T) {
 // What goes wrong is counted by its code, also when nobody is there to be told, or the handler panics.
 func TestWhatGoesWrongIsCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	h := handlerWith(&fake{err: firn.ErrLifetime, layout: firn.Default}, example(t), server.Options{Meter: m})
+	h := handlerWith(&servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, example(t), server.Options{Meter: m})
 	call(h, "POST", "/api/v1/id")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -64,7 +64,7 @@ type panics struct{ server.Issuer }
 // A body that is too long ends its connection, counted or not.
 func TestTooLongABodyEndsTheConnection(t *testing.T) {
 	for _, o := range []server.Options{{}, {Meter: servertest.NewMeter()}} {
-		s := httptest.NewServer(handlerWith(&fake{}, example(t), o))
+		s := httptest.NewServer(handlerWith(&servertest.Issuer{Same: true}, example(t), o))
 		response, err := http.Post(s.URL+"/api/v1/sequencers", "application/json", strings.NewReader(strings.Repeat(" ", 70_000)))
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,7 @@ func TestCountingAllocatesNothing(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 	w := nothing{http.Header{}}
 	cost := func(o server.Options) float64 {
-		h := handlerWith(&fake{}, nil, o)
+		h := handlerWith(&servertest.Issuer{Same: true}, nil, o)
 		return testing.AllocsPerRun(1000, func() { h.ServeHTTP(w, r) })
 	}
 	without, with := cost(server.Options{}), cost(server.Options{Meter: metrics.New(metrics.Build{})})
@@ -104,7 +104,7 @@ func BenchmarkCounted(b *testing.B) {
 		meter server.Meter
 	}{{"no", nil}, {"yes", metrics.New(metrics.Build{})}} {
 		b.Run(bench.name, func(b *testing.B) {
-			h := handlerWith(&fake{}, nil, server.Options{Meter: bench.meter})
+			h := handlerWith(&servertest.Issuer{Same: true}, nil, server.Options{Meter: bench.meter})
 			r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 			w := nothing{http.Header{}}
 			b.ReportAllocs()
@@ -117,7 +117,7 @@ func BenchmarkCounted(b *testing.B) {
 
 // Profiles are for administrators, and only where they are served.
 func TestProfiles(t *testing.T) {
-	trusted := newHandler(&fake{}, nil, nil)
+	trusted := newHandler(&servertest.Issuer{Same: true}, nil, nil)
 	profiled := httpapi.New(trusted.Service, &auth.Policy{Trusted: true}, httpapi.WithProfiles())
 	for _, tt := range []struct {
 		h      http.Handler

@@ -6,27 +6,22 @@ import (
 	"iter"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/store"
 )
 
 // fakeLog is a log that was read to its end by the member that serves. What is not read or followed panics.
 type fakeLog struct {
 	unused
-	noSequencers
+	servertest.Member
 	silent bool  // it does not answer
 	err    error // or with this
-	pulses map[string]member.Pulse
-	owners []member.Owner
 
 	mu         sync.Mutex // guards the rest
 	checkpoint *store.Checkpoint
 	entries    []store.LogEntry
-	value      cluster.Value
 	more       chan struct{} // closed when something has changed
 	followers  sync.WaitGroup
 }
@@ -34,38 +29,13 @@ type fakeLog struct {
 // unused are the methods of a log that are not called.
 type unused struct{ store.Log }
 
-// noSequencers are those of a member that is attached to none.
-type noSequencers struct{ server.Sequencers }
-
-func (noSequencers) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
-
-func (f *fakeLog) ID() string { return "b" }
-
+// Log returns the log itself.
 func (f *fakeLog) Log() (store.Log, error) { return f, nil }
-
-func (f *fakeLog) Pulses(context.Context) (map[string]member.Pulse, error) { return f.pulses, nil }
-
-func (f *fakeLog) Horizons(context.Context, string) ([]member.Owner, error) { return f.owners, f.err }
-
-func (f *fakeLog) Resume(context.Context) (time.Time, error) { return time.Time{}, nil }
-
-func (f *fakeLog) Value() cluster.Value {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.value
-}
-
-func (f *fakeLog) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
-	q, ok := f.Value().Sequencer(name)
-	if !ok {
-		return q, member.ErrNoSequencer
-	}
-	return q, nil
-}
 
 // newLog is a log with these commands at the positions 2, 4, 6 and so on.
 func newLog(t testing.TB, commands ...cluster.Command) *fakeLog {
 	f := &fakeLog{more: make(chan struct{})}
+	f.Name = "b"
 	for _, c := range commands {
 		f.append(t, c)
 	}
@@ -80,9 +50,11 @@ func (f *fakeLog) append(t testing.TB, c cluster.Command) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	position := f.value.Position() + 2
+	v := f.Value()
+	position := v.Position() + 2
 	f.entries = append(f.entries, store.LogEntry{Position: store.Position(position), Data: data})
-	f.value, _ = cluster.Apply(f.value, cluster.Entry{Position: position, Command: c})
+	v, _ = cluster.Apply(v, cluster.Entry{Position: position, Command: c})
+	f.SetValue(v)
 	f.changed()
 }
 
@@ -131,7 +103,7 @@ func (f *fakeLog) Read(ctx context.Context, after store.Position) (store.Batch, 
 func (f *fakeLog) read(after store.Position) (b store.Batch, more chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if after < 0 || int64(after) > f.value.Position() {
+	if after < 0 || int64(after) > f.Value().Position() {
 		return b, nil, fmt.Errorf("%w: %d is no position of this log", store.ErrRefused, after)
 	}
 	if f.checkpoint != nil && after < f.checkpoint.Position {

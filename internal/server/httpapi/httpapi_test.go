@@ -11,42 +11,17 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 )
 
-// fake gives 1000, 1001, ... or its error. Above 2^53, to catch doubles.
-type fake struct {
-	err    error
-	layout firn.Layout
-
-	ascends bool // Fill goes on where it ended
-	filled  atomic.Int64
-}
-
-const first = firn.ID(1 << 60)
-
-func (f *fake) Next(context.Context) (firn.ID, error) { return first, f.err }
-
-func (f *fake) Fill(_ context.Context, ids []firn.ID) error {
-	next := first
-	if f.ascends {
-		next += firn.ID(f.filled.Add(int64(len(ids)))) - firn.ID(len(ids))
-	}
-	for i := range ids {
-		ids[i] = next + firn.ID(i)
-	}
-	return f.err
-}
-
-func (f *fake) Ready() error        { return f.err }
-func (f *fake) Layout() firn.Layout { return f.layout }
+const first = servertest.First
 
 // handler serves whoever comes, an administrator too.
 type handler struct {
@@ -55,15 +30,16 @@ type handler struct {
 }
 
 // newHandler returns the handler of a member. Without a cluster, nil, there is no other sequencer.
-func newHandler(m server.Issuer, c server.Cluster, log *slog.Logger) handler {
+func newHandler(m server.Issuer, c server.Member, log *slog.Logger) handler {
 	return handlerWith(m, c, server.Options{Log: log})
 }
 
-func handlerWith(m server.Issuer, c server.Cluster, o server.Options) handler {
+func handlerWith(m server.Issuer, c server.Member, o server.Options) handler {
 	if c == nil {
-		c = nowhere{}
+		c = new(servertest.Member)
 	}
-	s := server.New(m, c, o)
+	o.Default = m
+	s := server.New(c, o)
 	return handler{withMetrics(s, &auth.Policy{Trusted: true}), s}
 }
 
@@ -83,11 +59,6 @@ func withMetrics(s *server.Service, e *auth.Policy, options ...httpapi.Option) (
 	return h
 }
 
-// nowhere is a cluster without sequencers.
-type nowhere struct{ server.Cluster }
-
-func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
-
 func call(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "http://localhost"+target, nil)
 	for i := 0; i < len(headers); i += 2 {
@@ -100,7 +71,7 @@ func call(h http.Handler, method, target string, headers ...string) *httptest.Re
 
 // Every path, with the answer in full.
 func TestAnswers(t *testing.T) {
-	h := newHandler(&fake{layout: firn.Twitter}, nil, nil)
+	h := newHandler(&servertest.Issuer{Same: true, IDs: firn.Twitter}, nil, nil)
 	for _, tt := range []struct {
 		method, target string
 		status         int
@@ -143,7 +114,7 @@ func TestAnswers(t *testing.T) {
 // The largest batch arrives whole and in order, also where it is written in pieces.
 func TestLargestBatch(t *testing.T) {
 	for _, count := range []int{1, 700, 1700, 1701, server.MaxCount} {
-		h := newHandler(&fake{layout: firn.Default, ascends: true}, nil, nil)
+		h := newHandler(&servertest.Issuer{IDs: firn.Default}, nil, nil)
 		w := call(h, "POST", fmt.Sprintf("/api/v1/ids?count=%d", count))
 		var got struct {
 			IDs  []firn.ID `json:"ids"`
@@ -173,7 +144,7 @@ func TestRefusals(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := newHandler(&fake{err: tt.err, layout: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&servertest.Issuer{Err: tt.err, IDs: firn.Default}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{"POST /api/v1/id", "POST /api/v1/ids?count=3"} {
 			method, path, _ := strings.Cut(target, " ")
 			w := call(h, method, path)
@@ -200,7 +171,7 @@ func TestRefusals(t *testing.T) {
 // A client that goes away is not logged, and nothing is written to it.
 func TestGoneClient(t *testing.T) {
 	var log bytes.Buffer
-	h := newHandler(&fake{err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+	h := newHandler(&servertest.Issuer{Err: context.Canceled}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := httptest.NewRecorder()
@@ -212,7 +183,7 @@ func TestGoneClient(t *testing.T) {
 
 // While draining, IDs are given, but nobody should ask for them here.
 func TestDrain(t *testing.T) {
-	h := newHandler(&fake{}, nil, nil)
+	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Header().Get("Connection") != "" {
 		t.Errorf("before draining: %v", w.Header())
 	}
@@ -231,7 +202,7 @@ func TestDrain(t *testing.T) {
 
 // A page of another site can't have its visitors' browsers use up IDs.
 func TestCrossOrigin(t *testing.T) {
-	h := newHandler(&fake{layout: firn.Default}, nil, nil)
+	h := newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
 	for _, tt := range []struct {
 		target, site string
 		status       int
@@ -249,7 +220,7 @@ func TestCrossOrigin(t *testing.T) {
 }
 
 func BenchmarkNext(b *testing.B) {
-	h := newHandler(&fake{}, nil, nil)
+	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -260,7 +231,7 @@ func BenchmarkNext(b *testing.B) {
 // Where nothing but its address keeps strangers from administering, a browser that was sent there under another name
 // gets nothing.
 func TestHost(t *testing.T) {
-	trusting := newHandler(&fake{layout: firn.Default}, nil, nil)
+	trusting := newHandler(&servertest.Issuer{Same: true, IDs: firn.Default}, nil, nil)
 	public := httpapi.New(trusting.Service, new(auth.Policy))
 	for _, tt := range []struct {
 		h      http.Handler

@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -37,7 +38,7 @@ func FuzzNewSequencer(f *testing.F) {
 		m.Leave()
 		client.Close()
 	})
-	h := newHandler(&fake{}, m, nil)
+	h := newHandler(&servertest.Issuer{Same: true}, m, nil)
 	post := func(body string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers", strings.NewReader(body)))
@@ -124,7 +125,7 @@ func BenchmarkNextOf(b *testing.B) {
 	if _, err := m.EnsureSequencer(b.Context(), "orders", cluster.Define(firn.Default)); err != nil {
 		b.Fatal(err)
 	}
-	h := newHandler(&fake{}, m, nil)
+	h := newHandler(&servertest.Issuer{Same: true}, m, nil)
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/sequencers/orders/id", nil)
 	b.ReportAllocs()
 	for b.Loop() {

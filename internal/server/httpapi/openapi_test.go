@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/httpapi/apidoc"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 func document(t *testing.T) *openapi3.T {
@@ -77,7 +78,7 @@ func TestDocumentedDefinition(t *testing.T) {
 
 // Each call that the handler serves is in the document, and the other way round.
 func TestDocumentedCalls(t *testing.T) {
-	served := newHandler(&fake{}, example(t), nil).Methods()
+	served := newHandler(&servertest.Issuer{Same: true}, example(t), nil).Methods()
 	for _, path := range []string{"/openapi.json", apidoc.Root} { // the description is no call
 		if !slices.Equal(served[path], []string{"GET", "HEAD"}) {
 			t.Errorf("%s has %v", path, served[path])
@@ -186,7 +187,7 @@ func codesOf(t *testing.T, response *openapi3.ResponseRef) (all []string) {
 
 // The document and the page are there, and the root says where.
 func TestDocs(t *testing.T) {
-	h := newHandler(&fake{}, nil, nil)
+	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
 	if w := call(h, "GET", "/openapi.json"); w.Code != 200 || w.Body.String() != string(apidoc.Document()) {
 		t.Errorf("/openapi.json = %d %.100s", w.Code, w.Body)
 	}

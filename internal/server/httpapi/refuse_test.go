@@ -15,6 +15,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 )
@@ -24,8 +25,6 @@ type failing struct {
 	*fakeLog
 	err error
 }
-
-func (f failing) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
 
 func (f failing) Create(context.Context, string, cluster.Definition) (bool, error) {
 	return false, f.err
@@ -62,7 +61,7 @@ func TestFailingSequencers(t *testing.T) {
 		{errors.New("surprise"), 500, "internal"},
 	} {
 		var log bytes.Buffer
-		h := newHandler(&fake{}, failing{example(t), tt.err}, slog.New(slog.NewTextHandler(&log, nil)))
+		h := newHandler(&servertest.Issuer{Same: true}, failing{example(t), tt.err}, slog.New(slog.NewTextHandler(&log, nil)))
 		for _, target := range []string{
 			"POST /api/v1/sequencers", "DELETE /api/v1/sequencers/orders", "POST /api/v1/sequencers/orders/attach",
 			"POST /api/v1/sequencers/orders/id", "POST /api/v1/sequencers/orders/ids",
@@ -87,7 +86,7 @@ func TestFailingSequencers(t *testing.T) {
 func TestSequencersBeforeTheLog(t *testing.T) {
 	notReady := fmt.Errorf("%w: it is joining the cluster", member.ErrNotReady)
 	for _, no := range []bool{false, true} {
-		h := handlerWith(&fake{err: notReady}, failing{newLog(t), notReady}, server.Options{NoAutoAttach: no})
+		h := handlerWith(&servertest.Issuer{Err: notReady}, failing{newLog(t), notReady}, server.Options{NoAutoAttach: no})
 		for _, target := range []string{
 			"GET ", "GET /orders", "GET /orders/ids/5", "DELETE /orders", "POST /orders/id", "POST /orders/ids",
 			"POST /orders/attach", "POST /orders/detach", "POST /default/id",
@@ -102,7 +101,7 @@ func TestSequencersBeforeTheLog(t *testing.T) {
 
 // What the default sequencer lacks is not got by attaching to it: that happens by itself.
 func TestTheDefaultSequencerIsDetached(t *testing.T) {
-	h := newHandler(&fake{err: fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached)}, nil, nil)
+	h := newHandler(&servertest.Issuer{Err: fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached)}, nil, nil)
 	if w := call(h, "POST", "/api/v1/id"); w.Code != 503 || !strings.Contains(w.Body.String(), `"detached"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

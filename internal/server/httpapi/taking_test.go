@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // reader is who takes an answer at a rate, after so much that it, or what lies between, takes at once.
@@ -58,7 +59,7 @@ func ask(h http.Handler, w http.ResponseWriter, from string, count int) {
 func TestUntakenAnswers(t *testing.T) {
 	for size, others := range map[int64][]string{4 << 20: {"10.0.0.1:1"}, 32 << 20: {"10.0.0.1:1", "10.0.0.9:1000"}} {
 		synctest.Test(t, func(t *testing.T) {
-			h := handlerWith(&fake{layout: firn.Default, ascends: true}, nil, server.Options{MaxAnswers: size})
+			h := handlerWith(&servertest.Issuer{IDs: firn.Default}, nil, server.Options{MaxAnswers: size})
 			var all sync.WaitGroup
 			began := time.Now()
 			readers := make([]*reader, 70)
@@ -101,7 +102,7 @@ func TestSlowCallers(t *testing.T) {
 		cut  bool
 	}{{server.LeastTaken, false}, {server.LeastTaken / 2, true}, {2 << 10, true}} {
 		synctest.Test(t, func(t *testing.T) {
-			h := handlerWith(&fake{layout: firn.Default, ascends: true}, nil, server.Options{})
+			h := handlerWith(&servertest.Issuer{IDs: firn.Default}, nil, server.Options{})
 			r := &reader{ResponseWriter: httptest.NewRecorder(), rate: tt.rate}
 			began := time.Now()
 			ask(h, r, "10.0.0.1:1", server.MaxCount)

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
@@ -19,6 +18,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -56,7 +56,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{t: t, client: memstore.NewService().Client("a"), metrics: New(Build{"v1", "abc", "go1"})}
 		defer w.client.Close()
-		w.service = server.New(notYet{}, nowhere{}, server.Options{Meter: w.metrics})
+		w.service = server.New(new(servertest.Member), server.Options{Meter: w.metrics, Default: &servertest.Issuer{Err: member.ErrNotReady}})
 		w.who, _ = (&auth.Policy{Trusted: true}).Admit("")
 		f(t, w)
 		if m := w.member.Load(); m != nil {
@@ -84,14 +84,14 @@ func (w *watched) join() {
 		w.t.Fatal(err)
 	}
 	w.member.Store(m)
-	q, err := m.EnsureSequencer(w.t.Context(), member.DefaultSequencer, definition())
+	_, err = m.EnsureSequencer(w.t.Context(), member.DefaultSequencer, definition())
 	if err == nil {
 		_, err = m.EnsureSequencer(w.t.Context(), "orders", definition())
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.service = server.New(q, m, server.Options{Meter: w.metrics})
+	w.service = server.New(m, server.Options{Meter: w.metrics})
 	w.watch()
 }
 
@@ -180,17 +180,3 @@ func full(t *testing.T, f func(w *watched)) {
 		f(w)
 	})
 }
-
-// notYet is a member that gives no IDs.
-type notYet struct{}
-
-func (notYet) Next(context.Context) (firn.ID, error) { return 0, member.ErrNotReady }
-func (notYet) Fill(context.Context, []firn.ID) error { return member.ErrNotReady }
-func (notYet) Ready() error                          { return member.ErrNotReady }
-func (notYet) Layout() firn.Layout                   { return firn.Default }
-
-// nowhere is a cluster that has not been joined.
-type nowhere struct{ server.Cluster }
-
-func (nowhere) Value() (v cluster.Value)                   { return v }
-func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }

@@ -61,11 +61,10 @@ func TestTheLayoutsTimeIsOver(t *testing.T) {
 		w.member.Store(m)
 		short := firn.Default
 		short.TimeBits, short.Epoch = 30, time.Now().Add(time.Minute-1<<30*time.Millisecond)
-		q, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(short))
-		if err != nil {
+		if _, err := m.EnsureSequencer(t.Context(), member.DefaultSequencer, cluster.Define(short)); err != nil {
 			t.Fatal(err)
 		}
-		w.service = server.New(q, m, server.Options{Meter: w.metrics})
+		w.service = server.New(m, server.Options{Meter: w.metrics})
 		w.watch()
 		time.Sleep(time.Minute - time.Millisecond)
 		w.has("firn_ready 1", `firn_layout_end_timestamp_seconds{sequencer="default"} 9.4668486e+08`)

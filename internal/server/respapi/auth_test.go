@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/internal/throttle"
 )
 
@@ -93,7 +94,7 @@ func TestAuth(t *testing.T) {
 func TestAuditTrail(t *testing.T) {
 	var trail bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&trail, nil))
-	service := server.New(newCounting(), nowhere{}, server.Options{Audit: throttle.New(log)})
+	service := server.New(new(servertest.Member), server.Options{Audit: throttle.New(log), Default: newCounting()})
 	s := New(service, policy(&tokens{known: map[string]bool{"s3cret": true}}), nil)
 	for _, tt := range []struct{ says, call string }{
 		{"INCR default", "INCR"},

@@ -111,7 +111,7 @@ func TestInfo(t *testing.T) {
 		}
 	}
 	f := newCounting()
-	f.err = fmt.Errorf("%w: it has\r\nnot joined yet", member.ErrNotReady)
+	f.Err = fmt.Errorf("%w: it has\r\nnot joined yet", member.ErrNotReady)
 	if got := replies(t, newServer(f), "INFO firn\r\n"); strings.Contains(got, "# Server") || !strings.Contains(got, `ready:no\r\nwhy:`+member.ErrNotReady.Error()+`: it has not joined yet\r\n`) {
 		t.Errorf("%s", got)
 	}
@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 		for _, says := range []string{"INCR default", "INCRBY default 3", "FIRN.NEXT default", "FIRN.NEXT default 3"} {
 			var log bytes.Buffer
 			f := newCounting()
-			f.err = tt.err
+			f.Err = tt.err
 			s := newServerWith(f, policy(nil), slog.New(slog.NewTextHandler(&log, nil)))
 			if got := replies(t, s, says+"\r\n"); got != tt.want {
 				t.Errorf("%s: %s, want %s", says, got, tt.want)
@@ -178,7 +178,7 @@ func TestHTTP(t *testing.T) {
 	} {
 		f := newCounting()
 		got := replies(t, newServer(f), says)
-		if f.given.Load() != 0 || strings.Count(got, "\n") > 0 {
+		if f.Given() != 0 || strings.Count(got, "\n") > 0 {
 			t.Errorf("%q got %s", says, got)
 		}
 	}
@@ -194,7 +194,7 @@ func TestProtocolErrors(t *testing.T) {
 		strings.Repeat("x", maxCommand): "-ERR Protocol error: too big inline request",
 	} {
 		f := newCounting()
-		if got := replies(t, newServer(f), "PING\r\n"+says+"INCR default\r\n"); got != "+PONG\n"+want || f.given.Load() != 0 {
+		if got := replies(t, newServer(f), "PING\r\n"+says+"INCR default\r\n"); got != "+PONG\n"+want || f.Given() != 0 {
 			t.Errorf("%.50q got %s, want %s", says, got, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // generated is a member with a generator.
@@ -125,11 +126,15 @@ func TestIncrByInOtherLayouts(t *testing.T) {
 }
 
 // scattered gives IDs with gaps.
-type scattered struct{ *counting }
+type scattered struct {
+	*servertest.Issuer
+	last int64
+}
 
-func (s scattered) Fill(_ context.Context, ids []firn.ID) error {
+func (s *scattered) Fill(_ context.Context, ids []firn.ID) error {
 	for i := range ids {
-		ids[i] = firn.ID(s.given.Add(2))
+		ids[i] = firn.ID(s.last)
+		s.last += 2
 	}
 	return nil
 }
@@ -138,7 +143,7 @@ func (s scattered) Fill(_ context.Context, ids []firn.ID) error {
 func TestIncrByAmongOthers(t *testing.T) {
 	f := newCounting()
 	const want = "-OVERLOADED others took IDs between any 3, 16 times over; ask for fewer, or for a list of IDs, or again"
-	if got := replies(t, newServer(scattered{f}), "INCRBY default 3\r\n"); got != want {
+	if got := replies(t, newServer(&scattered{Issuer: f}), "INCRBY default 3\r\n"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

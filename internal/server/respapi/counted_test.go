@@ -15,7 +15,7 @@ import (
 )
 
 func newMetered(f server.Issuer, m server.Meter) *Server {
-	return New(server.New(f, nowhere{}, server.Options{Meter: m}), &auth.Policy{}, nil)
+	return New(server.New(new(servertest.Member), server.Options{Meter: m, Default: f}), &auth.Policy{}, nil)
 }
 
 // Commands are counted by what they came to, those for IDs by their names; as many as were answered together are timed once.
@@ -38,7 +38,7 @@ func TestRefusedRunsAreCounted(t *testing.T) {
 	} {
 		m := servertest.NewMeter()
 		f := newCounting()
-		f.err = err
+		f.Err = err
 		talk(newMetered(f, m), strings.Repeat(array("INCR", "default"), 6), 1<<20)
 		timed := 1
 		if err == server.ErrCrowded {
@@ -51,7 +51,7 @@ func TestRefusedRunsAreCounted(t *testing.T) {
 // Where a token is wanted, commands without one are counted as such.
 func TestCommandsWithoutATokenAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
-	s := New(server.New(newCounting(), nowhere{}, server.Options{Meter: m}), &auth.Policy{Tokens: nobodys{}}, nil)
+	s := New(server.New(new(servertest.Member), server.Options{Meter: m, Default: newCounting()}), &auth.Policy{Tokens: nobodys{}}, nil)
 	talk(s, array("INCR", "default")+array("PING")+array("AUTH", "x"), 1<<20)
 	m.Wants(t, map[string]int{"redis INCR unauthenticated": 1, "redis other unauthenticated": 2}, map[string]int{"redis INCR": 1})
 }

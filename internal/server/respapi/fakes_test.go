@@ -3,7 +3,6 @@ package respapi
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,65 +10,24 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
-// counting gives first, first+1 and so on, or its error.
-type counting struct {
-	err    error
-	layout firn.Layout
-	given  atomic.Int64
-}
+const first = servertest.First
 
-const first = 1 << 60
-
-func (f *counting) Next(context.Context) (firn.ID, error) {
-	return firn.ID(first + f.given.Add(1) - 1), f.err
-}
-
-func (f *counting) Fill(_ context.Context, ids []firn.ID) error {
-	from := first + f.given.Add(int64(len(ids))) - int64(len(ids))
-	for i := range ids {
-		ids[i] = firn.ID(from + int64(i))
-	}
-	return f.err
-}
-
-func (f *counting) Ready() error        { return f.err }
-func (f *counting) Layout() firn.Layout { return f.layout }
-
-func newCounting() *counting { return &counting{layout: firn.Twitter} }
-
-// nowhere is a cluster without sequencers.
-type nowhere struct{ server.Cluster }
-
-func (nowhere) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
-
-func (nowhere) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
-	return cluster.Sequencer{}, fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
-}
-
-func (nowhere) Attach(_ context.Context, name string) (*member.Sequencer, error) {
-	return nil, fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
-}
-
-func (f nowhere) AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error) {
-	return f.Attach(ctx, name)
-}
+func newCounting() *servertest.Issuer { return &servertest.Issuer{IDs: firn.Twitter} }
 
 // newServer is a server for a member that lets anyone in.
 func newServer(m server.Issuer) *Server { return newServerWith(m, &auth.Policy{}, nil) }
 
 func newServerWith(m server.Issuer, e *auth.Policy, log *slog.Logger) *Server {
-	return New(server.New(m, nowhere{}, server.Options{Log: log}), e, log)
+	return New(server.New(new(servertest.Member), server.Options{Log: log, Default: m}), e, log)
 }
 
 // script is a connection of a client that says something, in pieces, and goes away once it has all replies.

@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // What a client announces costs no memory.
@@ -179,7 +180,7 @@ func TestLargestReply(t *testing.T) {
 }
 
 // limited allows one ID at a time.
-type limited struct{ *counting }
+type limited struct{ *servertest.Issuer }
 
 func (l limited) Fill(context.Context, []firn.ID) error { return &auth.LimitError{Rate: 1} }
 

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // pending gives an ID when it is told to, unless the call ends before.
 type pending struct {
-	*counting
+	*servertest.Issuer
 	asked, answer chan struct{}
 }
 
@@ -24,7 +25,7 @@ func (p *pending) Next(ctx context.Context) (firn.ID, error) {
 	p.asked <- struct{}{}
 	select {
 	case <-p.answer:
-		return p.counting.Next(ctx)
+		return p.Issuer.Next(ctx)
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

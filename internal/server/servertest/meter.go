@@ -1,4 +1,4 @@
-// Package servertest is for the tests of those who speak for a server.Service. It is not for other programs.
+// Package servertest has what stands in for a member, an issuer and a meter in tests of the service and its protocols.
 package servertest
 
 import (

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,75 +21,23 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/store"
 )
 
-// ready gives IDs, unless it has an error.
-type ready struct {
-	server.Issuer
-	err error
-}
-
-func (r ready) Ready() error      { return r.err }
-func (ready) Layout() firn.Layout { return firn.Default }
-
-// fake is a cluster whose value is told.
-type fake struct {
-	server.Sequencers
-	pulses map[string]member.Pulse
-
-	mu    sync.Mutex // guards what follows
-	value cluster.Value
-	err   error
-}
-
-func (f *fake) ID() string                                 { return "a" }
-func (f *fake) Log() (store.Log, error)                    { return nil, member.ErrNotReady }
-func (f *fake) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
-
-func (f *fake) Horizons(context.Context, string) ([]member.Owner, error) { return nil, nil }
-func (f *fake) Resume(context.Context) (time.Time, error)                { return time.Time{}, nil }
-
-func (f *fake) Value() cluster.Value {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.value
-}
-
-func (f *fake) Pulses(context.Context) (map[string]member.Pulse, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.pulses, f.err
-}
-
-// add applies commands.
-func (f *fake) add(commands ...cluster.Command) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, c := range commands {
-		f.value, _ = cluster.Apply(f.value, cluster.Entry{Position: f.value.Position() + 1, Command: c})
-	}
-}
-
-func (f *fake) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
-}
-
-func two() *fake {
-	f := &fake{pulses: map[string]member.Pulse{"a": {Owner: "host-a"}}}
-	f.add(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
+func two() *servertest.Member {
+	f := &servertest.Member{Name: "a"}
+	f.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}})
+	f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
 		cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
 	return f
 }
 
 var trusted = &auth.Policy{Trusted: true}
 
-func dashboard(f *fake, e *auth.Policy) (*ui.Handler, *server.Service) {
-	s := server.New(ready{}, f, server.Options{})
+func dashboard(f *servertest.Member, e *auth.Policy) (*ui.Handler, *server.Service) {
+	s := server.New(f, server.Options{Default: new(servertest.Issuer)})
 	return ui.New(s, e, ui.Options{}), s
 }
 
@@ -269,21 +216,21 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}
 `)
 		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a"},"b":{"watches":"a","joined":4,"life":"dead"}}}` + "\n")
-		f.add(cluster.PrepareJoin{Joiner: "c"})
+		f.Apply(cluster.PrepareJoin{Joiner: "c"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared"}}}` + "\n")
-		f.add(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
+		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
 			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}` + "\n")
-		f.add(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
+		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},"members":{"a":{"joined":1,"life":"alive","owner":"host-a"},"b":null},"sequencers":{"orders":null}}` + "\n")
-		f.add(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
+		f.Apply(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
 			`"sequencers":{"origin":{"here":{"state":"none","why":"","node":-1,"place":0},` +
 			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}` + "\n")
-		f.add(cluster.DestroySequencer{Sequencer: "origin"})
+		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
-		f.fail(errors.New("the store does not answer"))
+		f.Fail(errors.New("the store does not answer"))
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer"},"members":{"a":{"joined":1}}}` + "\n")
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"member: not ready to make IDs: it is shutting down"}}` + "\n")
@@ -294,7 +241,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 // It beats once a second, with how many IDs were given, and sends nothing else while nothing happens.
 func TestBeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := server.New(ready{}, two(), server.Options{})
+		s := server.New(two(), server.Options{Default: new(servertest.Issuer)})
 		given := uint64(1) << 60
 		h := ui.New(s, trusted, ui.Options{Given: func() []ui.NodeGiven {
 			given++

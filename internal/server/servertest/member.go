@@ -1,0 +1,210 @@
+package servertest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+)
+
+// Member is a [server.Member] of which a test says what it knows. It is attached to no sequencer, and creates and
+// destroys none. The zero value is a member of an empty cluster. Its fields are set before it is used.
+type Member struct {
+	Name      string // its ID
+	Journal   store.Log
+	Owners    []member.Owner
+	OwnersErr error
+
+	mu     sync.Mutex // guards what follows
+	value  cluster.Value
+	pulses map[string]member.Pulse
+	err    error
+}
+
+// Apply applies commands to the member's value, at the positions that follow.
+func (m *Member) Apply(commands ...cluster.Command) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range commands {
+		m.value, _ = cluster.Apply(m.value, cluster.Entry{Position: m.value.Position() + 1, Command: c})
+	}
+}
+
+// SetValue sets the member's value.
+func (m *Member) SetValue(v cluster.Value) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.value = v
+}
+
+// SetPulses sets the pulses.
+func (m *Member) SetPulses(pulses map[string]member.Pulse) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pulses = pulses
+}
+
+// Fail has everything that asks the store or the cluster fail with err; nil ends that.
+func (m *Member) Fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+}
+
+// Ready returns the error of Fail.
+func (m *Member) Ready() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// ID returns the name.
+func (m *Member) ID() string { return m.Name }
+
+// Value returns what Apply or SetValue has led to.
+func (m *Member) Value() cluster.Value {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.value
+}
+
+// Log returns Journal, and a member.ErrNotReady when there is none.
+func (m *Member) Log() (store.Log, error) {
+	if m.Journal == nil {
+		return nil, fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
+	}
+	return m.Journal, nil
+}
+
+// Pulses returns what SetPulses has set.
+func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pulses, m.err
+}
+
+// Horizons returns Owners and OwnersErr.
+func (m *Member) Horizons(context.Context, string) ([]member.Owner, error) {
+	return m.Owners, m.OwnersErr
+}
+
+// Resume has nothing to end.
+func (m *Member) Resume(context.Context) (until time.Time, err error) { return until, m.Ready() }
+
+// Create pretends to create a sequencer.
+func (m *Member) Create(context.Context, string, cluster.Definition) (bool, error) {
+	return true, m.Ready()
+}
+
+// Destroy finds no sequencer to destroy.
+func (m *Member) Destroy(_ context.Context, name string) error { return m.none(name) }
+
+// Attach never attaches.
+func (m *Member) Attach(_ context.Context, name string) (*member.Sequencer, error) {
+	return nil, m.none(name)
+}
+
+// AttachOnDemand never attaches.
+func (m *Member) AttachOnDemand(_ context.Context, name string) (*member.Sequencer, error) {
+	return nil, m.none(name)
+}
+
+// Sequencer finds nothing.
+func (m *Member) Sequencer(string) (*member.Sequencer, bool) { return nil, false }
+
+// Lookup finds what is in the value.
+func (m *Member) Lookup(_ context.Context, name string) (cluster.Sequencer, error) {
+	if q, ok := m.Value().Sequencer(name); ok {
+		return q, nil
+	}
+	return cluster.Sequencer{}, m.none(name)
+}
+
+func (m *Member) none(name string) error {
+	if err := m.Ready(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %q", member.ErrNoSequencer, name)
+}
+
+// First is the first ID of an Issuer: above 2^53, so that it is seen when one is handled as a float.
+const First = firn.ID(1 << 60)
+
+// Issuer is a [server.Issuer] that gives First, First+1 and so on. The zero value is ready, of the layout firn.Default.
+type Issuer struct {
+	IDs    firn.Layout                 // of the IDs that it says it gives; zero: firn.Default
+	Same   bool                        // every call gets First and those that follow
+	Before func(context.Context) error // called before IDs are given; they are not when it fails. Nil: nothing
+	Err    error                       // it is not ready for, until Fail is called
+
+	given atomic.Int64
+	err   atomic.Pointer[error]
+}
+
+// Fail has it fail with err and not be ready; nil ends that.
+func (f *Issuer) Fail(err error) { f.err.Store(&err) }
+
+// Ready returns the error of the last Fail, and Err before that.
+func (f *Issuer) Ready() error {
+	if err := f.err.Load(); err != nil {
+		return *err
+	}
+	return f.Err
+}
+
+// Layout returns IDs.
+func (f *Issuer) Layout() firn.Layout {
+	if f.IDs == (firn.Layout{}) {
+		return firn.Default
+	}
+	return f.IDs
+}
+
+// Given returns how many IDs it has given.
+func (f *Issuer) Given() int64 { return f.given.Load() }
+
+// Next gives the next ID.
+func (f *Issuer) Next(ctx context.Context) (firn.ID, error) {
+	var one [1]firn.ID
+	err := f.Fill(ctx, one[:])
+	return one[0], err
+}
+
+// Fill gives the next IDs.
+func (f *Issuer) Fill(ctx context.Context, ids []firn.ID) error {
+	if err := f.wait(ctx); err != nil {
+		return err
+	}
+	next := First + firn.ID(f.given.Add(int64(len(ids)))) - firn.ID(len(ids))
+	if f.Same {
+		next = First
+	}
+	for i := range ids {
+		ids[i] = next + firn.ID(i)
+	}
+	return nil
+}
+
+func (f *Issuer) wait(ctx context.Context) error {
+	if f.Before != nil {
+		if err := f.Before(ctx); err != nil {
+			return err
+		}
+	}
+	if err := f.Ready(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+var (
+	_ server.Member = (*Member)(nil)
+	_ server.Issuer = (*Issuer)(nil)
+)
