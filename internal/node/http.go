@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/httpapi"
-	"github.com/firn-id/firn/internal/server/ui"
 )
 
 // Limits on what clients may do to the server. An answer takes at most 10 s to begin.
@@ -23,59 +21,6 @@ const (
 	maxHeader        = 16 << 10
 	maxStreams       = 100 // calls at a time over one connection of HTTP/2
 )
-
-// publicServer is for everybody, over HTTP.
-func (n *Node) publicServer() (*protocolServer, error) {
-	var options []httpapi.Option
-	if n.config.MetricsAddr == "" {
-		options = append(options, n.withMetrics())
-	}
-	return n.httpServer(Public, n.config.HTTPAddr, n.api(&auth.Policy{Tokens: n.tokens}, options...))
-}
-
-// metricsServer is for who watches the node, and needs no token: over HTTP, too.
-func (n *Node) metricsServer() (*protocolServer, error) {
-	if n.config.MetricsAddr == "" {
-		return nil, nil
-	}
-	return n.httpServer(Metrics, n.config.MetricsAddr, httpapi.NewProbes(n.service, n.withMetrics()))
-}
-
-func (n *Node) withMetrics() httpapi.Option { return httpapi.WithMetrics(n.metrics.Handler(n.log)) }
-
-// adminServer is for administrators, over HTTP.
-func (n *Node) adminServer() (*protocolServer, error) {
-	if n.config.AdminAddr == "" {
-		return nil, nil
-	}
-	e := &auth.Policy{Tokens: n.tokens, Trusted: true, Secret: n.secret}
-	mux := http.NewServeMux()
-	mux.Handle("/", n.api(e, httpapi.WithProfiles(), n.withMetrics()))
-	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))
-	mux.Handle(ui.Root, ui.New(n.service, e, ui.Options{Given: n.config.Given}))
-	return n.httpServer(Admin, n.config.AdminAddr, mux)
-}
-
-// api is what is served for programs, over HTTP.
-func (n *Node) api(e *auth.Policy, options ...httpapi.Option) http.Handler {
-	return n.traces.web(httpapi.New(n.service, e, options...))
-}
-
-func (n *Node) httpServer(a Address, address string, handler http.Handler) (*protocolServer, error) {
-	listener, err := n.listenOn(a, address)
-	if err != nil {
-		return nil, err
-	}
-	s := newHTTP(handler, n.tls, log.New(httpErrors{n, a}, "", 0))
-	f := &protocolServer{
-		Address: a, listener: listener, serve: s.Serve, shutdown: s.Shutdown,
-		close: func() { _ = s.Close() }, // it listens no more
-	}
-	if n.tls != nil {
-		f.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
-	}
-	return f, nil
-}
 
 func newHTTP(handler http.Handler, config *tls.Config, errors *log.Logger) *http.Server {
 	return &http.Server{

@@ -75,8 +75,8 @@ func Listen(a Address, address string) (net.Listener, error) {
 	return nil, settingf(a.setting, "can't listen on %s: %w", address, err)
 }
 
-// untaken is a listener whose connections keep little of what their callers do not take: the kernel would keep megabytes for each, which count as
-// this process's.
+// untaken is a listener whose connections keep little of what their callers do not take: the kernel would keep megabytes for
+// each, which count as this process's.
 type untaken struct{ net.Listener }
 
 func (l untaken) Accept() (net.Conn, error) {
@@ -92,24 +92,34 @@ const maxUntaken = 64 << 10
 
 // Listen listens on every address of the node. When one can't be had, which is a SettingError, it listens on none.
 func (n *Node) Listen() (err error) {
-	f := &servers{log: n.log, failed: make(chan error, 1), ending: make(chan struct{})}
+	s := &servers{log: n.log, failed: make(chan error, 1), ending: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			for _, one := range f.all {
-				_ = one.listener.Close() // nobody has been served
+			for _, one := range s.all {
+				_ = one.listener.Close() // no caller was served
 			}
 		}
 	}()
-	for _, open := range []func() (*protocolServer, error){n.publicServer, n.adminServer, n.grpcServer, n.redisServer, n.metricsServer} {
-		one, err := open()
+	c := n.config
+	for _, one := range []struct {
+		at      Address
+		address string
+		server  func() *protocolServer
+	}{
+		{Public, c.HTTPAddr, n.public}, {Admin, c.AdminAddr, n.admin}, {GRPC, c.GRPCAddr, n.grpc}, {Redis, c.RedisAddr, n.redis}, {Metrics, c.MetricsAddr, n.probes},
+	} {
+		if one.address == "" {
+			continue
+		}
+		l, err := n.listenOn(one.at, one.address)
 		if err != nil {
 			return err
 		}
-		if one != nil {
-			f.all = append(f.all, one)
-		}
+		p := one.server()
+		p.Address, p.listener = one.at, l
+		s.all = append(s.all, p)
 	}
-	n.servers = f
+	n.servers = s
 	return nil
 }
 

@@ -1,0 +1,77 @@
+package node
+
+import (
+	"crypto/tls"
+	"log"
+	"net"
+	"net/http"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/respapi"
+	"github.com/firn-id/firn/internal/server/ui"
+)
+
+// public serves everybody over HTTP.
+func (n *Node) public() *protocolServer {
+	var options []httpapi.Option
+	if n.config.MetricsAddr == "" {
+		options = append(options, n.withMetrics())
+	}
+	return n.http(Public, n.api(&auth.Policy{Tokens: n.tokens}, options...))
+}
+
+// admin serves administrators over HTTP.
+func (n *Node) admin() *protocolServer {
+	p := &auth.Policy{Tokens: n.tokens, Trusted: true, Secret: n.secret}
+	mux := http.NewServeMux()
+	mux.Handle("/", n.api(p, httpapi.WithProfiles(), n.withMetrics()))
+	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))
+	mux.Handle(ui.Root, ui.New(n.service, p, ui.Options{Given: n.config.Given}))
+	return n.http(Admin, mux)
+}
+
+// probes serves those who watch the node over HTTP, and requires no token.
+func (n *Node) probes() *protocolServer {
+	return n.http(Metrics, httpapi.NewProbes(n.service, n.withMetrics()))
+}
+
+func (n *Node) withMetrics() httpapi.Option { return httpapi.WithMetrics(n.metrics.Handler(n.log)) }
+
+// api serves programs over HTTP.
+func (n *Node) api(p *auth.Policy, options ...httpapi.Option) http.Handler {
+	return n.traces.web(httpapi.New(n.service, p, options...))
+}
+
+func (n *Node) http(a Address, handler http.Handler) *protocolServer {
+	s := newHTTP(handler, n.tls, log.New(httpErrors{n, a}, "", 0))
+	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }} // it listens no more
+	if n.tls != nil {
+		p.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
+	}
+	return p
+}
+
+// grpc serves gRPC clients.
+func (n *Node) grpc() *protocolServer {
+	options := n.traces.served()
+	if n.tls != nil {
+		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(n.tls.Clone()), n}))
+	}
+	s := grpcapi.New(n.service, &auth.Policy{Tokens: n.tokens}, options...)
+	return &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() {}} // Shutdown has cut off what took too long
+}
+
+// redis serves Redis clients.
+func (n *Node) redis() *protocolServer {
+	s := respapi.New(n.service, &auth.Policy{Tokens: n.tokens}, n.log)
+	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: s.Close}
+	if n.tls != nil {
+		p.serve = func(l net.Listener) error { return s.Serve(handshakes{tls.NewListener(l, n.tls), n}) }
+	}
+	return p
+}
