@@ -14,32 +14,23 @@ const (
 	digits       = 3
 )
 
-// latencies collects how long calls took.
-type latencies struct {
-	mu sync.Mutex // guards the histogram
+// Latency tells how long the calls that brought IDs took: to the microsecond or three digits, whichever is less exact, and
+// at most an hour.
+type Latency struct {
+	mu sync.Mutex // guards the histogram while the run adds to it; its methods are for afterwards
 	h  *hdrhistogram.Histogram
 }
 
-func newLatencies() latencies {
-	return latencies{h: hdrhistogram.New(1, int64(mostLatency/leastLatency), digits)}
+func newLatency() *Latency {
+	return &Latency{h: hdrhistogram.New(1, int64(mostLatency/leastLatency), digits)}
 }
 
-func (l *latencies) add(took time.Duration) {
+func (l *Latency) add(took time.Duration) {
 	us := int64(min(max(took, leastLatency), mostLatency) / leastLatency)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = l.h.RecordValue(us) // it is within the limits
 }
-
-func (l *latencies) all() *Latency {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return &Latency{h: l.h}
-}
-
-// Latency tells how long the calls that brought IDs took: to the microsecond or three digits, whichever is less exact, and
-// at most an hour.
-type Latency struct{ h *hdrhistogram.Histogram }
 
 // Calls returns how many there were.
 func (l *Latency) Calls() int64 { return l.h.TotalCount() }

@@ -50,7 +50,7 @@ type Run struct {
 	plan    Plan
 	records []*record
 	memory  atomic.Int64 // bytes left
-	latency latencies
+	latency *Latency
 
 	slots  atomic.Int64 // calls planned
 	left   atomic.Int64 // IDs not asked for yet, with a Count
@@ -72,7 +72,7 @@ func New(p Plan) *Run {
 	if p.Memory == 0 {
 		p.Memory = DefaultMemory
 	}
-	r := &Run{plan: p, latency: newLatencies(), errors: map[string]*Failure{}}
+	r := &Run{plan: p, latency: newLatency(), errors: map[string]*Failure{}}
 	r.memory.Store(p.Memory)
 	r.left.Store(p.Count)
 	for range p.Connections {

@@ -65,7 +65,7 @@ type Duplicates struct {
 
 // Result looks for duplicates and returns the measurements. Call it once Do has returned.
 func (r *Run) Result() Result {
-	result := Result{Progress: r.Progress(), Latency: r.latency.all(), Unsent: r.unsent(r.took)}
+	result := Result{Progress: r.Progress(), Latency: r.latency, Unsent: r.unsent(r.took)}
 	for _, seen := range r.records {
 		result.Descents += seen.descents
 		result.Duplicates.Checked += seen.kept
