@@ -14,27 +14,26 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const benchHelp = `Bench asks a running service for IDs, as fast as they come or at a rate, and shows
-how many came, how long calls took, which errors there were, and whether an ID came
-twice.
+const benchHelp = `Bench takes IDs from a running service, as fast as possible or at a fixed rate, and
+shows how many IDs it got, how long calls took, which errors there were, and whether
+an ID came twice.
 
-Each connection has one call at a time and stays with one server; with several
-servers they take turns. The first call of a connection includes connecting. A call
-that fails is counted by its code, not repeated, and followed by a short rest.
+Each connection makes one call at a time, to one server; connections are spread evenly
+over several servers. The first call of a connection includes connecting. Bench counts
+a call that fails by its error code, rests briefly, and does not repeat the call.
 
 Latencies are those of the calls that brought IDs, to three digits. Without --rate
-the next call waits for the answer to the one before: a server that hangs for a
-second costs each connection one slow call, where callers who come on their own would
-have met hundreds. With --rate calls are due at fixed times, and the latency counts
-from when a call was due if no connection was free then. That is what callers see.
+each connection waits for one answer before its next call: a server that hangs for a
+second then causes one slow call per connection, although independent callers would
+have made hundreds. With --rate calls are due at fixed times; if no connection is free
+then, the latency counts from when the call was due. That is what callers see.
 
-Duplicates are looked for among all IDs, over all servers and connections, exactly.
-An ID takes up to 6 bytes of memory for that, much less in batches, and all of them
-1 GiB at most: what comes beyond is counted, and not compared.
+Bench looks for duplicates among all IDs, from all servers and connections. It needs
+up to 6 bytes of memory for each ID, and uses at most 1 GiB in all: it counts the IDs
+beyond that, and does not compare them.
 
-SIGINT (Ctrl-C) ends it early, with what there is by then. The exit status is 1 when
-an ID came twice, or when no call brought any. FIRN_SERVER and FIRN_TOKEN_FILE
-stand in for the flags of these names.`
+SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1 if an
+ID came twice, or if no call brought IDs.`
 
 const benchExamples = `  firn bench
   firn bench --duration 1m --rate 5000
@@ -60,7 +59,7 @@ func (p *program) benchCommand() *cobra.Command {
 	var o benchOptions
 	c := &cobra.Command{
 		Use:     "bench",
-		Short:   "Load a running service, and look for duplicates",
+		Short:   "Measure a running service, and look for duplicate IDs",
 		Long:    benchHelp,
 		Example: benchExamples,
 		Args:    noArguments,
@@ -71,14 +70,14 @@ func (p *program) benchCommand() *cobra.Command {
 		protocols, defaults = append(protocols, known.Name), append(defaults, known.Default)
 	}
 	o.access.name = "server"
-	setting.Add(flags, &o.servers, o.access.name, setting.KindList, "", "the servers to ask, with commas between (default: "+strings.Join(defaults, ",\n")+")", setting.ParseList)
-	setting.Add(flags, &o.protocol, "protocol", "protocol", protocols[0], "how to ask: "+strings.Join(protocols, ", "), load.ProtocolByName)
-	setting.Number(flags, &o.concurrency, "concurrency", "16", 1, "how many connections, each with one call at a time")
-	setting.Number(flags, &o.batch, "batch", "1", 1, "how many IDs each call asks for")
-	setting.Duration(flags, &o.duration, "duration", "10s", time.Millisecond, "for how long")
-	setting.Number(flags, &o.count, "count", "", 1, "ask for so many IDs, in place of for so long")
-	setting.Add(flags, &o.rate, "rate", "rate", "", "ask for at most so many IDs a second (default: as many as come)", parseRate)
-	addSequencer(flags, &o.sequencer, "whose IDs (default: those of the default one)")
+	setting.Add(flags, &o.servers, o.access.name, setting.KindList, "", "the servers to ask, separated by commas (default: "+strings.Join(defaults, ",\n")+")", setting.ParseList)
+	setting.Add(flags, &o.protocol, "protocol", "protocol", protocols[0], "the protocol: "+strings.Join(protocols, ", "), load.ProtocolByName)
+	setting.Number(flags, &o.concurrency, "concurrency", "16", 1, "how many connections to use, each for one call at a time")
+	setting.Number(flags, &o.batch, "batch", "1", 1, "how many IDs to take with each call")
+	setting.Duration(flags, &o.duration, "duration", "10s", time.Millisecond, "how long to run")
+	setting.Number(flags, &o.count, "count", "", 1, "take this many IDs, instead of running for --duration")
+	setting.Add(flags, &o.rate, "rate", "rate", "", "take at most this many IDs a second (default: no limit)", parseRate)
+	addSequencer(flags, &o.sequencer, "the sequencer to take IDs from (default: default)")
 	setting.Bool(flags, &o.json, "json", "print a JSON object")
 	o.access.add(flags)
 	must(c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)))

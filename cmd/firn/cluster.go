@@ -10,14 +10,14 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const clusterHelp = `Cluster shows what the members of a cluster have agreed on.
+const clusterHelp = `Cluster shows the state of a cluster.
 
-They write commands to one log, and every one of them replays it to the same
-value: who the members are, who watches whom, who is about to join, and which
-member has which node ID of which sequencer.
+The members of a cluster write commands to one log, and each of them replays the log
+to the same state: which members there are, which member watches which, who is joining,
+and which member has which node ID of which sequencer.
 
-All but replay ask a running server where it listens for administrators; --admin or
-FIRN_ADMIN says where. Resume is the only one that changes something.`
+All commands but replay ask a running server, at its address for administrators. Only
+resume changes anything.`
 
 const clusterExamples = `  firn cluster status
   firn cluster dashboard
@@ -28,7 +28,7 @@ const clusterExamples = `  firn cluster status
 func (p *program) clusterCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "cluster",
-		Short:   "Show what the members of a cluster have agreed on",
+		Short:   "Show the state of a cluster",
 		Long:    clusterHelp,
 		Example: clusterExamples,
 		Args:    noArguments,

@@ -12,15 +12,12 @@ import (
 	"github.com/firn-id/firn/internal/server/ui"
 )
 
-const dashboardHelp = `Dashboard prints the address of the page that shows the cluster, with a login for one
-browser: it is good once, within 15 minutes. Who is logged in can change what others
-may only look at, and try such calls at /docs/, until the tab is closed or the server
-is started again.
+const dashboardHelp = `Dashboard prints the address of the dashboard, with a login for one browser. The login
+works once, within 15 minutes. It allows changes on the dashboard and on the page
+/docs/, until you close the tab or the server restarts.
 
-It works for who has started the server, and for root. A server with tokens has no
-such logins: its page asks for a token.
-
-FIRN_ADMIN stands in for --admin.`
+It works for root and for the user who started the server. A server with tokens has no
+such logins: its dashboard asks for a token.`
 
 func (p *program) dashboardCommand() *cobra.Command {
 	var o lookOptions

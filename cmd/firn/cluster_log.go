@@ -19,19 +19,16 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const logHelp = `Log prints the entries of the log of a cluster: the commands that its members
-wrote, each at its position. With --follow it goes on with those that are
-written from then on, until it is interrupted or the server ends.
+const logHelp = `Log prints the entries of a cluster's log: the commands that its members wrote, each
+with its position. With --follow it goes on to print new entries, until you interrupt
+it or the server ends.
 
-The beginning of a long log is dropped now and then. Where entries that were
-asked for are missing, the first line says so: on standard output, or with --json
-on standard error.
+Members drop the beginning of a long log. If entries that you asked for are gone, the
+first line says so: on standard output, or with --json on standard error.
 
-With --json each line is an entry as firn cluster replay reads it. A replay
-tells what happened only if the log was printed from its beginning; what
-dropped entries led to shows firn cluster value --at.
-
-FIRN_ADMIN stands in for --admin.`
+With --json each line is an entry that firn cluster replay can read. Replay it only
+from the beginning of the log; firn cluster value --at shows the state that dropped
+entries led to.`
 
 const logExamples = `  firn cluster log
   firn cluster log --follow --from 57
@@ -43,13 +40,13 @@ func (p *program) logCommand() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{
 		Use:     "log",
-		Short:   "Print what the members of a cluster wrote",
+		Short:   "Print the log of a cluster",
 		Long:    logHelp,
 		Example: logExamples,
 		Args:    noArguments,
 	}
-	setting.Number(c.Flags(), &from, "from", "0", 0, "the position to begin at")
-	setting.Bool(c.Flags(), &follow, "follow", "go on with what is written from now on")
+	setting.Number(c.Flags(), &from, "from", "0", 0, "the first position to print")
+	setting.Bool(c.Flags(), &follow, "follow", "go on to print new entries")
 	o.add(c.Flags(), "print a JSON object for each entry, one per line")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := fmt.Sprintf("/api/v1/cluster/log?from=%d", from)

@@ -8,27 +8,27 @@ import (
 	"github.com/firn-id/firn/internal/replay"
 )
 
-const replayHelp = `Replay reads the entries of a log, beginning with an empty cluster, and prints
-what each leads to. It asks no server: it is how to try out what a cluster would do,
-or to see how one came to be what it is.
+const replayHelp = `Replay reads the entries of a log and prints the state that each leads to, beginning
+with an empty cluster. It asks no server. Use it to try what a cluster would do, or to
+see how a cluster came to its state.
 
-An entry is a line of FILE, or of standard input when there is none or it is "-":
+An entry is a line of FILE, or of standard input if FILE is missing or "-":
 
   {"position":7,"command":"attach","args":{"sequencer":"orders","member":"b"}}
 
-Positions are 0 or more and ascend; there may be gaps. Empty lines are skipped.
-For each entry one line is printed:
+Positions are 0 or more and ascend, with or without gaps. Replay skips empty lines. It
+prints one line for each entry:
 
   {"position":7,"outcome":"applied","value":{"members":["a","b"],
    "pairs":{"a":"b","b":"a"},"prepared":{},"accepted":{},
    "sequencers":{"orders":{"nodes":{"0":"a"},"waiting":["b"]}}}}
 
-The outcome is "applied", "unchanged" when there was nothing to do, or "refused".
-In the pairs each member watches the other; prepared and accepted are the pending
-joins, by joiner, with the member that each is to watch.
+The outcome is "applied", "unchanged" if there was nothing to do, or "refused". In
+"pairs" each member watches the other. "prepared" and "accepted" are the pending joins:
+each joiner, and the member that it is going to watch.
 
-A line that is no entry ends it: what is wrong is told on standard error with the
-number of the line, and the exit status is 1. The lines before it are printed.`
+Replay ends at a line that is not an entry. It reports the line's number and what is
+wrong on standard error, and exits with status 1.`
 
 const replayExamples = `  firn cluster replay entries.jsonl
   firn cluster replay < entries.jsonl | tail -n 1`
@@ -36,7 +36,7 @@ const replayExamples = `  firn cluster replay entries.jsonl
 func (p *program) replayCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "replay [FILE]",
-		Short:   "Show what the entries of a log lead to",
+		Short:   "Show the state that the entries of a log lead to",
 		Long:    replayHelp,
 		Example: replayExamples,
 		Args: func(_ *cobra.Command, args []string) error {

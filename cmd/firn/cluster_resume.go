@@ -10,17 +10,15 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-const resumeHelp = `Resume ends the wait after etcd has lost data.
+const resumeHelp = `Resume ends the wait that follows when etcd has lost data.
 
-When etcd was wiped or set back to a backup, it no longer knows how far node IDs were
-used. The nodes that notice write that into etcd, use up the time that they reserved
-before, and then give no ID until none from before can come again: for a window and
-10 s, 40 s by default. So do nodes that start meanwhile.
+An etcd that was wiped, or restored from a backup, no longer knows how far node IDs
+were used. Nodes that notice this record it in etcd, use up the time that they had
+reserved, and then give no IDs until no earlier ID can come again: for one window plus
+10 s, by default 40 s. Nodes that start in that time wait, too.
 
-Resume lets all nodes go on at once. Use it only when every process that gave IDs
-before has stopped, and no clock is behind theirs: otherwise IDs can come twice.
-
-FIRN_ADMIN stands in for --admin.`
+Resume lets all nodes go on at once. Use it only if every process that gave IDs before
+has stopped, and no clock is behind theirs: otherwise IDs can come twice.`
 
 func (p *program) resumeCommand() *cobra.Command {
 	var o lookOptions

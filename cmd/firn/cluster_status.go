@@ -16,15 +16,13 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-const statusHelp = `Status shows what a member knows of its cluster: the members, whom each watches
-and whose process it is, who is about to join, and who has which node ID of which
+const statusHelp = `Status shows what a member knows of its cluster: the members, whom each watches and
+which process it is, who is joining, and which member has which node ID of which
 sequencer.
 
-It asks a server, which answers by what it has read of the log so far: other
-members may have read more. A member whose pulse is gone is dead, and about to be
-taken out. With --json it prints what the server tells.
-
-FIRN_ADMIN stands in for --admin.`
+The server answers from the part of the log that it has read; other members may have
+read more. A member whose pulse is gone is dead, and the others will remove it. With
+--json status prints the server's answer.`
 
 const statusExamples = `  firn cluster status
   firn cluster status --admin http://ids.example.org:9080 --json`

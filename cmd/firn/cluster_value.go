@@ -14,15 +14,14 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const valueHelp = `Value shows what the log of a cluster has led to: the members and whom each
-watches, who is about to join, and who has which node ID of which sequencer.
+const valueHelp = `Value shows the state that a cluster's log led to: the members and whom each watches,
+who is joining, and which member has which node ID of which sequencer.
 
-With --at it is the value at a position: after the last entry until there. The
-server replays the log for it, as far back as that has been kept. Without, it is
-the latest that the server has come to.
+With --at it shows the state at a position, after the last entry up to there. The
+server replays the log for that, as far back as the log was kept. Without --at it shows
+the latest state that the server knows.
 
-With --json it is {"position":7,"value":{...}}, as firn cluster replay has it.
-FIRN_ADMIN stands in for --admin.`
+With --json it prints {"position":7,"value":{...}}, as firn cluster replay does.`
 
 const valueExamples = `  firn cluster value
   firn cluster value --at 57 --json`
@@ -32,7 +31,7 @@ func (p *program) valueCommand() *cobra.Command {
 	var at int64
 	c := &cobra.Command{
 		Use:     "value",
-		Short:   "Show what the log of a cluster led to, at any position",
+		Short:   "Show the state of a cluster at a position of its log",
 		Long:    valueHelp,
 		Example: valueExamples,
 		Args:    noArguments,

@@ -15,18 +15,17 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const completionHelp = `Completion prints a script by which a shell completes commands, flags and, where
-they can be listed, values. The deb and rpm packages have installed it already.
+const completionHelp = `Completion prints a script that lets a shell complete commands, flags and values, and
+the sequencers of a running server. The deb and rpm packages install it.
 
-For the shell that runs now:
+For this shell only:
 
   bash        source <(firn completion bash)
   zsh         source <(firn completion zsh)
   fish        firn completion fish | source
   powershell  firn completion powershell | Out-String | Invoke-Expression
 
-For all shells from then on, see the examples. Bash needs the package
-bash-completion.`
+For all new shells, see the examples. Bash needs the package bash-completion.`
 
 const completionExamples = `  firn completion bash > /etc/bash_completion.d/firn
   firn completion zsh > "${fpath[1]}/_firn"
@@ -42,7 +41,7 @@ func (p *program) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:       "completion SHELL",
-		Short:     "Print a script by which a shell completes commands",
+		Short:     "Print a script that lets a shell complete commands",
 		Long:      completionHelp,
 		Example:   completionExamples,
 		ValidArgs: shells,

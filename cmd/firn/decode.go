@@ -54,7 +54,7 @@ func (p *program) decodeCommand() *cobra.Command {
 	setting.Add(flags, &format, "format", "format", "auto", "the encoding of the IDs: "+strings.Join(formats, ", "), setting.OneOf(formats...))
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	layout.add(c, flags)
-	addSequencer(flags, &name, "whose IDs they are, in the place of --layout and --epoch")
+	addSequencer(flags, &name, "the sequencer that made the IDs, instead of --layout and --epoch")
 	ask.addPublic(flags)
 	setting.Bool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -22,14 +22,14 @@ type layoutFlags struct {
 
 func (l *layoutFlags) add(c *cobra.Command, fs *pflag.FlagSet) {
 	setting.Add(fs, &l.layout, "layout", "layout", "default",
-		"how an ID's bits are split: one that firn layout lists,\nor bits such as 41/10/12 or 41/5/5/12@10ms", firn.ParseLayout)
+		"the layout of IDs: one that firn layout lists, or bits\nsuch as 41/10/12 or 41/5/5/12@10ms", firn.ParseLayout)
 	l.addEpoch(fs)
 	must(c.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(presetNames(), cobra.ShellCompDirectiveNoFileComp)))
 }
 
 func (l *layoutFlags) addEpoch(fs *pflag.FlagSet) {
 	setting.Add(fs, &l.epoch, "epoch", "time", "",
-		"the instant that the layout's time counts from, as a date or\nRFC 3339 (default: that of the layout)", parseTime)
+		"when the layout's time begins, as a date or RFC 3339\n(default: that of the layout)", parseTime)
 }
 
 // chosen returns the layout with its epoch.

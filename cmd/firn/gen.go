@@ -4,11 +4,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const genHelp = `Gen prints configurations of what stands around firn, for the addresses given, so
-that none has to be copied and edited by hand. Each says at its top which command
-made it, and what to adapt where.
+const genHelp = `Gen prints configurations for the programs around firn, for the addresses that you
+give. The head of each says which command made it, and what to adapt.
 
-It only prints: nothing is installed, and no server is asked.`
+Gen installs nothing, and asks no server.`
 
 const genExamples = `  firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0.0.3:8080
   firn gen keepalived --vip 10.0.0.100/24 --interface eth0
@@ -17,7 +16,7 @@ const genExamples = `  firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0
 func (p *program) genCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "gen",
-		Short:   "Print configurations of what stands around firn",
+		Short:   "Print configurations for the programs around firn",
 		Long:    genHelp,
 		Example: genExamples,
 		Args:    noArguments,

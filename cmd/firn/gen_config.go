@@ -9,10 +9,10 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const genConfigHelp = `Config prints a file for firn serve --config, with everything that can be set in it:
-what was given here, and as comments all the rest with its defaults.
+const genConfigHelp = `Config prints a file for firn serve --config, with every setting: those that you give,
+and the others with their defaults as comments.
 
-It takes the flags of firn serve, and does not look at the files that they name.`
+It takes the flags of firn serve, and does not read the files that they name.`
 
 const genConfigExamples = `  firn gen config > /etc/firn/firn.yaml
   firn gen config --etcd 10.0.0.1:2379,10.0.0.2:2379 --grpc-addr :9090`

@@ -6,9 +6,8 @@ import (
 	"github.com/firn-id/firn/internal/deploy"
 )
 
-const genDockerHelp = `Docker prints a Dockerfile for an image of firn that is from scratch: one static
-binary and the certificates of authorities, for a user without rights. At its top
-it says how to build them.`
+const genDockerHelp = `Docker prints a Dockerfile for an image with one static binary, the certificates of
+authorities, and a user without rights. Its head says how to build the image.`
 
 const genDockerExamples = `  firn gen docker | docker build -t firn -f - .`
 

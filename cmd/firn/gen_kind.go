@@ -27,7 +27,7 @@ func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.
 		Args:    noArguments,
 	}
 	flags(c)
-	setting.Text(c.Flags(), &output, "output", "file", "where to put it (default: standard output)")
+	setting.Text(c.Flags(), &output, "output", "file", "the file to write (default: standard output)")
 	must(c.MarkFlagFilename("output"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		made, err := text(deploy.Origin{Version: readVersion().Version, Command: commandLine(c, "output", "etcd-password")})

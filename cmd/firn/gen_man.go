@@ -10,11 +10,11 @@ import (
 	"github.com/firn-id/firn/internal/manpage"
 )
 
-const genManHelp = `Man writes a manual page for each command into a directory, which is made if it is
-not there: firn.1, firn-serve.1 and so on. They say what --help says, for man(1).
+const genManHelp = `Man writes a manual page for each command to a directory, which it makes if needed:
+firn.1, firn-serve.1 and so on. They have the text of --help, for man(1).
 
-The deb and rpm packages have them already. Their date is that of the source, or
-what SOURCE_DATE_EPOCH says.`
+The deb and rpm packages contain these pages. Their date is that of the source, or
+SOURCE_DATE_EPOCH.`
 
 func (p *program) genMan() *cobra.Command {
 	return &cobra.Command{

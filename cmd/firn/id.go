@@ -13,15 +13,13 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const idHelp = `Id prints new IDs, one per line, in ascending order. It asks a server for them,
-in batches of at most 100000. They are those of the default sequencer, or of the
-one that --sequencer names: firn sequencer list shows which there are.
+const idHelp = `Id prints new IDs, one per line, in ascending order. It takes them from a server, at
+most 100000 with each call: those of the default sequencer, or of the one that
+--sequencer names. firn sequencer list shows the sequencers.
 
-With --local it makes them itself, as the node that --node says. They are unique
-among runs that follow each other on one machine. Runs at the same time, or with
-the same node on other machines, can give the same IDs: for those there is firn serve.
-
-FIRN_SERVER, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
+With --local it makes the IDs itself, under the node ID that --node gives. IDs of runs
+that follow each other on one machine are unique. Runs at the same time, or under the
+same node ID on other machines, can give the same IDs: use firn serve for those.`
 
 const idExamples = `  firn id
   firn id -n 1000000 --format base32 > ids.txt
@@ -51,13 +49,13 @@ func (p *program) idCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := c.Flags()
-	setting.Number(flags, &o.count, "count,n", "1", 1, "how many")
+	setting.Number(flags, &o.count, "count,n", "1", 1, "how many IDs")
 	setting.Add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(encodingNames(), ", "), firn.EncodingByName)
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(encodingNames(), cobra.ShellCompDirectiveNoFileComp)))
 	setting.Bool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
 	o.server.addPublic(flags)
-	addSequencer(flags, &o.name, "whose IDs (default: those of the default one)")
-	setting.Bool(flags, &o.local, "local", "make the IDs in this process")
+	addSequencer(flags, &o.name, "the sequencer to take IDs from (default: default)")
+	setting.Bool(flags, &o.local, "local", "make the IDs in this process, and ask no server")
 	setting.Number(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -16,12 +16,11 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const layoutHelp = `Layout lists the presets, or shows one layout in detail: how the bits of an ID
-are split, from when its time counts and until when, and how many nodes and IDs
-there are.
+const layoutHelp = `Layout lists the presets, or shows one layout in detail: how it splits the bits of an
+ID, when its time begins and ends, and how many nodes and IDs it allows.
 
-A layout is a preset, or its bits as time/node/sequence or
-time/datacenter/node/sequence, with the tick behind an @ where it is not 1ms.`
+A layout is a preset, or bits as time/node/sequence or time/datacenter/node/sequence,
+followed by @ and the tick if that is not 1ms.`
 
 const layoutExamples = `  firn layout
   firn layout twitter

@@ -9,24 +9,24 @@ import (
 
 const rootHelp = `Firn gives out unique, time-ordered 64-bit IDs.
 
-Every node makes IDs on its own, at memory speed. What nodes share is an etcd
-cluster in which each leases a node ID and writes down how far in time it may go;
-so no ID is ever given twice, whatever clocks, crashes or networks do.
+Each node makes IDs in its own memory. Nodes share an etcd cluster, where each of
+them leases a node ID and records how far ahead in time it may use it. So no ID is
+given twice, even if clocks jump, processes crash or networks fail.
 
 A first try, in two terminals:
 
   firn serve                # a service of one node, on port 8080
-  firn id                   # ask it for an ID
-  firn decode $(firn id)    # see what an ID says
+  firn id                   # take an ID
+  firn decode $(firn id)    # see what an ID contains
 
-There can be any number of ID spaces, each with a layout of its own:
+A cluster can have many ID spaces, each with its own layout:
 
   firn sequencer create orders --nodes 128
   firn id --sequencer orders
 
-Exit statuses: 0 success; 1 failure; 2 a crash, as of every Go program; 3 no node
-ID is free, or this machine's clock is too far behind; 78 a flag, an argument, a
-variable or the config file is wrong; 130 a client command was interrupted.`
+Exit statuses: 0 success; 1 failure; 2 a crash, as of every Go program; 3 no node ID
+is free, or this machine's clock is too far behind; 78 a flag, an argument, a
+variable or the config file is wrong; 130 a signal interrupted a client command.`
 
 // run is the whole program: it runs the command that args name, and returns the exit status.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {

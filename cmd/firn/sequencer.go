@@ -12,18 +12,17 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const sequencerHelp = `Sequencer creates ID spaces, shows them and ends them.
+const sequencerHelp = `Sequencer creates, shows and destroys sequencers. Each is an ID space with a name.
 
-A sequencer has a name, and what it is created with stays: the layout of its IDs,
-and how many nodes can make them. Each node makes IDs of it under a node ID that
-no other has at the time. IDs are unique within a sequencer, not between two.
+A sequencer's definition never changes: the layout of its IDs, and how many nodes can
+make them. Each node makes its IDs under a node ID that no other node has at the time.
+IDs are unique within a sequencer, not between two sequencers.
 
-The sequencer "default" is there from the start: firn serve --layout says its
-layout, and who names none gets IDs of it.
+The sequencer "default" always exists. firn serve --layout sets its layout, and callers
+who name no sequencer get its IDs.
 
-All of these ask a running server where it listens for administrators, --admin or
-FIRN_ADMIN says where. Attach and
-detach are about that server; the rest is the same at every node of a cluster.`
+These commands ask a running server, at its address for administrators. Attach and
+detach change that server; the others do the same at every node of a cluster.`
 
 const sequencerExamples = `  firn sequencer create orders --nodes 128
   firn id --sequencer orders
@@ -33,7 +32,7 @@ const sequencerExamples = `  firn sequencer create orders --nodes 128
 func (p *program) sequencerCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "sequencer",
-		Short:   "Create ID spaces, show them and end them",
+		Short:   "Create, show and destroy sequencers (ID spaces)",
 		Long:    sequencerHelp,
 		Example: sequencerExamples,
 		Args:    noArguments,

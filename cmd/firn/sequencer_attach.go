@@ -10,27 +10,25 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-const attachHelp = `Attach has a server take a node ID of a sequencer, so that it can make IDs of it,
-and says which. When it is asked for an ID it does so by itself, unless the caller's
-token, the sequencer (--attach explicit) or the server (--no-auto-attach) forbids
-that. With tokens it takes one that allows attach or admin. When all node IDs
-are taken, the server stands in line until one is released, and the exit status is 3.
+const attachHelp = `Attach has a server take a node ID of a sequencer, and prints it. The server can then
+make IDs of the sequencer. A server attaches by itself when it is asked for an ID, unless
+the caller's token, the sequencer (--attach explicit) or the server (--no-auto-attach)
+forbids it.
 
-FIRN_ADMIN stands in for --admin.`
+If the server wants a token, give one that allows attach or admin. If all node IDs are
+taken, the server waits in line for one, and the exit status is 3.`
 
 func (p *program) attachCommand() *cobra.Command {
 	return p.standCommand("attach", "Have a server take a node ID of a sequencer", attachHelp,
 		"  firn sequencer attach orders --admin http://ids-1.example.org:9080")
 }
 
-const detachHelp = `Detach has a server give its node ID of a sequencer back, so that another can have
-it. The server attaches again when it is asked for an ID of it, where that is
-enough: see firn help sequencer attach.
-
-FIRN_ADMIN stands in for --admin.`
+const detachHelp = `Detach has a server give its node ID of a sequencer back, for another node to take. The
+server attaches again when it is asked for an ID, unless something forbids that: see
+firn help sequencer attach.`
 
 func (p *program) detachCommand() *cobra.Command {
-	return p.standCommand("detach", "Have a server give its node ID of a sequencer back", detachHelp,
+	return p.standCommand("detach", "Have a server give back its node ID of a sequencer", detachHelp,
 		"  firn sequencer detach orders --admin http://ids-1.example.org:9080")
 }
 

@@ -30,9 +30,7 @@ A new sequencer has no nodes. A node attaches when it is asked for an ID; with
 --attach explicit, only when firn sequencer attach says so.
 
 --nodes is how many nodes can make IDs at a time, rounded up to a power of two. Node
-bits that they do not need go to the sequence: fewer nodes make more IDs each.
-
-FIRN_ADMIN, FIRN_LAYOUT and FIRN_EPOCH stand in for the flags of these names.`
+bits that they do not need go to the sequence: fewer nodes make more IDs each.`
 
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
@@ -63,13 +61,13 @@ func (p *program) createCommand() *cobra.Command {
 		Args:    oneName,
 	}
 	flags := c.Flags()
-	setting.Number(flags, &o.nodes, "nodes", "", 1, "how many nodes there can be (default: as many as the layout has)")
-	setting.Add(flags, &o.allocation, "allocation", "nodes", "all", "which nodes that want one get a node ID: all, so many such as 3,\nor a part of the cluster such as 50%", parseAllocation)
+	setting.Number(flags, &o.nodes, "nodes", "", 1, "how many nodes can make IDs at a time (default: as many as the layout\nhas)")
+	setting.Add(flags, &o.allocation, "allocation", "nodes", "all", "how many of the nodes that want a node ID get one: all, a number\nsuch as 3, or a share of the cluster such as 50%", parseAllocation)
 	o.layout.add(c, flags)
-	setting.Duration(flags, &o.tick, "tick", "", time.Millisecond, "one step of the layout's time, 1ms to 1s (default: that of the layout)")
-	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node below the sequence")
-	setting.Add(flags, &o.after, "after", "ID", "", "the greatest ID that there is already, in decimal: all new ones\nexceed it", firn.Parse)
-	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "what has a node take a node ID: on-demand, a call for an ID; or explicit,\nonly firn sequencer attach", parseAttach)
+	setting.Duration(flags, &o.tick, "tick", "", time.Millisecond, "the tick of the layout, 1ms to 1s (default: that of the layout)")
+	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node bits below the sequence bits")
+	setting.Add(flags, &o.after, "after", "ID", "", "an ID, in decimal, that all new IDs must exceed: the greatest that\nexists already", firn.Parse)
+	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "when a node attaches: on-demand, when it is asked for an ID; or explicit,\nonly by firn sequencer attach", parseAttach)
 	setting.Bool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))

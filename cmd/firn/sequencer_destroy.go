@@ -28,9 +28,7 @@ rate the server that it asks gives its IDs, and wants the name typed. --yes leav
 that out, and is needed where standard input is not a terminal.
 
 A node that has crashed, or that etcd cannot reach, may go on for the time that it has
-reserved. Destroy then says until when; the exit status is 0 all the same.
-
-FIRN_ADMIN stands in for --admin.`
+reserved. Destroy then says until when; the exit status is 0 all the same.`
 
 func (p *program) destroyCommand() *cobra.Command {
 	var o lookOptions

@@ -14,10 +14,10 @@ import (
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
-const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many of them
-are free, how many nodes wait for one, and where the server that answers stands.
+const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many are free,
+how many nodes wait for one, and whether the server that answers is attached.
 
-With --json it prints what the server tells. FIRN_ADMIN stands in for --admin.`
+With --json it prints the server's answer.`
 
 func (p *program) listCommand() *cobra.Command {
 	var o lookOptions

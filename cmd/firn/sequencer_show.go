@@ -17,11 +17,10 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-const showHelp = `Show shows one sequencer: what it was created with, which nodes have its node IDs,
-and where the server that answers stands: attached to it, in line for a node ID,
-or none of these.
+const showHelp = `Show shows a sequencer: its definition, which nodes have its node IDs, and whether the
+server that answers is attached to it, waits for a node ID, or neither.
 
-With --json it prints what the server tells. FIRN_ADMIN stands in for --admin.`
+With --json it prints the server's answer.`
 
 func (p *program) showCommand() *cobra.Command {
 	var o lookOptions

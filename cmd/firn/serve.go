@@ -35,7 +35,8 @@ file of tokens says who may do what instead.
 Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr) or a
 key (http-addr) of the YAML file that --config names. A flag overrides a variable,
 and a variable overrides the file. Empty variables, and variables that begin with
-FIRN_ but match no flag, are ignored; an unknown key in the file is an error.
+FIRN_ but match no flag, are ignored (with a warning if one almost matches); an
+unknown key in the file is an error.
 
 SIGTERM and SIGINT stop the node, and no caller sees an error: the node reports that
 it is not ready, serves on for the drain delay, finishes the calls it has, and gives

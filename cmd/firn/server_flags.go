@@ -27,13 +27,13 @@ func (s *serverFlags) addPublic(fs *pflag.FlagSet) {
 // addAdmin adds the flags of who administers.
 func (s *serverFlags) addAdmin(fs *pflag.FlagSet) {
 	s.name = "admin"
-	setting.Add(fs, &s.url, s.name, "URL", "http://127.0.0.1:9080", "the server to ask, where it listens for administrators", remote.ParseURL)
+	setting.Add(fs, &s.url, s.name, "URL", "http://127.0.0.1:9080", "the server to ask, at its address for administrators", remote.ParseURL)
 	s.add(fs)
 }
 
 func (s *serverFlags) add(fs *pflag.FlagSet) {
 	setting.Text(fs, &s.TokenFile, "token-file", "file", "a file with the token to show to the server")
-	setting.Text(fs, &s.CA, "ca", "file", "PEM certificates of the authorities that the server's may be signed\nby (default: those that the system trusts)")
+	setting.Text(fs, &s.CA, "ca", "file", "PEM certificates of the authorities of the server's certificate\n(default: those that the system trusts)")
 	setting.Text(fs, &s.Cert, "cert", "file", "PEM certificate to show to the server")
 	setting.Text(fs, &s.Key, "key", "file", "PEM key of that certificate")
 }

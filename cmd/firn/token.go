@@ -18,20 +18,19 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const tokenHelp = `Token makes a token, which a caller shows to a server, and the entry by which
-servers know it. The first line of the output is the token: give it to the caller,
-and keep it secret. After an empty line comes the entry: add it to the file of
-tokens of every server. It has only a hash of the token, which no one can turn
-back; a token that was lost is replaced, not looked up.
+const tokenHelp = `Token makes a token, and the entry by which servers know it. The first line of its
+output is the token: give it to the caller, and keep it secret. The entry follows after
+an empty line: add it to the token file of every server. It contains a hash, from which
+nobody can compute the token; replace a token that is lost.
 
-A call for an ID at a server that is not attached to the sequencer has it attach,
-that is, take a node ID, only if the token allows attach or admin.
+If a server is not attached to a sequencer, a call for an ID attaches it (the server
+takes a node ID), but only if the token allows attach or admin.
 
-A token can be limited to some sequencers, by their names or by patterns such as
-orders-*, and to a number of IDs per second on each server.
+A token can be limited to some sequencers, by names or by patterns such as orders-*,
+and to a number of IDs per second on each server.
 
-With --hash no token is made: one is read from the first line of standard input,
-and only its entry is printed. It has 16 to 4096 characters, without spaces.`
+With --hash, token reads a token from the first line of standard input, and prints only
+its entry. The token has 16 to 4096 characters, without spaces.`
 
 const tokenExamples = `  firn token --name orders --allow issue
   firn token --name ops --allow issue --allow admin
@@ -56,11 +55,11 @@ func (p *program) tokenCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags, e := c.Flags(), &made.Entry
-	setting.Add(flags, &e.Name, "name", "name", "", "whose token it is, in logs and errors", checked(auth.CheckName))
+	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors", checked(auth.CheckName))
 	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; attach, to have a server\ntake a node ID of a sequencer; or admin, to manage sequencers\nand look at the cluster; repeat it for several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
-	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it is for, or a pattern such as orders-*;\nrepeat it for more (default: all sequencers)", auth.CheckPattern)
-	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "IDs per second that it allows (default: any number)", parseRate)
+	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it allows, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
+	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second it allows (default: no limit)", parseRate)
 	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")
 	setting.Bool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
 	c.RunE = func(*cobra.Command, []string) error {

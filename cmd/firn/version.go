@@ -63,7 +63,7 @@ func (p *program) versionCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print which firn this is",
+		Short: "Print the version",
 		Long:  `Version prints the version, the revision of the source and the Go that built it.`,
 		Example: `  firn version
   firn version --json`,
@@ -75,7 +75,7 @@ func (p *program) versionCommand() *cobra.Command {
 			return p.printf("%v\n", readVersion())
 		},
 	}
-	setting.Bool(c.Flags(), &asJSON, "json", "print it as a JSON object")
+	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
 	return c
 }
 
