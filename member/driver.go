@@ -13,17 +13,17 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// driver belongs to the goroutine of a sequencer, which does what package attachment decides.
+// driver is what only the goroutine of a sequencer uses. It does what package attachment decides.
 type driver struct {
-	looked  grant // the grant that the state knows
-	noticed int   // how many of the notices that the layout's time runs out were given
+	looked  grant // the grant at the last look
+	noticed int   // how many of the notices that the layout's time runs out were logged
 
 	guard   store.Condition // under which node IDs can be claimed; without a key while that is not known
 	from    time.Time       // no ID may be from before that
-	guarded int64           // after how many losses of data they were read; they count for no other
+	guarded int64           // how often the store had lost data when both were read
 }
 
-// run looks how things stand and does what follows, until ctx ends or the sequencer is destroyed.
+// run looks and acts, until ctx ends or the sequencer is destroyed.
 func (s *Sequencer) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		losses := s.m.losses.Load()
@@ -59,7 +59,7 @@ func (s *Sequencer) run(ctx context.Context) {
 	}
 }
 
-// look has the state follow from how things stand, and returns what is to be done.
+// look steps the state by what there is to see, and returns what to do next.
 func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err error) {
 	before := s.status.Load().state
 	s.update(func(st *status) {
@@ -79,7 +79,7 @@ func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err err
 	return action, err
 }
 
-// sight is how things stand.
+// sight returns what there is to see.
 func (s *Sequencer) sight(st *status) attachment.Look {
 	now := s.m.now()
 	look := attachment.Look{Grant: s.looked.plain(), Era: s.m.era.Load(), Stepped: s.m.options.Clock.Ahead() != 0}
@@ -95,7 +95,7 @@ func (s *Sequencer) sight(st *status) attachment.Look {
 	return look
 }
 
-// step has the state follow from an event. Tenures that are over are forgotten.
+// step steps the state. Tenures that are over are forgotten.
 func (st *status) step(e attachment.Event) (action attachment.Action) {
 	st.state, action = attachment.Step(st.state, e)
 	for i, t := range st.state.Tenures {
@@ -106,8 +106,8 @@ func (st *status) step(e attachment.Event) (action attachment.Action) {
 	return action
 }
 
-// show makes and stops generators as the state says. Callers whose generator was stopped wait for the status, and find the
-// next one in it.
+// show stops and makes generators as the state says. A caller whose generator was stopped waits until the status is
+// replaced, and finds the next generator in it.
 func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
 	for i, t := range st.tenures {
 		if t.generator != nil && st.state.Tenures[i].Phase == attachment.Stopped {
@@ -153,7 +153,7 @@ func (s *Sequencer) generate(t tenure, used time.Time) (*firn.Generator, error) 
 	return firn.NewGenerator(s.layout, t.fence.Node(), options...)
 }
 
-// step has the state follow from what came of an action.
+// step steps the state by the outcome of an action.
 func (s *Sequencer) step(e attachment.Event) (action attachment.Action) {
 	s.update(func(st *status) { action = st.step(e) })
 	return action
@@ -175,7 +175,7 @@ func (s *Sequencer) do(ctx context.Context, action attachment.Action) error {
 	}
 }
 
-// claim claims the node ID that was granted, under the session of the same incarnation.
+// claim claims the node ID that was granted, under the session of the incarnation that it was granted to.
 func (s *Sequencer) claim(ctx context.Context) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (s *Sequencer) claim(ctx context.Context) error {
 		})
 		s.m.log.Info("claimed a node ID", "sequencer", s.name, "node", f.Node(), "from", f.Floor(), "horizon", f.Horizon())
 	case errors.Is(err, fence.ErrClosed):
-		s.guard = store.Condition{} // somebody has ended the generation, or begun another
+		s.guard = store.Condition{} // the generation has ended, or another has begun
 	case errors.As(err, &held):
 		if s.step(attachment.HeldByOther{}); s.status.Load().state != before {
 			return nil // it was its own
@@ -235,7 +235,7 @@ func (s *Sequencer) decline(ctx context.Context) error {
 	return nil
 }
 
-// giveBack gives a node ID back, unless the store does not know of it any more.
+// giveBack gives a node ID back, unless the store has lost it.
 func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
 	if t := s.status.Load().tenures[slot]; !s.m.stale(t) {
 		ctx, cancel := context.WithTimeout(ctx, leaveWithin)
@@ -254,7 +254,7 @@ func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
 	return nil
 }
 
-// failed tells of an error that may pass.
+// failed reports an error, after which the goroutine tries again.
 func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
 	var behind *fence.ClockBehindError
 	var aheadOf *fence.ClockAheadError
@@ -271,7 +271,8 @@ func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
 	s.m.nags.nag(ctx, "can't claim or give back a node ID at present, trying again", err)
 }
 
-// untilNext is how long there is nothing to do if nothing changes. The time of IDs may differ from that of timers.
+// untilNext returns how long to wait while nothing changes. It is at most a third of a window where the clock decides,
+// since a timer may run at another rate.
 func (s *Sequencer) untilNext() time.Duration {
 	wait, now := idle, s.m.now()
 	if s.looked.kind == attachment.Granted {

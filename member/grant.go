@@ -26,14 +26,14 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 		switch attached := q.Attached(id); {
 		case st.wanted && !attached:
 			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition())})
-		case attached && !st.wanted && st.state.Empty(): // whoever comes next finds the node ID free
+		case attached && !st.wanted && st.state.Empty(): // the next one to attach finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
 	}
 	return owed
 }
 
-// in is this sequencer in a value, and false when there is none or another of its name.
+// in returns this sequencer as a value has it, and false when it has none of its name, or another.
 func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	found, ok := v.Sequencer(s.name)
 	if !ok || found.Created() != s.status.Load().created {
@@ -42,7 +42,7 @@ func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	return found, true
 }
 
-// grant is what the cluster's value gives the member.
+// grant is what the cluster's value gives this member in a sequencer.
 type grant struct {
 	kind        attachment.Kind
 	incarnation *incarnation
@@ -50,7 +50,7 @@ type grant struct {
 	place       int64 // in line, from 1
 }
 
-// plain is the grant as package attachment knows it.
+// plain returns the grant as package attachment knows it.
 func (g grant) plain() attachment.Grant {
 	plain := attachment.Grant{Kind: g.kind, Node: g.node}
 	if g.incarnation != nil {
@@ -84,7 +84,7 @@ func (m *Member) grant() {
 	}
 }
 
-// taken says why there is no node ID for this member.
+// taken returns why there is no node ID for this member.
 func (s *Sequencer) taken(v cluster.Sequencer) string {
 	switch r := s.m.options.wish(s.name, s.definition); {
 	case r != nil && r.From == r.To:

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lifetime returns nil when the layout has IDs for this time, and else an ErrNotReady and firn.ErrLifetime that says why not.
+// lifetime returns nil when the layout has IDs for this time. Otherwise the error wraps ErrNotReady and firn.ErrLifetime.
 func (s *Sequencer) lifetime(now time.Time) error {
 	if _, err := s.definition.Check(now); err != nil {
 		return fmt.Errorf("%w: the sequencer %q: %w", ErrNotReady, s.name, err)
@@ -16,10 +16,10 @@ func (s *Sequencer) lifetime(now time.Time) error {
 
 const day = 24 * time.Hour
 
-// notices are how much time a layout has left when the log says so: a year, a month and a day. Nothing is left at the last.
+// notices are logged when a layout has so much time left: a year, a month, a day, none.
 var notices = [...]time.Duration{365 * day, 30 * day, day, 0}
 
-// noticed is how many of the notices are due with so much time left.
+// noticed returns how many of the notices are due with so much time left.
 func noticed(left time.Duration) (due int) {
 	for due < len(notices) && left <= notices[due] {
 		due++
@@ -27,8 +27,8 @@ func noticed(left time.Duration) (due int) {
 	return due
 }
 
-// notice has the log say that the layout's time runs out, once for each notice that has become due, and returns in how long
-// to look again at the latest.
+// notice logs that the layout's time runs out, once for each notice that has become due, and returns how long to wait for
+// the next one.
 func (s *Sequencer) notice(now time.Time) time.Duration {
 	end := s.layout.Lifetime()
 	left := end.Sub(now)

@@ -434,6 +434,9 @@ func TestWhoIsInLineAgainUsesUpItsTime(t *testing.T) {
 		if err := a.Ready(); !errors.Is(err, ErrWaiting) {
 			t.Errorf("a: %v, want ErrWaiting", err)
 		}
+		if state := a.seq.Load().State(); state != (State{Phase: Waiting, Place: 1}) {
+			t.Errorf("a is %v, want the first in line", state)
+		}
 	})
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/internal/retry"
 )
 
-// renewFences extends the fences of all sequencers, all in one go, every third of the window, until ctx ends. What many
-// sequencers cost the store is bytes, not round trips.
+// renewFences extends the fences of all sequencers together, every third of the window, until ctx ends. So many
+// sequencers cost the store bytes, not round trips.
 func (m *Member) renewFences(ctx context.Context) {
 	third := m.options.Window / 3
 	for failures := 0; ; {
@@ -41,7 +41,7 @@ func (m *Member) extend(ctx context.Context) error {
 		t := st.inUse()
 		switch {
 		case t.fence == nil, !st.state.Extended(), m.stale(t):
-		case ahead: // a clock that has stepped ahead is to be believed first
+		case ahead: // a step ahead has to be believed first
 			s.poke()
 		default:
 			sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
@@ -66,9 +66,9 @@ func (m *Member) extend(ctx context.Context) error {
 // askWithin bounds how long the clocks of others are asked for.
 const askWithin = 5 * time.Second
 
-// believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it, in
-// any of the sequencers: then nothing changes, and the error says by how much. Once it is believed, every node ID has to
-// be claimed anew, by the new time; the first to notice knows, the others are told.
+// believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it in any of
+// the sequencers: then nothing changes, and the error says by how much. Once a step is believed, every node ID has to be
+// claimed again, by the new time. first, which has noticed, knows; the other sequencers are told.
 func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -77,7 +77,7 @@ func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	clock := m.options.Clock
 	ahead := clock.Ahead()
 	if ahead == 0 {
-		return nil // another has been here
+		return nil // another sequencer was faster
 	}
 	if time.Since(m.contradicted) < backoff.First {
 		return m.contradiction

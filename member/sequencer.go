@@ -13,12 +13,12 @@ import (
 	"github.com/firn-id/firn/internal/fence"
 )
 
-// DefaultSequencer is the name of the sequencer that serves those who name none.
+// DefaultSequencer is the name of the sequencer that serves calls that name none.
 const DefaultSequencer = "default"
 
 // Sequencer makes the IDs of one ID space under the node ID that this member has in it. Get it from
-// Member.EnsureSequencer or Member.Attach. Once attached it keeps its place by itself, through lost sessions and the others'
-// comings and goings, until Detach. Its methods are safe for concurrent use.
+// Member.EnsureSequencer or Member.Attach. Once attached it stays attached until Detach: when it loses its session or its
+// node ID, it gets another by itself. Its methods are safe for concurrent use.
 type Sequencer struct {
 	m          *Member
 	name       string
@@ -47,8 +47,8 @@ func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 	return s
 }
 
-// Next returns the next ID. It waits for the clock, by milliseconds, until ctx ends, but not for the
-// store: ErrNotReady is returned when an ID can't be given.
+// Next returns the next ID. It may wait for the clock, for milliseconds, until ctx ends. It never waits for the store:
+// ErrNotReady is returned when there is no ID now.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	g := s.status.Load().generator
 	for g != nil {
@@ -80,10 +80,10 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	return s.notReady()
 }
 
-// next is what to go on with after g has failed; nil: there is nothing.
+// next returns the generator to go on with after g has failed, and nil when there is none.
 func (s *Sequencer) next(g *firn.Generator, err error) (*firn.Generator, error) {
 	switch {
-	case errors.Is(err, firn.ErrStopped): // whoever stopped it holds mu until another can be in its place
+	case errors.Is(err, firn.ErrStopped): // who stops a generator holds mu until it is replaced
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	case !errors.Is(err, firn.ErrBound):
@@ -97,8 +97,8 @@ func (s *Sequencer) next(g *firn.Generator, err error) (*firn.Generator, error) 
 
 func (s *Sequencer) notReady() error { return fmt.Errorf("%w: %w", ErrNotReady, s.status.Load().why) }
 
-// Ready returns nil when Next can be expected to give an ID, and else an ErrNotReady that says why not: within it is
-// firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
+// Ready returns nil when Next can be expected to return an ID. Otherwise it returns an ErrNotReady that says why not; it
+// wraps firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
 func (s *Sequencer) Ready() error {
 	t := s.status.Load().inUse()
 	if t.fence == nil {
@@ -114,12 +114,12 @@ func (s *Sequencer) Ready() error {
 	return nil
 }
 
-// Attach has the member get a node ID of the sequencer again after Detach, and waits until the outcome of that is
-// known. Attached already, it does nothing.
+// Attach attaches the sequencer again after Detach, and waits for the outcome. When it is attached already, it does
+// nothing.
 //
-// ErrNotReady is returned when there is no node ID to use yet: within it, ErrWaiting when all are taken, and the member
-// stands in line; it takes over by itself. ErrDestroyed is returned within an ErrNotReady when there is no such
-// sequencer any more. When ctx ends first, its error is returned, and the member goes on trying.
+// ErrNotReady is returned when there is no node ID to use yet. It wraps ErrWaiting when all are taken and the member
+// stands in line, where it takes over by itself, and ErrDestroyed when the sequencer was destroyed. When ctx ends first,
+// its error is returned, and the member goes on trying.
 func (s *Sequencer) Attach(ctx context.Context) error {
 	if _, err := s.attached(ctx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *Sequencer) Attach(ctx context.Context) error {
 	return s.Ready()
 }
 
-// attached has the member see to it that it is attached, and returns it once the outcome of that is known.
+// attached attaches the sequencer unless it is attached, and returns it once the outcome is known.
 func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	s.updateIf(func(st *status) bool {
 		if st.wanted || st.granted.kind == attachment.Destroyed {
@@ -152,12 +152,11 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	}
 }
 
-// Detach ends the making of IDs here, gives the node ID back, and returns when others may have it. From then on Next
-// fails with ErrDetached. Attach is the way back; both can be repeated without limit. Detached already, it does
-// nothing.
+// Detach stops making IDs here, gives the node ID back, and returns when others may have it. From then on Next returns
+// ErrDetached, until Attach. When it is detached already, it does nothing.
 //
-// ErrDestroyed is returned within an ErrNotReady when there is no such sequencer any more. When ctx ends first, its
-// error is returned, and the member goes on to detach. ErrAttachedAgain is returned when Attach is called meanwhile.
+// An ErrNotReady that wraps ErrDestroyed is returned when the sequencer was destroyed, and ErrAttachedAgain when Attach is
+// called meanwhile. When ctx ends first, its error is returned, and the member goes on to detach.
 func (s *Sequencer) Detach(ctx context.Context) error {
 	s.updateIf(func(st *status) bool {
 		was := st.wanted

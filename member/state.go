@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/fence"
 )
 
-// Phase is where a sequencer stands on one member.
+// Phase says how far a sequencer has come on one member.
 type Phase uint8
 
 // The phases.
@@ -20,22 +20,22 @@ const (
 	Attached               // it has a node ID, and makes IDs
 	Waiting                // all node IDs are taken; it stands in line
 	Detached               // Detach was called
-	Destroyed              // for ever
-	Ended                  // the member has left, or can't go on; also for ever
+	Destroyed              // the sequencer was destroyed; this is final
+	Ended                  // the member has left, or can't go on; this is final
 )
 
 func (p Phase) String() string {
 	return [...]string{"attaching", "attached", "waiting", "detached", "destroyed", "ended"}[p]
 }
 
-// State is where a sequencer stands on one member. It is comparable.
+// State says how far a sequencer has come on one member. It is comparable.
 type State struct {
 	Phase Phase
 	Node  int64 // the node ID in use, while Attached; else 0
 	Place int   // in line, from 1, while Waiting; else 0
 }
 
-// String is such as "attached, node ID 7".
+// String returns such as "attached, node ID 7".
 func (s State) String() string {
 	switch s.Phase {
 	case Attached:
@@ -148,6 +148,7 @@ func (s *Sequencer) before() *fence.Fence {
 	return nil
 }
 
+// shown returns what State shows.
 func (st *status) shown() State {
 	switch {
 	case st.ended:
@@ -165,10 +166,10 @@ func (st *status) shown() State {
 	}
 }
 
-// State returns where the sequencer stands. Ready says why there are no IDs, if there are none.
+// State returns the state of the sequencer now. Ready says why there are no IDs, if there are none.
 func (s *Sequencer) State() State { return s.status.Load().shown() }
 
-// Changes yields where the sequencer stands, and then every change of that, until ctx ends. Destroyed and Ended are the
+// Changes yields the state of the sequencer, and then each change of it, until ctx ends. Destroyed and Ended are the
 // last. A slow caller misses intermediate states, but never the latest. Any number of callers can watch at once.
 func (s *Sequencer) Changes(ctx context.Context) iter.Seq[State] {
 	return func(yield func(State) bool) {

@@ -65,7 +65,7 @@ func (w *world) check(before world, e Event) string {
 		was := before.state.Tenures[i].Phase
 		uses, used := t.Phase == Used || t.Phase == Expiring, was == Used || was == Expiring
 		seen := w.fences[i].sight
-		current := w.grant == Grant{Granted, t.Node, t.Member} && t.Era == w.era
+		extendable := w.grant == Grant{Granted, t.Node, t.Member} && t.Era == w.era && !seen.Lost && !w.stepped
 		if uses {
 			using++
 		}
@@ -75,9 +75,9 @@ func (w *world) check(before world, e Event) string {
 			return fmt.Sprintf("slot %d is %v, and its node ID is claimed: %v", i, t.Phase, w.fences[i].open)
 		case was == Stopped && uses:
 			return fmt.Sprintf("slot %d is used again after it was stopped", i)
-		case was == Claimed && uses && !(current && seen.Due && !seen.Lost && !w.stepped && looked):
+		case was == Claimed && uses && (!extendable || !seen.Due || !looked):
 			return fmt.Sprintf("slot %d begins to be used, and should not", i)
-		case looked && t.Phase == Used && !(current && !seen.Lost && !w.stepped):
+		case looked && t.Phase == Used && !extendable:
 			return fmt.Sprintf("slot %d is extended, and should not be", i)
 		case looked && uses && (w.grant.Kind >= Unwanted || w.grant.Kind == InLine && t.Member == now):
 			return fmt.Sprintf("slot %d is used, and was revoked", i)
