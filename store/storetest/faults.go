@@ -3,35 +3,28 @@ package storetest
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/firn-id/firn/store"
 )
 
 // "It returns ErrAmbiguous in every other case", and ErrUnavailable when "a call that
 // changes no key got no answer in time".
-func cutOffCommit(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	s.put("key", "1")
-	victim := s.open()
-	if _, err := victim.Get(s.ctx, "key"); err != nil {
-		s.Fatalf("Get: %v", err)
-	}
+func unanswered(s *suite, victim store.Store) {
+	s.session(victim)
+	last := s.append(victim, "a", "1")
 	s.CutOff(victim, true)
 	ctx, cancel := context.WithTimeout(s.ctx, s.TTL/2)
 	defer cancel()
-	_, err := victim.Commit(ctx, store.Txn{Then: putting("key", "2")})
-	if !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.DeadlineExceeded) {
-		s.Errorf("Commit in a partition: %v, want ErrAmbiguous and its cause", err)
+	var all sync.WaitGroup
+	for _, c := range s.calls(victim) {
+		all.Go(func() { s.wantUnanswered(c, c.do(ctx), context.DeadlineExceeded) })
 	}
-	ctx, cancel = context.WithTimeout(s.ctx, s.TTL/2)
-	defer cancel()
-	if _, err := victim.Get(ctx, "key"); !errors.Is(err, store.ErrUnavailable) {
-		s.Errorf("Get in a partition: %v, want ErrUnavailable", err)
-	}
+	all.Wait()
 	s.CutOff(victim, false)
-	s.eventually("Get after the partition", func() error {
+	s.eventually("Get, Checkpoint and Trim after the partition", func() error {
 		_, err := victim.Get(s.ctx, "key")
-		return err
+		return errors.Join(err, victim.Checkpoint(s.ctx, store.Checkpoint{Position: last}), victim.Trim(s.ctx))
 	})
 }
 
@@ -46,9 +39,7 @@ func restart(s *suite) {
 		_, err := s.Get(s.ctx, "key")
 		return err
 	})
-	if kv := s.want("key", "1"); kv.Version != version {
-		s.Errorf("the version went from %d to %d", version, kv.Version)
-	}
+	s.wantVersion("key", "1", version)
 	if next := s.put("key", "2"); next <= version {
 		s.Errorf("version %d came after %d", next, version)
 	}
@@ -56,10 +47,8 @@ func restart(s *suite) {
 
 // "The caller settles it by writing: it commits its next transaction under the
 // same conditions, so that at most one of the two can ever apply".
-func settle(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
+func settle(s *suite, victim store.Store) {
 	version := s.put("key", "0")
-	victim := s.open()
 	s.CutOff(victim, true)
 	ctx, cancel := context.WithTimeout(s.ctx, s.TTL/2)
 	defer cancel()

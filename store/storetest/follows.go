@@ -73,9 +73,7 @@ func followOrder(s *suite) {
 }
 
 // "It survives broken connections", and misses nothing.
-func followCutOff(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	victim := s.open()
+func followCutOff(s *suite, victim store.Store) {
 	before := s.follow(victim, 0)
 	before.reaches(s.append(s.Store, "a", "1"))
 	s.CutOff(victim, true)
@@ -141,9 +139,7 @@ func followCheckpoint(s *suite) {
 
 // A follower that was parted while the log was cut has either all entries or the
 // checkpoint in place of those that it missed, and nothing twice.
-func followCutOffCheckpoint(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	victim := s.open()
+func followCutOffCheckpoint(s *suite, victim store.Store) {
 	t := s.follow(victim, 0)
 	t.reaches(s.append(s.Store, "e-0", "1"))
 	s.CutOff(victim, true)

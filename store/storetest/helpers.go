@@ -3,6 +3,10 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -19,7 +23,7 @@ func (s *suite) must(call string, err error) {
 // put commits one unconditional put that must succeed.
 func (s *suite) put(key, value string) store.Version {
 	s.Helper()
-	return s.commit(store.Txn{Then: []store.Op{store.Put(key, []byte(value))}})
+	return s.commit(store.Txn{Then: putting(key, value)})
 }
 
 // delete commits one unconditional delete that must succeed.
@@ -37,9 +41,7 @@ func (s *suite) putUnder(session store.Session, key, value string) store.Version
 func (s *suite) commit(txn store.Txn) store.Version {
 	s.Helper()
 	version, err := s.Commit(s.ctx, txn)
-	if err != nil {
-		s.Fatalf("Commit(%v): %v", txn, err)
-	}
+	s.must(fmt.Sprintf("Commit(%v)", txn), err)
 	return version
 }
 
@@ -54,9 +56,7 @@ func (s *suite) refuse(want error, txn store.Txn) {
 func (s *suite) get(key string) store.KV {
 	s.Helper()
 	kv, err := s.Get(s.ctx, key)
-	if err != nil {
-		s.Fatalf("Get(%q): %v", key, err)
-	}
+	s.must("Get "+key, err)
 	return kv
 }
 
@@ -70,6 +70,14 @@ func (s *suite) want(key, value string) store.KV {
 	return kv
 }
 
+// wantVersion checks that the key has this value, and was not written since this version.
+func (s *suite) wantVersion(key, value string, version store.Version) {
+	s.Helper()
+	if kv := s.want(key, value); kv.Version != version {
+		s.Errorf("%s has version %d, want %d", key, kv.Version, version)
+	}
+}
+
 func (s *suite) wantAbsent(key string) {
 	s.Helper()
 	if kv := s.get(key); kv.Version != 0 || len(kv.Value) != 0 {
@@ -80,9 +88,7 @@ func (s *suite) wantAbsent(key string) {
 func (s *suite) session(client store.Store) store.Session {
 	s.Helper()
 	session, err := client.OpenSession(s.ctx, s.TTL)
-	if err != nil {
-		s.Fatalf("OpenSession: %v", err)
-	}
+	s.must("OpenSession", err)
 	if session.TTL() < s.TTL {
 		s.Fatalf("TTL() = %v, less than the %v asked for", session.TTL(), s.TTL)
 	}
@@ -92,9 +98,7 @@ func (s *suite) session(client store.Store) store.Session {
 func (s *suite) gone(client store.Store, ctx context.Context, key string) <-chan struct{} {
 	s.Helper()
 	gone, err := client.Gone(ctx, key)
-	if err != nil {
-		s.Fatalf("Gone(%q): %v", key, err)
-	}
+	s.must("Gone "+key, err)
 	return gone
 }
 
@@ -138,6 +142,74 @@ func (s *suite) eventually(what string, call func() error) {
 			s.Fatalf("%s: %v", what, err)
 		}
 		time.Sleep(s.TTL / 50)
+	}
+}
+
+// atOnce has so many new clients do something at the same time, and waits for all of them.
+func (s *suite) atOnce(clients int, do func(i int, client store.Store) error) {
+	s.Helper()
+	var all sync.WaitGroup
+	for i := range clients {
+		client := s.open()
+		all.Go(func() {
+			if err := do(i, client); err != nil {
+				s.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// meanwhile does something again and again in another goroutine, with 1, 2 and so on, until
+// it fails or the case calls stop.
+func (s *suite) meanwhile(do func(i int) error) (stop func()) {
+	var running sync.WaitGroup
+	var stopped atomic.Bool
+	running.Go(func() {
+		for i := 1; !stopped.Load(); i++ {
+			if err := do(i); err != nil {
+				s.Error(err)
+				return
+			}
+		}
+	})
+	return func() {
+		stopped.Store(true)
+		running.Wait()
+	}
+}
+
+// call is a call of a client, with the errors that it may return without an answer.
+type call struct {
+	name       string
+	do         func(context.Context) error
+	unanswered []error
+}
+
+// calls are all calls of a client, except Append and Follow, which go on without an answer.
+func (s *suite) calls(client store.Store) []call {
+	unavailable, either := []error{store.ErrUnavailable}, []error{store.ErrUnavailable, store.ErrAmbiguous}
+	return []call{
+		{"Get", func(ctx context.Context) error { _, err := client.Get(ctx, "key"); return err }, unavailable},
+		{"List", func(ctx context.Context) error { _, err := client.List(ctx, ""); return err }, unavailable},
+		{"OpenSession", func(ctx context.Context) error { _, err := client.OpenSession(ctx, s.TTL); return err }, unavailable},
+		{"Gone", func(ctx context.Context) error { _, err := client.Gone(ctx, "key"); return err }, unavailable},
+		{"Read", func(ctx context.Context) error { _, err := client.Read(ctx, 0); return err }, unavailable},
+		{"Commit", func(ctx context.Context) error {
+			_, err := client.Commit(ctx, store.Txn{Then: putting("committed", "1")})
+			return err
+		}, []error{store.ErrAmbiguous}},
+		{"Checkpoint", func(ctx context.Context) error { return client.Checkpoint(ctx, store.Checkpoint{}) }, either},
+		{"Trim", client.Trim, either},
+	}
+}
+
+// wantUnanswered checks the error of a call that got no answer for this cause.
+func (s *suite) wantUnanswered(c call, err, cause error) {
+	s.Helper()
+	is := func(want error) bool { return errors.Is(err, want) }
+	if !slices.ContainsFunc(c.unanswered, is) || !is(cause) {
+		s.Errorf("%s: %v, want %v and the cause %v", c.name, err, c.unanswered, cause)
 	}
 }
 

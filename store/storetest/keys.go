@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/firn-id/firn/store"
@@ -112,9 +111,7 @@ func listOrder(s *suite) {
 		"p":      nil,
 	} {
 		kvs, err := s.List(s.ctx, prefix)
-		if err != nil {
-			s.Fatalf("List(%q): %v", prefix, err)
-		}
+		s.must("List "+prefix, err)
 		var got []string
 		for _, kv := range kvs {
 			got = append(got, kv.Key)
@@ -130,40 +127,19 @@ func listOrder(s *suite) {
 
 // "List reads every key ... as they were at one moment."
 func listMoment(s *suite) {
-	var writer sync.WaitGroup
-	stop := make(chan struct{})
-	s.writePair(0)
-	writer.Go(func() {
-		for i := 1; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-				s.writePair(i)
-			}
-		}
-	})
+	write := func(i int) error {
+		value := strconv.Itoa(i)
+		_, err := s.Commit(s.ctx, store.Txn{Then: append(putting("pair/a", value), putting("pair/b", value)...)})
+		return err
+	}
+	s.must("Commit", write(0))
+	defer s.meanwhile(write)()
 	for range 50 {
 		kvs, err := s.List(s.ctx, "pair/")
-		if err != nil {
-			s.Errorf("List: %v", err)
-			break
-		}
+		s.must("List", err)
 		if len(kvs) != 2 || !bytes.Equal(kvs[0].Value, kvs[1].Value) || kvs[0].Version != kvs[1].Version {
-			s.Errorf("List saw half a transaction: %+v", kvs)
-			break
+			s.Fatalf("List saw half a transaction: %+v", kvs)
 		}
-	}
-	close(stop)
-	writer.Wait()
-}
-
-// writePair may be called from any goroutine.
-func (s *suite) writePair(i int) {
-	value := []byte(strconv.Itoa(i))
-	_, err := s.Commit(s.ctx, store.Txn{Then: []store.Op{store.Put("pair/a", value), store.Put("pair/b", value)}})
-	if err != nil {
-		s.Errorf("Commit: %v", err)
 	}
 }
 
@@ -180,9 +156,7 @@ func conflict(s *suite) {
 	} {
 		s.refuse(store.ErrConflict, txn)
 	}
-	if kv := s.want("key", "1"); kv.Version != version {
-		s.Errorf("the version went from %d to %d", version, kv.Version)
-	}
+	s.wantVersion("key", "1", version)
 	s.wantAbsent("other")
 }
 
@@ -203,9 +177,7 @@ func allOrNothing(s *suite) {
 		If:   append(when("a", a), store.Condition{Key: "c"}),
 		Then: []store.Op{store.Put("a", []byte("2")), store.Delete("b"), store.Put("c", []byte("2"))},
 	})
-	if kv := s.want("a", "2"); kv.Version != version {
-		s.Errorf("a has version %d, Commit returned %d", kv.Version, version)
-	}
+	s.wantVersion("a", "2", version)
 	s.wantAbsent("b")
 	s.want("c", "2")
 }
@@ -239,9 +211,7 @@ func largest(s *suite) {
 	version := s.commit(store.Txn{If: txn.If[1:], Then: txn.Then[1:]})
 	s.wantAbsent("many/0")
 	for _, op := range txn.Then[1:] {
-		if kv := s.want(op.Key, "1"); kv.Version != version {
-			s.Fatalf("%s has version %d, want %d", op.Key, kv.Version, version)
-		}
+		s.wantVersion(op.Key, "1", version)
 	}
 }
 
@@ -250,30 +220,25 @@ func largest(s *suite) {
 func contention(s *suite) {
 	const clients, rounds = 4, 10
 	var won atomic.Int64
-	var all sync.WaitGroup
-	for range clients {
-		client := s.open()
-		all.Go(func() {
-			for range rounds {
-				kv, err := client.Get(s.ctx, "counter")
-				if err != nil {
-					s.Errorf("Get: %v", err)
-					return
-				}
-				n, _ := strconv.Atoi(string(kv.Value))
-				_, err = client.Commit(s.ctx, store.Txn{
-					If: when("counter", kv.Version), Then: putting("counter", strconv.Itoa(n+1)),
-				})
-				switch {
-				case err == nil:
-					won.Add(1)
-				case !errors.Is(err, store.ErrConflict):
-					s.Errorf("Commit: %v", err)
-				}
+	s.atOnce(clients, func(_ int, client store.Store) error {
+		for range rounds {
+			kv, err := client.Get(s.ctx, "counter")
+			if err != nil {
+				return err
 			}
-		})
-	}
-	all.Wait()
+			n, _ := strconv.Atoi(string(kv.Value))
+			_, err = client.Commit(s.ctx, store.Txn{
+				If: when("counter", kv.Version), Then: putting("counter", strconv.Itoa(n+1)),
+			})
+			switch {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, store.ErrConflict):
+				return err
+			}
+		}
+		return nil
+	})
 	s.want("counter", strconv.FormatInt(won.Load(), 10))
 }
 
@@ -284,23 +249,12 @@ func endedContext(s *suite) {
 	session := s.session(s.Store)
 	ended, cancel := context.WithCancel(s.ctx)
 	cancel()
-	calls := map[string]func() error{
-		"Get":         func() error { _, err := s.Get(ended, "key"); return err },
-		"List":        func() error { _, err := s.List(ended, ""); return err },
-		"OpenSession": func() error { _, err := s.OpenSession(ended, s.TTL); return err },
-		"Gone":        func() error { _, err := s.Gone(ended, "key"); return err },
-		"Append":      func() error { _, err := s.Append(ended, "a", nil); return err },
-		"Read":        func() error { _, err := s.Read(ended, 0); return err },
-		"Close":       func() error { return session.Close(ended) },
-	}
-	for name, call := range calls {
-		if err := call(); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.Canceled) {
-			s.Errorf("%s: %v, want ErrUnavailable and context.Canceled", name, err)
-		}
+	unavailable := []error{store.ErrUnavailable}
+	for _, c := range append(s.calls(s.Store),
+		call{"Append", func(ctx context.Context) error { _, err := s.Append(ctx, "a", nil); return err }, unavailable},
+		call{"Close", session.Close, unavailable},
+	) {
+		s.wantUnanswered(c, c.do(ended), context.Canceled)
 	}
 	s.wantLog()
-	_, err := s.Commit(ended, store.Txn{Then: putting("key", "2")})
-	if !errors.Is(err, store.ErrAmbiguous) || !errors.Is(err, context.Canceled) {
-		s.Errorf("Commit: %v, want ErrAmbiguous and context.Canceled", err)
-	}
 }

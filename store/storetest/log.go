@@ -89,9 +89,7 @@ func entryData(s *suite) {
 	for i, data := range [][]byte{nil, {}, {0}, {0, 255, 10, 13}, bytes.Repeat([]byte{7}, store.MaxEntry)} {
 		mine := slices.Clone(data)
 		position, err := s.Append(s.ctx, fmt.Sprintf("d-%d", i), mine)
-		if err != nil {
-			s.Fatalf("Append: %v", err)
-		}
+		s.must("Append", err)
 		for j := range mine {
 			mine[j] ^= 1
 		}
@@ -105,40 +103,21 @@ func entryData(s *suite) {
 // the beginning is cut off. The entries are numbered, and each checkpoint says
 // the number of the last one that it stands for.
 func readMoment(s *suite) {
-	var writer sync.WaitGroup
-	stop := make(chan struct{})
-	writer.Go(func() {
-		for i := 1; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			position, err := s.Append(s.ctx, fmt.Sprintf("e-%d", i), []byte(strconv.Itoa(i)))
-			if err != nil {
-				s.Errorf("Append: %v", err)
-				return
-			}
-			if i%5 != 0 {
-				continue
-			}
-			err = s.Checkpoint(s.ctx, store.Checkpoint{Position: position, Value: []byte(strconv.Itoa(i))})
-			if err = errors.Join(err, s.Trim(s.ctx)); err != nil {
-				s.Errorf("Checkpoint, Trim: %v", err)
-				return
-			}
+	defer s.meanwhile(func(i int) error {
+		number := []byte(strconv.Itoa(i))
+		position, err := s.Append(s.ctx, fmt.Sprintf("e-%d", i), number)
+		if err != nil || i%5 != 0 {
+			return err
 		}
-	})
-	defer writer.Wait()
-	defer close(stop)
+		err = s.Checkpoint(s.ctx, store.Checkpoint{Position: position, Value: number})
+		return errors.Join(err, s.Trim(s.ctx))
+	})()
 	reader := s.open()
 	var after store.Position
 	last := 0 // the number of the entry there
 	for range 100 {
 		batch, err := reader.Read(s.ctx, after)
-		if err != nil {
-			s.Fatalf("Read: %v", err)
-		}
+		s.must("Read", err)
 		if batch.Checkpoint != nil {
 			if batch.Checkpoint.Position <= after {
 				s.Fatalf("a log read after %d begins with a checkpoint at %d", after, batch.Checkpoint.Position)
@@ -240,29 +219,23 @@ func checkpointForwardAtOnce(s *suite) {
 	for i := range positions {
 		positions[i] = s.append(s.Store, fmt.Sprintf("e-%d", i), "1")
 	}
-	var all sync.WaitGroup
-	for i := range clients {
-		client := s.open()
-		all.Go(func() {
-			var last store.Position
-			for n := range each {
-				at := positions[n*clients+i]
-				err := client.Checkpoint(s.ctx, store.Checkpoint{Position: at, Value: []byte(strconv.Itoa(int(at)))})
-				if err != nil {
-					s.Errorf("Checkpoint: %v", err)
-					return
-				}
-				batch, err := client.Read(s.ctx, 0)
-				if err != nil || batch.Checkpoint == nil || batch.Checkpoint.Position < max(at, last) ||
-					string(batch.Checkpoint.Value) != strconv.Itoa(int(batch.Checkpoint.Position)) {
-					s.Errorf("after checkpoints up to %d the log begins with %+v, %v", max(at, last), batch.Checkpoint, err)
-					return
-				}
-				last = batch.Checkpoint.Position
+	s.atOnce(clients, func(i int, client store.Store) error {
+		var last store.Position
+		for n := range each {
+			at := positions[n*clients+i]
+			err := client.Checkpoint(s.ctx, store.Checkpoint{Position: at, Value: []byte(strconv.Itoa(int(at)))})
+			if err != nil {
+				return err
 			}
-		})
-	}
-	all.Wait()
+			batch, err := client.Read(s.ctx, 0)
+			if err != nil || batch.Checkpoint == nil || batch.Checkpoint.Position < max(at, last) ||
+				string(batch.Checkpoint.Value) != strconv.Itoa(int(batch.Checkpoint.Position)) {
+				return fmt.Errorf("after checkpoints up to %d the log begins with %+v, %w", max(at, last), batch.Checkpoint, err)
+			}
+			last = batch.Checkpoint.Position
+		}
+		return nil
+	})
 }
 
 // "Trim drops the entries up to the checkpoint's position", and no other. An ID
@@ -298,29 +271,21 @@ func trimDrops(s *suite) {
 // "It is safe at any time, by several clients at once": whatever they do, a
 // checkpoint and the entries after it are the whole log.
 func trimAtOnce(s *suite) {
-	const appenders, each = 3, 40
-	var all sync.WaitGroup
-	for i := range appenders {
-		client := s.open()
-		all.Go(func() {
-			for n := range each {
-				if _, err := client.Append(s.ctx, fmt.Sprintf("e-%d-%d", i, n), []byte("1")); err != nil {
-					s.Errorf("Append: %v", err)
-				}
+	const appenders, cutters, each = 3, 2, 40
+	s.atOnce(appenders+cutters, func(i int, client store.Store) error {
+		for n := range each {
+			var err error
+			if i < appenders {
+				_, err = client.Append(s.ctx, fmt.Sprintf("e-%d-%d", i, n), []byte("1"))
+			} else if n%2 == 0 {
+				err = cut(s, client)
 			}
-		})
-	}
-	for range 2 {
-		client := s.open()
-		all.Go(func() {
-			for range each / 2 {
-				if err := cut(s, client); err != nil {
-					s.Error(err)
-				}
+			if err != nil {
+				return err
 			}
-		})
-	}
-	all.Wait()
+		}
+		return nil
+	})
 	batch := s.read(0)
 	if have := standsFor(batch.Checkpoint) + len(batch.Entries); have != appenders*each {
 		s.Errorf("the log has %d entries, want %d", have, appenders*each)

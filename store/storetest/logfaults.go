@@ -21,9 +21,7 @@ func (s *suite) doubtful(victim store.Store, id string) {
 }
 
 // "An append in doubt can be repeated ...: the entry is added once or not at all."
-func appendDoubt(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	victim := s.open()
+func appendDoubt(s *suite, victim store.Store) {
 	first := s.append(victim, "first", "1")
 	t := s.follow(s.Store, 0)
 	for i := range 3 {
@@ -48,9 +46,7 @@ func appendDoubt(s *suite) {
 
 // "A repeat returns ErrAmbiguous, unless the entry is still there", when entries that
 // came after the first try were trimmed: it is never added a second time.
-func appendDoubtTrim(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	victim := s.open()
+func appendDoubtTrim(s *suite, victim store.Store) {
 	t := s.follow(s.Store, 0)
 	s.append(victim, "first", "1")
 	s.CutOff(victim, true)
@@ -81,9 +77,7 @@ func appendDoubtTrim(s *suite) {
 
 // The entry that was in doubt and is in the log when everything before it was
 // trimmed is found there, be it that another added it.
-func appendDoubtThere(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	victim := s.open()
+func appendDoubtThere(s *suite, victim store.Store) {
 	first := s.append(victim, "first", "1")
 	s.CutOff(victim, true)
 	s.doubtful(victim, "doubt")
@@ -99,41 +93,4 @@ func appendDoubtThere(s *suite) {
 	if got := s.read(first); !slices.Equal(lines(got.Entries), []string{"doubt=1"}) || got.Entries[0].Position != position {
 		s.Errorf("the log has %+v, want one entry at %d", got, position)
 	}
-}
-
-// The errors of Read, Checkpoint and Trim in a partition.
-func logCutOff(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	victim := s.open()
-	last := s.append(victim, "a", "1")
-	s.CutOff(victim, true)
-	for name, call := range map[string]struct {
-		do   func(context.Context) error
-		want []error
-	}{
-		"Read": {
-			func(ctx context.Context) error { _, err := victim.Read(ctx, 0); return err },
-			[]error{store.ErrUnavailable},
-		},
-		"Checkpoint": {
-			func(ctx context.Context) error { return victim.Checkpoint(ctx, store.Checkpoint{Position: last}) },
-			[]error{store.ErrUnavailable, store.ErrAmbiguous},
-		},
-		"Trim": {
-			func(ctx context.Context) error { return victim.Trim(ctx) },
-			[]error{store.ErrUnavailable, store.ErrAmbiguous},
-		},
-	} {
-		ctx, cancel := context.WithTimeout(s.ctx, s.TTL/2)
-		err := call.do(ctx)
-		cancel()
-		is := func(want error) bool { return errors.Is(err, want) }
-		if !slices.ContainsFunc(call.want, is) || !is(context.DeadlineExceeded) {
-			s.Errorf("%s in a partition: %v, want %v and its cause", name, err, call.want)
-		}
-	}
-	s.CutOff(victim, false)
-	s.eventually("Checkpoint and Trim after the partition", func() error {
-		return errors.Join(victim.Checkpoint(s.ctx, store.Checkpoint{Position: last}), victim.Trim(s.ctx))
-	})
 }

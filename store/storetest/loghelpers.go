@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,26 +13,21 @@ import (
 func (s *suite) append(client store.Store, id, data string) store.Position {
 	s.Helper()
 	position, err := client.Append(s.ctx, id, []byte(data))
-	if err != nil {
-		s.Fatalf("Append(%q): %v", id, err)
-	}
+	s.must("Append "+id, err)
 	return position
 }
 
 func (s *suite) read(after store.Position) store.Batch {
 	s.Helper()
 	batch, err := s.Read(s.ctx, after)
-	if err != nil {
-		s.Fatalf("Read(%d): %v", after, err)
-	}
+	s.must(fmt.Sprintf("Read after %d", after), err)
 	return batch
 }
 
 func (s *suite) checkpoint(client store.Store, at store.Position, value string) {
 	s.Helper()
-	if err := client.Checkpoint(s.ctx, store.Checkpoint{Position: at, Value: []byte(value)}); err != nil {
-		s.Fatalf("Checkpoint(%d): %v", at, err)
-	}
+	err := client.Checkpoint(s.ctx, store.Checkpoint{Position: at, Value: []byte(value)})
+	s.must(fmt.Sprintf("Checkpoint at %d", at), err)
 }
 
 func (s *suite) trim(client store.Store) {

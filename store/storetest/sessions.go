@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -19,9 +20,7 @@ func sessionLives(s *suite) {
 		s.Error("the key disappeared while the store renews the session")
 	case <-time.After(session.TTL() * 5 / 2):
 	}
-	if kv := s.want("key", "1"); kv.Version != version {
-		s.Errorf("the version went from %d to %d", version, kv.Version)
-	}
+	s.wantVersion("key", "1", version)
 }
 
 // "Close ends the session and with it every key put under it."
@@ -42,9 +41,7 @@ func sessionClose(s *suite) {
 func sessionCloseTwice(s *suite) {
 	session := s.session(s.Store)
 	for range 3 {
-		if err := session.Close(s.ctx); err != nil {
-			s.Errorf("Close: %v", err)
-		}
+		s.must("Close", session.Close(s.ctx))
 	}
 }
 
@@ -104,20 +101,14 @@ func sessionExpiredDone(s *suite) {
 	s.silent("Done is closed", session.Done())
 	s.Expire(s.T, session)
 	s.fires("Done after the session expired", session.Done())
-	if err := session.Close(s.ctx); err != nil {
-		s.Errorf("Close of an expired session: %v", err)
-	}
+	s.must("Close of an expired session", session.Close(s.ctx))
 }
 
 // "... or could not renew for a whole TTL."
-func sessionCutOff(s *suite) {
-	s.needs(s.CutOff != nil, "cut a client off")
-	victim := s.open()
+func sessionCutOff(s *suite, victim store.Store) {
 	session := s.session(victim)
 	_, err := victim.Commit(s.ctx, store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}})
-	if err != nil {
-		s.Fatalf("Commit: %v", err)
-	}
+	s.must("Commit", err)
 	select { // the TTL counts from the last renewal, not from the beginning
 	case <-session.Done():
 		s.Fatal("Done is closed while the store renews the session")
@@ -140,49 +131,32 @@ func storeClose(s *suite) {
 	s.putUnder(session, "key", "1")
 	s.must("Close", other.Close())
 	s.wantAbsent("key")
-	s.silent("Done is open", notYet(session.Done()))
-	if err := session.Close(s.ctx); err != nil {
-		s.Errorf("Close of a session that its store has ended: %v", err)
-	}
-}
-
-// notYet is closed if and only if c is still open.
-func notYet(c <-chan struct{}) <-chan struct{} {
-	open := make(chan struct{})
 	select {
-	case <-c:
+	case <-session.Done():
 	default:
-		close(open)
+		s.Error("Done of a session that its store has ended is open")
 	}
-	return open
+	s.must("Close of a session that its store has ended", session.Close(s.ctx))
 }
 
 // "Later calls fail with ErrRefused."
 func storeClosed(s *suite) {
 	other := s.open()
 	s.must("Close", other.Close())
-	calls := map[string]func() error{
-		"Get":         func() error { _, err := other.Get(s.ctx, "key"); return err },
-		"List":        func() error { _, err := other.List(s.ctx, ""); return err },
-		"Commit":      func() error { _, err := other.Commit(s.ctx, store.Txn{Then: putting("key", "1")}); return err },
-		"OpenSession": func() error { _, err := other.OpenSession(s.ctx, s.TTL); return err },
-		"Gone":        func() error { _, err := other.Gone(s.ctx, "key"); return err },
-		"Append":      func() error { _, err := other.Append(s.ctx, "a", nil); return err },
-		"Read":        func() error { _, err := other.Read(s.ctx, 0); return err },
-		"Checkpoint":  func() error { return other.Checkpoint(s.ctx, store.Checkpoint{}) },
-		"Trim":        func() error { return other.Trim(s.ctx) },
-		"Follow": func() error {
-			for _, err := range other.Follow(s.ctx, 0) {
-				return err
-			}
-			return nil
-		},
+	follow := func(ctx context.Context) error {
+		for _, err := range other.Follow(ctx, 0) {
+			return err
+		}
+		return nil
 	}
-	for name, call := range calls {
-		if err := call(); !errors.Is(err, store.ErrRefused) {
-			s.Errorf("%s: %v, want ErrRefused", name, err)
+	for _, c := range append(s.calls(other),
+		call{"Append", func(ctx context.Context) error { _, err := other.Append(ctx, "a", nil); return err }, nil},
+		call{"Follow", follow, nil},
+	) {
+		if err := c.do(s.ctx); !errors.Is(err, store.ErrRefused) {
+			s.Errorf("%s: %v, want ErrRefused", c.name, err)
 		}
 	}
-	s.wantAbsent("key")
+	s.wantAbsent("committed")
 	s.wantLog()
 }

@@ -88,7 +88,7 @@ var cases = []struct {
 	{"nothing is put under a closed session", sessionClosedPut},
 	{"nothing is put under an expired session", sessionExpiredPut},
 	{"a client learns that its session expired", sessionExpiredDone},
-	{"a client that can't renew is told within a TTL", sessionCutOff},
+	{"a client that can't renew is told within a TTL", cuttingOff(sessionCutOff)},
 	{"closing the store ends its sessions", storeClose},
 	{"a closed store refuses", storeClosed},
 
@@ -97,12 +97,12 @@ var cases = []struct {
 	{"gone fires when the key is put again at once", goneRecreated},
 	{"gone fires when the session ends", goneSession},
 	{"gone never fires for a write, its context or its store's end", goneSilent},
-	{"gone survives a partition", goneCutOff},
+	{"gone survives a partition", cuttingOff(goneCutOff)},
 	{"gone survives a restart", goneRestart},
 
-	{"a commit without an answer is ambiguous", cutOffCommit},
+	{"a call without an answer is unavailable or ambiguous", cuttingOff(unanswered)},
 	{"a store forgets nothing that it committed", restart},
-	{"an ambiguous commit is settled by writing", settle},
+	{"an ambiguous commit is settled by writing", cuttingOff(settle)},
 
 	{"an append is in the log once", appendOnce},
 	{"an append by many at once is in the log once", appendOnceAtOnce},
@@ -119,20 +119,19 @@ var cases = []struct {
 
 	{"follow goes on from where it begins", followGoesOn},
 	{"follow has no gap, no repeat, no reordering", followOrder},
-	{"follow survives a partition", followCutOff},
+	{"follow survives a partition", cuttingOff(followCutOff)},
 	{"follow survives a restart", followRestart},
 	{"a follower behind the trim goes on from the checkpoint", followCheckpoint},
-	{"a follower parted from a log that is cut misses nothing", followCutOffCheckpoint},
+	{"a follower parted from a log that is cut misses nothing", cuttingOff(followCutOffCheckpoint)},
 	{"a follower of a store that was wiped is told", followWiped},
 	{"a follower of a store that was set back is told", followSetBack},
 	{"an append to a store that was set back is told, once", appendSetBack},
 	{"follow ends with its context", followContext},
 	{"follow ends with its store", followClosed},
 
-	{"an append in doubt is there once or not at all", appendDoubt},
-	{"an append in doubt is not repeated over a trim", appendDoubtTrim},
-	{"an append in doubt goes on when no doubtful entry was trimmed", appendDoubtThere},
-	{"the log can't be read or cut in a partition", logCutOff},
+	{"an append in doubt is there once or not at all", cuttingOff(appendDoubt)},
+	{"an append in doubt is not repeated over a trim", cuttingOff(appendDoubtTrim)},
+	{"an append in doubt goes on when no doubtful entry was trimmed", cuttingOff(appendDoubtThere)},
 }
 
 // suite is one running case.
@@ -147,6 +146,14 @@ func newSuite(t *testing.T, h Harness) *suite {
 	s := &suite{T: t, Harness: h, ctx: t.Context()}
 	s.Store = s.open()
 	return s
+}
+
+// cuttingOff is a case that cuts a client off.
+func cuttingOff(run func(s *suite, victim store.Store)) func(*suite) {
+	return func(s *suite) {
+		s.needs(s.CutOff != nil, "cut a client off")
+		run(s, s.open())
+	}
 }
 
 // needs skips a case that the harness has no hook for.
