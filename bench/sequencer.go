@@ -12,11 +12,18 @@ import (
 
 // runSequencer measures what a sequencer of a member costs beside the generator that it has inside.
 func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
-	sequencer, leave, err := attached(ctx, wide)
+	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer m.Leave()
+	sequencer, err := m.EnsureSequencer(ctx, "bench", cluster.Define(wide))
+	if err == nil {
+		err = sequencer.Ready()
+	}
+	if err != nil {
+		return nil, err
+	}
 	generator := must(firn.NewGenerator(wide, 0, // with the options that a member gives to its own
 		firn.WithClock(firn.NewSteadyClock(0)), firn.FailAtBound(),
 		firn.WithFloor(wide.Epoch), firn.WithBound(time.Now().Add(24*time.Hour))))
@@ -53,21 +60,4 @@ func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
 		tables = append(tables, t)
 	}
 	return tables, nil
-}
-
-// attached is a sequencer with IDs of this layout, of a member that is alone in a store in memory.
-func attached(ctx context.Context, l firn.Layout) (s *member.Sequencer, leave func(), err error) {
-	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err = m.EnsureSequencer(ctx, "bench", cluster.Define(l))
-	if err == nil {
-		err = s.Ready()
-	}
-	if err != nil {
-		m.Leave()
-		return nil, nil, err
-	}
-	return s, m.Leave, nil
 }
