@@ -1,6 +1,5 @@
 // Package node runs one node of the service: it opens the store, joins the cluster, and serves IDs over every protocol until
-// it is told to stop. Everything that it is to do is in a Config. It reads no flags and prints nothing; what there is to say goes to
-// a log.
+// it is told to stop. A Config says everything that it does. It is not for flags, nor for printing: a node writes to a log.
 package node
 
 import (
@@ -25,13 +24,13 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// Node is one node of the service. Make it with New; it runs once. Its methods are safe for concurrent use, but for Listen, which
-// comes before the others.
+// Node is one node of the service. Make it with New; it runs once. Call Listen before any other method; the others are safe for
+// concurrent use.
 type Node struct {
 	config  Config
 	limits  limits.Limits
 	log     *slog.Logger
-	audit   *throttle.Log // who has changed something, was not let in, or did not come to speak TLS
+	audit   *throttle.Log // changes, refused callers, and failed TLS handshakes
 	open    func() (Store, error)
 	begun   chan struct{} // closed when the store is to be opened
 	opened  chan struct{} // closed when it is open
@@ -40,7 +39,7 @@ type Node struct {
 	service *server.Service
 	metrics *metrics.Metrics
 	servers *servers
-	counts  map[string]conns.Counter // of connections, by the names that metrics have for addresses; nobody asks before all listen
+	counts  map[string]conns.Counter // of connections, by the names that metrics have for addresses; complete when all listen
 	callers *conns.Limiter           // of all addresses but those of administrators and for metrics
 	admins  *conns.Limiter           // of those
 	tokens  auth.Identifier          // nil: anyone may take IDs
@@ -49,8 +48,8 @@ type Node struct {
 	traces  *traces                  // nil: none
 }
 
-// New checks a configuration, and reads the tokens and certificates that it names. Nothing else is opened, and nothing
-// listens. Every error is one of the configuration, a SettingError where it can be told which setting is wrong.
+// New checks a configuration, and reads the tokens and certificates that it names. It opens no store and does not listen. Every
+// error is one of the configuration, and a SettingError where one setting is wrong.
 func New(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -112,24 +111,24 @@ func New(c Config) (*Node, error) {
 	return n, nil
 }
 
-// sayWhoMay says in the log who may do what.
-func (n *Node) sayWhoMay() {
+// logAccess logs who may do what.
+func (n *Node) logAccess() {
 	switch {
 	case n.tokens != nil:
-		n.log.Info("every call needs a token", "tokens", n.config.TokensFile)
+		n.log.Info("every call requires a token", "tokens", n.config.TokensFile)
 	case n.config.AdminAddr == "":
-		n.log.Info("there are no tokens: IDs are for whoever asks, and nobody can administer")
+		n.log.Info("no tokens: anyone can take IDs, and nobody can change the cluster here")
 	default:
-		n.log.Info("there are no tokens: IDs are for whoever asks, users of this machine may look at the cluster, and who has started this node may change it")
+		n.log.Info("no tokens: anyone can take IDs, users of this machine can look at the cluster, and the user who started this node can change it")
 	}
 }
 
-// ballast is memory that is never touched, and so never there. The garbage collector runs when the heap has doubled;
-// without, it is 4 MB, and would be collected 18 times a second under load.
+// ballast is the size of memory that the process allocates and never touches, so that the kernel never provides it. The garbage
+// collector runs when the heap has doubled; without ballast the heap is 4 MB, and is collected 18 times a second under load.
 const ballast = 16 << 20
 
-// Serve runs a node that has the process for itself, until ctx ends or it can't go on: it limits the memory of the process, and
-// tells systemd how the node is. A SettingError is returned when it can't listen, or open its store.
+// Serve runs the only node of a process until ctx ends or the node can't go on: it also limits the memory of the process, and
+// reports to systemd. It returns a SettingError when it can't listen or can't open its store.
 func (n *Node) Serve(ctx context.Context) error {
 	defer n.supervised()()
 	defer runtime.KeepAlive(make([]byte, ballast))
@@ -143,15 +142,15 @@ func (n *Node) Serve(ctx context.Context) error {
 	return n.Run(ctx)
 }
 
-// Run runs a node that listens already, until ctx ends or it can't go on. Who looks sees it alive, though not ready, while it
-// joins.
+// Run runs a node that listens already, until ctx ends or the node can't go on. While it joins, its probes say that it is alive
+// and not ready.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.traces.close(n.log)
 	defer n.audit.Flush()
 	defer n.servers.stop(0) // when not stopped before
 	n.servers.start()
 	n.log.Info("listening", n.servers.addresses()...)
-	n.sayWhoMay()
+	n.logAccess()
 	removeSecret := func() {}
 	defer func() {
 		n.member.Leave()
@@ -214,22 +213,22 @@ func (n *Node) join(ctx context.Context) error {
 	return err
 }
 
-// drain ends the service without an error to anybody: first nobody shall come any more, then whoever
-// is there is served.
+// drain ends the service without an error to any caller: balancers first send no more callers, then those that are there are
+// served.
 func (n *Node) drain(ctx context.Context) {
 	n.service.Drain()
 	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.config.DrainDelay)
 	select {
 	case <-time.After(n.config.DrainDelay):
 	case err := <-n.servers.failed:
-		n.log.Error("it serves no more", "err", err)
+		n.log.Error("a server failed while stopping", "err", err)
 	}
 	n.servers.stop(n.config.ShutdownTimeout)
 	n.log.Info("stopped serving, leaving the cluster")
 }
 
-// NoNodeID tells whether an error is that no node ID is free for a node, or that its clock is too far behind for one: it
-// passes by itself, and Config.Wait waits for that.
+// NoNodeID reports whether an error means that no node ID is free, or that the node's clock is too far behind. Such an error
+// passes by itself; with Config.Wait the node waits for that.
 func NoNodeID(err error) bool {
 	var behind *fence.ClockBehindError
 	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind)
@@ -238,15 +237,15 @@ func NoNodeID(err error) bool {
 // Ready returns nil when the node gives IDs.
 func (n *Node) Ready() error { return n.service.Ready() }
 
-// Why is the reason in an error of a node that is not ready.
+// Why returns the reason in an error of a node that is not ready.
 func Why(err error) string {
 	return strings.TrimPrefix(err.Error(), member.ErrNotReady.Error()+": ")
 }
 
-// Given is how many IDs the node has given, by sequencer.
+// Given returns how many IDs the node has given, by sequencer.
 func (n *Node) Given() map[string]uint64 { return n.service.Given() }
 
-// Login is a code by which a browser may administer the node, once; empty: it asks for a token.
+// Login returns a code with which a browser can log in once to administer the node; empty when the node has tokens.
 func (n *Node) Login() string {
 	if n.tokens != nil {
 		return ""
@@ -254,8 +253,8 @@ func (n *Node) Login() string {
 	return n.secret.NewLogin()
 }
 
-// Value is the value of the cluster that the node has reached.
+// Value returns the value of the cluster that the node has reached.
 func (n *Node) Value() cluster.Value { return n.member.Value() }
 
-// MemberID is the ID of the node as a member of the cluster; empty until it has joined.
+// MemberID returns the ID of the node as a member of the cluster; empty until it has joined.
 func (n *Node) MemberID() string { return n.member.ID() }

@@ -20,11 +20,11 @@ const (
 	leaveWithin = 15 * time.Second       // how long it may take to leave the cluster and to close the store
 )
 
-// supervisor tells systemd how a node is, where that runs it as a service of Type=notify.
+// supervisor reports to systemd, which must run the node as a service of Type=notify.
 //
-// One goroutine tells everything, and asks the node how it is each time. If that is never answered, because the node
-// is stuck, nothing is told any more: a start then ends by its timeout, and a node that ran is killed by the watchdog.
-// A node that is not ready says why, and that is all: started anew it would not be ready sooner.
+// One goroutine sends all messages, and asks the node for its state each time. If the node is stuck and never answers, the
+// messages end: a start then fails by its timeout, and the watchdog kills a node that was ready. A node that is not ready only
+// says why: a restart would not make it ready sooner.
 type supervisor struct {
 	tell     func(message string) error
 	stand    func() (standing string, ready bool)
@@ -46,7 +46,7 @@ type supervisor struct {
 func (n *Node) supervised() (end func()) {
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		n.log.Warn("systemd's watchdog will not be pinged", "err", err)
+		n.log.Warn("the watchdog of systemd is not pinged", "err", err)
 	}
 	s := &supervisor{
 		tell:  func(message string) error { _, err := daemon.SdNotify(false, message); return err },
@@ -153,6 +153,6 @@ func (s *supervisor) say(message string) {
 	}
 	if err := s.tell(message); err != nil && !s.failed {
 		s.failed = true
-		s.log.Warn("systemd can't be told how this node is", "err", err)
+		s.log.Warn("can't report to systemd", "err", err)
 	}
 }
