@@ -1,4 +1,4 @@
-// Asking the server, with the token that was given, if one was.
+// Calls to the server, with the token if there is one.
 
 const key = "firn.token";
 let token = sessionStorage.getItem(key) ?? "";
@@ -11,8 +11,8 @@ export function keepToken(text) {
   else sessionStorage.setItem(key, text);
 }
 
-// logIn exchanges the code of a login address for the secret of the node, if the page was opened by one. It tells why that
-// is not possible, if it is not. The code is gone from the address bar before it is used, and so from the history.
+// logIn exchanges the code of a login address, if the page was opened by one, for the secret of the node. It returns why that
+// fails, if it does. It removes the code from the address bar, and so from the history, before it uses it.
 export async function logIn() {
   const code = /^#login=(.*)$/.exec(location.hash)?.[1];
   if (code === undefined) return "";
@@ -25,7 +25,7 @@ export async function logIn() {
   }
 }
 
-// Refusal is what the server says instead of an answer.
+// Refusal is an error that the server returns.
 export class Refusal extends Error {
   constructor(status, code, message) {
     super(message);
@@ -34,7 +34,7 @@ export class Refusal extends Error {
   }
 }
 
-// ask returns the answer to a call, and throws a Refusal when there is none.
+// ask returns the answer to a call, or throws a Refusal.
 export async function ask(path, options = {}) {
   const headers = token === "" ? {} : { Authorization: `Bearer ${token}` };
   const answer = await fetch(path, { cache: "no-store", credentials: "omit", redirect: "error", headers, ...options });
@@ -44,7 +44,7 @@ export async function ask(path, options = {}) {
   try {
     error = JSON.parse(text).error ?? error;
   } catch {
-    // it comes from something in between
+    // it comes from a proxy
   }
   throw new Refusal(answer.status, error.code, error.message);
 }

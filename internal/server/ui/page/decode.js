@@ -1,4 +1,4 @@
-// A box that takes an ID apart. IDs have up to 63 bits, more than a number in JavaScript: they stay text here, or BigInt.
+// The box that decodes an ID. IDs have up to 63 bits, more than a number in JavaScript: here they are text or BigInt.
 
 import { $, h, svg, say } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
@@ -21,7 +21,7 @@ export class Decode {
     }).observe($("parts"));
   }
 
-  // draw offers the sequencers that there are.
+  // draw lists the sequencers.
   draw(model) {
     this.model = model;
     const names = model.names();
@@ -33,7 +33,7 @@ export class Decode {
     this.preview();
   }
 
-  // preview shows how the IDs of a sequencer are split, while no ID is taken apart.
+  // preview shows the layout of a sequencer's IDs until an ID is decoded.
   preview() {
     const q = this.model.sequencers.get(this.of.value);
     if (!q || this.shown) return;
@@ -92,10 +92,10 @@ export class Decode {
   }
 }
 
-// narrow tells whether all bits in one row would be too small to read.
+// narrow tells whether a row of all bits would be too small to read.
 const narrow = () => $("parts").clientWidth < 500;
 
-// bits draws the bits of an ID, or where they would be of none, each as a cell in the colour of its field.
+// bits draws the bits of an ID, or empty ones without an ID, as cells in the colours of their fields.
 function bits(id, l) {
   const node = [["datacenter", l.datacenter], ["node", l.node]];
   const fields = [["time", l.time], ...(l.lowest ? [["sequence", l.sequence], ...node] : [...node, ["sequence", l.sequence]])].filter((f) => f[1] > 0);

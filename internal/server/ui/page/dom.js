@@ -1,4 +1,4 @@
-// What every part of the page needs to touch the document. Text only ever gets there as text.
+// Access to the document for all parts of the page. Text is always inserted as text.
 
 const svgNames = "http://www.w3.org/2000/svg";
 
@@ -17,21 +17,21 @@ function fill(element, attributes, children) {
 export const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes, ...children) => fill(document.createElementNS(svgNames, tag), attributes, children);
 
-// say has an element show a text, and touches it only when it is another.
+// say sets the text of an element if it differs.
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// set sets an attribute, and takes it away for null.
+// set sets an attribute; null removes it.
 export function set(element, name, value) {
   if (value === null || value === undefined) element.removeAttribute(name);
   else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-// calm tells whether the person would rather have nothing move.
+// calm tells whether the user prefers no motion.
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// ink returns a colour of the style sheet as canvases want it.
+// ink returns a colour of the style sheet for a canvas.
 const inks = new Map();
 const probe = h("i", { hidden: true });
 export function ink(name) {
@@ -44,7 +44,7 @@ export function ink(name) {
 }
 export const forgetInks = () => inks.clear();
 
-// sheet makes a canvas as sharp as the screen, and returns what draws on it with its size in CSS pixels.
+// sheet makes a canvas as sharp as the screen, and returns its context, in CSS pixels.
 export function sheet(canvas, width, height) {
   const scale = Math.min(devicePixelRatio || 1, 3);
   const [w, t] = [Math.round(width * scale), Math.round(height * scale)];
@@ -58,7 +58,7 @@ export function sheet(canvas, width, height) {
   return draw;
 }
 
-// whenSeen has a part of the page drawn only while it can be seen, and when it comes to be seen.
+// whenSeen draws a part of the page only while it is visible, and when it becomes visible.
 export function whenSeen(element, draw) {
   let seen = false;
   let owed = false;
@@ -73,8 +73,8 @@ export function whenSeen(element, draw) {
   };
 }
 
-// once has a function called once per frame at most, however often it is asked for. What is asked for while others draw is
-// drawn in the same frame, since a frame costs more than what is drawn in it; nothing may ask for itself.
+// once calls a function at most once per frame, however often it is requested. What is requested during drawing is drawn in
+// the same frame, since a frame costs more than its drawing; a function must not request itself.
 const asked = new Set();
 let framed = false;
 function frame() {

@@ -4,7 +4,7 @@ import { ink, sheet } from "./dom.js";
 
 const most = 4096; // cells; of more node IDs those are shown that somebody has or had
 
-// What a cell can be.
+// The states of a cell.
 export const Free = 0; // never used
 export const Used = 1; // was used, and nobody has it
 export const Held = 2; // a member has it; how far it may go is not known
@@ -13,7 +13,7 @@ export const Low = 4; // less than half of what is usual
 export const Past = 5; // none: its holder can make no IDs
 export const Closing = 6; // who has it was taken out, and uses up what is written down
 
-// Horizons are those of one sequencer, read from the server now and then.
+// Horizons are those of one sequencer, read from the server at intervals.
 export class Horizons {
   constructor() {
     this.byNode = new Map();
@@ -21,7 +21,7 @@ export class Horizons {
     this.usual = 0; // how far ahead the holders write, at the most
   }
 
-  // take remembers an answer that came at a time of this machine's clock.
+  // take keeps an answer that came at a time of this machine's clock.
   take(answer, now) {
     this.byNode = new Map(answer.nodes.map((n) => [n.node, n]));
     this.skew = answer.unix_ms - now;
@@ -30,7 +30,7 @@ export class Horizons {
     this.usual = Math.max(this.usual, leads[leads.length >> 1] ?? 0);
   }
 
-  // lead is how far ahead a node ID's time is written down, in milliseconds; undefined: not known.
+  // lead is how far a node ID's horizon is ahead, in milliseconds; undefined: unknown.
   lead(node, now) {
     const n = this.byNode.get(node);
     return n?.horizon_ms === undefined ? undefined : n.horizon_ms - (now + this.skew);
@@ -49,13 +49,13 @@ export class Horizons {
   }
 }
 
-// cellsOf lists the node IDs that are shown of a sequencer.
+// cellsOf lists the node IDs of a sequencer that are shown.
 export function cellsOf(q, horizons) {
   if (q.capacity <= most) return Array.from({ length: q.capacity }, (_, i) => i);
   return [...new Set([...q.nodes.keys(), ...(horizons?.byNode.keys() ?? [])])].sort((a, b) => a - b).slice(0, most);
 }
 
-// shapeOf is how many columns of which size go into a width.
+// shapeOf is the number of columns, and their size, for a width.
 export function shapeOf(count, width) {
   const least = width < 500 ? 9.5 : 13;
   let columns = 8;
@@ -65,7 +65,7 @@ export function shapeOf(count, width) {
   return { columns, pitch, rows: Math.ceil(count / columns) };
 }
 
-// cell draws one cell in a square that is clear.
+// cell draws one cell in an empty square.
 function cell(draw, x, y, size, { state, colour, self, frame }, gap) {
   const round = Math.min(4, size / 4);
   const shape = (style, colour, build) => {
@@ -98,9 +98,9 @@ function cell(draw, x, y, size, { state, colour, self, frame }, gap) {
   }
 }
 
-// Drawn remembers what is on a canvas, so that only what has changed is drawn anew: cheap, where little does.
+// Drawn remembers what is on a canvas, so that only changes are drawn.
 export class Drawn {
-  // begin returns what draws on the canvas. What it was drawn for is all that makes other pictures of the same cells.
+  // begin returns the context of the canvas. "what" is everything that changes the look of unchanged cells.
   begin(canvas, width, height, what) {
     const key = `${what} ${width} ${height} ${devicePixelRatio} ${ink("ink")}`;
     if (this.key !== key) {
@@ -111,7 +111,7 @@ export class Drawn {
     return this.draw;
   }
 
-  // changed tells whether a cell looks different now.
+  // changed tells whether the look of a cell has changed.
   changed(i, look) {
     if (this.cells[i] === look) return false;
     this.cells[i] = look;
@@ -119,8 +119,8 @@ export class Drawn {
   }
 }
 
-// drawGrid draws the cells. Look is {self, marked, cursor, hue}: whose node this is, whose cells stand out, and where
-// the cursor is, an index or -1. It returns how many cells there are of each kind.
+// drawGrid draws the cells. Look is {self, marked, cursor, hue}: the member of this node, the member whose cells stand out,
+// and the index of the cursor or -1. It returns the number of cells of each kind.
 export function drawGrid(canvas, drawn, cells, shape, q, horizons, now, look) {
   const { columns, pitch, rows } = shape;
   const draw = drawn.begin(canvas, columns * pitch, rows * pitch, `${q.name} ${q.created} ${cells.length}`);
@@ -141,7 +141,7 @@ export function drawGrid(canvas, drawn, cells, shape, q, horizons, now, look) {
   return counts;
 }
 
-// drawSmall draws all cells as one picture of a fixed size, to tell sequencers apart.
+// drawSmall draws all cells as one small picture.
 export function drawSmall(canvas, drawn, q, look, size) {
   const count = Math.min(q.capacity, most);
   const draw = drawn.begin(canvas, size, size, `${q.name} ${q.created} ${count}`);

@@ -1,4 +1,4 @@
-// The log: its entries, and the way back to any position that is still kept.
+// The log: its entries, and the way back to any position in it.
 
 import { $, h, ink, sheet, say, set, once } from "./dom.js";
 import { ask, askJSON, Refusal } from "./ask.js";
@@ -52,7 +52,7 @@ export class History {
     return index === 0 ? this.begins : this.entries[index - 1].position;
   }
 
-  // reach has the log read on to a position that the server has come to.
+  // reach reads the log up to a position that the server has reached.
   reach(position, model) {
     this.model = model;
     this.wanted = position;
@@ -115,7 +115,7 @@ export class History {
     this.redraw();
   }
 
-  // go shows what the log had led to at an index; at the end of it that is what it is now.
+  // go shows the cluster at an index of the log; at the end that is the present.
   go(index) {
     if (index >= this.last) {
       this.live();
@@ -205,7 +205,7 @@ export class History {
       h("span", { class: "words" }, entryText(e), h("code", {}, e.command ?? "unreadable")));
   }
 
-  // drawMarks draws what kinds of entries there are along the slider.
+  // drawMarks marks the kinds of entries along the slider.
   drawMarks(index) {
     const canvas = $("marks");
     const width = this.slider.clientWidth;

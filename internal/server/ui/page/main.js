@@ -1,4 +1,4 @@
-// The dashboard: one model of the cluster that the server keeps up to date, and parts that each draw some of it.
+// The dashboard: a model of the cluster that the server keeps up to date, and parts that each draw some of it.
 
 import { $, say, set, forgetInks, once, calm } from "./dom.js";
 import { keepToken, hasToken, logIn } from "./ask.js";
@@ -36,10 +36,10 @@ const rates = new Rates();
 const decode = new Decode({ keep: (id) => keep(kept === id ? null : id) });
 const history = new History({ changed: () => everything(), announce, soon });
 
-// shown is what the page shows: what is, or what was.
+// shown is the model that the page shows: the present, or the past.
 const shown = () => history.past ?? live;
 
-// hueOf gives each member a colour of its own while there are few, and the same in the past; of many, this node's stands out.
+// hueOf gives each of a few members a colour of its own, the same in the past; of many, only this node's stands out.
 const hues = new Map();
 function hueOf(model) {
   if (model.members.size > 8) return (id) => (id === model.facts.member ? "self" : "other");
@@ -73,8 +73,8 @@ const draw = once(() => {
   Object.assign(dirty, { facts: false, peers: false, sequencers: new Set() });
 });
 
-// soon has something drawn: at once while there is little to draw, and with the next beat where it is much, so that all that
-// has changed since the last one costs the browser one frame.
+// soon draws something: at once while there is little to draw, and else with the next beat, so that all changes since the
+// last one cost the browser one frame.
 const much = 64;
 const owed = new Set();
 function soon(what) {
@@ -92,7 +92,7 @@ function everything() {
   draw();
 }
 
-// show draws who is pointed at or kept.
+// show draws the member that is pointed at or pinned.
 const show = once(() => show.now());
 show.now = () => {
   const model = shown();
@@ -191,7 +191,7 @@ function connect() {
   });
 }
 
-// refused goes on without the token, if there was one, and else asks for a token. Without tokens everybody may look.
+// refused continues without the token if there was one, and else asks for one. Without tokens everybody may look.
 let last = ""; // why the former token was refused
 function refused(why) {
   if (hasToken()) {
@@ -230,7 +230,7 @@ $("forget").addEventListener("click", () => {
   connect();
 });
 
-// The theme: as the system has it, unless the person has chosen.
+// The theme: that of the system, unless the user has chosen one.
 
 const themes = ["system", "light", "dark"];
 function theme(name) {
@@ -240,7 +240,7 @@ function theme(name) {
   try {
     localStorage.setItem("firn.theme", name);
   } catch {
-    // it is forgotten with the page
+    // the choice is lost with the page
   }
   repaint();
 }
@@ -254,7 +254,7 @@ let chosen = "system";
 try {
   chosen = localStorage.getItem("firn.theme") ?? "system";
 } catch {
-  // nothing is kept here
+  // nothing can be stored here
 }
 $("theme").addEventListener("click", () => {
   chosen = themes[(themes.indexOf(chosen) + 1) % themes.length];
@@ -264,7 +264,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
 theme(themes.includes(chosen) ? chosen : "system");
 document.documentElement.toggleAttribute("data-calm", calm());
 
-// Logging in, by the address that the node or firn cluster dashboard has printed.
+// Login by the address that the node or firn cluster dashboard prints.
 
 function notLoggedIn(why) {
   say($("login-why"), `${why[0].toUpperCase()}${why.slice(1)}.`);

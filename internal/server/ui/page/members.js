@@ -1,4 +1,4 @@
-// Who a member is, and finding one.
+// The details of a member, and the search for one.
 
 import { $, h, say } from "./dom.js";
 import { number, plural, short } from "./words.js";
@@ -32,7 +32,7 @@ export class Members {
     this.drawList(model, hue);
   }
 
-  // drawOne shows one member, or what can be said when nobody is shown.
+  // drawOne shows one member, or a hint.
   drawOne(model, id, hue, kept) {
     const m = model.members.get(id) ?? model.joins.get(id);
     const key = JSON.stringify([id, m, kept, model.heldBy(id), model.facts.member, model.past, model.watcherOf(id)]);

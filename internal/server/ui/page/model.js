@@ -1,4 +1,4 @@
-// The cluster as the page knows it: what the stream has told, or what the log led to at a position.
+// The cluster as the page knows it, from the stream or at a position of the log.
 
 export class Model {
   constructor() {
@@ -12,7 +12,7 @@ export class Model {
     this.held = null; // who has what, until it changes
   }
 
-  // apply changes the model by a patch, and returns what has changed.
+  // apply applies a patch to the model, and returns what has changed.
   apply(patch) {
     const dirty = { facts: false, peers: false, sequencers: new Set() };
     if (patch.reset) {
@@ -45,7 +45,7 @@ export class Model {
     return dirty;
   }
 
-  // remember keeps whose an ID was, for when it is looked back at.
+  // remember keeps the owner of an ID, to show the past.
   remember(id, owner) {
     this.owners.delete(id);
     this.owners.set(id, owner);
@@ -66,17 +66,17 @@ export class Model {
     }
   }
 
-  // names are those of the sequencers, in order.
+  // names are the names of the sequencers, in order.
   names() {
     return [...this.sequencers.keys()].sort();
   }
 
-  // ring lists the members so that each watches the next, beginning with the one that has been there longest.
+  // ring lists the members so that each watches the next, from the oldest on.
   get ring() {
     return this.indexed().ring;
   }
 
-  // heldBy are the node IDs of a member: [sequencer, node], and [sequencer, -1] where it waits for one.
+  // heldBy are the node IDs of a member as [sequencer, node]; [sequencer, -1] if it waits for one.
   heldBy(id) {
     if (this.held) return this.held.get(id) ?? [];
     const all = [];
@@ -88,7 +88,7 @@ export class Model {
     return all;
   }
 
-  // indexHeld is for who asks heldBy for everybody.
+  // indexHeld makes heldBy fast for all members.
   indexHeld() {
     if (this.held) return;
     this.held = new Map();
@@ -127,8 +127,8 @@ export class Model {
 
 const power = (n) => 2 ** Math.ceil(Math.log2(Math.max(n, 1)));
 
-// pastOf is what the log led to at a position, as the server tells it: {position, value}. What the value does not tell is
-// taken from what is known now, and from the entries that created the sequencers.
+// pastOf is the model at a position, from the server's answer {position, value}. What the value lacks comes from the live
+// model and from the entries that created the sequencers.
 export function pastOf(at, answer, live, entries) {
   const m = new Model();
   const v = answer.value;

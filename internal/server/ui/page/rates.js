@@ -1,4 +1,4 @@
-// IDs per second. The server tells how many IDs were given so far; the rate is made here.
+// IDs per second, computed from the counts of IDs that the server sends.
 
 import { $, h, ink, sheet, say, once, set, whenSeen } from "./dom.js";
 import { number, rate, plural } from "./words.js";
@@ -24,7 +24,7 @@ export class Rates {
     });
   }
 
-  // beat takes what the server tells once a second. Of several nodes there is a line for each, of one for each sequencer.
+  // beat takes the counts that the server sends once a second. There is a line for each node, or, of one node, for each sequencer.
   beat({ unix_ms: at, given }) {
     const totals = new Map();
     const several = given.length > 1;
@@ -53,7 +53,7 @@ export class Rates {
     this.draw();
   }
 
-  // broken forgets what it was compared with: the next beat may come from another process.
+  // broken forgets the last counts: the next beat may come from another process.
   broken() {
     this.at = undefined;
   }
@@ -176,7 +176,7 @@ export class Rates {
   }
 }
 
-// nice is a number for the top of a scale.
+// nice is a round number for the top of a scale.
 function nice(n) {
   const power = 10 ** Math.floor(Math.log10(n));
   return [1, 2, 4, 5, 10].map((step) => step * power).find((v) => v >= n);

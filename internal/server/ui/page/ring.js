@@ -1,4 +1,4 @@
-// The ring of members as a picture. Few are elements of their own, and move; many are dots on a canvas behind the picture, so
+// The ring of members as a picture. A few members are elements that move; many are dots on a canvas behind the picture, so
 // that a thousand cost no more than a few.
 
 import { svg, set, say, calm, ink, sheet } from "./dom.js";
@@ -55,7 +55,7 @@ export class Ring {
     p.addEventListener("blur", () => this.tell(null));
   }
 
-  // nearest is who is where a pointer points to.
+  // nearest is the member at the pointer.
   nearest(event) {
     const from = this.picture.getScreenCTM();
     if (!from) return null;
@@ -89,7 +89,7 @@ export class Ring {
     set(this.picture, "aria-label", `Ring of ${plural(ring.length, "member", "members")}${model.joins.size ? `, ${number(model.joins.size)} about to join` : ""}`);
   }
 
-  // place finds a place for everybody. Where the ring is too short for all, they zigzag between rows.
+  // place places the members. If the ring is too short for all, they zigzag between rows.
   place(model, ring) {
     const n = ring.length;
     const rows = Math.max(1, Math.ceil((n * 13) / (2 * Math.PI * this.radius)));
@@ -108,7 +108,7 @@ export class Ring {
     }
   }
 
-  // one draws those that are elements of their own: members that are few, and joiners.
+  // one draws the members that are elements, and joiners.
   one(model, ring, hue) {
     const few = ring.length <= single;
     const want = new Map();
@@ -153,7 +153,7 @@ export class Ring {
     return g;
   }
 
-  // name writes who it is beside a shape, on the side away from the middle.
+  // name writes the name beside a shape, on the outer side.
   name(g, id, host, [x, y], away, shown) {
     const [name, under] = g.querySelectorAll("text");
     const length = Math.hypot(x, y) || 1;
@@ -168,7 +168,7 @@ export class Ring {
     }
   }
 
-  // edges draws who watches whom, where members are elements of their own.
+  // edges draws who watches whom, if members are elements.
   edges(ring, size) {
     const n = ring.length;
     const key = `${n}/${ring.join()}`;
@@ -183,7 +183,7 @@ export class Ring {
     this.layers.edges.replaceChildren(...arcs.map((d) => svg("path", { d, class: "edge", "marker-end": n <= named ? "url(#tip)" : null })));
   }
 
-  // links draws which target each joiner has.
+  // links draws the target of each joiner.
   links(model) {
     let d = "";
     for (const [id, join] of model.joins) {
@@ -247,7 +247,7 @@ export class Ring {
     say(this.note2, more.join(", "));
   }
 
-  // ripple shows for a moment where somebody has come or gone among many. Nothing moves: that would cost more than all else.
+  // ripple shows for a moment where one of many members has come or gone. Nothing moves, as that would cost too much.
   ripple(before) {
     if (before.size === 0) return;
     const changed = [...this.spots].filter(([id]) => !before.has(id)).concat([...before].filter(([id]) => !this.spots.has(id)).map(([id, p]) => [id, p, true]));
@@ -259,7 +259,7 @@ export class Ring {
     }
   }
 
-  // show marks who is pointed at and who is kept.
+  // show marks the members that are pointed at and pinned.
   show(pointed, kept) {
     this.pointed = pointed;
     this.kept = kept;

@@ -1,4 +1,4 @@
-// The sequencers: one of them with its node IDs, and the others to choose from.
+// The sequencers: one with its node IDs, and the others to choose from.
 
 import { $, h, say, set, once } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
@@ -82,7 +82,7 @@ export class Sequencers {
     if (holder) this.keep(holder);
   }
 
-  // open shows a sequencer, and puts the cursor on a node ID of it.
+  // open shows a sequencer, with the cursor on one of its node IDs.
   open(name, node) {
     this.name = name;
     this.cursor = -1;
@@ -96,7 +96,7 @@ export class Sequencers {
     this.read();
   }
 
-  // draw shows a model, of which these sequencers have changed; all of them without.
+  // draw shows a model of which these sequencers have changed; null: all.
   draw(model, look, changed) {
     const other = model !== this.model;
     look.marked = this.look?.marked ?? null;
@@ -115,7 +115,7 @@ export class Sequencers {
     this.drawSheet(!changed || changed.has(this.name) || other);
   }
 
-  // mark has the cells of another member stand out.
+  // mark highlights the cells of a member.
   mark(look) {
     const same = this.look?.marked === look.marked;
     this.look = look;
@@ -194,7 +194,7 @@ export class Sequencers {
     set(this.canvas, "aria-label", `${number(q.capacity)} node IDs of ${this.name}, ${number(q.nodes.size)} held`);
   }
 
-  // key tells a sequencer from others of its name.
+  // key distinguishes a sequencer from former ones of its name.
   key(q) {
     return `${q.name}@${q.created}`;
   }
@@ -231,7 +231,7 @@ export class Sequencers {
       h("li", {}, h("i", { class: "swatch-cell self" }), "this node"));
   }
 
-  // read reads the horizons of the sequencer that is shown, unless that was done within so many milliseconds.
+  // read reads the horizons of the shown sequencer, unless the last read was within so many milliseconds.
   async read(within = 1000) {
     clearTimeout(this.timer);
     const q = this.live?.sequencers.get(this.name);
@@ -246,7 +246,7 @@ export class Sequencers {
         if (!this.horizons.has(key)) this.horizons.set(key, new grid.Horizons());
         this.horizons.get(key).take(answer, Date.now());
       } catch {
-        // what was read before goes on getting older, and shows it
+        // the last horizons stay, and are seen to age
       }
       this.reading = false;
       this.redraw();

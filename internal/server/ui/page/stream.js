@@ -1,4 +1,4 @@
-// What the server tells of itself, and keeping the connection to it.
+// The stream of events from the server, and the connection for it.
 
 import { ask, Refusal } from "./ask.js";
 
@@ -27,7 +27,7 @@ async function* events(body, heard) {
   }
 }
 
-// follow tells of views and beats, of the state of the connection, and of refusals, until it is stopped.
+// follow reports views, beats, the state of the connection and refusals, until it is stopped.
 export function follow({ view, beat, state, refused }) {
   let stopped = false;
   let wake = () => {};

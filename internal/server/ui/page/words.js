@@ -1,26 +1,26 @@
-// How things are said: numbers, times, entries of the log.
+// Text for numbers, times and entries of the log.
 
 const grouped = new Intl.NumberFormat("en", { useGrouping: true, maximumFractionDigits: 0 });
 
-// number groups digits by a narrow space.
+// number groups digits by narrow spaces.
 export const number = (n) => grouped.format(n).replaceAll(",", "\u202f");
 
 export const plural = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
 
-// short is enough of a member's ID to tell it from others.
+// short is the first part of a member's ID, enough to recognise it.
 export const short = (id) => (id.length > 8 ? id.slice(0, 6) : id);
 
-// hostOf is the host in an owner as firn serve writes it: "host, process 7".
+// hostOf is the host in an owner such as "host, process 7".
 export const hostOf = (owner) => (owner ?? "").split(", process ")[0];
 
-// rate is a number of IDs per second, in few characters.
+// rate is a short text for a number of IDs per second.
 export function rate(n) {
   if (n >= 1e6) return `${(n / 1e6).toFixed(n >= 1e7 ? 0 : 1)} M`;
   if (n >= 1e4) return `${(n / 1e3).toFixed(n >= 1e5 ? 0 : 1)} k`;
   return n >= 10 || Number.isInteger(n) ? number(n) : n.toFixed(1);
 }
 
-// span is a length of time for people.
+// span is a text for a length of time.
 export function span(ms) {
   const s = Math.abs(ms) / 1000;
   if (s < 1) return `${Math.round(Math.abs(ms))} ms`;
@@ -33,7 +33,7 @@ export function span(ms) {
 
 export const moment = (text) => text.replace("T", " ").replace("Z", " UTC");
 
-// clean says an error of the server without the package that it comes from.
+// clean is an error of the server without the names of packages.
 export const clean = (text) => text.replace(/^(?:member|store|firn|cluster|fence): /, "").replaceAll(": member: ", ": ");
 
 function forWhom(allocation) {
@@ -42,7 +42,7 @@ function forWhom(allocation) {
   return "all members";
 }
 
-// layout is the layout of a sequencer's IDs: node bits that its capacity does not need are the sequence's.
+// layoutOf is the layout of a sequencer's IDs: node bits that its capacity does not need go to the sequence.
 export function layoutOf(q) {
   const d = q.definition;
   const spare = d.datacenter_bits + d.node_bits - Math.round(Math.log2(q.capacity));
@@ -66,13 +66,13 @@ const say = {
   decline: (a) => [short(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
 };
 
-// entryText says what an entry of the log is.
+// entryText describes an entry of the log.
 export function entryText(entry) {
   if (entry.unreadable) return `unreadable entry: ${entry.unreadable}`;
   return (say[entry.command] ?? (() => [entry.command]))(entry.args).join("");
 }
 
-// kindOf groups the commands: what comes, what goes, and the rest.
+// kindOf groups the commands for the signs in the log.
 export function kindOf(entry) {
   switch (entry.command) {
     case "accept-join-cluster":
