@@ -134,26 +134,26 @@ func (d Definition) Validate() error {
 	limit := d.Layout.NodeIDs()
 	switch {
 	case d.Nodes < 1 || d.Nodes > limit:
-		return fmt.Errorf("cluster: %d nodes; want 1 to %d, as many as the layout has", d.Nodes, limit)
+		return fmt.Errorf("%d nodes; want 1 to %d, as many as the layout has", d.Nodes, limit)
 	case d.nodeBits() < d.Layout.DatacenterBits:
-		return fmt.Errorf("cluster: %d nodes are fewer than the %d datacenters of the layout; want at least one for each",
+		return fmt.Errorf("%d nodes are fewer than the %d datacenters of the layout; want at least one for each",
 			d.Nodes, int64(1)<<d.Layout.DatacenterBits)
 	}
 	if d.Layout.Tick < time.Millisecond {
-		return fmt.Errorf("cluster: a tick of %v; want 1ms to 1s", d.Layout.Tick)
+		return fmt.Errorf("a tick of %v; want 1ms to 1s", d.Layout.Tick)
 	}
 	if _, err := d.Above(d.After); err != nil {
 		return err
 	}
 	switch a := d.Allocation; {
 	case d.Attach > AttachExplicit:
-		return fmt.Errorf("cluster: there is no attach policy %d", uint8(d.Attach))
+		return fmt.Errorf("there is no attach policy %d", uint8(d.Attach))
 	case a.Kind > AllocatePercent:
-		return fmt.Errorf("cluster: there is no allocation kind %d", a.Kind)
+		return fmt.Errorf("there is no allocation kind %d", a.Kind)
 	case a.Kind == AllocateCount && a.Count < 1:
-		return fmt.Errorf("cluster: an allocation to a count of %d members; want at least 1", a.Count)
+		return fmt.Errorf("an allocation to a count of %d members; want at least 1", a.Count)
 	case a.Kind == AllocatePercent && (a.Percent < 1 || a.Percent > 100):
-		return fmt.Errorf("cluster: an allocation to %d percent of the members; want 1 to 100", a.Percent)
+		return fmt.Errorf("an allocation to %d percent of the members; want 1 to 100", a.Percent)
 	}
 	return nil
 }
@@ -182,11 +182,11 @@ func (d Definition) Above(id firn.ID) (time.Time, error) {
 	}
 	p, err := l.Decompose(id)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("cluster: IDs after %d: %w", int64(id), err)
+		return time.Time{}, fmt.Errorf("IDs after %d: %w", int64(id), err)
 	}
 	at := l.TickStart(p.Tick + 1)
 	if !at.Before(l.Lifetime()) {
-		return time.Time{}, fmt.Errorf("cluster: IDs after %d: it is in the layout's last tick", int64(id))
+		return time.Time{}, fmt.Errorf("IDs after %d: it is in the layout's last tick", int64(id))
 	}
 	return at, nil
 }
@@ -204,9 +204,9 @@ func (d Definition) Check(now time.Time) (warning string, err error) {
 	left := end.Sub(now)
 	switch {
 	case now.Before(d.Layout.Epoch):
-		return "", fmt.Errorf("cluster: %w: its epoch %s has not come; want one in the past", firn.ErrLifetime, stamp(d.Layout.Epoch))
+		return "", fmt.Errorf("%w: its epoch %s has not come; want one in the past", firn.ErrLifetime, stamp(d.Layout.Epoch))
 	case left <= 0:
-		return "", fmt.Errorf("cluster: %w: its time ended on %s; want a later epoch, more time bits or a longer tick", firn.ErrLifetime, stamp(end))
+		return "", fmt.Errorf("%w: its time ended on %s; want a later epoch, more time bits or a longer tick", firn.ErrLifetime, stamp(end))
 	case left < MinLifetimeLeft:
 		return fmt.Sprintf("its time ends on %s, in %.0f days; a later epoch, more time bits or a longer tick last longer", stamp(end), left.Hours()/24), nil
 	}

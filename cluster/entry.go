@@ -29,7 +29,7 @@ type entryJSON struct {
 // Encode writes a command as it is appended to the log. An error is returned when it is not valid.
 func Encode(c Command) ([]byte, error) {
 	if err := c.validate(); err != nil {
-		return nil, fmt.Errorf("cluster: %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("%s: %w", c.Name(), err)
 	}
 	args, err := json.Marshal(c)
 	if err != nil {
@@ -130,7 +130,7 @@ func ParseEntry(data []byte) (Entry, error) {
 // go on from there: it would come to another value than those that can.
 type UnreadableError struct{ Err error }
 
-func (e *UnreadableError) Error() string { return "cluster: unreadable: " + e.Err.Error() }
+func (e *UnreadableError) Error() string { return "unreadable: " + e.Err.Error() }
 
 // Unwrap returns what is wrong.
 func (e *UnreadableError) Unwrap() error { return e.Err }

@@ -101,7 +101,7 @@ func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 func (m *Member) create(ctx context.Context, name string, d cluster.Definition) (cluster.Sequencer, bool, error) {
 	var none cluster.Sequencer
 	if err := cluster.CheckName(name); err != nil {
-		return none, false, fmt.Errorf("member: %w", err)
+		return none, false, fmt.Errorf("%w", err)
 	}
 	if err := m.options.ValidateFor(name, d); err != nil {
 		return none, false, err
@@ -139,7 +139,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition) error {
 	warning, err := d.Check(m.now())
 	if err != nil {
-		return fmt.Errorf("member: the sequencer %q: %w", name, err)
+		return fmt.Errorf("the sequencer %q: %w", name, err)
 	}
 	if warning != "" {
 		m.log.Warn("a sequencer is created that does not last long", "sequencer", name, "warning", warning)

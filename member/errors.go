@@ -14,7 +14,7 @@ var (
 	// ErrNotReady is returned when no ID can be given now: no node ID is held yet or any more, its horizon is
 	// reached, or the member has left. It passes by itself, unless one of the following is within it, or the
 	// member has ended.
-	ErrNotReady = errors.New("member: not ready to make IDs")
+	ErrNotReady = errors.New("not ready to make IDs")
 
 	// ErrWaiting is returned, within an ErrNotReady, while all node IDs are taken: the member stands in line for
 	// one, and its text says in which place.
@@ -28,21 +28,21 @@ var (
 	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created anew needs a new handle")
 
 	// ErrNoSequencer is returned when there is no sequencer of a name.
-	ErrNoSequencer = errors.New("member: there is no such sequencer; it has to be created")
+	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")
 
 	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
-	ErrAttachedAgain = errors.New("member: the sequencer was attached again while it was being detached")
+	ErrAttachedAgain = errors.New("the sequencer was attached again while it was being detached")
 
 	// ErrExplicit is returned by AttachOnDemand when the sequencer's definition says cluster.AttachExplicit.
 	ErrExplicit = errors.New("the sequencer was created to be attached to explicitly")
 
 	// ErrUnfit is returned when the member's options do not go with the definition of a sequencer that is there: its
 	// window is too short for the tick, or there are no such node IDs as it wishes for.
-	ErrUnfit = errors.New("member: this member can't take part in the sequencer")
+	ErrUnfit = errors.New("this member can't take part in the sequencer")
 
 	// ErrSequencerExists is returned when there is a sequencer of this name with another definition. The error is
 	// an *ExistsError.
-	ErrSequencerExists = errors.New("member: the sequencer exists with another definition")
+	ErrSequencerExists = errors.New("the sequencer exists with another definition")
 )
 
 // ExistsError is an ErrSequencerExists that says which definition is in force.
@@ -74,7 +74,7 @@ func (e *EarlyError) Error() string {
 	if !e.From.IsZero() {
 		when = "do from " + e.From.UTC().Format(time.RFC3339) + " on"
 	}
-	return fmt.Sprintf("member: every ID must exceed %d, and those of this definition %s; want an earlier epoch, more bits below the time, or another name",
+	return fmt.Sprintf("every ID must exceed %d, and those of this definition %s; want an earlier epoch, more bits below the time, or another name",
 		int64(e.After), when)
 }
 
@@ -91,7 +91,7 @@ func (e *UsedUntilError) Error() string {
 	if !e.Until.IsZero() {
 		until = "until " + e.Until.UTC().Format(time.RFC3339Nano)
 	}
-	return fmt.Sprintf("member: the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v", e.Name, until, e.Err)
+	return fmt.Sprintf("the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v", e.Name, until, e.Err)
 }
 
 // Unwrap returns why it was not waited for.

@@ -43,7 +43,7 @@ type generation struct {
 
 func generationKey(name string) string { return "sequencers/" + name + "/generation" }
 
-var errSuperseded = errors.New("member: the sequencer has ended, as the log is about to tell")
+var errSuperseded = errors.New("the sequencer has ended, as the log is about to tell")
 
 // readGeneration reads the key; where there is none, the generation is one created at 0.
 func (m *Member) readGeneration(ctx context.Context, name string) (i generation, at store.Condition, err error) {
@@ -54,7 +54,7 @@ func (m *Member) readGeneration(ctx context.Context, name string) (i generation,
 	}
 	at.Version = kv.Version
 	if err := json.Unmarshal(kv.Value, &i); err != nil {
-		return i, at, fmt.Errorf("member: the key %q can't be read, so that no ID of %q can be made: %w", at.Key, name, err)
+		return i, at, fmt.Errorf("the key %q can't be read, so that no ID of %q can be made: %w", at.Key, name, err)
 	}
 	return i, at, nil
 }
@@ -167,7 +167,7 @@ func (m *Member) horizons(ctx context.Context, name string) (last time.Time, liv
 	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
 	for _, o := range owners {
 		if o.Horizon.Year() > 9999 { // it can't be read
-			return last, live, fmt.Errorf("member: nobody can tell how far node ID %d of %q was used: %w", o.Node, name, store.ErrRefused)
+			return last, live, fmt.Errorf("nobody can tell how far node ID %d of %q was used: %w", o.Node, name, store.ErrRefused)
 		}
 		live = live || o.Live
 		if o.Horizon.After(last) {

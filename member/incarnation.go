@@ -92,7 +92,7 @@ func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
 		case errors.Is(err, store.ErrConflict):
 			kv, err := m.store.Get(ctx, key)
 			if err == nil && !bytes.Equal(kv.Value, mark) {
-				return fmt.Errorf("member: the pulse of %s is another's, or is gone: %w", l.id, store.ErrConflict)
+				return fmt.Errorf("the pulse of %s is another's, or is gone: %w", l.id, store.ErrConflict)
 			}
 			return err
 		case !errors.Is(err, store.ErrAmbiguous):

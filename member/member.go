@@ -242,7 +242,7 @@ func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error
 		case <-changed:
 		case <-m.done:
 		case <-ctx.Done():
-			return v, incarnation, fmt.Errorf("member: it has not joined the cluster: %w", m.nags.because(ctx.Err()))
+			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.nags.because(ctx.Err()))
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 		case d := <-deliveries:
 			if d.err != nil {
 				timer.Stop()
-				return fmt.Errorf("member: following the log: %w", d.err)
+				return fmt.Errorf("following the log: %w", d.err)
 			}
 			if err := m.replay(ctx, d.batch); err != nil {
 				timer.Stop()
@@ -211,7 +211,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	for _, e := range b.Entries {
 		command, err := cluster.Decode(e.Data)
 		if err != nil {
-			return fmt.Errorf("member: the log's entry at position %d: %w", e.Position, err)
+			return fmt.Errorf("the log's entry at position %d: %w", e.Position, err)
 		}
 		var out cluster.Outcome
 		v, out = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
@@ -238,7 +238,7 @@ func restore(c store.Checkpoint) (cluster.Value, error) {
 	}
 	v, err := cluster.DecodeCheckpoint(c.Value)
 	if err != nil {
-		return v, fmt.Errorf("member: the checkpoint at position %d: %w", c.Position, err)
+		return v, fmt.Errorf("the checkpoint at position %d: %w", c.Position, err)
 	}
 	return v, nil
 }

@@ -75,7 +75,7 @@ func (m *Member) readFloor(ctx context.Context) (f floor, at store.Condition, er
 	}
 	at.Version = kv.Version
 	if err := json.Unmarshal(kv.Value, &f); err != nil {
-		return f, at, fmt.Errorf("member: the key %q can't be read, so that no ID can be made: %w", at.Key, err)
+		return f, at, fmt.Errorf("the key %q can't be read, so that no ID can be made: %w", at.Key, err)
 	}
 	return f, at, nil
 }

@@ -182,7 +182,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 		case <-s.m.done:
 			return s.m.ended()
 		case <-ctx.Done():
-			return fmt.Errorf("member: detaching from %q is not done yet, and goes on: %w", s.name, s.m.nags.because(ctx.Err()))
+			return fmt.Errorf("detaching from %q is not done yet, and goes on: %w", s.name, s.m.nags.because(ctx.Err()))
 		}
 	}
 }

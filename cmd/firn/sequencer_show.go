@@ -47,7 +47,7 @@ func (p *program) showCommand() *cobra.Command {
 func sequencerText(s server.StatusSequencer) string {
 	here := shownText(s.Here.String())
 	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
-		here += ": " + shownText(strings.TrimPrefix(s.Here.Why, "member: "))
+		here += ": " + shownText(s.Here.Why)
 	}
 	return definitionText(s) + fmt.Sprintf("%-9s  at position %d\n%-9s  %s\n", "created", s.Created, "here", here)
 }

@@ -24,7 +24,7 @@ var backoff = retry.Backoff{First: 20 * time.Millisecond, Max: 2 * time.Second}
 func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
 	if node < 0 {
-		return nil, fmt.Errorf("fence: there is no node ID %d; want 0 or more", node)
+		return nil, fmt.Errorf("there is no node ID %d; want 0 or more", node)
 	}
 	for tries := 0; ; tries++ {
 		f, err := attempt(ctx, config, session, node)

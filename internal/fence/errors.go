@@ -8,17 +8,17 @@ import (
 
 // ErrLost is returned when a node ID has been taken away, or its session has ended: the fence can
 // never be extended again. The time up to its horizon remains usable.
-var ErrLost = errors.New("fence: the node ID is lost")
+var ErrLost = errors.New("the node ID is lost")
 
 // ErrClosed is returned when the guard of a claim does not hold any more: nobody can claim a node ID
 // under it again.
-var ErrClosed = errors.New("fence: closed to claims")
+var ErrClosed = errors.New("closed to claims")
 
 // HeldError is returned when a node ID is held by somebody else.
 type HeldError struct{ Node int64 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("fence: node ID %d is held by another owner", e.Node)
+	return fmt.Sprintf("node ID %d is held by another owner", e.Node)
 }
 
 // ClockBehindError is returned when a node ID is free, but was used further into the future of
@@ -32,9 +32,9 @@ type ClockBehindError struct {
 
 func (e *ClockBehindError) Error() string {
 	if e.Behind >= unreadable {
-		return fmt.Sprintf("fence: up to when node ID %d was used can't be read, so that nobody may use it", e.Node)
+		return fmt.Sprintf("up to when node ID %d was used can't be read, so that nobody may use it", e.Node)
 	}
-	return fmt.Sprintf("fence: this machine's clock is %v behind the time up to which node ID %d was used; up to %v is waited for",
+	return fmt.Sprintf("this machine's clock is %v behind the time up to which node ID %d was used; up to %v is waited for",
 		e.Behind, e.Node, e.MaxWait)
 }
 
@@ -47,6 +47,6 @@ type ClockAheadError struct {
 }
 
 func (e *ClockAheadError) Error() string {
-	return fmt.Sprintf("fence: this machine's clock is %v ahead of the horizons that the living owners (%d) have written; up to %v is accepted",
+	return fmt.Sprintf("this machine's clock is %v ahead of the horizons that the living owners (%d) have written; up to %v is accepted",
 		e.Ahead, e.Owners, e.MaxSkew)
 }

@@ -173,7 +173,7 @@ func (f *Fence) look(ctx context.Context) error {
 // never deleted, and each write of it has a greater version.
 func (f *Fence) checkKept(v View) error {
 	if known := f.State().Reported; v.Reported < known {
-		return fmt.Errorf("fence: %w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack, f.node, v.Reported, known)
+		return fmt.Errorf("%w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack, f.node, v.Reported, known)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (v *View) put(prefix string, kv store.KV, operation string) (err error) {
 		v.Reported = kv.Version
 		v.ReportedMine = by == operation
 		if v.Horizon, err = strconv.ParseInt(horizon, 10, 64); err != nil || v.Horizon < 0 {
-			return fmt.Errorf("fence: key %q holds %.60q; want a horizon in Unix milliseconds and an operation ID", kv.Key, kv.Value)
+			return fmt.Errorf("key %q holds %.60q; want a horizon in Unix milliseconds and an operation ID", kv.Key, kv.Value)
 		}
 	}
 	return nil

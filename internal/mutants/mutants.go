@@ -245,7 +245,7 @@ var mutants = []mutant{
 	},
 	{
 		"an entry that can't be read is passed over", "member/replay.go",
-		"			return fmt.Errorf(\"member: the log's entry at position %d: %w\", e.Position, err)\n", "			continue\n",
+		"			return fmt.Errorf(\"the log's entry at position %d: %w\", e.Position, err)\n", "			continue\n",
 		"./member", all,
 	},
 	{

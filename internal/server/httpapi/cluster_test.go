@@ -237,9 +237,9 @@ func TestNoLook(t *testing.T) {
 		{"unavailable", failing(fmt.Errorf("%w: too busy", store.ErrUnavailable)), "/log?follow=1", 503, `"unavailable"`},
 		{"refused", failing(store.ErrRefused), "/value?at=2", 500, `"internal"`},
 		{"refused", failing(store.ErrRefused), "/log", 500, `"internal"`},
-		{"damaged", damaged, "/value?at=6", 500, `"unreadable","message":"the checkpoint at position 4: cluster: unreadable: a checkpoint of version 0;`},
+		{"damaged", damaged, "/value?at=6", 500, `"unreadable","message":"the checkpoint at position 4: unreadable: a checkpoint of version 0;`},
 		{"damaged", damaged, "/log", 200, `{"position":6,`},
-		{"foreign", foreign, "/value?at=6", 500, `"unreadable","message":"the entry at position 4: cluster: unreadable: version 2;`},
+		{"foreign", foreign, "/value?at=6", 500, `"unreadable","message":"the entry at position 4: unreadable: version 2;`},
 		{"foreign", foreign, "/value?at=3", 200, aloneValue},
 		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 2; this program reads version 1"}`},
 	} {
@@ -340,7 +340,7 @@ func TestFollow(t *testing.T) {
 	}
 	h.Drain()
 	for _, l := range []*bufio.Scanner{lines, others} {
-		next(t, l, `{"error":{"code":"not_ready","message":"member: not ready to make IDs: it is shutting down"}}`)
+		next(t, l, `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}`)
 		if l.Scan() || l.Err() != nil {
 			t.Errorf("after the end there is %q, %v", l.Text(), l.Err())
 		}

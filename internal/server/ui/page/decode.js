@@ -2,7 +2,7 @@
 
 import { $, h, svg, say } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { number, plural, span, moment, clean, layoutOf } from "./words.js";
+import { number, plural, span, moment, layoutOf } from "./words.js";
 
 export class Decode {
   constructor({ keep }) {
@@ -48,7 +48,7 @@ export class Decode {
       $("id").value = id;
       await this.decode();
     } catch (error) {
-      this.fail(clean(error.message));
+      this.fail(error.message);
     }
   }
 
@@ -67,7 +67,7 @@ export class Decode {
     try {
       parts = await askJSON(sequencerPath(name, `/ids/${text}`));
     } catch (error) {
-      return this.fail(clean(error.message));
+      return this.fail(error.message);
     }
     say($("decode-why"), "");
     this.show(parts, name);

@@ -2,7 +2,7 @@
 
 import { $, say, set, forgetInks, once, calm } from "./dom.js";
 import { keepToken, hasToken, logIn } from "./ask.js";
-import { number, plural, clean, hostOf } from "./words.js";
+import { number, plural, hostOf } from "./words.js";
 import { follow } from "./stream.js";
 import { Model } from "./model.js";
 import { Ring } from "./ring.js";
@@ -111,14 +111,14 @@ function drawFacts() {
   if (dead) parts.push(`${number(dead)} not alive`);
   say($("ready"), facts.not_ready ? "Not ready" : "Ready");
   set($("tile-ready"), "data-state", facts.not_ready ? "bad" : "good");
-  say($("ready-why"), facts.not_ready ? clean(facts.not_ready) : "giving IDs");
+  say($("ready-why"), facts.not_ready || "giving IDs");
   say($("members-count"), number(live.members.size));
   say($("members-note"), parts.join(", ") || (live.members.size === 1 ? "alone" : "all in the ring"));
   say($("position"), number(facts.position));
   say($("position-note"), `${plural(facts.entries, "entry", "entries")} since the log began`);
   say($("store"), facts.no_store ? "Unreachable" : "Reachable");
   set($("tile-store"), "data-state", facts.no_store ? "bad" : "good");
-  say($("store-why"), facts.no_store ? clean(facts.no_store) : "it answered the last read");
+  say($("store-why"), facts.no_store || "it answered the last read");
   const self = live.members.get(facts.member);
   say($("node"), self?.owner ? self.owner : facts.member);
   document.title = `${facts.not_ready ? "✕ " : ""}firn · ${hostOf(self?.owner) || "dashboard"}`;
@@ -158,7 +158,7 @@ function state(s) {
 function tick() {
   if (!lost) return;
   const left = Math.ceil((lost.again - Date.now()) / 1000);
-  say($("lost"), `Connection lost (${clean(lost.why)}). This page shows the state at ${lost.since.toLocaleTimeString("en-GB")}; ${left > 0 ? `reconnecting in ${left} s` : "reconnecting"}.`);
+  say($("lost"), `Connection lost (${lost.why}). This page shows the state at ${lost.since.toLocaleTimeString("en-GB")}; ${left > 0 ? `reconnecting in ${left} s` : "reconnecting"}.`);
 }
 setInterval(tick, 1000);
 
@@ -195,7 +195,7 @@ function connect() {
 let last = ""; // why the former token was refused
 function refused(why) {
   if (hasToken()) {
-    last = clean(why.message);
+    last = why.message;
     keepToken("");
     connect();
     return;
@@ -276,7 +276,7 @@ $("login-close").addEventListener("click", () => {
 async function enter() {
   const why = await logIn();
   $("login").hidden = true;
-  if (why) notLoggedIn(clean(why));
+  if (why) notLoggedIn(why);
   connect();
 }
 addEventListener("hashchange", () => location.hash.startsWith("#login=") && enter());

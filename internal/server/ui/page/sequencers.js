@@ -2,7 +2,7 @@
 
 import { $, h, say, set, once } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { number, short, span, clean, layoutOf } from "./words.js";
+import { number, short, span, layoutOf } from "./words.js";
 import * as grid from "./grid.js";
 
 const readEvery = 5000;
@@ -266,6 +266,6 @@ export function hereText(here) {
     case "waiting":
       return here.place ? `waiting, place ${number(here.place)}` : "waiting";
     default:
-      return here.why ? `${here.state}: ${clean(here.why)}` : here.state;
+      return here.why ? `${here.state}: ${here.why}` : here.state;
   }
 }

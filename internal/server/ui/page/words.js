@@ -33,9 +33,6 @@ export function span(ms) {
 
 export const moment = (text) => text.replace("T", " ").replace("Z", " UTC");
 
-// clean is an error of the server without the names of packages.
-export const clean = (text) => text.replace(/^(?:member|store|firn|cluster|fence): /, "").replaceAll(": member: ", ": ");
-
 function forWhom(allocation) {
   if (allocation?.kind === "count") return plural(allocation.count, "member", "members");
   if (allocation?.kind === "percent") return `${allocation.percent} % of the members`;
