@@ -11,5 +11,5 @@ collects from the nodes.`
 
 func (p *program) genGrafana() *cobra.Command {
 	return p.genKind("grafana", "Print a dashboard for Grafana", genGrafanaHelp, "  firn gen grafana > firn.json", func(*cobra.Command) {},
-		func(deploy.Origin) (string, error) { return deploy.Dashboard(), nil })
+		func(deploy.Origin) (string, error) { return deploy.Dashboard, nil })
 }

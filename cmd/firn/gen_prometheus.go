@@ -27,7 +27,7 @@ func (p *program) genPrometheus() *cobra.Command {
 	return p.genKind("prometheus", "Print a Prometheus configuration, or alert rules", genPrometheusHelp, genPrometheusExamples, flags,
 		func(o deploy.Origin) (string, error) {
 			if rules {
-				return deploy.Rules(), nil
+				return deploy.Rules, nil
 			}
 			return m.Text(o)
 		})

@@ -1,7 +1,8 @@
 package deploy
 
 import (
-	"fmt"
+	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -43,57 +44,37 @@ func (h HAProxy) Files() int64 { return 2*h.MaxConnections + 300 }
 
 // HasNames tells whether there are nodes with a name, that has to be looked up.
 func (h HAProxy) HasNames() bool {
-	return hasNames(h.Nodes) || hasNames(h.GRPCNodes) || hasNames(h.RedisNodes)
+	return slices.ContainsFunc(slices.Concat(h.Nodes, h.GRPCNodes, h.RedisNodes), func(address string) bool {
+		_, err := netip.ParseAddrPort(address)
+		return err != nil
+	})
 }
 
 // Text is the configuration.
 func (h HAProxy) Text(o Origin) (string, error) {
 	var c checks
-	c.addresses("nodes", h.Nodes, 1)
-	c.alsoOf("grpc-nodes", h.GRPCNodes, h.Nodes)
-	c.alsoOf("redis-nodes", h.RedisNodes, h.Nodes)
-	c.listen("listen", h.Listen)
+	c.nodes(h.Nodes)
 	c.listen("status-listen", h.StatusListen)
-	places := places{}
-	places.take(&c, "status-listen", h.StatusListen)
-	places.take(&c, "listen", h.Listen)
-	if len(h.GRPCNodes) > 0 {
-		c.listen("grpc-listen", h.GRPCListen)
-		places.take(&c, "grpc-listen", h.GRPCListen)
-	}
-	if len(h.RedisNodes) > 0 {
-		c.listen("redis-listen", h.RedisListen)
-		places.take(&c, "redis-listen", h.RedisListen)
-	}
-	c.oneOf("balance", h.Balance, Balances)
-	c.from("check-interval", h.CheckInterval, 10*time.Millisecond)
-	c.from("check-timeout", h.CheckTimeout, 10*time.Millisecond)
-	c.between("fall", h.Fall, 1, 100)
-	c.between("rise", h.Rise, 1, 100)
-	c.from("timeout", h.Timeout, 10*time.Millisecond)
-	c.between("retries", h.Retries, 0, 100)
-	c.between("max-connections", h.MaxConnections, 1, 1_000_000)
-	if c.err != nil {
-		return "", c.err
-	}
-	return text(o, "haproxy.cfg", h)
+	c.listen("listen", h.Listen)
+	h.also(&c, "grpc", h.GRPCNodes, h.GRPCListen)
+	h.also(&c, "redis", h.RedisNodes, h.RedisListen)
+	c.balance(h.Balance, Balances)
+	c.duration("check-interval", h.CheckInterval, 10*time.Millisecond)
+	c.duration("check-timeout", h.CheckTimeout, 10*time.Millisecond)
+	c.number("fall", h.Fall, 1, 100)
+	c.number("rise", h.Rise, 1, 100)
+	c.duration("timeout", h.Timeout, 10*time.Millisecond)
+	c.number("retries", h.Retries, 0, 100)
+	c.number("max-connections", h.MaxConnections, 1, 1_000_000)
+	return c.text(o, "haproxy.cfg", h)
 }
 
-// alsoOf are further addresses of the same nodes.
-func (c *checks) alsoOf(name string, list, nodes []string) {
-	c.addresses(name, list, 0)
-	if len(list) != 0 && len(list) != len(nodes) {
-		c.that(name, fmt.Errorf("there are %d of them and %d nodes; want one of each node, in the order of nodes", len(list), len(nodes)))
+// also checks where the nodes serve a further protocol, if they do.
+func (h HAProxy) also(c *checks, protocol string, nodes []string, listen string) {
+	if len(nodes) == 0 {
+		return
 	}
-}
-
-// places are where it listens already.
-type places map[string]string
-
-// take refuses a place that is taken, as far as that can be seen.
-func (p places) take(c *checks, name, address string) {
-	if by, taken := p[address]; taken {
-		c.that(name, fmt.Errorf("%s is taken already, by %s; want another port", address, by))
-	}
-	p[address] = name
+	c.addresses(protocol+"-nodes", nodes)
+	c.that(len(nodes) == len(h.Nodes), protocol+"-nodes", "there are %d of them and %d nodes; want one of each node, in the order of nodes", len(nodes), len(h.Nodes))
+	c.listen(protocol+"-listen", listen)
 }

@@ -1,9 +1,8 @@
 package deploy
 
 import (
-	"fmt"
 	"net/netip"
-	"strconv"
+	"regexp"
 	"time"
 )
 
@@ -33,53 +32,37 @@ func NewKeepalived() Keepalived {
 }
 
 // Address is the VIP without its prefix.
-func (k Keepalived) Address() string {
-	p, _ := parseVIP(k.VIP)
-	return p.Addr().String()
+func (k Keepalived) Address() netip.Addr {
+	p, _ := netip.ParsePrefix(k.VIP) // it was checked
+	return p.Addr()
 }
+
+var deviceName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$`)
 
 // Text is the configuration.
 func (k Keepalived) Text(o Origin) (string, error) {
 	var c checks
-	vip, err := parseVIP(k.VIP)
-	c.that("vip", err)
-	c.device("interface", k.Interface)
-	c.between("router", k.Router, 1, 255)
-	c.between("priority", k.Priority, 1, 254)
-	c.from("advert", k.Advert, 10*time.Millisecond)
-	if k.Advert%(10*time.Millisecond) != 0 || k.Advert > 40*time.Second {
-		c.that("advert", fmt.Errorf("%v is not right; want hundredths of a second, up to 40s", k.Advert))
-	}
-	c.that("check", checkAddress(k.Check, false))
-	c.from("check-interval", k.CheckInterval, time.Second)
-	if k.CheckInterval%time.Second != 0 {
-		c.that("check-interval", fmt.Errorf("%v is not right; keepalived wants whole seconds", k.CheckInterval))
-	}
-	c.between("fall", k.Fall, 1, 100)
-	if k.Source != "" && len(k.Peers) == 0 {
-		c.that("source", fmt.Errorf("%.40q has no effect without peers; give both", k.Source))
-	}
+	vip, err := netip.ParsePrefix(k.VIP)
+	c.that(err == nil && vip.Bits() > 0 && reachable(vip.Addr()), "vip", "%.80q is no address with its prefix; want one such as 10.0.0.100/24", k.VIP)
+	c.that(deviceName.MatchString(k.Interface), "interface", "%.40q is no network interface; want up to 15 letters, digits and _.@-, such as eth0", k.Interface)
+	c.number("router", k.Router, 1, 255)
+	c.number("priority", k.Priority, 1, 254)
+	c.duration("advert", k.Advert, 10*time.Millisecond)
+	c.that(k.Advert%(10*time.Millisecond) == 0 && k.Advert <= 40*time.Second, "advert", "%v is not right; want hundredths of a second, up to 40s", k.Advert)
+	c.address("check", k.Check, false)
+	c.duration("check-interval", k.CheckInterval, time.Second)
+	c.that(k.CheckInterval%time.Second == 0, "check-interval", "%v is not right; keepalived wants whole seconds", k.CheckInterval)
+	c.number("fall", k.Fall, 1, 100)
 	if len(k.Peers) > 0 {
-		c.ip("source", k.Source, vip.Addr())
+		c.balancer("source", k.Source, vip.Addr())
+	} else {
+		c.that(k.Source == "", "source", "%.40q has no effect without peers; give both", k.Source)
 	}
 	for _, peer := range k.Peers {
-		c.ip("peers", peer, vip.Addr())
-		if peer == k.Source {
-			c.that("peers", fmt.Errorf("%s is the source; want the other balancers", peer))
-		}
+		c.balancer("peers", peer, vip.Addr())
+		c.that(peer != k.Source, "peers", "%s is the source; want the other balancers", peer)
 	}
-	if c.err != nil {
-		return "", c.err
-	}
-	return text(o, "keepalived.conf", k)
-}
-
-func parseVIP(text string) (netip.Prefix, error) {
-	p, err := netip.ParsePrefix(text)
-	if err != nil || p.Bits() == 0 || !reachable(p.Addr()) {
-		return p, fmt.Errorf("%.80q is no address with its prefix; want one such as 10.0.0.100/24", text)
-	}
-	return p, nil
+	return c.text(o, "keepalived.conf", k)
 }
 
 // reachable tells whether an address is that of one machine.
@@ -87,13 +70,8 @@ func reachable(a netip.Addr) bool {
 	return a.Zone() == "" && !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && !a.Is4In6()
 }
 
-// ip is an address of the same family as another.
-func (c *checks) ip(name, text string, as netip.Addr) {
+// balancer is an address of the same family as the VIP.
+func (c *checks) balancer(name, text string, vip netip.Addr) {
 	a, err := netip.ParseAddr(text)
-	if err != nil || !reachable(a) || a.Is4() != as.Is4() {
-		c.that(name, fmt.Errorf("%.80q is no IP address of a balancer; want one of the family of %v", text, as))
-	}
+	c.that(err == nil && reachable(a) && a.Is4() == vip.Is4(), name, "%.80q is no IP address of a balancer; want one of the family of %v", text, vip)
 }
-
-// decimal is a duration in seconds.
-func decimal(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

@@ -1,8 +1,7 @@
 package deploy
 
 import (
-	"errors"
-	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -27,16 +26,15 @@ type Kubernetes struct {
 	MonitoringNamespace string
 	CPU, Memory         string // what each pod asks for
 	Storage             string // of the etcd inside
-	// DrainDelay and ShutdownTimeout are those of firn serve. Who stops being ready is still sent calls until every
-	// machine has heard of it.
-	DrainDelay, ShutdownTimeout time.Duration
+	Stopping
 }
 
 // NewKubernetes is what firn gen kubernetes prints without flags, but for the image and etcd.
 func NewKubernetes() Kubernetes {
 	return Kubernetes{
 		Name: "firn", MonitoringNamespace: "monitoring", CPU: "100m", Memory: "256Mi", Storage: "2Gi",
-		DrainDelay: 5 * time.Second, ShutdownTimeout: defaultShutdownTimeout,
+		// A pod that stops being ready is still sent calls until every machine has heard of it.
+		Stopping: Stopping{DrainDelay: 5 * time.Second, ShutdownTimeout: defaultStopping.ShutdownTimeout},
 	}
 }
 
@@ -47,9 +45,6 @@ func (k Kubernetes) Scheme() string {
 	}
 	return "http"
 }
-
-// StopTimeout is how long stopping may take.
-func (k Kubernetes) StopTimeout() time.Duration { return k.DrainDelay + k.ShutdownTimeout + leaving }
 
 // Pods is how many there are.
 func (k Kubernetes) Pods() int64 {
@@ -62,24 +57,24 @@ func (k Kubernetes) Pods() int64 {
 	return 1
 }
 
-// EtcdTargets are the servers of Etcd as a network policy has them.
-func (k Kubernetes) EtcdTargets() (all []Target) {
-	for _, address := range k.Etcd {
-		if t := targetOf(address); !slices.Contains(all, t) {
+// Targets are the servers of Etcd and the receiver of traces, as a network policy has them.
+func (k Kubernetes) Targets() (all []Target) {
+	addresses := k.Etcd
+	if _, address, ok := strings.Cut(k.OTLPEndpoint, "://"); ok {
+		addresses = append(slices.Clone(addresses), address)
+	}
+	for _, address := range addresses {
+		host, port, _ := net.SplitHostPort(address) // it was checked
+		t := Target{Port: port}
+		if ip, err := netip.ParseAddr(host); err == nil {
+			t.CIDR = netip.PrefixFrom(ip, ip.BitLen()).String()
+		}
+		if !slices.Contains(all, t) {
 			all = append(all, t)
 		}
 	}
 	return all
 }
-
-// OTLPTarget is the receiver of traces as a network policy has it.
-func (k Kubernetes) OTLPTarget() Target {
-	_, address, _ := strings.Cut(k.OTLPEndpoint, "://")
-	return targetOf(address)
-}
-
-// LooksUp tells whether pods need DNS.
-func (k Kubernetes) LooksUp() bool { return len(k.Etcd) > 0 || k.OTLPEndpoint != "" }
 
 // Target is where pods may connect to. Network policies know no names: there it is the port alone.
 type Target struct {
@@ -87,88 +82,55 @@ type Target struct {
 	Port string
 }
 
-func targetOf(address string) Target {
-	ip, err := netip.ParseAddr(host(address))
-	if err != nil {
-		return Target{Port: port(address)}
-	}
-	return Target{netip.PrefixFrom(ip, ip.BitLen()).String(), port(address)}
-}
-
 // Text is the manifests.
 func (k Kubernetes) Text(o Origin) (string, error) {
 	var c checks
 	c.label("name", k.Name, 50)
-	if k.Namespace != "" {
-		c.label("namespace", k.Namespace, 63)
-	}
+	c.optional("namespace", k.Namespace)
 	c.label("monitoring-namespace", k.MonitoringNamespace, 63)
-	c.digested("image", k.Image)
-	c.addresses("etcd", k.Etcd, 0)
-	c.between("replicas", k.Replicas, 0, 1000)
-	if len(k.Etcd) == 0 && k.Replicas > 1 {
-		c.that("replicas", errors.New("with the etcd inside there is one pod; want 1, or --etcd host:port,... for more"))
-	}
-	c.secret("tokens-secret", k.TokensSecret)
-	c.secret("tls-secret", k.TLSSecret)
-	c.secret("etcd-tls-secret", k.EtcdTLSSecret)
-	c.secret("etcd-login-secret", k.EtcdLoginSecret)
-	if len(k.Etcd) == 0 && k.EtcdTLSSecret+k.EtcdLoginSecret != "" {
-		c.that("etcd", errors.New("there is a secret for an etcd cluster, and no cluster; want host:port of its servers, with commas between"))
-	}
-	c.url("otlp-endpoint", k.OTLPEndpoint)
+	// A tag can come to mean another image, and nobody here could tell.
+	c.that(imageName.MatchString(k.Image) && len(k.Image) <= 400, "image",
+		"%.80q names no image by its digest; want one such as registry.example.com/firn@sha256: and 64 hex digits, as docker inspect has it in RepoDigests", k.Image)
+	c.addresses("etcd", k.Etcd)
+	c.number("replicas", k.Replicas, 0, 1000)
+	c.that(len(k.Etcd) > 0 || k.Replicas <= 1, "replicas", "with the etcd inside there is one pod; want 1, or --etcd host:port,... for more")
+	c.optional("tokens-secret", k.TokensSecret)
+	c.optional("tls-secret", k.TLSSecret)
+	c.optional("etcd-tls-secret", k.EtcdTLSSecret)
+	c.optional("etcd-login-secret", k.EtcdLoginSecret)
+	c.that(len(k.Etcd) > 0 || k.EtcdTLSSecret+k.EtcdLoginSecret == "", "etcd",
+		"there is a secret for an etcd cluster, and no cluster; want host:port of its servers, with commas between")
+	scheme, address, _ := strings.Cut(k.OTLPEndpoint, "://")
+	c.that(k.OTLPEndpoint == "" || (scheme == "http" || scheme == "https") && checkAddress(address, false) == nil, "otlp-endpoint",
+		"%.80q is no address of an OTLP receiver; want http://host:port, or https:// for TLS", k.OTLPEndpoint)
 	c.quantity("cpu", k.CPU, "100m or 2")
 	c.quantity("memory", k.Memory, "256Mi or 1Gi")
 	c.quantity("storage", k.Storage, "2Gi")
-	c.from("drain-delay", k.DrainDelay, 0)
-	c.from("shutdown-timeout", k.ShutdownTimeout, time.Millisecond)
-	if c.err != nil {
-		return "", c.err
-	}
-	return text(o, "k8s.yaml", k)
+	c.stopping(k.Stopping)
+	return c.text(o, "k8s.yaml", k)
 }
 
 var (
 	labelName = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?$`)
 	imageName = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._/-]*(:[0-9]+/[A-Za-z0-9._/-]+)?(:[A-Za-z0-9_][A-Za-z0-9._-]*)?@sha256:[0-9a-f]{64}$`)
 	quantity  = regexp.MustCompile(`^[1-9][0-9]{0,9}(m|k|M|G|T|Ki|Mi|Gi|Ti)?$`)
+	// taken by YAML for something else than a text
+	yamlWords = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 )
 
 // label is a name of something in a cluster.
 func (c *checks) label(name, text string, most int) {
-	yaml := map[string]bool{"y": true, "n": true, "yes": true, "no": true, "on": true, "off": true, "true": true, "false": true, "null": true}
-	if !labelName.MatchString(text) || len(text) > most || yaml[text] { // what YAML takes for something else is no good name
-		c.that(name, fmt.Errorf("%.80q is no name in Kubernetes; want 1 to %d of a-z, 0-9 and -, such as firn", text, most))
-	}
+	c.that(labelName.MatchString(text) && len(text) <= most && !slices.Contains(yamlWords, text), name,
+		"%.80q is no name in Kubernetes; want 1 to %d of a-z, 0-9 and -, such as firn", text, most)
 }
 
-// secret is the name of a secret, or nothing.
-func (c *checks) secret(name, text string) {
+// optional is a name of something in a cluster, or nothing.
+func (c *checks) optional(name, text string) {
 	if text != "" {
 		c.label(name, text, 63)
 	}
 }
 
-// digested is an image by its digest: a tag can come to mean another image, and nobody here could tell.
-func (c *checks) digested(name, text string) {
-	if !imageName.MatchString(text) || len(text) > 400 {
-		c.that(name, fmt.Errorf("%.80q names no image by its digest; want one such as registry.example.com/firn@sha256: and 64 hex digits, as docker inspect has it in RepoDigests", text))
-	}
-}
-
-// url is that of an OTLP receiver, or nothing.
-func (c *checks) url(name, text string) {
-	if text == "" {
-		return
-	}
-	scheme, address, _ := strings.Cut(text, "://")
-	if scheme != "http" && scheme != "https" || checkAddress(address, false) != nil {
-		c.that(name, fmt.Errorf("%.80q is no address of an OTLP receiver; want http://host:port, or https:// for TLS", text))
-	}
-}
-
 func (c *checks) quantity(name, text, want string) {
-	if !quantity.MatchString(text) {
-		c.that(name, fmt.Errorf("%.40q is no quantity; want one such as %s", text, want))
-	}
+	c.that(quantity.MatchString(text), name, "%.40q is no quantity; want one such as %s", text, want)
 }

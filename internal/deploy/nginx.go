@@ -39,25 +39,18 @@ func (n Nginx) Tries() int64 { return n.Retries + 1 }
 // Text is the configuration.
 func (n Nginx) Text(o Origin) (string, error) {
 	var c checks
-	c.addresses("nodes", n.Nodes, 1)
-	c.addresses("grpc-nodes", n.GRPCNodes, 0)
+	c.nodes(n.Nodes)
+	c.addresses("grpc-nodes", n.GRPCNodes)
 	c.listen("listen", n.Listen)
-	places := places{}
-	places.take(&c, "listen", n.Listen)
 	if len(n.GRPCNodes) > 0 {
 		c.listen("grpc-listen", n.GRPCListen)
-		places.take(&c, "grpc-listen", n.GRPCListen)
 	}
-	c.user("user", n.User)
-	c.oneOf("balance", n.Balance, NginxBalances)
-	c.from("timeout", n.Timeout, 10*time.Millisecond)
-	c.between("retries", n.Retries, 0, 100)
-	c.between("max-connections", n.MaxConnections, 16, 1_000_000)
-	if c.err != nil {
-		return "", c.err
-	}
-	return text(o, "nginx.conf", n)
+	c.user(n.User)
+	c.balance(n.Balance, NginxBalances)
+	c.duration("timeout", n.Timeout, 10*time.Millisecond)
+	c.number("retries", n.Retries, 0, 100)
+	c.number("max-connections", n.MaxConnections, 16, 1_000_000)
+	// For nginx a port alone stands for all addresses.
+	n.Listen, n.GRPCListen = strings.TrimPrefix(n.Listen, ":"), strings.TrimPrefix(n.GRPCListen, ":")
+	return c.text(o, "nginx.conf", n)
 }
-
-// nginxListen is an address as nginx has it: all addresses are the port alone.
-func nginxListen(address string) string { return strings.TrimPrefix(address, ":") }

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // ParameterError is a parameter that is not right.
@@ -23,38 +23,55 @@ func (e *ParameterError) Error() string { return e.Name + ": " + e.Err.Error() }
 func (e *ParameterError) Unwrap() error { return e.Err }
 
 // checks keeps the first thing that is wrong with parameters.
-type checks struct{ err error }
+type checks struct {
+	err   error
+	taken map[string]string // addresses to listen on, and the parameters that have them
+}
 
-func (c *checks) that(name string, err error) {
-	if c.err == nil && err != nil {
-		c.err = &ParameterError{name, err}
+// that refuses a parameter unless it is right.
+func (c *checks) that(right bool, name, format string, args ...any) {
+	if !right && c.err == nil {
+		c.err = &ParameterError{name, fmt.Errorf(format, args...)}
 	}
 }
 
-var (
-	hostName   = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
-	userName   = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
-	filePath   = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
-	deviceName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}$`)
-)
+// line is a text without control characters, line breaks among them.
+func (c *checks) line(name, text string) {
+	c.that(!strings.ContainsFunc(text, unicode.IsControl), name, "%.80q has a control character in it; want one line", text)
+}
 
-// addresses are at least so many different ones of servers.
-func (c *checks) addresses(name string, list []string, least int) {
-	if len(list) < least {
-		c.that(name, errors.New("there is none; want host:port of each, with commas between, such as 10.0.0.1:8080,10.0.0.2:8080"))
-	}
-	seen := map[string]bool{}
-	for _, text := range list {
-		c.that(name, checkAddress(text, false))
-		if seen[text] {
-			c.that(name, fmt.Errorf("%s is there twice; want each once", text))
-		}
-		seen[text] = true
+// nodes are addresses of nodes: of at least one.
+func (c *checks) nodes(list []string) {
+	c.that(len(list) > 0, "nodes", "there is none; want host:port of each, with commas between, such as 10.0.0.1:8080,10.0.0.2:8080")
+	c.addresses("nodes", list)
+}
+
+// addresses are different ones of servers.
+func (c *checks) addresses(name string, list []string) {
+	for i, text := range list {
+		c.address(name, text, false)
+		c.that(!slices.Contains(list[:i], text), name, "%s is there twice; want each once", text)
 	}
 }
 
-// listen is where a server listens: its host may be left out.
-func (c *checks) listen(name, text string) { c.that(name, checkAddress(text, true)) }
+// listen is where a server listens: its host may be left out, and no other parameter may have it, as far as that can be
+// seen.
+func (c *checks) listen(name, text string) {
+	c.address(name, text, true)
+	by, taken := c.taken[text]
+	c.that(!taken, name, "%s is taken already, by %s; want another port", text, by)
+	if c.taken == nil {
+		c.taken = map[string]string{}
+	}
+	c.taken[text] = name
+}
+
+func (c *checks) address(name, text string, listens bool) {
+	err := checkAddress(text, listens)
+	c.that(err == nil, name, "%w", err)
+}
+
+var hostName = regexp.MustCompile(`^([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
 
 func checkAddress(text string, listens bool) error {
 	want := "10.0.0.1:8080, [2001:db8::1]:8080 or node1.example.com:8080"
@@ -64,6 +81,7 @@ func checkAddress(text string, listens bool) error {
 	h, p, err := net.SplitHostPort(text)
 	number, errPort := strconv.ParseUint(p, 10, 16)
 	bracketed := strings.HasPrefix(text, "[")
+	looksLikeIP := strings.Trim(h, "0123456789.") == "" // as 10.0.0.256 does
 	switch ip, errIP := netip.ParseAddr(h); {
 	case err != nil, errPort != nil, number == 0, strconv.FormatUint(number, 10) != p:
 		return fmt.Errorf("%.80q is no address; want one such as %s", text, want)
@@ -71,75 +89,40 @@ func checkAddress(text string, listens bool) error {
 		return nil
 	case errIP == nil && ip.Zone() == "" && ip.Is6() == bracketed:
 		return nil
-	case len(h) <= 253 && !bracketed && hostName.MatchString(h) && !allDigits(h):
+	case len(h) <= 253 && !bracketed && hostName.MatchString(h) && !looksLikeIP:
 		return nil
 	}
 	return fmt.Errorf("%.80q has no host that can be reached; want one such as %s", text, want)
 }
 
-// allDigits tells whether a host is what is left of an IP address that is wrong: 10.0.0.256.
-func allDigits(host string) bool { return strings.Trim(host, "0123456789.") == "" }
-
-func host(address string) string {
-	h, _, _ := net.SplitHostPort(address) // it was checked
-	return h
+// duration is of at least this long, in whole milliseconds.
+func (c *checks) duration(name string, d, least time.Duration) {
+	c.that(d >= least, name, "%v is too short; want at least %v", d, least)
+	c.that(d <= 24*time.Hour, name, "%v is too long; want at most a day", d)
+	c.that(d%time.Millisecond == 0, name, "%v is finer than a millisecond; want whole ones", d)
 }
 
-func port(address string) string {
-	_, p, _ := net.SplitHostPort(address)
-	return p
+// number is a whole number.
+func (c *checks) number(name string, n, least, most int64) {
+	c.that(least <= n && n <= most, name, "%d is not right; want a whole number from %d to %d", n, least, most)
 }
 
-// from is a duration of at least this long, in whole milliseconds.
-func (c *checks) from(name string, d, least time.Duration) {
-	switch {
-	case d < least:
-		c.that(name, fmt.Errorf("%v is too short; want at least %v", d, least))
-	case d > 24*time.Hour:
-		c.that(name, fmt.Errorf("%v is too long; want at most a day", d))
-	case d%time.Millisecond != 0:
-		c.that(name, fmt.Errorf("%v is finer than a millisecond; want whole ones", d))
-	}
-}
-
-// between is a whole number.
-func (c *checks) between(name string, n, least, most int64) {
-	if n < least || n > most {
-		c.that(name, fmt.Errorf("%d is not right; want a whole number from %d to %d", n, least, most))
-	}
-}
+var filePath = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
 
 // path is a file or directory by its full name, in characters that no program takes for anything else.
 func (c *checks) path(name, text string) {
-	if !filePath.MatchString(text) || len(text) > 255 || path.Clean(text) != text || text == "/" {
-		c.that(name, fmt.Errorf("%.80q is no path that can be used; want one from / on, of letters, digits and _@+.-, such as /usr/bin/firn", text))
-	}
+	c.that(filePath.MatchString(text) && len(text) <= 255 && path.Clean(text) == text && text != "/", name,
+		"%.80q is no path that can be used; want one from / on, of letters, digits and _@+.-, such as /usr/bin/firn", text)
 }
+
+var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
 
 // user is the name of a user or group of a machine.
-func (c *checks) user(name, text string) {
-	if !userName.MatchString(text) {
-		c.that(name, fmt.Errorf("%.40q is no name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text))
-	}
+func (c *checks) user(text string) {
+	c.that(userName.MatchString(text), "user", "%.40q is no name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text)
 }
 
-func (c *checks) oneOf(name, text string, words []string) {
-	if !slices.Contains(words, text) {
-		c.that(name, fmt.Errorf("%.40q is not right; want one of %v", text, words))
-	}
-}
-
-// hasNames tells whether there is a host among addresses that is no IP address.
-func hasNames(addresses []string) bool {
-	return slices.ContainsFunc(addresses, func(a string) bool {
-		_, err := netip.ParseAddr(host(a))
-		return err != nil
-	})
-}
-
-// device is the name of a network interface.
-func (c *checks) device(name, text string) {
-	if !deviceName.MatchString(text) {
-		c.that(name, fmt.Errorf("%.40q is no network interface; want up to 15 letters, digits and _.@-, such as eth0", text))
-	}
+// balance is one of the ways to choose a node.
+func (c *checks) balance(text string, ways []string) {
+	c.that(slices.Contains(ways, text), "balance", "%.40q is not right; want one of %v", text, ways)
 }

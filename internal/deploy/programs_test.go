@@ -166,7 +166,7 @@ func TestPrometheusAccepts(t *testing.T) {
 	p := samples()["prometheus"].(Prometheus)
 	path := made(t, "prometheus.yml", p)
 	rulePath := filepath.Join(filepath.Dir(path), p.RuleFile())
-	if err := os.WriteFile(rulePath, []byte(Rules()), 0o600); err != nil {
+	if err := os.WriteFile(rulePath, []byte(Rules), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.TokenFile = rulePath // promtool looks whether it is there

@@ -19,46 +19,22 @@ type bill struct {
 }
 
 type metadata struct {
-	Timestamp  string      `json:"timestamp"`
-	Lifecycles []lifecycle `json:"lifecycles"`
-	Authors    []named     `json:"authors"`
-	Component  component   `json:"component"`
-}
-
-type lifecycle struct {
-	Phase string `json:"phase"`
-}
-
-type named struct {
-	Name string `json:"name"`
+	Timestamp  string    `json:"timestamp"`
+	Lifecycles []object  `json:"lifecycles"`
+	Authors    []object  `json:"authors"`
+	Component  component `json:"component"`
 }
 
 type component struct {
-	Type       string          `json:"type"`
-	Ref        string          `json:"bom-ref"`
-	Name       string          `json:"name"`
-	Version    string          `json:"version"`
-	Scope      string          `json:"scope,omitempty"`
-	Hashes     []hash          `json:"hashes,omitempty"`
-	Licenses   []licenceChoice `json:"licenses"`
-	URL        string          `json:"purl"`
-	Properties []property      `json:"properties,omitempty"`
-}
-
-type hash struct {
-	Algorithm string `json:"alg"`
-	Content   string `json:"content"`
-}
-
-type licenceChoice struct {
-	License struct {
-		ID string `json:"id"`
-	} `json:"license"`
-}
-
-type property struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
+	Type       string              `json:"type"`
+	Ref        string              `json:"bom-ref"`
+	Name       string              `json:"name"`
+	Version    string              `json:"version"`
+	Scope      string              `json:"scope,omitempty"`
+	Hashes     []object            `json:"hashes,omitempty"`
+	Licenses   []map[string]object `json:"licenses"`
+	URL        string              `json:"purl"`
+	Properties []object            `json:"properties,omitempty"`
 }
 
 type dependency struct {
@@ -66,23 +42,24 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
+// object is one whose fields are all texts.
+type object map[string]string
+
 // billOf is the bill of a binary that is linked from modules.
 func billOf(modules []module, path, version string, at time.Time, binary [sha256.Size]byte) bill {
-	whole := component{
-		Type: "application", Name: "firn", Version: version, Licenses: choices([]string{"Apache-2.0"}), URL: packageURL(path, version),
-		Hashes: []hash{{"SHA-256", hex.EncodeToString(binary[:])}},
-	}
-	whole.Ref = whole.URL
+	whole := componentOf("application", path, version, []string{"Apache-2.0"})
+	whole.Name = "firn"
+	whole.Hashes = []object{{"alg": "SHA-256", "content": hex.EncodeToString(binary[:])}}
 	b := bill{
 		Format: "CycloneDX", Spec: "1.6", Version: 1, Serial: serial(binary),
-		Metadata: metadata{at.Format(time.RFC3339), []lifecycle{{"post-build"}}, []named{{"The firn authors"}}, whole},
+		Metadata: metadata{at.Format(time.RFC3339), []object{{"phase": "post-build"}}, []object{{"name": "The firn authors"}}, whole},
 	}
 	needs := dependency{Ref: whole.Ref}
 	for _, m := range modules {
-		c := component{Type: "library", Name: m.path, Version: m.version, Scope: "required", Licenses: choices(identifiers(m.licences)), URL: packageURL(m.path, m.version)}
-		c.Ref = c.URL
+		c := componentOf("library", m.path, m.version, identifiers(m.licences))
+		c.Scope = "required"
 		if m.sum != "" {
-			c.Properties = []property{{"go.sum", m.sum}}
+			c.Properties = []object{{"name": "go.sum", "value": m.sum}}
 		}
 		b.Components = append(b.Components, c)
 		needs.DependsOn = append(needs.DependsOn, c.Ref)
@@ -91,19 +68,19 @@ func billOf(modules []module, path, version string, at time.Time, binary [sha256
 	return b
 }
 
-func packageURL(path, version string) string { return "pkg:golang/" + path + "@" + version }
+// componentOf is a Go module, with the identifiers of its licences.
+func componentOf(kind, path, version string, licences []string) component {
+	url := "pkg:golang/" + path + "@" + version
+	c := component{Type: kind, Ref: url, Name: path, Version: version, URL: url}
+	for _, id := range licences {
+		c.Licenses = append(c.Licenses, map[string]object{"license": {"id": id}})
+	}
+	return c
+}
 
 // serial is a UUID, of version 8, that follows from the binary.
 func serial(binary [sha256.Size]byte) string {
 	u := binary[:16]
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
 	return fmt.Sprintf("urn:uuid:%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
-}
-
-func choices(ids []string) []licenceChoice {
-	all := make([]licenceChoice, len(ids))
-	for i, id := range ids {
-		all[i].License.ID = id
-	}
-	return all
 }

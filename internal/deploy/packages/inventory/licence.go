@@ -43,7 +43,7 @@ func licencesIn(dir string) ([]licence, error) {
 		l := licence{name: e.Name(), text: strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n"))}
 		if isLicence {
 			if l.ids = recognised(l.text); l.ids == nil {
-				return nil, fmt.Errorf("the licence in %s is not known; look at it, and add its words to %s", filepath.Join(dir, e.Name()), "deploy/packages/inventory/licence.go")
+				return nil, fmt.Errorf("the licence in %s is not known; look at it, and add its words to internal/deploy/packages/inventory/licence.go", filepath.Join(dir, e.Name()))
 			}
 			known = true
 		}

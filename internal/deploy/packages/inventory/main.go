@@ -10,9 +10,7 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -97,26 +95,16 @@ func linked(info *buildinfo.BuildInfo) ([]module, error) {
 
 // directories are where the modules of this build lie, by path@version.
 func directories() (map[string]string, error) {
-	listed, err := output("go", "list", "-m", "-json=Path,Version,Dir,Replace", "all")
+	listed, err := output("go", "list", "-m", "-f", "{{with or .Replace .}}{{.Path}}@{{.Version}}\t{{.Dir}}{{end}}", "all")
 	if err != nil {
 		return nil, err
 	}
 	dirs := map[string]string{}
-	for d := json.NewDecoder(bytes.NewReader(listed)); ; {
-		var m struct {
-			Path, Version, Dir string
-			Replace            *struct{ Path, Version, Dir string }
-		}
-		if err := d.Decode(&m); errors.Is(err, io.EOF) {
-			return dirs, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if m.Replace != nil {
-			m.Path, m.Version, m.Dir = m.Replace.Path, m.Replace.Version, m.Replace.Dir
-		}
-		dirs[m.Path+"@"+m.Version] = m.Dir
+	for line := range strings.Lines(string(listed)) {
+		module, dir, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		dirs[module] = dir
 	}
+	return dirs, nil
 }
 
 func output(command string, args ...string) ([]byte, error) {

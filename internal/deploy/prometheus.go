@@ -21,25 +21,20 @@ func (Prometheus) RuleFile() string { return "firn.rules.yaml" }
 // Text is the configuration.
 func (p Prometheus) Text(o Origin) (string, error) {
 	var c checks
-	c.addresses("nodes", p.Nodes, 1)
-	c.from("interval", p.Interval, time.Second)
+	c.nodes(p.Nodes)
+	c.duration("interval", p.Interval, time.Second)
 	if p.TokenFile != "" {
 		c.path("token-file", p.TokenFile)
 	}
-	if c.err != nil {
-		return "", c.err
-	}
-	return text(o, "prometheus.yml", p)
+	return c.text(o, "prometheus.yml", p)
 }
 
-//go:embed prometheus/firn.rules.yaml
-var rules string
-
 // Rules are the alert rules, for Prometheus.
-func Rules() string { return rules }
-
-//go:embed grafana/firn.json
-var dashboard string
+//
+//go:embed prometheus/firn.rules.yaml
+var Rules string
 
 // Dashboard is the dashboard, for Grafana.
-func Dashboard() string { return dashboard }
+//
+//go:embed grafana/firn.json
+var Dashboard string
