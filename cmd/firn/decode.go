@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
@@ -50,7 +51,7 @@ func (p *program) decodeCommand() *cobra.Command {
 		Example: decodeExamples,
 	}
 	flags := c.Flags()
-	formats := append([]string{"auto"}, encodingNames()...)
+	formats := append([]string{"auto"}, idtext.Encodings()...)
 	setting.Add(flags, &format, "format", "format", "auto", "the encoding of the IDs: "+strings.Join(formats, ", "), setting.OneOf(formats...))
 	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	layout.add(c, flags)
@@ -62,7 +63,7 @@ func (p *program) decodeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		read, err := reader(format)
+		read, err := idtext.Reader(format)
 		if err != nil {
 			return usageError{err}
 		}

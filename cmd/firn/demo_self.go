@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/firn-id/firn/internal/deploy"
 )
 
 // self is how to call this program in a shell that is where this one is: by its name if that finds it, as go run did, or by its
@@ -22,7 +24,7 @@ func (p *program) self() string {
 	if _, err := os.Stat(source); err == nil && builtByGoRun(path) {
 		return "go run ./" + filepath.Dir(source)
 	}
-	return shellQuoted(path)
+	return deploy.Quote(path)
 }
 
 func sameFile(a, b string) bool {

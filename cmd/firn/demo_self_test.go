@@ -5,17 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-)
 
-func TestQuoted(t *testing.T) {
-	for word, want := range map[string]string{
-		"/usr/bin/firn": "/usr/bin/firn", "/tmp/a b/firn": "'/tmp/a b/firn'", "/it's/firn": `'/it'\''s/firn'`, "": "''",
-	} {
-		if got := shellQuoted(word); got != want {
-			t.Errorf("%q is quoted %s, want %s", word, got, want)
-		}
-	}
-}
+	"github.com/firn-id/firn/internal/deploy"
+)
 
 // The program calls itself by its name only where a shell would find this very program under it.
 func TestSelf(t *testing.T) {
@@ -29,8 +21,8 @@ func TestSelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", other)
-	if got := p.self(); got != shellQuoted(self) {
-		t.Errorf("where firn is another program it calls itself %s, want %s", got, shellQuoted(self))
+	if got := p.self(); got != deploy.Quote(self) {
+		t.Errorf("where firn is another program it calls itself %s, want %s", got, deploy.Quote(self))
 	}
 	same := t.TempDir()
 	if err := os.Symlink(self, filepath.Join(same, "firn")); err != nil {

@@ -74,7 +74,7 @@ func (p *program) doctorCommand() *cobra.Command {
 			}
 		}
 		for _, w := range s.warnings {
-			if onlySettings || w.About == aboutTokens { // the checks find the others
+			if onlySettings || w.About == doctor.AboutTokens { // the checks find the others
 				d.Findings = append(d.Findings, w)
 			}
 		}
@@ -137,6 +137,16 @@ func (p *program) findings(found []doctor.Finding) string {
 func examined(c node.Config) doctor.Config {
 	return doctor.Config{
 		Layout: c.Layout, Window: c.Window, TLS: c.TLS, MaxConnections: int64(c.MaxConnections),
-		Addresses: addresses(c), DataDir: c.DataDir, Etcd: c.Etcd,
+		Addresses: addresses(c), TokensFile: c.TokensFile, DataDir: c.DataDir, Etcd: c.Etcd,
 	}
+}
+
+// addresses are all that a node listens on, the public one first.
+func addresses(c node.Config) (all []doctor.Address) {
+	for _, a := range [][2]string{{"http-addr", c.HTTPAddr}, {"admin-addr", c.AdminAddr}, {"grpc-addr", c.GRPCAddr}, {"redis-addr", c.RedisAddr}, {"metrics-addr", c.MetricsAddr}} {
+		if a[1] != "" {
+			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: node.URL(a[1], c.TLS.Cert != "")})
+		}
+	}
+	return all
 }

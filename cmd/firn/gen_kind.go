@@ -2,10 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,16 +27,16 @@ func (p *program) genKind(kind, short, long, examples string, flags func(*cobra.
 	must(c.MarkFlagFilename("output"))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		made, err := text(deploy.Origin{Version: readVersion().Version, Command: commandLine(c, "output", "etcd-password")})
-		var wrong *deploy.ParameterError
 		switch {
-		case errors.As(err, &wrong):
-			return usagef("--%s: %w", wrong.Name, wrong.Err)
-		case err != nil:
-			return err
-		case output == "":
+		case err == nil && output == "":
 			return p.printf("%s", made)
+		case err == nil:
+			err = deploy.WriteFile(output, made)
 		}
-		return replaceFile(output, made)
+		if wrong, ok := errors.AsType[*deploy.ParameterError](err); ok {
+			return usagef("--%s: %w", wrong.Name, wrong.Err)
+		}
+		return err
 	}
 	return c
 }
@@ -57,44 +53,12 @@ func commandLine(c *cobra.Command, but ...string) string {
 		case f.Value.Type() == setting.KindBool && f.Value.String() == f.NoOptDefVal:
 			line += " --" + f.Name
 		case f.Value.Type() == setting.KindBool:
-			line += " --" + f.Name + "=" + shellQuoted(f.Value.String())
+			line += " --" + f.Name + "=" + deploy.Quote(f.Value.String())
 		default:
-			line += " --" + f.Name + " " + shellQuoted(f.Value.String())
+			line += " --" + f.Name + " " + deploy.Quote(f.Value.String())
 		}
 	})
 	return line
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-func shellQuoted(text string) string {
-	if plainWord.MatchString(text) {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// replaceFile writes a file that readers see as it was or as it is to be, and nothing between.
-func replaceFile(path, content string) error {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return usagef("--output: %s is no file", path)
-	}
-	made, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return usagef("--output: %w", err)
-	}
-	_, err = made.WriteString(content)
-	err = errors.Join(err, made.Chmod(0o644), made.Close())
-	if err == nil {
-		err = os.Rename(made.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", path, err), os.Remove(made.Name()))
-	}
-	return nil
 }
 
 // completes has shells offer these values of a flag.

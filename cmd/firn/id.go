@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
 )
@@ -50,8 +51,8 @@ func (p *program) idCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	setting.Number(flags, &o.count, "count,n", "1", 1, "how many IDs")
-	setting.Add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(encodingNames(), ", "), firn.EncodingByName)
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(encodingNames(), cobra.ShellCompDirectiveNoFileComp)))
+	setting.Add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(idtext.Encodings(), ", "), firn.EncodingByName)
+	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(idtext.Encodings(), cobra.ShellCompDirectiveNoFileComp)))
 	setting.Bool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
 	o.server.addPublic(flags)
 	addSequencer(flags, &o.name, "the sequencer to take IDs from (default: default)")

@@ -52,7 +52,9 @@ func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured
 	if c.node, err = node.New(c.Config); err != nil {
 		return c, settingError(err, c.from)
 	}
-	c.warnings, err = safe(c.Config)
+	if c.warnings, err = examined(c.Config).Warnings(); err != nil {
+		err = usageError{err}
+	}
 	return c, err
 }
 

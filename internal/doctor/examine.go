@@ -15,6 +15,7 @@ type Config struct {
 	Layout         firn.Layout // of the default sequencer
 	Window         time.Duration
 	TLS            conns.TLSFiles
+	TokensFile     string           // empty: there are no tokens
 	MaxConnections int64            // of callers; 0: the default
 	Addresses      []Address        // to listen on; the public one first
 	DataDir        string           // of the embedded etcd

@@ -1,4 +1,4 @@
-package main
+package idtext
 
 import (
 	"strings"
@@ -28,7 +28,7 @@ func TestGuess(t *testing.T) {
 		{"7FFFFFFFFFFFFFFF", "not an ID in any encoding"},
 		{strings.Repeat("x", 1000), "(1000 bytes)"},
 	} {
-		id, e, err := guess(tt.text)
+		id, e, err := Guess(tt.text)
 		switch {
 		case err != nil && (len(err.Error()) > 300 || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("guess(%.40q): %v, want %q", tt.text, err, tt.want)
@@ -47,7 +47,7 @@ func FuzzGuess(f *testing.F) {
 	}
 	f.Add("8aaaaaaaaaa")
 	f.Fuzz(func(t *testing.T, text string) {
-		id, e, err := guess(text)
+		id, e, err := Guess(text)
 		if err != nil {
 			return
 		}

@@ -1,4 +1,5 @@
-package main
+// Package idtext reads IDs whose encoding nobody names.
+package idtext
 
 import (
 	"fmt"
@@ -11,9 +12,9 @@ import (
 // and IDs have 8 characters or more within hours of their epoch.
 const shortestGuess = 8
 
-// guess reads an ID whose encoding is not told. Digits that are a decimal ID are that. Anything else
+// Guess reads an ID whose encoding is not told. Digits that are a decimal ID are that. Anything else
 // must be an ID in exactly one encoding: where there are several readings, the error lists them.
-func guess(text string) (firn.ID, *firn.Encoding, error) {
+func Guess(text string) (firn.ID, *firn.Encoding, error) {
 	id, decimalErr := firn.Parse(text)
 	if decimalErr == nil {
 		return id, firn.Decimal, nil
@@ -41,10 +42,10 @@ func guess(text string) (firn.ID, *firn.Encoding, error) {
 	return 0, nil, fmt.Errorf("%s is not an ID in any encoding; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62 or 8 to 11 of base58; --format base58 reads shorter ones", short)
 }
 
-// reader returns the function that reads IDs in a format: the name of an encoding, or "auto".
-func reader(format string) (func(string) (firn.ID, *firn.Encoding, error), error) {
+// Reader returns the function that reads IDs in a format: the name of an encoding, or "auto".
+func Reader(format string) (func(string) (firn.ID, *firn.Encoding, error), error) {
 	if format == "auto" {
-		return guess, nil
+		return Guess, nil
 	}
 	e, err := firn.EncodingByName(format)
 	if err != nil {
@@ -56,7 +57,8 @@ func reader(format string) (func(string) (firn.ID, *firn.Encoding, error), error
 	}, nil
 }
 
-func encodingNames() []string {
+// Encodings are the names of the encodings.
+func Encodings() []string {
 	var names []string
 	for _, e := range firn.Encodings() {
 		names = append(names, e.String())

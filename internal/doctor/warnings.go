@@ -1,0 +1,54 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/files"
+)
+
+// AboutTokens is what a warning about tokens is about.
+const AboutTokens = "tokens"
+
+// Warnings returns what a configuration should be warned of, before a node runs. An error is returned for what must not be used:
+// a data directory that others can write.
+func (c Config) Warnings() (warnings []Finding, _ error) {
+	embedded := len(c.Etcd.Endpoints) == 0
+	if embedded {
+		if err := files.CheckWriters(c.DataDir); err != nil {
+			return nil, fmt.Errorf("--data-dir: %w", err)
+		}
+	}
+	if open := c.plainAddresses(); c.TokensFile != "" && len(open) > 0 {
+		warnings = append(warnings, Finding{
+			Level: Warn, About: AboutTokens, Found: "they travel unencrypted to " + strings.Join(open, ", "),
+			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
+		})
+	}
+	for _, f := range []struct{ about, path string }{{"data directory", c.DataDir}, {AboutTokens, c.TokensFile}, {"tls-key", c.TLS.Key}} {
+		var mode *files.ModeError
+		if f.path == "" || f.path == c.DataDir && !embedded || !errors.As(files.CheckReaders(f.path), &mode) {
+			continue
+		}
+		warnings = append(warnings, Finding{
+			Level: Warn, About: f.about, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path, mode.Mode.Perm()), Do: "chmod " + mode.Bits + " " + mode.Path,
+		})
+	}
+	return warnings, nil
+}
+
+// plainAddresses are those without TLS that other machines can reach, with their flags.
+func (c Config) plainAddresses() (all []string) {
+	if c.TLS.Cert != "" {
+		return nil
+	}
+	for _, a := range c.Addresses {
+		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && a.Flag != "metrics-addr" { // no tokens go there
+			all = append(all, fmt.Sprintf("--%s %s", a.Flag, a.At))
+		}
+	}
+	return all
+}
