@@ -267,7 +267,7 @@ func (s *Store) endSessions(ctx context.Context) error {
 }
 
 func (s *Store) stop() {
-	s.log.mute() // etcd logs it as an error that a listener is closed
+	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
 	if s.server != nil {
 		s.server.Close()
 	}

@@ -23,16 +23,15 @@ func newEtcdLog(dir string, to *slog.Logger) *etcdLog {
 }
 
 func (l *etcdLog) zap() *zap.Logger {
-	return zap.New(logCore{log: l}, zap.WithFatalHook(lastWords{l}), zap.WithPanicHook(lastWords{l}))
+	return zap.New(logCore{log: l}, zap.WithFatalHook(l), zap.WithPanicHook(l))
 }
 
-// lastWords receives the reason why the server can't go on. Without it zap would end the
+// OnWrite receives the reason why the server can't go on. Without it zap would end the
 // process, or panic.
-type lastWords struct{ log *etcdLog }
-
-// OnWrite never returns, so that this goroutine does nothing more: the server does not
+//
+// It never returns, so that this goroutine does nothing more: the server does not
 // confirm what it has not written.
-func (w lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (l *etcdLog) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	var cause error
 	for _, field := range fields {
 		if err, ok := field.Interface.(error); ok {
@@ -40,13 +39,11 @@ func (w lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 		}
 	}
 	select {
-	case w.log.died <- dataError(w.log.dir, "etcd can't go on: "+entry.Message, cause):
+	case l.died <- dataError(l.dir, "etcd can't go on: "+entry.Message, cause):
 	default:
 	}
 	select {}
 }
-
-func (l *etcdLog) mute() { l.muted.Store(true) }
 
 func (l *etcdLog) error(message string, err error) {
 	if err != nil && !l.muted.Load() {
@@ -78,10 +75,7 @@ func (c logCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 }
 
 func (c logCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	if entry.Level > zapcore.ErrorLevel { // see lastWords
-		return nil
-	}
-	if c.log.muted.Load() || harmless[entry.Message] {
+	if entry.Level > zapcore.ErrorLevel || c.log.muted.Load() || harmless[entry.Message] { // OnWrite has the graver ones
 		return nil
 	}
 	values := zapcore.NewMapObjectEncoder()

@@ -32,7 +32,7 @@ func TestEtcdLog(t *testing.T) {
 		}
 	}
 	out.Reset()
-	log.mute()
+	log.muted.Store(true)
 	etcd.Error("no")
 	log.error("no", errors.New("closed"))
 	if out.Len() > 0 {

@@ -212,10 +212,3 @@ func (c Config) tls() (*tls.Config, error) {
 	}
 	return config, nil
 }
-
-func loggerOrNone(logger *slog.Logger) *slog.Logger {
-	if logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return logger
-}

@@ -56,22 +56,14 @@ func isAny(err error, list ...error) bool {
 	return slices.ContainsFunc(list, func(known error) bool { return errors.Is(etcd, known) })
 }
 
-// commitError says what an error means to a transaction. Every error that is not
-// certainly a failure is ambiguous, also the end of a context and a connection that
-// could not be made.
-func commitError(err error) error { return writeError("commit", err) }
-
-// writeError says the same of the transactions of any call.
+// writeError says what an error means to a transaction. Every error that is not certainly a
+// failure is ambiguous, also the end of a context and a connection that could not be made.
 func writeError(call string, err error) error {
 	switch {
-	case errors.Is(err, errClosed):
-		return err
 	case isAny(err, rpctypes.ErrLeaseNotFound):
 		return wrap(call, store.ErrSessionEnded, err)
-	case isAny(err, refusals...):
-		return wrap(call, store.ErrRefused, err)
-	case isAny(err, passing...):
-		return wrap(call, store.ErrUnavailable, err)
+	case errors.Is(err, errClosed), isAny(err, refusals...), isAny(err, passing...):
+		return callError(call, err) // nothing was applied
 	default:
 		return wrap(call, store.ErrAmbiguous, err)
 	}

@@ -80,7 +80,7 @@ func TestErrors(t *testing.T) {
 		// Errors arrive as they came over the wire, as the client wraps them, and
 		// perhaps once more around that.
 		for _, cause := range []error{tt.err, rpctypes.Error(tt.err), fmt.Errorf("wrapped: %w", rpctypes.Error(tt.err))} {
-			check(t, commitError(cause), cause, tt.commit)
+			check(t, writeError("commit", cause), cause, tt.commit)
 			check(t, callError("get", cause), cause, tt.call)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -63,7 +64,7 @@ func Open(config Config) (*Store, error) {
 	}
 	s := &Store{
 		settings: settings,
-		log:      loggerOrNone(config.Logger),
+		log:      cmp.Or(config.Logger, slog.New(slog.DiscardHandler)),
 		sessions: make(map[*session]bool),
 	}
 	s.appender = appends.New(tries{s}, retryAfter)
@@ -87,17 +88,10 @@ func (s *Store) Close() error {
 
 	ctx, cancel := context.WithTimeout(s.life, closeWithin)
 	defer cancel()
-	var mu sync.Mutex // guards errs
-	var errs []error
+	errs := make([]error, len(sessions))
 	var all sync.WaitGroup
-	for session := range sessions {
-		all.Go(func() {
-			if err := session.revoke(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				errs = append(errs, err)
-			}
-		})
+	for i, session := range slices.Collect(maps.Keys(sessions)) {
+		all.Go(func() { errs[i] = session.revoke(ctx) })
 	}
 	all.Wait()
 	s.end()
@@ -186,15 +180,4 @@ func (s *Store) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closed
-}
-
-// start runs f in a goroutine that Close waits for; false when it is too late.
-func (s *Store) start(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.running.Go(f)
-	return true
 }

@@ -35,32 +35,28 @@ func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 		close(gone)
 		return gone, nil
 	}
-	watch, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(s.life, cancel)
-	if !s.start(func() {
-		defer stop()
-		defer cancel()
-		s.watch(watch, key, was, gone)
-	}) {
-		stop()
-		cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil, errClosed
 	}
+	s.running.Go(func() { s.watch(ctx, key, was, gone) })
 	return gone, nil
 }
 
 // created reads the key's create revision; zero when it is absent.
 func (s *Store) created(ctx context.Context, key string) (int64, error) {
 	found, err := s.read(ctx, key, clientv3.WithKeysOnly())
-	if err != nil || len(found) == 0 {
+	if err != nil || len(found.Kvs) == 0 {
 		return 0, err
 	}
-	return found[0].CreateRevision, nil
+	return found.Kvs[0].CreateRevision, nil
 }
 
 // watch closes gone when the key is no longer the one created then.
 func (s *Store) watch(ctx context.Context, key string, was int64, gone chan<- struct{}) {
 	ctx, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(s.life, cancel)()
 	hints := make(chan struct{}, 1)
 	var hinting sync.WaitGroup
 	hinting.Go(func() { s.hint(ctx, key, hints) })

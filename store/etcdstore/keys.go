@@ -17,10 +17,10 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 	if err != nil {
 		return store.KV{}, callError("get "+key, err)
 	}
-	if len(found) == 0 {
+	if len(found.Kvs) == 0 {
 		return store.KV{Key: key}, nil
 	}
-	return s.kv(found[0]), nil
+	return s.kv(found.Kvs[0]), nil
 }
 
 // List reads every key with a prefix, see store.Store. It is one linearizable
@@ -30,25 +30,21 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	if err != nil {
 		return nil, callError("list "+prefix, err)
 	}
-	kvs := make([]store.KV, 0, len(found))
-	for _, kv := range found {
+	kvs := make([]store.KV, 0, len(found.Kvs))
+	for _, kv := range found.Kvs {
 		kvs = append(kvs, s.kv(kv))
 	}
 	return kvs, nil
 }
 
 // read is a linearizable read with a deadline; its errors are etcd's.
-func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) ([]*mvccpb.KeyValue, error) {
+func (s *Store) read(ctx context.Context, key string, options ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	resp, err := conn.Get(ctx, s.prefix+key, options...)
-	if err != nil {
-		return nil, err
-	}
-	return resp.Kvs, nil
+	return conn.Get(ctx, s.prefix+key, options...)
 }
 
 func (s *Store) kv(kv *mvccpb.KeyValue) store.KV {
@@ -67,6 +63,7 @@ func (s *Store) kv(kv *mvccpb.KeyValue) store.KV {
 // below it repeats only what the server has not seen. Everything else is an error, and
 // an error is ambiguous unless it is known to be definite.
 func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error) {
+	const call = "commit"
 	if err := txn.Validate(); err != nil {
 		return 0, err
 	}
@@ -76,15 +73,15 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 	}
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
-		return 0, commitError(err)
+		return 0, writeError(call, err)
 	}
 	defer cancel()
 	resp, err := conn.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	if err != nil {
-		return 0, commitError(err)
+		return 0, writeError(call, err)
 	}
 	if !resp.Succeeded {
-		return 0, fmt.Errorf("commit: %w", store.ErrConflict)
+		return 0, fmt.Errorf("%s: %w", call, store.ErrConflict)
 	}
 	// The revision of a transaction that wrote is the mod revision of all that it wrote.
 	return store.Version(resp.Header.Revision), nil

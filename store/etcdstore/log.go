@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -49,23 +50,18 @@ type tries struct{ *Store }
 // Try is one transaction, sent at most once as in Commit. It reads only the positions of
 // an existing entry and of the checkpoint.
 func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store.Version) (appends.Seen, error) {
-	call := "append " + id
-	ctx, done := context.WithTimeout(ctx, s.deadline/triesPerCall)
-	defer done()
-	ctx, cancel, conn, err := s.begin(ctx)
-	if err != nil {
-		return appends.Seen{}, callError(call, err) // it was not sent
-	}
+	ctx, cancel := context.WithTimeout(ctx, s.deadline/triesPerCall)
 	defer cancel()
 	entry, at := s.prefix+logPrefix+id, s.prefix+checkpointAt
-	resp, err := conn.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(entry), "=", 0),
-			clientv3.Compare(clientv3.ModRevision(at), "=", int64(checkpoint))).
-		Then(clientv3.OpPut(entry, string(data))).
-		Else(clientv3.OpGet(at), clientv3.OpGet(entry, clientv3.WithKeysOnly())).
-		Commit()
+	resp, err := s.write(ctx, "append "+id,
+		[]clientv3.Cmp{
+			clientv3.Compare(clientv3.CreateRevision(entry), "=", 0),
+			clientv3.Compare(clientv3.ModRevision(at), "=", int64(checkpoint)),
+		},
+		[]clientv3.Op{clientv3.OpPut(entry, string(data))},
+		clientv3.OpGet(at), clientv3.OpGet(entry, clientv3.WithKeysOnly()))
 	if err != nil {
-		return appends.Seen{}, writeError(call, err)
+		return appends.Seen{}, err
 	}
 	now := store.Position(resp.Header.Revision)
 	if resp.Succeeded {
@@ -80,17 +76,26 @@ func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store
 
 // Look reads where the checkpoint is.
 func (s tries) Look(ctx context.Context) (appends.Seen, error) {
-	const call = "look at the log"
-	ctx, cancel, conn, err := s.begin(ctx)
+	resp, err := s.read(ctx, checkpointAt)
 	if err != nil {
-		return appends.Seen{}, callError(call, err)
-	}
-	defer cancel()
-	resp, err := conn.Get(ctx, s.prefix+checkpointAt)
-	if err != nil {
-		return appends.Seen{}, callError(call, err)
+		return appends.Seen{}, callError("look at the log", err)
 	}
 	return seen(resp.Kvs, store.Position(resp.Header.Revision))
+}
+
+// write sends a transaction of the log, at most once, with a deadline. Before it is sent no
+// error is ambiguous.
+func (s *Store) write(ctx context.Context, call string, conditions []clientv3.Cmp, then []clientv3.Op, otherwise ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	ctx, cancel, conn, err := s.begin(ctx)
+	if err != nil {
+		return nil, callError(call, err)
+	}
+	defer cancel()
+	resp, err := conn.Txn(ctx).If(conditions...).Then(then...).Else(otherwise...).Commit()
+	if err != nil {
+		return nil, writeError(call, err)
+	}
+	return resp, nil
 }
 
 func kvsIn(response *etcdserverpb.ResponseOp) []*mvccpb.KeyValue {
@@ -223,11 +228,7 @@ func (s *Store) readLog(ctx context.Context, known mark, limit int64) (store.Bat
 }
 
 func (s *Store) entry(kv *mvccpb.KeyValue) store.LogEntry {
-	return store.LogEntry{
-		Position: store.Position(kv.CreateRevision),
-		ID:       s.idOf(kv),
-		Data:     kv.Value,
-	}
+	return store.LogEntry{Position: store.Position(kv.CreateRevision), ID: s.idOf(kv), Data: kv.Value}
 }
 
 func (s *Store) idOf(kv *mvccpb.KeyValue) string {
@@ -262,18 +263,12 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 // replaceCheckpoint replaces the checkpoint of this version; false when another client
 // has replaced it meanwhile.
 func (s *Store) replaceCheckpoint(ctx context.Context, call string, version store.Version, c store.Checkpoint) (bool, error) {
-	ctx, cancel, conn, err := s.begin(ctx)
-	if err != nil {
-		return false, callError(call, err)
-	}
-	defer cancel()
 	at := s.prefix + checkpointAt
-	resp, err := conn.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(at), "=", int64(version))).
-		Then(clientv3.OpPut(at, decimal(c.Position)), clientv3.OpPut(s.prefix+checkpointValue, string(c.Value))).
-		Commit()
+	resp, err := s.write(ctx, call,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(at), "=", int64(version))},
+		[]clientv3.Op{clientv3.OpPut(at, decimal(c.Position)), clientv3.OpPut(s.prefix+checkpointValue, string(c.Value))})
 	if err != nil {
-		return false, writeError(call, err)
+		return false, err
 	}
 	if resp.Succeeded {
 		now := store.Position(resp.Header.Revision)
@@ -297,12 +292,10 @@ func (s *Store) Trim(ctx context.Context) error {
 	if err != nil {
 		return callError("trim", err)
 	}
-	for len(old) > 0 {
-		n := min(len(old), trimsPerTxn)
-		if err := s.deleteUpTo(ctx, seen.Trimmed, old[:n]); err != nil {
+	for some := range slices.Chunk(old.Kvs, trimsPerTxn) {
+		if err := s.deleteUpTo(ctx, seen.Trimmed, some); err != nil {
 			return err
 		}
-		old = old[n:]
 	}
 	return nil
 }
@@ -315,14 +308,9 @@ func (s *Store) deleteUpTo(ctx context.Context, position store.Position, old []*
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(key), "<", int64(position)+1))
 		deletes = append(deletes, clientv3.OpDelete(key))
 	}
-	ctx, cancel, conn, err := s.begin(ctx)
+	resp, err := s.write(ctx, call, conditions, deletes)
 	if err != nil {
-		return callError(call, err)
-	}
-	defer cancel()
-	resp, err := conn.Txn(ctx).If(conditions...).Then(deletes...).Commit()
-	if err != nil {
-		return writeError(call, err)
+		return err
 	}
 	if !resp.Succeeded {
 		return fmt.Errorf("%s: %w: an ID was used again meanwhile", call, store.ErrUnavailable)

@@ -163,23 +163,17 @@ func (s *Store) leaveTail(t *tail) {
 // right after what is known, whatever was compacted meanwhile.
 func (s *Store) keepTail(ctx context.Context, t *tail) {
 	defer t.stop()
+	var unread error
 	for {
-		s.watchTail(ctx, t)
+		if unread == nil {
+			s.watchTail(ctx, t)
+		}
 		if retry.Sleep(ctx, retryAfter) != nil {
 			return
 		}
-		for {
-			_, err := s.rereadTail(ctx, t)
-			if err == nil {
-				break
-			}
-			if ctx.Err() == nil && final(err) {
-				t.fail(err)
-				return
-			}
-			if retry.Sleep(ctx, retryAfter) != nil {
-				return
-			}
+		if _, unread = s.rereadTail(ctx, t); ctx.Err() == nil && final(unread) {
+			t.fail(unread)
+			return
 		}
 	}
 }

@@ -22,10 +22,6 @@ type logbook struct {
 	following map[*Client]int // how many of its Follows are running
 }
 
-func newLogbook() logbook {
-	return logbook{positions: make(map[string]store.Position), following: make(map[*Client]int)}
-}
-
 // Append adds an entry to the log, see store.Log. It tries until its deadline of five
 // seconds.
 func (c *Client) Append(ctx context.Context, id string, data []byte) (store.Position, error) {

@@ -55,7 +55,7 @@ func (w *watch) fire() {
 func NewService() *Service {
 	return &Service{
 		keys:    make(map[string]entry),
-		log:     newLogbook(),
+		log:     logbook{positions: make(map[string]store.Position), following: make(map[*Client]int)},
 		watches: make(map[string]map[*watch]bool),
 	}
 }

@@ -116,10 +116,9 @@ func (a *Appender) Append(ctx context.Context, id string, data []byte) (store.Po
 		if position > 0 || err != nil {
 			return position, err
 		}
-		if !wait {
-			continue
+		if wait {
+			_ = retry.Sleep(ctx, a.pause)
 		}
-		_ = retry.Sleep(ctx, a.pause)
 	}
 }
 
