@@ -95,7 +95,7 @@ var brokenRules = []struct {
 			if v.Size() == 1 && v.IsMember(id) {
 				return nil
 			}
-			return Duties(v, id)
+			return dutiesOrJoin(v, id)
 		}},
 	},
 	{
@@ -161,7 +161,7 @@ func TestExploreFindsBrokenRules(t *testing.T) {
 				r.watches = Watches
 			}
 			if r.duties == nil {
-				r.duties = Duties
+				r.duties = dutiesOrJoin
 			}
 			x, wrong := explore(c.scope, r)
 			if wrong == nil {

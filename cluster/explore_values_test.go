@@ -19,7 +19,15 @@ type rules struct {
 	oneSlot bool // the watch on a joiner is lost when the watcher's own watcher changes
 }
 
-func realRules() rules { return rules{apply: Apply, watches: Watches, duties: Duties} }
+func realRules() rules { return rules{apply: Apply, watches: Watches, duties: dutiesOrJoin} }
+
+// dutiesOrJoin are the duties of a member or pending joiner; anyone else joins.
+func dutiesOrJoin(v Value, id string) []Command {
+	if _, pending := v.Pending(id); !pending && !v.IsMember(id) {
+		return []Command{PrepareJoin{Joiner: id}}
+	}
+	return Duties(v, id)
+}
 
 // most is how many IDs there are in a world at a time. They are numbers, and letters in a Value.
 const (

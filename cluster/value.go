@@ -108,9 +108,9 @@ func (v Value) Sequencers() iter.Seq2[string, Sequencer] { return v.sequencers.a
 // Sequencer returns the sequencer of a name, and false when there is none.
 func (v Value) Sequencer(name string) (Sequencer, bool) { return v.sequencers.get(name) }
 
-// Keeper is the member that is to write the checkpoint when one is due at this value: the position
+// Recorder is the member that is to write the checkpoint when one is due at this value: the position
 // chooses it, so that nobody has to agree. Empty when there is no member.
-func (v Value) Keeper() string {
+func (v Value) Recorder() string {
 	if v.peers.len() == 0 {
 		return ""
 	}
@@ -140,7 +140,8 @@ func Watches(v Value, id string) []string {
 	return watches
 }
 
-// Duties returns the commands that this member or joiner owes the log now.
+// Duties returns the commands that this member, or joiner whose join is pending, owes the log now. Others owe it nothing:
+// when to prepare a join is up to them.
 func Duties(v Value, id string) []Command {
 	if j, ok := v.joins.get(id); ok {
 		if j.Accepted {
@@ -150,7 +151,7 @@ func Duties(v Value, id string) []Command {
 	}
 	p, ok := v.peers.get(id)
 	if !ok {
-		return []Command{PrepareJoin{Joiner: id}}
+		return nil
 	}
 	target, _ := v.peers.get(p.watches)
 	if j, ok := v.joins.get(target.joiner); ok && j.Accepted {

@@ -40,7 +40,7 @@ func (w *walk) someone() string {
 
 func (w *walk) command() Command {
 	who := w.someone()
-	if duties := Duties(w.value, who); len(duties) > 0 && !w.one(4) {
+	if duties := dutiesOrJoin(w.value, who); len(duties) > 0 && !w.one(4) {
 		return duties[0]
 	}
 	name := walkSequencers[w.rand.IntN(len(walkSequencers))]

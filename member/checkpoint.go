@@ -7,21 +7,21 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// keep cuts the log where a checkpoint is due: after every so many entries, the member that the value chooses
-// writes down the value at the time before that one. So the log always reaches back that far, and its
-// beginning is a checkpoint. Should the chosen one be dead, the next one will do.
-func (m *Member) keep(ctx context.Context, v cluster.Value) {
+// recordCheckpoint cuts the log where a checkpoint is due: after every CheckpointEvery entries, the member that the value
+// chooses records the value of the checkpoint before. So the log always reaches back that far, and it begins with a
+// checkpoint. If that member is dead, the one that is chosen next cuts more.
+func (m *Member) recordCheckpoint(ctx context.Context, v cluster.Value) {
 	if v.Entries()%m.options.CheckpointEvery != 0 {
 		return
 	}
 	before := m.anchor
 	m.anchor = v
-	if before.Position() == 0 || m.incarnation == nil || v.Keeper() != m.incarnation.id {
+	if before.Position() == 0 || m.incarnation == nil || v.Recorder() != m.incarnation.id {
 		return
 	}
 	m.running.Go(func() {
 		if err := m.checkpoint(ctx, before); err != nil {
-			m.nags.nag(ctx, "the log was not cut; the next to try is another member", err)
+			m.troubles.note(ctx, "the log was not cut; the next to try is another member", err)
 		}
 	})
 }

@@ -22,15 +22,11 @@ type pendingCommand struct {
 // sequencers want.
 func (m *Member) owed() []cluster.Command {
 	v, id := m.value, m.incarnation.id
-	var owed []cluster.Command
-	if _, pending := v.Pending(id); pending || v.IsMember(id) {
-		owed = cluster.Duties(v, id)
-	}
-	switch {
-	case !v.IsMember(id):
-		owed = append(owed, m.joining.owed(v, id, time.Now())...)
-	default:
+	owed := cluster.Duties(v, id)
+	if v.IsMember(id) {
 		owed = append(owed, m.attaches(v, id)...)
+	} else {
+		owed = append(owed, m.joining.owed(v, id, time.Now())...)
 	}
 	for _, dead := range slices.Sorted(maps.Keys(m.dead)) {
 		if _, pending := v.Pending(dead); pending || v.IsMember(dead) {
@@ -52,7 +48,7 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 	for _, c := range owed {
 		data, err := cluster.Encode(c)
 		if err != nil {
-			m.nags.nag(ctx, "a command is not valid", err) // a bug
+			m.troubles.note(ctx, "a command is not valid", err) // a bug
 			continue
 		}
 		e := m.pending[string(data)]
@@ -72,7 +68,7 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		position, err := m.store.Append(ctx, newID(), data)
 		if err != nil {
 			m.breaks(m.losses.Load(), err)
-			m.nags.nag(ctx, "can't write to the log at present, trying again", err)
+			m.troubles.note(ctx, "can't write to the log at present, trying again", err)
 		} else {
 			e.position = position
 			m.joining.sent(c)

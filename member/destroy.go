@@ -53,7 +53,7 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 		case err != nil && !passes(err):
 			return &UsedUntilError{Name: name, Until: last, Err: err}
 		case err != nil:
-			m.nags.nag(ctx, "can't find out whether a destroyed sequencer is at rest, trying again", err)
+			m.troubles.note(ctx, "can't find out whether a destroyed sequencer is at rest, trying again", err)
 		case !live && rest <= 0:
 			return nil
 		case !live:
@@ -63,7 +63,7 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 			last = until
 		}
 		if err := retry.Sleep(ctx, pause); err != nil {
-			return &UsedUntilError{Name: name, Until: last, Err: m.nags.because(err)}
+			return &UsedUntilError{Name: name, Until: last, Err: m.troubles.because(err)}
 		}
 	}
 }

@@ -268,7 +268,7 @@ func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
 		st.settled = st.settled || final
 	})
 	s.m.breaks(losses, err)
-	s.m.nags.nag(ctx, "can't claim or give back a node ID at present, trying again", err)
+	s.m.troubles.note(ctx, "can't claim or give back a node ID at present, trying again", err)
 }
 
 // untilNext returns how long to wait while nothing changes. It is at most a third of a window where the clock decides,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -114,6 +115,7 @@ func TestTheLogSaysThatTimeRunsOut(t *testing.T) {
 			t.Errorf("it was said %d times at the start, want once:\n%s", n, log.String())
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if n := strings.Count(log.String(), "runs out of time"); n != 2 {
 			t.Errorf("it was said %d times a day ahead, want twice:\n%s", n, log.String())
 		}

@@ -73,7 +73,7 @@ func (m *Member) recent(ctx context.Context) (cluster.Value, error) {
 	case <-m.done:
 		return cluster.Value{}, m.ended()
 	case <-ctx.Done():
-		return cluster.Value{}, m.nags.because(ctx.Err())
+		return cluster.Value{}, m.troubles.because(ctx.Err())
 	}
 	if m.lookups.fresh() {
 		return m.Value(), nil

@@ -29,10 +29,10 @@ const leaveWithin = 5 * time.Second
 
 // Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
 type Member struct {
-	store   store.Store // set once, under mu, before there is an incarnation; see opened
-	options Options
-	log     *slog.Logger
-	nags    nags
+	store    store.Store // set once, under mu, before there is an incarnation; see opened
+	options  Options
+	log      *slog.Logger
+	troubles troubles
 
 	serving context.Context    // ends when the sequencers are to end
 	release context.CancelFunc // ends it
@@ -93,7 +93,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	serving, release := context.WithCancel(context.Background())
 	options = options.withDefaults()
 	m := &Member{
-		options: options, log: options.Logger, nags: nags{log: options.Logger, last: map[string]time.Time{}},
+		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
 		lookups: newLookups(), player: newPlayer(),
@@ -242,7 +242,7 @@ func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error
 		case <-changed:
 		case <-m.done:
 		case <-ctx.Done():
-			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.nags.because(ctx.Err()))
+			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.troubles.because(ctx.Err()))
 		}
 	}
 }
@@ -279,7 +279,7 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 		case <-m.done:
 			return v, m.ended()
 		case <-ctx.Done():
-			return v, m.nags.because(ctx.Err())
+			return v, m.troubles.because(ctx.Err())
 		}
 		v, _, changed = m.look()
 	}
@@ -354,7 +354,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 			if !passes(failed) {
 				return outcome{}, failed
 			}
-			m.nags.nag(ctx, "can't write to the log at present, trying again", failed)
+			m.troubles.note(ctx, "can't write to the log at present, trying again", failed)
 			again = time.After(backoff.After(tries))
 		}
 		select {
@@ -367,7 +367,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 		case <-m.done:
 			return outcome{}, m.ended()
 		case <-ctx.Done():
-			return outcome{}, m.nags.because(ctx.Err())
+			return outcome{}, m.troubles.because(ctx.Err())
 		}
 	}
 }
@@ -379,9 +379,9 @@ func (m *Member) insist(ctx context.Context, what string, try func() error) erro
 		if err == nil || !passes(err) {
 			return err
 		}
-		m.nags.nag(ctx, what+", trying again", err)
+		m.troubles.note(ctx, what+", trying again", err)
 		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
-			return m.nags.because(err)
+			return m.troubles.because(err)
 		}
 	}
 }

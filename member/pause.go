@@ -12,20 +12,22 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-const nagEvery = time.Minute
+const noteEvery = time.Minute
 
 // backoff paces attempts after failures.
 var backoff = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
-// nags logs errors, but the same one only once a minute. It is safe for concurrent use.
-type nags struct {
+// troubles logs errors that may pass, those of one kind once a minute, whatever failed with them: a store that is out of
+// reach is one line. Its methods are safe for concurrent use.
+type troubles struct {
 	log  *slog.Logger
 	mu   sync.Mutex
 	last map[string]time.Time
 	err  error // the latest
 }
 
-func (n *nags) nag(ctx context.Context, what string, err error) {
+// note logs that something failed, unless that is because ctx has ended.
+func (t *troubles) note(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -35,22 +37,22 @@ func (n *nags) nag(ctx context.Context, what string, err error) {
 			kind = e.Error()
 		}
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.err = err
-	if last, ok := n.last[kind]; ok && time.Since(last) < nagEvery {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = err
+	if last, ok := t.last[kind]; ok && time.Since(last) < noteEvery {
 		return
 	}
-	n.last[kind] = time.Now()
-	n.log.Warn(what, "err", err)
+	t.last[kind] = time.Now()
+	t.log.Warn(what, "err", err)
 }
 
-// because adds the latest complaint to an error.
-func (n *nags) because(err error) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.err == nil {
+// because adds the latest trouble to an error.
+func (t *troubles) because(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
 		return err
 	}
-	return fmt.Errorf("%w; the latest trouble: %w", err, n.err)
+	return fmt.Errorf("%w; the latest trouble: %w", err, t.err)
 }

@@ -18,7 +18,7 @@ func (m *Member) renewFences(ctx context.Context) {
 		if err := m.extend(ctx); err == nil {
 			failures = 0
 		} else {
-			m.nags.nag(ctx, "can't extend the node IDs at present, trying again", err)
+			m.troubles.note(ctx, "can't extend the node IDs at present, trying again", err)
 			wait = min(backoff.After(failures), third/2)
 			failures++
 		}

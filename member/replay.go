@@ -173,7 +173,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	}
 	l, err := m.reopenSession(ctx)
 	if err != nil {
-		m.nags.nag(ctx, "can't begin a session at present, trying again", err)
+		m.troubles.note(ctx, "can't begin a session at present, trying again", err)
 		wait := backoff.After(m.failed)
 		m.failed++
 		m.retry = time.Now().Add(wait)
@@ -223,7 +223,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		if m.awaited(e.ID) {
 			outcomes[e.ID] = outcome{Outcome: out, value: v}
 		}
-		m.keep(ctx, v)
+		m.recordCheckpoint(ctx, v)
 	}
 	m.started = m.started || !b.More
 	m.publish(v, m.incarnation)

@@ -202,7 +202,7 @@ func (s *Sequencer) createAgain(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			s.m.nags.nag(ctx, "can't create a sequencer again that the store has lost, trying again", err)
+			s.m.troubles.note(ctx, "can't create a sequencer again that the store has lost, trying again", err)
 		}
 		_ = retry.Sleep(ctx, backoff.After(tries))
 	}

@@ -147,7 +147,7 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 		case <-s.m.done:
 			return nil, s.m.ended()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", s.m.nags.because(ctx.Err()), s.notReady())
+			return nil, fmt.Errorf("%w: %w", s.m.troubles.because(ctx.Err()), s.notReady())
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 		case <-s.m.done:
 			return s.m.ended()
 		case <-ctx.Done():
-			return fmt.Errorf("detaching from %q is not done yet, and goes on: %w", s.name, s.m.nags.because(ctx.Err()))
+			return fmt.Errorf("detaching from %q is not done yet, and goes on: %w", s.name, s.m.troubles.because(ctx.Err()))
 		}
 	}
 }

@@ -90,9 +90,9 @@ func refuses(t *testing.T, m *Member, why error) {
 	}
 	if why == errOpening {
 		_, pulses := m.Pulses(ctx)
-		_, owners := m.Horizons(ctx, "orders")
+		_, owners := m.Owners(ctx, "orders")
 		_, resumed := m.Resume(ctx)
-		for what, err := range map[string]error{"Pulses": pulses, "Horizons": owners, "Resume": resumed} {
+		for what, err := range map[string]error{"Pulses": pulses, "Owners": owners, "Resume": resumed} {
 			if !errors.Is(err, errOpening) {
 				t.Errorf("%s: %v", what, err)
 			}

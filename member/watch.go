@@ -34,7 +34,7 @@ func (m *Member) watch(ctx context.Context, id string) {
 	for tries := 0; ctx.Err() == nil; tries++ {
 		gone, err := m.store.Gone(ctx, pulseKey(id))
 		if errors.Is(err, store.ErrRefused) {
-			m.nags.nag(ctx, "can't watch a pulse", err)
+			m.troubles.note(ctx, "can't watch a pulse", err)
 		}
 		if err != nil {
 			_ = retry.Sleep(ctx, backoff.After(tries))
@@ -62,7 +62,7 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 	}
 	alive, err := m.Pulses(ctx)
 	if err != nil {
-		m.nags.nag(ctx, "can't look for pulses at present, trying again", err)
+		m.troubles.note(ctx, "can't look for pulses at present, trying again", err)
 		return retry.Jitter(backoff.Max)
 	}
 	m.joining.collect = false

@@ -72,7 +72,7 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return err
 	}
-	var nodes server.Nodes
+	var nodes server.Owners
 	if _, err := ask.Call(ctx, http.MethodGet, remote.SequencerPath(name, "/nodes"), nil, &nodes); err != nil {
 		return err
 	}

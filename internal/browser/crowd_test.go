@@ -40,7 +40,7 @@ func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
 
 func owner(id string) string { return fmt.Sprintf("rack-%s.example.org, process 71", id[1:3]) }
 
-func (c *crowd) Horizons(ctx context.Context, name string) (all []member.Owner, err error) {
+func (c *crowd) Owners(ctx context.Context, name string) (all []member.Owner, err error) {
 	q, err := c.Lookup(ctx, name)
 	if err != nil {
 		return nil, err

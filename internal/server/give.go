@@ -64,7 +64,7 @@ func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, c
 
 // Hold makes room among the answers to callers for something else, of so many bytes, until release is called. It waits as Many does.
 func (s *Service) Hold(ctx context.Context, who *auth.Caller, at string, size int64) (release func(), err error) {
-	within := newPatient(ctx, s.patience)
+	within := newLazyTimeout(ctx, s.timeout)
 	defer within.end()
 	return s.hold(ctx, within, partyOf(who, at), at, size)
 }
@@ -125,7 +125,7 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give 
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, member.ErrNotReady) {
-		return &busyError{s.patience, m.Layout().Rate()}
+		return &busyError{s.timeout, m.Layout().Rate()}
 	}
 	return err
 }

@@ -32,8 +32,8 @@ const (
 	// DefaultMaxSequencers is up to how many sequencers one is created.
 	DefaultMaxSequencers = 1000
 
-	// patience is how long a call waits for IDs that the node can't give yet, or for the store.
-	patience = 10 * time.Second
+	// callTimeout is how long a call waits for IDs that the node can't give yet, or for the store.
+	callTimeout = 10 * time.Second
 )
 
 // Issuer gives out the IDs of a sequencer: a *member.Sequencer. See its methods.
@@ -51,7 +51,7 @@ type Member interface {
 	Value() cluster.Value
 	Log() (store.Log, error)
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
-	Horizons(ctx context.Context, name string) ([]member.Owner, error)
+	Owners(ctx context.Context, name string) ([]member.Owner, error)
 	Resume(ctx context.Context) (until time.Time, err error)
 
 	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
@@ -102,7 +102,7 @@ type Options struct {
 type Service struct {
 	options  Options
 	member   Member
-	patience time.Duration
+	timeout  time.Duration
 	attaches attaches
 	creating chan struct{} // held by the call that creates a sequencer
 	calls    atomic.Int64  // that are served now
@@ -132,7 +132,7 @@ func New(m Member, o Options) *Service {
 		o.Layout = firn.Default
 	}
 	s := &Service{
-		options: o, member: m, patience: patience,
+		options: o, member: m, timeout: callTimeout,
 		attaches: attaches{byName: map[string]int{}}, creating: make(chan struct{}, 1), shares: newShares(o.MaxAnswers),
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
@@ -167,7 +167,7 @@ func (s *Service) MaxCalls() int { return s.options.MaxCalls }
 // ErrCrowded is returned when too many want something at a time.
 var ErrCrowded = errors.New("too many calls at a time; ask another server, or again")
 
-// begin lets a call in of who has one of the rights, worth so many IDs, and returns how it ends. It lasts for s.patience
+// begin lets a call in of who has one of the rights, worth so many IDs, and returns how it ends. It lasts for s.timeout
 // at most.
 func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right, sequencer string, worth int) (context.Context, func(), error) {
 	if err := who.May(rights, sequencer); err != nil {
@@ -181,7 +181,7 @@ func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right
 		s.calls.Add(-1)
 		return nil, nil, err
 	}
-	p := newPatient(ctx, s.patience)
+	p := newLazyTimeout(ctx, s.timeout)
 	return p, func() {
 		p.end()
 		s.calls.Add(-1)

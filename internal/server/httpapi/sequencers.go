@@ -33,7 +33,7 @@ func (h *Handler) nodes(w http.ResponseWriter, r *http.Request, who *auth.Caller
 	var from, limit int64
 	q, err := parameters(r.URL.RawQuery, "from=N, limit=N or both", "from", "limit")
 	if err == nil {
-		limit, err = q.number("limit", 1, server.MaxNodes, server.MaxNodes)
+		limit, err = q.number("limit", 1, server.MaxOwners, server.MaxOwners)
 	}
 	if err == nil {
 		from, err = q.number("from", 0, math.MaxInt64, 0)
@@ -42,7 +42,7 @@ func (h *Handler) nodes(w http.ResponseWriter, r *http.Request, who *auth.Caller
 		badRequest(w, err)
 		return
 	}
-	nodes, err := h.service.Horizons(r.Context(), who, sequencerOf(r), from, int(limit))
+	nodes, err := h.service.Owners(r.Context(), who, sequencerOf(r), from, int(limit))
 	h.answer(w, r, nodes, err)
 }
 

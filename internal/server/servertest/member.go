@@ -17,10 +17,10 @@ import (
 // Member is a [server.Member] of which a test says what it knows. It is attached to no sequencer, and creates and
 // destroys none. The zero value is a member of an empty cluster. Its fields are set before it is used.
 type Member struct {
-	Name      string // its ID
-	Journal   store.Log
-	Owners    []member.Owner
-	OwnersErr error
+	Name     string // its ID
+	Journal  store.Log
+	Owned    []member.Owner // of every sequencer
+	OwnedErr error
 
 	mu     sync.Mutex // guards what follows
 	value  cluster.Value
@@ -90,9 +90,9 @@ func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {
 	return m.pulses, m.err
 }
 
-// Horizons returns Owners and OwnersErr.
-func (m *Member) Horizons(context.Context, string) ([]member.Owner, error) {
-	return m.Owners, m.OwnersErr
+// Owners returns Owned and OwnedErr.
+func (m *Member) Owners(context.Context, string) ([]member.Owner, error) {
+	return m.Owned, m.OwnedErr
 }
 
 // Resume has nothing to end.

@@ -34,14 +34,14 @@ func ordering(t *testing.T) *servertest.Member {
 }
 
 // Node IDs are told of that somebody has by the log or that were ever used, and each thing about them only if it is known.
-func TestHorizons(t *testing.T) {
+func TestOwners(t *testing.T) {
 	admin, err := (&auth.Policy{Trusted: true}).Admit("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	since := time.UnixMilli(1_795_300_000_000)
 	m := ordering(t)
-	m.Owners = []member.Owner{
+	m.Owned = []member.Owner{
 		{Node: 2, Live: true, Since: since, Name: "host-b, process 7", Horizon: since.Add(1500 * time.Millisecond)},
 		{Node: 7, Horizon: since},
 		{Node: 9, Horizon: time.UnixMilli(math.MaxInt64 >> 2)},
@@ -58,14 +58,14 @@ func TestHorizons(t *testing.T) {
 		limit int
 		want  string
 	}{
-		{0, server.MaxNodes, "[" + zero + "," + two + "," + seven + "," + nine + "]"},
+		{0, server.MaxOwners, "[" + zero + "," + two + "," + seven + "," + nine + "]"},
 		{0, 4, "[" + zero + "," + two + "," + seven + "," + nine + "]"},
 		{0, 3, "[" + zero + "," + two + "," + seven + "] 9"},
 		{1, 1, "[" + two + "] 7"},
 		{8, 4, "[" + nine + "]"},
 		{10, 4, "[]"},
 	} {
-		got, err := s.Horizons(t.Context(), admin, "orders", tt.from, tt.limit)
+		got, err := s.Owners(t.Context(), admin, "orders", tt.from, tt.limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,16 +79,16 @@ func TestHorizons(t *testing.T) {
 			t.Errorf("from %d, %d of them: %s\nwant %s", tt.from, tt.limit, text, tt.want)
 		}
 	}
-	for _, limit := range []int{0, -1, server.MaxNodes + 1} {
-		if _, err := s.Horizons(t.Context(), admin, "orders", 0, limit); server.CodeOf(err) != server.BadRequest {
+	for _, limit := range []int{0, -1, server.MaxOwners + 1} {
+		if _, err := s.Owners(t.Context(), admin, "orders", 0, limit); server.CodeOf(err) != server.BadRequest {
 			t.Errorf("a limit of %d: %v", limit, err)
 		}
 	}
-	if _, err := s.Horizons(t.Context(), anyone(t), "orders", 0, 1); !errors.Is(err, auth.ErrForbidden) {
+	if _, err := s.Owners(t.Context(), anyone(t), "orders", 0, 1); !errors.Is(err, auth.ErrForbidden) {
 		t.Errorf("without the right: %v", err)
 	}
-	m.OwnersErr = store.ErrUnavailable
-	if _, err := s.Horizons(t.Context(), admin, "orders", 0, 1); server.CodeOf(err) != server.Unavailable {
+	m.OwnedErr = store.ErrUnavailable
+	if _, err := s.Owners(t.Context(), admin, "orders", 0, 1); server.CodeOf(err) != server.Unavailable {
 		t.Errorf("without the store: %v", err)
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// MaxNodes is how many node IDs one answer has.
-const MaxNodes = 4096
+// MaxOwners is how many node IDs one answer has.
+const MaxOwners = 4096
 
-// Nodes are node IDs of a sequencer, as JSON shows them: those that somebody has or that were ever used.
-type Nodes struct {
-	Sequencer string       `json:"sequencer"`
-	UnixMS    int64        `json:"unix_ms"` // when this was read, by the clock of the server that answers
-	Nodes     []NodeStatus `json:"nodes"`   // ascending
-	Next      *int64       `json:"next,omitempty"`
+// Owners are the owners of the node IDs of a sequencer, as JSON shows them: of those that a member has or that were ever used.
+type Owners struct {
+	Sequencer string        `json:"sequencer"`
+	UnixMS    int64         `json:"unix_ms"` // when this was read, by the clock of the server that answers
+	Nodes     []OwnerStatus `json:"nodes"`   // ascending
+	Next      *int64        `json:"next,omitempty"`
 }
 
-// NodeStatus is one of Nodes. A Member without Live is about to claim it; Live without a Member has been taken out, and
+// OwnerStatus is one of Owners. A Member without Live is about to claim it; Live without a Member has been taken out, and
 // uses up the time that it has written down.
-type NodeStatus struct {
+type OwnerStatus struct {
 	Node       int64      `json:"node"`
 	Member     string     `json:"member,omitempty"`     // who has it, by the log
 	Live       bool       `json:"live"`                 // somebody holds it in the store
@@ -37,26 +37,26 @@ type NodeStatus struct {
 	Unreadable bool       `json:"unreadable,omitempty"` // there is a horizon, which can't be read
 }
 
-// Horizons tells how far ahead in time is written down for the node IDs of a sequencer, from a node ID on, up to so many:
-// 1 to MaxNodes.
-func (s *Service) Horizons(ctx context.Context, who *auth.Caller, name string, from int64, limit int) (Nodes, error) {
-	if limit < 1 || limit > MaxNodes {
-		return Nodes{}, Input(fmt.Errorf("limit is %d; want a number from 1 to %d", limit, MaxNodes))
+// Owners tells how far ahead in time is written down for the node IDs of a sequencer, from a node ID on, up to so many:
+// 1 to MaxOwners.
+func (s *Service) Owners(ctx context.Context, who *auth.Caller, name string, from int64, limit int) (Owners, error) {
+	if limit < 1 || limit > MaxOwners {
+		return Owners{}, Input(fmt.Errorf("limit is %d; want a number from 1 to %d", limit, MaxOwners))
 	}
 	ctx, end, err := s.administer(ctx, who, auth.Look, name)
 	if err != nil {
-		return Nodes{}, err
+		return Owners{}, err
 	}
 	defer end()
 	q, err := s.lookup(ctx, name)
 	if err != nil {
-		return Nodes{}, err
+		return Owners{}, err
 	}
-	owners, err := s.member.Horizons(ctx, name)
+	owners, err := s.member.Owners(ctx, name)
 	if err != nil {
-		return Nodes{}, err
+		return Owners{}, err
 	}
-	n := Nodes{Sequencer: name, UnixMS: time.Now().UnixMilli(), Nodes: statuses(q, owners, from)}
+	n := Owners{Sequencer: name, UnixMS: time.Now().UnixMilli(), Nodes: statuses(q, owners, from)}
 	if len(n.Nodes) > limit {
 		n.Next = &n.Nodes[limit].Node
 		n.Nodes = n.Nodes[:limit]
@@ -65,10 +65,10 @@ func (s *Service) Horizons(ctx context.Context, who *auth.Caller, name string, f
 }
 
 // statuses are those of the node IDs from one on that a member has by the log or that are known to the store.
-func statuses(q cluster.Sequencer, owners []member.Owner, from int64) []NodeStatus {
-	known := map[int64]NodeStatus{}
+func statuses(q cluster.Sequencer, owners []member.Owner, from int64) []OwnerStatus {
+	known := map[int64]OwnerStatus{}
 	for node, holder := range q.Nodes() {
-		known[node] = NodeStatus{Node: node, Member: holder}
+		known[node] = OwnerStatus{Node: node, Member: holder}
 	}
 	for _, o := range owners {
 		n := known[o.Node]
@@ -87,8 +87,8 @@ func statuses(q cluster.Sequencer, owners []member.Owner, from int64) []NodeStat
 		}
 		known[o.Node] = n
 	}
-	maps.DeleteFunc(known, func(node int64, _ NodeStatus) bool { return node < from })
-	all := slices.AppendSeq([]NodeStatus{}, maps.Values(known))
-	slices.SortFunc(all, func(a, b NodeStatus) int { return cmp.Compare(a.Node, b.Node) })
+	maps.DeleteFunc(known, func(node int64, _ OwnerStatus) bool { return node < from })
+	all := slices.AppendSeq([]OwnerStatus{}, maps.Values(known))
+	slices.SortFunc(all, func(a, b OwnerStatus) int { return cmp.Compare(a.Node, b.Node) })
 	return all
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Whatever a context with a timeout does, a patient one does at the same time.
+// Whatever a context with a timeout does, a lazyTimeout one does at the same time.
 func TestPatientIsAContextWithATimeout(t *testing.T) {
 	type key struct{}
 	for _, tt := range []struct {
@@ -20,8 +20,8 @@ func TestPatientIsAContextWithATimeout(t *testing.T) {
 		{name: "waits in vain"},
 		{name: "asks late", ask: 9 * time.Second},
 		{name: "asks when it is too late", ask: 11 * time.Second},
-		{name: "caller is less patient", caller: 3 * time.Second},
-		{name: "caller is more patient", caller: 30 * time.Second, ask: time.Second},
+		{name: "caller is less lazyTimeout", caller: 3 * time.Second},
+		{name: "caller is more lazyTimeout", caller: 30 * time.Second, ask: time.Second},
 		{name: "caller goes away", cancel: 2 * time.Second},
 		{name: "caller goes away before it asks", cancel: time.Second, ask: 2 * time.Second},
 		{name: "ends", end: 5 * time.Second},
@@ -38,7 +38,7 @@ func TestPatientIsAContextWithATimeout(t *testing.T) {
 				}
 				timed, cancel := context.WithTimeout(caller, 10*time.Second)
 				defer cancel()
-				p := newPatient(caller, 10*time.Second)
+				p := newLazyTimeout(caller, 10*time.Second)
 				defer p.end()
 				if tt.cancel > 0 {
 					time.AfterFunc(tt.cancel, leave)
@@ -79,7 +79,7 @@ func ended(ctx context.Context) bool {
 // What derives from it ends with it, without a goroutine that waits for that.
 func TestPatientsChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPatient(t.Context(), 10*time.Second)
+		p := newLazyTimeout(t.Context(), 10*time.Second)
 		child, cancel := context.WithCancel(p)
 		defer cancel()
 		began := time.Now()
@@ -94,7 +94,7 @@ func TestPatientsChildren(t *testing.T) {
 // A call that need not wait costs one object, and no timer.
 func TestPatientIsCheap(t *testing.T) {
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { newPatient(ctx, time.Second).end() }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { newLazyTimeout(ctx, time.Second).end() }); n > 1 {
 		t.Errorf("%v allocations, want 1 at most", n)
 	}
 }

@@ -1,0 +1,48 @@
+package server
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// lazyTimeout is what context.WithTimeout returns, but it has no timer until it is first asked anything. Most calls end
+// without asking, because an ID is there; a timer for each call was two fifths of the CPU time of POST /api/v1/id. Make it
+// with newLazyTimeout.
+type lazyTimeout struct {
+	caller   context.Context
+	deadline time.Time
+
+	once   sync.Once
+	timed  context.Context // set once
+	cancel context.CancelFunc
+}
+
+func newLazyTimeout(caller context.Context, timeout time.Duration) *lazyTimeout {
+	return &lazyTimeout{caller: caller, deadline: time.Now().Add(timeout)}
+}
+
+// context is the one that has the timer.
+func (t *lazyTimeout) context() context.Context {
+	t.once.Do(func() { t.timed, t.cancel = context.WithDeadline(t.caller, t.deadline) })
+	return t.timed
+}
+
+// end cancels it.
+func (t *lazyTimeout) end() {
+	t.once.Do(func() { t.timed, t.cancel = canceled, func() {} })
+	t.cancel()
+}
+
+// canceled is the context of calls that have ended.
+var canceled = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// Value asks the context with the timer too: package context recognizes it by that, and what derives from it costs less.
+func (t *lazyTimeout) Value(key any) any           { return t.context().Value(key) }
+func (t *lazyTimeout) Deadline() (time.Time, bool) { return t.context().Deadline() }
+func (t *lazyTimeout) Done() <-chan struct{}       { return t.context().Done() }
+func (t *lazyTimeout) Err() error                  { return t.context().Err() }
