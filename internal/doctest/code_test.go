@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // declared is what each block of Go has around it.
@@ -94,6 +96,7 @@ func compile(t *testing.T, blocks []block) (problems []string) {
 
 // JSON is JSON, and YAML is what firn serve reads.
 func TestDataCanBeRead(t *testing.T) {
+	testenv.Slow(t)
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			if err := readable(t, b); err != nil {

@@ -1,10 +1,11 @@
-// Package doctest holds the tests that keep the documentation true: every command on its pages is run, what they show is
-// what comes out, code compiles, and links lead somewhere. It is not for examples of the library: those are Example
-// functions beside the code.
+// Package doctest holds the tests that keep the documentation true: they run every command on its pages, compare what the
+// pages show with what comes out, compile the code, and follow the links. It is not for examples of the library: those are
+// Example functions beside the code. What runs commands is slow: it needs FIRN_TESTS=all, or a name in -run.
 //
-// The pages are README.md, docs/*.md, and the README.md of deploy and of each example. Each is run as a reader would who
-// has cloned the repository and follows the page from top to bottom: in the repository's root, with firn on the path, in
-// a network of its own, where all ports are free and all names in [hosts] are there. What it writes is gone afterwards.
+// The pages are README.md, CONTRIBUTING.md, docs/*.md, and the README.md of internal/deploy and of each example. The tests do
+// what a reader does who has cloned the repository and follows a page from top to bottom: in the repository's root, with firn
+// on the path, in a network of its own, where all ports are free and all names in [hosts] are known. What a page writes is
+// gone afterwards.
 //
 // # Blocks
 //

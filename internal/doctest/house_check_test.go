@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // The runner runs what is right, and only there does it leave something.
 func TestAGoodPage(t *testing.T) {
+	testenv.Slow(t)
 	if err := build(t).runPage(t, readPage(t, "testdata/good.md")); err != nil {
 		t.Error(err)
 	}
@@ -25,6 +27,7 @@ func TestAGoodPage(t *testing.T) {
 
 // The runner finds what is wrong: each part of broken.md is a page, and its heading the error.
 func TestBrokenPages(t *testing.T) {
+	testenv.Slow(t)
 	data, err := os.ReadFile(filepath.Join("testdata", "broken.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +50,7 @@ func TestBrokenPages(t *testing.T) {
 
 // What may fail on a machine that is late fails on one that is not.
 func TestPrompt(t *testing.T) {
+	testenv.Slow(t)
 	p, err := parse("prompt.md", "<!-- doctest: prompt -->\n```sh\nexit 7 # prints 300\n```\n")
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +67,7 @@ func TestPrompt(t *testing.T) {
 
 // What hangs is ended with its house; else this test would not end.
 func TestAHouseEndsWithWhatRuns(t *testing.T) {
+	testenv.Slow(t)
 	t.Run("house", func(t *testing.T) {
 		h := build(t)
 		h.write(t, "sleep.sh", "touch /mnt/page/began; sleep 1000")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/responsive"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // serving are the commands that go on until they are told to end, and what shows that they are ready: a command, in
@@ -247,6 +248,7 @@ func lacks(p page) string {
 
 // Every command in the documentation works as it stands there.
 func TestEveryCommandWorks(t *testing.T) {
+	testenv.Slow(t)
 	for _, p := range pages(t) {
 		t.Run(p.name, func(t *testing.T) {
 			if !slices.ContainsFunc(p.blocks, block.hasCommands) {
