@@ -47,14 +47,6 @@ func all() []command {
 	}
 }
 
-func byName() map[string]command {
-	commands := map[string]command{}
-	for _, k := range all() {
-		commands[k.name] = k
-	}
-	return commands
-}
-
 // do answers a command.
 func (c *conn) do(args [][]byte) {
 	k, ok := c.find(args[0])

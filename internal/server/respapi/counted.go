@@ -11,16 +11,17 @@ import (
 // command about IDs, or run of such commands that are answered together: the command took the time between two readings,
 // with untimed commands before it. Other commands are counted, and not timed.
 
-// counters sets what counts each command: those about IDs by their names, the others together.
-func (s *Server) counters() {
-	s.metered, s.other = s.service.Metered(), s.service.Call("redis", "other")
-	for name, k := range s.commands {
+// counted returns the commands by name, with what counts each: those about IDs by their names, the others together.
+func (s *Server) counted() map[string]command {
+	commands := map[string]command{}
+	for _, k := range all() {
 		k.calls = s.other
 		if k.timed = k.key > 0; k.timed {
-			k.calls = s.service.Call("redis", strings.ToUpper(name))
+			k.calls = s.service.Call("redis", strings.ToUpper(k.name))
 		}
-		s.commands[name] = k
+		commands[k.name] = k
 	}
+	return commands
 }
 
 // tally is about the command being served.

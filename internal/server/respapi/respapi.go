@@ -61,11 +61,11 @@ func New(s *server.Service, e *auth.Policy, log *slog.Logger) *Server {
 		log = slog.New(slog.DiscardHandler)
 	}
 	r := &Server{
-		service: s, policy: e, log: log, commands: byName(), started: time.Now(),
+		service: s, policy: e, log: log, started: time.Now(), metered: s.Metered(), other: s.Call("redis", "other"),
 		listeners: map[net.Listener]struct{}{}, conns: map[*conn]struct{}{}, gone: make(chan struct{}),
 	}
 	r.context, r.cancel = context.WithCancel(context.Background())
-	r.counters()
+	r.commands = r.counted()
 	return r
 }
 
