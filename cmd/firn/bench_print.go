@@ -184,3 +184,10 @@ func benchJSON(o benchOptions, r load.Result, interrupted bool) benchResult {
 	}
 	return j
 }
+
+func perSecond(n int64, took time.Duration) float64 {
+	if took <= 0 {
+		return 0
+	}
+	return float64(n) / took.Seconds()
+}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,13 +49,6 @@ func (p *program) statusCommand() *cobra.Command {
 		})
 	}
 	return c
-}
-
-// show prints the JSON that a server answers: as it is, or as text that is made from what was read into
-// answer.
-func (p *program) show(ctx context.Context, ask remote.Client, path string, answer any, asJSON bool, text func() string) error {
-	body, err := ask.Call(ctx, http.MethodGet, path, nil, answer)
-	return p.answer(body, err, asJSON, text)
 }
 
 func (p *program) memberTable(members []server.StatusMember, joined bool) string {
@@ -140,33 +131,4 @@ func nodeTable(sequencers []server.StatusSequencer) string {
 		}
 	}
 	return console.Table(columns, rows)
-}
-
-// sections puts an empty line before each that is not empty.
-func sections(all ...string) string {
-	var text strings.Builder
-	for _, s := range all {
-		if s != "" {
-			text.WriteString("\n" + s)
-		}
-	}
-	return text.String()
-}
-
-// shownText is shown for what may have spaces in it.
-func shownText(text string) string {
-	if shown(strings.ReplaceAll(text, " ", "")) == strings.ReplaceAll(text, " ", "") {
-		return text
-	}
-	return strconv.QuoteToASCII(text)
-}
-
-// shown is a name for people: as it is, unless a terminal would show it as something else.
-func shown(name string) string {
-	for _, c := range []byte(name) {
-		if c <= ' ' || c >= 0x7f || c == '"' {
-			return strconv.QuoteToASCII(name)
-		}
-	}
-	return name
 }

@@ -1,15 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
-	"github.com/firn-id/firn/cluster"
-
-	"github.com/firn-id/firn/internal/setting"
 )
 
 const sequencerHelp = `Sequencer creates, shows and destroys sequencers. Each is an ID space with a name.
@@ -40,51 +32,4 @@ func (p *program) sequencerCommand() *cobra.Command {
 	}
 	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(), p.destroyCommand(), p.attachCommand(), p.detachCommand())
 	return c
-}
-
-// oneName is for commands whose argument is the name of a sequencer.
-func oneName(c *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return usagef("%s needs the name of a sequencer", c.CommandPath())
-	case len(args) > 1:
-		return usagef("%q: %s takes one name", args[1], c.CommandPath())
-	}
-	_, err := parseSequencer(args[0])
-	if err != nil {
-		return usageError{err}
-	}
-	return nil
-}
-
-// parseSequencer reads the name of a sequencer.
-func parseSequencer(name string) (string, error) {
-	if name == "." || name == ".." { // these would be other paths
-		return name, fmt.Errorf("the sequencer's name %q; a URL can't have it; want another", name)
-	}
-	return name, cluster.CheckName(name)
-}
-
-// addSequencer adds the flag that names a sequencer.
-func addSequencer(fs *pflag.FlagSet, into *string, usage string) {
-	setting.Add(fs, into, "sequencer", "name", "", usage, parseSequencer)
-}
-
-// answer prints what a server answers: as it is, or as text.
-func (p *program) answer(body []byte, err error, asJSON bool, text func() string) error {
-	switch {
-	case err != nil:
-		return err
-	case asJSON:
-		return p.printf("%s", body)
-	default:
-		return p.printf("%s", text())
-	}
-}
-
-// marshal is for values that can be written as JSON.
-func marshal(v any) []byte {
-	data, err := json.Marshal(v)
-	must(err)
-	return data
 }

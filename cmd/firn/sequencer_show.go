@@ -102,6 +102,3 @@ func datacenters(l firn.Layout) string {
 	}
 	return fmt.Sprintf("in %d datacenters of %d", int64(1)<<l.DatacenterBits, int64(1)<<l.NodeBits)
 }
-
-// moment is an instant for people.
-func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
