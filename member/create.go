@@ -101,7 +101,7 @@ func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 func (m *Member) create(ctx context.Context, name string, d cluster.Definition) (cluster.Sequencer, bool, error) {
 	var none cluster.Sequencer
 	if err := cluster.CheckName(name); err != nil {
-		return none, false, fmt.Errorf("%w", err)
+		return none, false, err
 	}
 	if err := m.options.ValidateFor(name, d); err != nil {
 		return none, false, err

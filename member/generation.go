@@ -43,7 +43,7 @@ type generation struct {
 
 func generationKey(name string) string { return "sequencers/" + name + "/generation" }
 
-var errSuperseded = errors.New("the sequencer has ended, as the log is about to tell")
+var errSuperseded = errors.New("the sequencer was destroyed, as the log is about to show")
 
 // readGeneration reads the key; where there is none, the generation is one created at 0.
 func (m *Member) readGeneration(ctx context.Context, name string) (i generation, at store.Condition, err error) {

@@ -48,7 +48,7 @@ func (m *Member) latest(ctx context.Context, name string) (cluster.Sequencer, er
 
 func sequencerIn(name string, read func() (cluster.Value, error)) (cluster.Sequencer, error) {
 	if err := cluster.CheckName(name); err != nil {
-		return cluster.Sequencer{}, fmt.Errorf("%w", err)
+		return cluster.Sequencer{}, err
 	}
 	v, err := read()
 	if err != nil {

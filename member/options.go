@@ -61,9 +61,9 @@ func (o Options) Validate() error {
 	o = o.withDefaults()
 	switch {
 	case o.TTL < time.Second:
-		return fmt.Errorf("a TTL of %v is too short: at least 1s", o.TTL)
+		return fmt.Errorf("a TTL of %v is too short: want at least 1s", o.TTL)
 	case o.Window < 3*time.Millisecond:
-		return fmt.Errorf("a window of %v is too short: at least 3ms", o.Window)
+		return fmt.Errorf("a window of %v is too short: want at least 3ms", o.Window)
 	case o.CheckpointEvery < 1:
 		return fmt.Errorf("a checkpoint every %d entries; want at least 1", o.CheckpointEvery)
 	}
@@ -88,7 +88,7 @@ func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	}
 	o = o.withDefaults()
 	if least := 3 * d.Layout.Tick; o.Window < least {
-		return fmt.Errorf("a window of %v is too short: at least %v, three ticks of the layout", o.Window, least)
+		return fmt.Errorf("a window of %v is too short: want at least %v, three ticks of the layout", o.Window, least)
 	}
 	if r, last := o.wish(name, d), d.Capacity()-1; r != nil && (r.From < 0 || r.To < r.From || r.To > last) {
 		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are 0 to %d", r.From, r.To, name, last)
