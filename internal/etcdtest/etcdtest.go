@@ -5,6 +5,7 @@
 package etcdtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -64,18 +65,8 @@ type Server struct {
 // Start starts a server and waits until it serves. It is killed when the test ends.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
-	if options.Heartbeat == 0 {
-		options.Heartbeat = 10
-	}
-	if options.Election == 0 {
-		options.Election = 100
-	}
-	// Nobody connects to the peer port, so any port will do.
-	const name, peer = "etcdtest", "http://127.0.0.1:0"
-	s := &Server{options: options, dir: t.TempDir(), address: FixedAddress(t), name: name, peer: peer, cluster: name + "=" + peer}
-	t.Cleanup(s.end)
-	s.Start(t)
-	return s
+	options.Heartbeat, options.Election = cmp.Or(options.Heartbeat, 10), cmp.Or(options.Election, 100)
+	return start(t, options, "http://127.0.0.1:0")[0] // nobody connects to the peer port, so any will do
 }
 
 // StartCluster starts servers that form one cluster, and waits until all of them serve.
@@ -83,18 +74,23 @@ func Start(t testing.TB, options Options) *Server {
 // the time.
 func StartCluster(t testing.TB, servers int, options Options) []*Server {
 	t.Helper()
-	if options.Heartbeat == 0 {
-		options.Heartbeat = 100
+	options.Heartbeat, options.Election = cmp.Or(options.Heartbeat, 100), cmp.Or(options.Election, 1000)
+	peers := make([]string, servers)
+	for i := range peers {
+		peers[i] = "http://" + FixedAddress(t)
 	}
-	if options.Election == 0 {
-		options.Election = 1000
-	}
-	all := make([]*Server, servers)
-	var cluster []string
-	for i := range all {
-		name, peer := fmt.Sprintf("etcdtest-%d", i), "http://"+FixedAddress(t)
+	return start(t, options, peers...)
+}
+
+// start starts one cluster of servers, which find each other at these URLs.
+func start(t testing.TB, options Options, peers ...string) []*Server {
+	t.Helper()
+	all := make([]*Server, len(peers))
+	cluster := make([]string, len(peers))
+	for i, peer := range peers {
+		name := fmt.Sprintf("etcdtest-%d", i)
 		all[i] = &Server{options: options, dir: t.TempDir(), address: FixedAddress(t), name: name, peer: peer}
-		cluster = append(cluster, name+"="+peer)
+		cluster[i] = name + "=" + peer
 		t.Cleanup(all[i].end)
 	}
 	for _, s := range all {
@@ -124,17 +120,15 @@ func FixedAddress(t testing.TB) string {
 }
 
 // Endpoint is the URL that clients connect to. It stays the same over restarts.
-func (s *Server) Endpoint() string { return s.scheme() + "://" + s.address }
+func (s *Server) Endpoint() string {
+	if s.options.Certs != nil {
+		return "https://" + s.address
+	}
+	return "http://" + s.address
+}
 
 // Address is the host:port of Endpoint.
 func (s *Server) Address() string { return s.address }
-
-func (s *Server) scheme() string {
-	if s.options.Certs != nil {
-		return "https"
-	}
-	return "http"
-}
 
 // Start starts the server after Stop or Kill, on its port and data, and waits
 // until it serves.
@@ -170,15 +164,13 @@ func (s *Server) launch(t testing.TB) {
 // Stop ends the server cleanly, with SIGTERM.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	s.signal(t, syscall.SIGTERM)
-	s.gone(t)
+	s.stop(t, syscall.SIGTERM)
 }
 
 // Kill ends the server at once, with SIGKILL.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	s.signal(t, syscall.SIGKILL)
-	s.gone(t)
+	s.stop(t, syscall.SIGKILL)
 }
 
 // Restart kills the server and starts it again.
@@ -253,9 +245,10 @@ func (s *Server) signal(t testing.TB, signal os.Signal) {
 	}
 }
 
-// gone waits until the process has ended.
-func (s *Server) gone(t testing.TB) {
+// stop sends a signal and waits until the process has ended.
+func (s *Server) stop(t testing.TB, signal os.Signal) {
 	t.Helper()
+	s.signal(t, signal)
 	select {
 	case <-s.process.exited:
 		s.process = nil

@@ -22,7 +22,7 @@ type Proxy struct {
 	cut     bool
 	delay   time.Duration
 	closed  bool
-	conns   map[net.Conn]bool
+	conns   []net.Conn // all that there were
 }
 
 // NewProxy listens on a loopback port and forwards to the server's address, until the
@@ -33,7 +33,7 @@ func NewProxy(t testing.TB, server string) *Proxy {
 	if err != nil {
 		t.Fatalf("etcdtest: %v", err)
 	}
-	p := &Proxy{listener: listener, server: server, conns: make(map[net.Conn]bool)}
+	p := &Proxy{listener: listener, server: server}
 	p.flowing = sync.NewCond(&p.mu)
 	p.running.Go(p.accept)
 	t.Cleanup(p.close)
@@ -64,7 +64,7 @@ func (p *Proxy) Delay(delay time.Duration) {
 func (p *Proxy) Drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for conn := range p.conns {
+	for _, conn := range p.conns {
 		_ = conn.Close()
 	}
 }
@@ -76,9 +76,13 @@ func (p *Proxy) accept() {
 			return
 		}
 		server, err := net.Dial("tcp", p.server)
-		if err != nil || !p.keep(client, server) {
+		if err != nil {
 			_ = client.Close()
 			continue
+		}
+		if !p.keep(client, server) {
+			_, _ = client.Close(), server.Close()
+			return
 		}
 		made := time.Now().Add(2 * p.delayed())
 		p.running.Go(func() { p.forward(server, client, made) })
@@ -96,12 +100,8 @@ func (p *Proxy) delayed() time.Duration {
 func (p *Proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, conn := range conns {
-		if p.closed {
-			_ = conn.Close()
-			continue
-		}
-		p.conns[conn] = true
+	if !p.closed {
+		p.conns = append(p.conns, conns...)
 	}
 	return !p.closed
 }
@@ -152,7 +152,6 @@ func (p *Proxy) forward(to, from net.Conn, made time.Time) {
 				_ = from.Close()
 			}
 			_ = to.Close()
-			p.forget(from, to)
 			break
 		}
 	}
@@ -160,19 +159,11 @@ func (p *Proxy) forward(to, from net.Conn, made time.Time) {
 	}
 }
 
-func (p *Proxy) forget(conns ...net.Conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, conn := range conns {
-		delete(p.conns, conn)
-	}
-}
-
 func (p *Proxy) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.flowing.Broadcast()
-	for conn := range p.conns {
+	for _, conn := range p.conns {
 		_ = conn.Close()
 	}
 	p.mu.Unlock()

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -54,21 +55,12 @@ type Config struct {
 	MaxStep time.Duration
 }
 
-func (c *Config) withDefaults() Config {
-	d := *c
-	if d.Window == 0 {
-		d.Window = DefaultWindow
-	}
-	if d.MaxWait == 0 {
-		d.MaxWait = 2 * d.Window
-	}
-	if d.MaxSkew == 0 {
-		d.MaxSkew = DefaultMaxSkew
-	}
-	if d.MaxStep == 0 {
-		d.MaxStep = DefaultMaxStep
-	}
-	return d
+func (c Config) withDefaults() Config {
+	c.Window = cmp.Or(c.Window, DefaultWindow)
+	c.MaxWait = cmp.Or(c.MaxWait, 2*c.Window)
+	c.MaxSkew = cmp.Or(c.MaxSkew, DefaultMaxSkew)
+	c.MaxStep = cmp.Or(c.MaxStep, DefaultMaxStep)
+	return c
 }
 
 // Fence is one owner's hold on one node ID, made by Claim. Its methods are safe for concurrent use;

@@ -92,11 +92,13 @@ func (s *Service) commitLocked(txn store.Txn) (store.Version, error) {
 		}
 	}
 	for _, op := range txn.Then {
-		session, err := s.sessionOf(op)
-		if err != nil {
-			return 0, err
+		if op.Session == nil || op.Delete {
+			continue
 		}
-		if session != nil && !session.alive {
+		switch session, ok := op.Session.(*Session); {
+		case !ok || session.client.svc != s:
+			return 0, fmt.Errorf("%w: %s is put under a session of another store", store.ErrRefused, op.Key)
+		case !session.alive:
 			return 0, fmt.Errorf("%w: %s can't be put under it", store.ErrSessionEnded, op.Key)
 		}
 	}
@@ -106,22 +108,10 @@ func (s *Service) commitLocked(txn store.Txn) (store.Version, error) {
 			s.deleteLocked(op.Key)
 			continue
 		}
-		session, _ := s.sessionOf(op)
+		session, _ := op.Session.(*Session)
 		s.keys[op.Key] = entry{slices.Clone(op.Value), s.revision, session}
 	}
 	return s.revision, nil
-}
-
-// sessionOf returns the session that the operation puts its key under, or nil.
-func (s *Service) sessionOf(op store.Op) (*Session, error) {
-	if op.Session == nil || op.Delete {
-		return nil, nil
-	}
-	session, ok := op.Session.(*Session)
-	if !ok || session.client.svc != s {
-		return nil, fmt.Errorf("%w: %s is put under a session of another store", store.ErrRefused, op.Key)
-	}
-	return session, nil
 }
 
 // deleteLocked removes a key, if it exists, and notifies its watchers.
