@@ -1,10 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -23,22 +23,17 @@ func bill(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("the schema is not found from this directory; want tools/check: %w", err)
 	}
-	var schemas [3]gojsonschema.JSONLoader
-	for i, name := range []string{"bom-1.6.schema.json", "spdx.schema.json", "jsf-0.82.schemax.json"} {
-		schema, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "schema", name))
-		if err != nil {
-			return err
-		}
-		schemas[i] = gojsonschema.NewBytesLoader(schema)
+	file := func(name string) gojsonschema.JSONLoader {
+		return gojsonschema.NewReferenceLoader("file://" + filepath.Join(strings.TrimSpace(string(dir)), "schema", name))
 	}
 	loader := gojsonschema.NewSchemaLoader()
-	if err := loader.AddSchema("http://cyclonedx.org/schema/spdx.schema.json", schemas[1]); err != nil {
+	if err := errors.Join(
+		loader.AddSchema("http://cyclonedx.org/schema/spdx.schema.json", file("spdx.schema.json")),
+		loader.AddSchema("http://cyclonedx.org/schema/jsf-0.82.schema.json", file("jsf-0.82.schemax.json")),
+	); err != nil {
 		return err
 	}
-	if err := loader.AddSchema("http://cyclonedx.org/schema/jsf-0.82.schema.json", schemas[2]); err != nil {
-		return err
-	}
-	schema, err := loader.Compile(schemas[0])
+	schema, err := loader.Compile(file("bom-1.6.schema.json"))
 	if err != nil {
 		return err
 	}
@@ -50,7 +45,7 @@ func bill(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("%v", result.Errors())
 	}
 	var read cyclonedx.BOM
-	if err := cyclonedx.NewBOMDecoder(strings.NewReader(string(text)), cyclonedx.BOMFileFormatJSON).Decode(&read); err != nil {
+	if err := cyclonedx.NewBOMDecoder(bytes.NewReader(text), cyclonedx.BOMFileFormatJSON).Decode(&read); err != nil {
 		return err
 	}
 	if read.Components == nil || read.Dependencies == nil {

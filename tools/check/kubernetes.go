@@ -58,48 +58,46 @@ func kubernetes(in io.Reader, out io.Writer) error {
 }
 
 func (all *manifests) add(document []byte, out io.Writer) error {
-	var kind meta.TypeMeta
-	if err := strict.Unmarshal(document, &kind); err != nil {
+	var head meta.PartialObjectMetadata
+	if err := strict.Unmarshal(document, &head); err != nil {
 		return err
 	}
-	var named meta.ObjectMeta
 	var err error
-	switch kind.APIVersion + " " + kind.Kind {
+	switch head.APIVersion + " " + head.Kind {
 	case "v1 ServiceAccount":
-		var o core.ServiceAccount
-		err = strict.UnmarshalStrict(document, &o)
-		named, all.accounts = o.ObjectMeta, append(all.accounts, o)
+		all.accounts, err = read(document, all.accounts)
 	case "v1 Service":
-		var o core.Service
-		err = strict.UnmarshalStrict(document, &o)
-		named, all.services = o.ObjectMeta, append(all.services, o)
+		all.services, err = read(document, all.services)
 	case "policy/v1 PodDisruptionBudget":
-		var o policy.PodDisruptionBudget
-		err = strict.UnmarshalStrict(document, &o)
-		named, all.budgets = o.ObjectMeta, append(all.budgets, o)
+		all.budgets, err = read(document, all.budgets)
 	case "networking.k8s.io/v1 NetworkPolicy":
-		var o networking.NetworkPolicy
-		err = strict.UnmarshalStrict(document, &o)
-		named, all.networks = o.ObjectMeta, append(all.networks, o)
+		all.networks, err = read(document, all.networks)
 	case "apps/v1 Deployment":
 		var o apps.Deployment
 		err = strict.UnmarshalStrict(document, &o)
-		named, all.workloads = o.ObjectMeta, append(all.workloads, workload{ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template})
+		all.workloads = append(all.workloads, workload{ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template})
 	case "apps/v1 StatefulSet":
 		var o apps.StatefulSet
 		err = strict.UnmarshalStrict(document, &o)
-		named, all.workloads = o.ObjectMeta, append(all.workloads, workload{o.ObjectMeta, o.Spec.Selector, o.Spec.Template, o.Spec.ServiceName, o.Spec.VolumeClaimTemplates})
+		all.workloads = append(all.workloads, workload{o.ObjectMeta, o.Spec.Selector, o.Spec.Template, o.Spec.ServiceName, o.Spec.VolumeClaimTemplates})
 	default:
-		return fmt.Errorf("%s %s is not known here", kind.APIVersion, kind.Kind)
+		return fmt.Errorf("%s %s is not known here", head.APIVersion, head.Kind)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", kind.Kind, err)
+		return fmt.Errorf("%s: %w", head.Kind, err)
 	}
-	if wrong := validation.IsDNS1123Label(named.Name); len(wrong) > 0 {
-		return fmt.Errorf("%s: the name %q: %s", kind.Kind, named.Name, strings.Join(wrong, "; "))
+	if wrong := validation.IsDNS1123Label(head.Name); len(wrong) > 0 {
+		return fmt.Errorf("%s: the name %q: %s", head.Kind, head.Name, strings.Join(wrong, "; "))
 	}
-	fmt.Fprintf(out, "%s %s %s\n", kind.APIVersion, kind.Kind, named.Name)
+	fmt.Fprintf(out, "%s %s %s\n", head.APIVersion, head.Kind, head.Name)
 	return nil
+}
+
+// read adds what is in a document to others of its type.
+func read[T any](document []byte, others []T) ([]T, error) {
+	var one T
+	err := strict.UnmarshalStrict(document, &one)
+	return append(others, one), err
 }
 
 // check tells the first thing that does not fit.
@@ -120,15 +118,19 @@ func (all *manifests) check() error {
 	problem := func(format string, args ...any) error {
 		return fmt.Errorf("%s: "+format, append([]any{w.Name}, args...)...)
 	}
-	if err := selects(w.selector, w.pod.Labels); err != nil {
-		return problem("its selector: %w", err)
-	}
-	if err := selects(all.budgets[0].Spec.Selector, w.pod.Labels); err != nil {
-		return problem("the disruption budget: %w", err)
+	selectors := map[string]*meta.LabelSelector{
+		"its selector": w.selector, "the disruption budget": all.budgets[0].Spec.Selector, "the network policy": &all.networks[0].Spec.PodSelector,
 	}
 	for _, constraint := range w.pod.Spec.TopologySpreadConstraints {
-		if err := selects(constraint.LabelSelector, w.pod.Labels); err != nil {
-			return problem("the spread over %s: %w", constraint.TopologyKey, err)
+		selectors["the spread over "+constraint.TopologyKey] = constraint.LabelSelector
+	}
+	for _, whose := range slices.Sorted(maps.Keys(selectors)) {
+		selector, err := meta.LabelSelectorAsSelector(selectors[whose])
+		if err != nil {
+			return problem("%s: %w", whose, err)
+		}
+		if selector.Empty() || !selector.Matches(labels.Set(w.pod.Labels)) {
+			return problem("%s: %v does not select the pods, which have %v", whose, selector, w.pod.Labels)
 		}
 	}
 	headless := ""
@@ -158,9 +160,6 @@ func (all *manifests) check() error {
 		}
 	}
 	if err := allows(all.networks[0].Spec, ports, c.Args); err != nil {
-		return problem("the network policy: %w", err)
-	}
-	if err := selects(&all.networks[0].Spec.PodSelector, w.pod.Labels); err != nil {
 		return problem("the network policy: %w", err)
 	}
 	volumes := map[string]bool{}
@@ -224,14 +223,6 @@ func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []str
 		return fmt.Errorf("in to %v and out to %v; want in to %v and out to %v", in, out, ports, named)
 	}
 	return nil
-}
-
-func selects(s *meta.LabelSelector, pod map[string]string) error {
-	selector, err := meta.LabelSelectorAsSelector(s)
-	if err == nil && (selector.Empty() || !selector.Matches(labels.Set(pod))) {
-		err = fmt.Errorf("%v does not select the pods, which have %v", selector, pod)
-	}
-	return err
 }
 
 // restricted checks what Kubernetes' pod security standard "restricted" asks for.

@@ -1,5 +1,5 @@
-// Check reads a file that firn gen or internal/deploy/packages/build has written from standard input, as strictly as the program that
-// it is for, and prints what it is made of.
+// Check reads a file that firn gen or internal/deploy/packages/build has written from standard input, as strictly as the
+// program that it is for, and prints what it is made of.
 //
 //	check kubernetes < firn.k8s.yaml
 //	check dockerfile < Dockerfile
