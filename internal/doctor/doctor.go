@@ -27,6 +27,7 @@ type Finding struct {
 
 // Seen is what was seen of a machine, a configuration and a store. What is nil was not looked at.
 type Seen struct {
+	Now    time.Time
 	Clock  *Clock
 	Layout Layout
 	Files  []Certificate
@@ -44,9 +45,9 @@ func Check(s Seen) (all []Finding) {
 	if s.Clock != nil {
 		add(s.Clock.check())
 	}
-	add(s.Layout.check())
+	add(s.Layout.check(s.Now))
 	for _, f := range s.Files {
-		add(f.check()...)
+		add(f.check(s.Now)...)
 	}
 	if s.Limit != nil {
 		add(s.Limit.check())
@@ -69,8 +70,13 @@ func Check(s Seen) (all []Finding) {
 	return all
 }
 
-func ok(about, format string, args ...any) Finding {
-	return Finding{OK, about, fmt.Sprintf(format, args...), ""}
+func (l Level) about(about, format string, args ...any) Finding {
+	return Finding{Level: l, About: about, Found: fmt.Sprintf(format, args...)}
+}
+
+func (f Finding) do(what string) Finding {
+	f.Do = what
+	return f
 }
 
 // bytes are for people.

@@ -1,23 +1,31 @@
 package doctor
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
 )
+
+var errRefused = errors.New("refused")
 
 var now = time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 
 // healthy is a machine and a cluster of which there is nothing to be said.
 func healthy() Seen {
 	return Seen{
+		Now:    now,
 		Clock:  &Clock{Synchronised: true, MaxError: 3 * time.Millisecond},
-		Layout: Layout{"default", now.AddDate(60, 0, 0), now},
-		Files:  []Certificate{{Flag: "tls-cert", Path: "server.pem", Until: now.AddDate(1, 0, 0), Now: now, Key: "server.key", KeyMode: 0o640}},
+		Layout: Layout{"default", now.AddDate(60, 0, 0)},
+		Files:  []Certificate{{Flag: "tls-cert", Path: "server.pem", Until: now.AddDate(1, 0, 0), Key: "server.key", KeyMode: 0o640}},
 		Limit:  &OpenFiles{Limit: 65536, Connections: 16384},
 		Data:   &DataDir{Path: "/var/lib/firn", Owner: "firn", Mode: 0o700, Free: 50 << 30, Fsync: time.Millisecond},
 		Ports:  []Port{{Flag: "http-addr", Address: ":8080"}},
-		Store: &Store{Prefix: "/firn", Read: time.Millisecond, Servers: []Server{
+		Store: &Store{Prefix: "/firn", Read: time.Millisecond, Servers: []etcdstore.ServerReport{
 			{Endpoint: "http://a:2379", Version: "3.6.9", Size: 20 << 20},
 			{Endpoint: "http://b:2379", Version: "3.6.9", Size: 20 << 20},
 			{Endpoint: "http://c:2379", Version: "3.6.9", Size: 20 << 20},
@@ -61,12 +69,12 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"slow disk", func(s *Seen) { s.Data.Fsync = 80 * time.Millisecond }, Warn, "takes 80ms", "faster"},
 		{"port taken", func(s *Seen) { s.Ports[0].InUse = true }, Fail, ":8080: another program", "--http-addr"},
 		{"port forbidden", func(s *Seen) { s.Ports[0].Error = "permission denied" }, Fail, ":8080: permission denied", "CAP_NET_BIND_SERVICE"},
-		{"one of three down", func(s *Seen) { s.Store.Servers[1].Error = "refused" }, Warn, "no answer: refused", "start it"},
-		{"old etcd", func(s *Seen) { s.Store.Servers[1].TooOld = "it is 3.5.0" }, Fail, "it is 3.5.0", "upgrade"},
+		{"one of three down", func(s *Seen) { s.Store.Servers[1].Err = errRefused }, Warn, "no answer: refused", "start it"},
+		{"old etcd", func(s *Seen) { s.Store.Servers[1].TooOld = errors.New("it is 3.5.0") }, Fail, "it is 3.5.0", "upgrade"},
 		{"alarm", func(s *Seen) { s.Store.Servers[2].Alarms = []string{"NOSPACE"} }, Fail, "NOSPACE", "alarm disarm"},
 		{"large", func(s *Seen) { s.Store.Servers[2].Size = 1500 << 20 }, Warn, "1500 MiB", "defragment"},
-		{"refused", func(s *Seen) { s.Store.Refused = "permission denied" }, Fail, "permission denied", "readwrite /firn/"},
-		{"away", func(s *Seen) { s.Store.Down = "not in time" }, Fail, "not in time", "endpoint status"},
+		{"refused", func(s *Seen) { s.Store.Err = fmt.Errorf("read: %w: permission denied", store.ErrRefused) }, Fail, "permission denied", "readwrite /firn/"},
+		{"away", func(s *Seen) { s.Store.Err = errors.New("not in time") }, Fail, "not in time", "endpoint status"},
 		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
 		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more bits"},
 		{"no node IDs", func(s *Seen) { s.Nodes.Live = 1024 }, Fail, "0 of 1024 are free", "--wait"},
@@ -95,7 +103,7 @@ func TestEachWrongIsFound(t *testing.T) {
 // Without a majority servers that are down are no mere warning.
 func TestTwoOfThreeDown(t *testing.T) {
 	s := healthy()
-	s.Store.Servers[0].Error, s.Store.Servers[1].Error = "refused", "refused"
+	s.Store.Servers[0].Err, s.Store.Servers[1].Err = errRefused, errRefused
 	fails := 0
 	for _, f := range Check(s) {
 		if f.Level == Fail {
@@ -109,7 +117,7 @@ func TestTwoOfThreeDown(t *testing.T) {
 
 // What was not looked at is not spoken of, a port that is a node's is as it should be, and at a limit exactly enough is enough.
 func TestLimitsOfChecks(t *testing.T) {
-	if found := Check(Seen{Layout: healthy().Layout}); len(found) != 1 {
+	if found := Check(Seen{Now: now, Layout: healthy().Layout}); len(found) != 1 {
 		t.Errorf("found %v; want the layout only", found)
 	}
 	for _, f := range []Finding{

@@ -33,9 +33,8 @@ type Address struct {
 // nothing but a small file in the data directory, which it removes.
 func Examine(ctx context.Context, c Config) Seen {
 	seen := Seen{
-		Clock:  seeClock(),
-		Layout: Layout{Name: c.Layout.String(), Until: server.Until(c.Layout), Now: time.Now()},
-		Files:  c.seeCertificates(), Limit: c.seeLimit(), Ports: c.seePorts(ctx),
+		Now: time.Now(), Clock: seeClock(), Layout: Layout{Name: c.Layout.String(), Until: server.Until(c.Layout)},
+		Files: c.seeCertificates(), Limit: c.seeLimit(), Ports: c.seePorts(ctx),
 	}
 	if len(c.Etcd.Endpoints) == 0 {
 		seen.Data = c.seeDataDir()

@@ -45,11 +45,7 @@ func (c Config) seePorts(ctx context.Context) (all []Port) {
 				running = running || p.Firn
 			}
 		default:
-			var op *net.OpError
-			if errors.As(err, &op) {
-				err = op.Err
-			}
-			p.Error = err.Error()
+			p.Error = reason(err)
 		}
 		all = append(all, p)
 	}
@@ -76,8 +72,8 @@ func ask(ctx context.Context, a Address, path string) (status int, body []byte, 
 func (c Config) livesAt(ctx context.Context, a Address) bool {
 	status, body, err := ask(ctx, a, "/livez")
 	if err != nil {
-		var alert tls.AlertError
-		return c.TLS.ClientCA != "" && errors.As(err, &alert)
+		_, alert := errors.AsType[tls.AlertError](err)
+		return alert && c.TLS.ClientCA != ""
 	}
 	return status == http.StatusOK && strings.TrimSpace(string(body)) == "ok"
 }
@@ -122,47 +118,14 @@ func (c Config) seeEtcd(ctx context.Context) (*Store, *Nodes) {
 	d := &Store{Prefix: c.Etcd.Prefix}
 	s, err := etcdstore.Open(c.Etcd)
 	if err != nil { // it was opened before
-		d.Down = err.Error()
+		d.Err = err
 		return d, nil
 	}
 	defer func() { _ = s.Close() }() // it has no sessions
-	servers, read, err := s.Examine(ctx)
-	d.Read = read
-	switch {
-	case errors.Is(err, store.ErrRefused):
-		d.Refused = lastOf(err)
-	case err != nil:
-		d.Down = lastOf(err)
-	}
-	for _, r := range servers {
-		one := Server{Endpoint: r.Endpoint, Version: r.Version, Alarms: r.Alarms, Size: r.Size, Took: r.Took}
-		if r.Err != nil {
-			one.Error = lastOf(r.Err)
-		}
-		if r.TooOld != nil {
-			one.TooOld = lastOf(r.TooOld)
-		}
-		d.Servers = append(d.Servers, one)
-	}
-	if err != nil {
+	if d.Servers, d.Read, d.Err = s.Examine(ctx); d.Err != nil {
 		return d, nil
 	}
 	return d, c.seeNodes(ctx, s)
-}
-
-// lastOf is the end of a chain of errors: what etcd, or the network, says.
-func lastOf(err error) string {
-	text := err.Error()
-	if errors.Is(err, context.DeadlineExceeded) || strings.HasSuffix(text, context.DeadlineExceeded.Error()) {
-		return "no answer in time"
-	}
-	if at := strings.LastIndex(text, "desc = "); at >= 0 {
-		return text[at+len("desc = "):]
-	}
-	for _, prefix := range []string{"read: ", "write: ", "login: ", store.ErrRefused.Error() + ": ", store.ErrUnavailable.Error() + ": "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return text
 }
 
 // seeNodes reads who has which node ID of the default sequencer; nil: etcd does not say.

@@ -3,9 +3,9 @@ package doctor
 import (
 	"cmp"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,14 +23,10 @@ func (c Config) seeCertificates() (all []Certificate) {
 			continue
 		}
 		pair, err := tls.LoadX509KeyPair(f[1], f[2])
-		if err != nil || len(pair.Certificate) == 0 {
-			continue
-		}
-		leaf, err := x509.ParseCertificate(pair.Certificate[0])
 		if err != nil {
 			continue
 		}
-		seen := Certificate{Flag: f[0], Path: f[1], Until: leaf.NotAfter, Now: time.Now(), Key: f[2]}
+		seen := Certificate{Flag: f[0], Path: f[1], Until: pair.Leaf.NotAfter, Key: f[2]}
 		if info, err := os.Stat(f[2]); err == nil {
 			seen.KeyMode = info.Mode()
 		}
@@ -102,11 +98,12 @@ func fsyncIn(dir string) (time.Duration, error) {
 	return took[len(took)/2], nil
 }
 
-// reason is an error without the operation and the path.
+// reason is an error without the operation and the path or address.
 func reason(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err.Error()
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	} else if op, ok := errors.AsType[*net.OpError](err); ok {
+		err = op.Err
 	}
 	return err.Error()
 }
