@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -91,10 +92,17 @@ func (m *Member) Sequencers() []*Sequencer {
 // Sequencer returns the sequencer of a name if this member was attached to it, and false otherwise. It does not ask the
 // store.
 func (m *Member) Sequencer(name string) (*Sequencer, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.sequencers[name]
+	all := m.found.Load() // every call for an ID comes here: without a lock
+	if all == nil {
+		return nil, false
+	}
+	s := (*all)[name]
 	return s, s != nil && s.grant().kind != attachment.Destroyed
+}
+
+func (m *Member) showSequencersLocked() {
+	all := maps.Clone(m.sequencers)
+	m.found.Store(&all)
 }
 
 // create makes sure that the sequencer is there with this definition, and tells whether it was not before.
@@ -186,12 +194,14 @@ func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 	}
 	s = m.newSequencer(name, v)
 	m.sequencers[name] = s
+	m.showSequencersLocked()
 	m.holding.Go(func() {
 		s.run(m.serving)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if m.sequencers[name] == s {
 			delete(m.sequencers, name)
+			m.showSequencersLocked()
 		}
 	})
 	return s, nil

@@ -54,6 +54,8 @@ type Member struct {
 
 	broken chan error // has room for one: that the store has lost data, as something else than the log has shown
 
+	found atomic.Pointer[map[string]*Sequencer] // a copy of sequencers that is never changed; nil: there are none
+
 	mu          sync.Mutex    // guards what follows
 	value       cluster.Value // that it has reached
 	incarnation *incarnation  // nil before the first
