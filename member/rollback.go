@@ -129,7 +129,8 @@ func (m *Member) startOver(ctx context.Context, why error) {
 		m.closeSession(ctx, m.incarnation)
 	}
 	select {
-	case <-m.broken: // it is known
+	case err := <-m.broken: // of the same loss
+		m.log.Debug("the store has lost data", "err", err)
 	default:
 	}
 	m.player = newPlayer()
