@@ -185,7 +185,7 @@ func (d *demoRun) end() {
 	if err := d.cmd.Wait(); err != nil {
 		d.t.Errorf("its end: %v", err)
 	}
-	want := regexp.MustCompile(`(?m)^In \d+s: [1-9][\d ]* IDs?, [\d ]+ errors?, 0 duplicates, none out of order\. Nothing is left behind\.$`)
+	want := regexp.MustCompile(`(?m)^In [0-9ms]+: [1-9][\d ]* IDs?, [\d ]+ errors?, 0 duplicates, none out of order\. Nothing is left behind\.$`)
 	if !want.MatchString(d.rest.String()) {
 		d.t.Errorf("it does not end with %v", want)
 	}
