@@ -13,14 +13,8 @@ import (
 )
 
 // runCrowd measures single IDs beside 20 callers of 100 000 IDs: both are firn bench, and share the machine with firn serve.
-func runCrowd(ctx context.Context, s settings) ([]table, error) {
-	c, err := newContest(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	err = c.add(ctx, "firn serve", "http", nil, func(address string) (*process, error) { return c.startFirn(ctx, "--http-addr", address) })
-	if err != nil {
+func runCrowd(ctx context.Context, s settings, c *contest) ([]table, error) {
+	if err := c.addFirn(ctx, "firn serve", "http", nil); err != nil {
 		return nil, err
 	}
 	var alone, beside crowdRun

@@ -17,20 +17,13 @@ import (
 const batchOf = 1000
 
 // runGRPC measures firn's gRPC server beside one that answers the same messages and does nothing else.
-func runGRPC(ctx context.Context, s settings) ([]table, error) {
-	c, err := newContest(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
+func runGRPC(ctx context.Context, s settings, c *contest) ([]table, error) {
 	program, err := s.build(ctx, "constant")
 	if err != nil {
 		return nil, err
 	}
 	err = errors.Join(
-		c.add(ctx, "firn", "grpc", nil, func(address string) (*process, error) {
-			return c.startFirn(ctx, "--grpc-addr", address, "--layout", "41/1/21")
-		}),
+		c.addFirn(ctx, "firn", "grpc", nil, "--layout", "41/1/21"),
 		c.add(ctx, "constant", "grpc", nil, func(address string) (*process, error) {
 			return c.start(ctx, program, "grpc", address, fmt.Sprint(batchOf))
 		}))

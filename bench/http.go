@@ -18,12 +18,7 @@ import (
 )
 
 // runHTTP measures how many requests firn serve answers, beside servers that answer without making an ID.
-func runHTTP(ctx context.Context, s settings) ([]table, error) {
-	c, err := newContest(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
+func runHTTP(ctx context.Context, s settings, c *contest) ([]table, error) {
 	if err := c.startForHTTP(ctx, s); err != nil {
 		return nil, err
 	}
@@ -64,10 +59,7 @@ func (c *contest) startForHTTP(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	err = c.add(ctx, "firn serve", "http", overLoad(1, dialLean), func(address string) (*process, error) {
-		return c.startFirn(ctx, "--http-addr", address)
-	})
-	if err != nil {
+	if err := c.addFirn(ctx, "firn serve", "http", overLoad(1, dialLean)); err != nil {
 		return err
 	}
 	body, err := answer(ctx, c.rivals[0].address) // the others give the same

@@ -14,7 +14,7 @@ const (
 )
 
 // runNext measures single IDs, of layouts that never exhaust where there are layouts.
-func runNext(ctx context.Context, s settings) (tables []table, err error) {
+func runNext(ctx context.Context, s settings) ([]table, error) {
 	clocked := []string{nextBwmarrin, "yitter/idgenerator M2, 1+21 bits", "sony/sonyflake v2, 21 bits at 1 ms"}
 	contenders := slices.Concat(floors(), []contender{
 		firnNext(nextFirn, wide),
@@ -22,14 +22,9 @@ func runNext(ctx context.Context, s settings) (tables []table, err error) {
 		yitter(clocked[1]),
 		sony(clocked[2], sonyflake.Settings{BitsSequence: 21, BitsMachineID: 1, TimeUnit: time.Millisecond}),
 	}, others())
-	for _, goroutines := range []int{1, 2} {
-		times, cpu, err := measure(ctx, s, contenders, goroutines)
-		if err != nil {
-			return nil, err
-		}
-		tables = append(tables, nextTable(times, cpu, contenders, clocked, goroutines))
-	}
-	return tables, nil
+	return measureTables(ctx, s, contenders, func(times, cpu speeds, goroutines int) table {
+		return nextTable(times, cpu, contenders, clocked, goroutines)
+	})
 }
 
 func nextTable(got, cpu speeds, contenders []contender, clocked []string, goroutines int) table {
@@ -71,4 +66,27 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 		atMost("Next to the fastest peer that reads a clock", got.ratio(nextFirn, fastest), 1),
 		atMost("Next to the fastest peer that reads a clock, of the minima", got.least(nextFirn)/got.least(fastest), 1))
 	return t
+}
+
+// runFill measures batches of IDs of a layout that never exhausts.
+func runFill(ctx context.Context, s settings) ([]table, error) {
+	const fill = "firn Fill of 1024, 1+21 bits"
+	contenders := []contender{firnFill(fill, wide, 1024), firnNext(nextFirn, wide), bwmarrin(nextBwmarrin, 1, 21)}
+	return measureTables(ctx, s, contenders, func(got, _ speeds, goroutines int) table {
+		t := table{
+			Title: "fill: batches of 1024 IDs, " + plural(goroutines),
+			columns: []column{
+				{"min_ns", "min ns/ID", "%.2f"},
+				{"median_ns", "median ns/ID", "%.2f"},
+				{"to_peer", "to the peer", "%.4f"},
+			},
+		}
+		for _, c := range contenders {
+			t.add(c.name, got.least(c.name), got.median(c.name), got.ratio(c.name, nextBwmarrin))
+		}
+		if goroutines == 1 {
+			t.Targets = append(t.Targets, atMost("Fill, median ns/ID", got.median(fill), 1))
+		}
+		return t
+	})
 }

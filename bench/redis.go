@@ -14,7 +14,7 @@ import (
 
 // runRedis measures firn serve with Redis clients beside Redis itself: the commands that redis-benchmark gets answered,
 // and the CPU time that they cost the server.
-func runRedis(ctx context.Context, s settings) ([]table, error) {
+func runRedis(ctx context.Context, s settings, c *contest) ([]table, error) {
 	t := table{
 		Title: "redis: INCR default, sent by redis-benchmark to firn serve and to a Redis that keeps nothing",
 		Note: "The servers are asked in turn, and share the machine with redis-benchmark, which is one thread and often the limit.\n" +
@@ -27,12 +27,7 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 			{"redis_cpu_us", "Redis CPU µs", "%.2f"},
 		},
 	}
-	c, err := newContest(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	err = c.add(ctx, "Redis", "redis", nil, func(address string) (*process, error) { return c.startRedis(ctx, address) })
+	err := c.add(ctx, "Redis", "redis", nil, func(address string) (*process, error) { return c.startRedis(ctx, address) })
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +36,7 @@ func runRedis(ctx context.Context, s settings) ([]table, error) {
 		t.Note = "Skipped; Debian has redis-server and redis-tools." + c.notes
 		return []table{t}, nil
 	}
-	err = c.add(ctx, "firn", "redis", nil, func(address string) (*process, error) { return c.startFirn(ctx, "--redis-addr", address) })
-	if err != nil {
+	if err := c.addFirn(ctx, "firn", "redis", nil); err != nil {
 		return nil, err
 	}
 	redis, firn := c.rivals[0], c.rivals[1]

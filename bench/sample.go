@@ -77,6 +77,18 @@ func measure(ctx context.Context, s settings, contenders []contender, goroutines
 	return times, cpu, nil
 }
 
+// measureTables measures contenders on one goroutine and on two, and returns a table of each.
+func measureTables(ctx context.Context, s settings, contenders []contender, tableOf func(times, cpu speeds, goroutines int) table) (tables []table, err error) {
+	for _, goroutines := range []int{1, 2} {
+		times, cpu, err := measure(ctx, s, contenders, goroutines)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, tableOf(times, cpu, goroutines))
+	}
+	return tables, nil
+}
+
 // calibrate returns how many IDs each goroutine makes in about the given time.
 func calibrate(loop func(int) int64, goroutines int, sample time.Duration) int {
 	for n := 64; ; n *= 2 {

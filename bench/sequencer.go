@@ -11,7 +11,7 @@ import (
 )
 
 // runSequencer measures what a sequencer of a member costs beside the generator that it has inside.
-func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
+func runSequencer(ctx context.Context, s settings) ([]table, error) {
 	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{})
 	if err != nil {
 		return nil, err
@@ -33,11 +33,7 @@ func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
 		sourceNext(bareNext, generator), sourceNext(next, sequencer),
 		sourceFill(bareFill, generator, 1024), sourceFill(fill, sequencer, 1024),
 	}
-	for _, goroutines := range []int{1, 2} {
-		got, cpu, err := measure(ctx, s, contenders, goroutines)
-		if err != nil {
-			return nil, err
-		}
+	return measureTables(ctx, s, contenders, func(got, cpu speeds, goroutines int) table {
 		t := table{
 			Title: "sequencer: a member's sequencer beside a generator alone, " + plural(goroutines),
 			Note: "Both have 1+21 bits, a SteadyClock and a bound. The member keeps its node ID meanwhile, in a store in memory.\n" +
@@ -57,7 +53,6 @@ func runSequencer(ctx context.Context, s settings) (tables []table, err error) {
 		t.Targets = append(t.Targets,
 			atMost("Next to the generator's", got.ratio(next, bareNext), 1.1),
 			atMost("Next to the generator's, of the minima", got.least(next)/got.least(bareNext), 1.1))
-		tables = append(tables, t)
-	}
-	return tables, nil
+		return t
+	})
 }

@@ -10,30 +10,17 @@ import (
 )
 
 // runServe measures the service: how long from its start to its first ID, and what memory it then holds.
-func runServe(ctx context.Context, s settings) ([]table, error) {
-	c, err := newContest(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	defer c.close()
-	address, err := freeAddress(ctx)
-	if err != nil {
-		return nil, err
-	}
+func runServe(ctx context.Context, s settings, c *contest) ([]table, error) {
 	s.tell("starting firn serve")
-	p, err := c.startFirn(ctx, "--http-addr", address)
-	if err != nil {
+	if err := c.addFirn(ctx, "firn serve", "http", nil); err != nil {
 		return nil, err
 	}
-	first, err := p.awaitID(ctx, "http", address)
-	if err != nil {
-		return nil, err
-	}
+	p := c.rivals[0]
 	t := table{
 		Title:   "serve: firn serve with nothing but an empty data directory",
 		columns: []column{{"value", "value", "%.0f"}},
 	}
-	t.add("ms to the first ID", first.Seconds()*1e3)
+	t.add("ms to the first ID", p.first.Seconds()*1e3)
 	if memory, err := p.residentMemory(); err != nil {
 		t.Note = "Resident memory is not known here: " + err.Error()
 	} else {

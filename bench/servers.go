@@ -85,22 +85,26 @@ type contest struct {
 	notes  string // name the servers that are not installed
 }
 
-// newContest builds firn. The contest must be closed.
-func newContest(ctx context.Context, s settings) (*contest, error) {
-	firn, err := s.build(ctx, filepath.Join("..", "cmd", "firn"))
-	if err != nil {
-		return nil, err
+// inContest runs a section with a contest, whose servers end with it.
+func inContest(run func(context.Context, settings, *contest) ([]table, error)) func(context.Context, settings) ([]table, error) {
+	return func(ctx context.Context, s settings) ([]table, error) {
+		firn, err := s.build(ctx, filepath.Join("..", "cmd", "firn"))
+		if err != nil {
+			return nil, err
+		}
+		dir, err := os.MkdirTemp("", "firn-bench-")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		c := &contest{dir: dir, firn: firn}
+		defer func() {
+			for _, p := range c.all {
+				p.stop()
+			}
+		}()
+		return run(ctx, s, c)
 	}
-	dir, err := os.MkdirTemp("", "firn-bench-")
-	return &contest{dir: dir, firn: firn}, err
-}
-
-// close stops all servers and removes their files.
-func (c *contest) close() {
-	for _, p := range c.all {
-		p.stop()
-	}
-	_ = os.RemoveAll(c.dir)
 }
 
 // build builds a program of this repository once. Its package is a path from the folder bench.
@@ -132,13 +136,6 @@ func (c *contest) start(ctx context.Context, program string, args ...string) (*p
 	}()
 	c.all = append(c.all, p)
 	return p, nil
-}
-
-// startFirn starts firn serve with an empty data directory and the given flags.
-func (c *contest) startFirn(ctx context.Context, args ...string) (*process, error) {
-	return c.start(ctx, c.firn, append([]string{
-		"serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "none", "--data-dir", filepath.Join(c.dir, "data"), "--drain-delay", "0s",
-	}, args...)...)
 }
 
 // freeAddress returns an address that is free.
@@ -179,6 +176,7 @@ type rival struct {
 	*process
 	name    string
 	address string
+	first   time.Duration // from its start to its first ID
 	ask     askFunc
 	rounds  []round
 }
@@ -201,18 +199,29 @@ func (c *contest) add(ctx context.Context, name, protocol string, ask askFunc, s
 		return err
 	}
 	p, err := start(address)
-	switch {
-	case errors.Is(err, exec.ErrNotFound):
+	if errors.Is(err, exec.ErrNotFound) {
 		c.notes += fmt.Sprintf("\nNot here: %s. %v", name, err)
 		return nil
-	case err == nil:
-		_, err = p.awaitID(ctx, protocol, address)
+	}
+	var first time.Duration
+	if err == nil {
+		first, err = p.awaitID(ctx, protocol, address)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	c.rivals = append(c.rivals, &rival{process: p, name: name, address: address, ask: ask})
+	c.rivals = append(c.rivals, &rival{process: p, name: name, address: address, first: first, ask: ask})
 	return nil
+}
+
+// addFirn adds firn serve, with an empty data directory and the given flags.
+func (c *contest) addFirn(ctx context.Context, name, protocol string, ask askFunc, flags ...string) error {
+	return c.add(ctx, name, protocol, ask, func(address string) (*process, error) {
+		return c.start(ctx, c.firn, append([]string{
+			"serve", "--http-addr", "127.0.0.1:0", "--admin-addr", "none", "--data-dir", filepath.Join(c.dir, "data"), "--drain-delay", "0s",
+			"--" + protocol + "-addr", address,
+		}, flags...)...)
+	})
 }
 
 // askInTurn asks all servers, round after round, each over so many connections.
