@@ -27,7 +27,7 @@ func benchText(o benchOptions, r load.Result) string {
 	row("calls", "%s, %s a second", console.Number(float64(r.Calls)), console.Number(perSecond(r.Calls, r.Took)))
 	row("errors", "%s", errorsText(r))
 	for _, e := range r.Errors {
-		fmt.Fprintf(&b, "%11s %s: %.200s\n", "", shown(e.Code), printable(e.Example))
+		fmt.Fprintf(&b, "%11s %s: %.200s\n", "", console.Shown(e.Code), printable(e.Example))
 	}
 	if r.Unsent > 0 {
 		row("unsent", "%s that the rate of %v IDs a second has more: no connection was free for them", console.Plural(r.Unsent, "call"), o.rate)
@@ -65,7 +65,7 @@ func errorsText(r load.Result) string {
 	}
 	var codes []string
 	for _, e := range r.Errors {
-		codes = append(codes, shown(e.Code)+" "+console.Number(float64(e.Calls)))
+		codes = append(codes, console.Shown(e.Code)+" "+console.Number(float64(e.Calls)))
 	}
 	return fmt.Sprintf("%s of %s: %s", console.Number(float64(r.Failed)), console.Plural(r.Calls, "call"), strings.Join(codes, ", "))
 }

@@ -2,13 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -135,35 +133,9 @@ type logEntry struct {
 var logColumns = []console.Column{{Head: "POSITION", Right: true}, {Head: "COMMAND", Width: len("prepare-join-cluster")}, {Head: "ARGUMENTS"}}
 
 func (e logEntry) text() string {
-	what, args := shown(e.Command), arguments(e.Args)
+	what, args := console.Shown(e.Command), replay.Arguments(e.Args)
 	if e.Unreadable != "" {
 		what, args = "(unreadable)", fmt.Sprintf("%.200q", e.Unreadable)
 	}
 	return console.Row(logColumns, []string{strconv.FormatInt(e.Position, 10), what, args})
-}
-
-// arguments are those of a command for people, in the order in which they were written.
-func arguments(args []byte) string {
-	d := json.NewDecoder(bytes.NewReader(args))
-	if _, err := d.Token(); err != nil {
-		return ""
-	}
-	var parts []string
-	for d.More() {
-		name, err := d.Token()
-		var value json.RawMessage
-		if err == nil {
-			err = d.Decode(&value)
-		}
-		if err != nil {
-			break
-		}
-		text := string(value)
-		var unquoted string
-		if json.Unmarshal(value, &unquoted) == nil {
-			text = shown(unquoted)
-		}
-		parts = append(parts, fmt.Sprintf("%v=%s", name, text))
-	}
-	return strings.Join(parts, " ")
 }

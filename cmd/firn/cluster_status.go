@@ -41,7 +41,7 @@ func (p *program) statusCommand() *cobra.Command {
 			return p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string {
 				by := "a node that is no member now"
 				if status.Member != "" {
-					by = shown(status.Member)
+					by = console.Shown(status.Member)
 				}
 				return fmt.Sprintf("position  %d, after %d entries\ntold by   %s\n", status.Position, status.Entries, by) +
 					sections(p.memberTable(status.Members, true), p.joinTable(status.Joins, true), sequencerTable(status.Sequencers), nodeTable(status.Sequencers))
@@ -57,9 +57,9 @@ func (p *program) memberTable(members []server.StatusMember, joined bool) string
 	for _, m := range members {
 		watches := "nobody"
 		if m.Watches != "" {
-			watches = shown(m.Watches)
+			watches = console.Shown(m.Watches)
 		}
-		rows = append(rows, []string{shown(m.ID), watches, strconv.FormatInt(m.Joined, 10), owner(m.Pulse)})
+		rows = append(rows, []string{console.Shown(m.ID), watches, strconv.FormatInt(m.Joined, 10), owner(m.Pulse)})
 	}
 	if !joined {
 		columns = columns[:2]
@@ -74,7 +74,7 @@ func (p *program) joinTable(joins []server.StatusJoin, owners bool) string {
 	columns := []console.Column{{Head: "JOINER"}, {Head: "TARGET"}, {Head: "PHASE"}, {Head: "OWNER", Colour: p.colours(ownerColour)}}
 	var rows [][]string
 	for _, j := range joins {
-		rows = append(rows, []string{shown(j.Joiner), shown(j.Target), shown(j.Phase), owner(j.Pulse)})
+		rows = append(rows, []string{console.Shown(j.Joiner), console.Shown(j.Target), console.Shown(j.Phase), owner(j.Pulse)})
 	}
 	if !owners {
 		columns = columns[:3]
@@ -102,7 +102,7 @@ func owner(p server.Pulse) string {
 	case p.Owner == "":
 		return "unnamed"
 	default:
-		return shownText(p.Owner)
+		return console.ShownText(p.Owner)
 	}
 }
 
@@ -112,7 +112,7 @@ func sequencerTable(sequencers []server.StatusSequencer) string {
 	for _, s := range sequencers {
 		capacity := s.Free + int64(len(s.Nodes))
 		rows = append(rows, []string{
-			shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10),
+			console.Shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10),
 			s.Definition.Allocation.String(), s.Definition.IDLayout().String(),
 		})
 	}
@@ -124,10 +124,10 @@ func nodeTable(sequencers []server.StatusSequencer) string {
 	var rows [][]string
 	for _, s := range sequencers {
 		for _, node := range slices.Sorted(maps.Keys(s.Nodes)) {
-			rows = append(rows, []string{shown(s.Name), strconv.FormatInt(node, 10), shown(s.Nodes[node])})
+			rows = append(rows, []string{console.Shown(s.Name), strconv.FormatInt(node, 10), console.Shown(s.Nodes[node])})
 		}
 		for _, member := range s.Waiting {
-			rows = append(rows, []string{shown(s.Name), "waiting", shown(member)})
+			rows = append(rows, []string{console.Shown(s.Name), "waiting", console.Shown(member)})
 		}
 	}
 	return console.Table(columns, rows)

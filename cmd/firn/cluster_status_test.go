@@ -227,7 +227,7 @@ func TestLookInVain(t *testing.T) {
 		{"cluster value --at -1", statusUsage, `--at: "-1" is not right; want a whole number from 0`},
 		{"cluster log --from x", statusUsage, `--from: "x" is not right; want a whole number from 0`},
 		{"cluster status now", statusUsage, "firn cluster status takes no arguments"},
-		{"cluster status --admin ftp://a", statusUsage, "no URL of a server"},
+		{"cluster status --admin ftp://a", statusUsage, "not a URL of a server"},
 		{"cluster status --admin http://127.0.0.1:1", statusFailure, "--admin or FIRN_ADMIN says where to ask\n"},
 		{"cluster log --admin http://127.0.0.1:1", statusFailure, "--admin or FIRN_ADMIN says where to ask\n"},
 	} {

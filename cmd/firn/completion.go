@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
@@ -88,7 +89,7 @@ func (p *program) completeSequencer(c *cobra.Command, args []string, _ string) (
 		return nil, cobra.ShellCompDirectiveNoFileComp // it has its name
 	}
 	for _, s := range p.sequencers(c) {
-		names = append(names, cobra.CompletionWithDesc(shown(s.Name), s.Definition.IDLayout().String()))
+		names = append(names, cobra.CompletionWithDesc(console.Shown(s.Name), s.Definition.IDLayout().String()))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }

@@ -71,15 +71,14 @@ func (p *program) decodeCommand() *cobra.Command {
 		if name == "" && !flags.Changed("layout") && !flags.Changed("epoch") {
 			d.others = p.sequencers(c)
 		}
+		d.print = d.printRow
 		if asJSON {
 			d.print = d.printJSON
-		} else {
-			d.print = d.printRow
 		}
-		if err := d.all(args); err != nil {
-			return err
+		if err = d.all(args); err == nil && d.bad > 0 {
+			err = errReported
 		}
-		return d.verdict()
+		return err
 	}
 	return c
 }
@@ -191,13 +190,6 @@ func (d *decoder) doubt(id firn.ID) {
 		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: --sequencer says which", d.layout, id, strings.Join(names, ", or "))
 		d.others = nil
 	}
-}
-
-func (d *decoder) verdict() error {
-	if d.bad > 0 {
-		return errReported
-	}
-	return nil
 }
 
 func (d *decoder) printJSON(v decoded) error { return json.NewEncoder(d.stdout).Encode(v) }

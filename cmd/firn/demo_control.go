@@ -43,7 +43,7 @@ func (p *program) demoCommands() []*cobra.Command {
 		}
 		d, err := time.ParseDuration(args[1])
 		if err != nil || d == 0 {
-			return "", usagef("%.40q is no step of a clock; want one such as +5s or -1h", args[1])
+			return "", usagef("%.40q is not a step of a clock; want one such as +5s or -1h", args[1])
 		}
 		return demo.NodesPath + n + "/step-clock?step=" + url.QueryEscape(d.String()), nil
 	})
@@ -63,7 +63,7 @@ func (p *program) demoCommands() []*cobra.Command {
 func parseDemoNode(text string) (string, error) {
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return "", usagef("%.40q is no node; want its number, from 1", text)
+		return "", usagef("%.40q is not a node; want its number, from 1", text)
 	}
 	return strconv.FormatUint(n, 10), nil
 }
@@ -148,7 +148,7 @@ func (p *program) askDemo(c *cobra.Command, o *demoControl, ask func(context.Con
 	err = ask(ctx, running)
 	var answer *remote.AnswerError
 	if errors.As(err, &answer) && (answer.Failure.Error.Message == "" || answer.Failure.Error.Code == "not_found") {
-		return fmt.Errorf("the server %s is no firn demo; --admin or %s says where it is", running.Base, setting.Variable("admin"))
+		return fmt.Errorf("the server %s is not a firn demo; --admin or %s says where it is", running.Base, setting.Variable("admin"))
 	}
 	if errors.As(err, &answer) && answer.Failure.Error.Code == server.BadRequest {
 		return errors.New(answer.Failure.Error.Message)

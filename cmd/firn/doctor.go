@@ -115,7 +115,7 @@ func (p *program) findings(found []doctor.Finding) string {
 	columns := []console.Column{{Colour: p.colours(levelColour)}, {Head: "ABOUT"}, {Head: "FOUND"}}
 	var rows [][]string
 	for _, f := range found {
-		rows = append(rows, []string{string(f.Level), shownText(f.About), f.Found})
+		rows = append(rows, []string{string(f.Level), console.ShownText(f.About), f.Found})
 	}
 	console.Fit(columns[:2], rows)
 	text := strings.Builder{}

@@ -50,13 +50,13 @@ func parseTime(text string) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%.40q is no time; want one such as 2026-01-01 or 2026-01-01T00:00:00Z", text)
+	return time.Time{}, fmt.Errorf("%.40q is not a time; want one such as 2026-01-01 or 2026-01-01T00:00:00Z", text)
 }
 
 func parseAddress(text string) (string, error) {
 	_, port, err := net.SplitHostPort(text)
 	if _, errPort := strconv.ParseUint(port, 10, 16); err != nil || errPort != nil {
-		return "", fmt.Errorf("%.80q is no address; want one such as :8080, 127.0.0.1:8080 or [::1]:8080", text)
+		return "", fmt.Errorf("%.80q is not an address; want one such as :8080, 127.0.0.1:8080 or [::1]:8080", text)
 	}
 	return text, nil
 }

@@ -76,7 +76,7 @@ func TestSlowNetwork(t *testing.T) {
 			})
 			join() // which needs the first one
 			examining.Wait()
-			slow := fmt.Sprintf("warn etcd keys below %s/ may be read and written; a read takes ", config.Prefix)
+			slow := fmt.Sprintf("warn etcd can read and write keys below %s/; a read takes ", config.Prefix)
 			if status != statusOK || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), slow) {
 				t.Errorf("firn doctor ended with %d and said\n%s%s\nwant the etcd to be slow, and nothing to fail", status, &out, &errs)
 			}

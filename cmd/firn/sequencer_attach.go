@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 )
@@ -41,7 +42,7 @@ func (p *program) standCommand(do, short, long, example string) *cobra.Command {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var here server.Here
 			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do), nil, &here)
-			return p.answer(body, err, o.json, func() string { return args[0] + ": " + shownText(here.String()) + "\n" })
+			return p.answer(body, err, o.json, func() string { return args[0] + ": " + console.ShownText(here.String()) + "\n" })
 		})
 	}
 	return c

@@ -184,7 +184,7 @@ func (p *program) create(ctx context.Context, ask remote.Client, n httpapi.NewSe
 		return p.conflict(n.Name, err, asJSON)
 	}
 	for _, w := range s.Warnings {
-		p.warnf("%s: %s", n.Name, shownText(w))
+		p.warnf("%s: %s", n.Name, console.ShownText(w))
 	}
 	what := "is there already, with this definition"
 	if status == http.StatusCreated {
@@ -206,7 +206,7 @@ func (p *program) conflict(name string, err error, asJSON bool) error {
 	columns := []console.Column{{Head: "FIELD"}, {Head: "IN FORCE"}, {Head: "WANTED"}}
 	var rows [][]string
 	for _, d := range c.Differences {
-		rows = append(rows, []string{shown(d.Field), shownText(d.InForce), shownText(d.Wanted)})
+		rows = append(rows, []string{console.Shown(d.Field), console.ShownText(d.InForce), console.ShownText(d.Wanted)})
 	}
 	fmt.Fprintf(p.stderr, "firn: there is a sequencer %q already, with another definition; take it as it is, or another name\n\n%s", name, console.Table(columns, rows))
 	return errReported

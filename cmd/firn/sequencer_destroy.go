@@ -80,7 +80,7 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	var rows [][]string
 	for _, n := range nodes.Nodes {
 		if n.Live {
-			rows = append(rows, []string{strconv.FormatInt(n.Node, 10), shownText(n.Owner), ""})
+			rows = append(rows, []string{strconv.FormatInt(n.Node, 10), console.ShownText(n.Owner), ""})
 			if n.Since != nil {
 				rows[len(rows)-1][2] = moment(*n.Since)
 			}

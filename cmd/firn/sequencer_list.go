@@ -69,8 +69,8 @@ func (p *program) listTable(all []server.StatusSequencer) string {
 	var rows [][]string
 	for _, s := range all {
 		rows = append(rows, []string{
-			shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
-			console.Number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), shownText(s.Here.String()),
+			console.Shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
+			console.Number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), console.ShownText(s.Here.String()),
 		})
 	}
 	return console.Table(columns, rows)

@@ -45,9 +45,9 @@ func (p *program) showCommand() *cobra.Command {
 
 // sequencerText describes a sequencer, without a table of its nodes.
 func sequencerText(s server.StatusSequencer) string {
-	here := shownText(s.Here.String())
+	here := console.ShownText(s.Here.String())
 	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
-		here += ": " + shownText(s.Here.Why)
+		here += ": " + console.ShownText(s.Here.Why)
 	}
 	return definitionText(s) + fmt.Sprintf("%-9s  at position %d\n%-9s  %s\n", "created", s.Created, "here", here)
 }
@@ -56,7 +56,7 @@ func sequencerText(s server.StatusSequencer) string {
 func definitionText(s server.StatusSequencer) string {
 	l := s.Definition.IDLayout()
 	lines := [][2]string{
-		{"sequencer", shown(s.Name)},
+		{"sequencer", console.Shown(s.Name)},
 		{"layout", l.String()},
 		{"nodes", nodesText(s)},
 		{"IDs", fmt.Sprintf("%s a second on each node, %s in each tick", console.Number(s.Rate), console.Number(math.Ldexp(1, l.SequenceBits)))},

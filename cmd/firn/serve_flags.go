@@ -101,7 +101,7 @@ func parseEndpoint(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" ||
 		u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%.80q is no address of an OTLP receiver; want http://host:port, or https:// for TLS", text)
+		return "", fmt.Errorf("%.80q is not an address of an OTLP receiver; want http://host:port, or https:// for TLS", text)
 	}
 	return text, nil
 }
@@ -110,7 +110,7 @@ func parseEndpoint(text string) (string, error) {
 func parseRatio(text string) (float64, error) {
 	ratio, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {
-		return 0, fmt.Errorf("%.40q is no share of all; want a number from 0 to 1", text)
+		return 0, fmt.Errorf("%.40q is not a share of all; want a number from 0 to 1", text)
 	}
 	return ratio, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"strings"
 	"time"
 )
@@ -15,24 +14,6 @@ func sections(all ...string) string {
 		}
 	}
 	return text.String()
-}
-
-// shownText is shown for what may have spaces in it.
-func shownText(text string) string {
-	if shown(strings.ReplaceAll(text, " ", "")) == strings.ReplaceAll(text, " ", "") {
-		return text
-	}
-	return strconv.QuoteToASCII(text)
-}
-
-// shown is a name for people: as it is, unless a terminal would show it as something else.
-func shown(name string) string {
-	for _, c := range []byte(name) {
-		if c <= ' ' || c >= 0x7f || c == '"' {
-			return strconv.QuoteToASCII(name)
-		}
-	}
-	return name
 }
 
 // moment is an instant for people.

@@ -138,7 +138,7 @@ func checkRight(text string) error {
 func parseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no number; want IDs per second, such as 10000", text)
+		return 0, fmt.Errorf("%.40q is not a number; want IDs per second, such as 10000", text)
 	}
 	return rate, auth.CheckRate(rate)
 }

@@ -102,7 +102,7 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 		"there is a secret for an etcd cluster, and no cluster; want host:port of its servers, with commas between")
 	scheme, address, _ := strings.Cut(k.OTLPEndpoint, "://")
 	c.that(k.OTLPEndpoint == "" || (scheme == "http" || scheme == "https") && checkAddress(address, false) == nil, "otlp-endpoint",
-		"%.80q is no address of an OTLP receiver; want http://host:port, or https:// for TLS", k.OTLPEndpoint)
+		"%.80q is not an address of an OTLP receiver; want http://host:port, or https:// for TLS", k.OTLPEndpoint)
 	c.quantity("cpu", k.CPU, "100m or 2")
 	c.quantity("memory", k.Memory, "256Mi or 1Gi")
 	c.quantity("storage", k.Storage, "2Gi")
@@ -121,7 +121,7 @@ var (
 // label is a name of something in a cluster.
 func (c *checks) label(name, text string, most int) {
 	c.that(labelName.MatchString(text) && len(text) <= most && !slices.Contains(yamlWords, text), name,
-		"%.80q is no name in Kubernetes; want 1 to %d of a-z, 0-9 and -, such as firn", text, most)
+		"%.80q is not a name in Kubernetes; want 1 to %d of a-z, 0-9 and -, such as firn", text, most)
 }
 
 // optional is a name of something in a cluster, or nothing.
@@ -132,5 +132,5 @@ func (c *checks) optional(name, text string) {
 }
 
 func (c *checks) quantity(name, text, want string) {
-	c.that(quantity.MatchString(text), name, "%.40q is no quantity; want one such as %s", text, want)
+	c.that(quantity.MatchString(text), name, "%.40q is not a quantity; want one such as %s", text, want)
 }

@@ -84,7 +84,7 @@ func checkAddress(text string, listens bool) error {
 	looksLikeIP := strings.Trim(h, "0123456789.") == "" // as 10.0.0.256 does
 	switch ip, errIP := netip.ParseAddr(h); {
 	case err != nil, errPort != nil, number == 0, strconv.FormatUint(number, 10) != p:
-		return fmt.Errorf("%.80q is no address; want one such as %s", text, want)
+		return fmt.Errorf("%.80q is not an address; want one such as %s", text, want)
 	case listens && h == "" && !bracketed:
 		return nil
 	case errIP == nil && ip.Zone() == "" && ip.Is6() == bracketed:
@@ -112,14 +112,14 @@ var filePath = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
 // path is a file or directory by its full name, in characters that no program takes for anything else.
 func (c *checks) path(name, text string) {
 	c.that(filePath.MatchString(text) && len(text) <= 255 && path.Clean(text) == text && text != "/", name,
-		"%.80q is no path that can be used; want one from / on, of letters, digits and _@+.-, such as /usr/bin/firn", text)
+		"%.80q is not a path that can be used; want one from / on, of letters, digits and _@+.-, such as /usr/bin/firn", text)
 }
 
 var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
 
 // user is the name of a user or group of a machine.
 func (c *checks) user(text string) {
-	c.that(userName.MatchString(text), "user", "%.40q is no name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text)
+	c.that(userName.MatchString(text), "user", "%.40q is not a name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text)
 }
 
 // balance is one of the ways to choose a node.

@@ -38,23 +38,23 @@ func (s Store) check() (all []Finding) {
 	for _, r := range s.Servers {
 		if r.Err != nil {
 			all = append(all, unreached.about(r.Endpoint, "no answer: %s", lastOf(r.Err)).
-				do("start it, or correct --etcd; with TLS, --etcd-ca, --etcd-cert and --etcd-key must be right, too"))
+				do("start it, or correct --etcd and, for TLS, --etcd-ca, --etcd-cert and --etcd-key"))
 		} else {
 			all = append(all, checkServer(r)...)
 		}
 	}
 	switch {
 	case errors.Is(s.Err, store.ErrRefused):
-		return append(all, Fail.about("etcd", "it refuses: %s", lastOf(s.Err)).
-			do(fmt.Sprintf("grant the user what it needs: etcdctl role grant-permission ROLE --prefix=true readwrite %s/", s.Prefix)))
+		return append(all, Fail.about("etcd", "access refused: %s", lastOf(s.Err)).
+			do(fmt.Sprintf("grant the user access: etcdctl role grant-permission ROLE --prefix=true readwrite %s/", s.Prefix)))
 	case s.Err != nil:
 		return append(all, Fail.about("etcd", "no answer: %s", lastOf(s.Err)).
-			do("see etcdctl endpoint status --cluster: more than half of the servers must run and reach each other"))
+			do("more than half of its servers must run and reach each other; etcdctl endpoint status --cluster shows them"))
 	case s.Read > slowRead:
-		return append(all, Warn.about("etcd", "keys below %s/ may be read and written; a read takes %v", s.Prefix, s.Read.Round(time.Millisecond)).
-			do("look at etcd's disks and network; joining waits for it, giving IDs does not"))
+		return append(all, Warn.about("etcd", "can read and write keys below %s/; a read takes %v", s.Prefix, s.Read.Round(time.Millisecond)).
+			do("check etcd's disks and network; joining waits for etcd, giving IDs does not"))
 	}
-	return append(all, OK.about("etcd", "keys below %s/ may be read and written; a read takes %v", s.Prefix, s.Read.Round(10*time.Microsecond)))
+	return append(all, OK.about("etcd", "can read and write keys below %s/; a read takes %v", s.Prefix, s.Read.Round(10*time.Microsecond)))
 }
 
 func checkServer(r etcdstore.ServerReport) (all []Finding) {
@@ -64,11 +64,11 @@ func checkServer(r etcdstore.ServerReport) (all []Finding) {
 		all = append(all, OK.about(r.Endpoint, "etcd %s, a database of %s, answers in %v", r.Version, bytes(r.Size), r.Took.Round(10*time.Microsecond)))
 	}
 	for _, alarm := range r.Alarms {
-		all = append(all, Fail.about(r.Endpoint, "it raises an alarm: %s", alarm).
+		all = append(all, Fail.about(r.Endpoint, "alarm: %s", alarm).
 			do("NOSPACE: compact and defragment it, or raise its quota, then etcdctl alarm disarm; CORRUPT: replace the member"))
 	}
 	if r.Size > largeDB {
-		all = append(all, Warn.about(r.Endpoint, "its database has %s", bytes(r.Size)).
+		all = append(all, Warn.about(r.Endpoint, "its database takes %s", bytes(r.Size)).
 			do("compact it (--auto-compaction-retention) and defragment it, before it reaches its quota, by default 2 GiB"))
 	}
 	return all
@@ -104,7 +104,7 @@ const maxSkew = 10 * time.Second
 
 func (n Nodes) check() (all []Finding) {
 	all = append(all, OK.about("members", "%d alive", n.Members))
-	const more = "a layout with more bits for nodes, in a new sequencer; or fewer nodes; with --wait nodes stand in line"
+	const more = "create a sequencer whose layout has more node bits, or run fewer nodes; with --wait nodes wait in line"
 	free := n.NodeIDs - int64(n.Live)
 	found := OK.about("node IDs", "%d of %d are free in the default sequencer", free, n.NodeIDs)
 	switch {
@@ -117,13 +117,13 @@ func (n Nodes) check() (all []Finding) {
 	// A living node writes down its horizon every third of its window: it never lies in the past.
 	switch latest := max(n.Horizon, n.Furthest); {
 	case n.Live > 0 && n.Horizon < -maxSkew:
-		all = append(all, Fail.about("clocks", "this machine's clock is ahead of all other nodes' by %v or more", (-n.Horizon).Round(time.Second)).
-			do("set it right: the others would refuse this node"))
+		all = append(all, Fail.about("clocks", "this machine's clock is at least %v ahead of all other nodes' clocks", (-n.Horizon).Round(time.Second)).
+			do("correct it: the other nodes would refuse this node"))
 	case latest > 3*n.Window+maxSkew:
 		all = append(all, Warn.about("clocks", "a node ID was used until %v from now, by this machine's clock", latest.Round(time.Second)).
-			do("this clock is behind, or another was ahead: set them right; that node ID is left alone until then"))
+			do("this clock is behind, or another was ahead: correct them; nobody uses that node ID until then"))
 	case n.Live > 0:
-		all = append(all, OK.about("clocks", "this machine's agrees with the other nodes'"))
+		all = append(all, OK.about("clocks", "this machine's clock agrees with the other nodes' clocks"))
 	}
 	return all
 }
@@ -142,14 +142,14 @@ func (n Node) check() (all []Finding) {
 	case n.Over:
 		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("if this machine's clock is right, take IDs of another sequencer: firn sequencer create"))
 	case n.Why != "":
-		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("its log says more; it goes on by itself when the reason is gone"))
+		all = append(all, Fail.about("node", "%s is not ready: %s", n.URL, n.Why).do("see its log; it becomes ready by itself once the reason is gone"))
 	default:
 		all = append(all, OK.about("node", "%s is ready", n.URL))
 	}
 	switch {
 	case n.Alive < 0: // not known
 	case n.Dead > 0:
-		all = append(all, Warn.about("members", "%d alive, %d whose pulse is gone", n.Alive, n.Dead).do("they are taken out within --ttl; if not, see firn cluster status"))
+		all = append(all, Warn.about("members", "%d alive, %d whose pulse is gone", n.Alive, n.Dead).do("the others remove them within --ttl; if not, see firn cluster status"))
 	default:
 		all = append(all, OK.about("members", "%d alive", n.Alive))
 	}

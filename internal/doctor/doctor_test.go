@@ -55,7 +55,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		level       Level
 		found, toDo string
 	}{
-		{"clock that nobody keeps", func(s *Seen) { s.Clock.Synchronised = false }, Warn, "nothing keeps it right", "chrony"},
+		{"clock that nobody keeps", func(s *Seen) { s.Clock.Synchronised = false }, Warn, "not synchronised", "chrony"},
 		{"poor clock", func(s *Seen) { s.Clock.MaxError = 2 * time.Second }, Warn, "wrong by 2s", "time sources"},
 		{"layout", func(s *Seen) { s.Layout.Until = now.AddDate(0, 6, 0) }, Warn, "ends in 181 days, on 2027-05-21", "later epoch"},
 		{"expired", func(s *Seen) { s.Files[0].Until = now.Add(-time.Hour) }, Fail, "server.pem expired on 2026-11-21", "renew"},
@@ -64,8 +64,8 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"files", func(s *Seen) { s.Limit.Limit = 1024 }, Warn, "at most 1024; 16384 connections of callers need 16896", "ulimit -n 16896"},
 		{"no permission", func(s *Seen) { s.Data.Error = "permission denied" }, Fail, "/var/lib/firn: permission denied", "chown"},
 		{"open directory", func(s *Seen) { s.Data.Mode = 0o755 }, Warn, "mode 0755", "chmod 700 /var/lib/firn"},
-		{"little room", func(s *Seen) { s.Data.Free = 500 << 20 }, Warn, "500 MiB are free", "make room"},
-		{"no room", func(s *Seen) { s.Data.Free = 9 << 20 }, Fail, "9216 KiB are free", "make room"},
+		{"little room", func(s *Seen) { s.Data.Free = 500 << 20 }, Warn, "500 MiB are free", "free some space"},
+		{"no room", func(s *Seen) { s.Data.Free = 9 << 20 }, Fail, "9216 KiB are free", "free some space"},
 		{"slow disk", func(s *Seen) { s.Data.Fsync = 80 * time.Millisecond }, Warn, "takes 80ms", "faster"},
 		{"port taken", func(s *Seen) { s.Ports[0].InUse = true }, Fail, ":8080: another program", "--http-addr"},
 		{"port forbidden", func(s *Seen) { s.Ports[0].Error = "permission denied" }, Fail, ":8080: permission denied", "CAP_NET_BIND_SERVICE"},
@@ -76,9 +76,9 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"refused", func(s *Seen) { s.Store.Err = fmt.Errorf("read: %w: permission denied", store.ErrRefused) }, Fail, "permission denied", "readwrite /firn/"},
 		{"away", func(s *Seen) { s.Store.Err = errors.New("not in time") }, Fail, "not in time", "endpoint status"},
 		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
-		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more bits"},
+		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more node bits"},
 		{"no node IDs", func(s *Seen) { s.Nodes.Live = 1024 }, Fail, "0 of 1024 are free", "--wait"},
-		{"ahead", func(s *Seen) { s.Nodes.Horizon = -time.Minute }, Fail, "ahead of all other nodes' by 1m0s", "set it right"},
+		{"ahead", func(s *Seen) { s.Nodes.Horizon = -time.Minute }, Fail, "at least 1m0s ahead of all other nodes", "correct it"},
 		{"behind", func(s *Seen) { s.Nodes.Furthest = time.Hour }, Warn, "until 1h0m0s from now", "behind"},
 		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
 		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},

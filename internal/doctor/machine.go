@@ -18,13 +18,13 @@ const poorClock = time.Second
 func (c Clock) check() Finding {
 	switch {
 	case !c.Synchronised:
-		return Warn.about("clock", "nothing keeps it right, as far as the kernel knows").
-			do("run chrony, ntpd or systemd-timesyncd, in a container or a virtual machine on its host; a wrong clock makes no duplicates, but the times in the IDs are wrong, and others may refuse this node")
+		return Warn.about("clock", "not synchronised, according to the kernel").
+			do("run chrony, ntpd or systemd-timesyncd (for a container or a virtual machine: on its host); a wrong clock causes no duplicates, but wrong times in IDs, and other nodes may refuse this node")
 	case c.MaxError > poorClock:
-		return Warn.about("clock", "kept right, but it may be wrong by %v", c.MaxError.Round(time.Millisecond)).
-			do("look at the time sources: chronyc sources, or timedatectl timesync-status")
+		return Warn.about("clock", "synchronised, but it may be wrong by %v", c.MaxError.Round(time.Millisecond)).
+			do("check its time sources: chronyc sources, or timedatectl timesync-status")
 	}
-	return OK.about("clock", "kept right, to within %v", c.MaxError.Round(time.Millisecond))
+	return OK.about("clock", "synchronised, to within %v", c.MaxError.Round(time.Millisecond))
 }
 
 // Layout is the time of the default sequencer's layout.
@@ -36,7 +36,7 @@ type Layout struct {
 func (l Layout) check(now time.Time) Finding {
 	if left := l.Until.Sub(now); left < 365*24*time.Hour {
 		return Warn.about("layout", "%s: its time ends in %s, on %s", l.Name, days(left), l.Until.UTC().Format(time.DateOnly)).
-			do("prepare a sequencer with a later epoch or more bits of time; after that day there are no more IDs of this one")
+			do("prepare a sequencer with a later epoch or more time bits; after that day this one has no more IDs")
 	}
 	return OK.about("layout", "%s, until %s", l.Name, l.Until.UTC().Format(time.DateOnly))
 }
@@ -54,7 +54,7 @@ type Certificate struct {
 const soon = 30 * 24 * time.Hour
 
 func (c Certificate) check(now time.Time) (all []Finding) {
-	const renew = "renew it; firn reads it again by itself"
+	const renew = "renew it; firn reads the new one by itself"
 	left := c.Until.Sub(now)
 	day := c.Until.UTC().Format(time.DateOnly)
 	switch {
@@ -111,17 +111,17 @@ func (d DataDir) check() (all []Finding) {
 	const about = "data directory"
 	switch {
 	case d.Error != "":
-		return []Finding{Fail.about(about, "%s: %s", d.Path, d.Error).do("give the directory to the user who runs firn, as with: chown -R firn: " + d.Path)}
+		return []Finding{Fail.about(about, "%s: %s", d.Path, d.Error).do("make the user of firn its owner, as with: chown -R firn: " + d.Path)}
 	case d.Absent:
 		all = append(all, OK.about(about, "%s is not there yet; firn serve makes it", d.Path))
 	case d.Mode.Perm()&0o077 != 0:
-		all = append(all, Warn.about(about, "%s, mode %04o: others can get at it", d.Path, d.Mode.Perm()).do("chmod 700 "+d.Path))
+		all = append(all, Warn.about(about, "%s, mode %04o: other users can access it", d.Path, d.Mode.Perm()).do("chmod 700 "+d.Path))
 	case d.InUse:
 		all = append(all, OK.about(about, "%s of %s, in use by a node", d.Path, d.Owner))
 	default:
 		all = append(all, OK.about(about, "%s of %s", d.Path, d.Owner))
 	}
-	const room = "make room; without, the etcd inside ends the process"
+	const room = "free some space; the embedded etcd ends the process when the disk is full"
 	switch {
 	case d.Free < 0: // not known
 	case d.Free < tooFew:
@@ -133,7 +133,7 @@ func (d DataDir) check() (all []Finding) {
 	}
 	switch {
 	case d.Fsync > slowFsync:
-		all = append(all, Warn.about("disk", "a write takes %v", d.Fsync.Round(time.Millisecond)).do("use a disk that is faster, or not shared: joining and extending wait for each write"))
+		all = append(all, Warn.about("disk", "a write takes %v", d.Fsync.Round(time.Millisecond)).do("use a faster disk, or one that is not shared: joining and renewing node IDs wait for each write"))
 	case d.Fsync > 0:
 		all = append(all, OK.about("disk", "a write takes %v", d.Fsync.Round(10*time.Microsecond)))
 	}
@@ -151,11 +151,11 @@ type Port struct {
 func (p Port) check() Finding {
 	switch {
 	case p.Error != "":
-		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).do("take another address with --" + p.Flag + "; ports below 1024 need CAP_NET_BIND_SERVICE")
+		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).do("choose another address with --" + p.Flag + "; ports below 1024 need CAP_NET_BIND_SERVICE")
 	case p.InUse && p.Firn:
 		return OK.about(p.Flag, "%s: a node serves there", p.Address)
 	case p.InUse:
-		return Fail.about(p.Flag, "%s: another program listens there", p.Address).do("end it (ss -ltnp says which it is), or take another address with --" + p.Flag)
+		return Fail.about(p.Flag, "%s: another program listens there", p.Address).do("end it (ss -ltnp shows it), or choose another address with --" + p.Flag)
 	}
 	return OK.about(p.Flag, "%s is free", p.Address)
 }

@@ -63,7 +63,7 @@ func ParseURL(text string) (string, error) {
 	}
 	u, err := url.Parse(full)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%.80q is no URL of a server; want one such as http://127.0.0.1:8080", text)
+		return "", fmt.Errorf("%.80q is not a URL of a server; want one such as http://127.0.0.1:8080", text)
 	}
 	return strings.TrimSuffix(full, "/"), nil
 }

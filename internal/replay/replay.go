@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/console"
 )
 
 // longestLine is how long an entry may be: far longer than any that a log takes.
@@ -153,4 +154,30 @@ func wanted(t reflect.Type) string {
 	default:
 		return "an object"
 	}
+}
+
+// Arguments prints those of a command for people, in the order in which they were written.
+func Arguments(args []byte) string {
+	d := json.NewDecoder(bytes.NewReader(args))
+	if _, err := d.Token(); err != nil {
+		return ""
+	}
+	var parts []string
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err == nil {
+			err = d.Decode(&value)
+		}
+		if err != nil {
+			break
+		}
+		text := string(value)
+		var unquoted string
+		if json.Unmarshal(value, &unquoted) == nil {
+			text = console.Shown(unquoted)
+		}
+		parts = append(parts, fmt.Sprintf("%v=%s", name, text))
+	}
+	return strings.Join(parts, " ")
 }

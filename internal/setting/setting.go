@@ -70,7 +70,7 @@ func Duration(fs *pflag.FlagSet, into *time.Duration, name, text string, least t
 	Add(fs, into, name, "duration", text, usage, func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return 0, fmt.Errorf("%.40q is no duration; want one such as 500ms, 10s or 1m30s", text)
+			return 0, fmt.Errorf("%.40q is not a duration; want one such as 500ms, 10s or 1m30s", text)
 		}
 		if d < least {
 			return 0, fmt.Errorf("%v is too short; want at least %v", d, least)

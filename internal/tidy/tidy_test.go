@@ -55,7 +55,7 @@ var rooms = map[string]room{
 	"internal/setting":                   {code: []string{"github.com/spf13/pflag", "go.yaml.in/yaml/v3"}},
 	"internal/idtext":                    {code: []string{"."}},
 	"internal/remote":                    {code: []string{".", "internal/secretfile", "internal/server", "internal/server/httpapi", "member"}},
-	"internal/replay":                    {code: []string{"cluster"}},
+	"internal/replay":                    {code: []string{"cluster", "internal/console"}},
 	"internal/console":                   {},
 	"internal/secretfile":                {code: []string{"internal/server/auth"}},
 	"internal/server/servertest":         {code: []string{".", "cluster", "internal/server", "member", "store"}},

@@ -1,0 +1,24 @@
+package console
+
+import (
+	"strconv"
+	"strings"
+)
+
+// ShownText is Shown for what may have spaces in it.
+func ShownText(text string) string {
+	if Shown(strings.ReplaceAll(text, " ", "")) == strings.ReplaceAll(text, " ", "") {
+		return text
+	}
+	return strconv.QuoteToASCII(text)
+}
+
+// Shown is a name for people: as it is, unless a terminal would show it as something else.
+func Shown(name string) string {
+	for _, c := range []byte(name) {
+		if c <= ' ' || c >= 0x7f || c == '"' {
+			return strconv.QuoteToASCII(name)
+		}
+	}
+	return name
+}
