@@ -33,12 +33,12 @@ type (
 		Joiner string `json:"joiner"`
 	}
 
-	// AbortJoin has a pending join forgotten. It is sent by the joiner, or by whoever finds it dead.
+	// AbortJoin has a pending join forgotten. It is sent by the joiner, or by a member that finds it dead.
 	AbortJoin struct {
 		Joiner string `json:"joiner"`
 	}
 
-	// Leave takes a member or a joiner out. It is sent by itself, its watcher, or whoever finds it dead.
+	// Leave takes a member or a joiner out. It is sent by itself, its watcher, or a member that finds it dead.
 	Leave struct {
 		Member string `json:"member"`
 	}
@@ -58,7 +58,7 @@ type (
 		Definition Definition `json:"definition"`
 	}
 
-	// DestroySequencer ends a sequencer. The name may be created anew: Created, if it is not zero, says which of
+	// DestroySequencer ends a sequencer. The name may be created again: Created, if it is not zero, says which of
 	// its generations is meant, so that a command that comes late does not end the next.
 	DestroySequencer struct {
 		Sequencer string `json:"sequencer"`

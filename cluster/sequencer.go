@@ -111,7 +111,7 @@ const (
 	noMember    = "only members have node IDs, and this is none"
 )
 
-// change does to a sequencer what a member asks for, and hands out the node IDs anew.
+// change does to a sequencer what a member asks for, and allocates the node IDs again.
 func (v *Value) change(name, member string, do func(s Sequencer, w want, ok bool) (Sequencer, Outcome)) Outcome {
 	s, ok := v.sequencers.get(name)
 	if !ok {
@@ -128,7 +128,7 @@ func (v *Value) change(name, member string, do func(s Sequencer, w want, ok bool
 	return out
 }
 
-// allocateAll hands out the node IDs of every sequencer anew, after the members have changed.
+// allocateAll allocates the node IDs of every sequencer again, after the members have changed.
 func (v *Value) allocateAll() {
 	for name, s := range v.sequencers.all() {
 		if next := s.allocate(v.peers.len()); next != s {

@@ -68,8 +68,8 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 	}
 }
 
-// lookAround says until when IDs of a sequencer that was destroyed can be made, if nobody is live any more. Whoever is, is
-// to lose the node ID, when it is time for that.
+// lookAround says until when IDs of a sequencer that was destroyed can be made, if nobody is live any more. With revoke,
+// owners that are still alive lose their node IDs.
 func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, revoke bool) (until time.Time, live bool, err error) {
 	i, at, err := m.markDestroyed(ctx, name, q)
 	if err != nil || !i.Destroyed && i.Former == nil { // the next one has begun, when this one was closed

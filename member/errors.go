@@ -25,7 +25,7 @@ var (
 
 	// ErrDestroyed is returned, within an ErrNotReady, when the sequencer was destroyed. It does not pass: what is
 	// created under the name later is another sequencer, with a handle of its own.
-	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created anew needs a new handle")
+	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created again needs a new handle")
 
 	// ErrNoSequencer is returned when there is no sequencer of a name.
 	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")

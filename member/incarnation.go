@@ -14,7 +14,7 @@ import (
 )
 
 // incarnation is a member under one ID, with the session that its pulse and its fences are under. Once the
-// session has ended, or the others have taken the member out, there is no way back: it joins anew.
+// session has ended, or the others have taken the member out, the member joins again under another ID.
 type incarnation struct {
 	id      string
 	session store.Session

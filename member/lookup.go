@@ -28,7 +28,7 @@ func (m *Member) Lookup(ctx context.Context, name string) (cluster.Sequencer, er
 	return m.find(ctx, name)
 }
 
-// find is the sequencer that a name stands for now, for whoever asks: however many ask for what does not exist, the store
+// find is the sequencer that a name stands for now, however many callers ask for what does not exist: the store
 // has little to do.
 func (m *Member) find(ctx context.Context, name string) (cluster.Sequencer, error) {
 	if cluster.CheckName(name) != nil || !m.lookups.begin() {
@@ -61,8 +61,8 @@ func sequencerIn(name string, read func() (cluster.Value, error)) (cluster.Seque
 	return q, nil
 }
 
-// recent is a value that had reached the end of the log at most vainEvery ago. Whoever needs the log read for that waits
-// for whoever reads it already.
+// recent is a value that had reached the end of the log at most vainEvery ago. A caller that needs the log read for that waits
+// for one that reads it already.
 func (m *Member) recent(ctx context.Context) (cluster.Value, error) {
 	if m.lookups.fresh() {
 		return m.Value(), nil

@@ -53,7 +53,7 @@ func (m *Member) watch(ctx context.Context, id string) {
 	}
 }
 
-// collect finds everybody whose pulse is gone, once its own call for that has been replayed. Whoever the value
+// collect finds everybody whose pulse is gone, once its own call for that has been replayed. Everybody whom the value
 // knows has put a pulse before, so that who has none is dead.
 // It says when to try again.
 func (m *Member) collect(ctx context.Context) time.Duration {

@@ -207,10 +207,10 @@ func (n *Node) join(ctx context.Context) error {
 			return n.member.Err()
 		}
 	}
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil // it was told to stop
 }
 
 // drain ends the service without an error to any caller: balancers first send no more callers, then those that are there are

@@ -73,7 +73,7 @@ func (s *Service) changed(ctx context.Context, who *auth.Caller, call, sequencer
 	s.Audited(Audit{Origin: from, Who: who.Name(), Call: call, Sequencer: sequencer, Outcome: outcome})
 }
 
-// Refuse tells the kind of an error. Who was not let in, or may not do that, is in the audit trail; a bug is logged: call is
+// Refuse tells the kind of an error. A caller that was not let in, or may not do that, is in the audit trail; a bug is logged: call is
 // what was asked for, in words that are not the caller's.
 func (s *Service) Refuse(from Origin, call string, err error) Code {
 	code := CodeOf(err)

@@ -30,7 +30,7 @@ func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id f
 
 // Many gives count IDs of a sequencer, in ascending order, to deliver, whose error it returns. At is the other end of the caller's connection, as
 // host:port; empty: it is not known. What callers do not take yet is limited for all together, and each may have a share of
-// that: whoever has none left waits, which ErrCrowded ends.
+// that: a caller that has none left waits, which ErrCrowded ends.
 func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int, deliver func(*Batch) error) error {
 	if count < 1 || count > MaxCount {
 		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))

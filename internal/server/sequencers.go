@@ -85,7 +85,7 @@ func (s *Service) here(name string) Here {
 	return here
 }
 
-// Here is where the member stands with a sequencer. Whoever may take IDs of it may know: they say as much.
+// Here is where the member stands with a sequencer. A caller that may take IDs of it may know: the IDs say as much.
 func (s *Service) Here(who *auth.Caller, name string) (Here, error) {
 	if err := who.May(auth.Issue, name); err != nil {
 		return Here{}, err
