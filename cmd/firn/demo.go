@@ -52,7 +52,7 @@ func (p *program) demoCommand() *cobra.Command {
 	setting.Duration(flags, &o.Window, "window", "10s", 100*time.Millisecond, "how long a node gives IDs while the store is gone")
 	setting.Bool(flags, &logs, "logs", "print the nodes' logs, to standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		o.Self, o.Out = p.self(), p.stdout
+		o.Out = p.stdout
 		if logs {
 			o.Logs = p.stderr
 		}

@@ -94,7 +94,7 @@ func (d *demo) stepClock(h *host, r *http.Request) (string, error) {
 	if p == nil {
 		return text + "It is not running, and will see that when it starts.\n" + d.then("Start it:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
-	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.config.Self))
+	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.self))
 	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", h.number, console.Signed(-step)))
 	switch ahead := total - time.Until(time.Unix(0, p.clock.Now())); { // of what it goes by
 	case ahead > firn.DefaultMaxStep && d.runs() > 1:
@@ -184,5 +184,5 @@ func (d *demo) command(text string) string {
 	case d.hosts[0].url != "http://"+DefaultHTTPAddr && first == "id" && !strings.Contains(text, "--server"):
 		text += " --server " + d.hosts[0].url
 	}
-	return d.config.Self + " " + text
+	return d.self + " " + text
 }

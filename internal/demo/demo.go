@@ -41,7 +41,6 @@ type Config struct {
 	TTL    time.Duration // how long a silent node remains a member
 	Window time.Duration // for how long IDs are given while the store is gone
 
-	Self string    // how to call firn in a shell
 	Out  io.Writer // is told what to try, and what happens
 	Logs io.Writer // the nodes'; nil: nobody is told
 }
@@ -95,6 +94,7 @@ func portAfter(address string, more int) (string, error) {
 // demo is a cluster to try things on.
 type demo struct {
 	config   Config
+	self     string // how to call this program in a shell
 	began    time.Time
 	out      *console.StatusLine
 	store    *memstore.Service
@@ -116,7 +116,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Logs == nil {
 		c.Logs = io.Discard
 	}
-	d := &demo{config: c, began: time.Now(), out: console.NewStatusLine(c.Out), store: memstore.NewService(), secret: auth.NewSecret()}
+	d := &demo{config: c, self: self(), began: time.Now(), out: console.NewStatusLine(c.Out), store: memstore.NewService(), secret: auth.NewSecret()}
 	if err := d.begin(ctx); err != nil {
 		d.close()
 		if cause := context.Cause(ctx); cause != nil {

@@ -19,7 +19,7 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 	}
 	fmt.Fprintf(&b, "  dashboard  %s/ui/\n", d.admin)
 	where := ""
-	if strings.HasPrefix(d.config.Self, "go run ") {
+	if strings.HasPrefix(d.self, "go run ") {
 		where = ", in this directory"
 	}
 	fmt.Fprintf(&b, "\nTry in another terminal%s:\n", where)
@@ -56,7 +56,7 @@ func (d *demo) benchCommand() string {
 	for _, n := range d.hosts {
 		urls = append(urls, n.url)
 	}
-	return d.config.Self + " bench --duration 3s --server " + strings.Join(urls, ",")
+	return d.self + " bench --duration 3s --server " + strings.Join(urls, ",")
 }
 
 // summary says what came of it.

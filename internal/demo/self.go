@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"github.com/firn-id/firn/internal/deploy"
 )
 
-// self is how to call this program in a shell that is where this one is: by its name if that finds it, as go run did, or by its
-// path.
-func (p *program) self() string {
+// self returns how to call this program in a shell in the same directory: by its name if the shell finds it, as go run did, or
+// by its path.
+func self() string {
 	path, err := os.Executable()
 	if err != nil {
 		return "firn"

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"os"
@@ -11,25 +11,24 @@ import (
 
 // The program calls itself by its name only where a shell would find this very program under it.
 func TestSelf(t *testing.T) {
-	self, err := os.Executable()
+	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{}
 	other := t.TempDir()
 	if err := os.WriteFile(filepath.Join(other, "firn"), nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", other)
-	if got := p.self(); got != deploy.Quote(self) {
-		t.Errorf("where firn is another program it calls itself %s, want %s", got, deploy.Quote(self))
+	if got := self(); got != deploy.Quote(path) {
+		t.Errorf("where firn is another program it calls itself %s, want %s", got, deploy.Quote(path))
 	}
 	same := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(same, "firn")); err != nil {
+	if err := os.Symlink(path, filepath.Join(same, "firn")); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", same)
-	if got := p.self(); got != "firn" {
+	if got := self(); got != "firn" {
 		t.Errorf("where firn is this program it calls itself %s, want firn", got)
 	}
 }
