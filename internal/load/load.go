@@ -3,6 +3,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -66,12 +67,7 @@ type Run struct {
 
 // New returns a run of a plan.
 func New(p Plan) *Run {
-	if p.Grace == 0 {
-		p.Grace = DefaultGrace
-	}
-	if p.Memory == 0 {
-		p.Memory = DefaultMemory
-	}
+	p.Grace, p.Memory = cmp.Or(p.Grace, DefaultGrace), cmp.Or(p.Memory, DefaultMemory)
 	r := &Run{plan: p, latency: newLatency(), errors: map[string]*Failure{}}
 	r.memory.Store(p.Memory)
 	r.left.Store(p.Count)

@@ -63,23 +63,20 @@ func (c *redisConnection) take(ctx context.Context, ids []firn.ID) error {
 	}
 	interrupt := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
 	defer interrupt()
-	if len(ids) == 1 {
-		if err := c.send("INCR", c.sequencer); err != nil {
+	command := []string{"INCR", c.sequencer}
+	if len(ids) > 1 {
+		command = []string{"FIRN.NEXT", c.sequencer, strconv.Itoa(len(ids))}
+	}
+	if err := c.send(command...); err != nil {
+		return err
+	}
+	if len(ids) > 1 {
+		switch n, err := c.number('*'); {
+		case err != nil:
 			return err
+		case n != int64(len(ids)):
+			return badAnswer("the server sent %d IDs; want %d", n, len(ids))
 		}
-		n, err := c.number(':')
-		ids[0] = firn.ID(n)
-		return err
-	}
-	if err := c.send("FIRN.NEXT", c.sequencer, strconv.Itoa(len(ids))); err != nil {
-		return err
-	}
-	n, err := c.number('*')
-	if err != nil {
-		return err
-	}
-	if n != int64(len(ids)) {
-		return badAnswer("the server sent %d IDs; want %d", n, len(ids))
 	}
 	for i := range ids {
 		id, err := c.number(':')

@@ -99,10 +99,7 @@ func followRestart(s *suite) {
 	s.Stop(s.T)
 	s.Start(s.T)
 	other := s.open()
-	s.eventually("an append after the restart", func() error {
-		_, err := other.Append(s.ctx, "b", []byte("2"))
-		return err
-	})
+	s.appendAtLast(other, "b", "2")
 	last := s.append(other, "c", "3")
 	t.reaches(last)
 	t.want("a=1", "b=2", "c=3")

@@ -122,13 +122,6 @@ func (s *suite) silent(what string, c <-chan struct{}) {
 	}
 }
 
-// disappears waits until a key is absent.
-func (s *suite) disappears(key string) {
-	s.Helper()
-	s.fires(key+" disappears", s.gone(s.Store, s.ctx, key))
-	s.wantAbsent(key)
-}
-
 // eventually repeats a call until it succeeds.
 func (s *suite) eventually(what string, call func() error) {
 	s.Helper()

@@ -31,11 +31,7 @@ func appendDoubt(s *suite, victim store.Store) {
 			s.doubtful(victim, id)
 		}
 		s.CutOff(victim, false)
-		var position store.Position
-		s.eventually("the append after the partition", func() (err error) {
-			position, err = victim.Append(s.ctx, id, []byte("1"))
-			return err
-		})
+		position := s.appendAtLast(victim, id, "1")
 		if again := s.append(victim, id, "1"); again != position || position <= first {
 			s.Errorf("%s is at %d, and appended again at %d", id, position, again)
 		}
@@ -85,11 +81,7 @@ func appendDoubtThere(s *suite, victim store.Store) {
 	s.trim(s.Store)
 	s.CutOff(victim, false)
 	// Nothing that came after its first try was trimmed: it is not in doubt any more.
-	var position store.Position
-	s.eventually("the append after the trim", func() (err error) {
-		position, err = victim.Append(s.ctx, "doubt", []byte("1"))
-		return err
-	})
+	position := s.appendAtLast(victim, "doubt", "1")
 	if got := s.read(first); !slices.Equal(lines(got.Entries), []string{"doubt=1"}) || got.Entries[0].Position != position {
 		s.Errorf("the log has %+v, want one entry at %d", got, position)
 	}

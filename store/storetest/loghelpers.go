@@ -2,10 +2,10 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/firn-id/firn/store"
 )
@@ -14,6 +14,16 @@ func (s *suite) append(client store.Store, id, data string) store.Position {
 	s.Helper()
 	position, err := client.Append(s.ctx, id, []byte(data))
 	s.must("Append "+id, err)
+	return position
+}
+
+// appendAtLast appends through a client that may not reach the service yet.
+func (s *suite) appendAtLast(client store.Store, id, data string) (position store.Position) {
+	s.Helper()
+	s.eventually("Append "+id, func() (err error) {
+		position, err = client.Append(s.ctx, id, []byte(data))
+		return err
+	})
 	return position
 }
 
@@ -64,14 +74,13 @@ type tape struct {
 	checkpoints []store.Checkpoint
 	entries     []store.LogEntry
 	err         error
-	changed     chan struct{} // closed at the next batch
 }
 
 // follow runs a Follow until the case ends. It checks that positions ascend and
 // that only the first batch is empty.
 func (s *suite) follow(client store.Store, after store.Position) *tape {
 	ctx, stop := context.WithCancel(s.ctx)
-	t := &tape{suite: s, stop: stop, ended: make(chan struct{}), changed: make(chan struct{}), upTo: after}
+	t := &tape{suite: s, stop: stop, ended: make(chan struct{}), upTo: after}
 	go func() {
 		defer close(t.ended)
 		for batch, err := range client.Follow(ctx, after) {
@@ -88,10 +97,6 @@ func (s *suite) follow(client store.Store, after store.Position) *tape {
 func (t *tape) add(batch store.Batch, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer func() {
-		close(t.changed)
-		t.changed = make(chan struct{})
-	}()
 	if t.err != nil {
 		t.suite.Errorf("Follow goes on after %v", t.err)
 	}
@@ -124,24 +129,14 @@ func (t *tape) ascends(position store.Position) {
 // until waits for something to be true of the tape; it is called with mu held.
 func (t *tape) until(what string, is func() bool) {
 	t.suite.Helper()
-	deadline := time.NewTimer(t.suite.Patience)
-	defer deadline.Stop()
-	for {
+	t.suite.eventually(what, func() error {
 		t.mu.Lock()
-		ok, changed := is(), t.changed
-		t.mu.Unlock()
-		if ok {
-			return
+		defer t.mu.Unlock()
+		if is() {
+			return nil
 		}
-		select {
-		case <-changed:
-		case <-deadline.C:
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.suite.Fatalf("%s: not within %v; Follow has yielded %d entries up to %d, %v",
-				what, t.suite.Patience, len(t.entries), t.upTo, t.err)
-		}
-	}
+		return errors.Join(fmt.Errorf("Follow has yielded %d entries up to %d", len(t.entries), t.upTo), t.err)
+	})
 }
 
 // begun waits for the first batch.

@@ -120,7 +120,8 @@ func sessionCutOff(s *suite, victim store.Store) {
 	if late := time.Since(start) - session.TTL(); late > s.TTL/2 {
 		s.Errorf("Done came %v after the TTL was over", late)
 	}
-	s.disappears("key")
+	s.fires("the end of the key", s.gone(s.Store, s.ctx, "key"))
+	s.wantAbsent("key")
 	s.CutOff(victim, false)
 }
 
