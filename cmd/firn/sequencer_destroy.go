@@ -129,7 +129,7 @@ func (p *program) typed(ctx context.Context) (string, error) {
 // tell.
 func givenPerSecond(ctx context.Context, ask remote.Client, name string) (rate int64, ok bool) {
 	given := func() (n float64, ok bool) {
-		_, body, err := ask.Read(ctx, http.MethodGet, "/metrics", nil, remote.LongestValue)
+		_, body, err := ask.Read(ctx, http.MethodGet, "/metrics", nil)
 		for line := range bytes.Lines(body) {
 			if text, found := bytes.CutPrefix(line, fmt.Appendf(nil, "firn_ids_given_total{sequencer=%q} ", name)); found {
 				n, err = strconv.ParseFloat(string(bytes.TrimSpace(text)), 64)

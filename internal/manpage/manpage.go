@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,13 +74,8 @@ func Page(c *cobra.Command, r Release) string {
 func Name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
 
 // subcommands are those that have pages.
-func subcommands(c *cobra.Command) (all []*cobra.Command) {
-	for _, sub := range c.Commands() {
-		if sub.IsAvailableCommand() {
-			all = append(all, sub)
-		}
-	}
-	return all
+func subcommands(c *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return !sub.IsAvailableCommand() })
 }
 
 func synopsis(c *cobra.Command) string {
@@ -150,18 +146,16 @@ func paragraphs(text string) string {
 
 // asItIs are lines that are not filled.
 func asItIs(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = Escape(strings.TrimPrefix(line, "  "))
-	}
-	return ".RS 4\n.nf\n" + strings.Join(lines, "\n") + "\n.fi\n.RE\n"
+	return ".RS 4\n.nf\n" + escaped(text, func(line string) string { return strings.TrimPrefix(line, "  ") }) + "\n.fi\n.RE\n"
 }
 
 // filled are lines that belong together.
-func filled(text string) string {
+func filled(text string) string { return escaped(text, strings.TrimSpace) }
+
+func escaped(text string, trim func(line string) string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		lines[i] = Escape(strings.TrimSpace(line))
+		lines[i] = Escape(trim(line))
 	}
 	return strings.Join(lines, "\n")
 }

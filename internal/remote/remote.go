@@ -16,7 +16,6 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/secretfile"
-	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
 )
@@ -33,18 +32,14 @@ type Client struct {
 	Showed func(url string)
 }
 
-// answerWithin is how long an answer may take, longestAnswer how long the text of a batch may be, and
-// LongestValue that of a cluster.
+// answerWithin is how long an answer may take, and longestAnswer how many bytes of it are read.
 const (
 	answerWithin  = 30 * time.Second
-	longestAnswer = server.MaxCount*48 + 1024
-	LongestValue  = 64 << 20
+	longestAnswer = 64 << 20
 )
 
 // Fill takes as many IDs as ids has room for, in ascending order.
 func (c Client) Fill(ctx context.Context, ids []firn.ID) error {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
 	var answer struct {
 		IDs []firn.ID `json:"ids_str"`
 	}
@@ -52,11 +47,7 @@ func (c Client) Fill(ctx context.Context, ids []firn.ID) error {
 	if c.Sequencer != "" {
 		path = SequencerPath(c.Sequencer, "")
 	}
-	_, body, err := c.Read(ctx, http.MethodPost, fmt.Sprintf("%s/ids?count=%d", path, len(ids)), nil, longestAnswer)
-	if err == nil {
-		err = c.Understand(body, &answer)
-	}
-	if err != nil {
+	if _, err := c.Call(ctx, http.MethodPost, fmt.Sprintf("%s/ids?count=%d", path, len(ids)), nil, &answer); err != nil {
 		return err
 	}
 	if len(answer.IDs) != len(ids) {
@@ -71,8 +62,8 @@ func (c Client) Fill(ctx context.Context, ids []firn.ID) error {
 // answers with an error.
 func (c Client) Do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	response, err := c.send(ctx, method, path, body)
-	var answer *AnswerError
-	if c.Token != "" || !errors.As(err, &answer) || answer.Failure.SecretFile == "" {
+	answer, ok := errors.AsType[*AnswerError](err)
+	if c.Token != "" || !ok || answer.Failure.SecretFile == "" {
 		return response, err
 	}
 	owner, why := c.withSecret(answer.Failure.SecretFile)
@@ -101,12 +92,10 @@ func (c Client) withSecret(file string) (Client, error) {
 		u.Host = address
 		c.Showed(u.String())
 	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it follows no redirection
 	c.Token, c.HTTP = token, &http.Client{Transport: transport, CheckRedirect: stay}
 	return c, nil
 }
-
-// stay follows no redirection.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // send sends a request once.
 func (c Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
@@ -132,17 +121,21 @@ func (c Client) send(ctx context.Context, method, path string, body []byte) (*ht
 	if err != nil {
 		return nil, c.unreachable(err)
 	}
-	return nil, newAnswerError(c.Base, response.Status, answer)
+	failed := &AnswerError{server: c.Base, status: response.Status, Body: answer}
+	if json.Unmarshal(answer, &failed.Failure) != nil {
+		failed.Failure = httpapi.Locked{}
+	}
+	return nil, failed
 }
 
-// Read sends a request and returns the status and the body of the answer, which is cut off where it is too long.
-func (c Client) Read(ctx context.Context, method, path string, body []byte, longest int64) (status int, answer []byte, err error) {
+// Read sends a request and returns the status and the body of the answer, which is cut off after 64 MiB.
+func (c Client) Read(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
 	response, err := c.Do(ctx, method, path, body)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
-	answer, err = io.ReadAll(io.LimitReader(response.Body, longest))
+	answer, err = io.ReadAll(io.LimitReader(response.Body, longestAnswer))
 	if err != nil {
 		return 0, nil, c.unreachable(err)
 	}
@@ -159,7 +152,7 @@ func (c Client) Call(ctx context.Context, method, path string, body []byte, answ
 func (c Client) CallStatus(ctx context.Context, method, path string, body []byte, answer any) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	status, text, err := c.Read(ctx, method, path, body, LongestValue)
+	status, text, err := c.Read(ctx, method, path, body)
 	if err == nil {
 		err = c.Understand(text, answer)
 	}
@@ -171,15 +164,6 @@ type AnswerError struct {
 	Body           []byte
 	Failure        httpapi.Locked // empty when the answer is not one of a firn server
 	server, status string
-}
-
-func newAnswerError(server, status string, body []byte) *AnswerError {
-	e := &AnswerError{server: server, status: status, Body: body}
-	var f httpapi.Locked
-	if json.Unmarshal(body, &f) == nil {
-		e.Failure = f
-	}
-	return e
 }
 
 func (e *AnswerError) Error() string {

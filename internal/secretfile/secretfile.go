@@ -77,11 +77,9 @@ func runtimeDir() (string, error) {
 	if first, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":"); first != "" { // systemd made it
 		return first, nil
 	}
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir != "" {
-		dir = filepath.Join(dir, "firn")
-	} else {
-		dir = filepath.Join(os.TempDir(), fmt.Sprintf("firn-%d", os.Getuid()))
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("firn-%d", os.Getuid()))
+	if base := os.Getenv("XDG_RUNTIME_DIR"); base != "" {
+		dir = filepath.Join(base, "firn")
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", bare(err)
@@ -90,7 +88,10 @@ func runtimeDir() (string, error) {
 	if err != nil {
 		return "", bare(err)
 	}
-	if err := checkOwnDir(info); err != nil { // somebody else may have made it
+	if !info.IsDir() {
+		return "", fmt.Errorf("%s: it is not a directory", dir)
+	}
+	if err := checkOwn(info); err != nil { // somebody else may have made it
 		return "", fmt.Errorf("%s: %w", dir, err)
 	}
 	return filepath.Abs(dir)
@@ -113,16 +114,13 @@ func Write(path, token string, addresses []string) error {
 
 // bare is an error of the file system without the name of the file, which need not be the one that matters.
 func bare(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", filepath.Dir(path.Path), path.Err)
-	case errors.As(err, &link):
-		return fmt.Errorf("%s: %w", filepath.Dir(link.New), link.Err)
-	default:
-		return err
 	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		return fmt.Errorf("%s: %w", filepath.Dir(link.New), link.Err)
+	}
+	return err
 }
 
 // Remove removes the file of a secret, unless another node has put its own there, and its directory if nothing else is there.
@@ -185,18 +183,19 @@ func readOwn(path string) (string, error) {
 	if err != nil {
 		return "", reasonOf(err)
 	}
+	if !info.Mode().IsRegular() {
+		return "", errors.New("it is not a regular file")
+	}
 	if err := checkOwn(info); err != nil {
 		return "", err
 	}
-	const most = 4 << 10
-	text, err := io.ReadAll(io.LimitReader(f, most))
+	text, err := io.ReadAll(io.LimitReader(f, 4<<10))
 	return string(text), reasonOf(err)
 }
 
 // reasonOf is an error without the path, which is said beside it.
 func reasonOf(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
 	return err

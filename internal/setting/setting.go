@@ -4,6 +4,7 @@ package setting
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,10 +94,8 @@ func Number[N int | int64](fs *pflag.FlagSet, into *N, name, text string, least 
 // OneOf returns a function that reads one of the words.
 func OneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
-		for _, w := range words {
-			if text == w {
-				return w, nil
-			}
+		if slices.Contains(words, text) {
+			return text, nil
 		}
 		return "", fmt.Errorf("%.40q is not right; want one of %v", text, words)
 	}

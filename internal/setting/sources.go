@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,24 +25,15 @@ func Variable(flag string) string {
 type Sources map[string]string
 
 // Of names the source of a flag.
-func (s Sources) Of(flag string) string {
-	if from := s[flag]; from != "" {
-		return from
-	}
-	return "--" + flag
-}
+func (s Sources) Of(flag string) string { return cmp.Or(s[flag], "--"+flag) }
 
 // FromEnvironment sets the flags that the command line did not. An empty variable counts as not
 // set; those that are no flags of ours are somebody else's, Kubernetes' for one.
 func (s Sources) FromEnvironment(flags *pflag.FlagSet, env map[string]string, only ...string) error {
-	wanted := make(map[string]bool)
-	for _, name := range only {
-		wanted[name] = true
-	}
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {
 		text := env[Variable(f.Name)]
-		if f.Changed || text == "" || f.Name == "help" || first != nil || len(only) > 0 && !wanted[f.Name] {
+		if f.Changed || text == "" || f.Name == "help" || first != nil || len(only) > 0 && !slices.Contains(only, f.Name) {
 			return
 		}
 		s[f.Name] = Variable(f.Name)
@@ -89,8 +81,7 @@ func (s Sources) FromFile(flags *pflag.FlagSet, path string) error {
 
 func (s Sources) set(flags *pflag.FlagSet, f *pflag.Flag, text string) error {
 	err := flags.Set(f.Name, text)
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		err = invalid.Unwrap()
 	}
 	if err != nil {

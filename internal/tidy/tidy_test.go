@@ -54,7 +54,7 @@ var rooms = map[string]room{
 	"internal/manpage":                   {code: []string{"github.com/spf13/"}},
 	"internal/setting":                   {code: []string{"github.com/spf13/pflag", "go.yaml.in/yaml/v3"}},
 	"internal/idtext":                    {code: []string{"."}},
-	"internal/remote":                    {code: []string{".", "internal/secretfile", "internal/server", "internal/server/httpapi", "member"}},
+	"internal/remote":                    {code: []string{".", "internal/secretfile", "internal/server/httpapi", "member"}},
 	"internal/replay":                    {code: []string{"cluster", "internal/console"}},
 	"internal/console":                   {},
 	"internal/secretfile":                {code: []string{"internal/server/auth"}},
