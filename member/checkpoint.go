@@ -7,9 +7,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// recordCheckpoint cuts the log where a checkpoint is due: after every CheckpointEvery entries, the member that the value
-// chooses records the value of the checkpoint before. So the log always reaches back that far, and it begins with a
-// checkpoint. If that member is dead, the one that is chosen next cuts more.
+// recordCheckpoint cuts the log when a checkpoint is due: after every CheckpointEvery entries, the member that
+// the value chooses records the value at the previous checkpoint's position. So the log begins with a checkpoint
+// and reaches back at least CheckpointEvery entries. If that member is dead, the next one cuts more.
 func (m *Member) recordCheckpoint(ctx context.Context, v cluster.Value) {
 	if v.Entries()%m.options.CheckpointEvery != 0 {
 		return
@@ -26,7 +26,7 @@ func (m *Member) recordCheckpoint(ctx context.Context, v cluster.Value) {
 	})
 }
 
-// checkpoint writes a checkpoint and drops the entries that it stands for.
+// checkpoint writes a checkpoint and drops the entries that it replaces.
 func (m *Member) checkpoint(ctx context.Context, v cluster.Value) error {
 	data, err := cluster.EncodeCheckpoint(v)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// pendingCommand is a command that this member owes the log. It is sent, and sent again, with longer and longer pauses,
-// if its replay left it owed.
+// pendingCommand is a command that this member owes the log. It is sent again, with growing pauses, if it is
+// still owed after its replay.
 type pendingCommand struct {
-	position store.Position // where it was put last
+	position store.Position // of the latest append
 	tries    int
-	after    time.Time // when it may be sent again
+	after    time.Time // the earliest time to send it again
 }
 
-// owed is what the member owes the log now: its duties at the value, what it alone can know, and what its
-// sequencers want.
+// owed is what the member owes the log now: its duties by the value, those that follow from what only it knows,
+// and what its sequencers want.
 func (m *Member) owed() []cluster.Command {
 	v, id := m.value, m.incarnation.id
 	owed := cluster.Duties(v, id)
@@ -38,7 +38,7 @@ func (m *Member) owed() []cluster.Command {
 	return owed
 }
 
-// send appends what is owed and not under way, and says when to look again.
+// send appends what is owed and not under way, and returns when to look again.
 func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration {
 	wait := idle
 	if at := m.joining.next(time.Now()); !at.IsZero() {
@@ -57,14 +57,14 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		}
 		pending[string(data)] = e
 		if int64(e.position) > m.value.Position() {
-			continue // it is under way, and will be seen
+			continue // it is under way; its replay will show it
 		}
 		if until := time.Until(e.after); until > 0 {
 			wait = min(wait, until)
 			continue
 		}
 		drill(c.Name())
-		// Should an append in doubt be in the log after all, there will be two: commands are idempotent.
+		// If an append in doubt is in the log after all, the command is there twice: commands are idempotent.
 		position, err := m.store.Append(ctx, newID(), data)
 		if err != nil {
 			m.breaks(m.losses.Load(), err)

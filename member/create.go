@@ -11,13 +11,14 @@ import (
 	"github.com/firn-id/firn/internal/attachment"
 )
 
-// EnsureSequencer creates a sequencer unless it is there, attaches to it, and waits until the outcome of
-// that is known: this member has a node ID and may use it, or Ready says why not yet. Called again with the same
-// definition it returns the same Sequencer.
+// EnsureSequencer creates a sequencer unless it exists, attaches to it, and waits for the outcome: this member
+// may use a node ID, or Ready says why it can't yet. Another call with the same definition returns the same
+// Sequencer.
 //
-// A *cluster.NameError is returned when the name is not allowed, an *ExistsError when there is one with another
-// definition, an *EarlyError when its IDs would not exceed those that they must for long, firn.ErrLifetime when its time
-// is over or has not begun, and other errors when the definition is not valid, ctx has ended, or the member has.
+// A *cluster.NameError is returned when the name is not allowed, an *ExistsError when the sequencer exists with
+// another definition, an *EarlyError when its IDs would stay too small for long, firn.ErrLifetime when the
+// layout's time is over or has not begun, and other errors when the definition is not valid, or when ctx or the
+// member has ended.
 func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
 	v, _, err := m.create(ctx, name, d)
 	if err != nil {
@@ -30,16 +31,16 @@ func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Def
 	return s, err
 }
 
-// Attach attaches to a sequencer that is there, whatever its definition, and waits as EnsureSequencer does. A handle
-// that was detached is attached again, and is the one returned. ErrNoSequencer is returned when there is none of this
-// name, ErrUnfit when the member's options do not go with its definition, and other errors when ctx has ended, or the
-// member has.
+// Attach attaches to an existing sequencer, whatever its definition, and waits as EnsureSequencer does. It
+// attaches a detached handle again and returns it. ErrNoSequencer is returned when no sequencer has this name,
+// ErrUnfit when the member's options do not fit its definition, and other errors when ctx or the member has
+// ended.
 func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
 	return m.attachIf(ctx, name, func(cluster.Definition) error { return nil })
 }
 
-// AttachOnDemand does what Attach does, for somebody who wants an ID and did not ask to attach: ErrExplicit is returned
-// when the sequencer's definition says that this is not enough, and the member then stays as it is.
+// AttachOnDemand is Attach for a caller that wants an ID and did not ask to attach. ErrExplicit is returned, and
+// nothing changes, when the sequencer's definition demands an explicit attach.
 func (m *Member) AttachOnDemand(ctx context.Context, name string) (*Sequencer, error) {
 	return m.attachIf(ctx, name, func(d cluster.Definition) error {
 		if d.Attach == cluster.AttachExplicit {
@@ -49,7 +50,7 @@ func (m *Member) AttachOnDemand(ctx context.Context, name string) (*Sequencer, e
 	})
 }
 
-// attachIf attaches if the definition of the very sequencer that it attaches to allows it.
+// attachIf attaches if allowed agrees to the definition of the sequencer that it attaches to.
 func (m *Member) attachIf(ctx context.Context, name string, allowed func(cluster.Definition) error) (*Sequencer, error) {
 	if s, ok := m.Sequencer(name); ok {
 		if err := allowed(s.definition); err != nil {
@@ -67,15 +68,15 @@ func (m *Member) attachIf(ctx context.Context, name string, allowed func(cluster
 	return m.attach(ctx, name, v)
 }
 
-// Create creates a sequencer without attaching to it, and tells whether it was not there before. The errors are those
-// of EnsureSequencer.
+// Create creates a sequencer without attaching to it, and reports whether it is new. The errors are those of
+// EnsureSequencer.
 func (m *Member) Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error) {
 	_, created, err = m.create(ctx, name, d)
 	return created, err
 }
 
-// Sequencers returns the sequencers that this member was attached to and that were not destroyed, by name. All of the
-// cluster are in its Value.
+// Sequencers returns, ordered by name, the sequencers that this member was ever attached to and that were not
+// destroyed. Value has all sequencers of the cluster.
 func (m *Member) Sequencers() []*Sequencer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,10 +90,10 @@ func (m *Member) Sequencers() []*Sequencer {
 	return all
 }
 
-// Sequencer returns the sequencer of a name if this member was attached to it, and false otherwise. It does not ask the
-// store.
+// Sequencer returns the sequencer of a name if this member was ever attached to it, and false otherwise. It does
+// not ask the store.
 func (m *Member) Sequencer(name string) (*Sequencer, bool) {
-	all := m.found.Load() // every call for an ID comes here: without a lock
+	all := m.found.Load() // without a lock: every call for an ID runs this
 	if all == nil {
 		return nil, false
 	}
@@ -105,7 +106,7 @@ func (m *Member) showSequencersLocked() {
 	m.found.Store(&all)
 }
 
-// create makes sure that the sequencer is there with this definition, and tells whether it was not before.
+// create makes sure that the sequencer exists with this definition, and reports whether it is new.
 func (m *Member) create(ctx context.Context, name string, d cluster.Definition) (cluster.Sequencer, bool, error) {
 	var none cluster.Sequencer
 	if err := cluster.CheckName(name); err != nil {
@@ -143,7 +144,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 	return none, false, err
 }
 
-// checkNew refuses a definition that would make no IDs if it were created now.
+// checkNew refuses a definition that could make no ID now.
 func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition) error {
 	warning, err := d.Check(m.now())
 	if err != nil {
@@ -166,7 +167,7 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 	})
 }
 
-// attach has the player see to it that the member is attached to this one.
+// attach has the player attach the member to this sequencer.
 func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (*Sequencer, error) {
 	if err := m.options.ValidateFor(name, v.Definition()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
@@ -178,7 +179,7 @@ func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (
 	return s.attached(ctx)
 }
 
-// handle is the one that the member has for this sequencer, or a new one.
+// handle returns the member's handle of this sequencer, or a new one.
 func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -189,7 +190,7 @@ func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 	case s != nil && (s.adopt(v) || s.status.Load().created >= v.Created()):
 		return s, nil
 	}
-	if s != nil { // this may be known here before the player gets to say so
+	if s != nil { // this may be known here before the player notes it
 		s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
 	}
 	s = m.newSequencer(name, v)

@@ -11,13 +11,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Destroy ends a sequencer, on every member and for ever, and returns once no handle of it anywhere can make an
-// ID: each was stopped by its member, or has no time left that it has written down. That takes a round through the
-// log where all members are well, and up to a window where one has crashed or is out of reach. Time is this member's:
-// the clock of one that is out of reach may differ from it.
+// Destroy ends a sequencer for ever, on every member, and returns once no member can make an ID of it: each has
+// stopped, or its horizon has passed. That takes a round through the log when all members are healthy, and up to
+// a window when one has crashed or is out of reach. Destroy goes by this member's clock; that of a member out of
+// reach may differ.
 //
-// ErrNoSequencer is returned when there is none of this name. A *UsedUntilError is returned when it is destroyed, but
-// ctx ended before the rest was known. Every other error says that it may or may not be destroyed.
+// ErrNoSequencer is returned when no sequencer has this name. A *UsedUntilError is returned when it is destroyed,
+// but ctx ended before no member could make an ID. After any other error it may or may not be destroyed.
 func (m *Member) Destroy(ctx context.Context, name string) error {
 	q, err := m.latest(ctx, name)
 	for there := true; err == nil && there; {
@@ -39,10 +39,10 @@ func (m *Member) Destroy(ctx context.Context, name string) error {
 const (
 	quietFirst   = 5 * time.Millisecond // the pause between two looks, and doubled from there
 	quietLongest = 500 * time.Millisecond
-	quietAfter   = 5 * time.Second // those who have not given their node IDs back by then lose them
+	quietAfter   = 5 * time.Second // owners that have not released their node IDs by then lose them
 )
 
-// awaitQuiet waits until no ID of a sequencer that was destroyed can be made. A *UsedUntilError is returned when it can't
+// awaitQuiet waits until no ID of a destroyed sequencer can be made. A *UsedUntilError is returned when it can't
 // find out.
 func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequencer) error {
 	var last time.Time
@@ -68,24 +68,24 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 	}
 }
 
-// lookAround says until when IDs of a sequencer that was destroyed can be made, if nobody is live any more. With revoke,
-// owners that are still alive lose their node IDs.
+// lookAround returns until when IDs of a destroyed sequencer can be made, and whether a node ID is still owned.
+// With revoke, owners that are still alive lose their node IDs.
 func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, revoke bool) (until time.Time, live bool, err error) {
 	i, at, err := m.markDestroyed(ctx, name, q)
-	if err != nil || !i.Destroyed && i.Former == nil { // the next one has begun, when this one was closed
+	if err != nil || !i.Destroyed && i.Former == nil { // the next generation has begun, so this one is closed
 		return i.Until, false, err
 	}
 	if until, live, err = m.horizons(ctx, name); live && revoke && err == nil {
 		_, err = fence.Revoke(ctx, m.store, fencePrefix(name), at)
 	}
-	if errors.Is(err, fence.ErrClosed) { // somebody else is at it
+	if errors.Is(err, fence.ErrClosed) { // another member is at it
 		err = nil
 	}
 	return until, live, err
 }
 
-// markDestroyed has the store refuse all claims for a sequencer that was destroyed, and returns its generation, or
-// one that came later, and its condition.
+// markDestroyed has the store refuse all claims for a destroyed sequencer. It returns the latest generation, this
+// one or a later one, and its condition.
 func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer) (generation, store.Condition, error) {
 	return m.changeGeneration(ctx, name, func(i generation, _ store.Condition) (generation, bool, error) {
 		switch {

@@ -1,5 +1,4 @@
 package member
 
-// drill is called before a command that the member owes the log is sent. Tests of crashes put another in its
-// place.
+// drill is called before the member sends a command that it owes the log. Crash tests replace it.
 func drill(string) {}

@@ -13,14 +13,14 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// driver is what only the goroutine of a sequencer uses. It does what package attachment decides.
+// driver holds what only the goroutine of a sequencer uses. It does what package attachment decides.
 type driver struct {
 	looked  grant // the grant at the last look
-	noticed int   // how many of the notices that the layout's time runs out were logged
+	noticed int   // how many warnings about the end of the layout's time were logged
 
-	guard   store.Condition // under which node IDs can be claimed; without a key while that is not known
-	from    time.Time       // no ID may be from before that
-	guarded int64           // how often the store had lost data when both were read
+	guard   store.Condition // the condition of claims; without a key while unknown
+	from    time.Time       // the earliest instant that IDs may have
+	guarded int64           // the member's losses when both were read
 }
 
 // run looks and acts, until ctx ends or the sequencer is destroyed.
@@ -59,7 +59,7 @@ func (s *Sequencer) run(ctx context.Context) {
 	}
 }
 
-// look steps the state by what there is to see, and returns what to do next.
+// look steps the state by what the member sees, and returns what to do next.
 func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err error) {
 	before := s.status.Load().state
 	s.update(func(st *status) {
@@ -79,7 +79,7 @@ func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err err
 	return action, err
 }
 
-// sight returns what there is to see.
+// sight returns what the member sees.
 func (s *Sequencer) sight(st *status) attachment.Look {
 	now := s.m.now()
 	look := attachment.Look{Grant: s.looked.plain(), Era: s.m.era.Load(), Stepped: s.m.options.Clock.Ahead() != 0}
@@ -95,7 +95,7 @@ func (s *Sequencer) sight(st *status) attachment.Look {
 	return look
 }
 
-// step steps the state. Tenures that are over are forgotten.
+// step steps the state, and forgets tenures that are over.
 func (st *status) step(e attachment.Event) (action attachment.Action) {
 	st.state, action = attachment.Step(st.state, e)
 	for i, t := range st.state.Tenures {
@@ -140,7 +140,7 @@ func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
 	return err
 }
 
-// generate makes the generator of a tenure, which goes on after what those before it have used.
+// generate makes the generator of a tenure. It starts after the ticks that earlier generators have used.
 func (s *Sequencer) generate(t tenure, used time.Time) (*firn.Generator, error) {
 	options := []firn.Option{
 		firn.WithClock(s.m.options.Clock), firn.FailAtBound(),
@@ -159,7 +159,7 @@ func (s *Sequencer) step(e attachment.Event) (action attachment.Action) {
 	return action
 }
 
-// do does what needs the store or the log.
+// do does an action that needs the store or the log.
 func (s *Sequencer) do(ctx context.Context, action attachment.Action) error {
 	switch action.Kind {
 	case attachment.Believe:
@@ -175,7 +175,7 @@ func (s *Sequencer) do(ctx context.Context, action attachment.Action) error {
 	}
 }
 
-// claim claims the node ID that was granted, under the session of the incarnation that it was granted to.
+// claim claims the granted node ID, under the session of the incarnation that was granted it.
 func (s *Sequencer) claim(ctx context.Context) error {
 	if err := s.open(ctx); err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *Sequencer) claim(ctx context.Context) error {
 		s.guard = store.Condition{} // the generation has ended, or another has begun
 	case errors.As(err, &held):
 		if s.step(attachment.HeldByOther{}); s.status.Load().state != before {
-			return nil // it was its own
+			return nil // ended by this member
 		}
 	case errors.As(err, &behind):
 		if s.step(attachment.ClockBehind{}).Kind == attachment.Decline {
@@ -228,14 +228,14 @@ func (s *Sequencer) decline(ctx context.Context) error {
 	s.update(func(st *status) {
 		st.step(attachment.Declined{Same: same})
 		if !same && st.granted == s.looked {
-			st.granted = grant{} // until the member tells of the other
+			st.granted = grant{} // until the member learns of the other
 		}
 	})
 	s.m.poke()
 	return nil
 }
 
-// giveBack gives a node ID back, unless the store has lost it.
+// giveBack releases a node ID, unless the store has lost it.
 func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
 	if t := s.status.Load().tenures[slot]; !s.m.stale(t) {
 		ctx, cancel := context.WithTimeout(ctx, leaveWithin)

@@ -11,23 +11,23 @@ import (
 )
 
 var (
-	// ErrNotReady is returned when no ID can be given now: no node ID is held yet or any more, its horizon is
-	// reached, or the member has left. It passes by itself, unless one of the following is within it, or the
-	// member has ended.
+	// ErrNotReady is returned when no ID can be given now: the member has no node ID, it has reached the horizon,
+	// or it has left. The condition passes by itself, unless the member has ended or the error wraps one that
+	// says otherwise.
 	ErrNotReady = errors.New("not ready to make IDs")
 
-	// ErrWaiting is returned, within an ErrNotReady, while all node IDs are taken: the member stands in line for
-	// one, and its text says in which place.
+	// ErrWaiting is wrapped in an ErrNotReady while all node IDs are taken. The member waits in line for one; the
+	// text says in which place.
 	ErrWaiting = errors.New("no node ID is free")
 
-	// ErrDetached is returned, within an ErrNotReady, after Detach. It passes with Attach.
+	// ErrDetached is wrapped in an ErrNotReady after Detach, until Attach.
 	ErrDetached = errors.New("the sequencer is detached; Attach attaches it again")
 
-	// ErrDestroyed is returned, within an ErrNotReady, when the sequencer was destroyed. It does not pass: what is
-	// created under the name later is another sequencer, with a handle of its own.
+	// ErrDestroyed is wrapped in an ErrNotReady when the sequencer was destroyed. It is final: a sequencer
+	// created later under the same name has another handle.
 	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created again needs a new handle")
 
-	// ErrNoSequencer is returned when there is no sequencer of a name.
+	// ErrNoSequencer is returned when no sequencer has the name.
 	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")
 
 	// ErrAttachedAgain is returned by Detach when Attach is called before it is done.
@@ -36,11 +36,11 @@ var (
 	// ErrExplicit is returned by AttachOnDemand when the sequencer's definition says cluster.AttachExplicit.
 	ErrExplicit = errors.New("the sequencer was created to be attached to explicitly")
 
-	// ErrUnfit is returned when the member's options do not go with the definition of a sequencer that is there: its
-	// window is too short for the tick, or there are no such node IDs as it wishes for.
+	// ErrUnfit is returned when the member's options do not fit the definition of an existing sequencer: the
+	// window is too short for the tick, or Options.Nodes asks for node IDs that do not exist.
 	ErrUnfit = errors.New("this member can't take part in the sequencer")
 
-	// ErrSequencerExists is returned when there is a sequencer of this name with another definition. The error is
+	// ErrSequencerExists is returned when a sequencer of this name exists with another definition. The error is
 	// an *ExistsError.
 	ErrSequencerExists = errors.New("the sequencer exists with another definition")
 )
@@ -59,14 +59,14 @@ func (e *ExistsError) Error() string {
 	return fmt.Sprintf("%v: %q: %s; ask for the one in force, or take another name", ErrSequencerExists, e.Name, strings.Join(fields, "; "))
 }
 
-// Is makes it an ErrSequencerExists.
+// Is reports whether target is ErrSequencerExists.
 func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExists }
 
-// EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and those
-// of former sequencers of the name. They will in the future, too far away to be waited for, or never.
+// EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and
+// the IDs of earlier generations. They will only far in the future, or never.
 type EarlyError struct {
-	After firn.ID   // the greatest that there may be
-	From  time.Time // when IDs exceed it; the zero time is never
+	After firn.ID   // the ID to exceed
+	From  time.Time // when IDs exceed it; zero: never
 }
 
 func (e *EarlyError) Error() string {
@@ -78,12 +78,12 @@ func (e *EarlyError) Error() string {
 		int64(e.After), when)
 }
 
-// UsedUntilError is returned by Destroy when the sequencer is destroyed, but its context ended before all
-// who had a node ID had given it back.
+// UsedUntilError is returned by Destroy when the sequencer is destroyed, but its context ended before all owners
+// had released their node IDs.
 type UsedUntilError struct {
 	Name  string
-	Until time.Time // until when IDs may still be made elsewhere; zero when that is not known
-	Err   error     // that of the context, or of the store
+	Until time.Time // until when others may make IDs; zero: unknown
+	Err   error     // of the context, or of the store
 }
 
 func (e *UsedUntilError) Error() string {
@@ -94,10 +94,10 @@ func (e *UsedUntilError) Error() string {
 	return fmt.Sprintf("the sequencer %q is destroyed; members that are out of reach may still make IDs of it %s: %v", e.Name, until, e.Err)
 }
 
-// Unwrap returns why it was not waited for.
+// Unwrap returns why Destroy stopped waiting.
 func (e *UsedUntilError) Unwrap() error { return e.Err }
 
-// Why no ID can be given, beside what the store and the fence say.
+// Reasons why no ID can be given, besides errors of the store and the fence.
 var (
 	errAttaching = errors.New("its attach has not come back from the log yet")
 	errLostData  = errors.New("the store has lost data; the member is joining the cluster again")

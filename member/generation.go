@@ -14,38 +14,38 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A name is used by one sequencer after another: its generations. IDs of one never come again in a later one, whatever
-// the log says and whoever has not read it yet; that rests on a key, as all that makes IDs unique rests on fences:
+// One sequencer after another may use a name: its generations. No ID of one comes again in a later one, even if a
+// member has not read the log that far yet. That rests on a key, as uniqueness rests on fences:
 //
 //	sequencers/<name>/generation
 //
-// Node IDs are claimed only under the condition that this key is unchanged. Whoever claims the first one for the next
-// generation puts the key, so that none can be claimed for the former any more; then takes those away that are
-// claimed, so that none can be extended; and reads how far the former may have gone, to begin above that.
+// Members claim node IDs only under the condition that this key is unchanged. The member that claims the first
+// one for the next generation puts the key, so that nobody can claim for the former; revokes the claimed ones, so
+// that nobody can renew; and reads the last horizon of the former, to begin above that.
 
 // generation is what the key holds: the latest sequencer of a name for which a node ID was claimed, or that was
 // destroyed.
 type generation struct {
-	Created    int64              `json:"created"` // the position that tells it from others
+	Created    int64              `json:"created"` // the position in the log, which identifies it
 	Definition cluster.Definition `json:"definition"`
 
-	// After is at or above every ID of the generations before it.
+	// After is at or above every ID of the earlier generations.
 	After firn.ID `json:"after"`
 
-	// Until is the last instant up to which any of those before it can make IDs, and is right when After is.
+	// Until is the last instant at which earlier generations can make IDs. It is final when After is.
 	Until time.Time `json:"until,omitzero"`
 
-	// Former, while it is there, is one that has to be closed before After is right and a node ID can be claimed.
+	// Former, if set, is a generation to be closed before After is final and a node ID can be claimed.
 	Former *cluster.Definition `json:"former,omitempty"`
 
-	Destroyed bool `json:"destroyed,omitempty"` // no node ID may be claimed any more
+	Destroyed bool `json:"destroyed,omitempty"` // no node ID can be claimed
 }
 
 func generationKey(name string) string { return "sequencers/" + name + "/generation" }
 
 var errSuperseded = errors.New("the sequencer was destroyed, as the log is about to show")
 
-// readGeneration reads the key; where there is none, the generation is one created at 0.
+// readGeneration reads the key; if it is missing, the generation is one created at 0.
 func (m *Member) readGeneration(ctx context.Context, name string) (i generation, at store.Condition, err error) {
 	at.Key = generationKey(name)
 	kv, err := m.store.Get(ctx, at.Key)
@@ -59,9 +59,9 @@ func (m *Member) readGeneration(ctx context.Context, name string) (i generation,
 	return i, at, nil
 }
 
-// changeGeneration has next say what the key is to hold, until it is content; it returns what is there then. It asks
-// anew when next finds that the key has changed: fence.ErrClosed.
-// A write in doubt needs no care: the next goes out under the same condition.
+// changeGeneration calls next for what to put, until next says that nothing is left to do, and returns what the
+// key then holds. It reads the key again when next returns fence.ErrClosed: the key has changed. A write in doubt
+// needs no care: the next goes out under the same condition.
 func (m *Member) changeGeneration(ctx context.Context, name string, next func(generation, store.Condition) (generation, bool, error)) (generation, store.Condition, error) {
 	for tries := 0; ; tries++ {
 		i, at, err := m.readGeneration(ctx, name)
@@ -92,7 +92,7 @@ func (m *Member) changeGeneration(ctx context.Context, name string, next func(ge
 	}
 }
 
-// successor is the generation that follows.
+// successor returns the generation that follows.
 func (i generation) successor(created int64, d cluster.Definition) generation {
 	next := generation{Created: created, Definition: d, After: i.After, Until: i.Until}
 	if i.Former == nil && i.Created != 0 {
@@ -102,7 +102,7 @@ func (i generation) successor(created int64, d cluster.Definition) generation {
 	return next
 }
 
-// closed is the generation once it is known how far the former went: up to the horizon.
+// closed returns the generation once the former's last horizon is known.
 func (i generation) closed(horizon time.Time) generation {
 	if i.Former != nil && !horizon.Before(i.Former.Layout.Epoch) {
 		l := i.Former.IDLayout()
@@ -119,7 +119,7 @@ func (i generation) closed(horizon time.Time) generation {
 	return i
 }
 
-// open sees to it that node IDs can be claimed for this sequencer, and for no other of its name.
+// open makes it possible to claim node IDs for this sequencer, and for no other of its name.
 func (s *Sequencer) open(ctx context.Context) error {
 	if s.guard.Key != "" && s.guarded == s.m.losses.Load() {
 		return nil
@@ -148,7 +148,7 @@ func (s *Sequencer) open(ctx context.Context) error {
 	return err
 }
 
-// above is when IDs of a definition exceed both the IDs that it is to come after and another one.
+// above returns when IDs of a definition exceed both its After and another ID.
 func (m *Member) above(d cluster.Definition, after firn.ID) (time.Time, error) {
 	after = max(after, d.After)
 	from, err := d.Above(after)
@@ -161,8 +161,7 @@ func (m *Member) above(d cluster.Definition, after firn.ID) (time.Time, error) {
 	return from, nil
 }
 
-// horizons says until when the node IDs of a name may be used by those who have them or had them, and whether
-// anybody has one.
+// horizons returns the last horizon of the node IDs of a name, and whether any has an owner.
 func (m *Member) horizons(ctx context.Context, name string) (last time.Time, live bool, err error) {
 	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
 	for _, o := range owners {

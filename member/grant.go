@@ -12,7 +12,7 @@ import (
 func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.leaving { // which takes it out everywhere
+	if m.leaving { // leaving detaches it everywhere
 		return nil
 	}
 	var owed []cluster.Command
@@ -26,14 +26,14 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 		switch attached := q.Attached(id); {
 		case st.wanted && !attached:
 			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition())})
-		case attached && !st.wanted && st.state.Empty(): // the next one to attach finds the node ID free
+		case attached && !st.wanted && st.state.Empty(): // the next member to attach finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
 	}
 	return owed
 }
 
-// in returns this sequencer as a value has it, and false when it has none of its name, or another.
+// in returns this sequencer as a value has it, and false when the value has none or another of its name.
 func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	found, ok := v.Sequencer(s.name)
 	if !ok || found.Created() != s.status.Load().created {
@@ -42,7 +42,7 @@ func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 	return found, true
 }
 
-// grant is what the cluster's value gives this member in a sequencer.
+// grant is the node ID that the cluster's value gives this member in a sequencer.
 type grant struct {
 	kind        attachment.Kind
 	incarnation *incarnation
@@ -59,7 +59,7 @@ func (g grant) plain() attachment.Grant {
 	return plain
 }
 
-// grant tells the sequencers what the value gives them.
+// grant tells the sequencers their grants by the value.
 func (m *Member) grant() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 	}
 }
 
-// tell notes what the sequencer is given, if that is news, and why there are no IDs because of it; nil: for no reason.
+// tell notes a new grant of the sequencer, and why that leaves it without IDs; nil: it does not.
 func (s *Sequencer) tell(g grant, why error) {
 	s.updateIf(func(st *status) bool { return s.tellLocked(st, g, why) })
 }

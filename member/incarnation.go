@@ -13,27 +13,27 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// incarnation is a member under one ID, with the session that its pulse and its fences are under. Once the
-// session has ended, or the others have taken the member out, the member joins again under another ID.
+// incarnation is a member under one member ID and one session, which holds its pulse and its live keys. Once the
+// session has ended, or the others have taken the member out, the member joins again with both new.
 type incarnation struct {
 	id      string
 	session store.Session
 	losses  int64 // how often the store had lost data before
-	joined  bool  // it has been a member; belongs to the goroutine that plays the log
+	joined  bool  // it was a member; used by the goroutine that plays the log only
 }
 
 func pulseKey(member string) string { return pulses + member }
 
 const pulses = "peers/"
 
-// Pulse is what the key by which a member shows that it lives tells people.
+// Pulse is what a member's pulse, the key that shows that it is alive, tells people.
 type Pulse struct {
 	Owner string    // see Options.Owner
-	Since time.Time // when it was put, by its own clock
+	Since time.Time // when it was put, by the member's clock
 }
 
-// Pulses reads the pulses of all members and joiners that live, by their IDs. A member that has none is
-// dead, or as good as dead. The error is one of the store.
+// Pulses reads the pulses of all living members and joiners, by member ID. A member without a pulse is dead, or
+// is about to join again. The error is one of the store.
 func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 	s, err := m.opened()
 	if err != nil {
@@ -47,7 +47,7 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 	for _, kv := range all {
 		_, rest, _ := strings.Cut(string(kv.Value), " ")
 		since, owner, _ := strings.Cut(rest, " ")
-		ms, _ := strconv.ParseInt(since, 10, 64) // what is not ours shows as 1970
+		ms, _ := strconv.ParseInt(since, 10, 64) // a foreign value shows as 1970
 		found[kv.Key[len(pulses):]] = Pulse{Owner: owner, Since: time.UnixMilli(ms)}
 	}
 	return found, nil
@@ -67,8 +67,8 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	return l, nil
 }
 
-// reopenSession is openSession, but not on a store that is behind the value: nothing is to be written there before it was told, see
-// rolledBack.
+// reopenSession is openSession, but refuses a store that is behind the value: it must first get a floor, see
+// rollback.go.
 func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 	if at := m.value.Position(); at > 0 {
 		if _, err := m.store.Read(ctx, store.Position(at)); err != nil {
@@ -78,8 +78,8 @@ func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 	return m.openSession(ctx)
 }
 
-// putPulse settles doubt by writing again under the same condition. The ID is fresh, so that what is found
-// under it is its own.
+// putPulse settles doubt by writing again under the same condition. The ID is fresh, so a pulse under it is its
+// own.
 func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
 	key := pulseKey(l.id)
 	mark := fmt.Appendf(nil, "%s %d %s", newID(), m.now().UnixMilli(), m.options.Owner)
@@ -113,7 +113,7 @@ func (m *Member) closeSession(ctx context.Context, l *incarnation) {
 	}
 }
 
-// over tells whether the session has ended.
+// over reports whether the session has ended.
 func (l *incarnation) over() bool {
 	select {
 	case <-l.session.Done():
