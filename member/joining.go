@@ -9,32 +9,32 @@ import (
 )
 
 const (
-	// joinPatience is how long a joiner waits for the watcher of its target to accept it while nothing
-	// moves, at first; then it aborts and tries elsewhere, with twice the patience.
+	// joinPatience is how long a joiner at first waits, while membership does not change, for its target's
+	// watcher to accept it. Then it aborts and tries elsewhere, with twice the patience.
 	joinPatience = 3 * time.Second
 
-	// stuckAfter is how long a joiner in line waits for anything to move, at least, and at most twice as
-	// long. In a crowd everything takes longer: perJoiner is added for everybody in line.
+	// A joiner in line waits for a change of membership for stuckAfter to twice that, and perJoiner more for each
+	// joiner in line: in a crowd everything takes longer.
 	stuckAfter = time.Second
 	perJoiner  = 10 * time.Millisecond
 )
 
-// joining is what a joiner knows of its own way in.
+// joining is what a joiner knows about its own join.
 //
-// Many may join at once, and there is room for a few. So they stand in line: a joiner whose command was
-// refused is seen by all, in the order of the log, and goes again when there is room for those before it
-// and for itself. It may also go when nothing has moved for a while: those before it may be dead.
+// Many may join at once, and there is room for a few, so they wait in line: all see in the log whose command was
+// refused. A joiner tries again when there is room for those before it and for itself, or when membership has not
+// changed for a while: those before it may be dead.
 type joining struct {
-	line    []string  // who was refused and has not got in since
-	moved   time.Time // when membership last changed, as far as it was seen
-	stuck   time.Time // when to call for a collection if nothing moves until then
-	again   time.Time // when to go without regard for the line
+	line    []string  // joiners that were refused and have not joined since
+	moved   time.Time // when the last change of membership was seen
+	stuck   time.Time // when to call for a collection if membership has not changed
+	again   time.Time // when to try again whatever the line
 	since   time.Time // when its own join became pending
 	aborts  int
 	collect bool // its call for a collection was seen
 }
 
-// saw takes note of an entry that was replayed.
+// saw notes an entry that was replayed.
 func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 	if l == nil || l.joined {
 		j.line = nil
@@ -52,7 +52,7 @@ func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 		case moved:
 			leaves(c.Joiner)
 			if c.Joiner == l.id {
-				j.again = time.Time{} // should this join come to nothing, it has waited enough
+				j.again = time.Time{} // if this join fails, it has waited enough
 			}
 		case out.Result == cluster.Refused && !slices.Contains(j.line, c.Joiner):
 			j.line = append(j.line, c.Joiner)
@@ -60,7 +60,7 @@ func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 	case cluster.Leave:
 		leaves(c.Member)
 	case cluster.PeerGC:
-		moved = true // whoever called will do it
+		moved = true // the caller will collect
 		j.collect = j.collect || c.By == l.id
 	case cluster.NotifyWatchers, cluster.AcceptJoin, cluster.AbortJoin:
 	default:
@@ -71,7 +71,7 @@ func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 	}
 }
 
-// owed is what a joiner owes the log beside its duties.
+// owed returns what a joiner owes the log besides its duties.
 func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Command {
 	if _, pending := v.Pending(id); pending {
 		if j.since.IsZero() {
@@ -91,7 +91,8 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		}
 		return prepare
 	}
-	// A join takes up its target and the watcher of that, so that about every third candidate finds room.
+	// A join occupies its target and the target's watcher, so there is room for about a third as many joins as
+	// members.
 	if room := (v.Candidates() + 2) / 3; rank < room || v.Size() == 0 {
 		return prepare
 	}
@@ -102,7 +103,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		if now.Before(j.again) {
 			return nil
 		}
-		j.line = slices.Delete(j.line, 0, rank) // they have had their turn, and may be dead
+		j.line = slices.Delete(j.line, 0, rank) // those before it had their turn, and may be dead
 		return prepare
 	}
 	if j.stuck.IsZero() {
@@ -114,7 +115,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 	return []cluster.Command{cluster.PeerGC{By: id}}
 }
 
-// sent takes note of a command that was appended.
+// sent notes a command that was appended.
 func (j *joining) sent(c cluster.Command) {
 	switch c.(type) {
 	case cluster.AbortJoin:
@@ -125,7 +126,7 @@ func (j *joining) sent(c cluster.Command) {
 	}
 }
 
-// next is when there is something to do although nothing happened; zero: not at any time.
+// next returns when there is something to do even if nothing happens; zero: never.
 func (j *joining) next(now time.Time) time.Time {
 	var next time.Time
 	times := []time.Time{j.stuck, j.again}
@@ -140,8 +141,8 @@ func (j *joining) next(now time.Time) time.Time {
 	return next
 }
 
-// tired is when it aborts its pending join: nothing has moved for as long as its patience lasts. As long as
-// others join and leave its turn may come; and should the one that it waits for be dead, that is found out.
+// tired returns when it aborts its pending join: after its patience, counted from the last change of membership.
+// While others join and leave its turn may come, and the watchers find out whether its target is dead.
 func (j *joining) tired() time.Time {
 	since := j.since
 	if j.moved.After(since) {

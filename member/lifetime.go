@@ -16,10 +16,10 @@ func (s *Sequencer) lifetime(now time.Time) error {
 
 const day = 24 * time.Hour
 
-// notices are logged when a layout has so much time left: a year, a month, a day, none.
+// notices are the times left of a layout at which a warning is logged: a year, a month, a day, none.
 var notices = [...]time.Duration{365 * day, 30 * day, day, 0}
 
-// noticed returns how many of the notices are due with so much time left.
+// noticed returns how many of the notices are due when the layout has this time left.
 func noticed(left time.Duration) (due int) {
 	for due < len(notices) && left <= notices[due] {
 		due++
@@ -27,8 +27,7 @@ func noticed(left time.Duration) (due int) {
 	return due
 }
 
-// notice logs that the layout's time runs out, once for each notice that has become due, and returns how long to wait for
-// the next one.
+// notice logs each notice that has become due once, and returns how long to wait for the next.
 func (s *Sequencer) notice(now time.Time) time.Duration {
 	end := s.layout.Lifetime()
 	left := end.Sub(now)

@@ -10,17 +10,17 @@ import (
 	"github.com/firn-id/firn/cluster"
 )
 
-// How often the log is read for names that turn out not to exist, whatever their number.
+// How often the log is read for names that turn out not to exist, however many they are.
 const (
-	vainEvery = time.Second // one read in so long
-	vainMost  = 10          // and as many at once, if there were none before
+	vainEvery = time.Second // one read per vainEvery
+	vainMost  = 10          // and so many at once after a pause
 )
 
-// Lookup returns the sequencer of a name as the cluster's value has it. If the value has none, the log is read to its end
-// first, so that one is found that was created elsewhere a moment ago. That costs the store a read; after ten that found
-// nothing it is read once a second, and in between the value alone decides, which is as far behind the log as the store's
-// news takes. ErrNoSequencer is returned when there is none, a *cluster.NameError when there can't be, and other errors
-// when ctx has ended, or the member has.
+// Lookup returns the sequencer of a name as the cluster's value has it. If the value has none, the member first
+// reads the log to its end, to find a sequencer that another member has just created. After ten such reads that
+// found nothing there is at most one a second; in between the value alone decides, which may lag behind the log.
+// ErrNoSequencer is returned when no sequencer has the name, a *cluster.NameError when the name is not allowed,
+// and other errors when ctx or the member has ended.
 func (m *Member) Lookup(ctx context.Context, name string) (cluster.Sequencer, error) {
 	if q, ok := m.Value().Sequencer(name); ok {
 		return q, nil
@@ -28,8 +28,8 @@ func (m *Member) Lookup(ctx context.Context, name string) (cluster.Sequencer, er
 	return m.find(ctx, name)
 }
 
-// find is the sequencer that a name stands for now, however many callers ask for what does not exist: the store
-// has little to do.
+// find returns the sequencer that has a name now. Callers that ask for names that don't exist cost the store
+// little.
 func (m *Member) find(ctx context.Context, name string) (cluster.Sequencer, error) {
 	if cluster.CheckName(name) != nil || !m.lookups.begin() {
 		return sequencerIn(name, func() (cluster.Value, error) { return m.recent(ctx) })
@@ -41,7 +41,7 @@ func (m *Member) find(ctx context.Context, name string) (cluster.Sequencer, erro
 	return q, err
 }
 
-// latest is the sequencer that a name stands for now, wherever it was created or destroyed.
+// latest returns the sequencer that has a name now, after a read of the log.
 func (m *Member) latest(ctx context.Context, name string) (cluster.Sequencer, error) {
 	return sequencerIn(name, func() (cluster.Value, error) { return m.catchUp(ctx) })
 }
@@ -61,8 +61,8 @@ func sequencerIn(name string, read func() (cluster.Value, error)) (cluster.Seque
 	return q, nil
 }
 
-// recent is a value that had reached the end of the log at most vainEvery ago. A caller that needs the log read for that waits
-// for one that reads it already.
+// recent returns a value that had reached the end of the log at most vainEvery ago. Of several callers that need
+// a read, one reads and the others wait.
 func (m *Member) recent(ctx context.Context) (cluster.Value, error) {
 	if m.lookups.fresh() {
 		return m.Value(), nil
@@ -83,16 +83,17 @@ func (m *Member) recent(ctx context.Context) (cluster.Value, error) {
 
 // lookups bounds the reads of the log for names that the value does not have. Make it with newLookups.
 type lookups struct {
-	turn chan struct{}             // held by the one who reads for all others
-	read atomic.Pointer[time.Time] // since when the log is known to have been read to its end; nil: never
+	turn chan struct{}             // held by the caller that reads for all
+	read atomic.Pointer[time.Time] // when the log was last known to be read to its end; nil: never
 
 	mu   sync.Mutex
-	paid time.Time // guarded by mu: when all reads that found nothing will have been made up for
+	paid time.Time // guarded by mu: until when the reads that found nothing use up the limit
 }
 
 func newLookups() lookups { return lookups{turn: make(chan struct{}, 1)} }
 
-// begin tells whether the log may be read for one name alone. It counts as a read that found nothing until found is called.
+// begin reports whether the log may be read for this name. The read counts as one that found nothing until found
+// is called.
 func (l *lookups) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,10 +114,10 @@ func (l *lookups) found() {
 	l.paid = l.paid.Add(-vainEvery)
 }
 
-// caughtUp notes that the member has reached all that was in the log at a time.
+// caughtUp notes that the member has reached the log's end as it was at a time.
 func (l *lookups) caughtUp(at time.Time) { l.read.Store(&at) }
 
-// forget has the log read again, which may be another.
+// forget has the next lookup read the log again, which may be another.
 func (l *lookups) forget() { l.read.Store(nil) }
 
 func (l *lookups) fresh() bool {

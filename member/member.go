@@ -1,11 +1,11 @@
-// Package member is one living member of a cluster. It joins, plays the log, watches whom the cluster's
-// value says it must, and makes IDs under the node IDs that the value gives it, each kept by a fence.
-// It owns the goroutines and the clock; what to do follows from package cluster, which is pure.
+// Package member runs a member of a cluster. A member joins, replays the log, watches the pulse that the
+// cluster's value assigns to it, and makes IDs with the node IDs that the value grants it, each kept by a fence.
+// This package has the goroutines and the clock; package cluster, which is pure, decides.
 //
-// Whatever happens to the store, the session, the other members or the clock, callers of Next get a
-// unique ID or an error. While the store is gone IDs flow until the horizon; a member that lost its
-// session, or that the others took for dead, joins again under a new ID while it uses up what it has, and
-// switches over.
+// Whatever happens to the store, the session, the other members or the clock, callers of Next get a unique ID or
+// an error. While the store is unavailable, a member makes IDs up to its horizon. A member that lost its session,
+// or that the others took for dead, joins again under a new member ID, makes IDs up to its old horizon meanwhile,
+// and switches over.
 package member
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// leaveWithin bounds what is done to leave in order.
+// leaveWithin bounds how long an orderly leave takes.
 const leaveWithin = 5 * time.Second
 
 // Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
@@ -34,53 +34,53 @@ type Member struct {
 	log      *slog.Logger
 	troubles troubles
 
-	serving context.Context    // ends when the sequencers are to end
+	serving context.Context    // ends when the sequencers must end
 	release context.CancelFunc // ends it
 	holding sync.WaitGroup     // the goroutines of the sequencers
 
 	era           atomic.Int64 // how many steps of the clock were believed
-	stepping      sync.Mutex   // held while it is found out whether one is, and guards what follows
-	contradicted  time.Time    // when others contradicted it last
+	stepping      sync.Mutex   // held while a step is checked; guards what follows
+	contradicted  time.Time    // when others last contradicted a step
 	contradiction error        // and how
 
 	rejoins    atomic.Uint64
-	losses     atomic.Int64 // how often the store was found to have lost data; changed by the goroutine that plays the log
+	losses     atomic.Int64 // how often the store has lost data; changed by the goroutine that plays the log
 	extensions extensions
 	lookups    lookups
 
 	stop context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
-	wake chan struct{}      // has it look again at what there is to do
+	wake chan struct{}      // has it check for work
 
-	broken chan error // has room for one: that the store has lost data, as something else than the log has shown
+	broken chan error // has room for one: an error, from elsewhere than the log, that shows that the store has lost data
 
-	found atomic.Pointer[map[string]*Sequencer] // a copy of sequencers that is never changed; nil: there are none
+	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
 
 	mu          sync.Mutex    // guards what follows
 	value       cluster.Value // that it has reached
 	incarnation *incarnation  // nil before the first
-	hasJoined   bool          // under this incarnation or one before
+	hasJoined   bool          // under this incarnation or an earlier one
 	changed     chan struct{} // closed when value or incarnation changes
 	outcomes    map[string]chan<- outcome
 	sequencers  map[string]*Sequencer
 	leaving     bool
 	err         error // why it ended
 
-	running sync.WaitGroup // what the goroutine that plays the log has begun: following the log, watching pulses
+	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
 	player                 // belongs to that goroutine
 }
 
-// outcome is what came of a command that somebody waits for.
+// outcome is the outcome of a command that a caller waits for.
 type outcome struct {
 	cluster.Outcome
 	value  cluster.Value // that it led to
-	missed bool          // nobody saw what came of it, or whether it is in the log
+	missed bool          // the outcome is unknown, or whether the command is in the log
 }
 
-// Start makes a new member of the cluster that lives in a store. It returns at once; the member opens the store and
-// joins by itself: Ready says how far it has come, and Wait waits for it. Until it has joined, its ID is empty and its
-// Value zero, and methods that need the store or the cluster return an ErrNotReady that says why. It is a member until
-// Leave.
+// Start starts a new member of the cluster in a store. It returns at once; the member opens the store and joins
+// by itself. Ready says how far it has come, and Wait waits until it has joined. Until then, its ID is empty and
+// its Value zero, and methods that need the store or the cluster return an ErrNotReady that says why. It is a
+// member until Leave.
 //
 // The context of open ends when the member is told to leave. An open that fails with store.ErrUnavailable or
 // store.ErrAmbiguous is called again; any other error ends the member, see Err. The store is not closed by the
@@ -104,7 +104,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	return m, nil
 }
 
-// Join is Start on a store that is open, and Wait. Should that fail, nothing is left of the member.
+// Join is Start on an open store, then Wait. If that fails, the member has ended.
 func Join(ctx context.Context, s store.Store, options Options) (*Member, error) {
 	m, err := Start(func(context.Context) (store.Store, error) { return s, nil }, options)
 	if err != nil {
@@ -124,8 +124,8 @@ func (m *Member) Wait(ctx context.Context) error {
 	return err
 }
 
-// Ready returns nil while it is a member of the cluster. Otherwise the error, an ErrNotReady or what Err returns, says why
-// it is not, or not any more: its store is not open yet, it is joining, or it has ended. It does not ask the store.
+// Ready returns nil while it is a member of the cluster. Otherwise it returns an ErrNotReady that says why not
+// (its store is not open yet, or it is joining), or what Err returns. It does not ask the store.
 func (m *Member) Ready() error {
 	if m.over() {
 		return m.ended()
@@ -139,9 +139,8 @@ func (m *Member) Ready() error {
 	return nil
 }
 
-// Leave gives the node IDs back, leaves the cluster and ends the member; later calls of its sequencers fail
-// with ErrNotReady. It takes a few seconds at the most. What it could not do in that time, the others
-// do once the session has ended.
+// Leave releases the node IDs, leaves the cluster and ends the member; later calls of its sequencers fail with
+// ErrNotReady. It takes a few seconds at most. The other members do the rest once the session has ended.
 func (m *Member) Leave() {
 	m.mu.Lock()
 	m.leaving = true
@@ -155,17 +154,17 @@ func (m *Member) Leave() {
 // Done is closed when the member has ended: by Leave, or because it can't go on, see Err.
 func (m *Member) Done() <-chan struct{} { return m.done }
 
-// Err returns nil until Done is closed and after Leave, and else why the member can't go on: a
-// *cluster.UnreadableError when it met an entry of a version that it does not know, store.ErrRefused, or what opening the
-// store returned. Its sequencers then use up what time they have written down, and end.
+// Err returns nil until Done is closed and after Leave, and otherwise why the member can't go on: a
+// *cluster.UnreadableError when it met an entry of a version that it does not know, store.ErrRefused, or what
+// opening the store returned. Its sequencers then make IDs up to their horizons, and end.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.err
 }
 
-// ID returns the member ID under which it is known to the others. It changes when it has to join again, and is
-// empty before it first tries.
+// ID returns the current member ID. It changes when the member has to join again, and is empty before its first
+// attempt.
 func (m *Member) ID() string {
 	_, incarnation, _ := m.look()
 	if incarnation == nil {
@@ -174,13 +173,13 @@ func (m *Member) ID() string {
 	return incarnation.id
 }
 
-// Value returns the value that it has reached.
+// Value returns the value that the member has reached.
 func (m *Member) Value() cluster.Value {
 	v, _, _ := m.look()
 	return v
 }
 
-// Log returns the log that it plays, and an ErrNotReady while its store is not open yet.
+// Log returns the log that the member replays, and an ErrNotReady while its store is not open yet.
 func (m *Member) Log() (store.Log, error) { return m.opened() }
 
 // opened returns the store, and an error while it is not open yet. What runs only for members and joiners uses m.store.
@@ -193,7 +192,7 @@ func (m *Member) opened() (store.Store, error) {
 	return m.store, nil
 }
 
-// openStore opens the store, again while that may help, until ctx ends.
+// openStore opens the store, and tries again after errors that may pass, until ctx ends.
 func (m *Member) openStore(ctx context.Context, open func(context.Context) (store.Store, error)) error {
 	return m.insist(ctx, "can't open the store", func() error {
 		s, err := open(ctx)
@@ -210,14 +209,14 @@ func (m *Member) openStore(ctx context.Context, open func(context.Context) (stor
 	})
 }
 
-// look returns how things stand, and a channel that is closed when that changes.
+// look returns the value and the incarnation, and a channel that is closed when one of them changes.
 func (m *Member) look() (cluster.Value, *incarnation, <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.value, m.incarnation, m.changed
 }
 
-// rejoined waits until it is a member again, under whatever ID; one that has never joined is not waited for.
+// rejoined waits until it is a member again, under any ID, if it has ever joined.
 func (m *Member) rejoined(ctx context.Context) (cluster.Value, *incarnation, error) {
 	m.mu.Lock()
 	hasJoined := m.hasJoined
@@ -230,7 +229,7 @@ func (m *Member) rejoined(ctx context.Context) (cluster.Value, *incarnation, err
 	return m.joined(ctx)
 }
 
-// joined waits until it is a member, under whatever ID.
+// joined waits until it is a member, under any ID.
 func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error) {
 	for {
 		v, incarnation, changed := m.look()
@@ -274,7 +273,7 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 	}
 	for v.Position() < int64(last) {
 		if m.losses.Load() != losses {
-			return v, errJoining // that log is gone
+			return v, errJoining // the store has lost that log
 		}
 		select {
 		case <-changed:
@@ -289,7 +288,7 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 	return v, nil
 }
 
-// poke has the player look again at what there is to do.
+// poke has the player check for work.
 func (m *Member) poke() {
 	select {
 	case m.wake <- struct{}{}:
@@ -297,8 +296,8 @@ func (m *Member) poke() {
 	}
 }
 
-// breaks has the member start over if the store has lost data, as an error says of something that began after so many
-// losses.
+// breaks has the member start over if err says that the store has lost data. The operation that failed began
+// after so many losses.
 func (m *Member) breaks(losses int64, err error) {
 	if !errors.Is(err, store.ErrRolledBack) || losses != m.losses.Load() {
 		return
@@ -309,7 +308,7 @@ func (m *Member) breaks(losses int64, err error) {
 	}
 }
 
-// over tells whether it has ended.
+// over reports whether the member has ended.
 func (m *Member) over() bool {
 	select {
 	case <-m.done:
@@ -319,7 +318,7 @@ func (m *Member) over() bool {
 	}
 }
 
-// ended says why it has.
+// ended returns why the member has ended.
 func (m *Member) ended() error {
 	if err := m.Err(); err != nil {
 		return err
@@ -327,8 +326,8 @@ func (m *Member) ended() error {
 	return errHasLeft
 }
 
-// do appends a command of this member's, once it has joined, and waits until it has replayed it. An outcome
-// that was missed tells nothing; the command, which does no harm when it is there twice, may be done again.
+// do appends a command of this member's, once it has joined, and waits until it has replayed it. After a missed
+// outcome the caller may repeat the command, which is idempotent.
 func (m *Member) do(ctx context.Context, command func(member string) cluster.Command) (outcome, error) {
 	_, incarnation, err := m.rejoined(ctx)
 	if err != nil {
@@ -364,7 +363,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 			return o, nil
 		case <-again:
 			if errors.Is(failed, store.ErrAmbiguous) {
-				return outcome{missed: true}, nil // the doubt may stay for ever, if the log was cut
+				return outcome{missed: true}, nil // if the log was cut, the doubt never ends
 			}
 		case <-m.done:
 			return outcome{}, m.ended()
@@ -374,7 +373,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 	}
 }
 
-// insist tries something that changes nothing again and again until it is clear what comes of it, or ctx ends.
+// insist repeats something that only reads until it succeeds, fails for good, or ctx ends.
 func (m *Member) insist(ctx context.Context, what string, try func() error) error {
 	for tries := 0; ; tries++ {
 		err := try()
@@ -388,13 +387,13 @@ func (m *Member) insist(ctx context.Context, what string, try func() error) erro
 	}
 }
 
-// passes tells whether what the store said may be otherwise the next time.
+// passes reports whether an error of the store may pass.
 func passes(err error) bool {
 	return errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable)
 }
 
-// now is ID time.
+// now returns ID time.
 func (m *Member) now() time.Time { return time.Unix(0, m.options.Clock.Now()) }
 
-// newID is fresh: 65 bits by chance.
+// newID returns a fresh ID of 65 random bits.
 func newID() string { return strings.ToLower(rand.Text()[:13]) }

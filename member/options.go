@@ -17,28 +17,28 @@ const (
 	DefaultCheckpointEvery = 1000
 )
 
-// Options say how a member behaves. The zero value is good for production.
+// Options configure a member. The zero value is good for production.
 type Options struct {
-	// TTL is how long the store waits for a silent member before the others take it out and its node
-	// IDs may be taken over. Zero means 20 s. At least a second. Uniqueness does not depend on it.
+	// TTL is how long the store waits for a silent member before the others take it out and its node IDs become
+	// free. At least 1 s; zero means 20 s. Uniqueness does not depend on it.
 	TTL time.Duration
 
-	// Window is how far ahead of the clock the horizon is written: for how long IDs flow while
-	// the store is gone. Zero means 30 s. At least three ticks of each layout used.
+	// Window is how far ahead of the clock a horizon lies: how long a member makes IDs while the store is
+	// unavailable. At least 3 ms and three ticks of each layout used; zero means 30 s.
 	Window time.Duration
 
-	// Nodes says which node IDs of a sequencer to wish for; nil, or nil as its answer, means any. It must answer
-	// the same each time.
+	// Nodes returns which node IDs of a sequencer to ask for. Nil, or a nil result, means any. It must always
+	// return the same for the same arguments.
 	Nodes func(name string, d cluster.Definition) *cluster.Range
 
-	// RandomStart begins the sequence of each tick at random, see firn.WithRandomStart.
+	// RandomStart begins the sequence of each tick at a random number, see firn.WithRandomStart.
 	RandomStart bool
 
-	// CheckpointEvery is after how many entries of the log a checkpoint is written. Zero means 1000. The
-	// log keeps between one and two times as many entries, for looking back.
+	// CheckpointEvery is the number of log entries between checkpoints. Zero means 1000. The log keeps one to two
+	// times as many entries.
 	CheckpointEvery int64
 
-	Owner  string            // what the store shows people of this member; decides nothing
+	Owner  string            // what the store shows people about this member; decides nothing
 	Clock  *firn.SteadyClock // nil: one over package time
 	Logger *slog.Logger      // nil: silent
 }
@@ -56,7 +56,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Validate reports what makes no sense, and nil when all does.
+// Validate returns an error that names the first option that is not valid, or nil.
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	switch {
@@ -70,7 +70,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// wish is which node IDs of a sequencer to wish for; nil: any.
+// wish returns which node IDs of a sequencer to ask for; nil: any.
 func (o Options) wish(name string, d cluster.Definition) *cluster.Range {
 	if o.Nodes == nil {
 		return nil
@@ -78,7 +78,7 @@ func (o Options) wish(name string, d cluster.Definition) *cluster.Range {
 	return o.Nodes(name, d)
 }
 
-// ValidateFor reports also what makes no sense for a sequencer of this name and definition.
+// ValidateFor is Validate, and also checks the options against a sequencer's definition.
 func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	if err := o.Validate(); err != nil {
 		return err

@@ -6,11 +6,11 @@ import (
 	"github.com/firn-id/firn/internal/fence"
 )
 
-// Owner is who owns a node ID, or owned it last, and how far it may go.
+// Owner is the present or last owner of a node ID, and its horizon.
 type Owner = fence.Owner
 
-// Owners reads, at one moment, what is written down about the node IDs of a sequencer: about each that was ever used
-// under its name, in ascending order. Any member can read it, attached or not. The error is one of the store.
+// Owners reads, at one moment, what the store knows about each node ID that was ever used under a sequencer's
+// name, in ascending order. The member need not be attached. The error is one of the store.
 func (m *Member) Owners(ctx context.Context, name string) ([]Owner, error) {
 	s, err := m.opened()
 	if err != nil {

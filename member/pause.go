@@ -17,8 +17,8 @@ const noteEvery = time.Minute
 // backoff paces attempts after failures.
 var backoff = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
-// troubles logs errors that may pass, those of one kind once a minute, whatever failed with them: a store that is out of
-// reach is one line. Its methods are safe for concurrent use.
+// troubles logs errors that may pass, each kind once a minute whatever operations fail: a store out of reach
+// gives one line. Its methods are safe for concurrent use.
 type troubles struct {
 	log  *slog.Logger
 	mu   sync.Mutex

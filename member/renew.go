@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/retry"
 )
 
-// renewFences extends the fences of all sequencers together, every third of the window, until ctx ends. So many
+// renewFences renews the fences of all sequencers together, every third of the window, until ctx ends. So more
 // sequencers cost the store bytes, not round trips.
 func (m *Member) renewFences(ctx context.Context) {
 	third := m.options.Window / 3
@@ -28,7 +28,7 @@ func (m *Member) renewFences(ctx context.Context) {
 	}
 }
 
-// extend extends the fences of all sequencers once. The error is one of those that may pass.
+// extend renews the fences of all sequencers once. Its error may pass.
 func (m *Member) extend(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.options.Window/3)
 	defer cancel()
@@ -41,7 +41,7 @@ func (m *Member) extend(ctx context.Context) error {
 		t := st.inUse()
 		switch {
 		case t.fence == nil, !st.state.Extended(), m.stale(t):
-		case ahead: // a step ahead has to be believed first
+		case ahead: // the member must believe the step first
 			s.poke()
 		default:
 			sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
@@ -63,12 +63,13 @@ func (m *Member) extend(ctx context.Context) error {
 	return failed
 }
 
-// askWithin bounds how long the clocks of others are asked for.
+// askWithin bounds how long the member asks the store for others' clocks.
 const askWithin = 5 * time.Second
 
-// believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it in any of
-// the sequencers: then nothing changes, and the error says by how much. Once a step is believed, every node ID has to be
-// claimed again, by the new time. first, which has noticed, knows; the other sequencers are told.
+// believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it in
+// any sequencer: then nothing changes, and the error says by how much. After a believed step the member must
+// claim every node ID again, at the new time. first, which noticed the step, knows that; the other sequencers are
+// told.
 func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
@@ -77,7 +78,7 @@ func (m *Member) believe(ctx context.Context, first *Sequencer) error {
 	clock := m.options.Clock
 	ahead := clock.Ahead()
 	if ahead == 0 {
-		return nil // another sequencer was faster
+		return nil // another sequencer has already followed the step
 	}
 	if time.Since(m.contradicted) < backoff.First {
 		return m.contradiction

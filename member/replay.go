@@ -10,18 +10,18 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// player is what belongs to the goroutine that plays the log.
+// player is what only the goroutine that plays the log uses.
 type player struct {
-	started bool // the log has been read up to where it was when it began
+	started bool // the log was read up to its end at the start
 	pending map[string]*pendingCommand
 	joining joining
 	watched map[string]context.CancelFunc // the pulses being watched
-	gone    chan string                   // those that disappear
+	gone    chan string                   // pulses that disappear
 	dead    map[string]bool               // members and joiners without a pulse that the value still has
-	anchor  cluster.Value                 // at the last position where a checkpoint was due, and the one to be written next
-	founds  time.Time                     // when it is the first of a cluster, if nobody else is until then
-	retry   time.Time                     // when a new incarnation is tried again
-	failed  int                           // how often it failed
+	anchor  cluster.Value                 // the value at the last position where a checkpoint was due: the next checkpoint
+	founds  time.Time                     // when to found the cluster, if no other member has by then
+	retry   time.Time                     // when to try a new incarnation again
+	failed  int                           // how many attempts failed
 }
 
 func newPlayer() player {
@@ -31,7 +31,7 @@ func newPlayer() player {
 	}
 }
 
-// idle is how long the player sleeps when nothing is to be done at a certain time.
+// idle is how long the player sleeps when it has nothing scheduled.
 const idle = time.Hour
 
 // run opens the store and plays the log until ctx ends, or it can't go on.
@@ -77,7 +77,7 @@ func (m *Member) playOn(ctx context.Context) error {
 	}
 }
 
-// end notes why it ends; nil: it leaves.
+// end notes why the member ends; nil: it leaves.
 func (m *Member) end(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ type delivery struct {
 	err   error
 }
 
-// follow hands over the log. The channel is never closed: at the end of ctx there comes nothing more.
+// follow returns a channel of the log's batches. It is never closed; nothing arrives after the end of ctx.
 func (m *Member) follow(ctx context.Context) <-chan delivery {
 	deliveries := make(chan delivery)
 	m.running.Go(func() {
@@ -105,8 +105,7 @@ func (m *Member) follow(ctx context.Context) <-chan delivery {
 	return deliveries
 }
 
-// play does what is to be done whenever something happens, until ctx ends. What that is follows from how things
-// stand.
+// play does the member's work whenever something happens, until ctx ends.
 func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 	for {
 		timer := time.NewTimer(m.tend(ctx))
@@ -136,7 +135,7 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 	}
 }
 
-// sessionDone tells of the end of the session, once.
+// sessionDone returns a channel that reports the end of the session once.
 func (m *Member) sessionDone() <-chan struct{} {
 	if m.incarnation == nil || m.incarnation.over() {
 		return nil
@@ -144,7 +143,7 @@ func (m *Member) sessionDone() <-chan struct{} {
 	return m.incarnation.session.Done()
 }
 
-// tend does what is to be done now, and says in how long to look again at the latest.
+// tend does the work that is due, and returns after how long to look again at the latest.
 func (m *Member) tend(ctx context.Context) time.Duration {
 	if wait, ok := m.live(ctx); !ok {
 		return wait
@@ -162,7 +161,7 @@ func (m *Member) tend(ctx context.Context) time.Duration {
 	return wait
 }
 
-// live sees to it that there is an incarnation, a new one if need be. False: not yet, look again after a while.
+// live makes sure that the member has an incarnation, a new one if need be. False: not yet; look again later.
 func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	old := m.incarnation
 	if old != nil && !old.over() && (!old.joined || m.value.IsMember(old.id)) {
@@ -184,7 +183,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 		m.rejoins.Add(1)
 		m.log.Warn("it was a member no longer, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
 		m.closeSession(ctx, old)
-		m.dead[old.id] = true // whoever notices first takes it out
+		m.dead[old.id] = true // the first member to notice takes it out
 	}
 	m.joining = joining{}
 	clear(m.pending)
@@ -192,7 +191,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	return 0, true
 }
 
-// replay applies what the log brings.
+// replay applies a batch of the log.
 func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	v := m.value
 	if b.Checkpoint != nil {
@@ -231,7 +230,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	return nil
 }
 
-// restore is the value of a checkpoint; that of an empty one is that of an empty log.
+// restore returns the value of a checkpoint; an empty one stands for an empty log.
 func restore(c store.Checkpoint) (cluster.Value, error) {
 	if c.Position == 0 {
 		return cluster.Value{}, nil
@@ -243,7 +242,7 @@ func restore(c store.Checkpoint) (cluster.Value, error) {
 	return v, nil
 }
 
-// publish shows others how things stand now.
+// publish shows the value and the incarnation to other goroutines.
 func (m *Member) publish(v cluster.Value, l *incarnation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -253,14 +252,14 @@ func (m *Member) publish(v cluster.Value, l *incarnation) {
 	m.changed = make(chan struct{})
 }
 
-// awaited tells whether somebody waits for an entry.
+// awaited reports whether a caller waits for an entry.
 func (m *Member) awaited(entry string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.outcomes[entry] != nil
 }
 
-// settle tells who waits for entries what came of them, once the value that is shown has reached them.
+// settle sends outcomes to the callers that wait for entries, once the published value has reached them.
 func (m *Member) settle(outcomes map[string]outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -272,7 +271,7 @@ func (m *Member) settle(outcomes map[string]outcome) {
 	}
 }
 
-// miss tells all who wait that their entries may have gone by unseen.
+// miss tells all waiting callers that the member may have skipped their entries.
 func (m *Member) miss() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -282,7 +281,7 @@ func (m *Member) miss() {
 	}
 }
 
-// leaveCluster tells the others that it goes; ctx has ended.
+// leaveCluster tells the others that the member leaves; ctx has ended.
 func (m *Member) leaveCluster(ctx context.Context) {
 	if m.incarnation == nil {
 		return

@@ -14,26 +14,27 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// A store that was wiped or set back to a backup, see store.ErrRolledBack, does not know any more how far node IDs were
-// used. Who has seen more of it does, within limits: no horizon of this cluster lies further ahead than a window and the
-// skew that is accepted between clocks. So a member that finds its store rolled back writes that down,
+// A store that was wiped or set back to a backup, see store.ErrRolledBack, no longer knows how far node IDs were
+// used. A member that has seen more of it knows an upper limit: no horizon of this cluster lies further ahead
+// than a window and the accepted skew between clocks. So a member that finds its store rolled back writes that
+// limit to a key,
 //
 //	floor
 //
-// and joins again. Node IDs are claimed only under the condition that this key is unchanged, and used from that instant on only,
-// as if a former owner had got that far: by those who were there as by newcomers.
+// and joins again. Old and new members claim node IDs only under the condition that this key is unchanged, and
+// use them only from that instant on, as if it were a former owner's horizon.
 
-// Whoever finds no log at all may be early: before those who know that there was one. So on a store that others share, the
-// first member of a cluster waits for a moment.
+// A member that finds no log may be faster than those that know there was one. So on a shared store, the first
+// member of a cluster waits for a moment.
 
-// foundAfter is how long. Members notice within two seconds of the store's return, see etcdstore. No ID is unique because of
-// it as long as the store keeps what it commits.
+// foundAfter is how long it waits. Members notice within two seconds of the store's return, see etcdstore. As
+// long as the store keeps what it commits, uniqueness does not depend on it.
 const foundAfter = 3 * time.Second
 
-// Shared is implemented by a store that other processes use, too, and that can lose data while they live.
+// Shared is implemented by a store that other processes use too, and that can lose data while they run.
 type Shared interface{ Shared() bool }
 
-// untilFounding is how long a member waits that finds no log; not positive: no longer.
+// untilFounding returns how long a member that finds no log still waits; zero or less: no longer.
 func (m *Member) untilFounding() time.Duration {
 	if s, ok := m.store.(Shared); !ok || !s.Shared() || m.value.Position() > 0 {
 		return 0
@@ -47,15 +48,15 @@ func (m *Member) untilFounding() time.Duration {
 
 // floor is what the key holds.
 type floor struct {
-	From time.Time `json:"from"` // no node ID may be used before that; the zero time: no more than its own floor says
-	By   string    `json:"by"`   // who put it: Options.Owner
+	From time.Time `json:"from"` // the earliest instant of use of any node ID; zero: the fences' floors alone count
+	By   string    `json:"by"`   // the Options.Owner of the member that put it
 	Why  string    `json:"why"`
 }
 
 const floorKey = "floor"
 
-// FloorError is returned, within an ErrNotReady, while the clock has not come to the instant from which on IDs are given
-// after the store has lost data. It passes by itself, or with Resume.
+// FloorError is wrapped in an ErrNotReady while the clock has not reached the instant from which members may make
+// IDs after the store has lost data. It passes by itself, or with Resume.
 type FloorError struct {
 	From time.Time
 	By   string // the member that found the store rolled back
@@ -66,7 +67,7 @@ func (e *FloorError) Error() string {
 		e.By, e.From.UTC().Format(time.RFC3339))
 }
 
-// readFloor reads the key; where there is none, the floor is zero.
+// readFloor reads the key; if it is missing, the floor is zero.
 func (m *Member) readFloor(ctx context.Context) (f floor, at store.Condition, err error) {
 	at.Key = floorKey
 	kv, err := m.store.Get(ctx, at.Key)
@@ -80,8 +81,8 @@ func (m *Member) readFloor(ctx context.Context) (f floor, at store.Condition, er
 	return f, at, nil
 }
 
-// changeFloor has next say what the key is to hold, until it is content. A write in doubt needs no care: the next goes
-// out under the same condition.
+// changeFloor calls next for what to put, until next says that nothing is left to do. A write in doubt needs no
+// care: the next goes out under the same condition.
 func (m *Member) changeFloor(ctx context.Context, next func(floor) (_ floor, content bool)) error {
 	return m.insist(ctx, "can't write down from when on IDs may be given", func() error {
 		f, at, err := m.readFloor(ctx)
@@ -104,8 +105,8 @@ func (m *Member) changeFloor(ctx context.Context, next func(floor) (_ floor, con
 	})
 }
 
-// floored returns the time from which on node IDs may be used, and the condition that it is so. A *FloorError is returned
-// while the clock has not come to it.
+// floored returns the time from which members may use node IDs, and the condition that it still holds. A
+// *FloorError is returned while the clock has not reached it.
 func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error) {
 	f, at, err := m.readFloor(ctx)
 	if err == nil && m.now().Before(f.From) {
@@ -114,8 +115,8 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 	return f.From, at, err
 }
 
-// startOver has the member join again after the store has lost data, once the store was told from when on IDs may be given.
-// Its sequencers use up what they have, and go on with it as members that lost their session do; see Sequencer.adopt.
+// startOver has the member join again after the store has lost data, once it has written the floor. Its
+// sequencers make IDs up to their horizons meanwhile, as after a lost session; see Sequencer.adopt.
 func (m *Member) startOver(ctx context.Context, why error) {
 	m.losses.Add(1)
 	m.log.Warn("the store has lost data; joining the cluster again, as the store is now", "err", why)
@@ -138,10 +139,10 @@ func (m *Member) startOver(ctx context.Context, why error) {
 	m.rejoins.Add(1)
 	m.miss()
 	m.forget()
-	_ = retry.Sleep(ctx, backoff.First) // whatever the store says
+	_ = retry.Sleep(ctx, backoff.First) // also if the store answers
 }
 
-// forget has the member know nothing of the cluster. Its sequencers are to be found in the log again.
+// forget clears what the member knows about the cluster. It must find its sequencers in the log again.
 func (m *Member) forget() {
 	m.publish(cluster.Value{}, nil)
 	m.mu.Lock()
@@ -159,12 +160,12 @@ func (m *Member) forget() {
 	}
 }
 
-// stale tells whether a node ID was claimed before the store lost data: it can be used up, but neither extended nor given
-// back.
+// stale reports whether a node ID was claimed before the store lost data: it can be used up, but neither renewed
+// nor released.
 func (m *Member) stale(t tenure) bool { return t.losses != m.losses.Load() }
 
-// adopt has the handle stand for a sequencer of the log after a loss, if it has the same definition. It returns false when
-// it has another, or the handle stands for one already.
+// adopt ties the handle to a sequencer of the log after a loss. It returns false when their definitions differ,
+// or the handle is already tied to one.
 func (s *Sequencer) adopt(v cluster.Sequencer) (adopted bool) {
 	s.updateIf(func(st *status) bool {
 		if adopted = st.created == 0 && s.definition.Equal(v.Definition()); adopted {
@@ -175,7 +176,7 @@ func (s *Sequencer) adopt(v cluster.Sequencer) (adopted bool) {
 	return adopted
 }
 
-// awaitsLog tells whether it is not known yet which sequencer of the log the handle stands for after a loss.
+// awaitsLog reports whether the handle is, after a loss, not yet tied to a sequencer of the log.
 func (s *Sequencer) awaitsLog(v cluster.Value) bool {
 	st := s.status.Load()
 	if st.created > 0 {
@@ -191,7 +192,7 @@ func (s *Sequencer) awaitsLog(v cluster.Value) bool {
 	return st.wanted && st.ensured
 }
 
-// createAgain creates the sequencer after a loss, until the handle stands for one again or is destroyed.
+// createAgain creates the sequencer after a loss, until the handle is tied to one again or destroyed.
 func (s *Sequencer) createAgain(ctx context.Context) {
 	for tries := 0; s.m.Wait(ctx) == nil; tries++ {
 		if st := s.status.Load(); st.created > 0 || st.granted.kind == attachment.Destroyed {
@@ -209,11 +210,11 @@ func (s *Sequencer) createAgain(ctx context.Context) {
 	}
 }
 
-// tellFloor tells the store, which has lost data, from when on IDs may be given again, however long that takes, and stops
-// the use of the node IDs that somebody has claimed before he could know. The others are used up to their horizons, all of
-// which lie before that.
+// tellFloor writes the floor to the store that has lost data, however long that takes, and stops the use of node
+// IDs that another process has claimed before the floor was there. The others are used up to their horizons,
+// which all lie below the floor.
 func (m *Member) tellFloor(ctx context.Context, why error) {
-	var own time.Time // up to where it may have made IDs itself
+	var own time.Time // the latest instant of this member's own IDs
 	inUse := map[*Sequencer]tenure{}
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
@@ -226,7 +227,7 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 	from := later(own, m.now().Add(m.options.Window)).Add(fence.DefaultMaxSkew)
 	for tries := 0; ; tries++ {
 		err := m.changeFloor(ctx, func(f floor) (floor, bool) {
-			if told := !own.IsZero() && f.From.After(later(own, m.now())); told { // by another, of the same loss
+			if told := !own.IsZero() && f.From.After(later(own, m.now())); told { // another member wrote it after the same loss
 				from = f.From
 				return f, true
 			}
@@ -255,9 +256,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Resume ends the wait that follows when the store has lost data, and returns until when it would have lasted; the zero
-// time when there is none. It is for an operator who knows that whoever made IDs before has stopped, and that no clock is
-// behind those by which they were made. The error is one of the store, or that of ctx.
+// Resume ends the wait after the store has lost data, and returns until when it would have lasted; the zero time
+// when there was no wait. It is for an operator who knows that all earlier owners have stopped, and that no clock
+// is behind theirs. The error is one of the store, or that of ctx.
 func (m *Member) Resume(ctx context.Context) (until time.Time, err error) {
 	if _, err := m.opened(); err != nil {
 		return until, err

@@ -13,12 +13,12 @@ import (
 	"github.com/firn-id/firn/internal/fence"
 )
 
-// DefaultSequencer is the name of the sequencer that serves calls that name none.
+// DefaultSequencer is the sequencer of calls that name no sequencer.
 const DefaultSequencer = "default"
 
-// Sequencer makes the IDs of one ID space under the node ID that this member has in it. Get it from
-// Member.EnsureSequencer or Member.Attach. Once attached it stays attached until Detach: when it loses its session or its
-// node ID, it gets another by itself. Its methods are safe for concurrent use.
+// Sequencer makes the IDs of one ID space under the node ID that this member has in it. Member.EnsureSequencer
+// and Member.Attach return it. It stays attached until Detach: after the loss of the session or the node ID, it
+// gets another by itself. Its methods are safe for concurrent use.
 type Sequencer struct {
 	m          *Member
 	name       string
@@ -47,8 +47,8 @@ func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 	return s
 }
 
-// Next returns the next ID. It may wait for the clock, for milliseconds, until ctx ends. It never waits for the store:
-// ErrNotReady is returned when there is no ID now.
+// Next returns the next ID. It may wait milliseconds for the clock, until ctx ends. It never waits for the store:
+// ErrNotReady is returned when the member can make no ID now.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	g := s.status.Load().generator
 	for g != nil {
@@ -63,8 +63,8 @@ func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	return 0, s.notReady()
 }
 
-// Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; after
-// an error ids is zeroed.
+// Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; on an error it zeroes
+// ids.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	g := s.status.Load().generator
 	for g != nil {
@@ -80,10 +80,10 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 	return s.notReady()
 }
 
-// next returns the generator to go on with after g has failed, and nil when there is none.
+// next returns the generator to use after g has failed, and nil when there is none.
 func (s *Sequencer) next(g *firn.Generator, err error) (*firn.Generator, error) {
 	switch {
-	case errors.Is(err, firn.ErrStopped): // who stops a generator holds mu until it is replaced
+	case errors.Is(err, firn.ErrStopped): // mu is held from the stop of a generator until its replacement
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	case !errors.Is(err, firn.ErrBound):
@@ -114,12 +114,12 @@ func (s *Sequencer) Ready() error {
 	return nil
 }
 
-// Attach attaches the sequencer again after Detach, and waits for the outcome. When it is attached already, it does
-// nothing.
+// Attach attaches the sequencer again after Detach, and waits for the outcome. It does nothing when the sequencer
+// is attached.
 //
-// ErrNotReady is returned when there is no node ID to use yet. It wraps ErrWaiting when all are taken and the member
-// stands in line, where it takes over by itself, and ErrDestroyed when the sequencer was destroyed. When ctx ends first,
-// its error is returned, and the member goes on trying.
+// ErrNotReady is returned when the member may not use a node ID yet. It wraps ErrWaiting when all are taken and
+// the member waits in line for one, and ErrDestroyed when the sequencer was destroyed. When ctx ends first, its
+// error is returned, and the member goes on trying.
 func (s *Sequencer) Attach(ctx context.Context) error {
 	if _, err := s.attached(ctx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *Sequencer) Attach(ctx context.Context) error {
 	return s.Ready()
 }
 
-// attached attaches the sequencer unless it is attached, and returns it once the outcome is known.
+// attached makes sure that the sequencer is attached, and returns it once the outcome is known.
 func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	s.updateIf(func(st *status) bool {
 		if st.wanted || st.granted.kind == attachment.Destroyed {
@@ -152,11 +152,11 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	}
 }
 
-// Detach stops making IDs here, gives the node ID back, and returns when others may have it. From then on Next returns
-// ErrDetached, until Attach. When it is detached already, it does nothing.
+// Detach stops making IDs here, releases the node ID, and returns when others can have it. From then on Next
+// returns ErrDetached, until Attach. It does nothing when the sequencer is detached.
 //
-// An ErrNotReady that wraps ErrDestroyed is returned when the sequencer was destroyed, and ErrAttachedAgain when Attach is
-// called meanwhile. When ctx ends first, its error is returned, and the member goes on to detach.
+// An ErrNotReady that wraps ErrDestroyed is returned when the sequencer was destroyed, and ErrAttachedAgain when
+// Attach is called meanwhile. When ctx ends first, its error is returned, and the member goes on detaching.
 func (s *Sequencer) Detach(ctx context.Context) error {
 	s.updateIf(func(st *status) bool {
 		was := st.wanted
@@ -208,5 +208,5 @@ func (s *Sequencer) NodeID() (int64, bool) {
 	return t.fence.Node(), true
 }
 
-// fencePrefix is what the keys of a sequencer's fences begin with.
+// fencePrefix returns the prefix of the keys of a sequencer's fences.
 func fencePrefix(name string) string { return "sequencers/" + name + "/workers/" }

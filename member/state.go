@@ -11,14 +11,14 @@ import (
 	"github.com/firn-id/firn/internal/fence"
 )
 
-// Phase says how far a sequencer has come on one member.
+// Phase is the phase of a sequencer on one member.
 type Phase uint8
 
 // The phases.
 const (
-	Attaching Phase = iota // it asks for a node ID, or waits until the clock allows the use of the one that it has
+	Attaching Phase = iota // it asks for a node ID, or waits until the clock reaches the floor of its own
 	Attached               // it has a node ID, and makes IDs
-	Waiting                // all node IDs are taken; it stands in line
+	Waiting                // all node IDs are taken; it waits in line
 	Detached               // Detach was called
 	Destroyed              // the sequencer was destroyed; this is final
 	Ended                  // the member has left, or can't go on; this is final
@@ -28,14 +28,14 @@ func (p Phase) String() string {
 	return [...]string{"attaching", "attached", "waiting", "detached", "destroyed", "ended"}[p]
 }
 
-// State says how far a sequencer has come on one member. It is comparable.
+// State is the state of a sequencer on one member. It is comparable.
 type State struct {
 	Phase Phase
 	Node  int64 // the node ID in use, while Attached; else 0
 	Place int   // in line, from 1, while Waiting; else 0
 }
 
-// String returns such as "attached, node ID 7".
+// String returns text such as "attached, node ID 7".
 func (s State) String() string {
 	switch s.Phase {
 	case Attached:
@@ -47,18 +47,18 @@ func (s State) String() string {
 	}
 }
 
-// status is all that is known of a sequencer at one moment. It never changes: update replaces it.
+// status is all that the member knows about a sequencer at one moment. It never changes: update replaces it.
 type status struct {
-	generator *firn.Generator  // makes the IDs; nil: there are none
+	generator *firn.Generator  // makes the IDs; nil: none are made
 	state     attachment.State // changed by the sequencer's goroutine only
 	tenures   [2]tenure        // those of state
-	used      time.Time        // the end of the last tick that a stopped generator has used
+	used      time.Time        // the end of the last tick that stopped generators used
 	why       error            // why there are no IDs, or none from the horizon on
 
-	created int64 // position in the log, which tells it from others of its name; 0: not known, after the store lost data
+	created int64 // position in the log, which identifies the generation; 0: unknown, after the store lost data
 	ensured bool  // EnsureSequencer was called: the member creates it again after the store lost data
 	wanted  bool  // Attach was called last, not Detach
-	granted grant // what the cluster's value gives
+	granted grant // by the cluster's value
 	settled bool  // the attempt at a node ID that Attach began has an outcome
 	ended   bool  // the member has left, or can't go on
 
@@ -91,7 +91,7 @@ func (st *status) latest() (t tenure) {
 	return t
 }
 
-// update replaces the status by what change makes of it, and wakes those who wait for that.
+// update replaces the status with what change makes of it, and wakes callers that wait for a change.
 func (s *Sequencer) update(change func(*status)) {
 	s.updateIf(func(st *status) bool {
 		change(st)
@@ -116,7 +116,7 @@ func (s *Sequencer) updateIf(change func(*status) bool) {
 	}
 }
 
-// finish notes that it makes no more IDs, or only those of the time that it has reserved.
+// finish notes that it makes no more IDs, or only those up to its horizon.
 func (s *Sequencer) finish(why error) {
 	s.update(func(st *status) {
 		if st.granted.kind != attachment.Destroyed {
@@ -125,7 +125,7 @@ func (s *Sequencer) finish(why error) {
 	})
 }
 
-// withdraw ends the use of a tenure at once, whatever the sequencer's goroutine is doing.
+// withdraw ends the use of a tenure at once, without waiting for the sequencer's goroutine.
 func (s *Sequencer) withdraw(t tenure) {
 	s.update(func(st *status) {
 		t.generator.Stop()
@@ -139,8 +139,8 @@ func (s *Sequencer) withdraw(t tenure) {
 	s.poke()
 }
 
-// before returns the fence of the latest tenure, whose horizon does not count against this member's clock, and nil when
-// the store knows none.
+// before returns the fence of the latest tenure, whose horizon does not count against this member's clock. It is
+// nil when the store knows none.
 func (s *Sequencer) before() *fence.Fence {
 	if t := s.status.Load().latest(); !s.m.stale(t) {
 		return t.fence
@@ -148,7 +148,7 @@ func (s *Sequencer) before() *fence.Fence {
 	return nil
 }
 
-// shown returns what State shows.
+// shown returns what State returns.
 func (st *status) shown() State {
 	switch {
 	case st.ended:

@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// watchOnly watches these pulses and no others. Those that are gone already are told of as well, so that it
-// does not matter when a watch begins.
+// watchOnly watches these pulses and no others. It also reports those that are already gone, so it does not
+// matter when a watch begins.
 func (m *Member) watchOnly(ids []string) {
 	for id, cancel := range m.watched {
 		if !slices.Contains(ids, id) {
@@ -29,7 +29,7 @@ func (m *Member) watchOnly(ids []string) {
 	}
 }
 
-// watch tells when a pulse is gone, unless ctx ends before.
+// watch reports when a pulse is gone, unless ctx ends first.
 func (m *Member) watch(ctx context.Context, id string) {
 	for tries := 0; ctx.Err() == nil; tries++ {
 		gone, err := m.store.Gone(ctx, pulseKey(id))
@@ -53,9 +53,8 @@ func (m *Member) watch(ctx context.Context, id string) {
 	}
 }
 
-// collect finds everybody whose pulse is gone, once its own call for that has been replayed. Everybody whom the value
-// knows has put a pulse before, so that who has none is dead.
-// It says when to try again.
+// collect finds all members and joiners without a pulse, once its own call for that was replayed. All that the
+// value knows have put a pulse before, so those without one are dead. It returns when to try again.
 func (m *Member) collect(ctx context.Context) time.Duration {
 	if !m.joining.collect {
 		return idle
