@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -114,7 +115,7 @@ func (p *program) typed(ctx context.Context) (string, error) {
 	read := make(chan error, 1)
 	go func() {
 		var err error
-		line, err = bufio.NewReader(p.stdin).ReadString('\n')
+		line, err = bufio.NewReader(io.LimitReader(p.stdin, 1<<10)).ReadString('\n')
 		read <- err
 	}()
 	select {
