@@ -1,6 +1,6 @@
 package cluster
 
-// Outcome is what came of an entry.
+// Outcome is the outcome of an entry.
 type Outcome struct {
 	Result Result
 	Why    string // of a refusal, for people; empty otherwise

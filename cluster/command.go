@@ -72,7 +72,7 @@ type (
 		Nodes     *Range // which it wants one of; nil: of any
 	}
 
-	// Detach takes a member out of that line, and its node ID back.
+	// Detach removes a member from that line, and frees its node ID.
 	Detach struct {
 		Sequencer string `json:"sequencer"`
 		Member    string `json:"member"`

@@ -98,7 +98,7 @@ func (h *host) start() (err error) {
 	return nil
 }
 
-// running is the process that goes on; nil when there is none.
+// running returns the process that runs; nil when none does.
 func (h *host) running() *process {
 	p := h.process.Load()
 	if p == nil {

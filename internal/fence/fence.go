@@ -18,7 +18,7 @@ const (
 	DefaultMaxSkew = 10 * time.Second
 )
 
-// Config says what an owner's fences share.
+// Config is what an owner's fences share.
 type Config struct {
 	Store  store.Store
 	Prefix string           // of the keys, with its last slash
@@ -103,10 +103,10 @@ func (f *Fence) State() State {
 	return f.state
 }
 
-// Release gives the node ID back. It calls stop, which must stop the use of the node ID for good and
-// return where it ended (the zero time when there was none), and only then writes that, so that the next
-// owner need not wait. It is not called when ctx ends while another call writes. An error means that the store has not confirmed; the node ID is then free once
-// its session has ended, from the horizon on, or sooner if Release is called again.
+// Release releases the node ID. It calls stop, which must stop the use of the node ID for good and return where
+// it ended (the zero time when there was none), and only then writes that, so that the next owner need not wait.
+// It is not called when ctx ends while another call writes. An error means that the store has not confirmed; the
+// node ID is then free once its session has ended, from the horizon on, or sooner if Release is called again.
 func (f *Fence) Release(ctx context.Context, stop func() time.Time) error {
 	if err := f.lock(ctx); err != nil {
 		return err
@@ -181,8 +181,9 @@ func (f *Fence) view(ctx context.Context) (v View, err error) {
 	return v, err
 }
 
-// TakenOver tells whether somebody else has claimed the node ID, or has used it last. On a store that keeps what it
-// committed that can't be before the fence is lost, and then only from its horizon on. The error is one of the store.
+// TakenOver reports whether another owner has claimed the node ID, or used it last. On a store that keeps what it
+// committed that can't be before the fence is lost, and then only from its horizon on. The error is one of the
+// store.
 func (f *Fence) TakenOver(ctx context.Context) (bool, error) {
 	v, err := f.view(ctx)
 	return v.Live != 0 && !v.LiveMine || v.Reported != 0 && !v.ReportedMine, err

@@ -9,10 +9,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Owner is who owns a node ID, or owned it last.
+// Owner is the present or last owner of a node ID.
 type Owner struct {
 	Node  int64
-	Live  bool      // somebody holds it
+	Live  bool      // an owner holds it
 	Since time.Time // when it was claimed, by the owner's clock; the zero time when nobody holds it
 	Name  string    // what Config.Owner was; empty when nobody holds it
 

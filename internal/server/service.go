@@ -1,6 +1,6 @@
-// Package server is what a node does for those who ask over a network, whatever protocol they speak: it gives out IDs,
-// takes them apart, and lets administrators create, destroy and look at sequencers. The packages below it put that into
-// words: httpapi, grpcapi and respapi.
+// Package server serves callers over a network, independent of the protocol: it gives out IDs, takes them apart,
+// and lets administrators create, destroy and inspect sequencers. The packages httpapi, grpcapi and respapi below
+// it implement the protocols.
 package server
 
 import (
@@ -139,8 +139,7 @@ func New(m Member, o Options) *Service {
 	return s
 }
 
-// Drain makes the service say that IDs should be asked for elsewhere, while they are still given here. There is
-// no way back.
+// Drain makes the service tell callers to ask another node, while it still gives out IDs. It can't be undone.
 func (s *Service) Drain() { s.drain() }
 
 // Serving ends when the service begins to drain.

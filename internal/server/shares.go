@@ -19,13 +19,13 @@ type shares struct {
 	waiting     []*claim // the oldest first
 }
 
-// party is who asks: a token, or else a network address.
+// party identifies a caller: by token, or else by network address.
 type party struct {
 	token   string
 	network netip.Prefix
 }
 
-// claim is a part of the shares that somebody holds or waits for.
+// claim is a part of the shares that a caller holds or waits for.
 type claim struct {
 	caller     party
 	connection string // its other end

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// lazyTimeout is what context.WithTimeout returns, but it has no timer until it is first asked anything. Most calls end
-// without asking, because an ID is there; a timer for each call was two fifths of the CPU time of POST /api/v1/id. Make it
-// with newLazyTimeout.
+// lazyTimeout is like context.WithTimeout, but starts its timer only when a method is first called. Most calls
+// end without asking, because an ID is there; a timer for each call was two fifths of the CPU time of POST
+// /api/v1/id. Make it with newLazyTimeout.
 type lazyTimeout struct {
 	caller   context.Context
 	deadline time.Time
