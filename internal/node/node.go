@@ -97,8 +97,17 @@ func New(c Config) (*Node, error) {
 		}
 		n.open = func() (Store, error) { return external, nil }
 	}
-	if n.member, err = member.Start(n.openStore, c.memberOptions()); err != nil {
+	if err := c.memberOptions().Validate(); err != nil {
 		return nil, err
+	}
+	return n, nil
+}
+
+// begin starts the member, which opens the store once Run is called, and makes the service for it.
+func (n *Node) begin() (err error) {
+	c := n.config
+	if n.member, err = member.Start(n.openStore, c.memberOptions()); err != nil {
+		return err
 	}
 	n.service = server.New(n.member, server.Options{
 		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Layout: c.Layout,
@@ -108,7 +117,7 @@ func New(c Config) (*Node, error) {
 		Service: n.service, Member: func() *member.Member { return n.member }, Log: n.member.Log,
 		Listeners: n.counts, Window: c.Window, TLS: n.tls,
 	})
-	return n, nil
+	return nil
 }
 
 // logAccess logs who may do what.
@@ -130,15 +139,15 @@ const ballast = 16 << 20
 // Serve runs the only node of a process until ctx ends or the node can't go on: it also limits the memory of the process, and
 // reports to systemd. It returns a SettingError when it can't listen or can't open its store.
 func (n *Node) Serve(ctx context.Context) error {
+	if err := n.Listen(); err != nil {
+		return err
+	}
 	defer n.supervised()()
 	defer runtime.KeepAlive(make([]byte, ballast))
 	n.limitMemory()
 	full, enough := context.WithCancel(ctx)
 	defer enough()
 	go n.shed(full)
-	if err := n.Listen(); err != nil {
-		return err
-	}
 	return n.Run(ctx)
 }
 

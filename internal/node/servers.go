@@ -92,9 +92,13 @@ const maxUntaken = 64 << 10
 
 // Listen listens on every address of the node. When one can't be had, which is a SettingError, it listens on none.
 func (n *Node) Listen() (err error) {
+	if err := n.begin(); err != nil {
+		return err
+	}
 	s := &servers{log: n.log, failed: make(chan error, 1), ending: make(chan struct{})}
 	defer func() {
 		if err != nil {
+			n.member.Leave()
 			for _, one := range s.all {
 				_ = one.listener.Close() // no caller was served
 			}
