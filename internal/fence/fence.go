@@ -144,7 +144,7 @@ func (f *Fence) tryLock() bool {
 
 func (f *Fence) unlock() { <-f.writing }
 
-// look reads what became of earlier writes.
+// look reads the outcome of earlier writes.
 func (f *Fence) look(ctx context.Context) error {
 	v, err := f.view(ctx)
 	if err != nil {

@@ -8,7 +8,7 @@ type Phase uint8
 // The phases, in the order in which an owner goes through them.
 const (
 	Claiming  Phase = iota // it has read the keys and tries to take the node ID
-	Failed                 // somebody else was faster
+	Failed                 // another owner was faster
 	Held                   // it owns the node ID and can extend
 	Lost                   // it can never extend again; what is written down it may use up
 	Stopping               // it wants to leave: nothing may be written before the generator has stopped

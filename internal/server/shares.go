@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// shares are what answers on the way may take, in bytes. There is always room for one more caller: whoever
-// has much must leave more than that free. Make them with newShares.
+// shares are the bytes that undelivered answers may take. There is always room for one more caller: the more a
+// caller holds, the more it must leave free. Make them with newShares.
 type shares struct {
 	mu          sync.Mutex // guards what follows
 	free        int64

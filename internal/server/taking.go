@@ -11,7 +11,8 @@ const (
 	TakeSlack = 10 * time.Second
 )
 
-// Taking tells by when a caller must have taken what an answer brings, in several pieces. The zero value is an answer that begins.
+// Taking computes by when a caller must have taken each piece of an answer. The zero value is an answer that
+// begins.
 type Taking struct {
 	began time.Time
 	bytes int

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// turns have those who ask for many IDs of a sequencer make them a piece at a time, one caller after the other, no faster than leaves
-// something to those who ask for few, who never wait here. Otherwise some large calls would take every ID for as long as they go on, and
-// others one by chance. The zero value is ready.
+// turns have those who ask for many IDs of a sequencer make them a piece at a time, one caller after the other,
+// at a pace that leaves IDs for small calls, which never wait here. Otherwise a few large calls would take every
+// ID while they last. The zero value is ready.
 type turns struct {
 	mu     sync.Mutex       // guards what follows
 	byName map[string]*line // those that are used, or were just now
 }
 
-// few is how many IDs a call may ask for and not wait for its turn.
+// few is how many IDs a call may ask for without waiting for a turn.
 const few = 256
 
 const (
@@ -51,7 +51,7 @@ type queue struct {
 	calls  []*turn
 }
 
-// turn is a piece of a call that waits.
+// turn is a waiting piece of a call.
 type turn struct {
 	takes time.Duration // of the sequencer's time
 	comes chan struct{} // closed when it has come
