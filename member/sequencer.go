@@ -17,8 +17,8 @@ import (
 const DefaultSequencer = "default"
 
 // Sequencer makes the IDs of one ID space under the node ID that this member has in it. Member.EnsureSequencer
-// and Member.Attach return it. It stays attached until Detach: after the loss of the session or the node ID, it
-// gets another by itself. Its methods are safe for concurrent use.
+// and Member.Attach return one. It stays attached until Detach: after the loss of its session or node ID, it gets
+// another by itself. Its methods are safe for concurrent use.
 type Sequencer struct {
 	m          *Member
 	name       string

@@ -1,5 +1,6 @@
-// Package node runs one node of the service: it opens the store, joins the cluster, and serves IDs over every protocol until
-// it is told to stop. A Config says everything that it does. It is not for flags, nor for printing: a node writes to a log.
+// Package node runs one node of the service: it opens the store, joins the cluster, and serves IDs over every
+// protocol until it is told to stop. A Config determines everything that it does. The package knows no flags and
+// prints nothing: a node writes to a log.
 package node
 
 import (

@@ -13,10 +13,11 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// MaxOwners is how many node IDs one answer has.
+// MaxOwners is how many node IDs one answer has at most.
 const MaxOwners = 4096
 
-// Owners are the owners of the node IDs of a sequencer, as JSON shows them: of those that a member has or that were ever used.
+// Owners are the owners of a sequencer's node IDs, as JSON shows them: of those that are granted to a member or
+// were ever used.
 type Owners struct {
 	Sequencer string        `json:"sequencer"`
 	UnixMS    int64         `json:"unix_ms"` // when this was read, by the clock of the server that answers
@@ -24,12 +25,12 @@ type Owners struct {
 	Next      *int64        `json:"next,omitempty"`
 }
 
-// OwnerStatus is one of Owners. A Member without Live is about to claim it; Live without a Member has been taken out, and
-// uses up the time that it has written down.
+// OwnerStatus is one of Owners. A Member without Live is about to claim the node ID; an owner that is Live
+// without a Member was taken out, and makes IDs up to its horizon.
 type OwnerStatus struct {
 	Node       int64      `json:"node"`
-	Member     string     `json:"member,omitempty"`     // who has it, by the log
-	Live       bool       `json:"live"`                 // somebody holds it in the store
+	Member     string     `json:"member,omitempty"`     // to whom the log grants it
+	Live       bool       `json:"live"`                 // it has an owner in the store
 	Owner      string     `json:"owner,omitempty"`      // whose process that is
 	Since      *time.Time `json:"since,omitempty"`      // since when, by its clock
 	Horizon    *time.Time `json:"horizon,omitempty"`    // up to where IDs may have been made; absent when it was never used
@@ -37,8 +38,8 @@ type OwnerStatus struct {
 	Unreadable bool       `json:"unreadable,omitempty"` // there is a horizon, which can't be read
 }
 
-// Owners tells how far ahead in time is written down for the node IDs of a sequencer, from a node ID on, up to so many:
-// 1 to MaxOwners.
+// Owners returns the owners and horizons of a sequencer's node IDs, beginning at from. The limit is 1 to
+// MaxOwners.
 func (s *Service) Owners(ctx context.Context, who *auth.Caller, name string, from int64, limit int) (Owners, error) {
 	if limit < 1 || limit > MaxOwners {
 		return Owners{}, Input(fmt.Errorf("limit is %d; want a number from 1 to %d", limit, MaxOwners))

@@ -85,7 +85,8 @@ func (s *Service) here(name string) Here {
 	return here
 }
 
-// Here is where the member stands with a sequencer. A caller that may take IDs of it may know: the IDs say as much.
+// Here returns the member's state in a sequencer. Callers that may take IDs of it may see that: the IDs tell as
+// much.
 func (s *Service) Here(who *auth.Caller, name string) (Here, error) {
 	if err := who.May(auth.Issue, name); err != nil {
 		return Here{}, err
