@@ -163,7 +163,7 @@ func (r checkpointJSON) value() (Value, error) {
 			return v, fmt.Errorf("the member %q is in the ring twice", m.ID)
 		}
 		if m.Joined < 0 || m.Joined > r.Position || joined[m.Joined] {
-			return v, fmt.Errorf("the member %q can't have joined at %d", m.ID, m.Joined)
+			return v, fmt.Errorf("the member %q joined at %d; want 0 to %d, another for each member", m.ID, m.Joined, r.Position)
 		}
 		joined[m.Joined] = true
 		v.peers = v.peers.putMarked(m.ID, &peer{joined: m.Joined, watches: next, watcher: before}, true)
@@ -174,7 +174,7 @@ func (r checkpointJSON) value() (Value, error) {
 			return v, err
 		}
 		if !ok || target.joiner != "" || v.joins.has(j.Joiner) || v.peers.has(j.Joiner) {
-			return v, fmt.Errorf("the join of %q at %q can't be", j.Joiner, j.Target)
+			return v, fmt.Errorf("the join of %q at %q; want a joiner that is no member, and a member that is no other's target", j.Joiner, j.Target)
 		}
 		v.hang(j.Joiner, j.Target, *target)
 		v.joins = v.joins.put(j.Joiner, Join{j.Target, j.Accepted})
@@ -198,13 +198,13 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 	case s.definition == (Definition{}):
 		return s, errors.New("it has no definition")
 	case s.created < 0 || s.created > v.position:
-		return s, fmt.Errorf("it can't have been created at %d", s.created)
+		return s, fmt.Errorf("created at %d; want 0 to %d", s.created, v.position)
 	}
 	accounted := int64(0) // node IDs that are fresh, freed or held: each must be once
 	var at int64          // the first node ID that may be fresh
 	for _, f := range r.Fresh {
 		if f[0] < at || f[1] < f[0] || f[1] >= s.definition.Capacity() {
-			return s, fmt.Errorf("the node IDs %d to %d can't be free", f[0], f[1])
+			return s, fmt.Errorf("fresh node IDs %d to %d; want %d to %d, rising", f[0], f[1], at, s.definition.Capacity()-1)
 		}
 		s.free = s.free.withFresh(f[0], f[1])
 		accounted += f[1] - f[0] + 1
@@ -214,7 +214,7 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 	account := func(node int64) error {
 		_, last, ok := s.free.fresh.floor(node)
 		if known[node] || ok && node <= last || node < 0 || node >= s.definition.Capacity() {
-			return fmt.Errorf("the node ID %d can't be where it is", node)
+			return fmt.Errorf("the node ID %d is there twice, or is not one of 0 to %d", node, s.definition.Capacity()-1)
 		}
 		known[node] = true
 		accounted++
@@ -229,7 +229,7 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 	since := s.created
 	for _, j := range r.Wanting {
 		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || j.Since > v.position || !j.sound() {
-			return s, fmt.Errorf("the attach of %q can't be", j.Member)
+			return s, fmt.Errorf("the attach of %q at %d; want each member once, rising positions, and a valid range of node IDs", j.Member, j.Since)
 		}
 		since = j.Since
 		w := want{since: j.Since, node: noNode}
@@ -250,10 +250,10 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 		s.nodes = s.nodes.put(w.node, j.Member)
 	}
 	if accounted != s.definition.Capacity() {
-		return s, fmt.Errorf("%d node IDs are accounted for, of %d", accounted, s.definition.Capacity())
+		return s, fmt.Errorf("%d node IDs are free or held; want %d", accounted, s.definition.Capacity())
 	}
 	if s.allocate(v.peers.len()) != s {
-		return s, errors.New("its node IDs are not with those whose turn it is")
+		return s, errors.New("its node IDs are not held by the first in line")
 	}
 	return s, nil
 }

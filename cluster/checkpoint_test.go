@@ -71,15 +71,15 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`"joiner":"d"`, `"joiner":""`, "missing"},
 		{`"target":"a"`, `"target":"x"`, `at "x"`},
 		{`"orders":{`, `"Orders!":{`, "Orders!"},
-		{`"nodes":2,`, ``, "of 1024"},
+		{`"nodes":2,`, ``, "want 1024"},
 		{`"created":`, `"created":-`, "created at -"},
 		{`"created":`, `"created":1000`, "created at 1000"},
-		{`"nodes":2,`, `"nodes":4,`, "accounted for"},
+		{`"nodes":2,`, `"nodes":4,`, "are free or held"},
 		{`"nodes":2,`, `"nodes":1,`, "node ID 1"},
 		{`"kind":"percent","percent":50`, `"kind":"percent","percent":1000`, "1000 percent"},
 		{`"kind":"percent","percent":50`, `"kind":"count","count":2`, ""}, // that would be right, too
-		{`"kind":"all"`, `"kind":"count","count":1`, "whose turn"},
-		{`"member":"b","since":24,"node":0`, `"member":"b","since":24`, "1 node IDs are accounted for, of 2"},
+		{`"kind":"all"`, `"kind":"count","count":1`, "first in line"},
+		{`"member":"b","since":24,"node":0`, `"member":"b","since":24`, "1 node IDs are free or held; want 2"},
 		{`"member":"b","since":24`, `"member":"x","since":24`, `attach of "x"`},
 		{`"member":"b","since":24`, `"member":"c","since":24`, `attach of "c"`},
 		{`"since":27`, `"since":24`, `attach of "c"`},
@@ -96,7 +96,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`,[101,1023]`, `,[101,1024]`, "101 to 1024"},
 		{`,[101,1023]`, `,[100,1023]`, "100 to 1023"},
 		{`"freed":[0]`, `"freed":[0,0]`, "node ID 0"},
-		{`"freed":[0]`, `"freed":[]`, "accounted for"},
+		{`"freed":[0]`, `"freed":[]`, "are free or held"},
 		{`{"version"`, `{}{"version"`, "after top-level"},
 	} {
 		damaged := strings.Replace(data, c.old, c.change, 1)

@@ -141,7 +141,7 @@ func (c CreateSequencer) validate() error {
 
 func (c DestroySequencer) validate() error {
 	if c.Created < 0 {
-		return fmt.Errorf("created at the position %d; want 1 or more, or 0 for whichever there is", c.Created)
+		return fmt.Errorf("created at the position %d; want 1 or more, or 0 for any", c.Created)
 	}
 	return CheckName(c.Sequencer)
 }

@@ -48,7 +48,7 @@ func Decode(data []byte) (Command, error) {
 	var e entryJSON
 	err := strictJSON(data, &e)
 	if err == nil && e.Position != nil {
-		err = errors.New(`"position" is the store's to give`)
+		err = errors.New(`"position" is given; only the store assigns it`)
 	}
 	if err == nil && e.Version == nil {
 		err = errors.New(`"version" is missing`)

@@ -60,7 +60,7 @@ func TestUnreadableEntries(t *testing.T) {
 		`{"version":1,"command":"leave-cluster","args":null}`:                                                      `"member" is missing`,
 		`{"version":1,"command":"leave-cluster","args":{"member":7}}`:                                              "number",
 		`{"version":1,"command":"leave-cluster","args":{"member":"` + strings.Repeat("x", 101) + `"}}`:             "1 to 100 bytes",
-		`{"version":1,"position":1,"command":"leave-cluster","args":{"member":"a"}}`:                               "store's to give",
+		`{"version":1,"position":1,"command":"leave-cluster","args":{"member":"a"}}`:                               "only the store assigns it",
 		`{"version":1,"command":"leave-cluster","args":{"member":"a"}} {}`:                                         "more than one",
 		`{"version":1,"command":"decline","args":{"sequencer":"s","member":"a"}}`:                                  `"node" is missing`,
 		`{"version":1,"command":"decline","args":{"sequencer":"s","member":"a","node":-1}}`:                        "node ID -1",

@@ -21,7 +21,7 @@ func (m *Member) recordCheckpoint(ctx context.Context, v cluster.Value) {
 	}
 	m.running.Go(func() {
 		if err := m.checkpoint(ctx, before); err != nil {
-			m.troubles.note(ctx, "the log was not cut; the next to try is another member", err)
+			m.troubles.note(ctx, "can't cut the log; another member tries next", err)
 		}
 	})
 }

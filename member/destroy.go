@@ -53,7 +53,7 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 		case err != nil && !passes(err):
 			return &UsedUntilError{Name: name, Until: last, Err: err}
 		case err != nil:
-			m.troubles.note(ctx, "can't find out whether a destroyed sequencer is at rest, trying again", err)
+			m.troubles.note(ctx, "can't find out whether a destroyed sequencer is still in use, trying again", err)
 		case !live && rest <= 0:
 			return nil
 		case !live:

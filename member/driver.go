@@ -53,7 +53,7 @@ func (s *Sequencer) run(ctx context.Context) {
 	s.finish(errLeft)
 	for action, _ := s.look(ctx); action.Kind == attachment.Return; action, _ = s.look(ctx) {
 		if err := s.giveBack(context.WithoutCancel(ctx), action.Slot); err != nil {
-			s.m.log.Warn("a node ID was not given back; it is free once its session has ended", "sequencer", s.name, "err", err)
+			s.m.log.Warn("can't give back a node ID; it is free when the session ends", "sequencer", s.name, "err", err)
 			return
 		}
 	}

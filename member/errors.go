@@ -99,15 +99,15 @@ func (e *UsedUntilError) Unwrap() error { return e.Err }
 
 // Reasons why no ID can be given, besides errors of the store and the fence.
 var (
-	errAttaching = errors.New("its attach has not come back from the log yet")
+	errAttaching = errors.New("it has not read its attach in the log yet")
 	errLostData  = errors.New("the store has lost data; the member is joining the cluster again")
 	errRejoining = errors.New("it is joining the cluster again")
 	errAtHorizon = errors.New("the horizon is reached, and the store has not confirmed a later one")
-	errLost      = errors.New("its node ID was lost, and there is no other yet")
-	errMissed    = errors.New("it is not known what came of a decline")
+	errLost      = errors.New("it lost its node ID and has no other yet")
+	errMissed    = errors.New("the outcome of a decline is unknown")
 	errLeft      = errors.New("it has left")
 	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)
 	errJoining   = fmt.Errorf("%w: it is joining the cluster", ErrNotReady)
-	errNoStore   = errors.New("there is no store: it is nil")
+	errNoStore   = errors.New("the store is nil; want one")
 	errHasLeft   = fmt.Errorf("%w: %w", ErrNotReady, errLeft)
 )

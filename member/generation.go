@@ -43,7 +43,7 @@ type generation struct {
 
 func generationKey(name string) string { return "sequencers/" + name + "/generation" }
 
-var errSuperseded = errors.New("the sequencer was destroyed, as the log is about to show")
+var errSuperseded = errors.New("the sequencer was destroyed, but this member has not read that in the log yet")
 
 // readGeneration reads the key; if it is missing, the generation is one created at 0.
 func (m *Member) readGeneration(ctx context.Context, name string) (i generation, at store.Condition, err error) {
@@ -166,7 +166,7 @@ func (m *Member) horizons(ctx context.Context, name string) (last time.Time, liv
 	owners, err := fence.Owners(ctx, m.store, fencePrefix(name))
 	for _, o := range owners {
 		if o.Horizon.Year() > 9999 { // it can't be read
-			return last, live, fmt.Errorf("nobody can tell how far node ID %d of %q was used: %w", o.Node, name, store.ErrRefused)
+			return last, live, fmt.Errorf("can't read the horizon of node ID %d of %q: %w", o.Node, name, store.ErrRefused)
 		}
 		live = live || o.Live
 		if o.Horizon.After(last) {

@@ -92,7 +92,7 @@ func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
 		case errors.Is(err, store.ErrConflict):
 			kv, err := m.store.Get(ctx, key)
 			if err == nil && !bytes.Equal(kv.Value, mark) {
-				return fmt.Errorf("the pulse of %s is another's, or is gone: %w", l.id, store.ErrConflict)
+				return fmt.Errorf("the pulse of %s is gone, or another process put it: %w", l.id, store.ErrConflict)
 			}
 			return err
 		case !errors.Is(err, store.ErrAmbiguous):
@@ -109,7 +109,7 @@ func (m *Member) closeSession(ctx context.Context, l *incarnation) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
 	if err := l.session.Close(ctx); err != nil {
-		m.log.Warn("the session was not closed; it ends by itself", "ttl", l.session.TTL(), "err", err)
+		m.log.Warn("can't close the session; it ends by itself", "ttl", l.session.TTL(), "err", err)
 	}
 }
 

@@ -181,7 +181,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	m.failed = 0
 	if old != nil {
 		m.rejoins.Add(1)
-		m.log.Warn("it was a member no longer, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
+		m.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
 		m.closeSession(ctx, old)
 		m.dead[old.id] = true // the first member to notice takes it out
 	}
@@ -200,7 +200,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 			return err
 		}
 		if m.started {
-			m.log.Warn("it fell behind the log's beginning, going on from the checkpoint", "was_at", m.value.Position(), "checkpoint", b.Checkpoint.Position)
+			m.log.Warn("the log was cut before this member read it, going on from the checkpoint", "was_at", m.value.Position(), "checkpoint", b.Checkpoint.Position)
 			m.miss()
 		}
 		m.anchor = v
@@ -297,6 +297,6 @@ func (m *Member) leaveCluster(ctx context.Context) {
 		_, err = m.store.Append(ctx, newID(), data)
 	}
 	if err != nil {
-		m.log.Warn("the others were not told; they find out when the session has ended", "ttl", m.options.TTL, "err", err)
+		m.log.Warn("can't announce the leave; other members notice when the session ends", "ttl", m.options.TTL, "err", err)
 	}
 }

@@ -41,7 +41,7 @@ func (m *Member) untilFounding() time.Duration {
 	}
 	if m.founds.IsZero() {
 		m.founds = time.Now().Add(foundAfter)
-		m.log.Info("there is no cluster in the store: founding one, unless somebody knows of one that was there", "in", foundAfter)
+		m.log.Info("the store holds no cluster: founding one, unless another member knows an earlier one", "in", foundAfter)
 	}
 	return time.Until(m.founds)
 }
@@ -63,7 +63,7 @@ type FloorError struct {
 }
 
 func (e *FloorError) Error() string {
-	return fmt.Sprintf("the store has lost data, as %q found: no ID is given before %s, so that none comes twice; an operator who knows better can resume sooner",
+	return fmt.Sprintf("%q found that the store has lost data: to avoid duplicates, members make no IDs before %s; an operator can resume sooner",
 		e.By, e.From.UTC().Format(time.RFC3339))
 }
 
@@ -84,7 +84,7 @@ func (m *Member) readFloor(ctx context.Context) (f floor, at store.Condition, er
 // changeFloor calls next for what to put, until next says that nothing is left to do. A write in doubt needs no
 // care: the next goes out under the same condition.
 func (m *Member) changeFloor(ctx context.Context, next func(floor) (_ floor, content bool)) error {
-	return m.insist(ctx, "can't write down from when on IDs may be given", func() error {
+	return m.insist(ctx, "can't write the time before which members make no IDs", func() error {
 		f, at, err := m.readFloor(ctx)
 		if err != nil {
 			return err
@@ -99,7 +99,7 @@ func (m *Member) changeFloor(ctx context.Context, next func(floor) (_ floor, con
 		}
 		_, err = m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{store.Put(at.Key, value)}})
 		if errors.Is(err, store.ErrConflict) {
-			return fmt.Errorf("%w: another was faster: %w", store.ErrUnavailable, err)
+			return fmt.Errorf("%w: another member wrote first: %w", store.ErrUnavailable, err)
 		}
 		return err
 	})
@@ -236,12 +236,12 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 		if err == nil {
 			break
 		}
-		m.log.Error("the store, which has lost data, was not told from when on IDs may be given", "from", from, "err", err)
+		m.log.Error("the store has lost data; can't write the time before which members make no IDs, trying again", "from", from, "err", err)
 		if retry.Sleep(ctx, backoff.After(tries)) != nil {
 			return
 		}
 	}
-	m.log.Warn("the store was told from when on IDs may be given", "from", from)
+	m.log.Warn("the store has lost data; wrote the time before which members make no IDs", "from", from)
 	for s, t := range inUse {
 		if taken, err := t.fence.TakenOver(ctx); taken || err != nil {
 			s.withdraw(t)

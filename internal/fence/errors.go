@@ -32,7 +32,7 @@ type ClockBehindError struct {
 
 func (e *ClockBehindError) Error() string {
 	if e.Behind >= unreadable {
-		return fmt.Sprintf("up to when node ID %d was used can't be read, so that nobody may use it", e.Node)
+		return fmt.Sprintf("the horizon of node ID %d can't be read, so nobody may use the node ID", e.Node)
 	}
 	return fmt.Sprintf("this machine's clock is %v behind the time up to which node ID %d was used; up to %v is waited for",
 		e.Behind, e.Node, e.MaxWait)

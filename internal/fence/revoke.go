@@ -73,7 +73,7 @@ func (t table) live(prefix string) (keys []store.Condition) {
 func (t table) lastHorizon() (last time.Time, err error) {
 	for node, v := range t {
 		if v.Horizon == never {
-			return time.Time{}, fmt.Errorf("up to when node ID %d was used can't be read", node)
+			return time.Time{}, fmt.Errorf("the horizon of node ID %d can't be read", node)
 		}
 		if h := time.UnixMilli(v.Horizon); h.After(last) {
 			last = h

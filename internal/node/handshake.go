@@ -33,7 +33,7 @@ func (w httpErrors) Write(line []byte) (int, error) {
 	}
 	what, _, _ := strings.Cut(text, " from ") // what comes next is an address
 	what, _, _ = strings.Cut(strings.TrimPrefix(what, "http: "), ":")
-	w.node.audit.Write(slog.LevelWarn, what, "a server of HTTP complains", "address", w.at.metrics, "err", text)
+	w.node.audit.Write(slog.LevelWarn, what, "an HTTP server reports an error", "address", w.at.metrics, "err", text)
 	return len(line), nil
 }
 

@@ -227,7 +227,7 @@ func (n *Node) join(ctx context.Context) error {
 // served.
 func (n *Node) drain(ctx context.Context) {
 	n.service.Drain()
-	n.log.Info("stopping: not ready, and serving on", "why", context.Cause(ctx), "drain_delay", n.config.DrainDelay)
+	n.log.Info("stopping: reporting not ready, still serving", "why", context.Cause(ctx), "drain_delay", n.config.DrainDelay)
 	select {
 	case <-time.After(n.config.DrainDelay):
 	case err := <-n.servers.failed:

@@ -11,7 +11,7 @@ import (
 
 // embed starts the etcd inside. It blocks while that replays its log.
 func (n *Node) embed() (Store, error) {
-	n.log.Info("starting the etcd inside", "data_dir", n.config.DataDir)
+	n.log.Info("starting the embedded etcd", "data_dir", n.config.DataDir)
 	e, err := etcdembed.Open(etcdembed.Config{
 		Dir: n.config.DataDir, Logger: n.log, DialOptions: n.traces.asked(),
 		Fatal: func(err *etcdembed.DataError) {
@@ -69,7 +69,7 @@ func (n *Node) closeStore() {
 		return
 	}
 	if err := n.store.Close(); err != nil {
-		n.log.Warn("closing the store", "err", err)
+		n.log.Warn("can't close the store", "err", err)
 	}
 	n.log.Info("stopped")
 }

@@ -43,7 +43,7 @@ func openTraces(endpoint string, ratio float64, version string, log *slog.Logger
 		resource.WithAttributes(attribute.String("service.name", "firn"), attribute.String("service.version", version)),
 		resource.WithHost(), resource.WithProcessPID(), resource.WithFromEnv()) // OTEL_RESOURCE_ATTRIBUTES, OTEL_SERVICE_NAME
 	if err != nil {
-		return nil, fmt.Errorf("what traces say of this process: %w", err)
+		return nil, fmt.Errorf("can't describe this process to the traces: %w", err)
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are lost", "err", err) }))
 	return newTraces(sdk.WithBatcher(exporter), ratio, about), nil

@@ -94,5 +94,5 @@ func consecutive(ids []firn.ID, count int, fill func([]firn.ID) error) (firn.ID,
 type scatteredError struct{ count int }
 
 func (e *scatteredError) Error() string {
-	return fmt.Sprintf("others took IDs between any %d, %d times over; ask for fewer, or for a list of IDs, or again", e.count, tries)
+	return fmt.Sprintf("no %d consecutive IDs in %d tries, since others took IDs in between; ask for fewer, or for a list of IDs, or try again", e.count, tries)
 }

@@ -97,7 +97,7 @@ type Destroyed struct {
 	Message   string     `json:"message,omitempty"` // about it; empty when no IDs are made any more
 }
 
-var errInUse = errors.New("can't be destroyed: it gives IDs to those who name none")
+var errInUse = errors.New("can't be destroyed: it serves calls that name no sequencer")
 
 // Destroy destroys a sequencer.
 func (s *Service) Destroy(ctx context.Context, who *auth.Caller, name string) (_ Destroyed, err error) {

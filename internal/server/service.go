@@ -164,7 +164,7 @@ func (s *Service) Ready() error {
 func (s *Service) MaxCalls() int { return s.options.MaxCalls }
 
 // ErrCrowded is returned when too many want something at a time.
-var ErrCrowded = errors.New("too many calls at a time; ask another server, or again")
+var ErrCrowded = errors.New("too many calls at a time; ask another server, or try again")
 
 // begin lets a call in of who has one of the rights, worth so many IDs, and returns how it ends. It lasts for s.timeout
 // at most.

@@ -152,9 +152,9 @@ func (m mark) after(b store.Batch, upTo store.Position) mark {
 func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue, idOf func(*mvccpb.KeyValue) string) error {
 	switch {
 	case m.upTo > seen.Now && m.read:
-		return fmt.Errorf("%s: %w: it was written up to %d only", call, store.ErrRolledBack, seen.Now)
+		return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRolledBack, seen.Now)
 	case m.upTo > seen.Now:
-		return fmt.Errorf("%s: %w: it was written up to %d only", call, store.ErrRefused, seen.Now)
+		return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, seen.Now)
 	case m.last <= seen.Trimmed:
 		return nil
 	case len(first) > 0 && store.Position(first[0].CreateRevision) == m.last && idOf(first[0]) == m.lastID:
@@ -251,7 +251,7 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 		case c.Position <= seen.Trimmed:
 			return nil
 		case c.Position > seen.Now:
-			return fmt.Errorf("%s: %w: the log was written up to %d only", call, store.ErrRefused, seen.Now)
+			return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, seen.Now)
 		}
 		written, err := s.replaceCheckpoint(ctx, call, seen.Checkpoint, c)
 		if written || err != nil {
@@ -313,7 +313,7 @@ func (s *Store) deleteUpTo(ctx context.Context, position store.Position, old []*
 		return err
 	}
 	if !resp.Succeeded {
-		return fmt.Errorf("%s: %w: an ID was used again meanwhile", call, store.ErrUnavailable)
+		return fmt.Errorf("%s: %w: an entry ID was reused meanwhile", call, store.ErrUnavailable)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func TestLifeOfASequencer(t *testing.T) {
 		wants(t, name, call(ctx, "orders"), gone)
 	}
 	_, err = b.admin.DestroySequencer(ctx, &firnv1.DestroySequencerRequest{Name: "default"})
-	wants(t, "the default one", err, refusal{code: codes.FailedPrecondition, reason: "in_use", says: "gives IDs to those who name none"})
+	wants(t, "the default one", err, refusal{code: codes.FailedPrecondition, reason: "in_use", says: "serves calls that name no sequencer"})
 	for _, r := range all {
 		if log := r.log.String(); log != "" {
 			t.Errorf("it was logged: %s", log)

@@ -134,7 +134,7 @@ func TestGoneWhileAttaching(t *testing.T) {
 		if w.Body.Len() > 0 {
 			t.Errorf("it was told %s", w.Body)
 		}
-		a.ask("POST /api/v1/sequencers/orders/id", "", 503, code("not_ready", "its attach has not come back from the log yet"))
+		a.ask("POST /api/v1/sequencers/orders/id", "", 503, code("not_ready", "it has not read its attach in the log yet"))
 		a.client.Lag(0)
 		time.Sleep(5 * time.Second) // simulated
 		synctest.Wait()

@@ -211,7 +211,7 @@ func TestBadSequencers(t *testing.T) {
 			{"POST /api/v1/sequencers/default/attach?x", 400, code("bad_request", "leave it out")},
 			{"POST /api/v1/sequencers/default/detach?x", 400, code("bad_request", "leave it out")},
 			{"DELETE /api/v1/sequencers/default?x", 400, code("bad_request", "leave it out")},
-			{"DELETE /api/v1/sequencers/default", 409, code("in_use", "it gives IDs to those who name none")},
+			{"DELETE /api/v1/sequencers/default", 409, code("in_use", "it serves calls that name no sequencer")},
 			{"GET /api/v1/sequencers/default/id", 405, code("method_not_allowed", "want POST")},
 			{"PUT /api/v1/sequencers", 405, code("method_not_allowed", "want GET, HEAD, POST")},
 			{"POST /api/v1/sequencers/default", 405, code("method_not_allowed", "want DELETE, GET, HEAD")},

@@ -142,7 +142,7 @@ func (s *scattered) Fill(_ context.Context, ids []firn.ID) error {
 // When others always get in between it ends, and says so.
 func TestIncrByAmongOthers(t *testing.T) {
 	f := newCounting()
-	const want = "-OVERLOADED others took IDs between any 3, 16 times over; ask for fewer, or for a list of IDs, or again"
+	const want = "-OVERLOADED no 3 consecutive IDs in 16 tries, since others took IDs in between; ask for fewer, or for a list of IDs, or try again"
 	if got := replies(t, newServer(&scattered{Issuer: f}), "INCRBY default 3\r\n"); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
