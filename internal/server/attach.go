@@ -11,7 +11,8 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// find returns what gives out the IDs of a sequencer. A member.ErrNotReady is returned when the member is not attached to it.
+// find returns the issuer of a sequencer's IDs. It returns a member.ErrNotReady when the member is not attached
+// to the sequencer.
 func (s *Service) find(name string) (Issuer, error) {
 	if s.options.Default != nil && name == member.DefaultSequencer {
 		return s.options.Default, nil
@@ -27,7 +28,8 @@ func (s *Service) find(name string) (Issuer, error) {
 
 var errNotAttached = fmt.Errorf("%w: it is not attached to this sequencer", member.ErrNotReady)
 
-// detachedError is returned where the member is not attached to a sequencer, and the call for an ID does not attach it.
+// detachedError says that the member is not attached to a sequencer, and that the call for an ID does not attach
+// it.
 type detachedError struct {
 	name string
 	why  error
@@ -39,9 +41,9 @@ func (e *detachedError) Error() string {
 	return fmt.Sprintf("this node is not attached to the sequencer %q, and this call does not attach it: %v; POST /api/v1/sequencers/%[1]s/attach has it attach, or ask another node", e.name, e.why)
 }
 
-// attached is what to ask for an ID after there was none, and why there was none. The member attaches to the
-// sequencer if it is not attached and the call of this caller is enough for that, and the outcome is waited for. What a
-// member that is attached lacks, it gets by itself: that is not waited for.
+// attached returns the issuer to ask again after a call got no ID because of why. If the member is not attached
+// and this caller's call may attach it, attached has it attach and waits for the outcome. It does not wait for a
+// member that is attached: that gets by itself what it lacks.
 func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, why error) (Issuer, error) {
 	q, ok := s.member.Sequencer(name)
 	if !ok && name == member.DefaultSequencer {
@@ -82,8 +84,8 @@ func (s *Service) attached(ctx context.Context, who *auth.Caller, name string, w
 	return q, nil
 }
 
-// attachTo attaches to a sequencer, and waits until the member has a node ID that it may use, or knows that it won't
-// get one at once.
+// attachTo attaches to a sequencer, and waits until the member may use a node ID, or knows that it won't get one
+// at once.
 func (s *Service) attachTo(ctx context.Context, name string, attach func(context.Context, string) (*member.Sequencer, error)) (*member.Sequencer, error) {
 	defer s.attaches.begin(name)()
 	q, err := attach(ctx, name)
@@ -102,14 +104,14 @@ func awaitAttached(ctx context.Context, s *member.Sequencer) {
 	}
 }
 
-// attaches counts the calls, by sequencer, that have the member attach. While there are any, others wait for the
-// outcome too.
+// attaches counts, by sequencer, the calls that have the member attach. While there are any, other calls wait for
+// the outcome too.
 type attaches struct {
 	mu     sync.Mutex // guards byName
 	byName map[string]int
 }
 
-// begin counts a call until the function that it returns is called.
+// begin counts a call until end is called.
 func (a *attaches) begin(name string) (end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -129,7 +131,8 @@ func (a *attaches) running(name string) bool {
 	return a.byName[name] > 0
 }
 
-// Attach has the member attach to a sequencer, and says where it then stands. The error says why it makes no IDs there.
+// Attach attaches the member to a sequencer and returns the state it reaches. The error says why it makes no IDs
+// there.
 func (s *Service) Attach(ctx context.Context, who *auth.Caller, name string) (_ Here, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "attach", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Attach|auth.Admin, name)
@@ -147,8 +150,8 @@ func (s *Service) Attach(ctx context.Context, who *auth.Caller, name string) (_ 
 	return s.here(name), nil
 }
 
-// Detach has the member let go of a sequencer, and says where it then stands. member.ErrAttachedAgain is returned when
-// it was attached meanwhile.
+// Detach detaches the member from a sequencer and returns the state it reaches. It returns
+// member.ErrAttachedAgain when another call attached the member meanwhile.
 func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ Here, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "detach", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
@@ -171,7 +174,8 @@ func (s *Service) Detach(ctx context.Context, who *auth.Caller, name string) (_ 
 	return s.here(name), nil
 }
 
-// administer begins a call of who has one of the rights to change one sequencer, or where the member stands with it.
+// administer begins a call that changes one sequencer, or attaches or detaches the member. The caller needs one
+// of the rights.
 func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.Right, name string) (context.Context, func(), error) {
 	if err := cluster.CheckName(name); err != nil {
 		return nil, nil, Input(err)

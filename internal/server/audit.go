@@ -9,36 +9,37 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// Origin is where a call comes from, for the audit trail. The zero value: nobody knows.
+// Origin is where a call comes from, for the audit trail. Zero value: unknown.
 type Origin struct {
 	Protocol string // http, grpc or redis
-	Remote   string // the address of who has connected, which may be a proxy
+	Remote   string // the address of the peer, which may be a proxy
 }
 
 type originKey struct{}
 
-// In returns a context for the calls of an administrator, so that the audit trail says where they come from.
+// In returns a context that carries the origin of an administrator's calls to the audit trail.
 func (o Origin) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// Anonymous stands in the audit trail for who has shown no token. No token has this name, nor that of auth.LocalSecret.
+// Anonymous is the name in the audit trail of a caller without a token. No token has this name, or that of
+// auth.LocalSecret.
 const Anonymous = "(anonymous)"
 
-// Audit is one line of the audit trail: what became of something that was asked for.
+// Audit is one line of the audit trail: a call and its outcome.
 type Audit struct {
 	Origin
 	Who       string // the name of the caller's token; empty: Anonymous
-	Call      string // such as "DELETE /api/v1/sequencers/{name}"; never what callers can choose
-	Sequencer string // empty: none, or it is not known
+	Call      string // such as "DELETE /api/v1/sequencers/{name}"; never text that callers choose
+	Sequencer string // empty: none, or unknown
 	Outcome   Code
 
-	// asked: whoever shows nothing is told what to show, as the command line always is before it does.
+	// asked: the caller sent no secret, as the command line does first, and is told which one to send.
 	asked bool
 }
 
-// Audited writes a line of the audit trail. Of the same kind, who and outcome only so many are written in a minute, and
-// the others counted, see package throttle.
+// Audited writes a line of the audit trail. It limits the lines per minute of one protocol, caller and outcome,
+// and counts the others: see package throttle.
 func (s *Service) Audited(a Audit) {
 	level, message := slog.LevelWarn, "audit: a call was refused"
 	switch a.Outcome {
@@ -59,7 +60,7 @@ func (s *Service) Audited(a Audit) {
 	s.options.Audit.Write(level, a.Protocol+" "+a.Who+" "+string(a.Outcome), message, append(args, "outcome", string(a.Outcome))...)
 }
 
-// changed is for calls that change something, when they are done. Those that were refused before they began are in the trail by Refuse.
+// changed audits a finished call that changes something. Refuse audits calls that were refused before they began.
 func (s *Service) changed(ctx context.Context, who *auth.Caller, call, sequencer string, err error) {
 	var denied *auth.DeniedError
 	if errors.As(err, &denied) {
@@ -73,8 +74,8 @@ func (s *Service) changed(ctx context.Context, who *auth.Caller, call, sequencer
 	s.Audited(Audit{Origin: from, Who: who.Name(), Call: call, Sequencer: sequencer, Outcome: outcome})
 }
 
-// Refuse tells the kind of an error. A caller that was not let in, or may not do that, is in the audit trail; a bug is logged: call is
-// what was asked for, in words that are not the caller's.
+// Refuse returns the code of an error. It audits callers that were not authenticated or not allowed, and logs
+// bugs. Call names the call, in words that the caller did not choose.
 func (s *Service) Refuse(from Origin, call string, err error) Code {
 	code := CodeOf(err)
 	switch code {
@@ -93,10 +94,10 @@ func (s *Service) Refuse(from Origin, call string, err error) Code {
 	return code
 }
 
-// mistaken is what tokens look like. Somebody may give one where a name is wanted.
+// mistaken matches tokens. A caller may send one in place of a name.
 var mistaken = regexp.MustCompile(`firn_[-_A-Za-z0-9]{16,}`)
 
-// harmless is a text of a caller for the log: short, and without a token in it.
+// harmless returns a caller's text for the log: shortened, and without tokens.
 func harmless(text string) string {
 	const most = 100
 	text = mistaken.ReplaceAllString(text, "firn_(not shown)")

@@ -22,7 +22,7 @@ import (
 	"github.com/firn-id/firn/internal/throttle"
 )
 
-// obedient does what an administrator wants, or returns its error.
+// obedient does what an administrator asks for, or returns its error.
 type obedient struct {
 	*servertest.Member
 	err error
@@ -33,14 +33,14 @@ func (o obedient) Create(context.Context, string, cluster.Definition) (bool, err
 }
 func (o obedient) Destroy(context.Context, string) error { return o.err }
 
-// audited is a service with its audit trail.
+// audited is a service and its audit trail.
 func audited(m server.Member) (*server.Service, *logtest.Journal, *throttle.Log) {
 	var written logtest.Journal
 	log := throttle.New(written.Logger())
 	return server.New(m, server.Options{Audit: log, Default: new(servertest.Issuer)}), &written, log
 }
 
-// take returns what the trail says since the last call, without the time.
+// take returns the trail since the last call, without times.
 func take(trail *logtest.Journal) string {
 	return strings.TrimSpace(regexp.MustCompile(`(?m)^time=\S+ `).ReplaceAllString(strings.Join(trail.Take(), "\n"), ""))
 }
@@ -72,7 +72,8 @@ func twoCallers(t *testing.T) (operator, shop *auth.Caller) {
 	return operator, shop
 }
 
-// Every change is in the trail with who, from where, what and the outcome, and so is everybody who was refused: once.
+// The trail has every change and every refused call, once each, with the caller, the origin, the call and the
+// outcome.
 func TestAuditTrail(t *testing.T) {
 	operator, shop := twoCallers(t)
 	from := server.Origin{Protocol: "http", Remote: "10.0.0.7:4711"}
@@ -126,7 +127,7 @@ func TestAuditTrail(t *testing.T) {
 	}
 }
 
-// Thousands of refusals are a bounded number of lines, whose count adds up, and hide no other caller.
+// Thousands of refusals take a bounded number of lines, whose counts add up, and hide no other caller.
 func TestAuditTrailOfAFlood(t *testing.T) {
 	operator, shop := twoCallers(t)
 	synctest.Test(t, func(t *testing.T) {

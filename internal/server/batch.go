@@ -7,12 +7,12 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Batch is IDs in ascending order, in little memory: a run of IDs that are equally far apart, as a generator makes them,
-// takes 24 bytes. The zero value has none. A Batch is used by one goroutine at a time.
+// Batch holds IDs in ascending order, in little memory: a run of IDs at equal distances, as a generator makes
+// them, takes 24 bytes. The zero value is empty. A Batch is not safe for concurrent use.
 type Batch struct {
 	runs    []run
 	count   int
-	release func() // gives back what the answer takes; nil once somebody keeps it
+	release func() // returns the answer's share of memory; nil after Keep
 }
 
 type run struct {
@@ -20,10 +20,10 @@ type run struct {
 	count       int
 }
 
-// Len is how many IDs there are.
+// Len returns the number of IDs.
 func (b *Batch) Len() int { return b.count }
 
-// All are the IDs, some at a time, and each time in the same place.
+// All returns the IDs in pieces of at most few. Each piece overwrites the one before.
 func (b *Batch) All() iter.Seq[[]firn.ID] {
 	return func(yield func([]firn.ID) bool) {
 		var place [few]firn.ID
@@ -43,8 +43,8 @@ func (b *Batch) All() iter.Seq[[]firn.ID] {
 	}
 }
 
-// Keep has the batch's share of what may be on the way kept beyond the call, by an answer that is delivered later.
-// Release is to be called once it is, and may be called by any goroutine.
+// Keep keeps the batch's share of memory after the call, for an answer that is delivered later. Call release
+// after the delivery, from any goroutine.
 func (b *Batch) Keep() (release func()) {
 	release, b.release = b.release, nil
 	return release
@@ -71,7 +71,7 @@ func (b *Batch) add(ids []firn.ID) {
 	}
 }
 
-// takes tells whether an ID continues a run. The second ID of a run decides how far apart they are.
+// takes reports whether an ID continues a run. The second ID of a run sets its step.
 func (r *run) takes(id firn.ID) bool {
 	if r.count == 1 {
 		r.step = id - r.first
@@ -79,8 +79,8 @@ func (r *run) takes(id firn.ID) bool {
 	return id == r.first+r.step*firn.ID(r.count)
 }
 
-// piece is how many IDs are made at once, at most: a tick of the default layout.
+// piece is the most IDs that one Fill makes: a tick of the default layout.
 const piece = 4096
 
-// pieces are where they are made.
+// pieces are the buffers for them.
 var pieces = sync.Pool{New: func() any { return new([piece]firn.ID) }}

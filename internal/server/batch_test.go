@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A batch holds the IDs that it was given, whatever lies between them, in the pieces that they came in.
+// A batch holds the IDs added to it, whatever lies between them and whatever the size of the pieces.
 func TestBatch(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -36,7 +36,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// flat are all IDs of a batch.
+// flat returns all IDs of a batch.
 func flat(b *Batch) (all []firn.ID) {
 	for ids := range b.All() {
 		all = append(all, ids...)
@@ -44,7 +44,8 @@ func flat(b *Batch) (all []firn.ID) {
 	return all
 }
 
-// As many as can be asked for at once take a few runs, as a generator makes them: tick by tick, the node lowest or not.
+// The IDs of the largest call take a few runs, as a generator makes them: tick by tick, with or without the node
+// lowest.
 func TestBatchIsSmall(t *testing.T) {
 	for _, lowest := range []bool{false, true} {
 		layout := firn.Default

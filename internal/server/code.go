@@ -12,41 +12,41 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Code is a kind of error that callers can tell apart. Each protocol has its own way to say it.
+// Code is a kind of error that programs tell apart. Each protocol sends it in its own way.
 type Code string
 
 // The codes.
 const (
 	BadRequest       Code = "bad_request"       // a wrong count, ID, name or definition; the message says what would be right
 	Unauthenticated  Code = "unauthenticated"   // the token, or the node's own secret, is missing or wrong
-	Forbidden        Code = "forbidden"         // the token, or a call without one, does not allow that
+	Forbidden        Code = "forbidden"         // the token, or a call without a token, does not allow this
 	UnknownSequencer Code = "unknown_sequencer" // no sequencer has this name, or it was destroyed
 	Exists           Code = "exists"            // a sequencer of this name has another definition
-	InUse            Code = "in_use"            // the default sequencer can't be destroyed
+	InUse            Code = "in_use"            // nobody can destroy the default sequencer
 	AttachedAgain    Code = "attached_again"    // the member attached again during the call
-	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, never so many in one call
-	Quota            Code = "quota"             // the node creates no more sequencers; destroy some, or raise --max-sequencers
+	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, it never allows so many in one call
+	Quota            Code = "quota"             // the cluster has as many sequencers as the node allows; destroy some, or raise --max-sequencers
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
 	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read; the node logs it
-	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or again
+	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or retry
 	Waiting          Code = "waiting"           // all node IDs are taken, and the member waits for one; try another server
-	Detached         Code = "detached"          // the member is not attached, and this call may not attach it: because of the caller's token, the sequencer's definition or --no-auto-attach; try another server
-	Unfit            Code = "unfit"             // the member's window is too short for the tick, or the sequencer lacks the node IDs that it may use; try another server
-	Unavailable      Code = "unavailable"       // the store does not answer; a change may have been made or not
-	Overloaded       Code = "overloaded"        // more IDs than the node can make in 10 s, or too many calls at a time
+	Detached         Code = "detached"          // the member is not attached, and the caller's token, the sequencer's definition or --no-auto-attach does not let this call attach it; try another server
+	Unfit            Code = "unfit"             // the member's window is too short for the tick, or the sequencer has none of the node IDs that the member may use; try another server
+	Unavailable      Code = "unavailable"       // the store does not answer; it may have made a change or not
+	Overloaded       Code = "overloaded"        // the call wants more IDs than the node can make in 10 s, or the node has too many calls at a time
 	Lifetime         Code = "lifetime"          // the layout's time has run out, or has not begun
 	CrossOrigin      Code = "cross_origin"      // a browser sent the call from another site's page
 )
 
-// inputError is a mistake of who called.
+// inputError is a mistake of the caller.
 type inputError struct{ error }
 
 func (e inputError) Unwrap() error { return e.error }
 
-// Input makes an error one of who called: its code is BadRequest.
+// Input marks an error as the caller's mistake: its code is BadRequest.
 func Input(err error) error { return inputError{err} }
 
-// CodeOf tells what kind of error one is that the service has returned.
+// CodeOf returns the code of an error that the service has returned.
 func CodeOf(err error) Code {
 	var input inputError
 	var busy *busyError
@@ -97,7 +97,7 @@ func CodeOf(err error) Code {
 	}
 }
 
-// RetryAfter is when to try again what had this error; zero: not without a change.
+// RetryAfter returns how long to wait before a retry; zero: a retry does not help.
 func RetryAfter(err error) time.Duration {
 	var limit *auth.LimitError
 	if errors.As(err, &limit) {

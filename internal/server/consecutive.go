@@ -8,14 +8,13 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// tries is how often consecutive IDs are sought before the node counts as overloaded.
+// tries is how often a call looks for consecutive IDs before it fails as Overloaded.
 const tries = 16
 
-// Consecutive gives count consecutive IDs of a sequencer, and returns the last: they are last-count+1 to last. An error
-// of the code BadRequest is returned when the layout has no such IDs: they lie in one tick of one node, so there are at
-// most 2^sequence bits, and none where the node lies lowest. One of the code Overloaded is returned when others took
-// IDs in between time and again.
-// At is the other end of the caller's connection, see Many.
+// Consecutive takes count consecutive IDs of a sequencer, last-count+1 to last. The error has the code BadRequest
+// when the layout has no such IDs: they lie in one tick of one node, so there are at most 2^sequence bits, or
+// only one when the node bits are lowest. It has the code Overloaded when other calls took IDs in between at
+// every try. At is the address of the caller's end of the connection, see Many.
 func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name string, count int) (last firn.ID, err error) {
 	if count < 1 || count > MaxCount {
 		return 0, Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
@@ -50,7 +49,7 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 	return last, err
 }
 
-// sideBySide returns why a layout never has so many consecutive IDs.
+// sideBySide returns an error if the layout never has so many consecutive IDs.
 func sideBySide(l firn.Layout, count int) error {
 	switch {
 	case count == 1:
@@ -64,9 +63,9 @@ func sideBySide(l firn.Layout, count int) error {
 	}
 }
 
-// consecutive takes IDs until there are enough side by side, and returns the last of these. The others are not used
-// by anybody. There is room in ids for twice as many but one: if what is left of a tick does not do, and that is all
-// that the first of them come from, then the next tick does, unless others take of it first.
+// consecutive takes IDs until count of them are consecutive, and returns the last of these. Nobody uses the
+// others. The capacity of ids is 2*count-1: if the rest of the current tick, at most count-1 IDs, is too short,
+// the next tick is enough, unless other calls take IDs of it first.
 func consecutive(ids []firn.ID, count int, fill func([]firn.ID) error) (firn.ID, error) {
 	for try := range tries {
 		if try == 0 {
@@ -90,7 +89,7 @@ func consecutive(ids []firn.ID, count int, fill func([]firn.ID) error) (firn.ID,
 	return 0, &scatteredError{count}
 }
 
-// scatteredError is returned when there were no consecutive IDs for all the others that were asked for.
+// scatteredError says that other calls took IDs in between at every try.
 type scatteredError struct{ count int }
 
 func (e *scatteredError) Error() string {

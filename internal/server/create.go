@@ -12,21 +12,21 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// Created is a sequencer that was to be created.
+// Created is the answer to Create.
 type Created struct {
 	StatusSequencer
-	Warnings []string `json:"warnings,omitempty"` // what its creator should know
+	Warnings []string `json:"warnings,omitempty"` // for its creator
 }
 
-// quotaError is returned when there are as many sequencers as there may be.
+// quotaError says that the cluster has as many sequencers as this node allows.
 type quotaError struct{ there, most int }
 
 func (e *quotaError) Error() string {
 	return fmt.Sprintf("there are %d sequencers, and this node creates none beyond %d; destroy one that nobody needs, or raise --max-sequencers", e.there, e.most)
 }
 
-// Create creates a sequencer, and tells whether it was not there already. A *member.ExistsError is returned when there is
-// one with another definition, and an error of the code Quota when there are as many as Options allow.
+// Create creates a sequencer, and reports whether it did not exist before. It returns a *member.ExistsError when
+// one has another definition, and an error of the code Quota when there are as many as Options allow.
 func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (c Created, created bool, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "create", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
@@ -34,7 +34,7 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 		return Created{}, false, err
 	}
 	defer end()
-	if name == "." || name == ".." { // a path of dots is another path, for browsers and for most else
+	if name == "." || name == ".." { // browsers and most clients resolve such a path to another one
 		return Created{}, false, Input(fmt.Errorf("the sequencer's name %q can't be in a URL; want another", name))
 	}
 	release, err := s.roomFor(ctx, name)
@@ -61,9 +61,9 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	return c, created, nil
 }
 
-// roomFor returns a *quotaError when there is no room for another sequencer. Otherwise no other is created here until
-// release is called, so that this one is counted before the next; a node that creates one at the same time may not
-// have seen it, and so there can be one more for each other node.
+// roomFor returns a *quotaError when there is no room for another sequencer. Otherwise this node creates no other
+// until release is called, so that it counts this one before the next. Other nodes do not wait for that: each can
+// exceed the limit by one.
 func (s *Service) roomFor(ctx context.Context, name string) (release func(), err error) {
 	select {
 	case s.creating <- struct{}{}:
@@ -75,7 +75,7 @@ func (s *Service) roomFor(ctx context.Context, name string) (release func(), err
 	if !full() {
 		return release, nil
 	}
-	// It may be there already, or others may be gone, elsewhere and a moment ago.
+	// Another node may have created this one or destroyed others a moment ago.
 	if _, err = s.member.Lookup(ctx, name); errors.Is(err, member.ErrNoSequencer) {
 		err = nil
 		if full() {
@@ -89,12 +89,12 @@ func (s *Service) roomFor(ctx context.Context, name string) (release func(), err
 	return release, nil
 }
 
-// Destroyed is a sequencer that was destroyed.
+// Destroyed is the answer to Destroy.
 type Destroyed struct {
 	Name      string     `json:"name"`
 	Destroyed bool       `json:"destroyed"`         // true
-	Until     *time.Time `json:"until,omitempty"`   // until when IDs may still be made elsewhere; absent when that is not known
-	Message   string     `json:"message,omitempty"` // about it; empty when no IDs are made any more
+	Until     *time.Time `json:"until,omitempty"`   // until when other members may make IDs; absent: unknown
+	Message   string     `json:"message,omitempty"` // for people; empty when no member makes IDs any more
 }
 
 var errInUse = errors.New("can't be destroyed: it serves calls that name no sequencer")

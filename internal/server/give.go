@@ -28,9 +28,10 @@ func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id f
 	return id, err
 }
 
-// Many gives count IDs of a sequencer, in ascending order, to deliver, whose error it returns. At is the other end of the caller's connection, as
-// host:port; empty: it is not known. What callers do not take yet is limited for all together, and each may have a share of
-// that: a caller that has none left waits, which ErrCrowded ends.
+// Many calls deliver with count IDs of a sequencer, in ascending order, and returns its error. At is the address
+// of the caller's end of the connection, as host:port; empty: unknown. Undelivered answers take a limited memory,
+// of which each caller may have a share: beyond it a caller waits, and gets ErrCrowded when it has waited too
+// long.
 func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int, deliver func(*Batch) error) error {
 	if count < 1 || count > MaxCount {
 		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
@@ -62,18 +63,20 @@ func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, c
 	return deliver(&b)
 }
 
-// Hold makes room among the answers to callers for something else, of so many bytes, until release is called. It waits as Many does.
+// Hold takes size bytes of the memory for answers, for something else, until release is called. It waits as Many
+// does.
 func (s *Service) Hold(ctx context.Context, who *auth.Caller, at string, size int64) (release func(), err error) {
 	within := newLazyTimeout(ctx, s.timeout)
 	defer within.end()
 	return s.hold(ctx, within, partyOf(who, at), at, size)
 }
 
-// answerSize is what an answer with so many IDs takes in memory until it is delivered, at most: a buffer of 32 KiB when
-// it is long, and what is around it.
+// answerSize returns the most bytes that an undelivered answer with count IDs takes: a buffer of 32 KiB when it
+// is long, and what is around it.
 func answerSize(count int) int64 { return 4<<10 + min(int64(count)*32, 124<<10) }
 
-// hold makes room for what a call takes until release is called. It waits for others until within ends, which is within ctx.
+// hold takes size bytes of the memory for answers until release is called. It waits for other calls until within
+// ends, which derives from ctx.
 func (s *Service) hold(ctx, within context.Context, caller party, at string, size int64) (release func(), err error) {
 	release, err = s.shares.hold(within, caller, at, size)
 	if err != nil && ctx.Err() == nil {
@@ -82,7 +85,7 @@ func (s *Service) hold(ctx, within context.Context, caller party, at string, siz
 	return release, err
 }
 
-// fill has a member make IDs, a piece at a time.
+// fill has an issuer make IDs, a piece at a time.
 func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string, count int, b *Batch) error {
 	ids := pieces.Get().(*[piece]firn.ID)
 	defer pieces.Put(ids)
@@ -104,7 +107,8 @@ func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string,
 	})
 }
 
-// from has a sequencer give something to a caller, and the member attach to it before if it must and may.
+// from calls give with the issuer of a sequencer, and again after the member has attached to it, if it must and
+// may.
 func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) error {
 	m, err := s.find(name)
 	if err == nil {
@@ -120,7 +124,7 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give 
 		return err
 	}
 	if errors.Is(err, firn.ErrLifetime) || errors.Is(err, context.DeadlineExceeded) {
-		if why := m.Ready(); errors.Is(why, firn.ErrLifetime) { // it says when that was, or will be
+		if why := m.Ready(); errors.Is(why, firn.ErrLifetime) { // it says when the lifetime ends or begins
 			return why
 		}
 	}
@@ -130,7 +134,7 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give 
 	return err
 }
 
-// busyError is returned when a node did not come to give as many IDs as were asked for.
+// busyError says that a node did not make that many IDs in time.
 type busyError struct {
 	within time.Duration
 	rate   float64 // IDs per second
@@ -140,7 +144,7 @@ func (e *busyError) Error() string {
 	return fmt.Sprintf("no answer within %v: a node of this layout makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
 }
 
-// Decode takes an ID of a sequencer apart. Any member can.
+// Decode decodes an ID of a sequencer. The member need not be attached to it.
 func (s *Service) Decode(ctx context.Context, who *auth.Caller, name string, id firn.ID) (Parts, error) {
 	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
 	if err != nil {

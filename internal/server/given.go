@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// given counts the IDs that callers were given, by sequencer. The zero value is ready.
+// given counts, by sequencer, the IDs that callers got. The zero value is ready.
 type given struct {
 	byDefault atomic.Uint64 // of the default sequencer
 
@@ -38,8 +38,8 @@ func (g *given) of(name string) *atomic.Uint64 {
 	return g.byName[name]
 }
 
-// Given is how many IDs of each sequencer callers were given since the process began, over all protocols. The default
-// sequencer is always in it, the others once an ID of them was given. One that was destroyed is not.
+// Given returns how many IDs of each sequencer callers got since the process began, over all protocols. The
+// default sequencer is always in it, others from their first ID until they are destroyed.
 func (s *Service) Given() map[string]uint64 {
 	v := s.member.Value()
 	g := &s.given
@@ -50,7 +50,7 @@ func (s *Service) Given() map[string]uint64 {
 		if _, there := v.Sequencer(name); there || v.Position() == 0 {
 			all[name] = counter.Load()
 		} else {
-			delete(g.byName, name) // others may come, without end
+			delete(g.byName, name) // or new names would fill the memory
 		}
 	}
 	return all

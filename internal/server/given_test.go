@@ -15,14 +15,14 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// begun is the default layout in a bubble, where the time is before the default epoch.
+// begun is the default layout with an epoch before the time in a bubble.
 func begun() cluster.Definition {
 	l := firn.Default
 	l.Epoch = time.Now().Add(-time.Hour)
 	return cluster.Define(l)
 }
 
-// IDs that callers were given are counted by sequencer, however they asked; those that they were not given are not.
+// Given counts IDs by sequencer, over all calls; it does not count IDs that no caller got.
 func TestGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := memstore.NewService().Client("a")

@@ -7,7 +7,8 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// Pulses are those of all that live, by ID, for who looks on for long: it counts against no limit.
+// Pulses returns the pulses of all living members, by ID, for callers that watch continuously: it counts against
+// no limit.
 func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (map[string]member.Pulse, error) {
 	if err := who.May(auth.Look, ""); err != nil {
 		return nil, err
@@ -17,8 +18,8 @@ func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (map[string]memb
 	return s.member.Pulses(ctx)
 }
 
-// Look is a Status with pulses that were read before; nil when they are not known. It asks no store, and counts against
-// no limit.
+// Look returns a Status with pulses that were read before; nil: unknown. It does not ask the store, and counts
+// against no limit.
 func (s *Service) Look(who *auth.Caller, pulses map[string]member.Pulse) (Status, error) {
 	v, err := s.Value(who)
 	if err != nil {

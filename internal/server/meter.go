@@ -4,28 +4,28 @@ import "time"
 
 // Meter counts calls of all protocols. Its methods are safe for concurrent use.
 type Meter interface {
-	// Call is what counts the calls of a name over a protocol. Servers ask for it once, when they are made: there are only
-	// so many names.
+	// Call returns the counter of the calls of one name over one protocol. Protocol servers call it once for each
+	// name, when they are made. The names are a fixed set.
 	Call(protocol, name string) Call
 }
 
 // Call counts the calls of one name over one protocol.
 type Call interface {
-	// Done counts n calls that came to the same, and took so long each. Negative: that is not known, or says nothing, as of
+	// Done counts n calls with the same outcome and duration. It does not time them when took is negative, as for
 	// calls that last as long as the caller wants.
 	Done(code Code, n int, took time.Duration)
 }
 
-// What calls come to besides errors that have a Code.
+// Outcomes of calls other than errors with a Code.
 const (
 	OK   Code = "ok"
-	Gone Code = "gone" // the caller went away, or waits no longer
+	Gone Code = "gone" // the caller disconnected or canceled the call
 )
 
-// Untimed is how long a call took that is not to be timed.
+// Untimed is the duration of a call that is not timed.
 const Untimed time.Duration = -1
 
-// Call is what counts the calls of a name over a protocol, as Meter.Call; it does nothing without a Meter.
+// Call is Meter.Call. Without a Meter it counts nothing.
 func (s *Service) Call(protocol, name string) Call {
 	if s.options.Meter == nil {
 		return uncounted{}
@@ -33,7 +33,7 @@ func (s *Service) Call(protocol, name string) Call {
 	return s.options.Meter.Call(protocol, name)
 }
 
-// Metered tells whether somebody counts the calls.
+// Metered reports whether there is a Meter.
 func (s *Service) Metered() bool { return s.options.Meter != nil }
 
 type uncounted struct{}

@@ -13,33 +13,33 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// MaxOwners is how many node IDs one answer has at most.
+// MaxOwners is the most node IDs in one answer.
 const MaxOwners = 4096
 
-// Owners are the owners of a sequencer's node IDs, as JSON shows them: of those that are granted to a member or
-// were ever used.
+// Owners has the owners of a sequencer's node IDs, as JSON: of those that are granted to a member or were ever
+// used.
 type Owners struct {
 	Sequencer string        `json:"sequencer"`
-	UnixMS    int64         `json:"unix_ms"` // when this was read, by the clock of the server that answers
+	UnixMS    int64         `json:"unix_ms"` // when this was read, by the answering server's clock
 	Nodes     []OwnerStatus `json:"nodes"`   // ascending
 	Next      *int64        `json:"next,omitempty"`
 }
 
-// OwnerStatus is one of Owners. A Member without Live is about to claim the node ID; an owner that is Live
-// without a Member was taken out, and makes IDs up to its horizon.
+// OwnerStatus is the state of one node ID. A Member that is not Live is about to claim it; an owner that is Live
+// without a Member was revoked, and makes IDs up to its horizon.
 type OwnerStatus struct {
 	Node       int64      `json:"node"`
-	Member     string     `json:"member,omitempty"`     // to whom the log grants it
-	Live       bool       `json:"live"`                 // it has an owner in the store
-	Owner      string     `json:"owner,omitempty"`      // whose process that is
-	Since      *time.Time `json:"since,omitempty"`      // since when, by its clock
-	Horizon    *time.Time `json:"horizon,omitempty"`    // up to where IDs may have been made; absent when it was never used
+	Member     string     `json:"member,omitempty"`     // the member to which the log grants it
+	Live       bool       `json:"live"`                 // the store has an owner
+	Owner      string     `json:"owner,omitempty"`      // the owner's process
+	Since      *time.Time `json:"since,omitempty"`      // since when, by the owner's clock
+	Horizon    *time.Time `json:"horizon,omitempty"`    // its IDs are below this; absent: never used
 	HorizonMS  *int64     `json:"horizon_ms,omitempty"` // the same, in Unix milliseconds
-	Unreadable bool       `json:"unreadable,omitempty"` // there is a horizon, which can't be read
+	Unreadable bool       `json:"unreadable,omitempty"` // the horizon can't be read
 }
 
-// Owners returns the owners and horizons of a sequencer's node IDs, beginning at from. The limit is 1 to
-// MaxOwners.
+// Owners returns the owners and horizons of at most limit node IDs of a sequencer, 1 to MaxOwners, beginning at
+// from.
 func (s *Service) Owners(ctx context.Context, who *auth.Caller, name string, from int64, limit int) (Owners, error) {
 	if limit < 1 || limit > MaxOwners {
 		return Owners{}, Input(fmt.Errorf("limit is %d; want a number from 1 to %d", limit, MaxOwners))
@@ -65,7 +65,8 @@ func (s *Service) Owners(ctx context.Context, who *auth.Caller, name string, fro
 	return n, nil
 }
 
-// statuses are those of the node IDs from one on that a member has by the log or that are known to the store.
+// statuses returns the status of each node ID, beginning at from, that the log grants to a member or that the
+// store knows.
 func statuses(q cluster.Sequencer, owners []member.Owner, from int64) []OwnerStatus {
 	known := map[int64]OwnerStatus{}
 	for node, holder := range q.Nodes() {

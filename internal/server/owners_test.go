@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// ordering is a member whose cluster has a sequencer of which it has node ID 0.
+// ordering is a member of a cluster with one sequencer, whose node ID 0 it has.
 func ordering(t *testing.T) *servertest.Member {
 	t.Helper()
 	var m servertest.Member
@@ -33,7 +33,7 @@ func ordering(t *testing.T) *servertest.Member {
 	return &m
 }
 
-// Node IDs are told of that somebody has by the log or that were ever used, and each thing about them only if it is known.
+// Owners has the node IDs that are granted or were ever used, and each field only if it is known.
 func TestOwners(t *testing.T) {
 	admin, err := (&auth.Policy{Trusted: true}).Admit("")
 	if err != nil {

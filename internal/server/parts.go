@@ -7,24 +7,24 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Parts is what an ID says by a layout, as JSON shows it.
+// Parts has the fields of an ID in a layout, as JSON.
 type Parts struct {
 	ID         int64  `json:"id"`
 	IDStr      string `json:"id_str"`
 	Time       string `json:"time"`       // RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
-	UnixMS     int64  `json:"unix_ms"`    // the same, rounded down
+	UnixMS     int64  `json:"unix_ms"`    // Time, rounded down
 	Tick       int64  `json:"tick"`       // since the layout's epoch
-	Datacenter int64  `json:"datacenter"` // 0 in a layout without
+	Datacenter int64  `json:"datacenter"` // 0 in a layout without datacenters
 	Node       int64  `json:"node"`
 	NodeID     int64  `json:"node_id"` // datacenter << node bits | node
 	Sequence   int64  `json:"sequence"`
 }
 
-// lastTime is the end of what RFC 3339 can write.
+// lastTime is the first time that RFC 3339 can't write.
 var lastTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Decode takes an ID apart. An error is returned when the layout is not valid, when the ID has more
-// bits than the layout, or when its time is after the year 9999.
+// Decode decodes an ID. It returns an error when the layout is not valid, when the ID has more bits than the
+// layout, or when its time is after the year 9999.
 func Decode(layout firn.Layout, id firn.ID) (Parts, error) {
 	p, err := layout.Decompose(id)
 	if err != nil {

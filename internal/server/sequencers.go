@@ -12,32 +12,32 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// StatusSequencer is a sequencer as JSON shows it.
+// StatusSequencer is the state of a sequencer, as JSON.
 type StatusSequencer struct {
 	Name       string             `json:"name"`
 	Definition cluster.Definition `json:"definition"`
-	Created    int64              `json:"created"`  // the position at which it was
-	Capacity   int64              `json:"capacity"` // how many node IDs there are
+	Created    int64              `json:"created"`  // the position of the entry that created it
+	Capacity   int64              `json:"capacity"` // number of node IDs
 	Until      time.Time          `json:"until"`    // when the time of its layout ends
 	Rate       float64            `json:"rate"`     // IDs per second and node
-	Nodes      map[int64]string   `json:"nodes"`    // which member has a node ID
-	Waiting    []string           `json:"waiting"`  // for one, in order
-	Free       int64              `json:"free"`     // how many node IDs nobody has
+	Nodes      map[int64]string   `json:"nodes"`    // the member that has each node ID
+	Waiting    []string           `json:"waiting"`  // members waiting for a node ID, in order
+	Free       int64              `json:"free"`     // number of node IDs that no member has
 	Here       Here               `json:"here"`
 }
 
-// Here is where the member that answers stands with a sequencer, see member.State.
+// Here is the answering member's state in a sequencer, see member.State.
 type Here struct {
-	State string `json:"state"`           // a member.Phase; or none: it was never attached
+	State string `json:"state"`           // a member.Phase, or "none": it was never attached
 	Node  *int64 `json:"node,omitempty"`  // the node ID, while attached
-	Place int    `json:"place,omitempty"` // in line, from 1, while waiting
-	Why   string `json:"why,omitempty"`   // there are no IDs
+	Place int    `json:"place,omitempty"` // in the waiting line, from 1
+	Why   string `json:"why,omitempty"`   // why it makes no IDs
 }
 
 // never is the state of a member that was never attached.
 const never = "none"
 
-// String is the state for people.
+// String returns the state for people.
 func (e Here) String() string {
 	switch {
 	case e.Node != nil:
@@ -51,7 +51,7 @@ func (e Here) String() string {
 	}
 }
 
-// Until is the end of a layout's time, as far as a date can say it: the last day of 9999 at the latest.
+// Until returns the end of a layout's time, the last day of 9999 at the latest.
 func Until(l firn.Layout) time.Time {
 	last := lastTime.AddDate(0, 0, -1)
 	if end := l.Lifetime(); end.Before(last) {
@@ -60,7 +60,7 @@ func Until(l firn.Layout) time.Time {
 	return last
 }
 
-// describe says what the cluster and this member know of a sequencer.
+// describe returns what the cluster and this member know about a sequencer.
 func (s *Service) describe(name string, q cluster.Sequencer) StatusSequencer {
 	d := q.Definition()
 	return StatusSequencer{
@@ -85,8 +85,7 @@ func (s *Service) here(name string) Here {
 	return here
 }
 
-// Here returns the member's state in a sequencer. Callers that may take IDs of it may see that: the IDs tell as
-// much.
+// Here returns the member's state in a sequencer. Callers that may take its IDs may see it: the IDs tell as much.
 func (s *Service) Here(who *auth.Caller, name string) (Here, error) {
 	if err := who.May(auth.Issue, name); err != nil {
 		return Here{}, err
@@ -116,7 +115,7 @@ func (s *Service) Sequencers(ctx context.Context, who *auth.Caller) ([]StatusSeq
 	return s.describeAll(v), nil
 }
 
-// Sequencer describes one sequencer, to who takes its IDs, too.
+// Sequencer describes one sequencer, also to callers that may only take its IDs.
 func (s *Service) Sequencer(ctx context.Context, who *auth.Caller, name string) (StatusSequencer, error) {
 	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package server serves callers over a network, independent of the protocol: it gives out IDs, takes them apart,
-// and lets administrators create, destroy and inspect sequencers. The packages httpapi, grpcapi and respapi below
-// it implement the protocols.
+// Package server serves callers over a network, independent of the protocol: it issues and decodes IDs, and lets
+// administrators create, destroy and inspect sequencers. The packages httpapi, grpcapi and respapi below it
+// implement the protocols.
 package server
 
 import (
@@ -20,23 +20,23 @@ import (
 )
 
 const (
-	// MaxCount is how many IDs one call can ask for.
+	// MaxCount is the most IDs that one call can ask for.
 	MaxCount = 100_000
 
-	// DefaultMaxCalls is how many calls are served at a time.
+	// DefaultMaxCalls is the most calls served at a time.
 	DefaultMaxCalls = 10_000
 
-	// DefaultMaxAnswers is how many bytes answers with several IDs take at a time.
+	// DefaultMaxAnswers is the most bytes that undelivered answers with several IDs take.
 	DefaultMaxAnswers = 64 << 20
 
-	// DefaultMaxSequencers is up to how many sequencers one is created.
+	// DefaultMaxSequencers is the most sequencers in the cluster.
 	DefaultMaxSequencers = 1000
 
-	// callTimeout is how long a call waits for IDs that the node can't give yet, or for the store.
+	// callTimeout is how long a call waits for IDs or for the store.
 	callTimeout = 10 * time.Second
 )
 
-// Issuer gives out the IDs of a sequencer: a *member.Sequencer. See its methods.
+// Issuer issues the IDs of a sequencer. *member.Sequencer implements it; see its methods.
 type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
 	Fill(ctx context.Context, ids []firn.ID) error
@@ -44,7 +44,8 @@ type Issuer interface {
 	Layout() firn.Layout
 }
 
-// Member is a member of the cluster, which need not have joined yet: a *member.Member. See its methods.
+// Member is a member of the cluster, which need not have joined yet. *member.Member implements it; see its
+// methods.
 type Member interface {
 	Ready() error
 	ID() string
@@ -62,50 +63,49 @@ type Member interface {
 	Destroy(ctx context.Context, name string) error
 }
 
-// Options are how a Service differs from others.
+// Options configure a Service. The zero value is valid.
 type Options struct {
-	// NoAutoAttach has a call for an ID fail where the member is not attached to the sequencer. Otherwise it
-	// attaches by itself, if the caller may have it do so and the sequencer's definition says that a call for an ID is
-	// enough.
+	// NoAutoAttach makes a call for an ID fail when the member is not attached to the sequencer. Otherwise the
+	// call attaches it, if the caller's token and the sequencer's definition allow that.
 	NoAutoAttach bool
 
-	// MaxCalls is how many calls are served at a time; more are refused at once. Zero: DefaultMaxCalls.
+	// MaxCalls is the most calls served at a time; more are refused at once. Zero: DefaultMaxCalls.
 	MaxCalls int
 
-	// MaxAnswers is how many bytes the answers with several IDs may take at a time, until they are delivered. A caller who
-	// has less than others goes before them. At least 4 MiB; zero: DefaultMaxAnswers.
+	// MaxAnswers is the most bytes that undelivered answers with several IDs take. Callers that hold less go
+	// before those that hold more. At least 4 MiB; zero: DefaultMaxAnswers.
 	MaxAnswers int64
 
-	// MaxSequencers is how many sequencers there may be in the cluster for this node to create another. Zero:
+	// MaxSequencers is the number of sequencers in the cluster at which this node creates no more. Zero:
 	// DefaultMaxSequencers.
 	MaxSequencers int
 
-	// Layout is that of the default sequencer, for as long as the member has not attached to it. The zero value:
+	// Layout is the layout of the default sequencer until the member has attached to it. Zero value:
 	// firn.Default.
 	Layout firn.Layout
 
-	// Default gives out the IDs of the default sequencer in place of the member, in tests. Nil: the member does.
+	// Default replaces the issuer of the default sequencer, in tests. Nil: the member's.
 	Default Issuer
 
-	// Meter counts the calls. Nil: nobody does.
+	// Meter counts the calls. Nil: nothing is counted.
 	Meter Meter
 
-	// Log is told about bugs only: neither refusals nor clients that went away are logged. Nil: nobody is told.
+	// Log gets bugs only, neither refusals nor clients that disconnect. Nil: bugs are not logged.
 	Log *slog.Logger
 
-	// Audit is told who has changed something, or was not let in. Nil: nobody is told.
+	// Audit gets changes and refused callers. Nil: they are not logged.
 	Audit *throttle.Log
 }
 
-// Service is a node as its callers see it. Make it with New. Its methods are safe for concurrent use. Those that
-// take a caller return auth.ErrForbidden when the caller may not do that. CodeOf tells errors apart.
+// Service is a node as its callers see it. Make it with New. Its methods are safe for concurrent use. They return
+// auth.ErrForbidden when the caller lacks the right. CodeOf returns the code of an error.
 type Service struct {
 	options  Options
 	member   Member
 	timeout  time.Duration
 	attaches attaches
 	creating chan struct{} // held by the call that creates a sequencer
-	calls    atomic.Int64  // that are served now
+	calls    atomic.Int64  // served now
 	shares   *shares       // of the memory for answers with several IDs
 	turns    turns
 	given    given
@@ -139,16 +139,16 @@ func New(m Member, o Options) *Service {
 	return s
 }
 
-// Drain makes the service tell callers to ask another node, while it still gives out IDs. It can't be undone.
+// Drain makes the service tell callers to ask another node, while it still issues IDs. Nothing undoes it.
 func (s *Service) Drain() { s.drain() }
 
 // Serving ends when the service begins to drain.
 func (s *Service) Serving() context.Context { return s.serving }
 
-// ErrDraining is returned for what does not begin any more while the service drains.
+// ErrDraining says that the service drains and no longer begins such a call.
 var ErrDraining = fmt.Errorf("%w: it is shutting down", member.ErrNotReady)
 
-// Ready returns nil when an ID of the default sequencer would be given, and shall be asked for here.
+// Ready returns nil when the service can issue an ID of the default sequencer and does not drain.
 func (s *Service) Ready() error {
 	if s.serving.Err() != nil {
 		return ErrDraining
@@ -160,14 +160,14 @@ func (s *Service) Ready() error {
 	return m.Ready()
 }
 
-// MaxCalls is how many calls are served at a time.
+// MaxCalls returns the most calls served at a time.
 func (s *Service) MaxCalls() int { return s.options.MaxCalls }
 
-// ErrCrowded is returned when too many want something at a time.
+// ErrCrowded says that there are too many calls at a time.
 var ErrCrowded = errors.New("too many calls at a time; ask another server, or try again")
 
-// begin lets a call in of who has one of the rights, worth so many IDs, and returns how it ends. It lasts for s.timeout
-// at most.
+// begin admits a call if the caller has one of the rights and may spend that many IDs. The function it returns
+// ends the call. The context ends after s.timeout at most.
 func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right, sequencer string, worth int) (context.Context, func(), error) {
 	if err := who.May(rights, sequencer); err != nil {
 		return nil, nil, err

@@ -26,13 +26,13 @@ func joining() *servertest.Member {
 	return &m
 }
 
-// fake is a service whose default sequencer is one of a test, of a member that has not joined.
+// fake is a service of a member that has not joined, with a test's default sequencer.
 func fake(i *servertest.Issuer, o server.Options) *server.Service {
 	o.Default = i
 	return server.New(joining(), o)
 }
 
-// opens returns what has an Issuer wait until a gate is open.
+// opens returns a function that makes an Issuer wait until a gate opens.
 func opens(gate <-chan struct{}) func(context.Context) error {
 	return func(ctx context.Context) error {
 		select {
@@ -55,7 +55,7 @@ func anyone(t *testing.T) *auth.Caller {
 
 const name = member.DefaultSequencer
 
-// As many calls as are allowed are served at a time; one more is refused at once, and served when there is room.
+// The service serves MaxCalls calls at a time; it refuses one more at once, and serves it when there is room.
 func TestCallsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -85,7 +85,7 @@ func TestCallsAtATime(t *testing.T) {
 	})
 }
 
-// What deliver returns is what Many returns, and how many there can be is told.
+// Many returns the error of deliver, and names the most IDs that a call may ask for.
 func TestMany(t *testing.T) {
 	s := fake(new(servertest.Issuer), server.Options{})
 	gone := errors.New("gone")
@@ -106,7 +106,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// A call that takes too long says how many IDs there can be.
+// The error of a call that takes too long tells the node's rate.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fake(&servertest.Issuer{Before: opens(nil)}, server.Options{})
@@ -123,7 +123,7 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// Nothing that administers is for those who may only take IDs, and nothing at all for nobody.
+// A caller that may only take IDs can't administer, and a caller without rights can't do anything.
 func TestRights(t *testing.T) {
 	s := fake(new(servertest.Issuer), server.Options{})
 	ctx, who := t.Context(), anyone(t)
@@ -152,7 +152,7 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// Who drains is not ready, and gives IDs.
+// A service that drains is not ready, and still issues IDs.
 func TestDrain(t *testing.T) {
 	s := fake(new(servertest.Issuer), server.Options{})
 	if err := s.Ready(); err != nil {
@@ -167,7 +167,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Every kind of error has a code of its own.
+// Every kind of error has its own code.
 func TestCodes(t *testing.T) {
 	s := fake(&servertest.Issuer{Err: fmt.Errorf("%w: busy", store.ErrUnavailable)}, server.Options{})
 	for _, tt := range []struct {

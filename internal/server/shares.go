@@ -9,38 +9,39 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// shares are the bytes that undelivered answers may take. There is always room for one more caller: the more a
-// caller holds, the more it must leave free. Make them with newShares.
+// shares divides the bytes that undelivered answers may take. There is always room for one more caller: the more
+// a caller holds, the more it must leave free. Make it with newShares.
 type shares struct {
 	mu          sync.Mutex // guards what follows
 	free        int64
-	callers     map[party]int64 // what each holds; none holds nothing
+	callers     map[party]int64 // bytes held by each, more than 0
 	connections map[string]int64
 	waiting     []*claim // the oldest first
 }
 
-// party identifies a caller: by token, or else by network address.
+// party identifies a caller: by its token, or without one by its network address.
 type party struct {
 	token   string
 	network netip.Prefix
 }
 
-// claim is a part of the shares that a caller holds or waits for.
+// claim is a number of bytes that a caller holds or waits for.
 type claim struct {
 	caller     party
-	connection string // its other end
+	connection string // the address of its other end
 	size       int64
 	granted    chan struct{}
 }
 
-// maxWaiting is how many claims wait at a time: only those wait who hold much already.
+// maxWaiting is the most claims that wait at a time: only callers that already hold much wait.
 const maxWaiting = 1000
 
 func newShares(size int64) *shares {
 	return &shares{free: size, callers: map[party]int64{}, connections: map[string]int64{}}
 }
 
-// partyOf tells who asks from a host:port; empty, or no address: somebody. Whoever has an IPv6 address has a /64 of them.
+// partyOf returns the party of a caller at host:port; all without a valid address are one. An IPv6 party is a
+// /64.
 func partyOf(who *auth.Caller, at string) party {
 	if name := who.Name(); name != "" {
 		return party{token: name}
@@ -53,12 +54,12 @@ func partyOf(who *auth.Caller, at string) party {
 	if address.Is4() {
 		bits = 32
 	}
-	network, _ := address.Prefix(bits) // there are as many
+	network, _ := address.Prefix(bits) // the address has at least as many
 	return party{network: network}
 }
 
-// hold makes room for size bytes until release is called, which does nothing the second time. It waits for others to release theirs until ctx ends, whose
-// error it returns, or ErrCrowded when too many wait.
+// hold takes size bytes until release is called; a second release does nothing. It waits for others to release
+// theirs until ctx ends, and returns the error of ctx. It returns ErrCrowded when too many wait.
 func (s *shares) hold(ctx context.Context, caller party, connection string, size int64) (release func(), err error) {
 	c := &claim{caller: caller, connection: connection, size: size}
 	s.mu.Lock()
@@ -90,14 +91,14 @@ func (s *shares) wait(ctx context.Context, c *claim) error {
 	defer s.mu.Unlock()
 	i := slices.Index(s.waiting, c)
 	if i < 0 {
-		return nil // it was granted meanwhile
+		return nil // granted meanwhile
 	}
 	s.waiting = slices.Delete(s.waiting, i, i+1)
 	return ctx.Err()
 }
 
-// fits tells whether a claim leaves enough for others. With s bytes in all, n connections of one caller that take what
-// they get end at s/(2n+8) each. So a connection alone has a tenth at most, a caller half, and another
+// fits reports whether a claim leaves enough for others. With s bytes in all, n connections of one caller that
+// take all they can end at s/(2n+8) each: a lone connection has a tenth at most, a caller half. One more
 // connection gets as much as each of those before it, and another caller more.
 func (s *shares) fits(c *claim) bool {
 	return s.callers[c.caller]+8*s.connections[c.connection]+c.size <= s.free

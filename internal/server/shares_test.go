@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// grab takes claims of one byte over a connection until there is nothing to be had at once, and returns how many.
+// grab takes claims of one byte over a connection until one would have to wait, and returns how many it got.
 func grab(s *shares, caller party, connection string, most int) (n int) {
 	for ; n < most; n++ {
 		c := &claim{caller: caller, connection: connection, size: 1}
@@ -23,15 +23,15 @@ func grab(s *shares, caller party, connection string, most int) (n int) {
 	return n
 }
 
-// However many connections a caller has that take all they get, another connection of it gets about as much as each of them at
-// once, and so does another caller.
+// However many connections a caller has that take all they can, one more connection of it gets about as much as
+// each of them at once, and so does another caller.
 func TestShares(t *testing.T) {
 	greedy, other := party{token: "greedy"}, party{token: "other"}
 	for _, connections := range []int{1, 2, 10, 70, 1000} {
 		const size = 1 << 16
 		s := newShares(size)
 		total := 0
-		for again := true; again; { // all take turns, one claim each
+		for again := true; again; { // they take turns, one claim each
 			again = false
 			for i := range connections {
 				n := grab(s, greedy, fmt.Sprint(i), 1)
@@ -52,7 +52,7 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// Who waits gets its claim when others release theirs, whoever fits first; who gives up leaves nothing behind.
+// A waiting claim is granted as soon as it fits, even before older ones; one that gives up leaves nothing behind.
 func TestSharesAreWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShares(1000)
@@ -89,7 +89,7 @@ func TestSharesAreWaitedFor(t *testing.T) {
 	})
 }
 
-// Only so many wait; more are refused at once.
+// At most maxWaiting claims wait; more are refused at once.
 func TestTooManyWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShares(1000)
@@ -121,7 +121,7 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// A caller is its token, or else where it comes from: a whole /64 of IPv6 is one.
+// A caller is its token, or without one its network: a /64 of IPv6 is one.
 func TestPartyOf(t *testing.T) {
 	anyone, err := new(auth.Policy).Admit("")
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Status is what a member knows of its cluster, as JSON shows it.
+// Status is what a member knows about its cluster, as JSON.
 type Status struct {
-	Member     string            `json:"member"`   // the one that answers; empty while it has no ID
+	Member     string            `json:"member"`   // the answering member's ID; empty while it has none
 	Position   int64             `json:"position"` // of the last entry that it has applied
-	Entries    int64             `json:"entries"`  // how many it was of, since the log began
+	Entries    int64             `json:"entries"`  // number of entries that it has applied since the log began
 	Members    []StatusMember    `json:"members"`  // in the order in which they joined
 	Joins      []StatusJoin      `json:"joins"`
 	Sequencers []StatusSequencer `json:"sequencers"`
@@ -24,22 +24,22 @@ type Status struct {
 // StatusMember is a member in a Status.
 type StatusMember struct {
 	ID      string `json:"id"`
-	Watches string `json:"watches,omitempty"` // nobody, when it is alone
-	Joined  int64  `json:"joined"`            // the position at which it did
+	Watches string `json:"watches,omitempty"` // the member it watches; empty: it is alone
+	Joined  int64  `json:"joined"`            // the position at which it joined
 	Pulse
 }
 
-// Pulse is what a Status tells of the process behind an ID; nothing when the store could not tell.
+// Pulse is the state of the process behind a member ID. Zero value: unknown, as the store did not answer.
 type Pulse struct {
 	Alive *bool  `json:"alive,omitempty"`
-	Owner string `json:"owner,omitempty"` // its host and process, if it lives
+	Owner string `json:"owner,omitempty"` // its host and process; empty: not alive
 }
 
 // StatusJoin is a pending join in a Status.
 type StatusJoin struct {
 	Joiner string `json:"joiner"`
-	Target string `json:"target"` // whom it is to watch
-	Phase  string `json:"phase"`  // prepared; or accepted: it does so, and its watcher is to watch it
+	Target string `json:"target"` // the member it is to watch
+	Phase  string `json:"phase"`  // prepared; or accepted: it watches the target, and its own watcher has yet to follow
 	Pulse
 }
 
@@ -49,7 +49,7 @@ const (
 	Accepted = "accepted"
 )
 
-// statusOf describes a value, with the pulses of those who live; nil when they are not known.
+// statusOf describes a value, with the pulses of the living members; nil: unknown.
 func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Status {
 	pulse := func(id string) Pulse {
 		if pulses == nil {
@@ -80,7 +80,7 @@ func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 	return status
 }
 
-// Status is what the member knows of its cluster.
+// Status returns what the member knows about its cluster.
 func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) {
 	ctx, end, err := s.begin(ctx, who, auth.Look, "", 1)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) 
 	if err != nil {
 		return Status{}, err
 	}
-	// Without the store there is a status all the same, and soon.
+	// Without the store there is a status too, and soon.
 	ctx, cancel := context.WithTimeout(ctx, pulsesWithin)
 	defer cancel()
 	pulses, err := s.member.Pulses(ctx)
@@ -101,13 +101,13 @@ func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) 
 	return s.statusOf(v, pulses), nil
 }
 
-// Resumed is what came of Resume.
+// Resumed is the answer to Resume.
 type Resumed struct {
-	Resumed bool       `json:"resumed"`         // false: there was nothing to wait for
-	Until   *time.Time `json:"until,omitempty"` // until when the wait would have lasted
+	Resumed bool       `json:"resumed"`         // false: no node was waiting
+	Until   *time.Time `json:"until,omitempty"` // when the wait would have ended
 }
 
-// Resume ends the wait that follows when the store has lost data, for all nodes.
+// Resume ends the wait of all nodes after the store has lost data.
 func (s *Service) Resume(ctx context.Context, who *auth.Caller) (_ Resumed, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "resume", "", err) }(ctx)
 	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
@@ -125,8 +125,7 @@ func (s *Service) Resume(ctx context.Context, who *auth.Caller) (_ Resumed, err 
 
 const pulsesWithin = time.Second
 
-// latest is the value that the member has reached. Every position is positive, so that a value at 0 is none
-// that was read.
+// latest returns the value that the member has reached. Positions are at least 1: a value at 0 was not read.
 func (s *Service) latest() (cluster.Value, error) {
 	v := s.member.Value()
 	if v.Position() == 0 {
@@ -135,7 +134,7 @@ func (s *Service) latest() (cluster.Value, error) {
 	return v, nil
 }
 
-// Value is the value of the cluster that the member has reached. It counts against no limit.
+// Value returns the value of the cluster that the member has reached. It counts against no limit.
 func (s *Service) Value(who *auth.Caller) (cluster.Value, error) {
 	if err := who.May(auth.Look, ""); err != nil {
 		return cluster.Value{}, err
@@ -143,7 +142,7 @@ func (s *Service) Value(who *auth.Caller) (cluster.Value, error) {
 	return s.latest()
 }
 
-// Log is the log of the cluster.
+// Log returns the log of the cluster.
 func (s *Service) Log(who *auth.Caller) (store.Log, error) {
 	if err := who.May(auth.Look, ""); err != nil {
 		return nil, err

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// Who takes nothing has TakeSlack, and who takes little has as long as LeastTaken needs for what was sent, and TakeSlack.
+// A caller that takes nothing has TakeSlack; a slow one has the time that the bytes sent take at LeastTaken, and
+// TakeSlack.
 func TestTaking(t *testing.T) {
 	began := time.Now()
 	const piece = 32 << 10
 	var t1 Taking
-	for i := range 100 { // at once: each piece has the same time
+	for i := range 100 { // at once: each piece has the same deadline
 		if got := t1.Deadline(began, piece).Sub(began); got != TakeSlack {
 			t.Fatalf("piece %d of a fast caller: within %v", i, got)
 		}
 	}
 	var t2 Taking
 	now, sent := began, 0
-	for i := 0; ; i++ { // half as fast as is wanted
+	for i := 0; ; i++ { // half as fast as required
 		deadline := t2.Deadline(now, piece)
 		sent += piece
 		if latest := began.Add(TakeSlack + time.Duration(sent)*time.Second/LeastTaken); deadline.After(latest) || deadline.After(now.Add(TakeSlack)) {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Whatever a context with a timeout does, a lazyTimeout one does at the same time.
+// A lazyTimeout does whatever a context with a timeout does, at the same time.
 func TestPatientIsAContextWithATimeout(t *testing.T) {
 	type key struct{}
 	for _, tt := range []struct {
 		name   string
-		caller time.Duration // of its own; zero: it has none
-		ask    time.Duration // when it is first asked anything
-		cancel time.Duration // when the caller goes away; zero: never
+		caller time.Duration // the caller's timeout; zero: none
+		ask    time.Duration // when a method is first called
+		cancel time.Duration // when the caller cancels; zero: never
 		end    time.Duration // when the call ends; zero: never
 	}{
 		{name: "waits in vain"},
@@ -76,7 +76,7 @@ func ended(ctx context.Context) bool {
 	}
 }
 
-// What derives from it ends with it, without a goroutine that waits for that.
+// A context derived from it ends with it, without a goroutine that waits.
 func TestPatientsChildren(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newLazyTimeout(t.Context(), 10*time.Second)
@@ -91,7 +91,7 @@ func TestPatientsChildren(t *testing.T) {
 	})
 }
 
-// A call that need not wait costs one object, and no timer.
+// A call that need not wait allocates one object, and no timer.
 func TestPatientIsCheap(t *testing.T) {
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() { newLazyTimeout(ctx, time.Second).end() }); n > 1 {

@@ -7,45 +7,45 @@ import (
 	"time"
 )
 
-// turns have those who ask for many IDs of a sequencer make them a piece at a time, one caller after the other,
-// at a pace that leaves IDs for small calls, which never wait here. Otherwise a few large calls would take every
-// ID while they last. The zero value is ready.
+// turns makes large calls of a sequencer take their IDs a piece at a time, one caller after the other, at a pace
+// that leaves IDs for small calls, which never wait here. Otherwise a few large calls would take every ID while
+// they last. The zero value is ready.
 type turns struct {
 	mu     sync.Mutex       // guards what follows
-	byName map[string]*line // those that are used, or were just now
+	byName map[string]*line // of sequencers with large calls, now or just now
 }
 
-// few is how many IDs a call may ask for without waiting for a turn.
+// few is the most IDs that a call gets without a turn.
 const few = 256
 
 const (
-	// turnTime is for how long a sequencer needs to make what is made in one turn, and turnSlack how much of what it could have
-	// made before is made up for, as timers are late. Together they are less than firn.DefaultLookAhead, so that there are
-	// IDs for others at any time.
+	// turnTime is how long a sequencer needs for the IDs of one turn. Timers are late, so turns catch up on at
+	// most turnSlack of unused time. Together they are less than firn.DefaultLookAhead, so that others get IDs at
+	// any time.
 	turnTime  = time.Millisecond
 	turnSlack = 2 * time.Millisecond
 
-	// turnsAtOnce is how many turns go on at a time: where small calls take more than is left for them, large ones are
-	// no more than so many among those who wait for the clock.
+	// turnsAtOnce is the most turns that go on at a time: if small calls take more than their share, at most so
+	// many large ones wait for the clock beside them.
 	turnsAtOnce = 2
 
-	// leftShare is the part of what a sequencer can make that is left to small calls.
+	// leftShare is the part of a sequencer's rate that turns leave to small calls.
 	leftShare = 1.0 / 32
 )
 
-// line are the calls for many IDs of a sequencer.
+// line has the large calls of one sequencer.
 type line struct {
 	users int // guarded by turns.mu
 
 	mu      sync.Mutex // guards what follows
 	now     int        // turns that go on
-	made    time.Time  // until when the sequencer needs for what was made
-	waking  bool       // next will be called then
-	callers []*queue   // who wait, in the order of their next turns
+	made    time.Time  // when the sequencer would be done with the IDs of all turns
+	waking  bool       // a timer will call nextLocked
+	callers []*queue   // waiting, in the order of their next turns
 }
 
-// queue are the calls of a caller that wait: one at least. The first goes on until it is done, since all would be late if each made a part
-// in turn.
+// queue has the waiting calls of one caller, at least one. The first goes on until it is done: if they took
+// turns, all would be late.
 type queue struct {
 	caller party
 	calls  []*turn
@@ -53,12 +53,12 @@ type queue struct {
 
 // turn is a waiting piece of a call.
 type turn struct {
-	takes time.Duration // of the sequencer's time
-	comes chan struct{} // closed when it has come
+	takes time.Duration // the sequencer's time for its IDs
+	comes chan struct{} // closed when the turn begins
 }
 
-// each has made called for count IDs of a sequencer, at most so many at a time, each time in a turn of the caller. It returns the
-// first error of make, or that of ctx.
+// each calls make for count IDs of a sequencer in all, at most so many at a time, each time in a turn of the
+// caller. It returns the first error of make, or that of ctx.
 func (t *turns) each(ctx context.Context, name string, caller party, rate float64, count, most int, make func(n int) error) error {
 	l, leave := t.enter(name)
 	defer leave()
@@ -76,7 +76,7 @@ func (t *turns) each(ctx context.Context, name string, caller party, rate float6
 	return nil
 }
 
-// enter returns the line of a sequencer, and how to leave it.
+// enter returns the line of a sequencer, and a function to leave it.
 func (t *turns) enter(name string) (l *line, leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -91,7 +91,7 @@ func (t *turns) enter(name string) (l *line, leave func()) {
 	return l, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if l.users--; l.users == 0 && !l.busy() { // of names that there are not, nothing was made
+		if l.users--; l.users == 0 && !l.busy() { // also when no sequencer has this name
 			delete(t.byName, name)
 		}
 	}
@@ -103,7 +103,7 @@ func (l *line) busy() bool {
 	return l.made.After(time.Now())
 }
 
-// take waits for a turn of a caller; again: of a call that had one before. An error is that of ctx.
+// take waits for a turn of a caller; again: the call had one before. It returns the error of ctx.
 func (l *line) take(ctx context.Context, caller party, takes time.Duration, again bool) error {
 	t := &turn{takes: takes}
 	l.mu.Lock()
@@ -130,7 +130,7 @@ func (l *line) take(ctx context.Context, caller party, takes time.Duration, agai
 	}
 }
 
-// use makes n IDs in a turn, which then is over.
+// use makes n IDs in a turn, and ends the turn.
 func (l *line) use(n int, make func(n int) error) error {
 	defer l.over()
 	return make(n)
@@ -143,7 +143,7 @@ func (l *line) over() {
 	l.nextLocked()
 }
 
-// leave gives up a turn, whether it has come or not.
+// leave gives up a turn, whether it has begun or not.
 func (l *line) leave(caller party, t *turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +161,7 @@ func (l *line) leave(caller party, t *turn) {
 	}
 }
 
-// Who calls one of these holds mu.
+// Callers of the methods below hold mu.
 
 func (l *line) queueLocked(caller party) *queue {
 	for _, q := range l.callers {
@@ -184,7 +184,7 @@ func (l *line) beginLocked(t *turn, now time.Time) {
 	l.made = l.made.Add(t.takes)
 }
 
-// nextLocked begins the turns of those who wait: of the first call of each caller, and so on.
+// nextLocked begins the turns that are due: of the first call of each caller in order, then of the next calls.
 func (l *line) nextLocked() {
 	now := time.Now()
 	for len(l.callers) > 0 && l.freeLocked(now) {

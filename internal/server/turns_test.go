@@ -14,13 +14,13 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// asked is a member that notes what it is asked for. It gives IDs from 1 on.
+// asked is an issuer that records the calls of Fill. It issues IDs from 1 on.
 type asked struct {
 	layout firn.Layout
 
 	mu    sync.Mutex // guards what follows
 	fills []int
-	now   int // calls of Fill for more than few
+	now   int // current calls of Fill for more than few IDs
 	next  firn.ID
 }
 
@@ -67,7 +67,7 @@ func anyone(t *testing.T) *auth.Caller {
 
 func none(*Batch) error { return nil }
 
-// While one call after the other makes many IDs, who wants few does not wait for any of them.
+// While large calls make IDs one after the other, a small call waits for none of them.
 func TestFewIDsDoNotWaitForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &asked{layout: firn.Default}
@@ -111,7 +111,7 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 	})
 }
 
-// Large calls leave a part of the IDs that can be made to others, at any time, and take the rest.
+// Large calls leave a share of the rate to small calls at any time, and take the rest.
 func TestLargeCallsLeaveAPart(t *testing.T) {
 	for _, layout := range []firn.Layout{firn.Default, firn.Sonyflake} {
 		synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 			var large sync.WaitGroup
 			for i := range 20 {
 				large.Go(func() {
-					_ = s.Many(ctx, who, fmt.Sprintf("10.0.0.%d:1", i), member.DefaultSequencer, MaxCount, none) // until it is over
+					_ = s.Many(ctx, who, fmt.Sprintf("10.0.0.%d:1", i), member.DefaultSequencer, MaxCount, none) // until the test ends
 				})
 			}
 			for range 100 {
@@ -173,7 +173,7 @@ func TestCallersTakeTurns(t *testing.T) {
 		}
 		impatient, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		begin("a1", t.Context(), 3) // the first two before the others come
+		begin("a1", t.Context(), 3) // the first two, before the others
 		begin("a2", t.Context(), 2)
 		begin("a3", impatient, 2)
 		begin("b1", t.Context(), 2)

@@ -1,14 +1,14 @@
-// Package limits sets how much one process takes on at a time, so that hostile callers can't make it run out of memory. Find
-// finds how much memory there is, and For derives all limits from that, by the measured maximum cost of a connection, a call
-// and an answer.
+// Package limits bounds the connections, calls and answers of one process, so that hostile callers can't exhaust
+// its memory. Find finds how much memory there is, and For derives all limits from that and the measured maximum
+// cost of a connection, a call and an answer.
 //
-// Others enforce them: package conns for connections, packages server and grpcapi for calls, package server for answers.
+// Packages conns (connections), server and grpcapi (calls), and server (answers) enforce them.
 package limits
 
 import "math"
 
-// The maximum cost of each in bytes, including uncollected garbage and memory of the kernel. BenchmarkMemory of internal/e2e
-// measures it.
+// The maximum cost of each in bytes, with uncollected garbage and memory of the kernel, as BenchmarkMemory of
+// internal/e2e measures it.
 const (
 	connectionCost    = 32 << 10 // HTTP after a call: 21 KiB; 40 after a batch, or with half a header; Redis 22; gRPC 31
 	tlsConnectionCost = 64 << 10 // HTTP/1.1 58 KiB, HTTP/2 57
@@ -28,10 +28,10 @@ const (
 // spareFiles is for open files other than callers' connections: etcd's, the store's connections, the log.
 const spareFiles = 256
 
-// Limits are how much a process takes on at a time. All are greater than zero.
+// Limits bound what a process takes on at a time. All are greater than zero.
 type Limits struct {
 	Heap        int64 // bytes that the Go runtime aims for: debug.SetMemoryLimit
-	Connections int   // of callers, over all addresses
+	Connections int   // of callers, on all addresses
 	Calls       int   // served or waiting
 	Answers     int64 // bytes of undelivered answers with several IDs, including streams
 }

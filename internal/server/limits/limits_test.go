@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is allowed at a time costs no more than there is, and leaves what nobody counts.
+// All that the limits allow costs no more than the memory there is, and leaves room for what they do not count.
 func TestWhatIsAllowedFits(t *testing.T) {
 	for memory := int64(128 << 20); memory < 1<<40; memory += memory / 3 {
 		for _, tls := range []bool{false, true} {

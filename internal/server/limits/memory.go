@@ -14,15 +14,16 @@ import (
 // Memory is how much memory a process may use.
 type Memory struct {
 	Bytes  int64  // zero: unknown
-	Source string // of that number, for people: a cgroup's path, "machine" or "GOMEMLIMIT"; empty with zero bytes
+	Source string // of Bytes, for people: a cgroup's path, "machine" or "GOMEMLIMIT"; empty with zero bytes
 
-	// Heap is GOMEMLIMIT; zero: it is not set.
+	// Heap is GOMEMLIMIT, in bytes; zero: not set.
 	Heap int64
 
-	in cgroup // with the smallest limit; zero: none has a limit
+	in cgroup // the cgroup with the smallest limit; zero: no cgroup has a limit
 }
 
-// Used is how many bytes all processes that share the memory use, without cached files. Zero: unknown, as for a whole machine.
+// Used returns how many bytes all processes that share the memory use, without cached files. Zero: unknown, as
+// for a whole machine.
 func (m Memory) Used() int64 { return m.used(os.DirFS("/")) }
 
 func (m Memory) used(root fs.FS) int64 {
@@ -46,7 +47,7 @@ func (m Memory) used(root fs.FS) int64 {
 // limit.
 func Find() Memory { return find(os.DirFS("/"), debug.SetMemoryLimit(-1)) }
 
-// find is Find for a root directory and a memory limit of the Go runtime.
+// find is Find with a root directory and the Go runtime's memory limit.
 func find(root fs.FS, goLimit int64) (m Memory) {
 	m.atMost(machine(root), "machine")
 	for _, g := range cgroups(root) {
@@ -61,7 +62,7 @@ func find(root fs.FS, goLimit int64) (m Memory) {
 	return m
 }
 
-// atMost applies a limit, and tells whether it is lower than the others so far.
+// atMost applies a limit, and reports whether it is the lowest so far.
 func (m *Memory) atMost(bytes int64, source string) bool {
 	less := bytes > 0 && (m.Bytes == 0 || bytes < m.Bytes)
 	if less {
@@ -70,7 +71,7 @@ func (m *Memory) atMost(bytes int64, source string) bool {
 	return less
 }
 
-// machine is the memory of the machine; zero: unknown.
+// machine returns the memory of the machine in bytes; zero: unknown.
 func machine(root fs.FS) int64 {
 	for line := range lines(root, "proc/meminfo") {
 		if f := strings.Fields(line); len(f) > 1 && f[0] == "MemTotal:" {
@@ -93,13 +94,13 @@ func (g cgroup) limit(root fs.FS) int64 {
 	return g.read(root, "memory.max")
 }
 
-// read reads a number; zero: there is no such file, as in a root cgroup or a hierarchy without memory.
+// read reads a number; zero: no such file, as in a root cgroup or a hierarchy without memory.
 func (g cgroup) read(root fs.FS, name string) int64 {
 	text, _ := fs.ReadFile(root, path.Join(g.path[1:], name))
 	return number(strings.TrimSpace(string(text)))
 }
 
-// number parses a number; zero: it is not one, such as max.
+// number parses a number; zero: not a number, such as max.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -108,7 +109,8 @@ func number(text string) int64 {
 	return n
 }
 
-// cgroups are those that limit the memory of this process, of either version, up to the topmost one visible.
+// cgroups returns the cgroups that limit the memory of this process, of either version, up to the topmost visible
+// one.
 func cgroups(root fs.FS) (all []cgroup) {
 	for mount := range lines(root, "proc/self/mountinfo") {
 		// 36 25 0:31 /of/the/hierarchy /where options - cgroup source rw,memory
@@ -134,7 +136,8 @@ func cgroups(root fs.FS) (all []cgroup) {
 	return all
 }
 
-// own is the path of this process's cgroup in the hierarchy of a controller; an empty controller stands for version 2.
+// own returns the path of this process's cgroup in the hierarchy of a controller; an empty controller means
+// version 2.
 func own(root fs.FS, controller string) string {
 	for line := range lines(root, "proc/self/cgroup") {
 		f := strings.SplitN(line, ":", 3) // 4:memory:/path
@@ -145,8 +148,8 @@ func own(root fs.FS, controller string) string {
 	return "/"
 }
 
-// below is the part of a path below top, which is all that a mount shows. A container may see the path of its cgroup on the
-// host, but the cgroup itself as the root.
+// below returns the part of a path below top, which is all that a mount shows. A container may see the host's
+// path of its cgroup, but the cgroup itself as the root.
 func below(top, p string) string {
 	rest, ok := strings.CutPrefix(p, strings.TrimSuffix(top, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -155,7 +158,7 @@ func below(top, p string) string {
 	return path.Clean("/" + rest)
 }
 
-// lines are the lines of a file; none if it can't be read.
+// lines returns the lines of a file; none if it can't be read.
 func lines(root fs.FS, name string) func(func(string) bool) {
 	text, _ := fs.ReadFile(root, name)
 	return func(yield func(string) bool) {

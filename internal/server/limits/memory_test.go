@@ -8,7 +8,7 @@ import (
 
 func TestFind(t *testing.T) {
 	const (
-		unlimited = "9223372036854771712\n" // as version 1 says it
+		unlimited = "9223372036854771712\n" // as version 1 writes it
 		machine   = "MemTotal:        8388608 kB\nMemFree: 1 kB\n"
 		v1        = "35 24 0:30 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
 		v2        = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -76,7 +76,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// What is used is that of the cgroup with the limit, without files.
+// Used is the use of the cgroup with the limit, without cached files.
 func TestUsed(t *testing.T) {
 	for _, c := range []struct {
 		in    cgroup

@@ -37,7 +37,7 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-// table is what the documentation says of the series.
+// table returns the documentation's table of the series.
 func table() string {
 	var b strings.Builder
 	b.WriteString("\n| name | type | labels | unit | |\n|---|---|---|---|---|\n")
@@ -51,7 +51,7 @@ func table() string {
 	return b.String()
 }
 
-// Every series is documented, as it is.
+// The documentation describes every series as it is.
 func TestDocumentation(t *testing.T) {
 	const begins, ends = "-update -->\n", "<!-- end -->"
 	text := readFile(t, documentation)
@@ -70,7 +70,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// A node that has everything shows each of the series that are listed, and no other.
+// A node that has everything shows every documented series, and no other.
 func TestEverySeriesIsShown(t *testing.T) {
 	full(t, func(w *watched) {
 		shown := families(t, w.metrics)
@@ -88,7 +88,7 @@ func TestEverySeriesIsShown(t *testing.T) {
 	})
 }
 
-// alert is what a file of rules says of one.
+// alert is an alert in a file of rules.
 type alert struct {
 	Alert, Expr, For    string
 	Labels, Annotations map[string]string
@@ -117,7 +117,7 @@ func alerts(t *testing.T) (all []alert) {
 // target is a query of the dashboard.
 type target struct{ Expr string }
 
-// queries are those of the dashboard, by the titles of their panels.
+// queries returns the queries of the dashboard, by the titles of their panels.
 func queries(t *testing.T) map[string][]target {
 	t.Helper()
 	var file struct {
@@ -139,7 +139,7 @@ func queries(t *testing.T) map[string][]target {
 	return all
 }
 
-// names are the metrics in an expression, without what a histogram adds.
+// names returns the metrics in an expression, without the suffixes of histograms.
 func names(expr string) (all []string) {
 	for _, name := range regexp.MustCompile(`\b(?:firn|go|process)_[a-z_]+`).FindAllString(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, ""), -1) {
 		all = append(all, strings.TrimSuffix(name, "_bucket"))
@@ -147,7 +147,7 @@ func names(expr string) (all []string) {
 	return all
 }
 
-// What alerts and the dashboard look at is what a node shows.
+// A node shows every metric that alerts and the dashboard use.
 func TestRulesAndDashboardKnowTheirMetrics(t *testing.T) {
 	full(t, func(w *watched) {
 		shown := families(t, w.metrics)
@@ -174,7 +174,7 @@ func TestRulesAndDashboardKnowTheirMetrics(t *testing.T) {
 	})
 }
 
-// Each alert says what it is, tests itself, and has its place in the runbook, which has no other.
+// Each alert has a description, a test and a section in the runbook, which has no other sections.
 func TestRunbook(t *testing.T) {
 	text, tests := readFile(t, runbook), readFile(t, ruleTests)
 	var want []string
@@ -213,20 +213,20 @@ func promtool(t *testing.T, input string, args ...string) {
 	}
 }
 
-// The rules are right, and alert when they should.
+// The rules are valid, and alert when they should.
 func TestRules(t *testing.T) {
 	promtool(t, "", "check", "rules", rules)
 	promtool(t, "", "test", "rules", ruleTests)
 }
 
-// The names and units are those that Prometheus wants.
+// The names and units are as Prometheus recommends.
 func TestPromtoolLikesTheMetrics(t *testing.T) {
 	var text string
 	full(t, func(w *watched) { text = w.text() })
 	promtool(t, text, "check", "metrics")
 }
 
-// What the dashboard asks can be asked.
+// The queries of the dashboard are valid.
 func TestDashboardQueries(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("groups:\n- name: dashboard\n  rules:\n")

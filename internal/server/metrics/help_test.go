@@ -24,7 +24,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// watched is a node with its metrics.
+// watched is a node and its metrics.
 type watched struct {
 	t       *testing.T
 	client  *memstore.Client
@@ -34,14 +34,14 @@ type watched struct {
 	who     *auth.Caller
 }
 
-// definition is one whose time has begun in a bubble.
+// definition returns a definition whose time has begun in a bubble.
 func definition() cluster.Definition {
 	l := firn.Default
 	l.Epoch = time.Now().Add(-time.Hour)
 	return cluster.Define(l)
 }
 
-// expiry is when the certificate of a watched node expires.
+// expiry is when a watched node's certificate expires.
 var expiry = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // listeners are addresses with connections.
@@ -51,7 +51,7 @@ func (listeners) Open() int64     { return 7 }
 func (listeners) Refused() uint64 { return 3 }
 func (listeners) Evicted() uint64 { return 5 }
 
-// inBubble watches a node that is about to join.
+// inBubble runs a test in a bubble with a node that is about to join.
 func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{t: t, client: memstore.NewService().Client("a"), metrics: New(Build{"v1", "abc", "go1"})}
@@ -65,7 +65,7 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 	})
 }
 
-// watch adds the node as it is now.
+// watch adds the metrics of the node as it is now.
 func (w *watched) watch() {
 	w.metrics.Watch(Node{
 		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return w.client, nil }, Window: 30 * time.Second,
@@ -76,7 +76,7 @@ func (w *watched) watch() {
 	})
 }
 
-// join has the node join, attach to the default sequencer and to another one, and watches it.
+// join makes the node join and attach to the default sequencer and another one, and watches it.
 func (w *watched) join() {
 	w.t.Helper()
 	m, err := member.Join(w.t.Context(), w.client, member.Options{})
@@ -95,7 +95,7 @@ func (w *watched) join() {
 	w.watch()
 }
 
-// text is the answer to who asks for metrics.
+// text returns the answer to a request for metrics.
 func (w *watched) text() string {
 	w.t.Helper()
 	a := httptest.NewRecorder()
@@ -106,7 +106,7 @@ func (w *watched) text() string {
 	return a.Body.String()
 }
 
-// has fails unless these lines are among the metrics.
+// has fails unless the metrics have these lines.
 func (w *watched) has(lines ...string) {
 	w.t.Helper()
 	text := w.text()
@@ -117,7 +117,7 @@ func (w *watched) has(lines ...string) {
 	}
 }
 
-// value is that of a metric.
+// value returns the value of a metric.
 func (w *watched) value(name string) float64 {
 	w.t.Helper()
 	for line := range strings.Lines(w.text()) {
@@ -133,7 +133,7 @@ func (w *watched) value(name string) float64 {
 	return 0
 }
 
-// lacks fails if something is in the metrics.
+// lacks fails if the metrics contain a text.
 func (w *watched) lacks(parts ...string) {
 	w.t.Helper()
 	text := own(w.text())
@@ -144,7 +144,7 @@ func (w *watched) lacks(parts ...string) {
 	}
 }
 
-// own are firn's lines.
+// own returns firn's lines.
 func own(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -155,7 +155,7 @@ func own(text string) string {
 	return b.String()
 }
 
-// families are the names of what is there, with their types.
+// families returns the names of all metrics, with their types.
 func families(t *testing.T, m *Metrics) map[string]string {
 	t.Helper()
 	found, err := m.registry.Gather()
@@ -169,7 +169,7 @@ func families(t *testing.T, m *Metrics) map[string]string {
 	return all
 }
 
-// full is the metrics of a node that has everything there can be.
+// full returns the metrics of a node that has every series.
 func full(t *testing.T, f func(w *watched)) {
 	inBubble(t, func(t *testing.T, w *watched) {
 		w.join()

@@ -1,5 +1,6 @@
-// Package metrics shows a node to Prometheus: its IDs, its calls, and its state in respect of the clock, the store and the
-// cluster. Except for calls, all values are read only when Prometheus asks. docs/metrics.md lists all series.
+// Package metrics exports the metrics of a node to Prometheus: its IDs, its calls, and the state of its clock,
+// its store and its cluster. It counts calls as they end, and reads all other values when Prometheus asks.
+// docs/metrics.md lists all series.
 package metrics
 
 import (
@@ -18,8 +19,8 @@ type Build struct {
 	Go       string // the version of Go that built it
 }
 
-// Metrics are those of one node. It is the server.Meter of its service. Make it with New. Its methods are safe for concurrent
-// use.
+// Metrics has the metrics of one node. It is the server.Meter of its service. Make it with New. Its methods are
+// safe for concurrent use.
 type Metrics struct {
 	registry *prometheus.Registry
 	requests
@@ -35,11 +36,11 @@ func New(b Build) *Metrics {
 	return m
 }
 
-// Watch adds the metrics of a node. It panics the second time.
+// Watch adds the metrics of a node. A second call panics.
 func (m *Metrics) Watch(n Node) { m.registry.MustRegister(&watcher{n, newProbe()}) }
 
-// Handler serves all metrics, in the format that the client asks for. It leaves out what it can't collect, and logs that. For
-// each answer it reads from the store once, for at most a second.
+// Handler serves all metrics, in the format that the client asks for. It omits and logs what it can't collect. It
+// reads from the store at most once a second, and waits at most a second for it.
 func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog:      slog.NewLogLogger(log.Handler(), slog.LevelWarn),

@@ -14,7 +14,7 @@ const (
 
 // probe checks whether the store answers.
 type probe struct {
-	turn  chan struct{} // held to read; guards what follows
+	turn  chan struct{} // held during a read; guards what follows
 	asked time.Time
 	last  reply
 }
@@ -28,7 +28,7 @@ type reply struct {
 	entries int // in the log after the position
 }
 
-// ask reads the log after a position. Within a second of the last read it returns the same result.
+// ask reads the log after a position. Within probeEvery of the last read it returns that result.
 func (p *probe) ask(log store.Log, after int64) reply {
 	p.turn <- struct{}{}
 	defer func() { <-p.turn }()

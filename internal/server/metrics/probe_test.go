@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// aLog is a store's log that answers as it is told to.
+// aLog is a store's log whose answers the test sets.
 type aLog struct {
 	store.Log
 	mu    sync.Mutex // guards the rest
@@ -32,7 +32,7 @@ func (l *aLog) Read(ctx context.Context, after store.Position) (store.Batch, err
 	return store.Batch{Entries: make([]store.LogEntry, 10-after)}, nil
 }
 
-// The store is asked once a second, however many ask at a time, and is not waited for much longer.
+// However many callers ask, the probe asks the store once a second, and waits for it little longer.
 func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe()

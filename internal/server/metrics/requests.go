@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// buckets are the upper bounds of the buckets for latencies, in seconds. A call takes 25 us, and may wait for the clock
-// (milliseconds) or a node ID (at most 10 s).
+// buckets are the upper bounds of the buckets for latencies, in seconds. A call takes 25 µs, and may wait for the
+// clock (milliseconds) or a node ID (at most 10 s).
 var buckets = []float64{
 	0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10,
 }
@@ -30,7 +30,7 @@ func newRequests() requests {
 	}
 }
 
-// Call implements server.Meter. A call that was never made has no series.
+// Call implements server.Meter. A call that nobody made has no series.
 func (r *requests) Call(protocol, name string) server.Call {
 	counter := func(code server.Code) prometheus.Counter {
 		return r.total.WithLabelValues(protocol, name, string(code))
@@ -42,7 +42,7 @@ func (r *requests) Call(protocol, name string) server.Call {
 	}
 }
 
-// call counts the calls of one name over one protocol. It looks up the series of calls that succeed once.
+// call counts the calls of one name over one protocol. It looks up the series of successful calls once.
 type call struct {
 	ok      func() prometheus.Counter
 	failed  func(server.Code) prometheus.Counter

@@ -12,7 +12,7 @@ type series struct {
 	desc             *prometheus.Desc
 }
 
-// all are the series below, in that order. Those of Go and of the process are not among them.
+// all has the series below, in that order, without those of Go and of the process.
 var all []*series
 
 func counter(name, unit, help string, labels ...string) *series {
@@ -33,7 +33,7 @@ func add(kind prometheus.ValueType, name, unit, help string, labels []string) *s
 	return s
 }
 
-// The series. There are few labels, with few values, as each combination takes memory.
+// The series. They have few labels with few values: each combination takes memory.
 var (
 	given = counter("firn_ids_given_total", "IDs",
 		"IDs given to callers, over all protocols.", "sequencer")

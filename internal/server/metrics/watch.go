@@ -13,7 +13,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Node is the source of a node's metrics. Fields other than Service are optional: without them, their metrics are absent.
+// Node is the source of a node's metrics. Fields other than Service are optional: without one, its metrics are
+// absent.
 type Node struct {
 	Service   *server.Service
 	Member    func() *member.Member     // returns nil until it has joined

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// What a node is asked for before it has joined says so.
+// A node that has not joined says so in its metrics.
 func TestNotJoinedYet(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *watched) {
 		w.watch()
@@ -22,7 +22,7 @@ func TestNotJoinedYet(t *testing.T) {
 	})
 }
 
-// A node that gives IDs shows how many, and how things stand.
+// A node that issues IDs shows how many, and its state.
 func TestANodeThatGivesIDs(t *testing.T) {
 	full(t, func(w *watched) {
 		if _, err := w.service.Consecutive(w.t.Context(), w.who, "", "default", 5); err != nil {
@@ -51,7 +51,7 @@ func TestANodeThatGivesIDs(t *testing.T) {
 	})
 }
 
-// A node whose layout has run out of time is not ready, though it has a node ID.
+// A node whose layout's time has run out is not ready, though it has a node ID.
 func TestTheLayoutsTimeIsOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *watched) {
 		m, err := member.Join(t.Context(), w.client, member.Options{})
@@ -73,7 +73,7 @@ func TestTheLayoutsTimeIsOver(t *testing.T) {
 	})
 }
 
-// Series of sequencers that the node has let go of, or that are no more, are gone too.
+// The series of a sequencer disappear when the node detaches from it or the sequencer is destroyed.
 func TestSequencersThatAreGone(t *testing.T) {
 	full(t, func(w *watched) {
 		if _, err := w.service.Detach(w.t.Context(), w.who, "orders"); err != nil {
@@ -92,7 +92,7 @@ func TestSequencersThatAreGone(t *testing.T) {
 	})
 }
 
-// Without the store the answer takes a second, and says so; what is known without it is there.
+// Without the store the answer takes a second, says so, and has the metrics that need no store.
 func TestWithoutTheStore(t *testing.T) {
 	full(t, func(w *watched) {
 		w.client.CutOff(true)
@@ -111,7 +111,7 @@ func TestWithoutTheStore(t *testing.T) {
 	})
 }
 
-// A code that is there once stays, by protocol and call; as many as are answered together are timed once.
+// The series of a code stays, by protocol and call; calls answered together are counted each and timed together.
 func TestRequests(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *watched) {
 		w.lacks("firn_requests_total", "firn_request_duration_seconds")
