@@ -1,19 +1,19 @@
 package cluster
 
-// Outcome is the outcome of an entry.
+// Outcome is what an entry's command did.
 type Outcome struct {
 	Result Result
-	Why    string // of a refusal, for people; empty otherwise
+	Why    string // why the command was refused, for people; empty otherwise
 }
 
-// Result is the kind of an outcome.
+// Result is the kind of an Outcome.
 type Result uint8
 
-// The results. Each command is idempotent: repeated, it leaves the value unchanged.
+// The results. Commands are idempotent: a repeated command leaves the value unchanged.
 const (
-	Unchanged Result = iota // there was nothing to do
-	Applied                 // the value is another now
-	Refused                 // its sender was wrong about the value; it is unchanged
+	Unchanged Result = iota // the command had nothing to do
+	Applied                 // the command changed the value
+	Refused                 // the command does not fit the value, which is unchanged
 )
 
 func (r Result) String() string { return [...]string{"unchanged", "applied", "refused"}[r] }
@@ -25,8 +25,8 @@ var (
 
 func refused(why string) Outcome { return Outcome{Result: Refused, Why: why} }
 
-// Apply returns the value that the next entry leads to, and what came of its command. The value given to
-// it stays as it is. Positions must ascend; it takes the entry's as it comes.
+// Apply applies the entry's command to v, and returns the next value and the outcome. It does not change v. The
+// caller passes entries in ascending order of position; Apply does not check that.
 func Apply(v Value, e Entry) (Value, Outcome) {
 	v.position = e.Position
 	v.entries++
@@ -96,7 +96,7 @@ func (c Leave) apply(v *Value) Outcome {
 		return unchanged
 	}
 	v.forget(p.joiner)
-	v.forget(v.peer(p.watches).joiner) // its watcher changes
+	v.forget(v.peer(p.watches).joiner) // the target of that joiner gets another watcher
 	watches, watcher := p.watches, p.watcher
 	v.peers = v.peers.without(c.Member)
 	if watcher != c.Member {
@@ -118,20 +118,20 @@ func (c Leave) apply(v *Value) Outcome {
 
 func (PeerGC) apply(*Value) Outcome { return unchanged }
 
-// peer returns a member, which must be one.
+// peer returns the peer of a member. It panics when id is no member.
 func (v *Value) peer(id string) peer {
 	p, _ := v.peers.get(id)
 	return *p
 }
 
-// set makes a member this, and a candidate if it is one now.
+// set makes p the peer of a member, and marks it if the member is a candidate.
 func (v *Value) set(id string, p peer) {
 	next, ok := v.peers.get(p.watches)
 	free := p.joiner == "" && (p.watches == id || ok && next.joiner == "")
 	v.peers = v.peers.putMarked(id, &p, free)
 }
 
-// hang makes a member the target of a joiner.
+// hang makes a member, whose peer is t, the target of a joiner.
 func (v *Value) hang(joiner, target string, t peer) {
 	v.joins = v.joins.put(joiner, Join{Target: target})
 	t.joiner = joiner
@@ -141,7 +141,7 @@ func (v *Value) hang(joiner, target string, t peer) {
 	}
 }
 
-// forget drops a pending join; there may be none.
+// forget drops the pending join of a joiner, if there is one.
 func (v *Value) forget(joiner string) {
 	j, ok := v.joins.get(joiner)
 	if !ok {

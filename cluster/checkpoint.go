@@ -9,12 +9,12 @@ import (
 	"io"
 )
 
-// checkpointJSON is all of a value.
+// checkpointJSON is a whole value as JSON.
 type checkpointJSON struct {
 	Version    int                            `json:"version"`
 	Position   int64                          `json:"position"`
 	Entries    int64                          `json:"entries"`
-	Ring       []memberJSON                   `json:"ring"` // each watches the next, the last the first
+	Ring       []memberJSON                   `json:"ring"` // each watches the next, the last one the first
 	Joins      []joinJSON                     `json:"joins"`
 	Sequencers map[string]sequencerCheckpoint `json:"sequencers"`
 }
@@ -33,8 +33,8 @@ type joinJSON struct {
 type sequencerCheckpoint struct {
 	Definition Definition `json:"definition"`
 	Created    int64      `json:"created"`
-	Wanting    []wantJSON `json:"wanting"` // in the order of their attach
-	Fresh      [][2]int64 `json:"fresh"`   // stretches of node IDs never used: first and last
+	Wanting    []wantJSON `json:"wanting"` // in the order in which the members attached
+	Fresh      [][2]int64 `json:"fresh"`   // stretches of node IDs that were never used: first and last
 	Freed      []int64    `json:"freed"`   // node IDs given back, the longest free first
 }
 
@@ -46,9 +46,10 @@ type wantJSON struct {
 	Node   *int64 `json:"node,omitempty"`
 }
 
-// EncodeCheckpoint writes all of a value, so that DecodeCheckpoint gives one that behaves the same
-// for ever: as JSON, and compressed with gzip if that is long. A thousand members in 18 sequencers are a megabyte
-// of JSON, and a quarter of that when compressed.
+// EncodeCheckpoint encodes a whole value as JSON, compressed with gzip if the JSON has 64 KiB or more.
+// DecodeCheckpoint returns a value that every later entry changes in the same way. 1000 members in 18 sequencers
+// take 1 MB of JSON, and a quarter of that compressed. An error is returned when a field can't be written as
+// JSON.
 func EncodeCheckpoint(v Value) ([]byte, error) {
 	w := checkpointJSON{Version: Version, Position: v.position, Entries: v.entries, Sequencers: map[string]sequencerCheckpoint{}}
 	for _, id := range v.ring() {
@@ -72,16 +73,16 @@ func EncodeCheckpoint(v Value) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// compressFrom is from how many bytes on a checkpoint is compressed. One that people may look at stays readable.
-// longest is how many it may have then.
+// compressFrom is the length in bytes from which EncodeCheckpoint compresses the JSON: people can read a shorter
+// one. longest is the limit on the JSON of a compressed checkpoint, in bytes.
 const (
 	compressFrom = 64 << 10
 	longest      = 256 << 20
 )
 
-// expanded is a checkpoint as JSON.
+// expanded returns the JSON of a checkpoint, which may be compressed.
 func expanded(data []byte) ([]byte, error) {
-	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) { // how gzip begins
+	if !bytes.HasPrefix(data, []byte{0x1f, 0x8b}) { // the magic number of gzip
 		return data, nil
 	}
 	z, err := gzip.NewReader(bytes.NewReader(data))
@@ -121,8 +122,8 @@ func (s Sequencer) checkpoint() sequencerCheckpoint {
 	return w
 }
 
-// DecodeCheckpoint reads what EncodeCheckpoint wrote. An *UnreadableError is returned for everything else:
-// for another version, or for what is no value that a log can lead to.
+// DecodeCheckpoint reads what EncodeCheckpoint wrote. An *UnreadableError is returned when data is anything else:
+// another version, or a value that no log can lead to.
 func DecodeCheckpoint(data []byte) (Value, error) {
 	var version struct {
 		Version int `json:"version"`
@@ -200,15 +201,15 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 	case s.created < 0 || s.created > v.position:
 		return s, fmt.Errorf("created at %d; want 0 to %d", s.created, v.position)
 	}
-	accounted := int64(0) // node IDs that are fresh, freed or held: each must be once
-	var at int64          // the first node ID that may be fresh
+	accounted := int64(0) // how many node IDs are fresh, freed or held: each must be one of these, once
+	var at int64          // the first node ID at which the next stretch may begin
 	for _, f := range r.Fresh {
 		if f[0] < at || f[1] < f[0] || f[1] >= s.definition.Capacity() {
 			return s, fmt.Errorf("fresh node IDs %d to %d; want %d to %d, rising", f[0], f[1], at, s.definition.Capacity()-1)
 		}
 		s.free = s.free.withFresh(f[0], f[1])
 		accounted += f[1] - f[0] + 1
-		at = f[1] + 2 // two stretches that touch would be one
+		at = f[1] + 2 // adjacent stretches would be one
 	}
 	known := make(map[int64]bool, len(r.Freed))
 	account := func(node int64) error {
@@ -258,7 +259,7 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 	return s, nil
 }
 
-// sound tells whether the range is one, and has the node ID in it.
+// sound reports whether the range is absent, or valid with the node ID in it.
 func (j wantJSON) sound() bool {
 	if j.From == nil || j.To == nil {
 		return j.From == nil && j.To == nil

@@ -7,69 +7,69 @@ import (
 	"unicode/utf8"
 )
 
-// Command is what a member writes to the log: one of the types below. Those that Parse returned are valid.
+// Command is what a member appends to the log: one of the types below. Decode and ParseEntry return valid ones
+// only.
 type Command interface {
-	Name() string // as it is written in the log
+	Name() string // in the log
 	apply(v *Value) Outcome
 	validate() error
 }
 
-// The commands of membership. IDs are those of members, 1 to 100 bytes each.
+// The commands of membership. Each ID is that of a member, in 1 to 100 bytes of UTF-8.
 type (
-	// PrepareJoin asks for a target. It is sent by the joiner. While there is no member the joiner
-	// becomes one at once.
+	// PrepareJoin asks for a target. The joiner sends it. When the cluster has no member, the joiner becomes one
+	// at once.
 	PrepareJoin struct {
 		Joiner string `json:"joiner"`
 	}
 
-	// NotifyWatchers tells that the joiner watches its target. It is sent by the joiner.
+	// NotifyWatchers says that the joiner watches its target. The joiner sends it.
 	NotifyWatchers struct {
 		Joiner string `json:"joiner"`
 	}
 
-	// AcceptJoin tells that the watcher of the target watches the joiner: it is a member now. It is
-	// sent by that watcher.
+	// AcceptJoin makes the joiner a member. The watcher of the target sends it, once it watches the joiner.
 	AcceptJoin struct {
 		Joiner string `json:"joiner"`
 	}
 
-	// AbortJoin has a pending join forgotten. It is sent by the joiner, or by a member that finds it dead.
+	// AbortJoin cancels a pending join. The joiner sends it, or a member that finds the joiner dead.
 	AbortJoin struct {
 		Joiner string `json:"joiner"`
 	}
 
-	// Leave takes a member or a joiner out. It is sent by itself, its watcher, or a member that finds it dead.
+	// Leave removes a member or a joiner. That one sends it, or its watcher, or a member that finds it dead.
 	Leave struct {
 		Member string `json:"member"`
 	}
 
-	// PeerGC changes nothing. A joiner that can't get in sends it, and having seen it takes out
-	// everybody who is dead.
+	// PeerGC changes nothing. A joiner that can't join sends it, and once it has replayed it removes all that are
+	// dead.
 	PeerGC struct {
 		By string `json:"by"`
 	}
 )
 
-// The commands of sequencers. Their names are 1 to 100 of the characters a-z, 0-9, '.', '_' and '-'.
+// The commands of sequencers. The name of a sequencer is 1 to 100 of the characters a-z, 0-9, '.', '_' and '-'.
 type (
-	// CreateSequencer creates a sequencer, or finds that it is there already.
+	// CreateSequencer creates a sequencer. It is refused when the name has another definition already.
 	CreateSequencer struct {
 		Sequencer  string     `json:"sequencer"`
 		Definition Definition `json:"definition"`
 	}
 
-	// DestroySequencer ends a sequencer. The name may be created again: Created, if it is not zero, says which of
-	// its generations is meant, so that a command that comes late does not end the next.
+	// DestroySequencer permanently destroys a sequencer. Its name may be used again: Created, if not zero, is the
+	// position at which the generation was created, so that a late command does not destroy the next one.
 	DestroySequencer struct {
 		Sequencer string `json:"sequencer"`
 		Created   int64  `json:"created,omitempty"`
 	}
 
-	// Attach puts a member in the line of those that want a node ID.
+	// Attach puts a member at the end of the line for a node ID.
 	Attach struct {
 		Sequencer string
 		Member    string
-		Nodes     *Range // which it wants one of; nil: of any
+		Nodes     *Range // the node IDs that the member accepts; nil means all
 	}
 
 	// Detach removes a member from that line, and frees its node ID.
@@ -78,7 +78,7 @@ type (
 		Member    string `json:"member"`
 	}
 
-	// Decline exchanges the node ID that a member has for another, since it can't use this one.
+	// Decline exchanges a node ID that its member can't use for another.
 	Decline struct {
 		Sequencer string `json:"sequencer"`
 		Member    string `json:"member"`
@@ -86,40 +86,40 @@ type (
 	}
 )
 
-// Range is the node IDs from From to To, both included.
+// Range is the node IDs From to To, both included; 0 <= From <= To.
 type Range struct{ From, To int64 }
 
-// Name is prepare-join-cluster.
+// Name returns prepare-join-cluster.
 func (PrepareJoin) Name() string { return "prepare-join-cluster" }
 
-// Name is notify-watchers.
+// Name returns notify-watchers.
 func (NotifyWatchers) Name() string { return "notify-watchers" }
 
-// Name is accept-join-cluster.
+// Name returns accept-join-cluster.
 func (AcceptJoin) Name() string { return "accept-join-cluster" }
 
-// Name is abort-join-cluster.
+// Name returns abort-join-cluster.
 func (AbortJoin) Name() string { return "abort-join-cluster" }
 
-// Name is leave-cluster.
+// Name returns leave-cluster.
 func (Leave) Name() string { return "leave-cluster" }
 
-// Name is peer-gc.
+// Name returns peer-gc.
 func (PeerGC) Name() string { return "peer-gc" }
 
-// Name is create-sequencer.
+// Name returns create-sequencer.
 func (CreateSequencer) Name() string { return "create-sequencer" }
 
-// Name is destroy-sequencer.
+// Name returns destroy-sequencer.
 func (DestroySequencer) Name() string { return "destroy-sequencer" }
 
-// Name is attach.
+// Name returns attach.
 func (Attach) Name() string { return "attach" }
 
-// Name is detach.
+// Name returns detach.
 func (Detach) Name() string { return "detach" }
 
-// Name is decline.
+// Name returns decline.
 func (Decline) Name() string { return "decline" }
 
 func (c PrepareJoin) validate() error    { return checkID("joiner", c.Joiner) }
@@ -176,15 +176,15 @@ func checkID(field, id string) error {
 	return nil
 }
 
-// NameError is returned when a sequencer can't have a name.
+// NameError is returned when the name of a sequencer is invalid.
 type NameError struct{ Name string }
 
 func (e *NameError) Error() string {
 	return fmt.Sprintf("the sequencer's name %.120q; want 1 to %d of a-z, 0-9, '.', '_' and '-'", e.Name, maxName)
 }
 
-// CheckName returns a *NameError when a sequencer can't have this name: it takes 1 to 100 of the
-// characters a-z, 0-9, '.', '_' and '-'.
+// CheckName checks the name of a sequencer. A *NameError is returned when it is not 1 to 100 of the characters
+// a-z, 0-9, '.', '_' and '-'.
 func CheckName(name string) error {
 	ok := name != "" && len(name) <= maxName
 	for _, c := range []byte(name) {
@@ -196,7 +196,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// attachJSON is how an Attach is written.
+// attachJSON is an Attach as JSON.
 type attachJSON struct {
 	Sequencer string `json:"sequencer"`
 	Member    string `json:"member"`
@@ -213,7 +213,8 @@ func (c Attach) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. An error is returned when only one of "from" and "to" is there.
+// UnmarshalJSON reads what MarshalJSON wrote. An error is returned when a field is unknown, or only one of "from"
+// and "to" is present.
 func (c *Attach) UnmarshalJSON(data []byte) error {
 	var r attachJSON
 	if err := strictJSON(data, &r); err != nil {
@@ -229,7 +230,7 @@ func (c *Attach) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a decline. An error is returned when "node" is missing: it would be taken for 0.
+// UnmarshalJSON reads a decline. An error is returned when a field is unknown, or "node" is missing.
 func (c *Decline) UnmarshalJSON(data []byte) error {
 	var r struct {
 		Sequencer string `json:"sequencer"`

@@ -10,51 +10,49 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Definition is what a sequencer is created with, for good.
+// Definition is what a sequencer is created with. It never changes. The zero value is invalid.
 type Definition struct {
-	// Nodes is how many members can have a node ID at a time: 1 to as many as Layout has node IDs.
-	// It is rounded up to a power of two, see Capacity.
+	// Nodes is how many members can have a node ID at a time, from 1 to the number of node IDs of Layout.
+	// Capacity rounds it up to a power of two.
 	Nodes int64
 
-	// Allocation is how many of the members that want a node ID get one. The zero value stands for
-	// every one.
+	// Allocation is how many of the attached members get a node ID. The zero value means all.
 	Allocation Allocation
 
-	// After, if it is not zero, is an ID that every new ID must exceed: the greatest that there is already, where
-	// an ID space is continued. No ID is made in a tick that After lies in, or before.
+	// After, if not zero, is an ID that every new ID exceeds: the greatest existing one, to continue an ID space.
+	// The sequencer makes no ID in the tick of After or an earlier one.
 	After firn.ID
 
-	// Attach is what has a node of the service attach. It says nothing to applications that have a member of their own:
-	// these say themselves when to.
+	// Attach says when a node attaches. An application with a member of its own ignores it, and decides that
+	// itself.
 	Attach AttachPolicy
 
-	// Layout is that of the IDs if Nodes is all that it has; with fewer, the spare node bits go to the
+	// Layout is the layout of the IDs if Capacity needs all its node bits. Otherwise the spare ones go to the
 	// sequence, see IDLayout.
 	Layout firn.Layout
 }
 
-// Allocation is how many members of those that want one get a node ID. It is comparable; the zero value
-// is every one.
+// Allocation is how many of the attached members get a node ID. It is comparable; the zero value means all.
 type Allocation struct {
 	Kind    AllocationKind
-	Count   int64 // of AllocateCount: at least 1
-	Percent int64 // of AllocatePercent: 1 to 100
+	Count   int64 // for AllocateCount: at least 1
+	Percent int64 // for AllocatePercent: 1 to 100
 }
 
-// AttachPolicy is what has a node of the service attach to a sequencer, and so take one of its node IDs.
+// AttachPolicy says when a node attaches to a sequencer, and so takes one of its node IDs.
 type AttachPolicy uint8
 
 // The policies. In JSON they are on-demand and explicit.
 const (
-	AttachOnDemand AttachPolicy = iota // a call for an ID does, of a caller who may attach
-	AttachExplicit                     // only a call to attach does
+	AttachOnDemand AttachPolicy = iota // when a caller who may attach calls for an ID
+	AttachExplicit                     // only when a caller asks it to attach
 )
 
 var attachPolicies = [...]string{"on-demand", "explicit"}
 
 func (a AttachPolicy) String() string { return attachPolicies[a] }
 
-// MarshalText writes the policy as it is written in JSON: on-demand or explicit.
+// MarshalText returns the policy's name in JSON: on-demand or explicit.
 func (a AttachPolicy) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote. An error is returned when the text names no policy.
@@ -68,24 +66,24 @@ func (a *AttachPolicy) UnmarshalText(text []byte) error {
 	return fmt.Errorf("attach is %.40q; want on-demand or explicit", text)
 }
 
-// AllocationKind is a kind of Allocation.
+// AllocationKind is the kind of an Allocation.
 type AllocationKind uint8
 
 // The kinds of allocation.
 const (
-	AllocateAll     AllocationKind = iota // every member
-	AllocateCount                         // so many
-	AllocatePercent                       // a percentage of the members of the cluster, rounded up
+	AllocateAll     AllocationKind = iota // every attached member
+	AllocateCount                         // Count members
+	AllocatePercent                       // Percent of all members of the cluster, rounded up
 )
 
 var allocationKinds = [...]string{"all", "count", "percent"}
 
 func (k AllocationKind) String() string { return allocationKinds[k] }
 
-// MarshalText writes the kind as it is written in JSON: all, count or percent.
+// MarshalText returns the kind's name in JSON: all, count or percent.
 func (k AllocationKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote. An error is returned when it is none of the kinds.
+// UnmarshalText reads what MarshalText wrote. An error is returned when the text names no kind.
 func (k *AllocationKind) UnmarshalText(text []byte) error {
 	for kind, name := range allocationKinds {
 		if name == string(text) {
@@ -96,7 +94,7 @@ func (k *AllocationKind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("the allocation kind %.40q; want all, count or percent", text)
 }
 
-// String says for whom node IDs are: "all members", "2 members", "50% of the members".
+// String returns who gets node IDs: "all members", "2 members", "50% of the members".
 func (a Allocation) String() string {
 	switch a.Kind {
 	case AllocateCount:
@@ -108,7 +106,7 @@ func (a Allocation) String() string {
 	}
 }
 
-// holders is how many of so many members may hold a node ID.
+// holders returns how many members of a cluster of this size may hold a node ID.
 func (a Allocation) holders(members int) int64 {
 	switch a.Kind {
 	case AllocateCount:
@@ -120,13 +118,13 @@ func (a Allocation) holders(members int) int64 {
 	}
 }
 
-// Define returns the definition of a sequencer with a layout's own number of node IDs, for every member.
+// Define returns the definition of a sequencer with all node IDs of a layout, allocated to every member.
 func Define(l firn.Layout) Definition {
 	l.Epoch = l.Epoch.UTC()
 	return Definition{Nodes: l.NodeIDs(), Layout: l}
 }
 
-// Validate reports what is wrong with the definition, and nil when nothing is.
+// Validate returns an error when a field is out of range, or when no new ID could exceed After.
 func (d Definition) Validate() error {
 	if err := d.Layout.Validate(); err != nil {
 		return err
@@ -158,13 +156,13 @@ func (d Definition) Validate() error {
 	return nil
 }
 
-// Capacity is how many node IDs there are: Nodes, rounded up to a power of two. They are 0 to Capacity-1.
+// Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1.
 func (d Definition) Capacity() int64 { return 1 << d.nodeBits() }
 
 func (d Definition) nodeBits() int { return bits.Len64(uint64(d.Nodes - 1)) }
 
-// IDLayout is the layout of the IDs: Layout, with the node bits that Capacity does not need given to the
-// sequence, so that fewer nodes make more IDs per tick each.
+// IDLayout returns the layout of the IDs: Layout, with the node bits that Capacity does not need given to the
+// sequence, so that each of fewer nodes makes more IDs per tick.
 func (d Definition) IDLayout() firn.Layout {
 	l := d.Layout
 	spare := l.DatacenterBits + l.NodeBits - d.nodeBits()
@@ -173,8 +171,8 @@ func (d Definition) IDLayout() firn.Layout {
 	return l
 }
 
-// Above returns the beginning of the first tick in which all IDs exceed this one, and the layout's epoch for
-// zero. An error is returned when there is no such tick.
+// Above returns the start of the first tick in which all IDs exceed id, and the layout's epoch when id is zero.
+// An error is returned when there is no such tick.
 func (d Definition) Above(id firn.ID) (time.Time, error) {
 	l := d.IDLayout()
 	if id == 0 {
@@ -191,11 +189,12 @@ func (d Definition) Above(id firn.ID) (time.Time, error) {
 	return at, nil
 }
 
-// MinLifetimeLeft is how much of a layout's time must be left for it not to be worth a warning.
+// MinLifetimeLeft is the remaining lifetime of a layout below which Check warns.
 const MinLifetimeLeft = 365 * 24 * time.Hour
 
-// Check reports what is wrong with creating a sequencer of this definition at this time: an error, when it could make
-// no ID now; or what its creator should know, when its time ends within a year.
+// Check checks whether a sequencer created at now could make IDs. An error is returned when the definition is
+// invalid, its epoch has not come or its lifetime has ended. The warning says that the lifetime ends within a
+// year, or is empty.
 func (d Definition) Check(now time.Time) (warning string, err error) {
 	if err := d.Validate(); err != nil {
 		return "", err
@@ -215,20 +214,20 @@ func (d Definition) Check(now time.Time) (warning string, err error) {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Difference is a field in which a definition that is wanted differs from the one in force.
+// Difference is a field in which a wanted definition differs from the one in force.
 type Difference struct {
 	Field   string `json:"field"` // its name in JSON
 	InForce string `json:"in_force"`
 	Wanted  string `json:"wanted"`
 }
 
-// String is such as "nodes: 128 is in force, 64 is wanted".
+// String returns text such as "nodes: 128 is in force, 64 is wanted".
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s is in force, %s is wanted", d.Field, d.InForce, d.Wanted)
 }
 
-// Differences returns the fields in which the definition that is wanted differs from this one, which is in force.
-// There are none if they are Equal.
+// Differences returns the fields in which the wanted definition differs from this one, which is in force, or nil
+// if they are Equal.
 func (d Definition) Differences(wanted Definition) []Difference {
 	var all []Difference
 	a, b := d.Layout, wanted.Layout
@@ -255,13 +254,13 @@ func (d Definition) Differences(wanted Definition) []Difference {
 	return all
 }
 
-// Equal tells whether two definitions are the same.
+// Equal reports whether two definitions are the same, in whatever time zones their epochs are.
 func (d Definition) Equal(other Definition) bool {
 	d.Layout.Epoch, other.Layout.Epoch = d.Layout.Epoch.UTC(), other.Layout.Epoch.UTC()
 	return d == other
 }
 
-// String is the definition for people.
+// String returns the definition for people.
 func (d Definition) String() string {
 	more := ""
 	if d.After != 0 {
@@ -273,7 +272,7 @@ func (d Definition) String() string {
 	return fmt.Sprintf("%d nodes for %v, layout %v%s", d.Nodes, d.Allocation, d.Layout, more)
 }
 
-// definitionJSON is a definition as it is written.
+// definitionJSON is a definition as JSON.
 type definitionJSON struct {
 	Nodes          *int64          `json:"nodes"`
 	Allocation     *allocationJSON `json:"allocation,omitempty"`
@@ -285,8 +284,8 @@ type definitionJSON struct {
 	SequenceBits   *int            `json:"sequence_bits,omitempty"`
 	NodeLowest     *bool           `json:"node_lowest,omitempty"`
 	After          firn.ID         `json:"after,omitempty"`
-	Attach         AttachPolicy    `json:"attach,omitempty"` // programs that know only of on-demand can read the others
-	Layout         *string         `json:"layout,omitempty"` // only read
+	Attach         AttachPolicy    `json:"attach,omitempty"` // absent: on-demand
+	Layout         *string         `json:"layout,omitempty"` // read, never written
 }
 
 type allocationJSON struct {
@@ -295,7 +294,7 @@ type allocationJSON struct {
 	Percent int64          `json:"percent,omitempty"`
 }
 
-// duration is written like 10ms.
+// duration is a time.Duration that is written like 10ms.
 type duration time.Duration
 
 func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
@@ -309,7 +308,7 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field; but no after that is zero, and no attach that is on demand.
+// MarshalJSON writes every field, except an after of zero and an attach of on-demand.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
@@ -320,9 +319,9 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads a definition in which every field may be absent: the layout is then firn.Default, or
-// what "layout" names as firn.ParseLayout reads it, the nodes are all that the layout has, the allocation is
-// to every member, and nodes attach on demand. An error is returned when it is not valid.
+// UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
+// it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
+// an absent attach is on-demand. An error is returned when a field is unknown or the definition is invalid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("null; want a definition")
@@ -357,7 +356,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 		d.Nodes = *fields.Nodes
 	}
 	d.Allocation = Allocation{Kind: allocation.Kind}
-	switch allocation.Kind { // what the kind does not use is dropped
+	switch allocation.Kind { // a field that the kind does not use is dropped
 	case AllocateCount:
 		d.Allocation.Count = allocation.Count
 	case AllocatePercent:

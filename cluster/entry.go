@@ -8,17 +8,17 @@ import (
 	"io"
 )
 
-// Version is that of the format in which commands and checkpoints are written. A program reads none
-// but its own: one that guessed could come to another value than the rest.
+// Version is the version of the format of commands and checkpoints. A program reads only its own version: a guess
+// could lead it to another value than the other members.
 const Version = 1
 
 // Entry is a command at its position in the log.
 type Entry struct {
-	Position int64 // not negative, and ascending with gaps
+	Position int64 // 0 or more; positions ascend, with gaps
 	Command  Command
 }
 
-// entryJSON is an entry as it is written; in the store, where the position is the store's, without it.
+// entryJSON is an entry as JSON. In the store, which gives it its position, that field is absent.
 type entryJSON struct {
 	Version  *int            `json:"version,omitempty"`
 	Position *int64          `json:"position,omitempty"`
@@ -26,7 +26,7 @@ type entryJSON struct {
 	Args     json.RawMessage `json:"args"`
 }
 
-// Encode writes a command as it is appended to the log. An error is returned when it is not valid.
+// Encode returns a command as members append it to the log. An error is returned when it is invalid.
 func Encode(c Command) ([]byte, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name(), err)
@@ -39,8 +39,8 @@ func Encode(c Command) ([]byte, error) {
 	return json.Marshal(entryJSON{Version: &version, Command: c.Name(), Args: args})
 }
 
-// Decode reads what Encode wrote. An *UnreadableError is returned for everything else: for a version or a
-// command that this program does not know, for one.
+// Decode reads what Encode wrote. An *UnreadableError is returned when data is anything else, such as a version
+// or a command that this program does not know.
 func Decode(data []byte) (Command, error) {
 	if c, ok := decodePlain(data); ok {
 		return c, nil
@@ -59,9 +59,9 @@ func Decode(data []byte) (Command, error) {
 	return e.command()
 }
 
-// plain are the commands that are about one member and nothing else: almost all of those in a log. What
-// Encode makes of them begins and ends alike but for the ID, so that they are read without a JSON
-// parser; with a thousand members in one process that halves the cost of replaying.
+// plain lists the commands whose only argument is a member ID: almost all of those in a log. Only the ID differs
+// in what Encode writes for one of them, so decodePlain needs no JSON parser; with a thousand members in one
+// process that halves the cost of replay.
 var plain = []plainForm{
 	plainly("joiner", func(id string) Command { return PrepareJoin{id} }),
 	plainly("joiner", func(id string) Command { return NotifyWatchers{id} }),
@@ -80,7 +80,7 @@ func plainly(field string, of func(id string) Command) plainForm {
 	return plainForm{fmt.Sprintf(`{"version":%d,"command":%q,"args":{%q:"`, Version, of("").Name(), field), of}
 }
 
-// decodePlain reads a plain command as Encode writes it, if the ID is of small letters and digits.
+// decodePlain reads a plain command as Encode writes it, if the ID has only the characters a-z and 0-9.
 func decodePlain(data []byte) (Command, bool) {
 	const end = `"}}`
 	for _, form := range plain {
@@ -98,7 +98,7 @@ func decodePlain(data []byte) (Command, bool) {
 	return nil, false
 }
 
-// MarshalJSON writes an entry on its own, as ParseEntry reads it.
+// MarshalJSON writes an entry as ParseEntry reads it, without a version.
 func (e Entry) MarshalJSON() ([]byte, error) {
 	args, err := json.Marshal(e.Command)
 	if err != nil {
@@ -107,8 +107,8 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(entryJSON{Position: &e.Position, Command: e.Command.Name(), Args: args})
 }
 
-// ParseEntry reads an entry as a JSON object: "position", "command", "args", and if it likes "version". An
-// *UnreadableError is returned when it is none.
+// ParseEntry reads an entry from a JSON object with "position", "command", "args" and optionally "version". An
+// *UnreadableError is returned when data is anything else.
 func ParseEntry(data []byte) (Entry, error) {
 	var r entryJSON
 	err := strictJSON(data, &r)
@@ -126,13 +126,13 @@ func ParseEntry(data []byte) (Entry, error) {
 	return Entry{Position: *r.Position, Command: command}, err
 }
 
-// UnreadableError is returned for an entry, or a checkpoint, that this program can't read. It must not
-// go on from there: it would come to another value than those that can.
+// UnreadableError is returned when this program can't read an entry or a checkpoint. It must not replay further:
+// it would reach another value than members that can read it.
 type UnreadableError struct{ Err error }
 
 func (e *UnreadableError) Error() string { return "unreadable: " + e.Err.Error() }
 
-// Unwrap returns what is wrong.
+// Unwrap returns Err.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 func (r entryJSON) command() (Command, error) {
@@ -159,7 +159,7 @@ func (r entryJSON) command() (Command, error) {
 	return c, nil
 }
 
-// readers read the arguments of each command.
+// readers holds, by the name of each command, the function that reads its arguments.
 var readers = map[string]func(args []byte) (Command, error){
 	PrepareJoin{}.Name():      read[PrepareJoin],
 	NotifyWatchers{}.Name():   read[NotifyWatchers],
@@ -180,7 +180,7 @@ func read[C Command](args []byte) (Command, error) {
 	return c, err
 }
 
-// strictJSON reads exactly one JSON value, and no field that is not known.
+// strictJSON reads exactly one JSON value. An error is returned when it has an unknown field.
 func strictJSON(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -1,12 +1,12 @@
 package cluster
 
-// freeList is the node IDs that nobody has, in the order in which they are handed out: first those
-// that never were, in ascending order, then those that were given back, the longest free first. It is
-// immutable. Node IDs are many and mostly never used: those are kept as stretches.
+// freeList is the node IDs that no member has, in the order in which take returns them: first those that were
+// never used, in ascending order, then those that were given back, the longest free first. It is immutable. Most
+// node IDs are never used: the list stores these as stretches.
 type freeList struct {
-	fresh  tree[int64, int64] // the stretches of those never used: the first node ID of each, and the last
-	freed  tree[int64, int64] // those given back, by when
-	givens int64              // how many were ever given back
+	fresh  tree[int64, int64] // never used: the first node ID of each stretch, and its last
+	freed  tree[int64, int64] // given back: the count of givens before, and the node ID
+	givens int64              // how many times a node ID was given back
 }
 
 func newFreeList(capacity int64) freeList {
@@ -22,14 +22,14 @@ func (l freeList) withFresh(first, last int64) freeList {
 
 func (l freeList) empty() bool { return l.fresh.len() == 0 && l.freed.len() == 0 }
 
-// give puts a node ID at the end.
+// give adds a node ID at the end.
 func (l freeList) give(node int64) freeList {
 	l.freed = l.freed.put(l.givens, node)
 	l.givens++
 	return l
 }
 
-// take returns the first node ID, or the first within a range, and the list without it; false when
+// take returns the first node ID within a range, or of all if that is nil, and the list without it; false when
 // there is none.
 func (l freeList) take(within *Range) (rest freeList, node int64, ok bool) {
 	if within == nil {
@@ -49,10 +49,10 @@ func (l freeList) take(within *Range) (rest freeList, node int64, ok bool) {
 	return l, 0, false
 }
 
-// never is no node ID.
+// never exceeds every node ID.
 const never = int64(1)<<62 - 1
 
-// firstFresh is the first node ID of the range that was never used, and where its stretch begins.
+// firstFresh returns the first node ID of the range that was never used, and the first of its stretch.
 func (l freeList) firstFresh(r Range) (stretch, node int64, ok bool) {
 	if first, last, ok := l.fresh.floor(r.From); ok && r.From <= last && r.From <= r.To {
 		return first, r.From, true

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// valueJSON is a value as people and programs see it.
+// valueJSON is a value as JSON, for people and programs.
 type valueJSON struct {
 	Members    []string                 `json:"members"`
 	Pairs      map[string]string        `json:"pairs"`
@@ -21,8 +21,8 @@ type sequencerJSON struct {
 	Waiting []string         `json:"waiting"`
 }
 
-// MarshalJSON writes what the value says of members, pending joins and node IDs. It can't be read back: a
-// checkpoint can, see EncodeCheckpoint.
+// MarshalJSON writes the members, pending joins and node IDs. It can't be read back, unlike a checkpoint, see
+// EncodeCheckpoint.
 func (v Value) MarshalJSON() ([]byte, error) {
 	w := valueJSON{
 		Members: v.Members(), Pairs: map[string]string{},
@@ -47,8 +47,8 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// ring lists the members so that each watches the next and the last the first, beginning with
-// the one that has been there longest.
+// ring returns the members so that each watches the next and the last watches the first, beginning with the one
+// that joined first.
 func (v Value) ring() []string {
 	if v.peers.len() == 0 {
 		return nil
@@ -68,7 +68,7 @@ func (v Value) ring() []string {
 	return ring
 }
 
-// String is the value on one line:
+// String returns the value on one line:
 //
 //	ring a>b>c; d prepares at a; e accepted at b; orders 0:a 1:b, waiting c
 func (v Value) String() string {

@@ -2,31 +2,31 @@ package cluster
 
 import "iter"
 
-// Sequencer is a named ID space as the log has led to it: who wants a node ID, and who has which. It is
-// immutable.
+// Sequencer is a named ID space at a value: which members want a node ID, and which one each has. It is immutable
+// and safe for concurrent use.
 type Sequencer struct {
 	definition Definition
-	created    int64               // the position of its create-sequencer
-	wanting    tree[string, want]  // everybody who has attached
-	waiting    tree[int64, string] // those of them without a node ID, in the order of their attach
-	holding    tree[int64, string] // those with one, in the same order
-	nodes      tree[int64, string] // who has a node ID
+	created    int64               // the position of its create-sequencer command
+	wanting    tree[string, want]  // every attached member
+	waiting    tree[int64, string] // the attached without a node ID, in the order of their attach
+	holding    tree[int64, string] // the attached with a node ID, in the same order
+	nodes      tree[int64, string] // the member that has each node ID
 	free       freeList
 }
 
-// want is a member that has attached.
+// want is what an attached member wants and has.
 type want struct {
 	since int64  // the position of its attach
-	nodes *Range // the node IDs that it wants one of; nil: of any
-	node  int64  // the one that it has, or noNode
+	nodes *Range // the node IDs that it accepts; nil means all
+	node  int64  // the node ID that it has, or noNode
 }
 
 const noNode = -1
 
-// Definition is what the sequencer was created with.
+// Definition returns what the sequencer was created with.
 func (s Sequencer) Definition() Definition { return s.definition }
 
-// Created returns the position of the entry that created it. It tells the generations of a name apart.
+// Created returns the position of the entry that created it. That position tells the generations of a name apart.
 func (s Sequencer) Created() int64 { return s.created }
 
 // Node returns the node ID that a member has, and false when it has none.
@@ -35,7 +35,7 @@ func (s Sequencer) Node(member string) (int64, bool) {
 	return w.node, ok && w.node != noNode
 }
 
-// Attached tells whether a member has attached: it has a node ID or waits for one.
+// Attached reports whether a member is attached: it has a node ID or waits for one.
 func (s Sequencer) Attached(member string) bool { return s.wanting.has(member) }
 
 // Nodes yields the node IDs in use, in ascending order, with the members that have them.
@@ -50,7 +50,7 @@ func (s Sequencer) Waiting() []string {
 	return members
 }
 
-// Free is how many node IDs nobody has.
+// Free returns how many node IDs no member has.
 func (s Sequencer) Free() int64 { return s.definition.Capacity() - int64(s.nodes.len()) }
 
 func (c CreateSequencer) apply(v *Value) Outcome {
@@ -111,7 +111,7 @@ const (
 	noMember    = "only members have node IDs, and this is none"
 )
 
-// change does to a sequencer what a member asks for, and allocates the node IDs again.
+// change applies a member's command to a sequencer, and allocates the node IDs again.
 func (v *Value) change(name, member string, do func(s Sequencer, w want, ok bool) (Sequencer, Outcome)) Outcome {
 	s, ok := v.sequencers.get(name)
 	if !ok {
@@ -143,7 +143,7 @@ func (s Sequencer) attach(member string, w want) Sequencer {
 	return s
 }
 
-// detach takes a member that has attached out of the line, and its node ID, if it has one, back.
+// detach removes an attached member from the line, and takes back its node ID, if it has one.
 func (s Sequencer) detach(member string) Sequencer {
 	w, _ := s.wanting.get(member)
 	if w.node != noNode {
@@ -166,7 +166,7 @@ func (s Sequencer) giveBack(member string) Sequencer {
 	return s
 }
 
-// take gives a waiting member the node ID that is its turn, if there is one.
+// take gives a waiting member the first free node ID that it accepts, if there is one.
 func (s Sequencer) take(member string) Sequencer {
 	w, _ := s.wanting.get(member)
 	free, node, ok := s.free.take(w.nodes)
@@ -182,8 +182,8 @@ func (s Sequencer) take(member string) Sequencer {
 	return s
 }
 
-// allocate makes as many members hold a node ID as there shall be, with as few moves as possible: too
-// many, and the last in line give theirs back; too few, and the first in line who can get one do.
+// allocate makes as many members hold a node ID as the allocation wants, with as few moves as possible: if too
+// many do, the last in line give theirs back; if too few do, the first in line that can get one get one.
 func (s Sequencer) allocate(members int) Sequencer {
 	want := int(min(s.definition.Capacity(), s.definition.Allocation.holders(members), int64(s.wanting.len())))
 	for s.holding.len() > want {

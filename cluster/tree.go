@@ -5,10 +5,10 @@ import (
 	"iter"
 )
 
-// tree is an ordered map that never changes: put and without return another one that shares most of
-// its nodes with it. The zero value is empty. It is a weight-balanced tree with the parameters of
-// Hirai and Yamamoto, "Balancing weight-balanced trees" (2011), so that the entry at an index is
-// found as fast as that of a key. Entries can be marked; those have indexes of their own.
+// tree is an immutable ordered map: put and without return another one that shares most of its nodes. The zero
+// value is empty. It is a weight-balanced tree with the parameters of Hirai and Yamamoto, "Balancing
+// weight-balanced trees" (2011), so that finding the entry at an index takes as long as finding a key. Entries
+// can be marked; marked ones also have indexes of their own.
 type tree[K cmp.Ordered, V any] struct{ root *node[K, V] }
 
 type node[K cmp.Ordered, V any] struct {
@@ -25,7 +25,7 @@ type item[K cmp.Ordered, V any] struct {
 
 func (t tree[K, V]) len() int { return t.root.len() }
 
-// marked is how many entries are marked.
+// marked returns how many entries are marked.
 func (t tree[K, V]) marked() int { return t.root.marked() }
 
 func (t tree[K, V]) get(key K) (value V, ok bool) {
@@ -47,7 +47,7 @@ func (t tree[K, V]) has(key K) bool {
 	return ok
 }
 
-// at is the entry of an index, which must be at least 0 and less than len.
+// at returns the entry at an index of 0 to len-1.
 func (t tree[K, V]) at(index int) (K, V) {
 	n := t.root
 	for {
@@ -63,7 +63,7 @@ func (t tree[K, V]) at(index int) (K, V) {
 	}
 }
 
-// atMarked is the entry of an index among the marked ones, which must be at least 0 and less than marked.
+// atMarked returns the entry at an index of 0 to marked-1 among the marked ones.
 func (t tree[K, V]) atMarked(index int) (K, V) {
 	n := t.root
 	for {
@@ -87,7 +87,7 @@ func (t tree[K, V]) all() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) { t.root.walk(yield) }
 }
 
-// floor is the entry with the greatest key that is not beyond this one.
+// floor returns the entry with the greatest key at or below this one.
 func (t tree[K, V]) floor(key K) (at K, value V, ok bool) {
 	for n := t.root; n != nil; {
 		if key < n.key {
@@ -100,7 +100,7 @@ func (t tree[K, V]) floor(key K) (at K, value V, ok bool) {
 	return at, value, ok
 }
 
-// ceiling is the entry with the least key that is not before this one.
+// ceiling returns the entry with the least key at or above this one.
 func (t tree[K, V]) ceiling(key K) (at K, value V, ok bool) {
 	for n := t.root; n != nil; {
 		if key > n.key {
@@ -113,10 +113,10 @@ func (t tree[K, V]) ceiling(key K) (at K, value V, ok bool) {
 	return at, value, ok
 }
 
-// put returns the tree with the key at this value, not marked.
+// put returns the tree with this value at the key, not marked.
 func (t tree[K, V]) put(key K, value V) tree[K, V] { return t.putMarked(key, value, false) }
 
-// putMarked returns the tree with the key at this value, marked or not.
+// putMarked returns the tree with this value at the key, marked or not.
 func (t tree[K, V]) putMarked(key K, value V, marked bool) tree[K, V] {
 	return tree[K, V]{t.root.put(item[K, V]{key, value, marked})}
 }
@@ -179,9 +179,9 @@ func (n *node[K, V]) without(key K) *node[K, V] {
 	}
 }
 
-// A tree is in balance when no side weighs more than three times the other, where a side's weight is its
-// size and one. One that has become heavier is lightened by a rotation: a double one if its inner half
-// weighs at least twice its outer half.
+// A tree is balanced when neither side weighs more than three times the other, where a side's weight is its size
+// plus one. A rotation lightens a side that has become heavier: a double rotation if its inner half weighs at
+// least twice its outer half.
 const (
 	heavier = 3
 	inner   = 2
@@ -197,7 +197,7 @@ func join[K cmp.Ordered, V any](e item[K, V], left, right *node[K, V]) *node[K, 
 	return &node[K, V]{e, int32(left.len() + right.len() + 1), int32(marks), left, right}
 }
 
-// balance joins two sides of which one has grown or shrunk by one.
+// balance joins two sides after one of them has grown or shrunk by one entry.
 func balance[K cmp.Ordered, V any](e item[K, V], l, r *node[K, V]) *node[K, V] {
 	switch {
 	case r.weight() > heavier*l.weight():

@@ -1,14 +1,13 @@
-// Package cluster is the cluster as a value. One totally ordered log of commands is replayed by every
-// member, and after the same entry all hold the same Value: who the members are, who watches whom,
-// who is about to join, and which member has which node ID of which sequencer. Contention is settled
-// by the order of the log, so that there is no leader and nothing to agree on.
+// Package cluster is the cluster as a value. Every member replays one totally ordered log of commands, and after
+// the same entry all hold the same Value: who the members are, who watches whom, who is about to join, and which
+// member has which node ID of which sequencer. The order of the log settles contention, so that members need no
+// leader and no other agreement.
 //
-// Everything here is a pure function of its arguments: Apply takes a value and an entry and returns
-// the next value; Watches and Duties say what a member has to do at a value. There is no clock, no I/O,
-// no lock and no randomness, so that a history can be replayed, looked at in any position, and explored by
-// tests in every order of events.
+// Everything here is a pure function of its arguments: Apply takes a value and an entry and returns the next
+// value; Watches and Duties return what a member must do at a value. The package has no clock, I/O, lock or
+// randomness, so that a program can replay a log to any position, and tests can explore every order of events.
 //
-// It decides who should have a node ID. It is not what makes IDs unique: that is package fence.
+// The package decides which member should have a node ID. Package fence is what makes IDs unique.
 package cluster
 
 import (
@@ -17,49 +16,49 @@ import (
 	"slices"
 )
 
-// Value is what a log has led to. It is immutable, and copied in no time: values share what they have in
-// common. The zero Value is that of an empty log. It is safe for concurrent use.
+// Value is what replaying a log gives. It is immutable, safe for concurrent use and cheap to copy: values share
+// what they have in common. The zero Value is that of an empty log.
 type Value struct {
 	position int64 // of the last entry
-	entries  int64 // how many have been applied
+	entries  int64 // how many were applied
 
-	// The members form one ring, in which each watches the next. A member that is alone watches itself here,
-	// so that joining and leaving need no special cases; to the outside it watches nobody.
+	// The members form one ring, in which each watches the next. A member that is alone watches itself here, so
+	// that joining and leaving need no special cases; callers see that it watches nobody.
 	//
-	// Marked are the candidates: those that a joiner may get as its target, since they are neither the
-	// target of a pending join nor the watcher of such a target.
+	// The candidates are marked: a joiner may get one of them as its target, since it is neither the target of a
+	// pending join nor the watcher of such a target.
 	peers tree[string, *peer]
 
-	// The pending joins, by joiner. The target of each is a member, and no two have the same.
+	// The pending joins, by joiner. The target of each is a member, and no two share one.
 	joins tree[string, Join]
 
 	sequencers tree[string, Sequencer]
 }
 
-// peer is a member in the ring. It is never changed.
+// peer is a member in the ring. It is immutable.
 type peer struct {
-	joined  int64  // the position at which it became a member: they are listed in this order
-	watches string // the next in the ring
-	watcher string // the one before
-	joiner  string // whose target it is, or empty
+	joined  int64  // the position at which it became a member: the order of Members
+	watches string // the next member in the ring
+	watcher string // the previous member
+	joiner  string // the joiner whose target it is, or empty
 }
 
 // Join is a pending join.
 type Join struct {
-	Target   string // the member that the joiner is to watch
-	Accepted bool   // the joiner watches it already: its watcher is to accept
+	Target   string // the member that the joiner watches
+	Accepted bool   // the joiner watches the target, whose watcher accepts next
 }
 
-// Position is that of the last entry applied.
+// Position returns the position of the last applied entry.
 func (v Value) Position() int64 { return v.position }
 
-// Entries is how many entries have been applied since the log began, checkpoints included.
+// Entries returns how many entries were applied since the log began, those that checkpoints replaced included.
 func (v Value) Entries() int64 { return v.entries }
 
-// Size is the number of members.
+// Size returns the number of members.
 func (v Value) Size() int { return v.peers.len() }
 
-// IsMember tells whether it has joined.
+// IsMember reports whether id has joined and not left.
 func (v Value) IsMember(id string) bool { return v.peers.has(id) }
 
 // Members returns the members in the order in which they joined.
@@ -74,14 +73,14 @@ func (v Value) Members() []string {
 	return members
 }
 
-// Joined returns the position at which a member joined, and false when it is none.
+// Joined returns the position at which a member joined, and false when it is no member.
 func (v Value) Joined(member string) (int64, bool) {
 	p, ok := v.peers.get(member)
 	return p.joined, ok
 }
 
-// Watched returns whom a member watches in the ring, and false when it watches nobody: it is alone, or
-// no member.
+// Watched returns which member this one watches in the ring, and false when it watches none: it is alone, or no
+// member.
 func (v Value) Watched(member string) (string, bool) {
 	p, ok := v.peers.get(member)
 	if !ok || p.watches == member {
@@ -96,10 +95,10 @@ func (v Value) Joins() iter.Seq2[string, Join] { return v.joins.all() }
 // Pending returns the pending join of a joiner, and false when there is none.
 func (v Value) Pending(joiner string) (Join, bool) { return v.joins.get(joiner) }
 
-// Candidates is how many of the joins prepared next would be given a target.
+// Candidates returns how many members the next joiner may get as its target.
 func (v Value) Candidates() int { return v.peers.marked() }
 
-// CountSequencers is how many sequencers there are.
+// CountSequencers returns the number of sequencers.
 func (v Value) CountSequencers() int { return v.sequencers.len() }
 
 // Sequencers yields the sequencers in the order of their names.
@@ -108,8 +107,8 @@ func (v Value) Sequencers() iter.Seq2[string, Sequencer] { return v.sequencers.a
 // Sequencer returns the sequencer of a name, and false when there is none.
 func (v Value) Sequencer(name string) (Sequencer, bool) { return v.sequencers.get(name) }
 
-// Recorder is the member that is to write the checkpoint when one is due at this value: the position
-// chooses it, so that nobody has to agree. Empty when there is no member.
+// Recorder returns the member that writes the checkpoint when one is due at this value, and "" when there is no
+// member. The position chooses it, so that members need not agree.
 func (v Value) Recorder() string {
 	if v.peers.len() == 0 {
 		return ""
@@ -118,10 +117,10 @@ func (v Value) Recorder() string {
 	return id
 }
 
-// Watches returns the IDs whose pulses this member or joiner must be watching now: whom it watches in
-// the ring; while its own join is pending, its target; and the joiner whose target it watches, which
-// it is to accept, or to abort should it die. So every member of a ring of two or more is watched by one
-// other, and every joiner by somebody.
+// Watches returns the IDs whose pulses this member or joiner must watch now: a joiner watches its target; a
+// member watches the next in the ring, and the joiner whose target that is, to accept its join, or to abort it if
+// the joiner dies. So one other member watches each member of a ring of two or more, and one member watches each
+// joiner.
 func Watches(v Value, id string) []string {
 	if j, ok := v.joins.get(id); ok {
 		return []string{j.Target}
@@ -140,8 +139,8 @@ func Watches(v Value, id string) []string {
 	return watches
 }
 
-// Duties returns the commands that this member, or joiner whose join is pending, owes the log now. Others owe it nothing:
-// when to prepare a join is up to them.
+// Duties returns the commands that this member, or joiner with a pending join, owes the log now, and nil for
+// others: each process decides for itself when to prepare a join.
 func Duties(v Value, id string) []Command {
 	if j, ok := v.joins.get(id); ok {
 		if j.Accepted {
