@@ -135,7 +135,7 @@ func (t *tape) until(what string, is func() bool) {
 		if is() {
 			return nil
 		}
-		return errors.Join(fmt.Errorf("Follow has yielded %d entries up to %d", len(t.entries), t.upTo), t.err)
+		return errors.Join(fmt.Errorf("a follower has got %d entries up to %d", len(t.entries), t.upTo), t.err)
 	})
 }
 
