@@ -16,7 +16,7 @@ func TestVariablesOfOthersAreNotMisspelled(t *testing.T) {
 	var admin string
 	setting.Text(ofClients, &admin, "admin", "URL", "")
 	env := map[string]string{}
-	for _, name := range strings.Fields("SERVICE_HOST SERVICE_PORT SERVICE_PORT_HTTP PORT PORT_8080_TCP PORT_8080_TCP_ADDR PORT_8080_TCP_PORT PORT_8080_TCP_PROTO") {
+	for name := range strings.FieldsSeq("SERVICE_HOST SERVICE_PORT SERVICE_PORT_HTTP PORT PORT_8080_TCP PORT_8080_TCP_ADDR PORT_8080_TCP_PORT PORT_8080_TCP_PROTO") {
 		env["FIRN_"+name] = "x"
 	}
 	for _, flags := range []*pflag.FlagSet{ofServe, ofClients} {

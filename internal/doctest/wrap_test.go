@@ -23,7 +23,7 @@ func TestProseIsWrapped(t *testing.T) {
 	if err != nil {
 		t.Skipf("no list of pages: %v", err)
 	}
-	for _, name := range strings.Fields(string(names)) {
+	for name := range strings.FieldsSeq(string(names)) {
 		if strings.Contains(name, "testdata/") {
 			continue
 		}
