@@ -9,8 +9,8 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// churn is a cluster of so many members that share a sequencer, and the entries by which its members are
-// replaced one after the other, for ever.
+// churn is a cluster of so many members that share a sequencer, and the entries by which its members are replaced
+// one after the other, forever.
 type churn struct {
 	value    Value
 	position int64

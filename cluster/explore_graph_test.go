@@ -37,9 +37,9 @@ func (v *violation) String() string {
 // explore visits every world that can be reached, breadth first, and returns the first violation of the promises, or
 // nothing.
 //
-// The promise about what happens in the end is that no fair run avoids the good worlds for ever, where nobody owes
-// anything. A run is fair if a peer that from some time on can always do what is due does it. The budgets are for what
-// is not due, so that from some time on a run consists only of what is due. What is due and changes nothing leaves the
+// The promise about the end is that no fair run forever avoids the good worlds, in which no peer owes anything. A
+// run is fair if a peer that from some time on can always do what is due does it. The budgets are for what is not
+// due, so that from some time on a run consists only of what is due. What is due and changes nothing leaves the
 // world as it is. All other dues are the edges of a graph, of which two things are checked:
 //
 //   - It has no cycle. So after finitely many edges a run stays in one world.
@@ -78,14 +78,14 @@ func (x *exploration) explore() *violation {
 		if x.model.good(&w) {
 			x.good++
 		} else if len(x.dues) == dues {
-			return x.violation(i, "somebody is owed something, and nobody can do anything about it")
+			return x.violation(i, "a peer owes something, and no peer has anything to do")
 		}
 	}
 	if different := x.alike(); different != "" {
 		return &violation{what: different}
 	}
 	if at := x.cycle(); at >= 0 {
-		return x.violation(at, "it may go on from here for ever, in a circle")
+		return x.violation(at, "from here a run may go in a circle forever")
 	}
 	return nil
 }

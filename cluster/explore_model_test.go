@@ -28,9 +28,9 @@ type live uint16
 
 const (
 	running    live = 1 << 8 << iota
-	pulsing         // its session lives: nobody takes it for dead
-	evicted         // it was a member, and has seen that it is none any more
-	collecting      // it can't get in, has seen its own peer-gc, and takes out who is dead
+	pulsing         // its session lives: no peer takes it for dead
+	evicted         // it was a member, and has seen that it no longer is
+	collecting      // it can't join, has seen its own peer-gc, and removes dead members
 	deaf            // it has lost the watch on a joiner; under broken rules only
 )
 
@@ -41,7 +41,7 @@ func (p live) is(flag live) bool { return p&flag != 0 }
 type budget struct {
 	crashes   uint8 // a peer ends; its pulse ends at once, or it was slow before
 	losses    uint8 // a peer's pulse ends while it goes on; then it finds out, and comes back under a new ID
-	comebacks uint8 // a peer starts anew after a crash
+	comebacks uint8 // a peer starts again after a crash
 	aborts    uint8 // a joiner loses its patience
 	lates     uint8 // a command is late: meanwhile its sender goes on, or crashes
 }
@@ -62,7 +62,7 @@ type move struct {
 }
 
 func (m move) String() string {
-	s := "somebody who is gone"
+	s := "a peer that is gone"
 	if m.who != nobody {
 		s = letters[m.who]
 	}
@@ -96,12 +96,12 @@ func (t *table) along(w *world) (values [lag + 1]number) {
 type model struct {
 	*table
 	scope
-	held  bool // somebody could not append before the slowest peer had caught up
+	held  bool // a peer could not append before the slowest one had caught up
 	visit func(m move, next world, due bool)
 }
 
-// next calls visit with everything that can happen in a world. What is due happens sooner or later: a peer that can do
-// it for ever does it at some time. Of a peer without a pulse nothing is due but that it finds out.
+// next calls visit with everything that can happen in a world. What is due happens sooner or later: a peer that
+// can always do it does it at some time. For a peer without a pulse only finding that out is due.
 func (m *model) next(w world) {
 	values := m.along(&w)
 	pulses := w.pulses()
@@ -284,7 +284,7 @@ func (m *model) fails(w world, id uint8) {
 	}
 	if p := w.peers[id]; !p.is(pulsing) {
 		w.peers[id] = 0
-		m.start(w, "is "+letters[id]+", which has found out that it has no pulse, and starts anew", true)
+		m.start(w, "is "+letters[id]+", which has found that it has no pulse, and starts again", true)
 	} else if w.left.losses > 0 {
 		w.left.losses--
 		w.peers[id] &^= pulsing

@@ -8,19 +8,19 @@ import (
 	"github.com/firn-id/firn/internal/testenv"
 )
 
-// This file explores the cluster exhaustively: it runs Apply, Watches and Duties themselves, for up to five peers,
-// through every order of everything that can happen. Each peer applies its entries as late as it likes, does what it
-// owes, finds out who is dead, loses its patience, crashes, and comes back under a new ID; its pulse may end while it
-// goes on, and its commands may be late.
+// This file explores the cluster exhaustively: it runs Apply, Watches and Duties themselves, for up to five
+// peers, through every order of everything that can happen. Each peer applies its entries as late as it likes,
+// does what it owes, finds dead members, loses its patience, crashes, and comes back under a new ID; its pulse
+// may end while it goes on, and its commands may be late.
 //
 // The promises: values reached by the same entries are equal; the members are always in one ring; no node ID of a
-// sequencer has two members; no member with a pulse is taken out; and whatever has happened, once nothing goes wrong
-// any more all live peers become members, all dead ones are gone, and nobody owes anything.
+// sequencer has two members; no member with a pulse is taken out; and whatever has happened, once nothing goes
+// wrong any more, all live peers become members, all dead ones are gone, and no peer owes anything.
 
 var deeper = flag.Bool("deeper", false, "explore more, for minutes and in 3 GB: go test -v -run Explore ./cluster -deeper -timeout 1h")
 
 // What is explored. Where the lag is the greatest that there is, a peer may be as far behind as it likes: no
-// longer log comes about. In the others nobody can append while the slowest peer is as far behind as the lag.
+// longer log comes about. In the others no peer can append while the slowest one is as far behind as the lag.
 var (
 	shallow = []scope{
 		{peers: 3, lag: lag, budget: budget{crashes: 2}},
@@ -80,7 +80,7 @@ func exploreAll(t *testing.T, scopes []scope) {
 			t.Fatal(wrong)
 		}
 		if x.held && sc.lag == lag {
-			t.Errorf("%+v: it is not all: a peer can be further behind", sc)
+			t.Errorf("%+v: the exploration is incomplete: a peer can be further behind", sc)
 		}
 		flags |= x.flags
 		for n, k := range x.values {
@@ -92,7 +92,7 @@ func exploreAll(t *testing.T, scopes []scope) {
 		}
 	}
 	if flags&(evicted|collecting) != evicted|collecting {
-		t.Errorf("nobody was ever evicted, or nobody ever collected: %x", flags)
+		t.Errorf("no peer was ever evicted, or none ever collected: %x", flags)
 	}
 	for op := opPrepare; op <= opDetach; op++ {
 		if changed[op] != (op != opGC) {

@@ -70,7 +70,7 @@ func sameJSON(t *testing.T, at string, v Value, want []byte) {
 	}
 }
 
-// What is read without a JSON parser is what a JSON parser reads.
+// The fast reader and the JSON parser read the same commands.
 func TestPlainCommandsAreReadAlike(t *testing.T) {
 	for _, form := range plain {
 		c := form.make("abc123")

@@ -187,7 +187,7 @@ func inconsistency(v Value) string {
 	if wrong := ringOf(v, members); wrong != "" {
 		return wrong
 	}
-	watchers := map[string]int{} // how many members watch somebody
+	watchers := map[string]int{} // how many watchers each member has
 	for _, member := range members {
 		for _, watched := range Watches(v, member) {
 			watchers[watched]++

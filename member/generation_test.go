@@ -30,8 +30,8 @@ func next(t *testing.T, s *Sequencer, within time.Duration) firn.ID {
 	return id
 }
 
-// TestIDsExceedThoseOfFormerGenerations creates a name anew with all kinds of definitions. Half of the time some member is cut
-// off while its sequencer is destroyed.
+// TestIDsExceedThoseOfFormerGenerations creates a name again with all kinds of definitions. Half of the time some
+// member is cut off while its sequencer is destroyed.
 func TestIDsExceedThoseOfFormerGenerations(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
@@ -90,8 +90,8 @@ func TestIDsExceedThoseOfFormerGenerations(t *testing.T) {
 	})
 }
 
-// TestAMemberThatHasNotReadTheLog goes on to make IDs of a sequencer that others have destroyed and created anew with
-// another layout. What it makes is not made again, and it comes to an end.
+// TestAMemberThatHasNotReadTheLog goes on to make IDs of a sequencer that others have destroyed and created again
+// with another layout. Its IDs do not repeat, and it stops.
 func TestAMemberThatHasNotReadTheLog(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
@@ -111,10 +111,10 @@ func TestAMemberThatHasNotReadTheLog(t *testing.T) {
 			}
 		}
 		if last == 0 {
-			t.Fatal("it stopped at once: nothing was tried")
+			t.Fatal("b made no IDs: the test tried nothing")
 		}
 		if id := next(t, s, 2*time.Second); id <= last {
-			t.Errorf("the new one gives %d, the old one gave %d", id, last)
+			t.Errorf("the new sequencer makes %d, the old one made %d", id, last)
 		}
 		b.client.CutOff(false)
 		b.refuses(time.Minute)
@@ -182,9 +182,9 @@ func TestAKeyThatCantBeRead(t *testing.T) {
 	})
 }
 
-// TestAClaimThatComesLate: a member's claim for a sequencer is under way while that is destroyed and created anew with
-// another layout, of which the member does not hear. The claim is refused, and the member does not claim for the new
-// one, whose layout it does not know.
+// TestAClaimThatComesLate: a member's claim for a sequencer is under way while others destroy the sequencer and
+// create it again with another layout, which the member does not learn. The claim is refused, and the member does
+// not claim for the new one.
 func TestAClaimThatComesLate(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.start("a"), w.start("b", func(c *setup) { c.Nodes = wish(5, 5) }) // another node ID than that of a
@@ -216,7 +216,7 @@ func TestAClaimThatComesLate(t *testing.T) {
 		next(t, s, time.Second)
 		old, ok := b.mem.Load().Sequencer("orders")
 		if !ok || claims.Load() == 0 {
-			t.Fatal("b is not about to claim: nothing is tried")
+			t.Fatal("b is not about to claim: the test tries nothing")
 		}
 		for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
 			if id, err := old.Next(t.Context()); err == nil {

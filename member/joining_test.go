@@ -62,7 +62,7 @@ func (q *queue) owes(want ...cluster.Command) {
 
 var prepare = cluster.PrepareJoin{Joiner: "me"}
 
-// Who was refused waits for those who were refused before, and goes when there is room for all of them.
+// A refused joiner waits for those refused before it, and tries again when there is room for all of them.
 func TestJoinersGoInTheOrderOfTheirRefusal(t *testing.T) {
 	inQueue(t, 6, func(q *queue) {
 		q.owes(prepare)
@@ -86,7 +86,7 @@ func TestJoinersGoInTheOrderOfTheirRefusal(t *testing.T) {
 	})
 }
 
-// One who was refused and died holds up the others once, for a while.
+// A refused joiner that died delays the others once, for a while.
 func TestADeadJoinerInLineIsPassedOver(t *testing.T) {
 	inQueue(t, 6, func(q *queue) {
 		pending := q.fill()

@@ -20,7 +20,7 @@ import (
 // few is a sequencer of two nodes.
 func few(c *setup) { c.definition.Nodes = 2 }
 
-// states collects the changes of a sequencer until it is told to stop.
+// states collects the changes of a sequencer until the test stops it.
 type states struct {
 	mu   sync.Mutex
 	seen []string
@@ -70,7 +70,7 @@ func TestDetachAndAttach(t *testing.T) {
 		}
 		a.client.Inject(func(c memstore.Call) memstore.Fault {
 			if isOf(c, "detach") && len(live()) != 0 {
-				t.Error("others are told that the node ID is free, and it is not")
+				t.Error("the log says that the node ID is free, but it is not")
 			}
 			if c.Op == memstore.Commit {
 				return memstore.Fault{Delay: 50 * time.Millisecond}
@@ -94,7 +94,7 @@ func TestDetachAndAttach(t *testing.T) {
 				t.Errorf("a second Detach: %v", err)
 			}
 			if q, _ := w.value().Sequencer(DefaultSequencer); q.Attached(a.mem.Load().ID()) {
-				t.Error("the cluster has it attached still")
+				t.Error("the cluster still has it attached")
 			}
 			if kv := live(); len(kv) != 0 {
 				t.Errorf("it holds %v", kv)
@@ -287,7 +287,7 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 				t.Errorf("%d is %+v %v", id, p, err)
 			}
 			if _, ok := a.mem.Load().Sequencer(name); ok {
-				t.Error("who has created it is attached, too")
+				t.Error("its creator is attached, too")
 			}
 		}
 		if n := len(b.mem.Load().Sequencers()); n != 21 {
@@ -312,7 +312,7 @@ func TestAttachFindsWhatOthersHaveJustCreated(t *testing.T) {
 	})
 }
 
-// TestTwoCreateTheSameNameAtOnce: one wins, and the other is told by whose definition.
+// TestTwoCreateTheSameNameAtOnce: one wins, and the other's error names the definition in force.
 func TestTwoCreateTheSameNameAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := w.startMany("n", 3)
@@ -353,7 +353,7 @@ func TestTwoCreateTheSameNameAtOnce(t *testing.T) {
 	})
 }
 
-// TestWhatWasDoneIsInTheValue: whoever is told that a command has taken effect sees that in the member's value.
+// TestWhatWasDoneIsInTheValue: once a call returns, the member's value shows its effect.
 func TestWhatWasDoneIsInTheValue(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		n := w.start("n")
@@ -365,13 +365,13 @@ func TestWhatWasDoneIsInTheValue(t *testing.T) {
 				t.Fatal(created, err)
 			}
 			if _, ok := m.Value().Sequencer(name); !ok {
-				t.Fatalf("%s was created, and is not in the value", name)
+				t.Fatalf("%s was created, but is not in the value", name)
 			}
 		}
 	})
 }
 
-// TestAMemberThatIsBehind is asked for what others have changed a moment ago: it finds out before it answers.
+// TestAMemberThatIsBehind is asked for what others have just changed: it reads the log before it answers.
 func TestAMemberThatIsBehind(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
@@ -384,7 +384,7 @@ func TestAMemberThatIsBehind(t *testing.T) {
 				t.Fatalf("created: %v %v, want %v", created, err, want)
 			}
 		}
-		anew := func() { // behind the back of b
+		recreate := func() { // behind the back of b
 			if err := one.Destroy(t.Context(), "orders"); err != nil {
 				t.Fatal(err)
 			}
@@ -395,20 +395,20 @@ func TestAMemberThatIsBehind(t *testing.T) {
 		synctest.Wait()
 		b.client.Lag(time.Second)
 
-		anew()
+		recreate()
 		create(two, large, false)
 
-		anew()
+		recreate()
 		if s, err := two.Attach(t.Context(), "orders"); err != nil || !s.Definition().Equal(large) || s.State().Phase == Destroyed {
 			t.Fatalf("it attached to %v %v", s, err)
 		}
 
-		anew()
+		recreate()
 		if err := two.Destroy(t.Context(), "orders"); err != nil {
 			t.Fatal(err)
 		}
 		if q, ok := w.value().Sequencer("orders"); ok {
-			t.Errorf("%v is there still", q.Definition())
+			t.Errorf("%v still exists", q.Definition())
 		}
 		create(two, small, true)
 	})
@@ -461,7 +461,7 @@ func TestWhoHasNotReadOfTheDestroy(t *testing.T) {
 				b.client.Inject(nil)
 				s, ok := b.mem.Load().Sequencer("orders")
 				if !ok {
-					t.Fatal("b has heard of it: nothing is tried")
+					t.Fatal("b has heard of it: the test tries nothing")
 				}
 				for end := time.Now().Add(2 * window); time.Now().Before(end); time.Sleep(7 * time.Millisecond) {
 					if id, err := s.Next(t.Context()); err == nil {

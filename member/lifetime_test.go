@@ -98,9 +98,9 @@ func TestTheLogSaysThatTimeRunsOut(t *testing.T) {
 			{400 * day, []string{"364", "28", "0", "-1"}},
 		} {
 			a.wall.step(c.step)
-			time.Sleep(time.Hour) // in which all of them are told
+			time.Sleep(time.Hour) // in which all of them are logged
 			if days := said(); !slices.Equal(days, c.want) {
-				t.Fatalf("after a step of %v it said that so many days are left: %v, want %v", c.step, days, c.want)
+				t.Fatalf("after a step of %v the log gives these days left: %v, want %v", c.step, days, c.want)
 			}
 		}
 	})
@@ -112,12 +112,12 @@ func TestTheLogSaysThatTimeRunsOut(t *testing.T) {
 		})
 		a.ready(time.Second)
 		if n := strings.Count(log.String(), "runs out of time"); n != 1 {
-			t.Errorf("it was said %d times at the start, want once:\n%s", n, log.String())
+			t.Errorf("the start logged it %d times, want once:\n%s", n, log.String())
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := strings.Count(log.String(), "runs out of time"); n != 2 {
-			t.Errorf("it was said %d times a day ahead, want twice:\n%s", n, log.String())
+			t.Errorf("a day ahead it was logged %d times, want twice:\n%s", n, log.String())
 		}
 	})
 }

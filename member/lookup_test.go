@@ -25,8 +25,8 @@ func (n *node) reads() *atomic.Int64 {
 	return &count
 }
 
-// TestUnknownNamesCostTheStoreLittle: as many names that do not exist as somebody can think of, one after the other and
-// at once, have the log read ten times, and then once a second.
+// TestUnknownNamesCostTheStoreLittle: calls for any number of unknown names, one after the other or at once, read
+// the log ten times, and then once a second.
 func TestUnknownNamesCostTheStoreLittle(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, _ := w.two()

@@ -160,7 +160,7 @@ func (n *node) session() *memstore.Session {
 	return incarnation.session.(*memstore.Session)
 }
 
-// Next and the other methods are those of the sequencer; not ready while there is none.
+// Next and the other methods are those of the sequencer; they return ErrNotReady while the node has no sequencer.
 func (n *node) Next(ctx context.Context) (firn.ID, error) {
 	if s := n.seq.Load(); s != nil {
 		return s.Next(ctx)
@@ -409,7 +409,7 @@ func TestWaitingInLine(t *testing.T) {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("nobody took over: %v, %v", b.Ready(), c.Ready())
+				t.Fatalf("neither b nor c took over: %v, %v", b.Ready(), c.Ready())
 			}
 		}
 		first.serves(time.Second)
@@ -470,8 +470,8 @@ func TestANodeIDThatIsTakenBack(t *testing.T) {
 	})
 }
 
-// A sequencer that is created anew with another definition is another one: the handle of the former makes no more IDs,
-// under whatever layout, and the name can be asked for again.
+// A sequencer that is created again with another definition is another one: the handle of the former makes no
+// more IDs, in any layout, and the name can be asked for again.
 func TestASequencerThatIsCreatedAnewIsAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -626,7 +626,7 @@ func (n *node) decline() {
 	n.world.append(cluster.Decline{Sequencer: DefaultSequencer, Member: n.mem.Load().ID(), Node: id})
 }
 
-// Callers that come while one node ID takes the place of another get an ID all the same.
+// Callers that come while one node ID replaces another still get an ID.
 func TestTheSwitchIsNotSeen(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -655,10 +655,10 @@ func TestTheSwitchIsNotSeen(t *testing.T) {
 	})
 }
 
-// A caller that comes when the old generator is stopped already, and the new one is not there yet, waits for it.
+// A caller that comes between the end of the old generator and the start of the new one waits for the new one.
 func TestTheSwitchIsWaitedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		var looks atomic.Pointer[func()] // called whenever somebody looks at the clock, as a new generator does
+		var looks atomic.Pointer[func()] // called at each look at the clock, as a new generator takes
 		a := w.start("a", func(c *setup) {
 			h := new(wall)
 			c.Clock = firn.NewSteadyClockFrom(0, func() (int64, int64) {

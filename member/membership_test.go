@@ -242,11 +242,11 @@ func TestAllCrashAndTheStoreTakesItsTime(t *testing.T) {
 	}
 	t.Logf("one ring after %v at the latest", longest)
 	if longest > ttl+500*time.Millisecond {
-		t.Errorf("one ring after %v; somebody waited for nothing", longest)
+		t.Errorf("one ring after %v; a joiner waited in vain", longest)
 	}
 }
 
-// Every member dies while a join is pending at each: whoever comes then finds nobody to join at, and clears up.
+// Every member dies while a join is pending at each: the next joiner finds no target, and removes the dead.
 func TestAllCrashWhileJoining(t *testing.T) {
 	for _, phase := range []string{"notify-watchers", "accept-join-cluster"} {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -280,7 +280,7 @@ func TestLeavingIsSeenAtOnce(t *testing.T) {
 	})
 }
 
-// A member that the others take out though it lives comes back under another ID. Those who ask it for IDs see nothing of it.
+// A live member that the others remove comes back under another ID. Its callers notice nothing.
 func TestEvictedWhileAlive(t *testing.T) {
 	for _, many := range []int{1, 2, 5} {
 		inBubble(t, func(t *testing.T, w *world) {
@@ -364,7 +364,7 @@ func firstDies(nodes []*node, command string) func() *node {
 // A joiner dies at each step of its join, or the member that is to accept it does, or the one that noticed a death before
 // it tells. The living are one ring soon, and the next joiner gets in.
 func TestDeathAtEachStep(t *testing.T) {
-	// Each of these kills somebody, and returns who lives.
+	// Each of these kills a member, and returns the living.
 	deaths := map[string]func(w *world, nodes []*node) []*node{
 		"a member before it accepts": func(w *world, nodes []*node) []*node {
 			dead := firstDies(nodes, "accept-join-cluster")
@@ -410,7 +410,7 @@ func TestDeathAtEachStep(t *testing.T) {
 				w.becomeOneRing(time.Second, nodes)
 				left := dies(w, nodes)
 				if slices.Contains(left, nil) || len(left) > many+1 {
-					t.Fatalf("%s: nobody died", what)
+					t.Fatalf("%s: no member died", what)
 				}
 				left = append(left, w.start("next"))
 				longest = max(longest, w.becomeOneRing(ttl+5*time.Second, left))
@@ -423,8 +423,8 @@ func TestDeathAtEachStep(t *testing.T) {
 	}
 }
 
-// The log is cut every so many entries, and reaches back that far. Who comes late begins at the checkpoint; so does who was
-// cut off until what it had not read was gone.
+// The log is cut every so many entries, and reaches back that far. A late joiner begins at the checkpoint; so
+// does a member that was cut off until the entries it had not read were gone.
 func TestTheLogIsCut(t *testing.T) {
 	const every = 20
 	inBubble(t, func(t *testing.T, w *world) {
@@ -501,7 +501,7 @@ func succeeds(t *testing.T, ended <-chan error) {
 			t.Error(err)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it waits on")
+		t.Error("it still waits after a minute")
 	}
 }
 
@@ -556,13 +556,13 @@ func TestADeclineThatNeverCame(t *testing.T) {
 		})
 		b.ready(window)
 		if lost.Load() == 0 {
-			t.Error("it declined nothing: nothing was tried")
+			t.Error("b declined nothing: the test tried nothing")
 		}
 	})
 }
 
 // An append is in doubt, and the log is cut beyond it before it is repeated, so that nobody will ever know. That
-// holds up neither a joiner nor who wants a sequencer.
+// delays neither a joiner nor a caller who wants a sequencer.
 func TestADoubtThatStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := w.startMany("n", 3)
@@ -630,8 +630,8 @@ func TestAnUnreadableEntry(t *testing.T) {
 	})
 }
 
-// Whatever the store, the sessions and the processes do: once that ends, the living are one ring and have come to
-// the same value, as many as there are node IDs make IDs, and none was given twice.
+// Whatever faults the store, the sessions and the processes have: once they end, the living are one ring and have
+// come to the same value, as many as there are node IDs make IDs, and none was given twice.
 func TestOneRingInTheEnd(t *testing.T) {
 	const most, few = 7, 4
 	longest := time.Duration(0)
@@ -695,7 +695,7 @@ func TestOneRingInTheEnd(t *testing.T) {
 				n.client.CutOff(false)
 				n.client.Lag(0)
 			}
-			// What is under way goes on for up to 8 s, and a last one in doubt for as long again.
+			// A call under way takes up to 8 s, and a last one in doubt as long again.
 			took := w.becomeOneRing(2*ttl+30*time.Second, nodes)
 			t.Logf("seed %d: %d nodes, %v", seed, len(nodes), took)
 			longest = max(longest, took)

@@ -12,9 +12,9 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// A process may stop between any two statements on the way to an ID, for longer than its lease and its window, while
-// somebody else takes over its only node ID, or while it gives that back itself. No ID is given twice, none
-// that it gives afterwards lies in its successor's time, and it goes on afterwards.
+// A process may stop between any two statements on the way to an ID, for longer than its lease and its window,
+// while another member takes over its only node ID, or while it gives that back itself. No ID repeats, none of
+// its later IDs lies in its successor's time, and it goes on afterwards.
 //
 // Run it with: go run ./internal/pauses
 func TestPausedAtEveryPoint(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// startsOver waits until the member has noticed that its store has lost data, and has told the store.
+// startsOver waits until the member has noticed that its store has lost data, and has written the floor.
 func (n *node) startsOver() {
 	n.world.t.Helper()
 	client := n.world.service.Client("test")
@@ -62,8 +62,9 @@ var losses = map[string]func(w *world) (lose func()){
 	},
 }
 
-// The clocks of two members are 8 s apart when the store loses data. Each uses up what it has, no ID comes twice, and
-// all go on once no ID from before can come again: those who were there, with the same handles, and newcomers.
+// The clocks of two members are 8 s apart when the store loses data. Each uses up its reserved time, no ID
+// repeats, and all go on once no earlier ID can repeat: the members that were there, with the same handles, and
+// newcomers.
 func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 	for name, loss := range losses {
 		t.Run(name, func(t *testing.T) {
@@ -76,13 +77,13 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 				at := time.Now()
 				for _, n := range []*node{a, b} {
 					if taken := w.takes(100*time.Millisecond, n); taken == 0 {
-						t.Errorf("%s gives no ID of the time that it had written down", n.name)
+						t.Errorf("%s makes no ID from the time it had reserved", n.name)
 					}
 				}
 				w.takes(window/2, a, b)
 				nodes := []*node{a, b, w.start("late")}
 				if !a.noticed() && !b.noticed() {
-					t.Fatal("nobody has noticed that the store has lost data")
+					t.Fatal("no member has noticed that the store has lost data")
 				}
 				if taken := w.takes(window/3, nodes[2]); taken > 0 {
 					t.Errorf("%d IDs were given before those of the former store were out of reach", taken)
@@ -105,8 +106,8 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 	}
 }
 
-// A member whose session ends when the store is wiped writes nothing to the log before it has written from when on IDs may
-// be given: a newcomer would take its entries for a cluster.
+// A member whose session ends when the store is wiped writes the floor before anything to the log: a newcomer
+// would take its entries for a cluster.
 func TestAMemberTellsTheStoreFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -123,7 +124,7 @@ func TestAMemberTellsTheStoreFirst(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			case entries > 0 && before.Version == 0:
-				t.Fatalf("it has written %d entries, and not told the store", entries)
+				t.Fatalf("it has written %d entries, but no floor", entries)
 			case entries > 0:
 				return
 			case time.Since(epoch) > 3*window:
@@ -139,7 +140,8 @@ type sharing struct{ *memstore.Client }
 
 func (sharing) Shared() bool { return true }
 
-// On a store that has lost everything a newcomer waits for those who know, though he comes before them.
+// On a store that has lost everything, a newcomer waits for members of the former cluster, even if it comes
+// first.
 func TestNobodyFoundsAClusterTooEarly(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		client := w.service.Client("late")
@@ -175,8 +177,8 @@ func TestNobodyFoundsAClusterTooEarly(t *testing.T) {
 	})
 }
 
-// Whoever came first to the store that is empty can't be held back. But a member that finds its own node ID taken there
-// gives no more IDs, though it has time written down.
+// The first member on an empty store can't be held back. But a member that finds its own node ID taken there
+// makes no more IDs, even with reserved time.
 func TestANodeIDThatWasTakenOverOnAnEmptyStoreIsNotUsed(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", onOneNode)
@@ -192,7 +194,7 @@ func TestANodeIDThatWasTakenOverOnAnEmptyStoreIsNotUsed(t *testing.T) {
 	})
 }
 
-// A claim that is under way when the store is told comes to nothing.
+// A claim that is under way when a member writes the floor fails.
 func TestAClaimThatDoesNotKnowTheFloor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", onOneNode)
@@ -220,7 +222,7 @@ func TestAClaimThatDoesNotKnowTheFloor(t *testing.T) {
 
 func isClaim(op store.Op) bool { return op.Session != nil && strings.Contains(op.Key, "/live/") }
 
-// An operator who knows better need not wait.
+// An operator can end the wait.
 func TestResume(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
@@ -264,8 +266,8 @@ func put(t *testing.T, w *world, op store.Op) {
 	}
 }
 
-// A member that is cut off uses up its time while the store loses its data. Its clock is ahead of that of the one who
-// tells the store, who has to reckon with that.
+// A member that is cut off uses up its time while the store loses its data. Its clock is ahead of that of the
+// member that writes the floor, which has to allow for that.
 func TestTheFloorReckonsWithClocksThatDiffer(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a", few)
@@ -324,7 +326,7 @@ func TestHandlesAfterALoss(t *testing.T) {
 		a.startsOver()
 		before, err := ensured.Next(t.Context())
 		if err != nil {
-			t.Errorf("the time that was written down is not used up: %v", err)
+			t.Errorf("the reserved time is not used up: %v", err)
 		}
 		w.takes(window+2*fence.DefaultMaxSkew, a, b)
 		a.ready(time.Second)

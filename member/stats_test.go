@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// What is counted is what happened: extensions that go well and those that don't, a lost session, steps that are believed.
+// The counters show what happened: extensions that succeed or fail, a lost session, steps that are believed.
 func TestStats(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
