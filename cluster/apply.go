@@ -6,7 +6,7 @@ type Outcome struct {
 	Why    string // why the command was refused, for people; empty otherwise
 }
 
-// Result is the kind of an Outcome.
+// Result is the kind of an Outcome. The zero value is Unchanged.
 type Result uint8
 
 // The results. Commands are idempotent: a repeated command leaves the value unchanged.

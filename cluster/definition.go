@@ -39,7 +39,7 @@ type Allocation struct {
 	Percent int64 // for AllocatePercent: 1 to 100
 }
 
-// AttachPolicy says when a node attaches to a sequencer, and so takes one of its node IDs.
+// AttachPolicy says when a node attaches to a sequencer. The zero value is AttachOnDemand.
 type AttachPolicy uint8
 
 // The policies. In JSON they are on-demand and explicit.
@@ -66,7 +66,7 @@ func (a *AttachPolicy) UnmarshalText(text []byte) error {
 	return fmt.Errorf("attach is %.40q; want on-demand or explicit", text)
 }
 
-// AllocationKind is the kind of an Allocation.
+// AllocationKind is the kind of an Allocation. The zero value is AllocateAll.
 type AllocationKind uint8
 
 // The kinds of allocation.

@@ -1,40 +1,41 @@
-// Package attachment decides what a member does about its node ID in one sequencer: claim the one that it is granted,
-// use it, decline it for another, use it up, give it back. It decides nothing about uniqueness, which is the fence's
-// (see package fence): a wrong decision here costs availability, or keeps a node ID from others.
+// Package attachment decides what a member does about its node ID in one sequencer: claim the one that it is
+// granted, use it, decline it for another, use it up, or give it back. Package fence, not this one, makes IDs
+// unique: a wrong decision here costs availability, or keeps a node ID from others.
 //
-// Step is a pure function, without clock, store or goroutine, so that a test can put it through everything that can
-// happen. Package member drives it: it says how things stand, does what Step answers, and says what came of it.
+// Step is a pure function, without clock, store or goroutine, so that a test can explore every order of events.
+// Package member drives it: it passes what it observes, does the action that Step returns, and passes the
+// outcome.
 package attachment
 
-// State is what a member has of one sequencer, as far as it knows. It is a value: Step takes one and returns the next.
-// The zero value has nothing.
+// State is what a member knows of its node IDs in one sequencer. It is a value: Step takes one and returns the
+// next. The zero value has no tenure and no grant.
 type State struct {
-	Tenures [2]Tenure // the one in use, and the one that is to take its place or has made room for it
+	Tenures [2]Tenure // the one in use, and its successor or predecessor
 	Grant   Grant     // at the last Look
 	Era     int64     // at the last Look
-	Alone   bool      // the node ID of Grant was declined, and came back: there is no other
-	Behind  int       // how many node IDs in a row were declined because the clock is behind their floors
+	Alone   bool      // the member declined the node ID of Grant and got it again: there is no other
+	Behind  int       // how many node IDs in a row it declined because the clock is behind their floors
 }
 
-// Tenure is the time for which a member has a node ID, from its claim until it is given back.
+// Tenure is the time for which a member has a node ID, from its claim until the member gives it back.
 type Tenure struct {
 	Phase  Phase
 	Node   int64
 	Member string // the member ID under whose session it was claimed
-	Era    int64  // in which it was claimed
+	Era    int64  // the era of its claim
 	Lost   bool   // its horizon can't be extended any more
 }
 
-// Phase says where a tenure stands.
+// Phase is the phase of a tenure. The zero value is Free.
 type Phase uint8
 
 // The phases.
 const (
-	Free     Phase = iota // there is no tenure in this slot
-	Claimed               // no ID was made under it yet: the clock has to pass its floor
-	Used                  // IDs are made under it, and its horizon is extended
-	Expiring              // IDs are made under it up to its horizon, which is not extended
-	Stopped               // no ID is made under it any more; it is to be given back
+	Free     Phase = iota // the slot has no tenure
+	Claimed               // the member makes no ID under it yet: the clock must reach its floor first
+	Used                  // the member makes IDs under it, and extends its horizon
+	Expiring              // the member makes IDs under it up to its horizon, and does not extend that
+	Stopped               // the member makes no ID under it any more, and must give it back
 )
 
 func (p Phase) String() string {
@@ -44,45 +45,45 @@ func (p Phase) String() string {
 // Grant is what the cluster's value gives the member.
 type Grant struct {
 	Kind   Kind
-	Node   int64  // while Granted; else 0
-	Member string // the member ID that it has now
+	Node   int64  // the node ID while Granted, else 0
+	Member string // the member's present ID
 }
 
-// Kind is the kind of a Grant.
+// Kind is the kind of a Grant. The zero value is Rejoining.
 type Kind uint8
 
 // The kinds of grant.
 const (
-	Rejoining Kind = iota // nothing yet, or not any more: the member is about to join or attach
-	InLine                // all node IDs are taken
-	Granted               // a node ID
-	Unwanted              // nothing, because it was detached
-	Destroyed             // nothing, for ever
+	Rejoining Kind = iota // no grant yet, or no longer: the member is about to join or attach
+	InLine                // no grant yet: the member waits in line
+	Granted               // the member has a node ID
+	Unwanted              // no grant: the member was detached
+	Destroyed             // no grant ever again: the sequencer was destroyed
 )
 
-// Event is what happens.
+// Event is what happens to the member.
 type Event interface{ event() }
 
 // The events.
 type (
-	// Look says how things stand. It is due when they have changed, and after every other event.
+	// Look says what the member observes. It is due after every change, and after every other event.
 	Look struct {
 		Grant   Grant
-		Era     int64    // how many steps of the clock were believed
-		Stepped bool     // the clock has stepped ahead, and that was not believed yet
-		Tenures [2]Sight // of the tenures of the state
+		Era     int64    // how many steps of the clock the member has believed
+		Stepped bool     // the clock has stepped ahead, and the member has not believed that yet
+		Tenures [2]Sight // of the tenures in State
 	}
-	// TookIt says that the node ID of the state's grant was claimed.
+	// TookIt says that the member has claimed the node ID of State.Grant.
 	TookIt struct{}
-	// HeldByOther says that somebody holds the node ID that was to be claimed.
+	// HeldByOther says that the claim failed: another fence holds the node ID.
 	HeldByOther struct{}
-	// ClockBehind says that the floor of the node ID that was to be claimed is too far ahead of the clock.
+	// ClockBehind says that the claim failed: the floor of the node ID is too far ahead of the clock.
 	ClockBehind struct{}
-	// Declined says that the log has the decline, and whether the same node ID came back.
+	// Declined says that the log has the decline, and whether the member got the same node ID again.
 	Declined struct{ Same bool }
-	// NotUsed says that the tenure that was to be used can't make IDs now.
+	// NotUsed says that the member can't make IDs under the tenure now.
 	NotUsed struct{ Slot int }
-	// Returned says that a tenure was given back, or can't be any more.
+	// Returned says that the member has given a tenure back, or can't any more.
 	Returned struct{ Slot int }
 )
 
@@ -101,23 +102,23 @@ type Sight struct {
 	Lost bool // its horizon can't be extended any more
 }
 
-// Action is what the member is to do after a step. Before it does that, it stops the generators of all tenures that are
-// Stopped. When it fails, there is no event: it looks again after a pause.
+// Action is what the member must do after a step. Before that, it stops the generators of all tenures that are
+// Stopped. When the action fails without an event, the member looks again after a pause.
 type Action struct {
 	Kind ActionKind
-	Slot int // of the tenure, for Use and Return
+	Slot int // the slot of the tenure, for Use and Return
 }
 
-// ActionKind is the kind of an Action.
+// ActionKind is the kind of an Action. The zero value is Wait.
 type ActionKind uint8
 
 // The kinds of action.
 const (
-	Wait    ActionKind = iota // until something changes
-	Believe                   // have the clock follow its step, unless other owners contradict it
+	Wait    ActionKind = iota // wait until something changes
+	Believe                   // accept the step of the clock, unless other owners contradict it
 	Claim                     // claim the node ID of the grant, and step with TookIt, HeldByOther or ClockBehind
 	Decline                   // ask the log for another node ID than that of the grant, and step with Declined
-	Use                       // make IDs under the tenure, above those that were made before; step with NotUsed if that fails
+	Use                       // make IDs under the tenure, above all earlier ones; step with NotUsed if that fails
 	Return                    // give the node ID back, and step with Returned
 )
 
@@ -125,11 +126,11 @@ func (k ActionKind) String() string {
 	return [...]string{"wait", "believe", "claim", "decline", "use", "return"}[k]
 }
 
-// MostDeclines is after how many node IDs whose floors are ahead of the clock it is clear that the clock is what is
-// wrong.
+// MostDeclines is how many node IDs in a row a member declines because their floors are ahead of its clock. After
+// that, the clock must be wrong.
 const MostDeclines = 8
 
-// Step is the protocol: what a member does about its node ID. What it returns follows from its arguments alone.
+// Step is the protocol: what a member does about its node ID. Its results depend on its arguments alone.
 func Step(s State, e Event) (State, Action) {
 	switch e := e.(type) {
 	case Look:
@@ -138,7 +139,8 @@ func Step(s State, e Event) (State, Action) {
 		s.Tenures[s.find(Free)] = Tenure{Phase: Claimed, Node: s.Grant.Node, Member: s.Grant.Member, Era: s.Era}
 		s.Alone, s.Behind = false, 0
 	case HeldByOther:
-		// It may be its own, from before a step of the clock or from a session that has not ended yet.
+		// The holder may be this member, from before a step of the clock or under a session that has not ended
+		// yet.
 		if i := s.find(Expiring); i >= 0 && s.Tenures[i].Node == s.Grant.Node && !s.Tenures[i].Lost {
 			s.Tenures[i].Phase = Stopped
 		}
@@ -157,7 +159,7 @@ func Step(s State, e Event) (State, Action) {
 	return s, Action{}
 }
 
-// look is what follows from how things stand.
+// look returns what follows from a Look.
 func look(s State, v Look) (State, Action) {
 	if v.Grant != s.Grant {
 		s.Alone = false
@@ -176,7 +178,7 @@ func look(s State, v Look) (State, Action) {
 		}
 		s.Tenures[claimed].Phase = Used
 		return s, Action{Use, claimed}
-	case stopped >= 0: // before another is claimed: so there is always a slot for that
+	case stopped >= 0: // before the next claim, which then always has a slot
 		return s, Action{Return, stopped}
 	case v.Grant.Kind != Granted:
 		return s, Action{Kind: Wait}
@@ -185,15 +187,15 @@ func look(s State, v Look) (State, Action) {
 	case claimed >= 0, s.find(Used) >= 0:
 		return s, Action{Kind: Wait}
 	case expiring >= 0 && s.granted(s.Tenures[expiring]) && !s.Alone:
-		// It was lost, or can't be extended as far at once as the clock has stepped. Another node ID can be used while
-		// there is time left under this one.
+		// The fence was lost, or can't be extended as far at once as the clock has stepped. The member can claim
+		// another node ID while this one has time left.
 		return s, Action{Kind: Decline}
 	default:
 		return s, Action{Kind: Claim}
 	}
 }
 
-// phase is the phase of a tenure as things stand.
+// phase returns the phase of a tenure after a Look.
 func (s *State) phase(t Tenure, over, stepped bool) Phase {
 	extendable := s.granted(t) && t.Era == s.Era && !t.Lost
 	switch {
@@ -210,13 +212,13 @@ func (s *State) phase(t Tenure, over, stepped bool) Phase {
 	}
 }
 
-// granted tells whether the grant is that of the node ID of t, under the session of t.
+// granted reports whether the grant is of the node ID of t, to the member ID of t.
 func (s *State) granted(t Tenure) bool {
 	return s.Grant == Grant{Kind: Granted, Node: t.Node, Member: t.Member}
 }
 
-// revoked tells whether t is to be given back at once. Time that was written down under a former member ID may be used up
-// in line.
+// revoked reports whether the member must give t back at once. While in line, it may use up the time under a
+// former member ID.
 func (s *State) revoked(t Tenure) bool {
 	switch s.Grant.Kind {
 	case Unwanted, Destroyed:
@@ -238,13 +240,13 @@ func (s *State) find(p Phase) int {
 	return -1
 }
 
-// InUse returns the slot of the tenure under which IDs are made, and -1 when there is none.
+// InUse returns the slot of the tenure under which the member makes IDs, and -1 when there is none.
 func (s *State) InUse() int { return max(s.find(Used), s.find(Expiring)) }
 
-// Extended tells whether the horizon of the tenure in use is extended.
+// Extended reports whether the member extends the horizon of the tenure in use.
 func (s *State) Extended() bool { return s.find(Used) >= 0 }
 
-// Latest returns the slot of the tenure that was claimed last and is not stopped, and -1 when there is none.
+// Latest returns the slot of the latest claimed tenure that is not stopped, and -1 when there is none.
 func (s *State) Latest() int {
 	if i := s.find(Claimed); i >= 0 {
 		return i
@@ -252,5 +254,5 @@ func (s *State) Latest() int {
 	return s.InUse()
 }
 
-// Empty tells whether it has no node ID and is not about to claim one either.
+// Empty reports whether the member has no tenure and no grant to claim one.
 func (s *State) Empty() bool { return s.Tenures == [2]Tenure{} && s.Grant.Kind != Granted }

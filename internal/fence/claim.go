@@ -13,14 +13,14 @@ import (
 // backoff paces the attempts of Claim and Revoke.
 var backoff = retry.Backoff{First: 20 * time.Millisecond, Max: 2 * time.Second}
 
-// Claim takes a node ID under the session, and returns its fence. Its floor may lie ahead of the
-// clock by up to MaxWait, or as far as NotBefore does: it is the caller who waits. While the store leaves
-// an attempt in doubt, Claim tries again until ctx ends.
+// Claim claims a node ID under the session, and returns its fence. The floor may lie ahead of the clock by up to
+// MaxWait, or as far as NotBefore does: the caller waits for it. While the outcome of an attempt is in doubt,
+// Claim tries again until ctx ends.
 //
-// The error is a *HeldError when somebody holds the node ID, a *ClockBehindError when the clock is too far
-// behind the last owner's horizon, and a *ClockAheadError when it is too far ahead of the living owners of
-// other node IDs; those may pass with time. ErrClosed is returned when a guard was what kept it from claiming:
-// that stays. Otherwise it is the error of the store, or that of ctx.
+// A *HeldError is returned when an owner holds the node ID, a *ClockBehindError when the clock is too far behind
+// the last owner's horizon, and a *ClockAheadError when it is too far ahead of the living owners of other node
+// IDs; a later Claim may succeed. ErrClosed is returned when a guard no longer holds, which is permanent. An
+// error is also returned when node is negative. Otherwise the error is that of the store or of ctx.
 func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
 	if node < 0 {
@@ -37,8 +37,8 @@ func Claim(ctx context.Context, config Config, session store.Session, node int64
 	}
 }
 
-// attempt tries until it is clear who has the node ID. It returns neither a fence nor an error when
-// somebody else was faster, who may be gone again.
+// attempt writes until the outcome is known. It returns neither a fence nor an error when another owner was
+// faster, which may be gone by now.
 func attempt(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	t, err := readTable(ctx, config.Store, config.Prefix)
 	if err != nil {
@@ -63,7 +63,7 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		switch phase := f.State().Phase; {
 		case phase == Held:
 			return f, nil
-		case phase != Claiming: // somebody else has it, or had our session end, or the guard does not hold
+		case phase != Claiming: // another owner has it, our live key is gone, or a guard fails
 			return nil, checkGuards(ctx, config.Store, config.Guards)
 		case err != nil && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, store.ErrUnavailable):
 			return nil, err
@@ -74,7 +74,7 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 	}
 }
 
-// checkGuards returns ErrClosed when a guard does not hold any more.
+// checkGuards returns ErrClosed when a guard no longer holds.
 func checkGuards(ctx context.Context, s store.Store, guards []store.Condition) error {
 	for _, guard := range guards {
 		kv, err := s.Get(ctx, guard.Key)

@@ -6,24 +6,22 @@ import (
 	"time"
 )
 
-// ErrLost is returned when a node ID has been taken away, or its session has ended: the fence can
-// never be extended again. The time up to its horizon remains usable.
+// ErrLost is returned when Revoke has taken the node ID, or its session has ended: the owner can never extend the
+// fence again, but may use the time up to its horizon.
 var ErrLost = errors.New("the node ID is lost")
 
-// ErrClosed is returned when the guard of a claim does not hold any more: nobody can claim a node ID
-// under it again.
+// ErrClosed is returned when a guard of a claim no longer holds: no owner can claim a node ID under it any more.
 var ErrClosed = errors.New("closed to claims")
 
-// HeldError is returned when a node ID is held by somebody else.
+// HeldError is returned when another owner holds a node ID.
 type HeldError struct{ Node int64 }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("node ID %d is held by another owner", e.Node)
 }
 
-// ClockBehindError is returned when a node ID is free, but was used further into the future of
-// the own clock than it is worth waiting: the clock is wrong, or that of an earlier owner
-// was.
+// ClockBehindError is returned when a node ID is free, but its floor lies further ahead of the clock than
+// MaxWait: the clock is wrong, or an earlier owner's was.
 type ClockBehindError struct {
 	Node    int64
 	Behind  time.Duration // how far the clock is behind the floor
@@ -38,12 +36,12 @@ func (e *ClockBehindError) Error() string {
 		e.Behind, e.Node, e.MaxWait)
 }
 
-// ClockAheadError is returned when the own clock is so far ahead of the living owners' that what it
-// would write down could keep others from using the node ID for long.
+// ClockAheadError is returned when the clock is further ahead of the living owners than MaxSkew: the horizon that
+// it would write could keep the next owner waiting for long.
 type ClockAheadError struct {
-	Ahead   time.Duration // how far the clock is ahead of the median of their horizons
+	Ahead   time.Duration // how far the clock is ahead of their median horizon
 	MaxSkew time.Duration
-	Owners  int // how many they are
+	Owners  int // the number of living owners
 }
 
 func (e *ClockAheadError) Error() string {

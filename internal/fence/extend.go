@@ -9,19 +9,19 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// perTransaction is how many fences fit in one transaction: each takes two conditions.
+// perTransaction is the most fences in one transaction: each needs two conditions.
 const perTransaction = store.MaxOps / 2
 
-// Extend moves the horizon to the window ahead of the clock, and reports nil when the store has
-// confirmed it or there is nothing to write. ErrLost is returned when it can never move again. Every
-// other error means that it has not moved yet: call Extend again, soon.
+// Extend moves the horizon to one window ahead of the clock, and returns nil when the store has confirmed that or
+// there is nothing to write. ErrLost is returned when the horizon can never move again. On any other error it has
+// not moved yet, and the caller calls Extend again soon.
 func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fence{f})[0] }
 
-// ExtendAll does what Extend does for each of the fences, and returns what Extend would, in their order.
-// It sends as few transactions as it can, each for 64 fences that have something to write. When one
-// fence is lost, its neighbours are extended all the same, in a few more transactions.
+// ExtendAll extends each of the fences, and returns what Extend would, in their order. It sends one transaction
+// for every 64 fences that have something to write. If one of these is lost, ExtendAll extends the others all the
+// same, in a few more transactions.
 //
-// The fences share one Store. One that another call is writing at the moment is left to that.
+// The fences must share one Store. ExtendAll leaves a fence that another call is writing to that call.
 func ExtendAll(ctx context.Context, fences []*Fence) []error {
 	errs := make([]error, len(fences))
 	var batch []draft
@@ -45,7 +45,7 @@ func ExtendAll(ctx context.Context, fences []*Fence) []error {
 	return errs
 }
 
-// write does what is due for one fence, and tells the outcome.
+// write commits what is due for one fence, and returns the outcome.
 func (f *Fence) write(ctx context.Context) (err error) {
 	if d := f.draft(&err); d.action.Kind == Commit {
 		commit(ctx, []draft{d})
@@ -53,12 +53,12 @@ func (f *Fence) write(ctx context.Context) (err error) {
 	return err
 }
 
-// draft is what is due for a fence.
+// draft is the action that is due for a fence.
 type draft struct {
 	fence  *Fence
 	made   time.Time
 	action Action
-	err    *error // where the outcome is told
+	err    *error // where the outcome goes
 }
 
 func (f *Fence) draft(err *error) draft {
@@ -69,13 +69,12 @@ func (f *Fence) draft(err *error) draft {
 	return draft{f, made, f.step(Due{Now: f.config.Clock().UnixMilli(), Elapsed: elapsed.Milliseconds()}), err}
 }
 
-// commit sends the drafts in one transaction. If that fails for good, nobody knows whose fault it is, and
-// each half is tried by itself.
+// commit sends the drafts in one transaction. If it fails for good, the store does not say which draft is at
+// fault, and commit tries each half by itself.
 //
-// To one fence, a joint transaction that failed because of another one's condition is a
-// transaction that was never applied, which the protocol is used to. And one in doubt is under its
-// own two conditions, among others: as soon as the fence has written again, it can't be
-// applied any more.
+// For one fence, a joint transaction that failed on another fence's condition is a write that was never applied,
+// which the protocol allows. One in doubt carries the fence's own two conditions among others: once the fence has
+// written again, the store can't apply it any more.
 func commit(ctx context.Context, drafts []draft) {
 	if len(drafts) == 0 {
 		return
@@ -97,12 +96,12 @@ func commit(ctx context.Context, drafts []draft) {
 	}
 }
 
-// failedForGood tells whether a transaction was not applied because of something in it.
+// failedForGood reports whether the store refused a transaction because of something in it.
 func failedForGood(err error) bool {
 	return errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrRefused) || errors.Is(err, store.ErrSessionEnded)
 }
 
-// answered has the fence take the answer; after a conflict of its own it looks why.
+// answered steps the fence with the answer. After a conflict of its own, the fence reads its keys to see why.
 func (d draft) answered(ctx context.Context, version store.Version, err error) error {
 	f := d.fence
 	switch {

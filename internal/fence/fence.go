@@ -18,40 +18,38 @@ const (
 	DefaultMaxSkew = 10 * time.Second
 )
 
-// Config is what an owner's fences share.
+// Config is what an owner's fences share. Store and Clock are required.
 type Config struct {
 	Store  store.Store
-	Prefix string           // of the keys, with its last slash
-	Owner  string           // what the live key shows people; it decides nothing
+	Prefix string           // of the keys, with its trailing slash
+	Owner  string           // the name in the live key, for people; it decides nothing
 	Clock  func() time.Time // ID time: the clock of the generator
 
-	// Window is how far ahead of the clock horizons are written: for how long IDs flow
-	// without the store. Whole milliseconds; zero means 30 s. Extend every third of it.
+	// Window is how far ahead of the clock an owner writes its horizon: how long it makes IDs without the store.
+	// Whole milliseconds; zero means 30 s. The owner calls Extend every third of it.
 	Window time.Duration
 
-	// MaxWait is how far a floor may lie ahead of the clock and still be waited for. Zero
-	// means twice the window: one crash of a node with the same window leaves the floor one
-	// window ahead, and crashes before the floor was reached leave it further.
+	// MaxWait is how far a floor may lie ahead of the clock for Claim to accept it. Zero means twice the window:
+	// one crash of a node with the same window leaves the floor one window ahead, and crashes before the floor
+	// was reached leave it further.
 	MaxWait time.Duration
 
-	// NotBefore is a floor of its own for whoever claims: the later of it and the last owner's horizon is the
-	// fence's floor. Zero means none. It is rounded up to a millisecond, and may lie ahead of the clock by any time.
+	// NotBefore is a floor that the claimer sets: the later of it and the last owner's horizon is the fence's
+	// floor. Zero means none. Claim rounds it up to a millisecond; it may lie ahead of the clock by any time.
 	NotBefore time.Time
 
-	// Guards are conditions of claims, and of nothing else: keys, each with the version that it
-	// must have. Whoever changes one of them has closed the prefix to all who claim under it.
+	// Guards are conditions of claims, and of nothing else: keys, each with the version that it must have. A
+	// change of one of these keys closes the prefix to all who claim under it.
 	Guards []store.Condition
 
 	// MaxSkew is how far the clock may be ahead of the median horizon of the living owners.
 	// Zero means 10 s.
 	MaxSkew time.Duration
 
-	// Before is an older fence of the same owner, or nil: its horizon is not counted among those of
-	// the living owners.
+	// Before is an older fence of the same owner, or nil: MaxSkew leaves it out of the living owners.
 	Before *Fence
 
-	// MaxStep is how much further a horizon may move than the time that has passed. Zero
-	// means 10 s.
+	// MaxStep is how much more than the elapsed time one Extend may move a horizon. Zero means 10 s.
 	MaxStep time.Duration
 }
 
@@ -63,23 +61,23 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Fence is one owner's hold on one node ID, made by Claim. Its methods are safe for concurrent use;
-// those that write are done one at a time.
+// Fence is one owner's hold on one node ID. Claim returns it. Its methods are safe for concurrent use; those that
+// write run one at a time.
 type Fence struct {
 	config    Config
 	session   store.Session
 	node      int64
-	operation string // found in the keys that this fence wrote
+	operation string // in the values that this fence writes
 
-	writing chan struct{} // has room for one, who holds it from sending a write until its answer was understood
+	writing chan struct{} // a lock, held from sending a write until its answer is processed
 
 	mu      sync.Mutex
 	state   State
-	written time.Time // when the write was sent that put the horizon of state
+	written time.Time // when the write of the horizon in state was sent
 }
 
 func newFence(config Config, session store.Session, node int64, v View) *Fence {
-	v.Horizon = max(v.Horizon, roundUp(config.NotBefore)) // as if an earlier owner had got that far
+	v.Horizon = max(v.Horizon, roundUp(config.NotBefore)) // as if an earlier owner had reached it
 	return &Fence{
 		config: config, session: session, node: node, operation: rand.Text(),
 		writing: make(chan struct{}, 1), state: Begin(v), written: time.Now(),
@@ -96,17 +94,18 @@ func (f *Fence) Floor() time.Time { return time.UnixMilli(f.State().Floor) }
 // moves it. The store has confirmed it.
 func (f *Fence) Horizon() time.Time { return time.UnixMilli(f.State().Horizon) }
 
-// State returns where the owner stands.
+// State returns the state of the owner's hold.
 func (f *Fence) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state
 }
 
-// Release releases the node ID. It calls stop, which must stop the use of the node ID for good and return where
-// it ended (the zero time when there was none), and only then writes that, so that the next owner need not wait.
-// It is not called when ctx ends while another call writes. An error means that the store has not confirmed; the
-// node ID is then free once its session has ended, from the horizon on, or sooner if Release is called again.
+// Release releases the node ID. It calls stop, which must stop the use of the node ID for good and return its end
+// (the zero time if there was no use), and only then writes that end, so that the next owner need not wait.
+// Release does not call stop when ctx ends while another call writes. An error is returned when the store has not
+// confirmed the release: the node ID is then free from the horizon on, once its session has ended, or sooner if
+// the caller calls Release again.
 func (f *Fence) Release(ctx context.Context, stop func() time.Time) error {
 	if err := f.lock(ctx); err != nil {
 		return err
@@ -144,7 +143,7 @@ func (f *Fence) tryLock() bool {
 
 func (f *Fence) unlock() { <-f.writing }
 
-// look reads the outcome of earlier writes.
+// look reads the keys, and steps with the outcome of earlier writes.
 func (f *Fence) look(ctx context.Context) error {
 	v, err := f.view(ctx)
 	if err != nil {
@@ -156,13 +155,13 @@ func (f *Fence) look(ctx context.Context) error {
 	}
 	f.step(Seen{View: v})
 	f.mu.Lock()
-	f.written = read // a write that was in doubt went out before that
+	f.written = read // every write in doubt was sent before that
 	f.mu.Unlock()
 	return nil
 }
 
-// checkKept returns store.ErrRolledBack when a view can't be one of the store that was written to: the key of a horizon is
-// never deleted, and each write of it has a greater version.
+// checkKept returns store.ErrRolledBack when a view shows that the store has lost a write: no owner deletes the
+// key of a horizon, and each write of it has a greater version.
 func (f *Fence) checkKept(v View) error {
 	if known := f.State().Reported; v.Reported < known {
 		return fmt.Errorf("%w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack, f.node, v.Reported, known)
@@ -181,9 +180,9 @@ func (f *Fence) view(ctx context.Context) (v View, err error) {
 	return v, err
 }
 
-// TakenOver reports whether another owner has claimed the node ID, or used it last. On a store that keeps what it
-// committed that can't be before the fence is lost, and then only from its horizon on. The error is one of the
-// store.
+// TakenOver reports whether another owner has claimed the node ID, or used it last. If the store keeps what it
+// committed, this fence is lost or released before that, and the other owner begins at its horizon or later. The
+// error is that of the store.
 func (f *Fence) TakenOver(ctx context.Context) (bool, error) {
 	v, err := f.view(ctx)
 	return v.Live != 0 && !v.LiveMine || v.Reported != 0 && !v.ReportedMine, err
@@ -214,7 +213,7 @@ func (f *Fence) transaction(w Write) store.Txn {
 	return t
 }
 
-// roundUp is the first millisecond that is not before t.
+// roundUp returns the first Unix millisecond at or after t, and 0 for the zero time.
 func roundUp(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

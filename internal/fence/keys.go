@@ -26,7 +26,7 @@ func liveValue(operation string, since int64, owner string) []byte {
 	return fmt.Appendf(nil, "%s %d %s", operation, since, owner)
 }
 
-// readLive is what a live key shows people: nothing when its value is not one of ours.
+// readLive returns what a live key shows people, or zero values when it has another format.
 func readLive(value []byte) (since time.Time, owner string) {
 	_, rest, _ := strings.Cut(string(value), " ")
 	at, owner, _ := strings.Cut(rest, " ")
@@ -41,8 +41,7 @@ func reportedValue(horizon int64, operation string) []byte {
 	return fmt.Appendf(nil, "%d %s", horizon, operation)
 }
 
-// put adds to a view what a key holds, and says which node ID it is about. An error is returned
-// when the key or its value is not one of ours.
+// put adds to a view what a key holds. An error is returned when it can't read the horizon.
 func (v *View) put(prefix string, kv store.KV, operation string) (err error) {
 	name := strings.TrimPrefix(kv.Key, prefix)
 	switch {
@@ -60,7 +59,7 @@ func (v *View) put(prefix string, kv store.KV, operation string) (err error) {
 	return nil
 }
 
-// nodeOf is the node ID in the name of a key.
+// nodeOf returns the node ID in the name of a key, and false when the key is not a fence's.
 func nodeOf(prefix, key string) (node int64, ok bool) {
 	name := strings.TrimPrefix(key, prefix)
 	_, number, _ := strings.Cut(name, "/")

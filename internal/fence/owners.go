@@ -14,15 +14,15 @@ type Owner struct {
 	Node  int64
 	Live  bool      // an owner holds it
 	Since time.Time // when it was claimed, by the owner's clock; the zero time when nobody holds it
-	Name  string    // what Config.Owner was; empty when nobody holds it
+	Name  string    // its Config.Owner; empty when nobody holds it
 
-	// Horizon is the last one written: the zero time when there never was one, and far in the future when
-	// it can't be read.
+	// Horizon is the last one written: the zero time if there was none, and far in the future if it is
+	// unreadable.
 	Horizon time.Time
 }
 
-// Owners reads, at one moment, who owns or owned the node IDs below a prefix, in ascending order of
-// the node IDs. The error is that of the store.
+// Owners returns the present or last owner of each node ID below a prefix, read at one moment, in ascending order
+// of the node IDs. The error is that of the store.
 func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) {
 	all, err := s.List(ctx, prefix)
 	if err != nil {
@@ -45,8 +45,8 @@ func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) 
 
 func compareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
-// CheckClock returns a *ClockAheadError when a claim at this time would. Otherwise the error is that of the
-// store.
+// CheckClock checks a clock as Claim does. A *ClockAheadError is returned when now is too far ahead of the living
+// owners. Otherwise the error is that of the store.
 func CheckClock(ctx context.Context, config Config, now time.Time) error {
 	config = config.withDefaults()
 	t, err := readTable(ctx, config.Store, config.Prefix)

@@ -11,15 +11,15 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// Revoke takes every node ID below a prefix from its owner, and returns the last horizon of all, the
-// zero time when there is none. The owners can't extend any more, but may use up what they have
-// written down: up to that horizon, and no further if no new claim is possible (see Config.Guards).
-// Nobody is revoked once a guard does not hold any more: who has claimed since then is not meant.
+// Revoke takes every node ID below a prefix from its owner, and returns the last horizon of all, or the zero time
+// when there is none. The owners can't extend any more, but may use the time up to their horizons; no ID goes
+// beyond the last one if no new claim is possible (see Config.Guards). Once a guard no longer holds, Revoke takes
+// no node ID: owners that have claimed since then keep theirs.
 //
-// While the store leaves an attempt in doubt or is unavailable, Revoke tries again until ctx ends. ErrClosed is
-// returned when the guard does not hold. An error is also returned when the horizon of a node ID can't be read, since
-// nobody can know how far that one was used; the owners are revoked all the same. Otherwise the error is that of
-// the store, or that of ctx.
+// While the outcome of an attempt is in doubt or the store is unavailable, Revoke tries again until ctx ends.
+// ErrClosed is returned when a guard does not hold. An error is also returned when a horizon can't be read, since
+// the last one is then unknown; the owners are revoked all the same. Otherwise the error is that of the store, or
+// that of ctx.
 func Revoke(ctx context.Context, s store.Store, prefix string, guards ...store.Condition) (horizon time.Time, err error) {
 	for tries := 0; ; tries++ {
 		t, err := revoke(ctx, s, prefix, guards)
@@ -40,7 +40,7 @@ func Revoke(ctx context.Context, s store.Store, prefix string, guards ...store.C
 	}
 }
 
-// revoke deletes live keys until it has read a table without any: the horizons in it are final.
+// revoke deletes live keys until it reads a table without any, whose horizons are final.
 func revoke(ctx context.Context, s store.Store, prefix string, guards []store.Condition) (table, error) {
 	for {
 		t, err := readTable(ctx, s, prefix)
@@ -60,7 +60,7 @@ func revoke(ctx context.Context, s store.Store, prefix string, guards []store.Co
 	}
 }
 
-// live are the live keys, as they are in the table.
+// live returns the live keys of the table, with their versions.
 func (t table) live(prefix string) (keys []store.Condition) {
 	for node, v := range t {
 		if v.Live != 0 {

@@ -2,18 +2,18 @@ package fence
 
 import "github.com/firn-id/firn/store"
 
-// Phase says where an owner stands with its node ID.
+// Phase is the phase of an owner's hold on its node ID. The zero value is Claiming.
 type Phase uint8
 
 // The phases, in the order in which an owner goes through them.
 const (
-	Claiming  Phase = iota // it has read the keys and tries to take the node ID
+	Claiming  Phase = iota // the owner has read the keys and tries to claim the node ID
 	Failed                 // another owner was faster
 	Held                   // it owns the node ID and can extend
-	Lost                   // it can never extend again; what is written down it may use up
-	Stopping               // it wants to leave: nothing may be written before the generator has stopped
-	Releasing              // the generator has stopped; the end of its use is being written
-	Released               // it is gone
+	Lost                   // it can never extend again, but may use the time up to its horizon
+	Stopping               // it wants to release, and writes nothing before the generator has stopped
+	Releasing              // the generator has stopped, and the owner writes the end of the use
+	Released               // it has no hold any more
 )
 
 func (p Phase) String() string {
@@ -25,28 +25,27 @@ func (p Phase) String() string {
 type State struct {
 	Phase Phase
 
-	// Floor and Horizon enclose the stretch of ID time that the owner may use, Horizon
-	// excluded. The store has confirmed that the horizon, or a later one, is written down:
-	// nobody else will ever be given an instant before it.
+	// Floor and Horizon bound the ID time that the owner may use, Horizon excluded. The store has confirmed the
+	// horizon, or a later one: no later owner ever gets an instant before it.
 	Floor, Horizon int64
 
-	// End is, when releasing, where the use of the stretch ended.
+	// End is, while releasing, the instant at which the use ended.
 	End int64
 
-	// Live and Reported are the versions of the two keys as this owner wrote them, and,
-	// while claiming, as it read them. Live is zero when the key is not ours.
+	// Live and Reported are the versions of the two keys as this owner wrote them, and, while claiming, as it
+	// read them. Live is zero when the live key is not this owner's.
 	Live, Reported store.Version
 }
 
-// Limits bound the horizons that Step asks for, in milliseconds.
+// Limits bounds the horizons that Step asks for, in milliseconds.
 type Limits struct {
-	Window  int64 // how far ahead of the clock a horizon is written
-	MaxStep int64 // how much further than the time that has passed a horizon may move at once
+	Window  int64 // how far a horizon lies ahead of the clock
+	MaxStep int64 // how much more than the elapsed time a horizon may move at once
 }
 
-// View is what a read of the two keys of a node ID showed.
+// View is the two keys of a node ID, read at one moment.
 type View struct {
-	Live     store.Version // zero when nobody is known to hold the node ID
+	Live     store.Version // zero when nobody holds the node ID
 	LiveMine bool          // the live key carries this owner's operation ID
 
 	Reported     store.Version // zero when the node ID was never used
@@ -77,25 +76,25 @@ type Event interface{ event() }
 
 // The events.
 type (
-	// Due means that it is time to write: to claim, to extend, to release.
+	// Due means that it is time to claim, extend or release.
 	Due struct {
-		Now     int64 // what the owner's clock shows
-		Elapsed int64 // how long ago, by the monotonic clock, the last horizon was written
+		Now     int64 // by the owner's clock, in Unix milliseconds
+		Elapsed int64 // milliseconds since the last horizon was written, by the monotonic clock
 	}
-	// Applied is the answer that a write was applied. Its puts have this version.
+	// Applied means that the store has applied a write, under this version.
 	Applied struct {
 		Write   Write
 		Version store.Version
 	}
-	// Conflict is the answer that a condition did not hold.
+	// Conflict means that a condition of a write did not hold.
 	Conflict struct{}
-	// Doubt is no answer, or one that leaves open whether the write was or will be applied.
+	// Doubt means that the store may have applied a write, or may still apply it.
 	Doubt struct{}
-	// Seen is what the read after a conflict showed.
+	// Seen carries what the read after a conflict showed.
 	Seen struct{ View View }
-	// Leave means that the owner wants to give the node ID back.
+	// Leave means that the owner wants to release the node ID.
 	Leave struct{}
-	// Stopped means that the generator has stopped for good, and where its use ended.
+	// Stopped means that the generator has stopped for good, and that the use ended at End.
 	Stopped struct{ End int64 }
 )
 
@@ -107,35 +106,35 @@ func (Seen) event()     {}
 func (Leave) event()    {}
 func (Stopped) event()  {}
 
-// Action is what an owner is to do after a step.
+// Action is what an owner must do after a step.
 type Action struct {
 	Kind  Kind
-	Write Write // what to commit
+	Write Write // for Commit
 }
 
-// Kind is the kind of an Action.
+// Kind is the kind of an Action. The zero value is Nothing.
 type Kind uint8
 
 // The kinds of action.
 const (
 	Nothing Kind = iota
-	Commit       // commit Write, and step with Applied, Conflict or Doubt; with none when it was refused
+	Commit       // commit Write, and step with Applied, Conflict or Doubt; with no event if the store refused it
 	Look         // read both keys at one moment, and step with Seen
 	Stop         // stop the generator, and step with Stopped
 )
 
-// Begin is the state of an owner that wants the node ID whose keys it has read. The horizon
-// written there is its floor.
+// Begin returns the first state of an owner that has read a node ID's keys to claim it. The horizon in them is
+// its floor.
 func Begin(v View) State {
 	return State{Phase: Claiming, Floor: v.Horizon, Horizon: v.Horizon, Reported: v.Reported}
 }
 
-// Step is the protocol. It is a pure function: what it is given it does not change, and
-// what it returns follows from that alone.
+// Step is the protocol. It is a pure function: it does not change its arguments, and its results depend on them
+// alone.
 //
-// The horizon in the state moves in two places only, on Applied and on Seen: the store has then
-// shown that it is written. Doubt changes nothing; whatever is written next goes out under the
-// same versions, so that at most one of the two can ever be applied.
+// The horizon in the state moves on Applied and Seen only: the store has then shown that it is written. Doubt
+// changes nothing: the next write goes out under the same versions, so that the store can apply at most one of
+// the two.
 func Step(s State, e Event, l Limits) (State, Action) {
 	switch e := e.(type) {
 	case Due:
@@ -157,7 +156,7 @@ func Step(s State, e Event, l Limits) (State, Action) {
 	case Stopped:
 		s.Phase = Releasing
 		s.End = max(e.End, s.Floor)
-		if s.Live == 0 { // lost: nothing can be written any more
+		if s.Live == 0 { // lost: it can't write any more
 			s.Phase = Released
 		}
 	case Doubt:
@@ -165,7 +164,7 @@ func Step(s State, e Event, l Limits) (State, Action) {
 	return s, Action{}
 }
 
-// due is what to write now.
+// due returns the write that is due, if any.
 func due(s State, e Due, l Limits) Action {
 	w := Write{IfLive: s.Live, IfReported: s.Reported}
 	switch s.Phase {
@@ -186,7 +185,7 @@ func due(s State, e Due, l Limits) Action {
 	return Action{Kind: Commit, Write: w}
 }
 
-// applied is the state once a write is known to be in the store.
+// applied returns the state after the store has confirmed a write.
 func applied(s State, e Applied) State {
 	s.Reported = e.Version
 	switch s.Phase {
@@ -202,8 +201,8 @@ func applied(s State, e Applied) State {
 	return s
 }
 
-// settled is the state once a read after a conflict has shown what became of the writes that
-// were in doubt: none of them can be applied any more.
+// settled returns the state after the read that follows a conflict. The read shows the outcome of all writes in
+// doubt: the store can't apply any of them any more.
 func settled(s State, v View) State {
 	stillLive := v.Live != 0 && v.Live == s.Live
 	if s.Phase == Claiming && v.LiveMine {

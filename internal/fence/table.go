@@ -8,12 +8,11 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// table is what is known of all node IDs of a sequencer at one moment: of those that were
-// ever used.
+// table holds the views of all node IDs of a sequencer that were ever used, read at one moment.
 type table map[int64]*View
 
-// readTable reads all keys below prefix at one moment. Node IDs whose horizon can't be read are
-// given the last horizon there is, so that nobody goes below it.
+// readTable reads all keys below prefix at one moment. A node ID whose horizon can't be read gets the horizon
+// never, so that nobody can claim it.
 func readTable(ctx context.Context, s store.Store, prefix string) (table, error) {
 	all, err := s.List(ctx, prefix)
 	if err != nil {
@@ -41,15 +40,14 @@ func tableOf(prefix string, all []store.KV) table {
 	return t
 }
 
-// never is a horizon that no clock reaches, and unreadable how far at least every clock is behind it.
+// never is a horizon that no clock reaches: every clock is behind it by more than unreadable.
 const (
 	never      = int64(1)<<62 - 1
 	unreadable = 200 * 365 * 24 * time.Hour
 )
 
-// checkClock compares a clock with those of the owners that are alive, which have written
-// horizons ahead of theirs; before is not one of them. A *ClockAheadError is returned when now is further
-// ahead than maxSkew of the median of them.
+// checkClock compares a clock with the horizons of the living owners except before; owners write these ahead of
+// their clocks. A *ClockAheadError is returned when now is further ahead of their median than maxSkew.
 func (t table) checkClock(now int64, maxSkew time.Duration, before *Fence) error {
 	var horizons []int64
 	for node, v := range t {
@@ -69,7 +67,7 @@ func (t table) checkClock(now int64, maxSkew time.Duration, before *Fence) error
 	return nil
 }
 
-// view is what is known of a node ID; zero for one that was never used.
+// view returns the view of a node ID, which is zero if it was never used.
 func (t table) view(node int64) View {
 	if v := t[node]; v != nil {
 		return *v
@@ -77,7 +75,7 @@ func (t table) view(node int64) View {
 	return View{}
 }
 
-// free is the view of a node ID that nobody holds. A *HeldError is returned when somebody does, and a
+// free returns the view of a node ID that nobody holds. A *HeldError is returned when an owner holds it, and a
 // *ClockBehindError when its floor lies further ahead of now than maxWait.
 func (t table) free(node, now int64, maxWait time.Duration) (View, error) {
 	v := t.view(node)
@@ -90,7 +88,7 @@ func (t table) free(node, now int64, maxWait time.Duration) (View, error) {
 	return v, nil
 }
 
-// millis is a number of milliseconds as a duration, and the longest duration when it is more.
+// millis returns n milliseconds as a duration, limited to the longest duration.
 func millis(n int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(max(min(n, most), -most)) * time.Millisecond
