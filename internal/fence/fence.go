@@ -181,8 +181,8 @@ func (f *Fence) view(ctx context.Context) (v View, err error) {
 }
 
 // TakenOver reports whether another owner has claimed the node ID, or used it last. If the store keeps what it
-// committed, this fence is lost or released before that, and the other owner begins at its horizon or later. The
-// error is that of the store.
+// committed, this fence is lost or released before that, and the other owner begins where its time ends or later.
+// The error is that of the store.
 func (f *Fence) TakenOver(ctx context.Context) (bool, error) {
 	v, err := f.view(ctx)
 	return v.Live != 0 && !v.LiveMine || v.Reported != 0 && !v.ReportedMine, err

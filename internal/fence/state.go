@@ -26,7 +26,7 @@ type State struct {
 	Phase Phase
 
 	// Floor and Horizon bound the ID time that the owner may use, Horizon excluded. The store has confirmed the
-	// horizon, or a later one: no later owner ever gets an instant before it.
+	// horizon, or a later one: no later owner gets an instant before it, except after a release.
 	Floor, Horizon int64
 
 	// End is, while releasing, the instant at which the use ended.
