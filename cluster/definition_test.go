@@ -197,8 +197,8 @@ func TestDifferencesNameEveryField(t *testing.T) {
 	}
 }
 
-// TestAttachIsWrittenOnlyWhenExplicit: what was written before there was such a field is read, and who knows of none reads
-// the definitions that need none.
+// TestAttachIsWrittenOnlyWhenExplicit: definitions written before the field existed are read, and programs that
+// don't know it read the definitions that need none.
 func TestAttachIsWrittenOnlyWhenExplicit(t *testing.T) {
 	for policy, text := range map[AttachPolicy]string{AttachOnDemand: "", AttachExplicit: `"attach":"explicit"`} {
 		d := Define(firn.Default)

@@ -166,7 +166,7 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// TestAKeyThatCantBeRead: nobody makes IDs when it is not known what they must not repeat.
+// TestAKeyThatCantBeRead: no member makes IDs while it can't read which ones exist.
 func TestAKeyThatCantBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")

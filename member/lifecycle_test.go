@@ -31,7 +31,7 @@ func watch(t *testing.T, s *Sequencer) *states {
 	go func() {
 		for state := range s.Changes(t.Context()) {
 			if state.Phase == Attaching {
-				continue // it may be over before one looks
+				continue // it may be over before the test looks
 			}
 			w.mu.Lock()
 			w.seen = append(w.seen, state.String())
@@ -100,7 +100,7 @@ func TestDetachAndAttach(t *testing.T) {
 				t.Errorf("it holds %v", kv)
 			}
 			want = append(want, "detached")
-			synctest.Wait() // so that who looks on misses nothing
+			synctest.Wait() // so that the observer misses nothing
 			if err := s.Attach(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestDestroyEndsEveryHandle(t *testing.T) {
 	})
 }
 
-// TestDestroyWaitsForThoseOutOfReach: what they have written down they may use up, and Destroy returns after that.
+// TestDestroyWaitsForThoseOutOfReach: they may use up their reserved time, and Destroy returns after that.
 func TestDestroyWaitsForThoseOutOfReach(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
@@ -473,8 +473,9 @@ func TestWhoHasNotReadOfTheDestroy(t *testing.T) {
 	}
 }
 
-// TestDestroyWhileTheNextOneBegins: another member out of reach goes on with the former sequencer, while the next one has an
-// earlier epoch, so that its IDs exceed the former's at once; or is destroyed before anybody has claimed a node ID for it.
+// TestDestroyWhileTheNextOneBegins: another member out of reach goes on with the former sequencer, while the next
+// one has an earlier epoch, so that its IDs exceed the former's at once; or is destroyed before any member has
+// claimed a node ID for it.
 func TestDestroyWhileTheNextOneBegins(t *testing.T) {
 	for _, begins := range []bool{true, false} {
 		t.Run(fmt.Sprintf("and begins: %v", begins), func(t *testing.T) {

@@ -272,7 +272,7 @@ func TestMembersMakeIDsUnderNodeIDsOfTheirOwn(t *testing.T) {
 	})
 }
 
-// A store that is gone for less than the window is noticed by nobody; when it is gone for longer, IDs end at the
+// No caller notices a store that is gone for less than the window; when it is gone for longer, IDs end at the
 // horizon, and begin again by themselves.
 func TestAStoreThatIsGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
@@ -818,7 +818,7 @@ func TestNoDuplicateWhateverHappens(t *testing.T) {
 				case chance(12):
 					n.leave()
 					delete(nodes, name)
-				case chance(12): // a crash: nothing of it is heard again
+				case chance(12): // a crash: it never writes again
 					n.client.CutOff(true)
 					n.cancel()
 					delete(nodes, name)

@@ -470,7 +470,7 @@ func TestTheLogIsCut(t *testing.T) {
 	})
 }
 
-// What a member asked for while it was cut off may have gone by unseen. It asks again.
+// A member that was cut off may have missed the outcome of a command. It sends the command again.
 func TestAnAnswerThatWasCutOff(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := w.startMany("n", 2)
@@ -561,8 +561,8 @@ func TestADeclineThatNeverCame(t *testing.T) {
 	})
 }
 
-// An append is in doubt, and the log is cut beyond it before it is repeated, so that nobody will ever know. That
-// delays neither a joiner nor a caller who wants a sequencer.
+// An append is in doubt, and the log is cut beyond it before it is repeated, so that its outcome stays unknown.
+// That delays neither a joiner nor a caller who wants a sequencer.
 func TestADoubtThatStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := w.startMany("n", 3)

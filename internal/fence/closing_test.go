@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// The promise: once the guard has changed and Revoke has returned, nothing below the prefix ever changes, nobody
-// has a horizon beyond the one that was returned, and whoever tries to claim is told that it is closed.
+// The promise: once the guard has changed and Revoke has returned, nothing below the prefix ever changes, no
+// owner has a horizon beyond the returned one, and every later claim gets ErrClosed.
 
 // dice are random numbers for many goroutines.
 type dice struct {

@@ -102,7 +102,7 @@ func TestExtendMovesTheHorizonOnceTheStoreHasConfirmed(t *testing.T) {
 		}
 		wantTime(t, "the horizon", f.Horizon(), time.Now().Add(window))
 		if _, err := p.party("b").claim(7); !isHeld(err) {
-			t.Errorf("somebody else claims: %v", err)
+			t.Errorf("another owner claims: %v", err)
 		}
 	})
 }
@@ -156,7 +156,7 @@ func TestALateWriteIsNotApplied(t *testing.T) {
 	})
 }
 
-// Whose live key is gone has lost the node ID, though nobody else has taken it yet.
+// An owner whose live key is gone has lost the node ID, even before another takes it.
 func TestALostSessionIsALostNodeID(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")

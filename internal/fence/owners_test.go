@@ -57,7 +57,7 @@ func TestCheckClockSaysWhatAClaimWould(t *testing.T) {
 			return CheckClock(t.Context(), b.config, time.Now().Add(ahead))
 		}
 		if err := check(time.Hour); err != nil {
-			t.Errorf("among nobody: %v", err)
+			t.Errorf("without other owners: %v", err)
 		}
 		f := a.mustClaim(0)
 		if err := check(window + DefaultMaxSkew); err != nil {

@@ -14,7 +14,7 @@ func TestRevokeTakesEveryNodeID(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a, closer := p.party("a"), p.party("closer")
 		if h, err := Revoke(t.Context(), closer.client, prefix); err != nil || !h.IsZero() {
-			t.Errorf("of nobody: %v, %v", h, err)
+			t.Errorf("without owners: %v, %v", h, err)
 		}
 		fences := a.mustClaimAll(2*store.MaxOps + 1)
 		time.Sleep(time.Second)
@@ -32,7 +32,7 @@ func TestRevokeTakesEveryNodeID(t *testing.T) {
 	})
 }
 
-// Whatever becomes of its writes, and whoever leaves meanwhile, it ends when nobody is left.
+// Whatever happens to its writes, and whichever owners leave meanwhile, it ends when no owner is left.
 func TestRevokeTriesAgain(t *testing.T) {
 	for _, outcome := range []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate} {
 		inBubble(t, func(t *testing.T, p *place) {

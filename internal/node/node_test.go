@@ -95,7 +95,7 @@ func ended(t *testing.T, done chan error) error {
 	}
 }
 
-// Stopping is an error to nobody: clients that hammer get an ID from every call until they are asked
+// No client sees an error when a node stops: clients that hammer get an ID from every call until they are asked
 // to go elsewhere.
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// A store that takes long to open keeps nobody from seeing that the node is alive, nor from stopping it.
+// While a store takes long to open, callers can see that the node is alive, and stop it.
 func TestStopWhileOpening(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)

@@ -16,7 +16,7 @@ func TestSecretNowhere(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("RUNTIME_DIRECTORY", "")
 	t.Setenv("XDG_RUNTIME_DIR", base)
-	if err := os.Symlink(t.TempDir(), filepath.Join(base, "firn")); err != nil { // as somebody else may have
+	if err := os.Symlink(t.TempDir(), filepath.Join(base, "firn")); err != nil { // as another user may have
 		t.Fatal(err)
 	}
 	c := testConfig(t)

@@ -131,7 +131,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// Nobody listening where the traces go is no error to anybody who calls, or to who stops the node.
+// When no one listens where the traces go, callers get no error, nor does the one who stops the node.
 func TestTracesToNobody(t *testing.T) {
 	t.Parallel()
 	c := testConfig(t)

@@ -144,11 +144,11 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s by anyone: %v", what, err)
 		}
 		if err := do(nil); server.CodeOf(err) != server.Unauthenticated {
-			t.Errorf("%s by nobody: %v", what, err)
+			t.Errorf("%s without a caller: %v", what, err)
 		}
 	}
 	if _, err := s.Next(ctx, nil, name); server.CodeOf(err) != server.Unauthenticated {
-		t.Errorf("an ID for nobody: %v", err)
+		t.Errorf("an ID without a caller: %v", err)
 	}
 }
 

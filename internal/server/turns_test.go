@@ -92,7 +92,7 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 				t.Fatal(err)
 			}
 			if took := time.Since(began); took > 0 {
-				t.Fatalf("they took %v of a clock that stands still while somebody computes", took)
+				t.Fatalf("they took %v of a clock that stands still during computations", took)
 			}
 			select {
 			case <-done:
@@ -140,7 +140,7 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 			cancel()
 			large.Wait()
 			if time.Sleep(time.Hour); s.Many(t.Context(), who, "", member.DefaultSequencer, 1000, none) != nil {
-				t.Error("nobody is there any more, and there is no turn")
+				t.Error("no caller is left, but a call gets no turn")
 			}
 		})
 	}

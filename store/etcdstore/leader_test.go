@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// leader finds the leader of a cluster, whoever of the others is away.
+// leader finds the leader of a cluster, whichever other servers are down.
 func leader(t *testing.T, servers []*etcdtest.Server) *etcdtest.Server {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

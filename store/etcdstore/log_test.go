@@ -206,7 +206,7 @@ func TestWhatTheLogCosts(t *testing.T) {
 	}
 }
 
-// However many follow, one watch serves them; none when nobody does.
+// One watch serves any number of followers; without followers there is no watch.
 func TestFollowersShareOneWatch(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
@@ -414,8 +414,7 @@ func TestAppendToAPausedServer(t *testing.T) {
 	}
 }
 
-// What another program wrote over the checkpoint's position is refused, by
-// whoever follows the log too.
+// What another program wrote over the checkpoint's position is refused, also by followers of the log.
 func TestDamagedCheckpoint(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})

@@ -40,8 +40,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// With authentication the port still works, for a user who may use the prefix
-// and nothing else; tokens that expire are fetched anew.
+// With authentication the port still works, for a user who may use the prefix and nothing else; expired tokens
+// are fetched again.
 func TestAuth(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{Args: []string{"--bcrypt-cost=4", "--auth-token-ttl=1"}})

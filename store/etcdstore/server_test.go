@@ -118,7 +118,7 @@ func TestServerThatIsGoneIsTriedOften(t *testing.T) {
 			if err != nil {
 				return
 			}
-			conn.Close() // nobody is there
+			conn.Close() // as if no server listened
 			tried <- struct{}{}
 		}
 	})
@@ -143,8 +143,8 @@ func TestServerThatIsGoneIsTriedOften(t *testing.T) {
 	close(tried)
 }
 
-// "Opening must not require that the server is reachable", with a user name
-// neither, and a server that comes up later is used without opening anew.
+// "Opening must not require that the server is reachable", with a user name neither, and a server that comes up
+// later is used without reopening the store.
 func TestServerComesUpLater(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})

@@ -64,7 +64,7 @@ func TestFollowWithoutAWatch(t *testing.T) {
 	}
 }
 
-// Whoever comes when a tail has ended, and others have yet to find out, gets a new one.
+// A follower that comes after a tail has ended, before the others find out, gets a new one.
 func TestTailThatEnded(t *testing.T) {
 	t.Parallel()
 	s := openServer(t)
@@ -92,7 +92,7 @@ func TestTailThatEnded(t *testing.T) {
 		}
 	}
 	if s.currentTail() != nil {
-		t.Error("a tail is left, and nobody follows")
+		t.Error("a tail is left without followers")
 	}
 }
 
@@ -192,7 +192,7 @@ func TestTailAgainstAModel(t *testing.T) {
 			}
 		}
 		if behinds+checkpoints == 0 {
-			t.Errorf("seed %d: nobody was ever behind", seed)
+			t.Errorf("seed %d: no follower was ever behind", seed)
 		}
 	}
 }
