@@ -11,10 +11,10 @@ import (
 	"github.com/firn-id/firn/internal/server"
 )
 
-// These are what can be done to a demo. Each tells what was done, what will come of it, and what to try next; all of them
-// are done one at a time.
+// The commands of a demo. Each returns what it did, what will follow, and what to try next; they run one at a
+// time.
 
-// mostOffset is how wrong a clock may be made.
+// mostOffset is the largest offset of a clock.
 const mostOffset = 24 * time.Hour
 
 func notNow(format string, args ...any) error { return server.Input(fmt.Errorf(format, args...)) }
@@ -96,7 +96,7 @@ func (d *demo) stepClock(h *host, r *http.Request) (string, error) {
 	}
 	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.self))
 	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", h.number, console.Signed(-step)))
-	switch ahead := total - time.Until(time.Unix(0, p.clock.Now())); { // of what it goes by
+	switch ahead := total - time.Until(time.Unix(0, p.clock.Now())); { // by the node's own clock
 	case ahead > firn.DefaultMaxStep && d.runs() > 1:
 		return text + fmt.Sprintf(`The node believes a step ahead of more than %v only if the other nodes agree. Otherwise it
 uses up the time that it has reserved, at most %v, and is then not ready until its clock is
@@ -144,7 +144,7 @@ have ended, and they join again by themselves within seconds.
 `, console.Brief(d.config.TTL)) + d.then("See who is a member:", "cluster status"), nil
 }
 
-// reach puts the store within all nodes' reach, or out of it. It tells whether that changed anything.
+// reach connects all nodes to the store, or disconnects them. It reports whether that changed anything.
 func (d *demo) reach(within bool) bool {
 	if d.stopped.Swap(!within) == !within {
 		return false
@@ -157,7 +157,7 @@ func (d *demo) reach(within bool) bool {
 	return true
 }
 
-// runs is how many nodes run.
+// runs returns the number of running nodes.
 func (d *demo) runs() (n int) {
 	for _, one := range d.hosts {
 		if one.running() != nil {
@@ -167,15 +167,15 @@ func (d *demo) runs() (n int) {
 	return n
 }
 
-// then is a command to try next, and what for.
+// then returns a command to try next, and what it is for.
 func (d *demo) then(what, command string) string {
 	return what + "\n" + tryLine(d.command(command))
 }
 
-// tryLine is how a command to try is printed, which is how tests find them.
+// tryLine formats a command to try, as tests look for it.
 func tryLine(command string) string { return "    " + command + "\n" }
 
-// command is one of firn's, as it can be typed where the demo was started.
+// command returns a firn command, as the user can type it where the demo was started.
 func (d *demo) command(text string) string {
 	first, _, _ := strings.Cut(text, " ")
 	switch {

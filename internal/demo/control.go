@@ -17,7 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
-// Where a demo is told what to do. Everything else that is asked of it a node answers that runs.
+// The paths of a demo's commands. A running node answers all other requests.
 const (
 	path       = "/demo/v1/"
 	StatusPath = path + "status"
@@ -25,15 +25,15 @@ const (
 	NodesPath  = path + "nodes/"
 )
 
-// Answer is what comes of a command.
+// Answer is the answer to a command.
 type Answer struct {
-	Text string `json:"text"` // for people: what was done, and what to look at
+	Text string `json:"text"` // for people: what it did, and what to look at
 }
 
-// command does something to a demo, or to one of its hosts; only step-clock needs the request. It returns an Answer's text.
+// command changes a demo, or one of its hosts; only step-clock needs the request. It returns an Answer's text.
 type command func(h *host, r *http.Request) (string, error)
 
-// listen listens for those who administer the demo, who must be on this machine: there are no tokens.
+// listen listens for administrators, who must be on this machine: there are no tokens.
 func (d *demo) listen() (err error) {
 	if d.listener, err = node.Listen(node.Admin, d.config.AdminAddr); err == nil {
 		d.admin = "http://" + node.Reachable(d.listener.Addr().String())
@@ -41,13 +41,13 @@ func (d *demo) listen() (err error) {
 	return err
 }
 
-// serve serves those who administer it.
+// serve serves administrators.
 func (d *demo) serve() {
 	d.server = &http.Server{
 		Handler: d.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: log.New(d.config.Logs, "demo: ", 0),
 	}
-	go func() { _ = d.server.Serve(d.listener) }() // until it is closed
+	go func() { _ = d.server.Serve(d.listener) }() // until Close
 }
 
 func (d *demo) handler() http.Handler {
@@ -80,7 +80,7 @@ func (d *demo) handler() http.Handler {
 	return mux
 }
 
-// do executes a command, one at a time, if whoever asks may administer the demo.
+// do executes one command at a time, if the caller may administer the demo.
 func (d *demo) do(do command, policy *auth.Policy, r *http.Request) (string, error) {
 	who, err := policy.Admit(httpapi.Token(r))
 	if err == nil {
@@ -102,12 +102,12 @@ func (d *demo) do(do command, policy *auth.Policy, r *http.Request) (string, err
 	return do(h, r)
 }
 
-// proxy has a node answer that runs, so that who looks at the cluster can go on when one is killed.
+// proxy passes requests to a running node, so that the cluster's page still works when one is killed.
 func (d *demo) proxy() http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(d.answering())
-			r.Out.Host = r.In.Host // by which the node knows where a browser was sent
+			r.Out.Host = r.In.Host // the node checks the browser's host
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			message := fmt.Sprintf("no node of the demo answers: %v; firn demo status shows them", err)
@@ -117,7 +117,7 @@ func (d *demo) proxy() http.Handler {
 	}
 }
 
-// answering is where the first node is that runs: one that is ready, if there is any.
+// answering returns the URL of the first ready node, or of a running one if none is ready.
 func (d *demo) answering() *url.URL {
 	best := d.hosts[0].admin
 	for _, h := range d.hosts {
@@ -133,7 +133,7 @@ func (d *demo) answering() *url.URL {
 	return best
 }
 
-// answer answers a command.
+// answer writes the answer to a command.
 func answer(w http.ResponseWriter, v any, err error) {
 	if err == nil {
 		writeJSON(w, http.StatusOK, v)
@@ -153,5 +153,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // who asked has gone away if it fails
+	_ = e.Encode(v) // it fails if the caller has disconnected
 }

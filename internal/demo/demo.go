@@ -1,6 +1,6 @@
-// Package demo runs a cluster of several nodes in one process, on a store in memory, for people to try: it takes IDs from them all
-// the time, and can be told to kill a node, set its clock or take the store away. Everything that it prints goes to a writer. It
-// knows no flags: they, and the commands that tell a demo what to do, are in cmd/firn.
+// Package demo runs a cluster of several nodes in one process, on a store in memory, for people to try: it takes
+// IDs from them all the time, and on command kills a node, sets its clock or stops the store. It prints to a
+// writer. It has no flags: they, and the commands for a running demo, are in cmd/firn.
 package demo
 
 import (
@@ -24,25 +24,25 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// Where a demo serves by default, which is where commands ask by default.
+// The default addresses of a demo, which commands ask by default.
 const (
 	DefaultHTTPAddr  = "127.0.0.1:8080"
 	DefaultAdminAddr = "127.0.0.1:9080"
 )
 
-// Config says how a demo runs.
+// Config configures a demo.
 type Config struct {
 	Nodes int   // 1 to 64
-	Load  int64 // how many IDs to take a second, at most 1 000 000; 0 is none
+	Load  int64 // IDs to take per second, 0 to 1 000 000
 
-	HTTPAddr  string // where node 1 listens, host:port; the others listen on the ports after it, port 0 is any that is free
-	AdminAddr string // where the demo listens for administrators, on this machine only; the nodes do on the ports after it
+	HTTPAddr  string // where node 1 listens, host:port; the others on the ports after it; port 0: any free port
+	AdminAddr string // where the demo listens for administrators, on this machine only; the nodes on the ports after it
 
 	TTL    time.Duration // how long a silent node remains a member
-	Window time.Duration // for how long IDs are given while the store is gone
+	Window time.Duration // for how long nodes issue IDs without the store
 
-	Out  io.Writer // is told what to try, and what happens
-	Logs io.Writer // the nodes'; nil: nobody is told
+	Out  io.Writer // gets what to try, and what happens
+	Logs io.Writer // gets the nodes' logs; nil: dropped
 }
 
 const (
@@ -50,7 +50,7 @@ const (
 	mostLoad  = 1_000_000
 )
 
-// Validate returns a node.SettingError for a Config of which no demo can be made.
+// Validate returns a node.SettingError for a Config that is not valid.
 func (c Config) Validate() error {
 	wrong := func(setting, format string, args ...any) error {
 		return &node.SettingError{Setting: setting, Err: fmt.Errorf(format, args...)}
@@ -73,7 +73,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// portAfter is the address whose port is so much higher; port 0 stays any that is free.
+// portAfter returns an address with its port raised; port 0 stays 0.
 func portAfter(address string, more int) (string, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -91,27 +91,27 @@ func portAfter(address string, more int) (string, error) {
 	return net.JoinHostPort(host, strconv.Itoa(port+more)), nil
 }
 
-// demo is a cluster to try things on.
+// demo is a running demo.
 type demo struct {
 	config   Config
 	self     string // how to call this program in a shell
 	began    time.Time
 	out      *console.StatusLine
 	store    *memstore.Service
-	stopped  atomic.Bool // the store is out of all nodes' reach
+	stopped  atomic.Bool // no node reaches the store
 	hosts    []*host
 	load     *background
-	measured atomic.Pointer[Status] // once a second, with rates; nil before the first
-	commands sync.Mutex             // held by the one that is done
+	measured atomic.Pointer[Status] // updated once a second, with rates; nil before the first
+	commands sync.Mutex             // held by the running command
 	listener net.Listener
 	server   *http.Server
 	admin    string // the URL of administrators
 	secret   *auth.Secret
-	file     string // of the secret; empty: it could not be written
+	file     string // of the secret; empty: writing it failed
 }
 
-// Run runs a demo of a valid Config until ctx ends. A node.SettingError is returned when an address is taken, and an error when
-// an ID came twice.
+// Run runs a demo of a valid Config until ctx ends. It returns a node.SettingError when an address is in use, and
+// an error when an ID came twice.
 func Run(ctx context.Context, c Config) error {
 	if c.Logs == nil {
 		c.Logs = io.Discard
@@ -137,7 +137,7 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// begin listens everywhere, starts the nodes, and prints what to try, once that can be tried.
+// begin listens on all addresses, starts the nodes, and prints what to try once they are ready.
 func (d *demo) begin(ctx context.Context) error {
 	if err := d.listen(); err != nil {
 		return err
@@ -172,10 +172,10 @@ func (d *demo) begin(ctx context.Context) error {
 	return d.out.Print(d.intro(first[0], took))
 }
 
-// startWithin is how long a cluster may take to begin.
+// startWithin is how long the nodes may take to become ready.
 const startWithin = 30 * time.Second
 
-// await waits until so many nodes are ready, which nobody tells of.
+// await polls until so many nodes are ready.
 func (d *demo) await(ctx context.Context, wanted int) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
@@ -199,14 +199,14 @@ func (d *demo) await(ctx context.Context, wanted int) error {
 	}
 }
 
-// close ends what there is. What hangs, or can't reach the store, is killed: to end it in order would take a while, for
-// a store that ends too.
+// close ends the demo. It kills nodes that hang or can't reach the store: stopping them would take a while, and
+// the store ends too.
 func (d *demo) close() {
 	if d.server != nil {
-		_ = d.server.Close() // it serves no more
+		_ = d.server.Close() // it no longer serves
 	}
 	if d.listener != nil {
-		_ = d.listener.Close() // the server may not have begun to
+		_ = d.listener.Close() // the server may not have begun
 	}
 	d.commands.Lock()
 	defer d.commands.Unlock()
@@ -231,8 +231,9 @@ func (d *demo) close() {
 	}
 }
 
-// keepSecret puts the secret of the demo and its nodes into a file that only this user can read, with the addresses at which
-// it may be shown now: where a node does not listen, because it is dead or is about to be, somebody else may.
+// keepSecret writes the secret of the demo and its nodes to a file that only this user can read, with the
+// addresses to which commands may send it now. Another process may listen where a node does not, because it is
+// dead or is about to be.
 func (d *demo) keepSecret(dies ...*host) {
 	addresses := []string{d.listener.Addr().String()}
 	for _, h := range d.hosts {

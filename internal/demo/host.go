@@ -20,29 +20,29 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// host is a machine of a demo: it runs one node, or could, and has a clock.
+// host is a machine of a demo: it has a clock, and runs at most one node.
 type host struct {
 	demo    *demo
 	number  int
-	config  node.Config             // from the first process on with the addresses that it listens on
-	url     string                  // where it serves everybody
-	admin   *url.URL                // where it serves administrators
+	config  node.Config             // with the addresses it listens on, from the first process on
+	url     string                  // URL for callers
+	admin   *url.URL                // URL for administrators
 	offset  atomic.Int64            // how far its clock is ahead of the right time, in nanoseconds
 	process atomic.Pointer[process] // the latest; nil before the first
 }
 
-// process is a node from its start to its end.
+// process is one run of a node.
 type process struct {
 	host   *host
 	node   *node.Node
-	gate   sync.RWMutex // locked while it is paused
+	gate   sync.RWMutex // locked while the node is paused
 	clock  *firn.SteadyClock
 	store  *memstore.Client
-	former map[string]uint64 // how many IDs the processes before gave, by sequencer
+	former map[string]uint64 // how many IDs earlier processes issued, by sequencer
 	paused atomic.Bool
 	end    context.CancelCauseFunc
-	done   chan struct{} // closed when it has ended
-	err    error         // why, once it has
+	done   chan struct{} // closed when the process has ended
+	err    error         // its error; set before done is closed
 }
 
 var (
@@ -50,11 +50,11 @@ var (
 	errEnds   = errors.New("the demo ends")
 )
 
-// newHost returns a host of a number, from 1, on which nothing runs yet.
+// newHost returns a host, numbered from 1, without a process.
 func (d *demo) newHost(number int) *host {
 	h := &host{demo: d, number: number, config: node.Defaults()}
 	c := &h.config
-	c.HTTPAddr, _ = portAfter(d.config.HTTPAddr, number-1) // they were checked
+	c.HTTPAddr, _ = portAfter(d.config.HTTPAddr, number-1) // Validate checked them
 	c.AdminAddr, _ = portAfter(d.config.AdminAddr, number)
 	c.TTL, c.Window, c.Wait = d.config.TTL, d.config.Window, true
 	c.DrainDelay, c.ShutdownTimeout = 0, 2*time.Second
@@ -63,11 +63,11 @@ func (d *demo) newHost(number int) *host {
 	return h
 }
 
-// start begins a process. An error is returned when its addresses are taken.
+// start starts a process. It returns an error when an address is in use.
 func (h *host) start() (err error) {
 	start := time.Now()
 	p := &process{host: h, store: h.demo.store.Client(h.config.Owner), former: h.given(), done: make(chan struct{})}
-	p.clock = firn.NewSteadyClockFrom(0, func() (wall, mono int64) { // this machine's, wrong by the offset at every moment
+	p.clock = firn.NewSteadyClockFrom(0, func() (wall, mono int64) { // this machine's clock plus the offset
 		now := time.Now()
 		return now.UnixNano() + h.offset.Load(), int64(now.Sub(start))
 	})
@@ -80,7 +80,7 @@ func (h *host) start() (err error) {
 		err = p.node.Listen()
 	}
 	if err != nil {
-		_ = p.store.Close() // nothing was written
+		_ = p.store.Close() // it has no sessions yet
 		return err
 	}
 	if h.url == "" {
@@ -98,7 +98,7 @@ func (h *host) start() (err error) {
 	return nil
 }
 
-// running returns the process that runs; nil when none does.
+// running returns the running process; nil: none.
 func (h *host) running() *process {
 	p := h.process.Load()
 	if p == nil {
@@ -112,7 +112,7 @@ func (h *host) running() *process {
 	}
 }
 
-// given is how many IDs it has given since the demo began, by sequencer.
+// given returns how many IDs the host has issued since the demo began, by sequencer.
 func (h *host) given() map[string]uint64 {
 	p := h.process.Load()
 	if p == nil {
@@ -125,7 +125,7 @@ func (h *host) given() map[string]uint64 {
 	return all
 }
 
-// given is how many IDs each node has given since the demo began, for its page.
+// given returns how many IDs each node has issued since the demo began, for the cluster's page.
 func (d *demo) given() (all []ui.NodeGiven) {
 	for _, h := range d.hosts {
 		all = append(all, ui.NodeGiven{Name: h.config.Owner, Given: h.given()})
@@ -133,20 +133,20 @@ func (d *demo) given() (all []ui.NodeGiven) {
 	return all
 }
 
-// kill ends a process as kill -9 does: nobody is answered any more, and the store hears nothing, so that nothing is given back.
-// It returns when what is left of it in this process has ended.
+// kill ends a process as kill -9 does: it answers no caller, and writes nothing to the store, so that it releases
+// nothing. It returns when its goroutines have ended.
 func (p *process) kill() {
 	p.store.CutOff(true)
 	p.node.Stop()
 	p.end(errKilled)
-	_ = p.store.Close() // its sessions are left to expire, since it is cut off
+	_ = p.store.Close() // its sessions expire by themselves, since it is cut off
 	if p.paused.Load() {
-		p.gate.Unlock() // what waits there finds its connection closed
+		p.gate.Unlock() // waiting reads and writes find their connection closed
 	}
 	<-p.done
 }
 
-// pause has the node hang, or go on. It tells whether that changed anything.
+// pause makes the node hang, or go on. It reports whether that changed anything.
 func (p *process) pause(paused bool) bool {
 	if p.paused.Swap(paused) == paused {
 		return false
@@ -161,10 +161,10 @@ func (p *process) pause(paused bool) bool {
 	return true
 }
 
-// reach puts the store within the process's reach, or out of it.
+// reach connects the process to the store, or disconnects it.
 func (p *process) reach() { p.store.CutOff(p.paused.Load() || p.host.demo.stopped.Load()) }
 
-// nodeID is the node ID that it has in the default sequencer, for all that it knows.
+// nodeID returns the process's node ID in the default sequencer, as far as it knows.
 func (p *process) nodeID() (int64, bool) {
 	q, ok := p.node.Value().Sequencer(member.DefaultSequencer)
 	if !ok {
@@ -173,8 +173,8 @@ func (p *process) nodeID() (int64, bool) {
 	return q.Node(p.node.MemberID())
 }
 
-// gated is a listener behind a gate, which everything that comes to a node, and goes from it, has to pass. While the gate is
-// locked the node seems to hang, as after kill -STOP: callers are connected, and hear nothing.
+// gated is a listener whose reads and writes pass a gate. While the gate is locked the node seems to hang, as
+// after kill -STOP: callers connect, and get no answer.
 type gated struct {
 	net.Listener
 	gate *sync.RWMutex
@@ -193,13 +193,13 @@ type gatedConn struct {
 	gate *sync.RWMutex
 }
 
-// pass waits until the gate is not locked.
+// pass waits until the gate is open.
 func (c gatedConn) pass() {
 	c.gate.RLock()
 	defer c.gate.RUnlock()
 }
 
-// Read also waits after it has read: that may be what came after the gate was locked.
+// Read also waits after it has read: the data may have come after the gate was locked.
 func (c gatedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.pass()
@@ -211,7 +211,7 @@ func (c gatedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// prefixed writes lines with something in front.
+// prefixed writes lines with a prefix.
 type prefixed struct {
 	w      io.Writer
 	prefix string

@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// patience is how long tests wait for what must come, on a machine that is busy.
+// patience is how long tests wait for an event, on a busy machine.
 const patience = 30 * time.Second
 
-// What is behind a locked gate can be connected to, and neither hears nor says anything until it is opened; what was
-// sent meanwhile is there then.
+// Callers can connect through a locked gate, but no data passes until it opens; data sent meanwhile then arrives.
 func TestGate(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

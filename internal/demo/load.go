@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	callWithin     = 2 * time.Second // what the callers of a demo have patience for
+	callWithin     = 2 * time.Second // how long the callers of a demo wait
 	callsPerSecond = 200             // at most; for more IDs each call asks for several
 	callers        = 16              // each with one call at a time
 )
 
-// background takes IDs as an application of several nodes would, and checks each of them.
+// background takes IDs from several nodes, as an application would, and checks each of them.
 type background struct {
 	client  *firnclient.Client
 	checker *load.Checker
 	failed  atomic.Int64 // calls
-	latest  atomic.Value // the error of the latest of these, as text
+	latest  atomic.Value // the error of the latest failed call, as text
 	end     context.CancelFunc
 	callers sync.WaitGroup
 }
 
-// newLoad returns the load on some nodes, which begins with start.
+// newLoad returns a load on nodes, which start begins.
 func newLoad(urls []string) (*background, error) {
 	c, err := firnclient.New(urls)
 	if err != nil {
@@ -50,8 +50,8 @@ func (l *background) take(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// start takes so many IDs a second until stop is called. A caller who still waits when the next call is due leaves that one
-// out.
+// start takes so many IDs a second until stop is called. A caller that still waits when its next call is due
+// skips that call.
 func (l *background) start(rate int64) {
 	if rate == 0 {
 		return
@@ -59,7 +59,7 @@ func (l *background) start(rate int64) {
 	var ctx context.Context
 	ctx, l.end = context.WithCancel(context.Background())
 	count := (rate + callsPerSecond - 1) / callsPerSecond
-	each := time.Duration(callers * count * int64(time.Second) / rate) // from one call of a caller to the next
+	each := time.Duration(callers * count * int64(time.Second) / rate) // between two calls of a caller
 	for i := range callers {
 		l.callers.Go(func() {
 			if retry.Sleep(ctx, each/callers*time.Duration(i)) == nil {
@@ -88,29 +88,29 @@ func (l *background) work(ctx context.Context, each time.Duration, ids []firn.ID
 	}
 }
 
-// stop ends it. Its counts stay.
+// stop ends the load. Its counts stay.
 func (l *background) stop() {
 	l.end()
 	l.callers.Wait()
 	_ = l.client.Close() // it always returns nil
 }
 
-// counts are what came of it so far.
+// counts returns the counts so far.
 func (l *background) counts() Counts {
 	ids, duplicates, disorder := l.checker.Counts()
 	return Counts{IDs: ids, Errors: l.failed.Load(), Duplicates: duplicates, Disorder: disorder}
 }
 
-// Counts are what came of a load.
+// Counts has the counts of a load.
 type Counts struct {
 	IDs        int64   `json:"ids"`
 	PerSecond  float64 `json:"ids_per_second"`
 	Errors     int64   `json:"errors"`     // calls without IDs
-	Duplicates int64   `json:"duplicates"` // IDs that had come before
-	Disorder   int64   `json:"disorder"`   // IDs that were not above one of the same node that had come before they were asked for
+	Duplicates int64   `json:"duplicates"` // IDs that came again
+	Disorder   int64   `json:"disorder"`   // IDs not above one of the same node that came before their call began
 }
 
-// String is for people.
+// String returns the counts for people.
 func (c Counts) String() string {
 	return fmt.Sprintf("%s, %s, %s", console.Plural(c.IDs, "ID"), console.Plural(c.Errors, "error"), console.Plural(c.Duplicates, "duplicate"))
 }

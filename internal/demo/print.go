@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 )
 
-// intro says what there is, and what to try.
+// intro returns what runs, and what to try.
 func (d *demo) intro(first firn.ID, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s in this process, on a store in memory. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.hosts)), "node"), took.Seconds(), first)
@@ -59,7 +59,7 @@ func (d *demo) benchCommand() string {
 	return d.self + " bench --duration 3s --server " + strings.Join(urls, ",")
 }
 
-// summary says what came of it.
+// summary returns the outcome of the demo.
 func (d *demo) summary(c Counts) string {
 	order := "none out of order"
 	if c.Disorder > 0 {
@@ -68,9 +68,9 @@ func (d *demo) summary(c Counts) string {
 	return fmt.Sprintf("In %v: %s, %s. Nothing is left behind.\n", time.Since(d.began).Round(time.Second), c, order)
 }
 
-// say prints something that happened.
+// say prints an event.
 func (d *demo) say(format string, args ...any) {
-	_ = d.out.Print(time.Now().Format(time.TimeOnly) + "  " + fmt.Sprintf(format, args...) + "\n") // there may be nobody who reads
+	_ = d.out.Print(time.Now().Format(time.TimeOnly) + "  " + fmt.Sprintf(format, args...) + "\n") // there may be no reader
 }
 
 const (
@@ -78,8 +78,8 @@ const (
 	reportEvery = 10 * time.Second
 )
 
-// follow shows how things are until ctx ends: on a terminal as its last line, else every now and then. What has changed it
-// tells in any case.
+// follow prints the status until ctx ends: on a terminal as its last line, otherwise now and then. It always
+// prints changes.
 func (d *demo) follow(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

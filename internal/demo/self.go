@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/internal/deploy"
 )
 
-// self returns how to call this program in a shell in the same directory: by its name if the shell finds it, as go run did, or
-// by its path.
+// self returns the command that calls this program in a shell in the same directory: its name if the shell finds
+// it, go run if that built it, or its path.
 func self() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -36,10 +36,10 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// keptByGo is the directory in which the go command keeps a program that it has run before.
+// keptByGo matches the directory in which the go command caches programs.
 var keptByGo = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
 
-// builtByGoRun tells whether a program is one that go run has built: it is removed at the end, or kept where nobody would look.
+// builtByGoRun reports whether go run built a program, which go run removes or hides in its cache.
 func builtByGoRun(path string) bool {
 	dir := filepath.Base(filepath.Dir(path))
 	return strings.Contains(path, string(filepath.Separator)+"go-build") && dir == "exe" || keptByGo.MatchString(dir)

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/deploy"
 )
 
-// The program calls itself by its name only where a shell would find this very program under it.
+// The program calls itself by its name only if a shell finds this very program by it.
 func TestSelf(t *testing.T) {
 	path, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func TestSelf(t *testing.T) {
 	}
 }
 
-// What go run has built is told from other programs, when it was built just now and when it was kept.
+// builtByGoRun recognizes programs of go run, new and cached.
 func TestBuiltByGoRun(t *testing.T) {
 	for _, path := range []string{"/usr/bin/firn", "/home/go-builder/exec/firn"} {
 		if builtByGoRun(path) {

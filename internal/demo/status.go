@@ -22,36 +22,36 @@ const (
 	StoreStopped = "stopped"
 )
 
-// Status is how a demo is.
+// Status is the state of a demo.
 type Status struct {
 	Seconds float64      `json:"seconds"` // since its start
 	Store   string       `json:"store"`   // running or stopped
-	Members int          `json:"members"` // of the cluster, for all that a node knows which runs
+	Members int          `json:"members"` // of the cluster, as far as a running node knows
 	Nodes   []NodeStatus `json:"nodes"`
 	Load    Counts       `json:"load"`
 }
 
-// NodeStatus is how a node of a demo is.
+// NodeStatus is the state of a node of a demo.
 type NodeStatus struct {
 	Node      int     `json:"node"`
 	State     string  `json:"state"`         // ready, not ready, paused or down
-	Why       string  `json:"why,omitempty"` // it is not ready
+	Why       string  `json:"why,omitempty"` // why it is not ready
 	URL       string  `json:"url"`
 	Admin     string  `json:"admin"`
 	Member    string  `json:"member,omitempty"`
 	NodeID    *int64  `json:"node_id,omitempty"`
-	Clock     float64 `json:"clock_seconds"` // how far it is ahead of the right time
-	IDs       int64   `json:"ids"`           // that it gave to anybody since the demo began
+	Clock     float64 `json:"clock_seconds"` // seconds ahead of the right time
+	IDs       int64   `json:"ids"`           // issued to all callers since the demo began
 	PerSecond float64 `json:"ids_per_second"`
 }
 
-// status is how things are now, with the rates of the last second.
+// status returns the state now, with the rates of the last second.
 func (d *demo) status() Status {
 	s := Status{Seconds: time.Since(d.began).Seconds(), Store: StoreRunning, Load: d.load.counts()}
 	if d.stopped.Load() {
 		s.Store = StoreStopped
 	}
-	var latest int64 // position that any of them has reached
+	var latest int64 // the latest position that a node has reached
 	for _, h := range d.hosts {
 		one := NodeStatus{
 			Node: h.number, State: Down, URL: h.url, Admin: h.admin.String(), Clock: time.Duration(h.offset.Load()).Seconds(),
@@ -80,7 +80,7 @@ func (d *demo) status() Status {
 	return s
 }
 
-// measure notes how fast the counts have grown since the last time.
+// measure updates the rates from the growth of the counts since its last call.
 func (d *demo) measure() {
 	now, before := d.status(), d.measured.Load()
 	if before != nil {
@@ -103,7 +103,7 @@ func stateOf(p *process) (state, why string) {
 	return Ready, ""
 }
 
-// String is a status for people.
+// String returns the status for people.
 func (s Status) String() string {
 	columns := []console.Column{
 		{Head: "NODE", Right: true},
@@ -140,7 +140,7 @@ func (s Status) String() string {
 		s.Store, s.Members, s.Load, rounded(s.Load.PerSecond), console.Number(float64(s.Load.Disorder)))
 }
 
-// line is a status in one line, short enough for a terminal.
+// line returns the status in one line, short enough for a terminal.
 func (s Status) line() string {
 	var each []string
 	ready := 0
@@ -164,7 +164,7 @@ func (s Status) line() string {
 
 func rounded(n float64) string { return console.Number(math.Round(n)) }
 
-// changes are what is worth a line when one status follows another.
+// changes returns the lines to print when one status follows another.
 func (s Status) changes(before Status) []string {
 	var all []string
 	if s.Members != before.Members && s.Members > 0 && before.Members > 0 {

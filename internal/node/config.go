@@ -19,65 +19,65 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// Config says how a node runs. Begin with Defaults: the zero value is not valid.
+// Config configures a node. Begin with Defaults: the zero value is not valid.
 type Config struct {
-	// Where the node listens, each as host:port; port 0 takes any that is free. Empty: nowhere, which HTTPAddr must not be.
-	// Without MetricsAddr the metrics are at HTTPAddr. AdminAddr must be out of the reach of other machines, unless there
-	// are tokens.
+	// The addresses to listen on, each host:port; port 0: any free port. Empty: no listener; HTTPAddr must not be
+	// empty. Without MetricsAddr, HTTPAddr serves the metrics. Without tokens, other machines must not reach
+	// AdminAddr.
 	HTTPAddr, AdminAddr, GRPCAddr, RedisAddr, MetricsAddr string
 
 	TokensFile string         // see auth.OpenTokens; empty: anyone may take IDs
-	TLS        conns.TLSFiles // zero: none
+	TLS        conns.TLSFiles // zero: no TLS
 
-	MaxConnections int // of callers at a time, over all addresses; 0: what memory and open files allow
-	MaxCalls       int // at a time; 0: what memory allows
-	MaxSequencers  int // in the cluster, for this node to create another; 0: server.DefaultMaxSequencers
+	MaxConnections int // of callers at a time, on all addresses; 0: as memory and open files allow
+	MaxCalls       int // at a time; 0: as memory allows
+	MaxSequencers  int // in the cluster, at which this node creates no more; 0: server.DefaultMaxSequencers
 
-	DataDir string           // of the etcd inside, which runs unless Etcd has endpoints
-	Etcd    etcdstore.Config // its Logger and DialOptions are the node's
+	DataDir string           // of the embedded etcd, which runs unless Etcd has endpoints
+	Etcd    etcdstore.Config // the node sets its Logger and DialOptions
 
 	Layout      firn.Layout // of the default sequencer
 	Node        *int64      // the node ID to use in the default sequencer; nil: any
 	Datacenter  *int64      // the datacenter of node IDs to use, in every sequencer whose layout has it; nil: any
-	RandomStart bool        // begins the sequence of each tick at random
+	RandomStart bool        // begin the sequence of each tick at random
 
-	Window       time.Duration // how far ahead the use of a node ID is written down
-	TTL          time.Duration // how long the store waits for a silent node
-	Wait         bool          // at the start for a node ID, where none is free or the clock is too far behind
+	Window       time.Duration // how far ahead of the clock a horizon lies
+	TTL          time.Duration // how long the store keeps the session of a silent node
+	Wait         bool          // wait at the start if no node ID is free or the clock is too far behind
 	NoAutoAttach bool          // see server.Options
 
-	DrainDelay      time.Duration // how long a node that stops serves on, not ready
-	ShutdownTimeout time.Duration // how long calls may then take to finish
+	DrainDelay      time.Duration // how long a stopping node still serves, not ready
+	ShutdownTimeout time.Duration // how long calls may then take to end
 
 	OTLPEndpoint string  // the URL of an OpenTelemetry receiver; empty: no traces
-	OTLPRatio    float64 // of the calls that belong to no trace, how many begin one: 0 to 1
+	OTLPRatio    float64 // share of the calls without a trace that begin one: 0 to 1
 
 	Logger *slog.Logger  // nil: nothing is logged
-	Build  metrics.Build // what metrics and traces say of this program
+	Build  metrics.Build // of this program, for metrics and traces
 
-	// Fatal is told why the etcd inside can't go on, and must end the process.
+	// Fatal gets the error with which the embedded etcd fails, and must end the process.
 	Fatal func(error)
 
-	// Opened is called when the node listens and its store is open. Nil: nothing is.
+	// Opened is called when the node listens and its store is open. Nil: no call.
 	Opened func(*Node)
 
-	// What follows is for one of several nodes in a process.
+	// The fields below are for one of several nodes in a process.
 
-	Owner  string                          // what others are told of the node; empty: host and process
+	Owner  string                          // the node's name for others; empty: host and process
 	Clock  *firn.SteadyClock               // nil: this machine's
-	Store  func() (Store, error)           // takes the place of DataDir and Etcd; nil: they say
-	Secret *auth.Secret                    // of whoever runs the nodes, who keeps it; nil: the node makes one and keeps it in a file
-	Wrap   func(net.Listener) net.Listener // is put around each listener; nil: nothing is
-	Given  func() []ui.NodeGiven           // how many IDs each node has given; nil: it is the only one
+	Store  func() (Store, error)           // replaces DataDir and Etcd; nil: they determine the store
+	Secret *auth.Secret                    // for administrators; nil: the node makes one and writes it to a file
+	Wrap   func(net.Listener) net.Listener // wraps each listener; nil: no wrapper
+	Given  func() []ui.NodeGiven           // how many IDs each node has issued; nil: this is the only node
 }
 
-// Store is a store whose owner is the node: it closes it at its end.
+// Store is a store that the node owns, and closes when it ends.
 type Store interface {
 	store.Store
 	Close() error
 }
 
-// Defaults returns the Config of a node that runs an etcd inside, and lets anyone who reaches it take IDs.
+// Defaults returns the Config of a node with an embedded etcd that gives IDs to anyone who reaches it.
 func Defaults() Config {
 	return Config{
 		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", DataDir: "./firn-data", Layout: firn.Default,
@@ -86,9 +86,9 @@ func Defaults() Config {
 	}
 }
 
-// SettingError is an error that another value of a setting avoids.
+// SettingError is the error of a wrong setting.
 type SettingError struct {
-	Setting string // as firn's configuration file names it: "http-addr"
+	Setting string // its name in firn's configuration file: "http-addr"
 	Err     error
 }
 
@@ -99,7 +99,7 @@ func settingf(setting, format string, args ...any) error {
 	return &SettingError{setting, fmt.Errorf(format, args...)}
 }
 
-// validate returns an error, most often a SettingError, for a Config of which no node can be made.
+// validate returns an error, most often a SettingError, for a Config that is not valid.
 func (c Config) validate() error {
 	if c.HTTPAddr == "" {
 		return settingf("http-addr", "there is no address to listen on; want one such as :8080")
@@ -118,7 +118,7 @@ func (c Config) validate() error {
 	return c.memberOptions().ValidateFor(member.DefaultSequencer, c.definition())
 }
 
-// definition is that of the sequencer which serves those who name none.
+// definition returns the definition of the default sequencer.
 func (c Config) definition() cluster.Definition { return cluster.Define(c.Layout) }
 
 func (c Config) memberOptions() member.Options {
@@ -136,8 +136,8 @@ func (c Config) memberOptions() member.Options {
 	}
 }
 
-// nodes are the node IDs to choose from in a sequencer: Node is one of the default sequencer, Datacenter is about every
-// sequencer that has it.
+// nodes returns the node IDs to choose from in a sequencer. Node applies to the default sequencer, Datacenter to
+// every sequencer whose layout has it.
 func (c Config) nodes(name string, d cluster.Definition) *cluster.Range {
 	switch {
 	case c.Node != nil && name == member.DefaultSequencer:

@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// An error about a Config names the setting that is wrong, with its value.
+// The error of a Config names the wrong setting and its value.
 func TestWrongConfig(t *testing.T) {
 	for _, tt := range []struct {
 		set           func(*Config)

@@ -10,15 +10,15 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Clients that connect and don't come to speak TLS are in the log, whatever protocol they came for: the first of them in a
-// minute, and how many there were besides. Each of the three kinds of server would say it in its own way, or not at all.
+// The node logs failed TLS handshakes in one form for all protocols: the first in a minute, and the number of the
+// others. Each of the three kinds of server would log them in its own way, or not at all.
 
-// noHandshake says that a client did not come to speak TLS.
+// noHandshake logs that a client's TLS handshake failed.
 func (n *Node) noHandshake(a Address, remote, err string) {
 	n.audit.Write(slog.LevelWarn, a.metrics, "a TLS handshake failed", "address", a.metrics, "remote", remote, "err", err)
 }
 
-// httpErrors is where a server of net/http writes what it has to say.
+// httpErrors is where a server of net/http writes its errors.
 type httpErrors struct {
 	node *Node
 	at   Address
@@ -31,13 +31,13 @@ func (w httpErrors) Write(line []byte) (int, error) {
 		w.node.noHandshake(w.at, remote, err)
 		return len(line), nil
 	}
-	what, _, _ := strings.Cut(text, " from ") // what comes next is an address
+	what, _, _ := strings.Cut(text, " from ") // an address follows
 	what, _, _ = strings.Cut(strings.TrimPrefix(what, "http: "), ":")
 	w.node.audit.Write(slog.LevelWarn, what, "an HTTP server reports an error", "address", w.at.metrics, "err", text)
 	return len(line), nil
 }
 
-// shakenHands are the credentials of a gRPC server.
+// shakenHands is the credentials of a gRPC server for such connections.
 type shakenHands struct {
 	credentials.TransportCredentials
 	node *Node
@@ -51,7 +51,7 @@ func (s shakenHands) ServerHandshake(c net.Conn) (net.Conn, credentials.AuthInfo
 	return secure, info, err
 }
 
-// handshakes is a listener for TLS whose connections shake hands when they are first read from.
+// handshakes is a TLS listener whose connections shake hands at the first read.
 type handshakes struct {
 	net.Listener
 	node *Node
@@ -73,7 +73,7 @@ type handshake struct {
 
 func (c *handshake) Read(b []byte) (int, error) {
 	c.once.Do(func() {
-		if err := c.Handshake(); err != nil { // what there is to read has the same error
+		if err := c.Handshake(); err != nil { // Read returns the same error
 			c.node.noHandshake(Redis, c.RemoteAddr().String(), err.Error())
 		}
 	})

@@ -17,8 +17,8 @@ import (
 	"github.com/firn-id/firn/internal/throttle"
 )
 
-// Clients that connect and speak no TLS, hundreds of them, are a bounded number of lines for each address, whose count adds
-// up when the node has stopped.
+// Hundreds of clients that connect and speak no TLS take a bounded number of lines for each address, whose counts
+// add up when the node has stopped.
 func TestFailedHandshakes(t *testing.T) {
 	t.Parallel()
 	var log logtest.Journal

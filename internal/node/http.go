@@ -12,20 +12,20 @@ import (
 	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
-// Limits on what clients may do to the server. An answer takes at most 10 s to begin.
+// Limits on clients. An answer begins within 10 s.
 const (
 	readHeaderWithin = 5 * time.Second
 	readWithin       = 15 * time.Second
 	writeWithin      = 30 * time.Second
 	idleFor          = 2 * time.Minute
 	maxHeader        = 16 << 10
-	maxStreams       = 100 // calls at a time over one connection of HTTP/2
+	maxStreams       = 100 // calls at a time over one HTTP/2 connection
 )
 
 func newHTTP(handler http.Handler, config *tls.Config, errors *log.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		TLSConfig:         config.Clone(), // it is changed
+		TLSConfig:         config.Clone(), // http.Server changes it
 		ReadHeaderTimeout: readHeaderWithin,
 		ReadTimeout:       readWithin,
 		WriteTimeout:      writeWithin,
@@ -38,7 +38,7 @@ func newHTTP(handler http.Handler, config *tls.Config, errors *log.Logger) *http
 	}
 }
 
-// countCalls tells which connections are idle.
+// countCalls tells the limiter which connections are idle.
 func countCalls(c net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateActive:
@@ -48,7 +48,7 @@ func countCalls(c net.Conn, state http.ConnState) {
 	}
 }
 
-// URL is how a person gets to an address of this machine: by name, where it has one.
+// URL returns the URL of an address on this machine for people: with localhost where it can.
 func URL(address string, secure bool) string {
 	host, port, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
@@ -61,11 +61,11 @@ func URL(address string, secure bool) string {
 	return scheme + net.JoinHostPort(host, port)
 }
 
-// URL is how a person on this machine gets to the node.
+// URL returns the URL of the node for people on this machine.
 func (n *Node) URL() string { return URL(n.Addr(Public), n.tls != nil) }
 
-// AdminURL is how to get to where the node is administered, if it is; else empty. It is never by a name, or whoever listens at another
-// address of that name could have the login.
+// AdminURL returns the URL for administrators; empty: there is none. It has no host name: a process that listens
+// at another address of that name could get the login.
 func (n *Node) AdminURL() string {
 	at := n.Addr(Admin)
 	switch {
@@ -78,7 +78,7 @@ func (n *Node) AdminURL() string {
 	}
 }
 
-// Reachable is an address to connect to for one to listen on.
+// Reachable returns the address to connect to for an address to listen on.
 func Reachable(address string) string {
 	host, port, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

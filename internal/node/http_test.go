@@ -14,7 +14,7 @@ import (
 	"github.com/firn-id/firn/internal/server/conns"
 )
 
-// A connection whose call is served does not make room for another; when it is answered, it does.
+// A connection with a call in progress does not make room for another; an idle one does.
 func TestConnectionsWithCallsStay(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestConnectionsWithCallsStay(t *testing.T) {
 	if _, err := http.ReadResponse(bufio.NewReader(first), nil); err != nil {
 		t.Fatal(err)
 	}
-	wait("once it is idle", func() bool { // which it is soon
+	wait("once it is idle", func() bool { // it is soon
 		dial()
 		return counter.Evicted() > 0
 	})

@@ -11,11 +11,11 @@ import (
 	"github.com/firn-id/firn/internal/server/limits"
 )
 
-// fit are the limits of a process that this configuration is for, whatever it says of them, and the memory that they follow
+// fit returns the limits that the machine allows, without those of the configuration, and the memory they derive
 // from.
 func (c Config) fit() (limits.Limits, limits.Memory) {
 	m := limits.Find()
-	files, _ := limits.OpenFiles() // zero where nobody knows
+	files, _ := limits.OpenFiles() // zero: unknown
 	l := limits.For(m.Bytes, int64(min(files, math.MaxInt64)), c.TLS.Cert != "")
 	if m.Heap != 0 {
 		l.Heap = m.Heap
@@ -23,7 +23,7 @@ func (c Config) fit() (limits.Limits, limits.Memory) {
 	return l, m
 }
 
-// chosen are the limits with those that the configuration says.
+// chosen returns the limits with those of the configuration.
 func (c Config) chosen(l limits.Limits) limits.Limits {
 	if c.MaxConnections != 0 {
 		l.Connections = c.MaxConnections
@@ -34,12 +34,12 @@ func (c Config) chosen(l limits.Limits) limits.Limits {
 	return l
 }
 
-// limitMemory has the Go runtime keep to its share of the memory, and says in the log what all limits are.
+// limitMemory limits the Go runtime to its share of the memory, and logs all limits.
 func (n *Node) limitMemory() {
 	l := n.limits
 	fit, m := n.config.fit()
 	if m.Heap == 0 && m.Bytes != 0 {
-		debug.SetMemoryLimit(l.Heap + ballast) // which the runtime counts, though it is never there
+		debug.SetMemoryLimit(l.Heap + ballast) // which the runtime counts, though it takes no memory
 	}
 	if m.Bytes == 0 {
 		n.log.Warn("can't find the amount of memory, so the limits are those of a large machine; set GOMEMLIMIT")
@@ -56,13 +56,13 @@ func (n *Node) limitMemory() {
 	warn("max-calls", l.Calls, fit.Calls, limits.MaxCalls)
 }
 
-// lookAtMemory is how often the memory is looked at.
+// lookAtMemory is how often shed checks the memory.
 const lookAtMemory = 100 * time.Millisecond
 
-// shed closes connections of callers while memory runs out, until ctx ends: when what is in use comes to two thirds of
-// what the Go runtime aims for, since with more it would do little but collect garbage; and when the cgroup, in which the
-// kernel's memory counts, has hardly any left. The limits are made so that this does not happen, but the configuration may say
-// otherwise, and not everything is counted.
+// shed closes connections of callers while memory runs out, until ctx ends: when the heap in use reaches two
+// thirds of the Go runtime's limit, beyond which it would do little but collect garbage; and when the cgroup,
+// which counts the kernel's memory too, has hardly any left. The derived limits prevent this, but the
+// configuration may raise them, and they do not count everything.
 func (n *Node) shed(ctx context.Context) {
 	m := limits.Find()
 	if m.Bytes == 0 {
@@ -79,7 +79,7 @@ func (n *Node) shed(ctx context.Context) {
 		inUse, cycle := memoryInUse()
 		switch used := m.Used(); {
 		case inUse >= mostInUse && cycle >= again:
-			again = cycle + 2 // when it is known what is in use without those that are closed now
+			again = cycle + 2 // when the heap in use is known without the connections closed now
 		case used < mostUsed:
 			continue
 		default:
@@ -91,7 +91,7 @@ func (n *Node) shed(ctx context.Context) {
 	}
 }
 
-// memoryInUse is how many bytes were in use when garbage was last collected, and in which cycle that was.
+// memoryInUse returns how many bytes were in use after the last garbage collection, and its cycle.
 func memoryInUse() (bytes int64, cycle uint64) {
 	all := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(all)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What the limits are is said at the start, and what is more than there is memory or open files for.
+// The node logs its limits at the start, and warns of those that memory or open files do not allow.
 func TestLimitsAreSaid(t *testing.T) {
 	before := debug.SetMemoryLimit(256 << 20 / 4 * 3) // as GOMEMLIMIT does
 	defer debug.SetMemoryLimit(before)

@@ -1,5 +1,5 @@
 // Package node runs one node of the service: it opens the store, joins the cluster, and serves IDs over every
-// protocol until it is told to stop. A Config determines everything that it does. The package knows no flags and
+// protocol until its context ends. A Config determines everything that it does. The package has no flags and
 // prints nothing: a node writes to a log.
 package node
 
@@ -33,24 +33,24 @@ type Node struct {
 	log     *slog.Logger
 	audit   *throttle.Log // changes, refused callers, and failed TLS handshakes
 	open    func() (Store, error)
-	begun   chan struct{} // closed when the store is to be opened
-	opened  chan struct{} // closed when it is open
-	store   Store         // set before that
+	begun   chan struct{} // closed when the member may open the store
+	opened  chan struct{} // closed when the store is open
+	store   Store         // set before opened is closed
 	member  *member.Member
 	service *server.Service
 	metrics *metrics.Metrics
 	servers *servers
-	counts  map[string]conns.Counter // of connections, by the names that metrics have for addresses; complete when all listen
-	callers *conns.Limiter           // of all addresses but those of administrators and for metrics
-	admins  *conns.Limiter           // of those
+	counts  map[string]conns.Counter // of connections, by the addresses' names in metrics; complete once the node listens
+	callers *conns.Limiter           // on all addresses but those for administrators and metrics
+	admins  *conns.Limiter           // on those
 	tokens  auth.Identifier          // nil: anyone may take IDs
-	secret  *auth.Secret             // what administrators show where there are no tokens
+	secret  *auth.Secret             // for administrators, if there are no tokens
 	tls     *tls.Config              // nil: none
 	traces  *traces                  // nil: none
 }
 
-// New checks a configuration, and reads the tokens and certificates that it names. It opens no store and does not listen. Every
-// error is one of the configuration, and a SettingError where one setting is wrong.
+// New checks a configuration, and reads its tokens and certificates. It opens no store and does not listen. Every
+// error is about the configuration, and a SettingError if one setting is wrong.
 func New(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -104,7 +104,7 @@ func New(c Config) (*Node, error) {
 	return n, nil
 }
 
-// begin starts the member, which opens the store once Run is called, and makes the service for it.
+// begin starts the member, which opens the store once Run is called, and makes its service.
 func (n *Node) begin() (err error) {
 	c := n.config
 	if n.member, err = member.Start(n.openStore, c.memberOptions()); err != nil {
@@ -121,7 +121,7 @@ func (n *Node) begin() (err error) {
 	return nil
 }
 
-// logAccess logs who may do what.
+// logAccess logs what callers may do.
 func (n *Node) logAccess() {
 	switch {
 	case n.tokens != nil:
@@ -133,12 +133,13 @@ func (n *Node) logAccess() {
 	}
 }
 
-// ballast is the size of memory that the process allocates and never touches, so that the kernel never provides it. The garbage
-// collector runs when the heap has doubled; without ballast the heap is 4 MB, and is collected 18 times a second under load.
+// ballast is the size in bytes of memory that the process allocates and never touches, so that the kernel never
+// provides it. The garbage collector runs when the heap has doubled; without ballast the heap is 4 MB, and the
+// collector runs 18 times a second under load.
 const ballast = 16 << 20
 
-// Serve runs the only node of a process until ctx ends or the node can't go on: it also limits the memory of the process, and
-// reports to systemd. It returns a SettingError when it can't listen or can't open its store.
+// Serve runs the only node of a process until ctx ends or the node fails: it also limits the memory of the
+// process, and reports to systemd. It returns a SettingError when it can't listen or can't open its store.
 func (n *Node) Serve(ctx context.Context) error {
 	if err := n.Listen(); err != nil {
 		return err
@@ -152,12 +153,12 @@ func (n *Node) Serve(ctx context.Context) error {
 	return n.Run(ctx)
 }
 
-// Run runs a node that listens already, until ctx ends or the node can't go on. While it joins, its probes say that it is alive
-// and not ready.
+// Run runs a node that listens already, until ctx ends or the node fails. While it joins, its probes report that
+// it is alive and not ready.
 func (n *Node) Run(ctx context.Context) error {
 	defer n.traces.close(n.log)
 	defer n.audit.Flush()
-	defer n.servers.stop(0) // when not stopped before
+	defer n.servers.stop(0) // if not stopped before
 	n.servers.start()
 	n.log.Info("listening", n.servers.addresses()...)
 	n.logAccess()
@@ -168,7 +169,7 @@ func (n *Node) Run(ctx context.Context) error {
 		n.closeStore()
 	}()
 	close(n.begun)
-	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to serve on
+	life, end := context.WithCancel(context.WithoutCancel(ctx)) // it outlives ctx, to drain
 	defer end()
 	joined := make(chan error, 1)
 	go func() { joined <- n.join(life) }()
@@ -176,7 +177,7 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case <-opened:
 			opened = nil
-			removeSecret = n.keepSecret() // not earlier: now the data directory is this process's alone
+			removeSecret = n.keepSecret() // now that no other process uses the data directory
 			if n.config.Opened != nil {
 				n.config.Opened(n)
 			}
@@ -198,8 +199,9 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
-// join attaches to the default sequencer once the member has joined, and again whenever that was destroyed, until ctx ends
-// or the member can't go on. An error is also returned when the node gets no node ID at its start, unless it is to wait.
+// join attaches to the default sequencer once the member has joined, and again whenever the sequencer was
+// destroyed, until ctx ends or the member fails. Without Config.Wait it also returns an error when the node gets
+// no node ID at its start.
 func (n *Node) join(ctx context.Context) error {
 	err := n.member.Wait(ctx)
 	for starts := true; err == nil && ctx.Err() == nil; starts = false {
@@ -210,7 +212,7 @@ func (n *Node) join(ctx context.Context) error {
 		if why := s.Ready(); starts && NoNodeID(why) && !n.config.Wait || errors.Is(why, firn.ErrLifetime) {
 			return why
 		}
-		for range s.Changes(ctx) { // until there are no more
+		for range s.Changes(ctx) { // until ctx ends or the member leaves the sequencer
 		}
 		if s.State().Phase == member.Ended {
 			<-n.member.Done()
@@ -220,11 +222,11 @@ func (n *Node) join(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return nil // it was told to stop
+	return nil // ctx has ended
 }
 
-// drain ends the service without an error to any caller: balancers first send no more callers, then those that are there are
-// served.
+// drain ends the service without an error to any caller: first balancers stop sending callers, then the node
+// serves those that are left.
 func (n *Node) drain(ctx context.Context) {
 	n.service.Drain()
 	n.log.Info("stopping: reporting not ready, still serving", "why", context.Cause(ctx), "drain_delay", n.config.DrainDelay)
@@ -237,14 +239,14 @@ func (n *Node) drain(ctx context.Context) {
 	n.log.Info("stopped serving, leaving the cluster")
 }
 
-// NoNodeID reports whether an error means that no node ID is free, or that the node's clock is too far behind. Such an error
-// passes by itself; with Config.Wait the node waits for that.
+// NoNodeID reports whether an error means that no node ID is free, or that the node's clock is too far behind.
+// With Config.Wait the node waits until that passes.
 func NoNodeID(err error) bool {
 	var behind *fence.ClockBehindError
 	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind)
 }
 
-// Ready returns nil when the node gives IDs.
+// Ready returns nil when the node can issue IDs.
 func (n *Node) Ready() error { return n.service.Ready() }
 
 // Why returns the reason in an error of a node that is not ready.
@@ -252,10 +254,10 @@ func Why(err error) string {
 	return strings.TrimPrefix(err.Error(), member.ErrNotReady.Error()+": ")
 }
 
-// Given returns how many IDs the node has given, by sequencer.
+// Given returns how many IDs the node has issued, by sequencer.
 func (n *Node) Given() map[string]uint64 { return n.service.Given() }
 
-// Login returns a code with which a browser can log in once to administer the node; empty when the node has tokens.
+// Login returns a code that logs a browser in once, to administer the node; empty when the node has tokens.
 func (n *Node) Login() string {
 	if n.tokens != nil {
 		return ""

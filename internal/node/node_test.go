@@ -19,10 +19,10 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// patience is how long tests wait for what must come, on a machine that is busy.
+// patience is how long tests wait for an event, on a busy machine.
 const patience = 30 * time.Second
 
-// testConfig is that of a node on free ports of this machine, with a store in memory.
+// testConfig returns the Config of a node on free ports of this machine, with a store in memory.
 func testConfig(t *testing.T) Config {
 	t.Helper()
 	c := Defaults()
@@ -42,7 +42,7 @@ func newNode(t *testing.T, c Config) *Node {
 	return n
 }
 
-// running starts a node, and returns what it will return. The context ends it.
+// running starts a node until ctx ends, and returns a channel with the error of Run.
 func running(t *testing.T, ctx context.Context, n *Node) (done chan error) {
 	t.Helper()
 	if err := n.Listen(); err != nil {
@@ -53,7 +53,7 @@ func running(t *testing.T, ctx context.Context, n *Node) (done chan error) {
 	return done
 }
 
-// call asks a node, for everybody or as its administrator.
+// call calls a node, as anyone or as its administrator.
 func (n *Node) call(at Address, method, path, sent string) (status int, body []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -73,7 +73,7 @@ func (n *Node) call(at Address, method, path, sent string) (status int, body []b
 	return response.StatusCode, body, err
 }
 
-// becomesReady waits until a node gives IDs.
+// becomesReady waits until a node is ready.
 func becomesReady(t *testing.T, n *Node) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); n.Ready() != nil; time.Sleep(5 * time.Millisecond) {
@@ -83,7 +83,7 @@ func becomesReady(t *testing.T, n *Node) {
 	}
 }
 
-// ended waits for what a node returns.
+// ended waits for the error of Run.
 func ended(t *testing.T, done chan error) error {
 	t.Helper()
 	select {
@@ -182,7 +182,7 @@ func TestStopWhileOpening(t *testing.T) {
 	}
 }
 
-// A store that was opened too late is closed, and one that can't be opened is an error.
+// The node closes a store that was opened too late, and returns the error of one that can't be opened.
 func TestOpenStore(t *testing.T) {
 	t.Parallel()
 	run := func(ctx context.Context, open func() (Store, error)) error {
@@ -193,7 +193,7 @@ func TestOpenStore(t *testing.T) {
 		}
 		return n.Run(ctx)
 	}
-	for range 20 { // which of the two it sees first is chance
+	for range 20 { // which of the two it sees first is random
 		ctx, stop := context.WithCancel(t.Context())
 		late := &closes{Store: memstore.NewService().Client("late")}
 		err := run(ctx, func() (Store, error) {
@@ -220,7 +220,7 @@ func (c *closes) Close() error {
 	return c.Store.Close()
 }
 
-// Requests that never finish are cut off in the end.
+// The node cuts off requests that never end.
 func TestShutdownTimeout(t *testing.T) {
 	t.Parallel()
 	in := make(chan struct{})
@@ -258,7 +258,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// A node chooses from the node IDs of its datacenter in every sequencer that has it, and its node ID in the default one.
+// A node uses node IDs of its datacenter in every sequencer that has it, and its node ID in the default one.
 func TestNodes(t *testing.T) {
 	define := func(text string, nodes int64) cluster.Definition {
 		l, err := firn.ParseLayout(text)

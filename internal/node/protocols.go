@@ -16,7 +16,7 @@ import (
 	"github.com/firn-id/firn/internal/server/ui"
 )
 
-// public serves everybody over HTTP.
+// public serves all callers over HTTP.
 func (n *Node) public() *protocolServer {
 	var options []httpapi.Option
 	if n.config.MetricsAddr == "" {
@@ -35,7 +35,7 @@ func (n *Node) admin() *protocolServer {
 	return n.http(Admin, mux)
 }
 
-// probes serves those who watch the node over HTTP, and requires no token.
+// probes serves health probes and metrics over HTTP, and requires no token.
 func (n *Node) probes() *protocolServer {
 	return n.http(Metrics, httpapi.NewProbes(n.service, n.withMetrics()))
 }
@@ -49,7 +49,7 @@ func (n *Node) api(p *auth.Policy, options ...httpapi.Option) http.Handler {
 
 func (n *Node) http(a Address, handler http.Handler) *protocolServer {
 	s := newHTTP(handler, n.tls, log.New(httpErrors{n, a}, "", 0))
-	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }} // it listens no more
+	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }} // it has stopped listening
 	if n.tls != nil {
 		p.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
 	}
@@ -63,7 +63,7 @@ func (n *Node) grpc() *protocolServer {
 		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(n.tls.Clone()), n}))
 	}
 	s := grpcapi.New(n.service, &auth.Policy{Tokens: n.tokens}, options...)
-	return &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() {}} // Shutdown has cut off what took too long
+	return &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() {}} // Shutdown has cut off the calls that took too long
 }
 
 // redis serves Redis clients.

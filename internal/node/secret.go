@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn/internal/secretfile"
 )
 
-// keepSecret puts the secret into a file that only this user can read, where it is wanted, until the function it returns
-// is called. A node that can't do that serves all the same.
+// keepSecret writes the secret, if the node made one, to a file that only this user can read. The function it
+// returns removes the file. A node that can't write the file serves anyway.
 func (n *Node) keepSecret() (remove func()) {
 	at := n.Addr(Admin)
 	if at == "" || n.tokens != nil || n.config.Secret != nil {
@@ -27,8 +27,8 @@ func (n *Node) keepSecret() (remove func()) {
 	return func() { secretfile.Remove(path, n.secret.Token()) }
 }
 
-// secretPath is where the node writes its secret: beside its data, or, if it has none, into a directory that only this
-// user can read.
+// secretPath returns the path of the secret's file: beside the data, or without data in a directory that only
+// this user can read.
 func (n *Node) secretPath(address string) (string, error) {
 	if len(n.config.Etcd.Endpoints) == 0 {
 		dir, err := filepath.Abs(n.config.DataDir)

@@ -11,7 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// A node that can't write its secret to what is the user's alone serves without being administered.
+// A node without a private place for its secret serves, and can't be administered.
 func TestSecretNowhere(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("RUNTIME_DIRECTORY", "")

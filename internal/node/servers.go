@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn/internal/server/conns"
 )
 
-// Address is one of those that a node listens on, by the names that settings, its log and its metrics have for it.
+// Address names an address that a node listens on, as settings, its log and its metrics do.
 type Address struct{ setting, log, metrics string }
 
 // The addresses of a node.
@@ -28,22 +28,21 @@ var (
 type protocolServer struct {
 	Address
 	listener net.Listener
-	serve    func(net.Listener) error        // until it is shut down or closed; then the error does not matter
-	shutdown func(ctx context.Context) error // listens no more, and lets what was asked finish
-	close    func()                          // at once
+	serve    func(net.Listener) error        // returns once it is shut down or closed; ignore its error then
+	shutdown func(ctx context.Context) error // stops listening, and waits for calls in progress
+	close    func()                          // stops at once
 }
 
-// servers are all of a node.
+// servers has all protocol servers of a node.
 type servers struct {
 	log    *slog.Logger
 	all    []*protocolServer
-	failed chan error // why the first of them ended, if not by stop
+	failed chan error // error of the first that ended, other than by stop
 	ending chan struct{}
 	once   sync.Once
 }
 
-// listenOn listens on an address. Callers share the places for connections; who administers or watches the node has some of
-// their own.
+// listenOn listens on an address. Callers share one limit of connections; administrators and probes have another.
 func (n *Node) listenOn(a Address, address string) (net.Listener, error) {
 	listener, err := Listen(a, address)
 	if err != nil {
@@ -62,7 +61,7 @@ func (n *Node) listenOn(a Address, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Listen listens on an address that a setting gives. The error is a SettingError.
+// Listen listens on the address in a setting. The error is a SettingError.
 func Listen(a Address, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if err == nil {
@@ -75,22 +74,23 @@ func Listen(a Address, address string) (net.Listener, error) {
 	return nil, settingf(a.setting, "can't listen on %s: %w", address, err)
 }
 
-// untaken is a listener whose connections keep little of what their callers do not take: the kernel would keep megabytes for
-// each, which count as this process's.
+// untaken is a listener whose connections buffer few bytes that callers do not read: the kernel would buffer
+// megabytes for each, which count as this process's memory.
 type untaken struct{ net.Listener }
 
 func (l untaken) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(maxUntaken) // or it stays what it is
+		_ = tcp.SetWriteBuffer(maxUntaken) // on failure the buffer stays as it is
 	}
 	return c, err
 }
 
-// maxUntaken is how many bytes the kernel keeps of what a caller does not take. Linux takes it twice.
+// maxUntaken is how many unread bytes the kernel buffers for a caller. Linux doubles it.
 const maxUntaken = 64 << 10
 
-// Listen listens on every address of the node. When one can't be had, which is a SettingError, it listens on none.
+// Listen listens on every address of the node. If it can't listen on one, it returns a SettingError and listens
+// on none.
 func (n *Node) Listen() (err error) {
 	if err := n.begin(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (n *Node) Listen() (err error) {
 	return nil
 }
 
-// start has them all serve.
+// start starts all servers.
 func (s *servers) start() {
 	for _, one := range s.all {
 		go func() {
@@ -145,7 +145,7 @@ func (s *servers) start() {
 	}
 }
 
-// stop listens no more and lets what was asked finish within the time given, which may be zero. Only the first
+// stop stops listening, and lets calls in progress end within the time given, which may be zero. Only the first
 // call counts.
 func (s *servers) stop(within time.Duration) {
 	s.once.Do(func() {
@@ -168,7 +168,7 @@ func (s *servers) stop(within time.Duration) {
 	})
 }
 
-// addresses are where the node listens, for its log.
+// addresses returns the addresses of the node, for its log.
 func (s *servers) addresses() []any {
 	var all []any
 	for _, one := range s.all {
@@ -177,7 +177,7 @@ func (s *servers) addresses() []any {
 	return all
 }
 
-// Addr is where the node listens; empty: nowhere.
+// Addr returns the host:port of an address; empty: the node does not listen there.
 func (n *Node) Addr(a Address) string {
 	for _, one := range n.servers.all {
 		if one.Address == a {
@@ -187,5 +187,5 @@ func (n *Node) Addr(a Address) string {
 	return ""
 }
 
-// Stop serves no more, at once. The node goes on otherwise.
+// Stop stops serving at once. Otherwise the node goes on.
 func (n *Node) Stop() { n.servers.stop(0) }

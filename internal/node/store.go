@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn/store/etcdembed"
 )
 
-// embed starts the etcd inside. It blocks while that replays its log.
+// embed starts the embedded etcd. It blocks while etcd replays its log.
 func (n *Node) embed() (Store, error) {
 	n.log.Info("starting the embedded etcd", "data_dir", n.config.DataDir)
 	e, err := etcdembed.Open(etcdembed.Config{
@@ -27,9 +27,9 @@ func (n *Node) embed() (Store, error) {
 	return e, nil
 }
 
-// openStore opens the store for the member, once Run has begun. Should ctx end meanwhile, a store that is opened too late
-// is closed again, unless that takes longer than calls may take to finish. The etcd inside survives the end of its process
-// at any moment.
+// openStore opens the store for the member, once Run has begun. If ctx ends meanwhile, it closes a store that
+// opens too late, unless that takes longer than ShutdownTimeout. The embedded etcd survives the end of its
+// process at any moment.
 func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 	select {
 	case <-n.begun:
@@ -63,7 +63,7 @@ func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 	}
 }
 
-// closeStore closes the store if it was opened. The member has ended.
+// closeStore closes the store, if it was opened. Call it once the member has ended.
 func (n *Node) closeStore() {
 	if n.store == nil {
 		return

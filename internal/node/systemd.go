@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	lookBefore  = 100 * time.Millisecond // how often systemd is told of a node that has not been ready yet
-	lookAfter   = time.Second            // and of one that has
-	extendEvery = 10 * time.Second       // how often more time is asked for to start
+	lookBefore  = 100 * time.Millisecond // how often to report a node that has not been ready yet
+	lookAfter   = time.Second            // and one that has
+	extendEvery = 10 * time.Second       // how often to ask for more time to start
 	extendBy    = 3 * extendEvery        // and how much
-	leaveWithin = 15 * time.Second       // how long it may take to leave the cluster and to close the store
+	leaveWithin = 15 * time.Second       // how long leaving the cluster and closing the store may take
 )
 
-// supervisor reports to systemd, which must run the node as a service of Type=notify.
+// supervisor reports to systemd, which must run the node as a service with Type=notify.
 //
 // One goroutine sends all messages, and asks the node for its state each time. If the node is stuck and never answers, the
 // messages end: a start then fails by its timeout, and the watchdog kills a node that was ready. A node that is not ready only
@@ -29,20 +29,20 @@ type supervisor struct {
 	tell     func(message string) error
 	stand    func() (standing string, ready bool)
 	draining <-chan struct{} // closed when the node begins to stop
-	stopping time.Duration   // how long that may take
-	watchdog time.Duration   // within which it must be pinged; 0: there is none
+	stopping time.Duration   // how long stopping may take
+	watchdog time.Duration   // interval in which it expects a ping; 0: no watchdog
 	log      *slog.Logger
 
-	announced bool      // it was told that the node is ready
-	ended     bool      // and that it stops
-	told      string    // how the node stood when that was last told
-	toldAt    time.Time // when that was
-	pinged    time.Time // when the watchdog was last pinged
-	extended  time.Time // when more time was last asked for
-	failed    bool      // a message could not be sent
+	announced bool      // systemd knows that the node is ready
+	ended     bool      // and that it is stopping
+	told      string    // the status last sent
+	toldAt    time.Time // when that was sent
+	pinged    time.Time // time of the last ping
+	extended  time.Time // when it last asked for more time
+	failed    bool      // sending a message failed
 }
 
-// supervised has systemd told how the node is, if it wants to know, until the function it returns is called.
+// supervised reports the node's state to systemd, if that runs the node, until the function it returns is called.
 func (n *Node) supervised() (end func()) {
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -68,7 +68,7 @@ func (n *Node) supervised() (end func()) {
 	}
 }
 
-// standing is how the node is, for people. It takes the locks that callers need: a node that is stuck never answers.
+// standing returns the node's state for people. It takes the locks that calls take: a stuck node never answers.
 func (n *Node) standing() (text string, ready bool) {
 	_ = n.member.Value()
 	state := member.State{}
@@ -86,7 +86,7 @@ func (n *Node) standing() (text string, ready bool) {
 	}
 }
 
-// run tells how the node is until ctx ends.
+// run reports the node's state until ctx ends.
 func (s *supervisor) run(ctx context.Context) {
 	for {
 		s.say(s.message(time.Now()))
@@ -111,7 +111,7 @@ func (s *supervisor) run(ctx context.Context) {
 	}
 }
 
-// message is what is to be told now; empty: nothing.
+// message returns the next message to send; empty: none.
 func (s *supervisor) message(now time.Time) string {
 	var lines []string
 	add := func(line string) { lines = append(lines, line) }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// told is what systemd was told, and when, by a clock that begins at zero.
+// told records the messages to systemd, and when they came, by a clock that begins at zero.
 type told struct {
 	began time.Time
 
@@ -32,7 +32,7 @@ func (w *told) tell(message string) error {
 	return nil
 }
 
-// with are the lines that have a text, all others left out.
+// with returns the lines that contain a text.
 func (w *told) with(text string) (lines []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,7 +44,7 @@ func (w *told) with(text string) (lines []string) {
 	return lines
 }
 
-// supervise runs a supervisor in a bubble, where time passes at once, while the script goes on.
+// supervise runs a supervisor in a bubble while the script runs.
 func supervise(t *testing.T, s *supervisor, script func(w *told, drain func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func supervise(t *testing.T, s *supervisor, script func(w *told, drain func())) 
 	})
 }
 
-// A life: joining, ready, not ready for a while, ready again, and stopping.
+// A whole run: joining, ready, not ready for a while, ready again, and stopping.
 func TestSystemdIsToldOfALife(t *testing.T) {
 	var text atomic.Value
 	text.Store("not ready: joining")
@@ -99,7 +99,7 @@ func TestSystemdIsToldOfALife(t *testing.T) {
 	})
 }
 
-// A start takes as long as it takes, while the node answers, and is given up when it does not.
+// A start may take any time while the node answers, and fails by its timeout when it does not.
 func TestAStartIsExtendedWhileTheNodeAnswers(t *testing.T) {
 	s := &supervisor{stand: stuckAfter(35*time.Second, false)}
 	supervise(t, s, func(w *told, _ func()) {
@@ -111,7 +111,7 @@ func TestAStartIsExtendedWhileTheNodeAnswers(t *testing.T) {
 	})
 }
 
-// The watchdog is pinged in half its time as long as the node answers, ready or not, and not at all when it does not.
+// The watchdog gets a ping every half of its interval while the node answers, ready or not, and none otherwise.
 func TestTheWatchdogIsPingedWhileTheNodeAnswers(t *testing.T) {
 	for _, ready := range []bool{true, false} {
 		s := &supervisor{watchdog: 20 * time.Second, stand: stuckAfter(45*time.Second, ready)}
@@ -125,7 +125,7 @@ func TestTheWatchdogIsPingedWhileTheNodeAnswers(t *testing.T) {
 	}
 }
 
-// stuckAfter is how a node stands that answers at once, for a while from its first answer on, and then takes two hours.
+// stuckAfter returns the state of a node that answers at once for a while, and then takes two hours.
 func stuckAfter(after time.Duration, ready bool) func() (string, bool) {
 	var began time.Time
 	return func() (string, bool) {
@@ -139,7 +139,7 @@ func stuckAfter(after time.Duration, ready bool) func() (string, bool) {
 	}
 }
 
-// A watchdog of a fraction of a second is pinged in time, too; and without one nothing is.
+// A watchdog with an interval below a second gets its pings in time; without a watchdog there are none.
 func TestShortWatchdogsAndNone(t *testing.T) {
 	for _, tt := range []struct {
 		watchdog time.Duration
@@ -155,7 +155,7 @@ func TestShortWatchdogsAndNone(t *testing.T) {
 	}
 }
 
-// A text that changes all the time is told once a second, and on one line.
+// A status that changes all the time is sent once a second, on one line.
 func TestSystemdIsNotFlooded(t *testing.T) {
 	n := 0
 	s := &supervisor{stand: func() (string, bool) { n++; return fmt.Sprintf("not ready:\n%d", n), false }}
@@ -167,7 +167,7 @@ func TestSystemdIsNotFlooded(t *testing.T) {
 	})
 }
 
-// A socket that is gone is logged once, and no reason to end.
+// A missing socket is logged once, and does not end the node.
 func TestSystemdIsGone(t *testing.T) {
 	log, tries := &strings.Builder{}, 0
 	s := &supervisor{

@@ -22,19 +22,19 @@ import (
 	"google.golang.org/grpc"
 )
 
-// traces are the spans of calls over HTTP and gRPC, and of what these ask etcd for. They are sent in the background, and
-// thrown away where that takes too long: no call waits for them. Nil: nobody wants any.
+// traces makes spans of calls over HTTP and gRPC, and of their requests to etcd. It sends them in the background,
+// and drops them if that takes too long: no call waits. Nil: no traces.
 type traces struct {
 	provider *sdk.TracerProvider
-	carried  propagation.TextMapPropagator // how callers tell which trace theirs belong to
+	carried  propagation.TextMapPropagator // reads the callers' trace from their headers
 }
 
-// sendWithin is how long the last spans may take at the end.
+// sendWithin is how long sending the last spans may take.
 const sendWithin = 2 * time.Second
 
-// openTraces has spans sent to an OTLP receiver over gRPC. It need not be there yet.
+// openTraces sends spans to an OTLP receiver over gRPC. The receiver need not run yet.
 func openTraces(endpoint string, ratio float64, version string, log *slog.Logger) (*traces, error) {
-	ctx := context.Background() // nothing is waited for
+	ctx := context.Background() // nothing waits
 	exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithEndpointURL(endpoint))
 	if err != nil {
 		return nil, fmt.Errorf("traces can't be sent to %q: %w", endpoint, err)
@@ -56,7 +56,7 @@ func newTraces(to sdk.TracerProviderOption, ratio float64, about *resource.Resou
 	}
 }
 
-// calls begins traces at calls that come in, and not at what the node asks etcd for by itself.
+// calls begins traces at incoming calls, and not at the node's own requests to etcd.
 type calls struct{ sdk.Sampler }
 
 func (c calls) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
@@ -66,7 +66,7 @@ func (c calls) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
 	return c.Sampler.ShouldSample(p)
 }
 
-// web makes a span of each call of the API that a handler serves.
+// web makes a span of each API call that a handler serves.
 func (t *traces) web(handler http.Handler) http.Handler {
 	if t == nil {
 		return handler
@@ -77,7 +77,7 @@ func (t *traces) web(handler http.Handler) http.Handler {
 		otelhttp.WithFilter(func(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }))
 }
 
-// spanName is the method and the route, of which there are few. The route is not known at first.
+// spanName returns the method and the route, of which there are few. The route is unknown at first.
 func spanName(_ string, r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete:
@@ -87,7 +87,7 @@ func spanName(_ string, r *http.Request) string {
 	}
 }
 
-// options are how otelgrpc reports here.
+// options returns the options of otelgrpc.
 func (t *traces) options() []otelgrpc.Option {
 	return []otelgrpc.Option{
 		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(t.carried), otelgrpc.WithMeterProvider(noMetrics.MeterProvider{}),
@@ -95,7 +95,7 @@ func (t *traces) options() []otelgrpc.Option {
 	}
 }
 
-// served makes a span of each call that a gRPC server gets.
+// served makes a span of each call to a gRPC server.
 func (t *traces) served() []grpc.ServerOption {
 	if t == nil {
 		return nil
@@ -103,7 +103,7 @@ func (t *traces) served() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(t.options()...))}
 }
 
-// asked makes a span of each question to etcd that a call leads to.
+// asked makes a span of each request to etcd that a call causes.
 func (t *traces) asked() []grpc.DialOption {
 	if t == nil {
 		return nil
@@ -111,7 +111,7 @@ func (t *traces) asked() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(t.options()...))}
 }
 
-// close sends what is left.
+// close sends the remaining spans.
 func (t *traces) close(log *slog.Logger) {
 	if t == nil {
 		return

@@ -36,7 +36,7 @@ func (r *receiver) Export(_ context.Context, request *collector.ExportTraceServi
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// collect begins to receive, and returns where.
+// collect starts a receiver, and returns its URL.
 func collect(t *testing.T) (*receiver, string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -45,17 +45,17 @@ func collect(t *testing.T) (*receiver, string) {
 	}
 	r, s := &receiver{came: make(chan *spans.Span, 1000)}, grpc.NewServer()
 	collector.RegisterTraceServiceServer(s, r)
-	go func() { _ = s.Serve(listener) }() // until it is stopped
+	go func() { _ = s.Serve(listener) }() // until Stop
 	t.Cleanup(s.Stop)
 	return r, "http://" + listener.Addr().String()
 }
 
-// A call is a span under its caller's, what it asks etcd for is one under that, and nothing else makes any.
+// A call makes a span under its caller's, and its requests to etcd make spans under that; nothing else makes any.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	to, endpoint := collect(t)
 	c := testConfig(t)
-	c.Store = nil // an etcd
+	c.Store = nil // use etcd
 	c.OTLPEndpoint, c.OTLPRatio, c.GRPCAddr, c.DrainDelay = endpoint, 0, "127.0.0.1:0", 0
 	n := newNode(t, c)
 	ctx, stop := context.WithCancel(t.Context())
@@ -86,7 +86,7 @@ func TestTraces(t *testing.T) {
 			t.Fatalf("%s %s: %s, %v", method, url, response.Status, err)
 		}
 	}
-	call("POST", url+"/api/v1/id", "", "") // belongs to no trace, and begins none
+	call("POST", url+"/api/v1/id", "", "") // has no trace, and begins none
 	call("GET", url+"/readyz", "", "00000000000000a1")
 	call("POST", url+"/api/v1/id", "", "00000000000000a2")
 	call("POST", admin+"/api/v1/sequencers", `{"name":"orders"}`, "00000000000000a3")

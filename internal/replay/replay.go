@@ -1,4 +1,4 @@
-// Package replay shows what the entries of a cluster's log lead to, one line of JSON for each. It asks no store.
+// Package replay prints the value after each entry of a cluster's log, as lines of JSON. It needs no store.
 package replay
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/firn-id/firn/internal/console"
 )
 
-// longestLine is how long an entry may be: far longer than any that a log takes.
+// longestLine is the longest line in bytes: far longer than any entry that a log takes.
 const longestLine = 8 << 20
 
-// Run prints what the entries of a file lead to, as soon as they have been read, beginning with an empty cluster. An error
-// is returned for a line that is no entry; it has the name of the file and the number of the line.
+// Run prints the outcome of each entry of a file as soon as it has read it, beginning with an empty cluster. It
+// returns an error for a line that is not an entry, with the name of the file and the number of the line.
 func Run(in io.Reader, name string, stdout io.Writer) error {
 	out := bufio.NewWriterSize(stdout, 64<<10)
 	lines := bufio.NewScanner(Flushing{in, out})
@@ -34,7 +34,7 @@ func Run(in io.Reader, name string, stdout io.Writer) error {
 		}
 		result, err := r.next(lines.Bytes())
 		if err != nil {
-			_ = out.Flush() // the lines before; this error is the one to tell
+			_ = out.Flush() // err is the error to return
 			return fmt.Errorf("%s: line %d: %w", name, n, err)
 		}
 		if _, err := out.Write(result); err != nil {
@@ -53,7 +53,7 @@ func Run(in io.Reader, name string, stdout io.Writer) error {
 	return nil
 }
 
-// Flushing is a reader that writes out what there is before it waits for more.
+// Flushing is a reader that flushes the output before it waits for more input.
 type Flushing struct {
 	io.Reader
 	Out *bufio.Writer
@@ -66,16 +66,16 @@ func (f Flushing) Read(p []byte) (int, error) {
 	return f.Reader.Read(p)
 }
 
-// replayer goes from one value to the next.
+// replayer applies entries to a value.
 type replayer struct {
 	value cluster.Value
-	text  []byte // the value as JSON; nil when it is to be written anew
+	text  []byte // the value as JSON; nil: outdated
 	last  int64  // position; -1 before the first
 	line  []byte // reused
 }
 
-// next applies the entry of a line and returns the line that tells what came of it, which is valid until
-// the next call. An error is returned when the line is no entry, or one that can't come next.
+// next applies the entry of a line and returns the line to print, which is valid until the next call. It returns
+// an error when the line is not an entry, or one that can't come next.
 func (r *replayer) next(line []byte) ([]byte, error) {
 	if !utf8.Valid(line) {
 		return nil, errors.New("it is no UTF-8 text")
@@ -103,7 +103,7 @@ func (r *replayer) next(line []byte) ([]byte, error) {
 	return r.line, nil
 }
 
-// unreadable says of an entry what is wrong with it, in words of JSON rather than of Go.
+// unreadable returns what is wrong with an entry, in terms of JSON rather than Go.
 func unreadable(err error) error {
 	var u *cluster.UnreadableError
 	if errors.As(err, &u) {
@@ -128,7 +128,7 @@ func unreadable(err error) error {
 	return errors.New(strings.ReplaceAll(text, "\n", "; "))
 }
 
-// found is what encoding/json says that it has found.
+// found returns the JSON value that encoding/json reports.
 func found(what string) string {
 	switch {
 	case what == "array":
@@ -142,7 +142,7 @@ func found(what string) string {
 	}
 }
 
-// wanted is what encoding/json would have put into a type.
+// wanted returns the JSON value that encoding/json reads into a type.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
@@ -156,7 +156,7 @@ func wanted(t reflect.Type) string {
 	}
 }
 
-// Arguments prints those of a command for people, in the order in which they were written.
+// Arguments returns the arguments of a command for people, in the order in which they were written.
 func Arguments(args []byte) string {
 	d := json.NewDecoder(bytes.NewReader(args))
 	if _, err := d.Token(); err != nil {

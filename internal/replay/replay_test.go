@@ -16,7 +16,7 @@ import (
 
 const gc = `{"position":%d,"command":"peer-gc","args":{"by":"a"}}` + "\n"
 
-// What has been read is printed before more is waited for, so that replay can follow a log.
+// Run prints all that it has read before it waits for more, so that it can follow a log.
 func TestReplayDoesNotWaitWithWhatItHas(t *testing.T) {
 	in, write := io.Pipe()
 	read, out := io.Pipe()
@@ -39,7 +39,7 @@ func TestReplayDoesNotWaitWithWhatItHas(t *testing.T) {
 	}
 }
 
-// Long lines are no problem; endless ones are told. What can't be read or written is told too.
+// Run accepts long lines, and returns an error for endless ones, and for failed reads and writes.
 func TestReplayLimits(t *testing.T) {
 	spaces := func(n int) string { return strings.Repeat(" ", n) }
 	broken := errors.New("broken")
@@ -68,7 +68,7 @@ func TestReplayLimits(t *testing.T) {
 	}
 }
 
-// failing is a buffer, unless there is an error.
+// failing is a buffer, or returns its error.
 type failing struct {
 	bytes.Buffer
 	err error
@@ -81,8 +81,8 @@ func (f *failing) Write(p []byte) (int, error) {
 	return f.Buffer.Write(p)
 }
 
-// Whatever is read, each entry up to the first line that is none is printed as package cluster has it, and
-// that line is told by its number.
+// Whatever it reads, Run prints each entry before the first line that is not one, as package cluster has it, and
+// reports that line by its number.
 func FuzzReplay(f *testing.F) {
 	script, err := os.ReadFile("../../cmd/firn/testdata/script/cluster-replay.txtar")
 	if err != nil {
