@@ -5,7 +5,7 @@ import (
 	"runtime"
 )
 
-// Colour is one that terminals know. The zero value is the terminal's own.
+// Colour is a colour of terminals. The zero value is the terminal's default.
 type Colour string
 
 // Colours of states.
@@ -15,7 +15,7 @@ const (
 	Yellow Colour = "\x1b[33m"
 )
 
-// Paint returns a text in this colour.
+// Paint returns a text in the colour.
 func (c Colour) Paint(text string) string {
 	if c == "" || text == "" {
 		return text
@@ -23,7 +23,7 @@ func (c Colour) Paint(text string) string {
 	return string(c) + text + "\x1b[0m"
 }
 
-// Coloured reports whether w shows colours: it is a terminal, and the variables do not say otherwise, see
+// Coloured reports whether w shows colours: it is a terminal, and NO_COLOR and TERM allow it, see
 // https://no-color.org.
 func Coloured(w io.Writer, env map[string]string) bool {
 	return env["NO_COLOR"] == "" && env["TERM"] != "dumb" && runtime.GOOS != "windows" && IsTerminal(w)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Number groups the digits of a whole number by threes: 1 234 567. What is behind the point is left out.
+// Number formats a whole number with its digits in groups of three: 1 234 567. It drops a fraction.
 func Number(n float64) string {
 	text := strconv.FormatFloat(math.Floor(n), 'f', 0, 64)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -16,7 +16,7 @@ func Number(n float64) string {
 	return text
 }
 
-// Plural counts something: 1 node, 2 nodes.
+// Plural formats a count of things: 1 node, 2 nodes.
 func Plural(n int64, what string) string {
 	if n != 1 {
 		what += "s"
@@ -24,7 +24,7 @@ func Plural(n int64, what string) string {
 	return Number(float64(n)) + " " + what
 }
 
-// Brief is a duration without the zeros at its end: 1h and not 1h0m0s.
+// Brief formats a duration without trailing zeros: 1h and not 1h0m0s.
 func Brief(d time.Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -35,7 +35,7 @@ func Brief(d time.Duration) string {
 	return text
 }
 
-// Signed is a duration with its sign.
+// Signed formats a duration with its sign.
 func Signed(d time.Duration) string {
 	if d >= 0 {
 		return "+" + Brief(d)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ShownText is Shown for what may have spaces in it.
+// ShownText is Shown for text that may contain spaces.
 func ShownText(text string) string {
 	if Shown(strings.ReplaceAll(text, " ", "")) == strings.ReplaceAll(text, " ", "") {
 		return text
@@ -13,7 +13,7 @@ func ShownText(text string) string {
 	return strconv.QuoteToASCII(text)
 }
 
-// Shown is a name for people: as it is, unless a terminal would show it as something else.
+// Shown returns a name for people: quoted if a terminal would show it as something else.
 func Shown(name string) string {
 	for _, c := range []byte(name) {
 		if c <= ' ' || c >= 0x7f || c == '"' {

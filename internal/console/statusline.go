@@ -1,5 +1,5 @@
-// Package console prints for people: the last line of a terminal, which changes while a command works, and numbers whose
-// digits are grouped. It knows nothing of what is shown.
+// Package console formats output for people: a status line on a terminal, tables, colours, and numbers with
+// grouped digits. It knows nothing about IDs.
 package console
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// IsTerminal reports whether a person is at the other end of a file that is read or written, as far as is known.
+// IsTerminal reports whether a file is a terminal, as far as is known.
 func IsTerminal(file any) bool {
 	f, ok := file.(*os.File)
 	if !ok {
@@ -21,8 +21,8 @@ func IsTerminal(file any) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// StatusLine is the last line of a terminal, which changes. Nothing of it is written to anything else. Its methods are
-// safe for concurrent use.
+// StatusLine is the last line of a terminal, which changes. Without a terminal it writes no status. Its methods
+// are safe for concurrent use.
 type StatusLine struct {
 	mu       sync.Mutex // guards what follows
 	w        io.Writer
@@ -30,13 +30,13 @@ type StatusLine struct {
 	text     string
 }
 
-// NewStatusLine returns one that is empty. Lines that are printed go to w, and it too where w is a terminal.
+// NewStatusLine returns an empty StatusLine. Printed lines go to w, and so does the status if w is a terminal.
 func NewStatusLine(w io.Writer) *StatusLine { return &StatusLine{w: w, terminal: IsTerminal(w)} }
 
-// Terminal tells whether the line is shown, because a person looks.
+// Terminal reports whether w is a terminal, which shows the status.
 func (s *StatusLine) Terminal() bool { return s.terminal }
 
-// Set changes it; empty takes it away.
+// Set changes the status; empty removes it.
 func (s *StatusLine) Set(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,8 @@ func (s *StatusLine) Set(text string) {
 	s.drawLocked()
 }
 
-// What terminals understand. What is too long for one is cut off rather than wrapped, or it could not be erased.
+// Control sequences of terminals. The terminal cuts off a long status instead of wrapping it, or Set could not
+// erase it.
 const (
 	eraseLine = "\r\x1b[K"
 	cutOff    = "\x1b[?7l"
@@ -57,7 +58,7 @@ func (s *StatusLine) drawLocked() {
 	}
 }
 
-// Print writes whole lines above it.
+// Print writes whole lines above the status.
 func (s *StatusLine) Print(lines string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +70,7 @@ func (s *StatusLine) Print(lines string) error {
 	return err
 }
 
-// Progress sets it to what now says, five times a second, until stop is called, which takes it away.
+// Progress sets the status to the result of now, five times a second, until stop is called, which removes it.
 func (s *StatusLine) Progress(now func() string) (stop func()) {
 	if !s.terminal {
 		return func() {}
@@ -100,7 +101,7 @@ const (
 	progressWidth = 20
 )
 
-// Bar draws how much is done, 0 to 1.
+// Bar draws a progress bar; done is 0 to 1.
 func Bar(done float64) string {
 	full := int(done * progressWidth)
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", progressWidth-full) + "]"

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Lines that are printed stand above the status line, which is drawn anew below them; where there is no terminal there is
-// none.
+// Printed lines stand above the status line, which is drawn again below them; without a terminal there is no
+// status line.
 func TestStatusLine(t *testing.T) {
 	var b bytes.Buffer
 	s := NewStatusLine(&b)

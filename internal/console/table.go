@@ -2,15 +2,15 @@ package console
 
 import "strings"
 
-// Column is one of a table that is printed row by row: its width is known before its values are.
+// Column is a column of a table that is printed row by row: its width is known before its values.
 type Column struct {
 	Head   string
-	Width  int // of the widest value
+	Width  int // characters of the widest value
 	Right  bool
 	Colour func(value string) Colour // nil: none
 }
 
-// Row lays out the values of one row, and the heads for nil.
+// Row formats the values of one row; nil: the heads.
 func Row(columns []Column, values []string) string {
 	var b strings.Builder
 	for i, c := range columns {
@@ -46,7 +46,7 @@ func Fit(columns []Column, rows [][]string) {
 	}
 }
 
-// Table lays out rows under their heads. Without rows it is empty.
+// Table formats rows under their heads. Without rows it returns an empty text.
 func Table(columns []Column, rows [][]string) string {
 	if len(rows) == 0 {
 		return ""

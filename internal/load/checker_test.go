@@ -38,7 +38,7 @@ func TestCheckerCounts(t *testing.T) {
 	want("an ID again", 7, 1, 2)
 }
 
-// An ID is known for at least a generation, and then forgotten with it.
+// The checker remembers an ID for at least a generation, and forgets it with the generation.
 func TestCheckerForgets(t *testing.T) {
 	c := NewChecker(firn.Default)
 	c.most = 100

@@ -12,7 +12,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Connection asks one server. One goroutine at a time may use it; one over gRPC is safe for concurrent use.
+// Connection asks one server. It is not safe for concurrent use, except over gRPC.
 type Connection interface {
 	// Take fills ids with new IDs. The error is a *CodeError when the server refuses.
 	Take(ctx context.Context, ids []firn.ID) error
@@ -22,28 +22,28 @@ type Connection interface {
 // Access says which IDs to ask for, and with which credentials.
 type Access struct {
 	Sequencer string // empty: the default one
-	Token     string // empty: none is sent
+	Token     string // empty: none
 	TLS       *tls.Config
 }
 
-// Protocols are the protocols of firn serve, each with its default address and its limit of IDs in a call.
+// Protocols has the protocols of firn serve.
 var Protocols = []Protocol{
 	{"http", "http://127.0.0.1:8080", 100_000, "http", "https", dialHTTP},
 	{"grpc", "http://127.0.0.1:9090", 10_000, "http", "https", dialGRPC},
 	{"redis", "redis://127.0.0.1:6379", 100_000, "redis", "rediss", dialRedis},
 }
 
-// Protocol is a way to ask a server.
+// Protocol is a protocol to ask a server.
 type Protocol struct {
 	Name    string
-	Default string // the server to ask when none is named
-	Most    int    // IDs in a call
-	clear   string // the scheme of URLs
-	secure  string // with TLS
+	Default string // URL of the server to ask by default
+	Most    int    // IDs in a call, at most
+	clear   string // scheme of URLs without TLS
+	secure  string // and with TLS
 	dial    func(u *url.URL, a Access) (Connection, error)
 }
 
-// ProtocolByName returns a protocol. The error names all protocols.
+// ProtocolByName returns a protocol. Its error names all protocols.
 func ProtocolByName(name string) (Protocol, error) {
 	var names []string
 	for _, p := range Protocols {
@@ -55,7 +55,7 @@ func ProtocolByName(name string) (Protocol, error) {
 	return Protocol{}, fmt.Errorf("%.40q is not right; want one of %v", name, names)
 }
 
-// Parse reads the URL of a server, or its host:port, which means without TLS.
+// Parse parses the URL of a server, or its host:port, which means no TLS.
 func (p Protocol) Parse(text string) (*url.URL, error) {
 	full := text
 	if !strings.Contains(text, "://") {
@@ -72,7 +72,7 @@ func (p Protocol) Parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Secure reports whether the URL of a server asks for TLS.
+// Secure reports whether a server's URL means TLS.
 func (p Protocol) Secure(u *url.URL) bool { return u.Scheme == p.secure }
 
 // Connect returns a connection to a server. The first call dials, and so does the next one after a failure.
@@ -85,7 +85,7 @@ func (p Protocol) Connect(u *url.URL, a Access) (Connection, error) {
 	return p.dial(u, a)
 }
 
-// CodeError is the refusal of a server.
+// CodeError is an error from a server.
 type CodeError struct {
 	Code    string // as the protocol writes it
 	Message string
@@ -93,7 +93,7 @@ type CodeError struct {
 
 func (e *CodeError) Error() string { return e.Message + " (" + e.Code + ")" }
 
-// CodeOf returns the code of an error: that of the server, or timeout, unreachable or bad_answer.
+// CodeOf returns the code of an error: the server's, or timeout, unreachable or bad_answer.
 func CodeOf(err error) string {
 	var code *CodeError
 	var bad *badAnswerError
@@ -124,7 +124,7 @@ func messageOf(err error) string {
 	}
 }
 
-// badAnswerError is an answer that a firn server would not give.
+// badAnswerError is the error for an answer that a firn server would not give.
 type badAnswerError struct{ error }
 
 func (e *badAnswerError) Unwrap() error { return e.error }

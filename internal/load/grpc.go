@@ -42,7 +42,7 @@ func dialGRPC(u *url.URL, a Access) (Connection, error) {
 	return c, nil
 }
 
-func (c *grpcConnection) Close() { _ = c.conn.Close() } // nothing is under way
+func (c *grpcConnection) Close() { _ = c.conn.Close() } // no call is in progress
 
 func (c *grpcConnection) Take(ctx context.Context, ids []firn.ID) error {
 	if c.metadata != nil {
@@ -62,7 +62,8 @@ func (c *grpcConnection) Take(ctx context.Context, ids []firn.ID) error {
 	return fill(ids, answer.GetIds())
 }
 
-// grpcError returns firn's own code of an error. One without is from a gRPC library, of the client or of the server.
+// grpcError returns an error with firn's code. An error without one is from a gRPC library, of the client or of
+// the server.
 func grpcError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

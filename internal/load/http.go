@@ -16,10 +16,10 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// httpConnection asks over HTTP/1.1, with one connection that stays open.
+// httpConnection asks over HTTP/1.1, on one connection that stays open.
 type httpConnection struct {
 	transport *http.Transport
-	base      string // of the sequencer's calls
+	base      string // URL of the sequencer's calls
 	token     string
 	body      bytes.Buffer
 }
@@ -65,7 +65,7 @@ func (c *httpConnection) Take(ctx context.Context, ids []firn.ID) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // it was only read
+	defer func() { _ = response.Body.Close() }() // reading needs no Close error
 	c.body.Reset()
 	if _, err := c.body.ReadFrom(io.LimitReader(response.Body, int64(aroundIDs+len(ids)*perID))); err != nil {
 		return err

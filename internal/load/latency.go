@@ -7,17 +7,18 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range of the histogram. A call takes at most answerWithin; with a rate it may have been due long before.
+// The range of the histogram. A call takes at most answerWithin, but with a rate it may have been due long
+// before.
 const (
 	leastLatency = time.Microsecond
 	mostLatency  = time.Hour
 	digits       = 3
 )
 
-// Latency tells how long the calls that brought IDs took: to the microsecond or three digits, whichever is less exact, and
-// at most an hour.
+// Latency is the distribution of how long successful calls took: to the microsecond or three digits, whichever is
+// coarser, and at most an hour.
 type Latency struct {
-	mu sync.Mutex // guards the histogram while the run adds to it; its methods are for afterwards
+	mu sync.Mutex // guards h during the run; call the exported methods after it
 	h  *hdrhistogram.Histogram
 }
 
@@ -29,21 +30,21 @@ func (l *Latency) add(took time.Duration) {
 	us := int64(min(max(took, leastLatency), mostLatency) / leastLatency)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_ = l.h.RecordValue(us) // it is within the limits
+	_ = l.h.RecordValue(us) // it is in the range
 }
 
-// Calls returns how many there were.
+// Calls returns the number of calls.
 func (l *Latency) Calls() int64 { return l.h.TotalCount() }
 
-// At returns the time within which so many percent of them were answered, 0 to 100; 0 when there were none.
+// At returns the time in which the given percentage of calls, 0 to 100, ended; 0 without calls.
 func (l *Latency) At(percent float64) time.Duration {
 	return time.Duration(l.h.ValueAtPercentile(percent)) * leastLatency
 }
 
-// Max returns how long the slowest took.
+// Max returns how long the slowest call took.
 func (l *Latency) Max() time.Duration { return time.Duration(l.h.Max()) * leastLatency }
 
-// Mean returns how long they took on average.
+// Mean returns how long calls took on average.
 func (l *Latency) Mean() time.Duration { return time.Duration(l.h.Mean() * float64(leastLatency)) }
 
 // Band counts the calls that took longer than Above and at most UpTo.

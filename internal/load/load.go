@@ -1,5 +1,5 @@
-// Package load asks servers for IDs and measures the answers: how fast they come, which calls fail, and whether an ID comes
-// twice. firn bench, firn demo and the benchmarks in bench make load with it.
+// Package load asks servers for IDs and measures the answers: their latency, the calls that fail, and IDs that
+// come twice. firn bench, firn demo and the benchmarks in bench make load with it.
 package load
 
 import (
@@ -15,35 +15,35 @@ import (
 )
 
 const (
-	// answerWithin is how long a call may take: longer than a server lets it wait.
+	// answerWithin is how long a call may take: longer than a server lets a call wait.
 	answerWithin = 15 * time.Second
 
-	// DefaultGrace is how long calls may go on after the end.
+	// DefaultGrace is how long calls may go on after the end of a run.
 	DefaultGrace = 2 * time.Second
 
-	// DefaultMemory is how many bytes are used to remember IDs.
+	// DefaultMemory is how many bytes a run uses to remember IDs.
 	DefaultMemory = 1 << 30
 
-	// NoMemory has a run remember no IDs, and so find no duplicates.
+	// NoMemory makes a run remember no IDs, and so find no duplicates.
 	NoMemory = -1
 )
 
-// backoff is how long a connection rests after calls that failed: a refusal takes nearly no time, and a million of them
-// would say no more than a hundred.
+// backoff is how long a connection rests after failed calls: a refusal takes nearly no time, and a million of
+// them would tell no more than a hundred.
 var backoff = retry.Backoff{First: 10 * time.Millisecond, Max: 200 * time.Millisecond}
 
-// Plan says how much to ask for, and how. A run ends after Count IDs, after Duration, or with its context.
+// Plan configures a run, which ends after Count IDs, after Duration, or with its context.
 type Plan struct {
-	// Connect returns the connection of a number, from 0.
+	// Connect returns a connection, numbered from 0.
 	Connect func(i int) (Connection, error)
 
-	Connections int           // at a time, each with one call at a time; at least 1
-	Batch       int           // how many IDs a call asks for; at least 1
-	Count       int64         // how many IDs to ask for in all; 0: no limit
-	Duration    time.Duration // for how long calls begin; 0: no limit
-	Rate        float64       // how many IDs a second to ask for at most; 0: as many as come
-	Grace       time.Duration // how long the last calls may go on after that; 0: DefaultGrace
-	Memory      int64         // how many bytes to remember IDs in; 0: DefaultMemory, or NoMemory
+	Connections int           // with one call at a time each; at least 1
+	Batch       int           // IDs per call; at least 1
+	Count       int64         // IDs in all; 0: no limit
+	Duration    time.Duration // how long the run begins calls; 0: no limit
+	Rate        float64       // IDs per second to ask for, at most; 0: no limit
+	Grace       time.Duration // how long the last calls may go on after the end; 0: DefaultGrace
+	Memory      int64         // bytes in which to remember IDs, or NoMemory; 0: DefaultMemory
 }
 
 // Run executes a plan once. Make it with New.
@@ -54,14 +54,14 @@ type Run struct {
 	latency *Latency
 
 	slots  atomic.Int64 // calls planned
-	left   atomic.Int64 // IDs not asked for yet, with a Count
+	left   atomic.Int64 // IDs not asked for yet, if the plan has a Count
 	ids    atomic.Int64
 	calls  atomic.Int64
 	failed atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	errors map[string]*Failure
-	began  time.Time // zero before Do; constant while there are workers
+	began  time.Time // zero before Do; constant while workers run
 	took   time.Duration
 }
 
@@ -77,8 +77,8 @@ func New(p Plan) *Run {
 	return r
 }
 
-// Do executes the plan; call it once. It returns the error of Connect. When ctx ends, it drops the calls that have no answer
-// yet and does not count them.
+// Do executes the plan; call it once. It returns the error of Connect. When ctx ends, it drops the calls in
+// progress and does not count them.
 func (r *Run) Do(ctx context.Context) error {
 	connections := make([]Connection, r.plan.Connections)
 	for i := range connections {
@@ -115,7 +115,8 @@ func closeAll(connections []Connection) {
 	}
 }
 
-// work makes calls over one connection. It begins none once ctx has ended, and cuts them off when calls ends.
+// work makes calls over one connection. It begins none after ctx has ended, and cuts off the last when calls
+// ends.
 func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 	ids := make([]firn.ID, r.plan.Batch)
 	for failures := 0; ; {
@@ -125,7 +126,7 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 		}
 		from := time.Now()
 		if late := from.Sub(due); r.plan.Rate > 0 && late > timerSlack {
-			from = due // an earlier answer was late; the caller waits since then
+			from = due // an earlier answer was late; the caller has waited since
 		}
 		call, cancel := context.WithTimeout(calls, answerWithin)
 		err := c.Take(call, ids[:n])
@@ -153,10 +154,10 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 	}
 }
 
-// timerSlack is how late a timer fires on an idle machine: within it, a late call is not the server's fault.
+// timerSlack is how late a timer fires on an idle machine: a call late by less is not the server's fault.
 const timerSlack = 2 * time.Millisecond
 
-// next returns how many IDs the next call asks for, and when it is due; false when there are no more calls.
+// next returns how many IDs the next call asks for, and when it is due; false: no more calls.
 func (r *Run) next() (n int, due time.Time, ok bool) {
 	slot := r.slots.Add(1) - 1
 	n, due = r.plan.Batch, time.Now()
@@ -176,7 +177,7 @@ func (r *Run) next() (n int, due time.Time, ok bool) {
 	return n, due, true
 }
 
-// unsent returns how many calls were due before the end and found no free connection.
+// unsent returns how many calls were due before the end but found no free connection.
 func (r *Run) unsent(took time.Duration) int64 {
 	if r.plan.Rate == 0 || r.plan.Duration == 0 || took < r.plan.Duration {
 		return 0
@@ -188,7 +189,7 @@ func (r *Run) unsent(took time.Duration) int64 {
 	return max(0, planned-r.calls.Load())
 }
 
-// note counts an error.
+// note records an error.
 func (r *Run) note(err error) {
 	code := CodeOf(err)
 	r.mu.Lock()

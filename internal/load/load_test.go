@@ -26,12 +26,12 @@ import (
 	"github.com/firn-id/firn/store/memstore"
 )
 
-// patience is how long anything may take that must happen.
+// patience is how long tests wait for an event.
 const patience = time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// giver is a member of a service; give may change what it gives, or have it fail.
+// giver is a member of a service; give may change the IDs, or fail.
 type giver struct {
 	server.Issuer
 	give func(ids []firn.ID) error
@@ -53,7 +53,7 @@ func (g *giver) Fill(ctx context.Context, ids []firn.ID) error {
 	return g.give(ids)
 }
 
-// service serves by all protocols, on a store in memory; it returns the URL of each.
+// service serves all protocols, on a store in memory; it returns the URL of each.
 func service(t *testing.T, give func(ids []firn.ID) error) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -96,7 +96,7 @@ func service(t *testing.T, give func(ids []firn.ID) error) map[string]string {
 	return map[string]string{"http": web.URL, "grpc": byGRPC.Addr().String(), "redis": byRedis.Addr().String()}
 }
 
-// connect makes connections to a server.
+// connect returns the Connect of a Plan for a server.
 func connect(t *testing.T, protocol, server string, a load.Access) func(int) (load.Connection, error) {
 	t.Helper()
 	p, err := load.ProtocolByName(protocol)
@@ -110,7 +110,7 @@ func connect(t *testing.T, protocol, server string, a load.Access) func(int) (lo
 	return func(int) (load.Connection, error) { return p.Connect(u, a) }
 }
 
-// result is what comes of a plan.
+// result returns the result of a plan.
 func result(t *testing.T, p load.Plan) load.Result {
 	t.Helper()
 	r := load.New(p)
@@ -140,7 +140,7 @@ func TestEveryProtocolBringsIDs(t *testing.T) {
 	}
 }
 
-// A server that gives an ID again is found out, even when it gives it on another connection.
+// A run finds an ID that a server issues again, even on another connection.
 func TestDuplicatesAreFound(t *testing.T) {
 	var calls atomic.Int64
 	var twice atomic.Int64
@@ -159,7 +159,7 @@ func TestDuplicatesAreFound(t *testing.T) {
 		if d := r.Duplicates; d.More != 1 || len(d.Some) != 1 || int64(d.Some[0]) != twice.Load() {
 			t.Errorf("%s: %+v; want that %d came again", protocol, r.Duplicates, twice.Load())
 		}
-		if r.Descents > 1 { // none, if it was the first on its connection
+		if r.Descents > 1 { // 0, if it was the first on its connection
 			t.Errorf("%s: %d descents, want 1 at most", protocol, r.Descents)
 		}
 	}
@@ -201,7 +201,7 @@ func TestErrorsThatNoServerTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = closed.Close() // so that nobody listens there
+	_ = closed.Close() // so that no process listens there
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	few := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -228,7 +228,7 @@ func TestErrorsThatNoServerTells(t *testing.T) {
 		t.Run(tt.protocol+" "+tt.want, func(t *testing.T) {
 			p := load.Plan{Connect: connect(t, tt.protocol, tt.server, load.Access{}), Connections: 1, Batch: 2, Count: 2}
 			if tt.want == "timeout" {
-				p.Duration, p.Grace = time.Second, 50*time.Millisecond // a second for the call to begin
+				p.Duration, p.Grace = time.Second, 50*time.Millisecond // a second in which the call begins
 			}
 			r := result(t, p)
 			if len(r.Errors) != 1 || r.Errors[0].Code != tt.want || r.Failed != 1 || r.IDs != 0 {
@@ -238,14 +238,14 @@ func TestErrorsThatNoServerTells(t *testing.T) {
 	}
 }
 
-// An interrupted run tells what there was until then, and calls that were under way count as never made.
+// An interrupted run has the results until then, and does not count the calls in progress.
 func TestInterrupt(t *testing.T) {
 	var calls atomic.Int64
 	var interrupt atomic.Pointer[context.CancelFunc]
 	servers := service(t, func([]firn.ID) error {
 		if calls.Add(1) == 50 {
 			(*interrupt.Load())()
-			<-time.After(10 * time.Millisecond) // the call is under way when the run ends
+			<-time.After(10 * time.Millisecond) // the call is in progress when the run ends
 		}
 		return nil
 	})
@@ -264,7 +264,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// slow is a connection whose calls take so long.
+// slow is a connection whose calls take that long.
 type slow time.Duration
 
 func (s slow) Take(ctx context.Context, ids []firn.ID) error {

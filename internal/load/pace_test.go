@@ -8,7 +8,7 @@ import (
 	"github.com/firn-id/firn/internal/load"
 )
 
-// With a rate calls are made when they are due, and not faster.
+// With a rate, a run makes calls when they are due, and not faster.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := result(t, load.Plan{
@@ -24,8 +24,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// A server that does not keep up is seen in the latencies: they count from when calls were due, and not from when a
-// connection was free to make them. Without a rate they don't.
+// With a rate, latencies count from when calls were due, not from when a connection was free to make them, and so
+// show a server that does not keep up. Without a rate they don't.
 func TestLatencyCountsTheWaitForAConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := load.Plan{
@@ -70,7 +70,7 @@ func TestBands(t *testing.T) {
 	})
 }
 
-// Calls that are not answered at the end are given up after the grace.
+// A run gives up calls without an answer after the grace.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := result(t, load.Plan{

@@ -8,33 +8,34 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// record remembers which IDs came over one connection, in little memory: IDs mostly ascend, and those of one answer mostly
-// follow each other. A record has lanes of ascending runs of consecutive IDs, and a run takes a few bytes: its distance from
-// the run before, and its length. A lone ID takes 2 to 6 bytes, a thousand in a row hardly more. One goroutine uses it.
+// record remembers which IDs came over one connection, in little memory: IDs mostly ascend, and those of one
+// answer are mostly consecutive. A record has lanes of ascending runs of consecutive IDs, and a run takes a few
+// bytes: its distance from the run before, and its length. A lone ID takes 2 to 6 bytes, a thousand in a row
+// hardly more. It is not safe for concurrent use.
 type record struct {
-	memory   *atomic.Int64 // bytes that are left for all records
-	lanes    [lanes]*lane  // that grow
+	memory   *atomic.Int64 // bytes left for all records
+	lanes    [lanes]*lane  // growing; nil: unused
 	full     []*lane
-	kept     int64   // IDs that are remembered
-	last     firn.ID // on this connection; -1 before
+	kept     int64   // number of IDs remembered
+	last     firn.ID // the last ID on this connection; -1: none yet
 	descents int64   // how often an ID was not above the one before
 }
 
 const (
-	// lanes is how many streams of ascending IDs may mix on a connection: as many nodes behind a balancer.
+	// lanes is how many ascending streams may mix on a connection: one for each node behind a balancer.
 	lanes = 8
 
-	// block is how many bytes a lane grows by at most.
+	// block is the most bytes by which a lane grows.
 	block = 64 << 10
 
-	// laneSize is about what a lane takes itself.
+	// laneSize is about how many bytes a lane itself takes.
 	laneSize = 128
 )
 
 // lane is a stream of runs that ascend.
 type lane struct {
 	blocks   [][]byte
-	end      int64 // of the last run in blocks
+	end      int64 // end of the last run in blocks
 	from, to int64 // the run that grows
 }
 
@@ -50,7 +51,7 @@ func (r *record) add(ids []firn.ID) {
 	}
 }
 
-// keep remembers an ID, in the lane whose end is closest below it.
+// keep adds an ID to the lane whose end is closest below it.
 func (r *record) keep(id int64) {
 	best, free := -1, -1
 	for i, l := range r.lanes {
@@ -71,7 +72,7 @@ func (r *record) keep(id int64) {
 	switch {
 	case best >= 0:
 		r.memory.Add(-int64(r.lanes[best].begin(id)))
-	case free < 0: // none will do: the first makes room
+	case free < 0: // none fits: retire the first lane
 		r.full = append(r.full, r.lanes[0])
 		free = 0
 		fallthrough
@@ -82,7 +83,7 @@ func (r *record) keep(id int64) {
 	r.kept++
 }
 
-// begin begins the next run, and returns how many bytes the former one takes.
+// begin begins the next run, and returns how many bytes the one before takes.
 func (l *lane) begin(id int64) int {
 	var run [2 * binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(run[:], uint64(l.from-l.end))
@@ -97,16 +98,16 @@ func (l *lane) begin(id int64) int {
 	return n
 }
 
-// runs are those of a lane, one after the other.
+// runs iterates over the runs of a lane.
 type runs struct {
 	lane     *lane
-	left     []byte // of the block that is read
+	left     []byte // unread bytes of the block
 	next     int    // block
-	done     bool   // the run that grows is the one it stands at
-	from, to int64  // the run that it stands at
+	done     bool   // the current run is the one that grows
+	from, to int64  // the current run
 }
 
-// step goes to the next run; false when there is none.
+// step goes to the next run; false: no more.
 func (r *runs) step() bool {
 	for len(r.left) == 0 {
 		if r.next == len(r.lane.blocks) {
@@ -127,7 +128,7 @@ func (r *runs) step() bool {
 	return true
 }
 
-// heads are the runs of all lanes, that which begins lowest on top.
+// heads is a heap of the runs of all lanes, the one that begins lowest on top.
 type heads []*runs
 
 func (h heads) Len() int           { return len(h) }
@@ -141,10 +142,10 @@ func (h *heads) Pop() any {
 	return last
 }
 
-// mostShown is how many duplicates are named.
+// mostShown is the most duplicates in a result.
 const mostShown = 5
 
-// repeated merges all records, and tells how many IDs had come before, and some of them.
+// repeated merges all records, and returns how many IDs came again, and some of them.
 func repeated(records []*record) (more int64, some []firn.ID) {
 	var h heads
 	for _, r := range records {
@@ -158,7 +159,7 @@ func repeated(records []*record) (more int64, some []firn.ID) {
 		}
 	}
 	heap.Init(&h)
-	upTo := int64(-1) // from where the top begins, everything until there has come
+	upTo := int64(-1) // all IDs from the top's first up to here came
 	for len(h) > 0 {
 		top := h[0]
 		for id := top.from; id <= min(top.to, upTo); id++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// newRecords are for IDs from so many connections, in so much memory.
+// newRecords returns records for n connections, which share the memory.
 func newRecords(connections int, memory int64) []*record {
 	left := new(atomic.Int64)
 	left.Store(memory)
@@ -20,7 +20,7 @@ func newRecords(connections int, memory int64) []*record {
 	return records
 }
 
-// What records say of IDs is what a map of all of them says: whatever the IDs, in whatever order they come.
+// Records agree with a map of all IDs, for any IDs in any order.
 func TestRecordsFindEveryDuplicate(t *testing.T) {
 	for seed := range uint64(300) {
 		chance := rand.New(rand.NewPCG(seed, 0))
@@ -33,7 +33,7 @@ func TestRecordsFindEveryDuplicate(t *testing.T) {
 		for range chance.IntN(2000) {
 			c := chance.IntN(connections)
 			switch chance.IntN(4) {
-			case 0: // one after the other
+			case 0: // consecutive
 				next[c]++
 			case 1:
 				next[c] += firn.ID(chance.Int64N(100))
@@ -41,7 +41,7 @@ func TestRecordsFindEveryDuplicate(t *testing.T) {
 				next[c] = firn.ID(chance.Int64N(room))
 			}
 			id := next[c]
-			if seed%3 == 0 { // of a realistic size
+			if seed%3 == 0 { // of realistic size
 				id += 1 << 58
 			}
 			if times[id] > 0 {
@@ -75,7 +75,8 @@ func TestRecordsFindEveryDuplicate(t *testing.T) {
 	}
 }
 
-// What one ID takes: a lone one of a node that makes one in each tick, and one of many in a row.
+// The bytes that one ID takes: a lone one of a node that makes one in each tick, and one of many consecutive
+// ones.
 func TestRecordsAreSmall(t *testing.T) {
 	const memory = 1 << 30
 	used := func(add func(r *record)) int64 {
@@ -101,7 +102,7 @@ func TestRecordsAreSmall(t *testing.T) {
 		t.Errorf("IDs in rows of 1000 take %d bytes for %d", row, n)
 	}
 	mixed := used(func(r *record) {
-		for i := range n { // of nodes whose clocks differ
+		for i := range n { // from nodes whose clocks differ
 			r.add([]firn.ID{firn.ID(i+1+1000*(i%5))<<22 | firn.ID(i%5)<<12})
 		}
 	})
@@ -110,7 +111,7 @@ func TestRecordsAreSmall(t *testing.T) {
 	}
 }
 
-// When the memory is used up, further IDs are not remembered, and that is said.
+// When the memory is used up, records drop further IDs, and the result says so.
 func TestRecordsHaveALimit(t *testing.T) {
 	records := newRecords(2, 10_000)
 	for i := range 10_000 {

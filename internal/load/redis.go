@@ -15,13 +15,13 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// redisConnection asks over the Redis protocol. A client library would make the program half as big again, for three
-// commands.
+// redisConnection asks over the Redis protocol. A client library would make the program half as large again, for
+// three commands.
 type redisConnection struct {
 	host, sequencer, token string
 	tls                    *tls.Config
 
-	conn net.Conn // nil: not open
+	conn net.Conn // nil: closed
 	in   *bufio.Reader
 	out  []byte
 }
@@ -40,7 +40,7 @@ func dialRedis(u *url.URL, a Access) (Connection, error) {
 
 func (c *redisConnection) Close() {
 	if c.conn != nil {
-		_ = c.conn.Close() // nothing is under way
+		_ = c.conn.Close() // no call is in progress
 		c.conn = nil
 	}
 }
@@ -130,7 +130,7 @@ func (c *redisConnection) send(words ...string) error {
 	return err
 }
 
-// line reads a line of a kind. An error line is returned as a *CodeError.
+// line reads a line of a kind. It returns an error line as a *CodeError.
 func (c *redisConnection) line(kind byte) (string, error) {
 	line, err := c.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

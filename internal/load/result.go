@@ -8,14 +8,14 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// Progress tells how far a run is.
+// Progress is the progress of a run.
 type Progress struct {
-	IDs, Calls, Failed int64 // Calls with an end, and those of them without IDs
+	IDs, Calls, Failed int64 // IDs received, calls ended, and those of them without IDs
 	Took               time.Duration
-	Done               float64 // part of the plan, 0 to 1; 0 when the plan has no end
+	Done               float64 // part of the plan, 0 to 1; 0 if the plan has no end
 }
 
-// Progress tells how far the run is. It may be called while Do runs, and after.
+// Progress returns the progress of the run, during Do or after it.
 func (r *Run) Progress() Progress {
 	r.mu.Lock()
 	took, began := r.took, r.began
@@ -34,36 +34,36 @@ func (r *Run) Progress() Progress {
 	return p
 }
 
-// Result holds what a run has measured.
+// Result has the measurements of a run.
 type Result struct {
 	Progress
 	Errors     []Failure // the most frequent first
 	Latency    *Latency
 	Duplicates Duplicates
 
-	// Descents counts the IDs that were not above the one before on the same connection.
+	// Descents counts the IDs not above the one before on the same connection.
 	Descents int64
 
-	// Unsent counts the calls that were due at the rate of the plan, and not made because every connection still waited
+	// Unsent counts the calls that were due at the rate of the plan but not made, because every connection waited
 	// for an answer.
 	Unsent int64
 }
 
 // Failure is one kind of error.
 type Failure struct {
-	Code    string `json:"code"`    // of the server, or one of this package: see CodeOf
-	Calls   int64  `json:"calls"`   // how many ended with it
-	Example string `json:"example"` // the message of the first
+	Code    string `json:"code"`    // the server's or this package's: see CodeOf
+	Calls   int64  `json:"calls"`   // number of calls that ended with it
+	Example string `json:"example"` // the message of the first error
 }
 
-// Duplicates tells which IDs came more than once.
+// Duplicates has the IDs that came more than once.
 type Duplicates struct {
-	Checked int64     // IDs that were compared with each other
-	More    int64     // those of them that had come before
+	Checked int64     // number of IDs compared
+	More    int64     // number of those that came again
 	Some    []firn.ID // a few that came more than once, in ascending order
 }
 
-// Result looks for duplicates and returns the measurements. Call it once Do has returned.
+// Result looks for duplicates and returns the measurements. Call it after Do has returned.
 func (r *Run) Result() Result {
 	result := Result{Progress: r.Progress(), Latency: r.latency, Unsent: r.unsent(r.took)}
 	for _, seen := range r.records {

@@ -1,16 +1,15 @@
-// Package secretfile keeps the secret of a node in a file that its user alone can read, by which commands on the same
-// machine administer the node. What the secret is good for is the business of package auth.
+// Package secretfile keeps the secret of a node in a file that only its user can read, so that commands on the
+// same machine can administer the node. Package auth decides what the secret allows.
 //
-// The first line of the file is what is to be shown; the second says where: the addresses for administrators, and the network
-// that they are in.
+// The first line of the file is the secret; the second has the addresses for administrators, and their network.
 //
 //	firn_...
 //	# for 127.0.0.1:9080 in net:[4026531840]
 //
-// A command reads the file where the server's answer says it is. That answer may come from anybody: another user's process
-// can listen at the address while no node does, or at ::1 when a node listens at 127.0.0.1. So the secret is shown only at an
-// address that the file itself names, and only in the same network. Whoever can listen there is the node whose secret it
-// is, or comes when that node is gone, and its secret is good for nothing.
+// The server's answer tells a command the path of the file. Anyone may have sent that answer: another user's
+// process can listen at the address while no node does, or at ::1 when a node listens at 127.0.0.1. So a command
+// sends the secret only to an address that the file itself names, and only in the same network. Only that node
+// listens there, or a process that came after it, when the secret is worthless.
 package secretfile
 
 import (
@@ -28,22 +27,23 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
-// Name is that of the file in a data directory.
+// Name is the name of the file in a data directory.
 const Name = "admin.token"
 
 // head begins the second line.
 const head = "# for "
 
-// network tells the networks of this machine apart: 127.0.0.1 in a container is not that outside.
+// network returns the network namespace of this process: 127.0.0.1 in a container is another address than
+// outside.
 func network() string {
 	name, err := os.Readlink("/proc/self/ns/net")
-	if err != nil { // it is not Linux, or can't be told
+	if err != nil { // not Linux, or not readable
 		return "-"
 	}
 	return name
 }
 
-// parse reads what the file of a secret says: the token, and the addresses in this network at which it may be shown.
+// parse returns the token in a secret's file, and the addresses in this network to which commands may send it.
 func parse(text string) (token string, addresses []netip.AddrPort, err error) {
 	token, rest, _ := strings.Cut(text, "\n")
 	line, _, _ := strings.Cut(rest, "\n")
@@ -64,15 +64,15 @@ func parse(text string) (token string, addresses []netip.AddrPort, err error) {
 	return token, addresses, nil
 }
 
-// RuntimePath is where the secret of an address goes that has no data beside it: into a directory that this user alone can
-// read.
+// RuntimePath returns the path of the secret's file for an address of a process without data: in a directory that
+// only this user can read.
 func RuntimePath(address string) (string, error) {
 	dir, err := runtimeDir()
 	_, port, _ := net.SplitHostPort(address)
 	return filepath.Join(dir, "admin-"+port+".token"), err
 }
 
-// runtimeDir is a directory for this user alone that need not outlive the process.
+// runtimeDir returns a directory for this user alone, which need not outlive the process.
 func runtimeDir() (string, error) {
 	if first, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":"); first != "" { // systemd made it
 		return first, nil
@@ -91,20 +91,20 @@ func runtimeDir() (string, error) {
 	if !info.IsDir() {
 		return "", fmt.Errorf("%s: it is not a directory", dir)
 	}
-	if err := checkOwn(info); err != nil { // somebody else may have made it
+	if err := checkOwn(info); err != nil { // another user may have made it
 		return "", fmt.Errorf("%s: %w", dir, err)
 	}
 	return filepath.Abs(dir)
 }
 
-// Write puts a token into a file, in the place of another, which may be shown at these addresses: IP addresses of this
-// machine that others can't reach, with their ports.
+// Write writes a token to a file, and replaces the file if it exists. Commands may send the token to the given
+// addresses: IP addresses of this machine that other machines can't reach, with ports.
 func Write(path, token string, addresses []string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".admin-*.token") // for its owner only
+	f, err := os.CreateTemp(filepath.Dir(path), ".admin-*.token") // only its owner can read it
 	if err != nil {
 		return bare(err)
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // it has another name, when all went well
+	defer func() { _ = os.Remove(f.Name()) }() // after success it has another name
 	_, err = fmt.Fprintf(f, "%s\n%s%s in %s\n", token, head, strings.Join(addresses, " "), network())
 	if err := errors.Join(err, f.Close()); err != nil {
 		return bare(err)
@@ -112,7 +112,7 @@ func Write(path, token string, addresses []string) error {
 	return bare(os.Rename(f.Name(), path))
 }
 
-// bare is an error of the file system without the name of the file, which need not be the one that matters.
+// bare returns an error of the file system without the file's name, which may be that of the temporary file.
 func bare(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", filepath.Dir(path.Path), path.Err)
@@ -123,15 +123,17 @@ func bare(err error) error {
 	return err
 }
 
-// Remove removes the file of a secret, unless another node has put its own there, and its directory if nothing else is there.
+// Remove removes the file of a secret, unless another node has written its own there, and the directory if it is
+// empty.
 func Remove(path, token string) {
 	if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), token+"\n") {
-		_ = os.Remove(path) // what is left is good for nothing
+		_ = os.Remove(path) // a secret that stays is worthless
 		_ = os.Remove(filepath.Dir(path))
 	}
 }
 
-// Read reads the secret for a server from the file that its answer names, and tells at which address it may be shown.
+// Read reads the secret of a server from the file that its answer names, and returns the address to which the
+// command may send it.
 func Read(path, server string) (token, address string, err error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -156,7 +158,7 @@ func Read(path, server string) (token, address string, err error) {
 	return "", "", fmt.Errorf("it is for another address than %s", u.Host)
 }
 
-// listensAt tells whether a URL means an address on this machine.
+// listensAt reports whether a URL means an address on this machine.
 func listensAt(u *url.URL, a netip.AddrPort) bool {
 	port := u.Port()
 	if port == "" {
@@ -168,8 +170,8 @@ func listensAt(u *url.URL, a netip.AddrPort) bool {
 	return net.JoinHostPort(a.Addr().String(), port) == a.String()
 }
 
-// readOwn reads a small file that nobody else than its owner can read or change, who is the user of this process, or
-// anybody where that is root.
+// readOwn reads a small file that only its owner can read or change. The owner must be the user of this process,
+// unless that is root.
 func readOwn(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", errors.New("it is no full path")
@@ -193,7 +195,7 @@ func readOwn(path string) (string, error) {
 	return string(text), reasonOf(err)
 }
 
-// reasonOf is an error without the path, which is said beside it.
+// reasonOf returns an error without the path, which the message has already.
 func reasonOf(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err

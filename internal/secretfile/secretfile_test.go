@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// With no data beside it the secret goes to what is the user's alone: a directory that somebody else may have made is
-// refused.
+// Without data the secret goes to a directory for the user alone; one that another user may have made is refused.
 func TestRuntimeDir(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("RUNTIME_DIRECTORY", "")

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// openFile opens a file to read. A link is not followed, and a pipe not waited for.
+// openFile opens a file to read. It does not follow a link, and does not wait for a pipe.
 func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }
 
-// checkOwn returns an error unless a file or directory belongs to the user of this process, and nobody else can get at it.
-// Root may read the file of any user.
+// checkOwn returns an error unless the user of this process owns a file or directory, and other users have no
+// access. Root may read the file of any user.
 func checkOwn(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch me := os.Geteuid(); {

@@ -10,14 +10,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// key is one of a config file, with its value.
+// key is a key of a config file, with its value.
 type key struct {
 	name  string
 	line  int
 	value *yaml.Node
 }
 
-// readKeys reads one YAML mapping, or nothing.
+// readKeys reads one YAML mapping, or an empty file.
 func readKeys(data []byte) ([]key, error) {
 	var document, more yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(data))
@@ -47,7 +47,7 @@ func readKeys(data []byte) ([]key, error) {
 	return all, nil
 }
 
-// text is the value as a flag of a kind would be given it.
+// text returns a value as the text of a flag of a kind.
 func (k key) text(kind string) (string, error) {
 	if kind == KindList && k.value.Kind == yaml.SequenceNode {
 		var list []string
@@ -97,7 +97,7 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// YAML is the value of a flag as a config file has it.
+// YAML returns the value of a flag as in a config file.
 func YAML(kind, text string) (string, error) {
 	if kind == KindBool || kind == KindNumber || kind == KindShare {
 		return text, nil

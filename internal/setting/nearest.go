@@ -1,7 +1,7 @@
 package setting
 
-// Nearest returns the word that was most likely meant by another: the first with the fewest edits, of which there may be two,
-// and no more than one for each three characters. It is empty where no word is near.
+// Nearest returns the word that a misspelled one most likely means: the first with the fewest edits, at most two
+// and at most one for every three characters. It returns an empty text if no word is near.
 func Nearest(typed string, known []string) (meant string) {
 	least := min(2, len(typed)/3) + 1
 	for _, word := range known {
@@ -12,7 +12,7 @@ func Nearest(typed string, known []string) (meant string) {
 	return meant
 }
 
-// edits is how many characters have to be inserted, removed, replaced, or swapped with the next one to make b of a.
+// edits returns how many characters to insert, remove, replace or swap with the next one to turn a into b.
 func edits(a, b string) int {
 	rows := make([][]int, len(a)+1) // rows[i][j] is for the first i characters of a and the first j of b
 	for i := range rows {

@@ -1,5 +1,5 @@
-// Package setting has what a user can set: a flag, a variable or a key of a config file, each read by the same function. It
-// knows no setting by name.
+// Package setting reads settings from flags, environment variables and a config file, each with the same
+// function. It knows no setting by name.
 package setting
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// value is a flag whose text is read by a function, whose error says what would be right. It is the same
-// for the command line, the environment and the config file.
+// value is a flag whose text a function reads, with an error that says what would be right. It is the same for
+// the command line, the environment and the config file.
 type value[T any] struct {
 	into  *T
 	text  string
-	kind  string // what help and the config file call it
+	kind  string // its kind in help and in the config file
 	parse func(string) (T, error)
 }
 
@@ -33,8 +33,8 @@ func (v *value[T]) Set(text string) error {
 func (v *value[T]) String() string { return v.text }
 func (v *value[T]) Type() string   { return v.kind }
 
-// Add adds a flag to fs, with its default as text. Without a text the default is what into holds. A short
-// name may follow the long one: "count,n".
+// Add adds a flag to fs, with its default as text. Without a text the value of into is the default. A short name
+// may follow the long one: "count,n".
 func Add[T any](fs *pflag.FlagSet, into *T, name, kind, text, usage string, parse func(string) (T, error)) *pflag.Flag {
 	v := &value[T]{into: into, kind: kind, parse: parse}
 	if text != "" {
@@ -46,7 +46,7 @@ func Add[T any](fs *pflag.FlagSet, into *T, name, kind, text, usage string, pars
 	return fs.VarPF(v, long, short, usage)
 }
 
-// Bool adds a flag that is true or false; false where it is not given.
+// Bool adds a flag that is true or false, by default false.
 func Bool(fs *pflag.FlagSet, into *bool, name, usage string) {
 	f := Add(fs, into, name, KindBool, "", usage, func(text string) (bool, error) {
 		b, err := strconv.ParseBool(text)
@@ -58,7 +58,7 @@ func Bool(fs *pflag.FlagSet, into *bool, name, usage string) {
 	f.NoOptDefVal = "true"
 }
 
-// Kinds of flags that the config file writes other than as a string.
+// Kinds of flags that the config file does not write as a string.
 const (
 	KindBool   = "bool"
 	KindNumber = "number"
@@ -101,17 +101,17 @@ func OneOf(words ...string) func(string) (string, error) {
 	}
 }
 
-// Text adds a flag that takes any text. Its default is what into holds.
+// Text adds a flag that takes any text. Its default is the value of into.
 func Text(fs *pflag.FlagSet, into *string, name, kind, usage string) {
 	Add(fs, into, name, kind, *into, usage, func(text string) (string, error) { return text, nil })
 }
 
-// List adds a flag with a list of texts, with commas between.
+// List adds a flag with a list of texts, separated by commas.
 func List(fs *pflag.FlagSet, into *[]string, name, usage string) {
 	Add(fs, into, name, KindList, "", usage, ParseList)
 }
 
-// ParseList reads a list of texts, with commas between.
+// ParseList reads a list of texts, separated by commas.
 func ParseList(text string) ([]string, error) {
 	list := strings.Split(text, ",")
 	for i := range list {

@@ -12,23 +12,22 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// prefix begins the name of each variable.
+// prefix begins the name of every variable.
 const prefix = "FIRN_"
 
-// Variable is the environment variable of a flag: FIRN_HTTP_ADDR for --http-addr.
+// Variable returns the environment variable of a flag: FIRN_HTTP_ADDR for --http-addr.
 func Variable(flag string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// Sources tells where flags got their values from, for errors: "--node", "FIRN_NODE" or
-// "firn.yaml: node".
+// Sources has the source of each flag's value, for errors: "--node", "FIRN_NODE" or "firn.yaml: node".
 type Sources map[string]string
 
-// Of names the source of a flag.
+// Of returns the source of a flag's value.
 func (s Sources) Of(flag string) string { return cmp.Or(s[flag], "--"+flag) }
 
-// FromEnvironment sets the flags that the command line did not. An empty variable counts as not
-// set; those that are no flags of ours are somebody else's, Kubernetes' for one.
+// FromEnvironment sets the flags that the command line did not set. It ignores empty variables, and those that
+// are not firn's flags: others, such as Kubernetes, set them.
 func (s Sources) FromEnvironment(flags *pflag.FlagSet, env map[string]string, only ...string) error {
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -42,8 +41,8 @@ func (s Sources) FromEnvironment(flags *pflag.FlagSet, env map[string]string, on
 	return first
 }
 
-// FromFile sets the flags that neither command line nor environment did from a YAML file. Every key in
-// it must be a flag.
+// FromFile sets the flags that neither command line nor environment set, from a YAML file. Every key in it must
+// be a flag.
 func (s Sources) FromFile(flags *pflag.FlagSet, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -90,11 +89,11 @@ func (s Sources) set(flags *pflag.FlagSet, f *pflag.Flag, text string) error {
 	return nil
 }
 
-// Misspelling is a variable that is no flag, but almost one.
+// Misspelling is a variable whose name is close to a flag's.
 type Misspelling struct{ Given, Meant string }
 
-// Misspelled are the variables that are no flags, but almost one of these. All others that begin with FIRN_ belong to somebody
-// else: Kubernetes sets FIRN_PORT in the pods beside a service that is called firn.
+// Misspelled returns the variables whose names are close to those of flags. All others that begin with FIRN_
+// belong to other programs: Kubernetes sets FIRN_PORT in the pods beside a service named firn.
 func Misspelled(flags *pflag.FlagSet, env map[string]string, only ...string) (all []Misspelling) {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) {
