@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seeClock asks the kernel how the clock is kept; nil: it does not say.
+// seeClock asks the kernel about the clock; nil: unknown.
 func seeClock() *Clock {
 	var t unix.Timex
 	state, err := unix.Adjtimex(&t) // it only reads

@@ -2,5 +2,5 @@
 
 package doctor
 
-// seeClock is for Linux; nil: not known.
+// seeClock works on Linux only; nil: unknown.
 func seeClock() *Clock { return nil }

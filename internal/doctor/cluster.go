@@ -11,17 +11,17 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// Store is an etcd cluster elsewhere.
+// Store is a separate etcd cluster.
 type Store struct {
 	Servers []etcdstore.ServerReport
-	Read    time.Duration // what a linearizable read took
-	Err     error         // why it gives no answer, or why a read or a write is not allowed, if it wraps store.ErrRefused
+	Read    time.Duration // duration of a linearizable read
+	Err     error         // why it does not answer; store.ErrRefused: why it refuses a read or a write
 	Prefix  string
 }
 
 const (
 	slowRead = 100 * time.Millisecond
-	largeDB  = 1 << 30 // half of the quota that etcd has when nobody says otherwise
+	largeDB  = 1 << 30 // bytes: half of etcd's default quota
 )
 
 func (s Store) check() (all []Finding) {
@@ -32,7 +32,7 @@ func (s Store) check() (all []Finding) {
 		}
 	}
 	unreached := Fail
-	if 2*down < len(s.Servers) { // the others are enough
+	if 2*down < len(s.Servers) { // the others are a majority
 		unreached = Warn
 	}
 	for _, r := range s.Servers {
@@ -74,7 +74,7 @@ func checkServer(r etcdstore.ServerReport) (all []Finding) {
 	return all
 }
 
-// lastOf is the end of a chain of errors: what etcd, or the network, says.
+// lastOf returns the last error of a chain: that of etcd or of the network.
 func lastOf(err error) string {
 	text := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) || strings.HasSuffix(text, context.DeadlineExceeded.Error()) {
@@ -89,17 +89,17 @@ func lastOf(err error) string {
 	return text
 }
 
-// Nodes is what the store knows of the default sequencer's node IDs.
+// Nodes is what the store knows about the default sequencer's node IDs.
 type Nodes struct {
 	NodeIDs  int64
-	Live     int           // that have a holder now
-	Members  int           // whose pulse is there
-	Horizon  time.Duration // the latest that a holder has written down, from now by this clock
-	Furthest time.Duration // the latest of all
+	Live     int           // node IDs that have an owner
+	Members  int           // members with a pulse
+	Horizon  time.Duration // the latest horizon of an owner, from now by this clock
+	Furthest time.Duration // the latest horizon of all
 	Window   time.Duration
 }
 
-// maxSkew is how far ahead of the others a clock may be.
+// maxSkew is how far a clock may be ahead of the others.
 const maxSkew = 10 * time.Second
 
 func (n Nodes) check() (all []Finding) {
@@ -114,7 +114,7 @@ func (n Nodes) check() (all []Finding) {
 		found.Level, found.Do = Warn, more
 	}
 	all = append(all, found)
-	// A living node writes down its horizon every third of its window: it never lies in the past.
+	// A living node renews its horizon every third of its window: it never lies in the past.
 	switch latest := max(n.Horizon, n.Furthest); {
 	case n.Live > 0 && n.Horizon < -maxSkew:
 		all = append(all, Fail.about("clocks", "this machine's clock is at least %v ahead of all other nodes' clocks", (-n.Horizon).Round(time.Second)).
@@ -128,13 +128,13 @@ func (n Nodes) check() (all []Finding) {
 	return all
 }
 
-// Node is the node that runs here already.
+// Node is a node that already runs on this machine.
 type Node struct {
 	URL   string
-	Why   string // it is not ready; empty: it is
-	Over  bool   // it is not, as the layout of the default sequencer has no IDs for this time
-	Dead  int    // members that are in the cluster and whose pulse is gone
-	Alive int    // members; negative: not known
+	Why   string // why it is not ready; empty: ready
+	Over  bool   // it is not ready, because the layout of the default sequencer has no IDs for this time
+	Dead  int    // members of the cluster without a pulse
+	Alive int    // members with a pulse; negative: unknown
 }
 
 func (n Node) check() (all []Finding) {
@@ -147,7 +147,7 @@ func (n Node) check() (all []Finding) {
 		all = append(all, OK.about("node", "%s is ready", n.URL))
 	}
 	switch {
-	case n.Alive < 0: // not known
+	case n.Alive < 0: // unknown
 	case n.Dead > 0:
 		all = append(all, Warn.about("members", "%d alive, %d whose pulse is gone", n.Alive, n.Dead).do("the others remove them within --ttl; if not, see firn cluster status"))
 	default:

@@ -1,5 +1,5 @@
-// Package doctor says what is wrong around a node, and what to do about it. Examine looks at the machine, the store and
-// the node; Check is a pure function from what was seen to findings. It prints nothing.
+// Package doctor finds what is wrong around a node, and what to do about it. Examine examines the machine, the
+// store and the node; Check is a pure function from its result to findings. The package prints nothing.
 package doctor
 
 import (
@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Level is how bad a Finding is.
+// Level is the severity of a Finding.
 type Level string
 
 // Levels.
 const (
 	OK   Level = "ok"
-	Warn Level = "warn" // the node works, and may not for long, or not well
+	Warn Level = "warn" // the node works, but maybe not for long, or not well
 	Fail Level = "fail" // the node does not work, or must not
 )
 
-// Finding is what was found about one thing.
+// Finding is the result of one check.
 type Finding struct {
 	Level Level  `json:"level"`
 	About string `json:"about"` // such as "clock"
-	Found string `json:"found"` // with its value
+	Found string `json:"found"` // with the value
 	Do    string `json:"do,omitempty"`
 }
 
-// Seen is what was seen of a machine, a configuration and a store. What is nil was not looked at.
+// Seen is what Examine has seen of a machine, a configuration and a store. Nil: not examined.
 type Seen struct {
 	Now    time.Time
 	Clock  *Clock
@@ -39,7 +39,7 @@ type Seen struct {
 	Node   *Node
 }
 
-// Check says what was found, in the order in which a node needs it.
+// Check returns findings in the order in which a node needs the things.
 func Check(s Seen) (all []Finding) {
 	add := func(f ...Finding) { all = append(all, f...) }
 	if s.Clock != nil {
@@ -79,7 +79,7 @@ func (f Finding) do(what string) Finding {
 	return f
 }
 
-// bytes are for people.
+// bytes formats a size for people.
 func bytes(n int64) string {
 	switch {
 	case n >= 10<<30:
@@ -91,7 +91,7 @@ func bytes(n int64) string {
 	}
 }
 
-// days are for people, too.
+// days formats a duration for people.
 func days(d time.Duration) string {
 	if d < 48*time.Hour {
 		return d.Round(time.Minute).String()

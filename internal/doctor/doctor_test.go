@@ -15,7 +15,7 @@ var errRefused = errors.New("refused")
 
 var now = time.Date(2026, 11, 21, 20, 0, 0, 0, time.UTC)
 
-// healthy is a machine and a cluster of which there is nothing to be said.
+// healthy returns a machine and a cluster without a problem.
 func healthy() Seen {
 	return Seen{
 		Now:    now,
@@ -47,7 +47,7 @@ func TestWhatIsHealthyIsOK(t *testing.T) {
 	}
 }
 
-// Each thing that is wrong gives exactly one finding that is not ok, with its value and what to do.
+// Each problem gives exactly one finding that is not ok, with its value and what to do.
 func TestEachWrongIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -100,7 +100,7 @@ func TestEachWrongIsFound(t *testing.T) {
 	}
 }
 
-// Without a majority servers that are down are no mere warning.
+// Servers that are down fail the check if the others are no majority.
 func TestTwoOfThreeDown(t *testing.T) {
 	s := healthy()
 	s.Store.Servers[0].Err, s.Store.Servers[1].Err = errRefused, errRefused
@@ -115,7 +115,8 @@ func TestTwoOfThreeDown(t *testing.T) {
 	}
 }
 
-// What was not looked at is not spoken of, a port that is a node's is as it should be, and at a limit exactly enough is enough.
+// Check has no findings about what was not examined, accepts a port in use by a node, and accepts values at a
+// limit.
 func TestLimitsOfChecks(t *testing.T) {
 	if found := Check(Seen{Now: now, Layout: healthy().Layout}); len(found) != 1 {
 		t.Errorf("found %v; want the layout only", found)

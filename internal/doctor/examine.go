@@ -10,27 +10,27 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// Config is the configuration of the node that Examine looks at. It was checked before: files that it names can be read.
+// Config is the configuration of the node to examine. The caller has checked it: its files can be read.
 type Config struct {
 	Layout         firn.Layout // of the default sequencer
 	Window         time.Duration
 	TLS            conns.TLSFiles
-	TokensFile     string           // empty: there are no tokens
+	TokensFile     string           // empty: no tokens
 	MaxConnections int64            // of callers; 0: the default
 	Addresses      []Address        // to listen on; the public one first
 	DataDir        string           // of the embedded etcd
 	Etcd           etcdstore.Config // without endpoints etcd is embedded
 }
 
-// Address is one to listen on.
+// Address is an address to listen on.
 type Address struct {
-	Flag string // that says so, without its dashes
+	Flag string // that sets it, without its dashes
 	At   string // host:port
 	URL  string // to reach it from this machine
 }
 
-// Examine looks at everything that a node with this configuration needs, and at the node if one runs already. It changes
-// nothing but a small file in the data directory, which it removes.
+// Examine examines everything that a node with this configuration needs, and the node if it runs already. It
+// writes only a small file in the data directory, which it removes.
 func Examine(ctx context.Context, c Config) Seen {
 	seen := Seen{
 		Now: time.Now(), Clock: seeClock(), Layout: Layout{Name: c.Layout.String(), Until: server.Until(c.Layout)},

@@ -21,14 +21,14 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// seeWithin is how long each question to the node may take.
+// seeWithin is how long each request to the node may take.
 const seeWithin = 5 * time.Second
 
-// longestAnswer is how many bytes of an answer of the node are read.
+// longestAnswer is the most bytes of an answer that are read.
 const longestAnswer = 64 << 20
 
-// seePorts tries to listen on each address. One that is in use belongs to a node if it answers as a node does; once a node
-// answers, the addresses for gRPC and Redis count as its own.
+// seePorts tries to listen on each address. One in use belongs to a node if it answers as a node does; once a
+// node answers, the addresses for gRPC and Redis count as its own.
 func (c Config) seePorts(ctx context.Context) (all []Port) {
 	running := false
 	for _, a := range c.Addresses {
@@ -52,7 +52,7 @@ func (c Config) seePorts(ctx context.Context) (all []Port) {
 	return all
 }
 
-// ask reads what the node at an address answers. It accepts any certificate: the address is one of this machine.
+// ask reads the answer of the node at an address. It accepts any certificate: the address is on this machine.
 func ask(ctx context.Context, a Address, path string) (status int, body []byte, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+path, nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func ask(ctx context.Context, a Address, path string) (status int, body []byte, 
 	return response.StatusCode, body, err
 }
 
-// livesAt reports whether a node answers. A server that wants a client certificate counts as one.
+// livesAt reports whether a node answers. A server that requires a client certificate counts as a node.
 func (c Config) livesAt(ctx context.Context, a Address) bool {
 	status, body, err := ask(ctx, a, "/livez")
 	if err != nil {
@@ -78,7 +78,7 @@ func (c Config) livesAt(ctx context.Context, a Address) bool {
 	return status == http.StatusOK && strings.TrimSpace(string(body)) == "ok"
 }
 
-// seeNode asks the node that runs here. A node that wants a token or a certificate tells less.
+// seeNode asks the node on this machine. A node that requires a token or a certificate tells less.
 func (c Config) seeNode(ctx context.Context) *Node {
 	public := c.Addresses[0]
 	d := &Node{URL: public.URL, Alive: -1}
@@ -113,11 +113,11 @@ func (c Config) seeNode(ctx context.Context) *Node {
 	return d
 }
 
-// seeEtcd examines the servers of the etcd cluster, and reads who has the node IDs.
+// seeEtcd examines the servers of the etcd cluster, and reads the owners of node IDs.
 func (c Config) seeEtcd(ctx context.Context) (*Store, *Nodes) {
 	d := &Store{Prefix: c.Etcd.Prefix}
 	s, err := etcdstore.Open(c.Etcd)
-	if err != nil { // it was opened before
+	if err != nil { // unlikely: the caller has opened it
 		d.Err = err
 		return d, nil
 	}
@@ -128,7 +128,7 @@ func (c Config) seeEtcd(ctx context.Context) (*Store, *Nodes) {
 	return d, c.seeNodes(ctx, s)
 }
 
-// seeNodes reads who has which node ID of the default sequencer; nil: etcd does not say.
+// seeNodes reads the owners of the default sequencer's node IDs; nil: unknown.
 func (c Config) seeNodes(ctx context.Context, s store.Store) *Nodes {
 	const workers = "sequencers/" + member.DefaultSequencer + "/workers/"
 	kvs, err := s.List(ctx, workers)

@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/store/etcdembed"
 )
 
-// seeCertificates reads the certificates that the node shows. One that cannot be read is left out: the configuration
-// was checked before.
+// seeCertificates reads the node's certificates. It omits those that it can't read: the caller has checked the
+// configuration.
 func (c Config) seeCertificates() (all []Certificate) {
 	for _, f := range [][3]string{{"tls-cert", c.TLS.Cert, c.TLS.Key}, {"etcd-cert", c.Etcd.CertFile, c.Etcd.KeyFile}} {
 		if f[1] == "" {
@@ -43,7 +43,7 @@ func (c Config) seeLimit() *OpenFiles {
 	return &OpenFiles{Limit: limit, Connections: cmp.Or(c.MaxConnections, limits.MaxConnections)}
 }
 
-// seeDataDir examines the directory, or its closest parent that exists.
+// seeDataDir examines the directory, or its closest existing parent.
 func (c Config) seeDataDir() *DataDir {
 	d := &DataDir{Path: c.DataDir}
 	dir := c.DataDir
@@ -98,7 +98,7 @@ func fsyncIn(dir string) (time.Duration, error) {
 	return took[len(took)/2], nil
 }
 
-// reason is an error without the operation and the path or address.
+// reason returns an error without the operation and the path or address.
 func reason(err error) string {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err

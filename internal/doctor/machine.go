@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Clock is what the kernel knows of this machine's clock.
+// Clock is what the kernel knows about this machine's clock.
 type Clock struct {
 	Synchronised bool
-	MaxError     time.Duration // by which it is wrong at the most, as it is estimated
+	MaxError     time.Duration // the kernel's estimate of the largest error
 }
 
-// poorClock is an error of a clock that those who look at IDs would notice.
+// poorClock is a clock error that people would notice in IDs.
 const poorClock = time.Second
 
 func (c Clock) check() Finding {
@@ -27,7 +27,7 @@ func (c Clock) check() Finding {
 	return OK.about("clock", "synchronised, to within %v", c.MaxError.Round(time.Millisecond))
 }
 
-// Layout is the time of the default sequencer's layout.
+// Layout is the lifetime of the default sequencer's layout.
 type Layout struct {
 	Name  string
 	Until time.Time // when its time ends
@@ -41,7 +41,7 @@ func (l Layout) check(now time.Time) Finding {
 	return OK.about("layout", "%s, until %s", l.Name, l.Until.UTC().Format(time.DateOnly))
 }
 
-// Certificate is one that a file holds, with its key.
+// Certificate is a certificate in a file, with its key.
 type Certificate struct {
 	Flag    string // that names the file
 	Path    string
@@ -50,7 +50,7 @@ type Certificate struct {
 	KeyMode fs.FileMode // of that file
 }
 
-// soon is how long before the end of a certificate it is to be renewed.
+// soon is how long before its end an operator should renew a certificate.
 const soon = 30 * 24 * time.Hour
 
 func (c Certificate) check(now time.Time) (all []Finding) {
@@ -71,13 +71,13 @@ func (c Certificate) check(now time.Time) (all []Finding) {
 	return all
 }
 
-// OpenFiles is the limit of this process.
+// OpenFiles is this process's limit of open files.
 type OpenFiles struct {
 	Limit       uint64
-	Connections int64 // that callers may have
+	Connections int64 // most connections of callers
 }
 
-// beside is how many files are open beside those of callers: to etcd, and its own.
+// beside is how many files are open beside those of callers: connections to etcd, and its own files.
 const beside = 512
 
 func (o OpenFiles) check() Finding {
@@ -89,16 +89,16 @@ func (o OpenFiles) check() Finding {
 	return OK.about("open files", "at most %d, %d are needed", o.Limit, needed)
 }
 
-// DataDir is where an etcd inside keeps its data.
+// DataDir is the data directory of the embedded etcd.
 type DataDir struct {
 	Path   string
 	Absent bool
-	InUse  bool   // a process has it
+	InUse  bool   // a process uses it
 	Error  string // why it can't be used; empty: it can
 	Owner  string
 	Mode   fs.FileMode
-	Free   int64         // bytes; negative: not known
-	Fsync  time.Duration // that a write takes until it is on the disk, usually; 0: not measured
+	Free   int64         // bytes; negative: unknown
+	Fsync  time.Duration // median time of a write to the disk; 0: not measured
 }
 
 const (
@@ -123,7 +123,7 @@ func (d DataDir) check() (all []Finding) {
 	}
 	const room = "free some space; the embedded etcd ends the process when the disk is full"
 	switch {
-	case d.Free < 0: // not known
+	case d.Free < 0: // unknown
 	case d.Free < tooFew:
 		all = append(all, Fail.about("disk", "%s are free", bytes(d.Free)).do(room))
 	case d.Free < fewBytes:
@@ -140,12 +140,12 @@ func (d DataDir) check() (all []Finding) {
 	return all
 }
 
-// Port is an address to listen on.
+// Port is the state of an address to listen on.
 type Port struct {
 	Flag, Address string
 	InUse         bool
-	Firn          bool   // by a firn
-	Error         string // why nobody can listen there, if not because it is in use
+	Firn          bool   // by a firn node
+	Error         string // why no process can listen there, if it is not in use
 }
 
 func (p Port) check() Finding {

@@ -4,8 +4,8 @@ package doctor
 
 import "io/fs"
 
-// freeIn is for Unix; negative: not known.
+// freeIn works on Unix only; negative: unknown.
 func freeIn(string) int64 { return -1 }
 
-// ownerOf is for Unix.
+// ownerOf works on Unix only.
 func ownerOf(fs.FileInfo) string { return "somebody" }

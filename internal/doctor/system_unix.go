@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeIn is how many bytes are free where a directory is; negative: not known.
+// freeIn returns how many bytes are free on a directory's file system; negative: unknown.
 func freeIn(dir string) int64 {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(dir, &disk); err != nil {
@@ -20,7 +20,7 @@ func freeIn(dir string) int64 {
 	return int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // other systems have other types
 }
 
-// ownerOf is the name of who owns a file.
+// ownerOf returns the user name of a file's owner.
 func ownerOf(info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

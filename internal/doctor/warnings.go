@@ -10,11 +10,11 @@ import (
 	"github.com/firn-id/firn/internal/server/files"
 )
 
-// AboutTokens is what a warning about tokens is about.
+// AboutTokens is the About of findings about tokens.
 const AboutTokens = "tokens"
 
-// Warnings returns what a configuration should be warned of, before a node runs. An error is returned for what must not be used:
-// a data directory that others can write.
+// Warnings returns findings about a configuration before a node runs. It returns an error for a configuration
+// that must not be used: a data directory that other users can write.
 func (c Config) Warnings() (warnings []Finding, _ error) {
 	embedded := len(c.Etcd.Endpoints) == 0
 	if embedded {
@@ -40,13 +40,13 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 	return warnings, nil
 }
 
-// plainAddresses are those without TLS that other machines can reach, with their flags.
+// plainAddresses returns the addresses without TLS that other machines can reach, with their flags.
 func (c Config) plainAddresses() (all []string) {
 	if c.TLS.Cert != "" {
 		return nil
 	}
 	for _, a := range c.Addresses {
-		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && a.Flag != "metrics-addr" { // no tokens go there
+		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && a.Flag != "metrics-addr" { // callers send no tokens there
 			all = append(all, fmt.Sprintf("--%s %s", a.Flag, a.At))
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"strings"
 )
 
-// Access are the files by which a server lets somebody in; empty: there is none.
+// Access names the files with a caller's credentials for a server. Empty: no file.
 type Access struct {
-	TokenFile string // with the token to show
-	CA        string // the authorities that the server's certificate may be signed by
-	Cert, Key string // the certificate to show
+	TokenFile string // with the token to send
+	CA        string // the authorities that may sign the server's certificate
+	Cert, Key string // the client's certificate
 }
 
-// Load returns the token to show, empty if there is none, and what TLS needs; nil when no file is about that. An error names the
-// flag of the file.
+// Load returns the token to send, or an empty one, and the TLS configuration; nil if no file is for TLS. An error
+// names the flag of the file.
 func (a Access) Load() (token string, config *tls.Config, err error) {
 	if a.TokenFile != "" {
 		text, err := os.ReadFile(a.TokenFile)
 		if err != nil {
 			return "", nil, fmt.Errorf("--token-file: %w", err)
 		}
-		// What begins with # says what a token is for.
+		// Lines that begin with # are comments.
 		lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
 		if token = strings.TrimSpace(strings.Join(lines, "\n")); token == "" || strings.ContainsAny(token, " \t\r\n") {
 			return "", nil, fmt.Errorf("--token-file: %s holds no token; want the first line that firn token prints, and nothing else", a.TokenFile)
@@ -55,7 +55,7 @@ func (a Access) Load() (token string, config *tls.Config, err error) {
 	return token, config, nil
 }
 
-// ParseURL reads the URL of a server, or its host:port.
+// ParseURL parses the URL of a server, or its host:port.
 func ParseURL(text string) (string, error) {
 	full := text
 	if !strings.Contains(text, "://") {

@@ -1,5 +1,5 @@
-// Package remote asks a running server over HTTP, for the commands of firn: for IDs, and about its cluster. Where a server
-// has no tokens, and its secret is in a file that the user may read, it shows that.
+// Package remote asks a running server over HTTP for IDs and about its cluster, for the commands of firn. If a
+// server has no tokens, and the user may read its secret in a file, the package sends that secret.
 package remote
 
 import (
@@ -23,22 +23,22 @@ import (
 // Client asks a server.
 type Client struct {
 	Base      string // its URL
-	Token     string // to show; may be empty
+	Token     string // to send; empty: none
 	HTTP      *http.Client
-	Sequencer string // whose IDs Fill asks for; empty: the default one's
-	Hint      string // what to do where no server answers; may be empty
+	Sequencer string // for Fill; empty: the default sequencer
+	Hint      string // what to do if no server answers; may be empty
 
-	// Showed is told the URL to which the secret of a node was shown. Nil: nobody is.
+	// Showed gets the URL to which the client sent a node's secret. Nil: no call.
 	Showed func(url string)
 }
 
-// answerWithin is how long an answer may take, and longestAnswer how many bytes of it are read.
+// answerWithin is how long an answer may take, longestAnswer the most bytes of it that are read.
 const (
 	answerWithin  = 30 * time.Second
 	longestAnswer = 64 << 20
 )
 
-// Fill takes as many IDs as ids has room for, in ascending order.
+// Fill fills ids with new IDs, in ascending order.
 func (c Client) Fill(ctx context.Context, ids []firn.ID) error {
 	var answer struct {
 		IDs []firn.ID `json:"ids_str"`
@@ -57,9 +57,9 @@ func (c Client) Fill(ctx context.Context, ids []firn.ID) error {
 	return nil
 }
 
-// Do sends a request, and once more with the node's own secret if the server wants that and this user may read it. The
-// caller closes the answer's body. An error is returned when the server does not answer, and an *AnswerError when it
-// answers with an error.
+// Do sends a request, and once more with the node's own secret if the server requires that and this user may read
+// it. The caller closes the answer's body. Do returns an error when the server does not answer, and an
+// *AnswerError when it answers with an error.
 func (c Client) Do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	response, err := c.send(ctx, method, path, body)
 	answer, ok := errors.AsType[*AnswerError](err)
@@ -73,7 +73,8 @@ func (c Client) Do(ctx context.Context, method, path string, body []byte) (*http
 	return owner.send(ctx, method, path, body)
 }
 
-// withSecret is a client that shows the secret in a file. It connects to nothing but the address that the secret is for.
+// withSecret returns a client that sends the secret in a file. It connects only to the address that the secret is
+// for.
 func (c Client) withSecret(file string) (Client, error) {
 	token, address, err := secretfile.Read(file, c.Base)
 	if err != nil {
@@ -92,7 +93,7 @@ func (c Client) withSecret(file string) (Client, error) {
 		u.Host = address
 		c.Showed(u.String())
 	}
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it follows no redirection
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it follows no redirects
 	c.Token, c.HTTP = token, &http.Client{Transport: transport, CheckRedirect: stay}
 	return c, nil
 }
@@ -128,7 +129,7 @@ func (c Client) send(ctx context.Context, method, path string, body []byte) (*ht
 	return nil, failed
 }
 
-// Read sends a request and returns the status and the body of the answer, which is cut off after 64 MiB.
+// Read sends a request and returns the status and the body of the answer, cut off after 64 MiB.
 func (c Client) Read(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error) {
 	response, err := c.Do(ctx, method, path, body)
 	if err != nil {
@@ -142,13 +143,13 @@ func (c Client) Read(ctx context.Context, method, path string, body []byte) (sta
 	return response.StatusCode, answer, nil
 }
 
-// Call sends a request, reads what is answered into answer, and returns it as it came.
+// Call sends a request, decodes the body of the answer into answer, and returns that body.
 func (c Client) Call(ctx context.Context, method, path string, body []byte, answer any) ([]byte, error) {
 	_, text, err := c.CallStatus(ctx, method, path, body, answer)
 	return text, err
 }
 
-// CallStatus is Call, and returns the status too.
+// CallStatus is Call with the status.
 func (c Client) CallStatus(ctx context.Context, method, path string, body []byte, answer any) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -159,10 +160,10 @@ func (c Client) CallStatus(ctx context.Context, method, path string, body []byte
 	return status, text, err
 }
 
-// AnswerError is an answer of a server that tells of an error.
+// AnswerError is a server's answer with an error.
 type AnswerError struct {
 	Body           []byte
-	Failure        httpapi.Locked // empty when the answer is not one of a firn server
+	Failure        httpapi.Locked // zero: not a firn server's answer
 	server, status string
 }
 
@@ -173,12 +174,12 @@ func (e *AnswerError) Error() string {
 	return fmt.Sprintf("the server %s answers: %s (%s)", e.server, e.Failure.Error.Message, e.Failure.Error.Code)
 }
 
-// Is makes it a member.ErrWaiting when it is one.
+// Is makes an answer with the code "waiting" a member.ErrWaiting.
 func (e *AnswerError) Is(target error) bool {
 	return target == member.ErrWaiting && e.Failure.Error.Code == "waiting"
 }
 
-// Understand reads the body of an answer.
+// Understand decodes the body of an answer.
 func (c Client) Understand(body []byte, answer any) error {
 	if err := json.Unmarshal(body, answer); err != nil {
 		return fmt.Errorf("the server %s answers, but not as a firn server does: %w", c.Base, err)
@@ -193,7 +194,7 @@ func (c Client) unreachable(err error) error {
 	return fmt.Errorf("no answer from %s: %w%s", c.Base, err, c.Hint)
 }
 
-// SequencerPath is where a sequencer is, and what can be done with it.
+// SequencerPath returns the path of a sequencer, or of one of its actions.
 func SequencerPath(name, do string) string {
 	return "/api/v1/sequencers/" + url.PathEscape(name) + do
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// What is no answer of a firn server is an error that says so, never an ID.
+// An answer that is not from a firn server is an error that says so, never an ID.
 func TestStrangeServers(t *testing.T) {
 	for _, tt := range []struct {
 		status     int
