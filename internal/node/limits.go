@@ -59,7 +59,7 @@ func (n *Node) limitMemory() {
 // lookAtMemory is how often shed checks the memory.
 const lookAtMemory = 100 * time.Millisecond
 
-// shed closes connections of callers while memory runs out, until ctx ends: when the heap in use reaches two
+// shed closes connections of callers while memory runs out, until ctx ends: when the memory in use reaches two
 // thirds of the Go runtime's limit, beyond which it would do little but collect garbage; and when the cgroup,
 // which counts the kernel's memory too, has hardly any left. The derived limits prevent this, but the
 // configuration may raise them, and they do not count everything.
@@ -79,7 +79,7 @@ func (n *Node) shed(ctx context.Context) {
 		inUse, cycle := memoryInUse()
 		switch used := m.Used(); {
 		case inUse >= mostInUse && cycle >= again:
-			again = cycle + 2 // when the heap in use is known without the connections closed now
+			again = cycle + 2 // when the memory in use is known without the connections closed now
 		case used < mostUsed:
 			continue
 		default:

@@ -25,8 +25,8 @@ import (
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
-// Node is one node of the service. Make it with New; it runs once. Call Listen before any other method; the others are safe for
-// concurrent use.
+// Node is one node of the service. Make it with New; it runs once. Call Listen first; the other methods are safe
+// for concurrent use.
 type Node struct {
 	config  Config
 	limits  limits.Limits

@@ -22,9 +22,9 @@ const (
 
 // supervisor reports to systemd, which must run the node as a service with Type=notify.
 //
-// One goroutine sends all messages, and asks the node for its state each time. If the node is stuck and never answers, the
-// messages end: a start then fails by its timeout, and the watchdog kills a node that was ready. A node that is not ready only
-// says why: a restart would not make it ready sooner.
+// One goroutine sends all messages, and asks the node for its state each time. If the node hangs, the messages
+// end: a start then fails by its timeout, and the watchdog kills a node that was ready. A node that is not ready
+// only says why: a restart would not make it ready sooner.
 type supervisor struct {
 	tell     func(message string) error
 	stand    func() (standing string, ready bool)

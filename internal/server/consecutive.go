@@ -12,9 +12,9 @@ import (
 const tries = 16
 
 // Consecutive takes count consecutive IDs of a sequencer, last-count+1 to last. The error has the code BadRequest
-// when the layout has no such IDs: they lie in one tick of one node, so there are at most 2^sequence bits, or
-// only one when the node bits are lowest. It has the code Overloaded when other calls took IDs in between at
-// every try. At is the address of the caller's end of the connection, see Many.
+// when the layout has no such IDs: they lie in one tick of one node, so at most 2^(sequence bits) of them, or one
+// when the node bits are lowest. It has the code Overloaded when other calls took IDs in between at every try. At
+// is the address of the caller's end of the connection, see Many.
 func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name string, count int) (last firn.ID, err error) {
 	if count < 1 || count > MaxCount {
 		return 0, Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))

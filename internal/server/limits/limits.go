@@ -36,11 +36,11 @@ type Limits struct {
 	Answers     int64 // bytes of undelivered answers with several IDs, including streams
 }
 
-// For returns the limits of a process with so many bytes of memory and so many open files; zero or less: unlimited. TLS tells
-// whether callers use TLS.
+// For returns the limits of a process with this memory in bytes and this many open files; zero or less:
+// unlimited. TLS: callers use TLS.
 //
-// An eighth of the memory, and base, is for everything else. Of the rest, half is for connections, three eighths for answers,
-// and an eighth for calls.
+// An eighth of the memory, and base, is for everything else. Of the rest, connections get half, answers three
+// eighths, and calls an eighth.
 func For(memory, files int64, tls bool) Limits {
 	if memory <= 0 {
 		memory = math.MaxInt64

@@ -43,8 +43,8 @@ func (m Memory) used(root fs.FS) int64 {
 	return max(0, used)
 }
 
-// Find finds how much memory there is: that of the machine, or less if a cgroup of this process, or GOMEMLIMIT, sets a lower
-// limit.
+// Find returns how much memory there is: that of the machine, or less if a cgroup of this process or GOMEMLIMIT
+// sets a lower limit.
 func Find() Memory { return find(os.DirFS("/"), debug.SetMemoryLimit(-1)) }
 
 // find is Find with a root directory and the Go runtime's memory limit.
