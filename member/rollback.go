@@ -206,7 +206,9 @@ func (s *Sequencer) createAgain(ctx context.Context) {
 		if err != nil {
 			s.m.troubles.note(ctx, "can't create a sequencer again that the store has lost, trying again", err)
 		}
-		_ = retry.Sleep(ctx, backoff.After(tries))
+		if retry.Sleep(ctx, backoff.After(tries)) != nil {
+			return
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -104,6 +105,24 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A member that leaves gives up creating a sequencer again that the store has lost.
+func TestLeaveEndsTheCreationAfterALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m := a.mem.Load()
+		q, ok := m.Value().Sequencer(m.Sequencers()[0].Name())
+		if !ok {
+			t.Fatal("there is no sequencer")
+		}
+		s := m.newSequencer("lost", q)
+		s.update(func(st *status) { st.created = 0 })
+		left, leave := context.WithCancel(t.Context())
+		leave()
+		s.createAgain(left)
+	})
 }
 
 // A member whose session ends when the store is wiped writes the floor before anything to the log: a newcomer
