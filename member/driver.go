@@ -280,16 +280,17 @@ func (s *Sequencer) untilNext() time.Duration {
 	}
 	st := s.status.Load()
 	for i, t := range st.state.Tenures {
-		var until time.Duration
+		var at time.Time
 		switch t.Phase {
 		case attachment.Claimed:
-			until = st.tenures[i].fence.Floor().Sub(now)
+			at = st.tenures[i].fence.Floor()
 		case attachment.Expiring:
-			until = st.tenures[i].fence.Horizon().Sub(now)
+			at = st.tenures[i].fence.Horizon()
+		default:
+			continue
 		}
-		if until > 0 {
-			wait = min(wait, max(until, time.Millisecond), s.m.options.Window/3)
-		}
+		// The clock may have reached it since the look, which did not see that.
+		wait = min(wait, max(at.Sub(now), time.Millisecond), s.m.options.Window/3)
 	}
 	return wait
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/attachment"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -138,5 +139,24 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 				}
 			}
 		})
+	})
+}
+
+// A floor or a horizon that the clock reaches right after the driver has looked wakes the driver, too.
+func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		used := a.mem.Load().Sequencers()[0]
+		for _, phase := range []attachment.Phase{attachment.Claimed, attachment.Expiring} {
+			s := &Sequencer{m: used.m, name: used.name, layout: used.layout}
+			st := *used.status.Load()
+			st.state.Tenures[0].Phase = phase
+			s.status.Store(&st)
+			time.Sleep(2 * window) // past the horizon that the copy knows
+			if wait := s.untilNext(); wait > window/3 {
+				t.Errorf("a driver whose tenure is %v looks again in %v", phase, wait)
+			}
+		}
 	})
 }
