@@ -379,11 +379,6 @@ var mutants = []mutant{
 		"./cluster", "Above",
 	},
 	{
-		"a decline of unknown outcome is taken for done", "member/driver.go",
-		"if err == nil && o.missed {", "if err == nil && o.missed && s == nil {",
-		"./member", "Decline",
-	},
-	{
 		"a joiner whose target died waits for an outdated deadline", "member/joining.go",
 		"			if c.Joiner == l.id {\n", "			if c.Joiner == \"\" {\n",
 		"./member", "AllCrash",
