@@ -37,7 +37,7 @@ func (s *Sequencer) run(ctx context.Context) {
 			return
 		case err != nil:
 			s.failed(ctx, losses, err)
-			wait = min(wait, backoff.After(failures), s.m.options.Window/6)
+			wait = min(backoff.After(failures), s.m.options.Window/6)
 			failures++
 		case action.Kind != attachment.Wait:
 			continue
