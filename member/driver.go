@@ -31,13 +31,13 @@ func (s *Sequencer) run(ctx context.Context) {
 		if err == nil {
 			err = s.do(ctx, action)
 		}
-		wait := s.untilNext()
+		wait := s.untilNext(err != nil)
 		switch st := s.status.Load(); {
 		case st.state.Empty() && st.granted.kind == attachment.Destroyed:
 			return
 		case err != nil:
 			s.failed(ctx, losses, err)
-			wait = min(backoff.After(failures), s.m.options.Window/6)
+			wait = min(wait, backoff.After(failures), s.m.options.Window/6)
 			failures++
 		case action.Kind != attachment.Wait:
 			continue
@@ -273,7 +273,7 @@ func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
 
 // untilNext returns how long to wait while nothing changes. It is at most a third of a window where the clock decides,
 // since a timer may run at another rate.
-func (s *Sequencer) untilNext() time.Duration {
+func (s *Sequencer) untilNext(failed bool) time.Duration {
 	wait, now := idle, s.m.now()
 	if s.looked.kind == attachment.Granted {
 		wait = s.notice(now)
@@ -288,6 +288,9 @@ func (s *Sequencer) untilNext() time.Duration {
 			at = st.tenures[i].fence.Horizon()
 		default:
 			continue
+		}
+		if failed && !at.After(now) {
+			continue // after a pause
 		}
 		// The clock may have reached it since the look, which did not see that.
 		wait = min(wait, max(at.Sub(now), time.Millisecond), s.m.options.Window/3)

@@ -154,7 +154,7 @@ func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 			st.state.Tenures[0].Phase = phase
 			s.status.Store(&st)
 			time.Sleep(2 * window) // past the horizon that the copy knows
-			if wait := s.untilNext(); wait > window/3 {
+			if wait := s.untilNext(false); wait > window/3 {
 				t.Errorf("a driver whose tenure is %v looks again in %v", phase, wait)
 			}
 		}
