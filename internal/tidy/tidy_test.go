@@ -35,6 +35,12 @@ var rooms = map[string]room{
 	"store/memstore":                     {code: []string{"store", "store/internal/appends", "internal/retry"}, tests: []string{"store/storetest"}},
 	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"internal/certtest", "store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
 	"store/etcdembed":                    {code: []string{"store/etcdstore", "go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc"}, tests: []string{"store", "store/storetest", "go.uber.org/goleak"}},
+	"store/internal/etcdserver":          {code: []string{"go.etcd.io/", "go.uber.org/zap"}, tests: []string{"store", "store/etcdstore", "go.uber.org/goleak"}},
+	"store/quorum":                       {code: []string{"internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"store/storetest", "internal/logtest", "go.uber.org/goleak"}},
+	"store/quorum/internal/plan":         {},
+	"store/quorum/internal/keyring":      {tests: []string{"internal/certtest"}},
+	"store/quorum/internal/port":         {code: []string{"internal/throttle", "store/quorum/internal/keyring"}, tests: []string{"internal/logtest", "go.uber.org/goleak"}},
+	"internal/floor":                     {code: []string{"store"}},
 	"internal/fence":                     {code: []string{"store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/attachment":                {},
 	"cluster":                            {code: []string{"."}},
@@ -89,7 +95,7 @@ var rooms = map[string]room{
 // public are the packages that applications build on. Everything else is internal, a program or an example.
 var public = []string{
 	".", "api/firnv1", "client", "cluster", "member",
-	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/storetest",
+	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/quorum", "store/storetest",
 }
 
 // file is one Go source file of the module.
