@@ -1,6 +1,6 @@
-// Package etcdembed runs an etcd cluster of one server inside this process, and
-// is the only package that links etcd's server. Programs that use etcd servers
-// elsewhere need store/etcdstore only.
+// Package etcdembed runs an etcd cluster of one server inside this process.
+// Programs that use etcd servers elsewhere need store/etcdstore only, and those
+// that keep a store on several machines of their own store/quorum.
 package etcdembed
 
 import (
@@ -9,31 +9,23 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/client/pkg/v3/fileutil"
-	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/lease"
-	"go.etcd.io/etcd/server/v3/storage/wal"
 	"google.golang.org/grpc"
 
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/internal/etcdserver"
 )
 
 // startDeadline is how long the server may take to be ready. It replays its log
 // first, which takes seconds when it was killed under load.
 const startDeadline = time.Minute
 
-// How often, and how many times more, a directory that is in use is tried.
-const (
-	lockEvery = 20 * time.Millisecond
-	lockTries = 25
-)
+// DataError says why the server can't use its data directory, and what to do.
+type DataError = etcdserver.DataError
 
 // Config says where the server keeps its data, and how its client behaves.
 type Config struct {
@@ -57,13 +49,8 @@ type Config struct {
 // the default prefix and deadline. It is safe for concurrent use.
 type Store struct {
 	*etcdstore.Store
-	config Config
-	server *embed.Etcd
-	log    *etcdLog
-	socket socket
-	lock   *fileutil.LockedFile
-	ended  chan struct{}  // closed when the server is closed
-	errors sync.WaitGroup // the goroutines that wait for the server's errors
+	dir    *etcdserver.Dir
+	server *etcdserver.Server
 	once   sync.Once
 	closed error
 }
@@ -83,45 +70,25 @@ type Store struct {
 // process: see Config.Fatal. One that fails so while it starts can't be closed:
 // its resources remain taken until the process ends.
 func Open(config Config) (*Store, error) {
-	if config.Dir == "" {
-		return nil, errors.New("no data directory is given")
-	}
-	dir, err := filepath.Abs(config.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("data directory %q: %w", config.Dir, err)
-	}
-	config.Dir = dir
 	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+	dir, err := etcdserver.OpenDir(config.Dir)
+	if err != nil {
+		return nil, err
 	}
-	s := &Store{config: config, log: newEtcdLog(dir, config.Logger), ended: make(chan struct{})}
-	if err := s.start(); err != nil {
+	s := &Store{dir: dir}
+	if err := s.start(config); err != nil {
 		s.stop()
-		if data, ok := errors.AsType[*DataError](err); ok {
-			return nil, data
-		}
-		if noRoom(err) {
-			return nil, dataError(dir, "etcd can't start", err)
-		}
-		return nil, fmt.Errorf("data directory %q: %w", dir, err)
+		return nil, err
 	}
 	return s, nil
 }
 
 // InUse tells whether a process uses a data directory now. A process that tries to
 // use it at that very moment may be told that it is in use.
-func InUse(dir string) bool {
-	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY, 0o600)
-	if err != nil {
-		return errors.Is(err, fileutil.ErrLocked)
-	}
-	_ = lock.Close() // nothing was written
-	return false
-}
+func InUse(dir string) bool { return etcdserver.InUse(dir) }
 
 // Endpoint is what other clients in this process give to etcdstore.Open.
-func (s *Store) Endpoint() string { return s.socket.endpoint() }
+func (s *Store) Endpoint() string { return s.server.Endpoint() }
 
 // Close ends the client's sessions and watches, and then the server, cleanly.
 // Its error is that of the client's Close.
@@ -134,113 +101,33 @@ func (s *Store) Close() error {
 }
 
 // start acquires what a server needs, one by one; stop gives back what was acquired.
-func (s *Store) start() (err error) {
-	if s.lock, err = lockDir(s.config.Dir); err != nil {
-		return err
-	}
-	if s.socket, err = newSocket(s.config.Dir); err != nil {
-		return err
-	}
-	if err := checkData(s.config.Dir); err != nil {
-		return err
-	}
-	smallSegments()
-	if err := s.startServer(); err != nil {
-		return err
-	}
-	s.errors.Go(s.endWithServer)
-	s.errors.Go(func() {
-		for err := range s.server.Err() {
-			s.log.error("the embedded etcd failed", err)
-		}
-	})
-	if err := s.socket.protect(); err != nil {
+func (s *Store) start(config Config) error {
+	if _, err := s.dir.Check(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startDeadline)
 	defer cancel()
-	if err := s.endSessions(ctx); err != nil {
+	var err error
+	if s.server, err = s.dir.Start(etcdserver.Config{Logger: config.Logger, Fatal: config.Fatal}); err != nil {
 		return err
+	}
+	if err := s.server.Wait(ctx); err != nil {
+		return fmt.Errorf("data directory %q: etcd is not ready after %v: %w", s.dir.Path, startDeadline, err)
+	}
+	if err := s.endSessions(ctx); err != nil {
+		return fmt.Errorf("data directory %q: %w", s.dir.Path, err)
 	}
 	s.Store, err = etcdstore.Open(etcdstore.Config{
-		Endpoints: []string{s.Endpoint()}, DialOptions: s.config.DialOptions, Logger: s.config.Logger,
+		Endpoints: []string{s.Endpoint()}, DialOptions: config.DialOptions, Logger: config.Logger,
 	})
 	return err
-}
-
-// startServer starts the server and waits until it is ready. A server that can't
-// go on gives back nothing.
-func (s *Store) startServer() error {
-	type result struct {
-		server *embed.Etcd
-		err    error
-	}
-	started := make(chan result, 1)
-	go func() {
-		defer func() {
-			if found := recover(); found != nil {
-				started <- result{err: dataError(s.config.Dir, fmt.Sprintf("etcd can't start: %v", found), nil)}
-			}
-		}()
-		server, err := embed.StartEtcd(serverConfig(s.config.Dir, s.socket, s.log))
-		if err == nil {
-			select {
-			case <-server.Server.ReadyNotify():
-			case err = <-server.Err():
-			case <-time.After(startDeadline):
-				err = fmt.Errorf("it is not ready after %v", startDeadline)
-			}
-		}
-		started <- result{server, err}
-	}()
-	select {
-	case r := <-started:
-		s.server = r.server
-		if r.err != nil {
-			return fmt.Errorf("starting etcd: %w", r.err)
-		}
-	case err := <-s.log.died:
-		return err
-	}
-	return nil
-}
-
-// endWithServer ends the process when the server can't go on, even while it is being closed.
-func (s *Store) endWithServer() {
-	select {
-	case reason := <-s.log.died:
-		if s.config.Fatal != nil {
-			s.config.Fatal(reason)
-		} else {
-			s.config.Logger.Error(reason.Error())
-		}
-		os.Exit(1)
-	case <-s.ended:
-	}
-}
-
-// lockDir locks a directory for this process. It tries one that is in use again for
-// a moment: its user may be about to end, and a process that another part of this
-// program starts has copies of all open files until it runs, and with them the locks.
-func lockDir(dir string) (*fileutil.LockedFile, error) {
-	for tries := 0; ; tries++ {
-		lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
-		if !errors.Is(err, fileutil.ErrLocked) {
-			return lock, err
-		}
-		if tries == lockTries {
-			return nil, errors.New("it is in use by another process")
-		}
-		time.Sleep(lockEvery)
-	}
 }
 
 // endSessions revokes every lease. Only this process can reach the server, and
 // nobody has opened a session yet: they belong to processes that ended without
 // closing theirs.
 func (s *Store) endSessions(ctx context.Context) error {
-	etcd := s.server.Server
-	found, err := etcd.LeaseLeases(ctx, &etcdserverpb.LeaseLeasesRequest{})
+	found, err := s.server.LeaseLeases(ctx, &etcdserverpb.LeaseLeasesRequest{})
 	if err != nil {
 		return fmt.Errorf("listing the sessions of the process before: %w", err)
 	}
@@ -249,7 +136,7 @@ func (s *Store) endSessions(ctx context.Context) error {
 	for _, old := range found.Leases {
 		slots <- struct{}{}
 		go func() {
-			_, err := etcd.LeaseRevoke(ctx, &etcdserverpb.LeaseRevokeRequest{ID: old.ID})
+			_, err := s.server.LeaseRevoke(ctx, &etcdserverpb.LeaseRevokeRequest{ID: old.ID})
 			if errors.Is(err, lease.ErrLeaseNotFound) { // it expired just now
 				err = nil
 			}
@@ -267,46 +154,8 @@ func (s *Store) endSessions(ctx context.Context) error {
 }
 
 func (s *Store) stop() {
-	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
 	if s.server != nil {
 		s.server.Close()
 	}
-	close(s.ended)
-	s.errors.Wait()
-	s.socket.remove()
-	if s.lock != nil {
-		_ = s.lock.Close()
-	}
-}
-
-// smallSegments makes etcd write its log in segments of that size.
-var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segment })
-
-func serverConfig(dir string, socket socket, log *etcdLog) *embed.Config {
-	c := embed.NewConfig()
-	c.Name = "firn"
-	c.Dir = dir
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(log.zap())
-
-	// The server has no peers, so that nothing listens for them. Its address for
-	// them is part of its identity; nobody connects to it.
-	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
-	client := []url.URL{{Scheme: "unix", Path: socket.path}}
-	c.ListenClientUrls, c.AdvertiseClientUrls = client, client
-	c.InitialCluster = c.InitialClusterFromName(c.Name)
-	c.EnableGRPCGateway = false
-
-	// A server that is alone elects itself: short ticks only make it ready sooner
-	// and allow sessions of one second.
-	c.TickMs, c.ElectionMs = 10, 100
-
-	// What keeps the directory small: a snapshot of the log every so many writes,
-	// after which older segments can go; old revisions dropped every five
-	// minutes, whose room in the database is used again; and a database with
-	// much unused room is rewritten at the next start.
-	c.SnapshotCount, c.SnapshotCatchUpEntries = 10_000, 1_000
-	c.MaxSnapFiles, c.MaxWalFiles = 2, 2
-	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModeRevision, "1000"
-	c.BootstrapDefragThresholdMegabytes = 64
-	return c
+	s.dir.Close()
 }

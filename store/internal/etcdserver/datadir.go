@@ -1,4 +1,4 @@
-package etcdembed
+package etcdserver
 
 import (
 	"bytes"
@@ -22,11 +22,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"google.golang.org/protobuf/proto"
 )
-
-// segment is the size of the log's files in bytes. etcd allocates two of them in
-// advance: with its own default the first start would take 123 MB.
-const segment = 4 << 20
 
 // roomForDatabase is how many bytes the database may need at once beside the log.
 const roomForDatabase = 1 << 20
@@ -86,32 +83,33 @@ func inDir(dir, file string) string {
 
 // checkData examines a data directory before a server uses it: a server that finds
 // damage ends the process, or continues with the rest. What a killed process leaves
-// behind is no damage. Nobody may use the directory meanwhile.
-func checkData(dir string) error {
+// behind is no damage. It returns the index of the log's last entry. Nobody may use the
+// directory meanwhile.
+func checkData(dir string) (last uint64, err error) {
 	log, database := datadir.ToWALDir(dir), datadir.ToBackendFileName(dir)
 	names, err := fileutil.ReadDir(log)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return 0, err
 	}
 	segments := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return filepath.Ext(name) != ".wal" })
-	last, err := checkLog(dir, segments)
+	last, err = checkLog(dir, segments)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	applied, err := checkDatabase(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && len(segments) == 0: // a new one
 	case errors.Is(err, fs.ErrNotExist):
-		return damaged(dir, database, "it is missing, though there is a log")
+		return 0, damaged(dir, database, "it is missing, though there is a log")
 	case err != nil:
-		return err
+		return 0, err
 	case applied > 0 && len(segments) == 0:
-		return damaged(dir, log, "it holds no log, and the database is made from %d entries", applied)
+		return 0, damaged(dir, log, "it holds no log, and the database is made from %d entries", applied)
 	case applied > last:
-		return damaged(dir, filepath.Join(log, segments[len(segments)-1]),
+		return 0, damaged(dir, filepath.Join(log, segments[len(segments)-1]),
 			"the log ends with entry %d, and the database is made from %d: the end of the log is lost, and what was written later may be", last, applied)
 	}
-	return checkRoom(dir, names, len(segments) == 0)
+	return last, checkRoom(dir, names, len(segments) == 0)
 }
 
 // checkLog reads the log and returns the index of its last entry.
@@ -197,6 +195,12 @@ func readSegment(decoder wal.Decoder, last uint64) (uint64, error) {
 				return last, fmt.Errorf("entry %d follows entry %d", index, last)
 			}
 			last = index
+		case wal.SnapshotType: // of a server that was sent one instead of the entries before
+			var snapshot walpb.Snapshot
+			if err := proto.Unmarshal(record.Data, &snapshot); err != nil {
+				return last, err
+			}
+			last = max(last, snapshot.GetIndex())
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package etcdembed
+package etcdserver
 
 import (
 	"fmt"
@@ -43,7 +43,8 @@ func newSocket(dataDir string) (socket, error) {
 	return s, nil
 }
 
-func (s socket) endpoint() string { return "unix://" + s.path }
+// peers is the path of the socket for other servers.
+func (s socket) peers() string { return filepath.Join(filepath.Dir(s.path), "peer.sock") }
 
 // protect lets only the owner connect, even if others can enter the directory.
 func (s socket) protect() error { return os.Chmod(s.path, 0o600) }

@@ -1,4 +1,4 @@
-package etcdembed
+package etcdserver
 
 import (
 	"context"

@@ -1,0 +1,336 @@
+// Package etcdserver runs an etcd server in this process: alone, for package etcdembed, or as one of
+// several, for package quorum. It checks the data before it starts a server, and ends the process
+// when a running one can't go on. The server listens on unix sockets that only the owner can reach.
+package etcdserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+// How often, and how many times more, a directory that is in use is tried.
+const (
+	lockEvery = 20 * time.Millisecond
+	lockTries = 25
+)
+
+// Dir is a data directory that belongs to this process until Close.
+type Dir struct {
+	Path string // absolute
+	lock *fileutil.LockedFile
+}
+
+// OpenDir makes a data directory, for its owner only, unless it exists, and locks it. An error is
+// returned when another process uses it for half a second.
+func OpenDir(path string) (*Dir, error) {
+	if path == "" {
+		return nil, errors.New("no data directory is given")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %q: %w", path, err)
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	lock, err := lockDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("data directory %q: %w", path, err)
+	}
+	return &Dir{path, lock}, nil
+}
+
+// Close unlocks the directory. Call it once.
+func (d *Dir) Close() { _ = d.lock.Close() } // nothing was written
+
+// HasLog reports whether a server has ever run on the directory, and its log is there.
+func (d *Dir) HasLog() bool { return wal.Exist(datadir.ToWALDir(d.Path)) }
+
+// Check examines the data and returns the index of the last entry in its log. The error is a *DataError
+// when the data is damaged or the disk is full.
+func (d *Dir) Check() (last uint64, err error) {
+	last, err = checkData(d.Path)
+	return last, d.explain("the data can't be examined", err)
+}
+
+// SetAside moves a server's data to a directory beside it, whose name it returns, so that a server may begin anew.
+func (d *Dir) SetAside(now time.Time) (string, error) {
+	to := filepath.Join(d.Path, "set-aside-"+now.UTC().Format("20060102T150405.000"))
+	return to, os.Rename(filepath.Join(d.Path, "member"), to)
+}
+
+// explain returns err as a *DataError if it is one or the disk is full, and otherwise with the directory's name.
+func (d *Dir) explain(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if data, ok := errors.AsType[*DataError](err); ok {
+		return data
+	}
+	if noRoom(err) {
+		return dataError(d.Path, what, err)
+	}
+	return fmt.Errorf("data directory %q: %w", d.Path, err)
+}
+
+// InUse reports whether a process uses a data directory now. A process that tries to
+// use it at that very moment may be told that it is in use.
+func InUse(dir string) bool {
+	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY, 0o600)
+	if err != nil {
+		return errors.Is(err, fileutil.ErrLocked)
+	}
+	_ = lock.Close() // nothing was written
+	return false
+}
+
+// lockDir locks a directory for this process. It tries one that is in use again for
+// a moment: its user may be about to end, and a process that another part of this
+// program starts has copies of all open files until it runs, and with them the locks.
+func lockDir(dir string) (*fileutil.LockedFile, error) {
+	for tries := 0; ; tries++ {
+		lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY|os.O_CREATE, 0o600)
+		if !errors.Is(err, fileutil.ErrLocked) {
+			return lock, err
+		}
+		if tries == lockTries {
+			return nil, errors.New("it is in use by another process")
+		}
+		time.Sleep(lockEvery)
+	}
+}
+
+// Config says how a server runs.
+type Config struct {
+	// Logger gets the server's errors. Required.
+	Logger *slog.Logger
+
+	// Fatal is called, at most once, when a running server can't go on because it
+	// can't write its data or finds it damaged. It should end the process; if it
+	// returns, the process exits with status 1. Nil: Logger gets the error first.
+	Fatal func(*DataError)
+
+	// Peers are the others. Nil: the server is alone.
+	Peers *Peers
+}
+
+// Peers say how a server finds the others, and how they find it. A server that has a log uses only Self and the
+// files: the log has the rest.
+type Peers struct {
+	Self    string   // its own address, host:port, which is also its name
+	All     []string // the addresses of all, Self among them
+	Cluster string   // identity of a cluster that all begin together; empty: the server joins one that runs
+
+	CAFile, CertFile, KeyFile string // PEM, for its connections to the others
+	ServerName                string // what their certificates must be for; empty: the host of each one's address
+}
+
+// URL is how etcd writes an address.
+func URL(address string) string { return "https://" + address }
+
+// Server is an etcd server in this process.
+type Server struct {
+	*etcdserver.EtcdServer // not before Start has returned
+
+	dir    *Dir
+	config Config
+	etcd   *embed.Etcd
+	log    *etcdLog
+	socket socket
+	ended  chan struct{}  // closed when the server is closed
+	errors sync.WaitGroup // the goroutines that wait for the server's errors
+}
+
+// Start starts a server. It does not wait until the server is ready, see ReadyNotify, nor check the data, see
+// Dir.Check. The error is a *DataError when the data is damaged or the disk is full.
+//
+// A running server that can't write its data, or finds it damaged, ends the process: see Config.Fatal. One that
+// fails so while it starts can't be closed: its resources remain taken until the process ends.
+func (d *Dir) Start(config Config) (*Server, error) {
+	s := &Server{dir: d, config: config, log: newEtcdLog(d.Path, config.Logger), ended: make(chan struct{})}
+	if err := s.start(); err != nil {
+		s.Close()
+		return nil, d.explain("etcd can't start", err)
+	}
+	return s, nil
+}
+
+// start acquires what a server needs, one by one; Close gives back what was acquired.
+func (s *Server) start() (err error) {
+	if s.socket, err = newSocket(s.dir.Path); err != nil {
+		return err
+	}
+	smallSegments()
+	if err := s.startEtcd(); err != nil {
+		return err
+	}
+	s.EtcdServer = s.etcd.Server
+	s.errors.Go(s.endWithServer)
+	s.errors.Go(func() {
+		for err := range s.etcd.Err() {
+			s.log.error("the embedded etcd failed", err)
+		}
+	})
+	return s.socket.protect()
+}
+
+// startEtcd starts the server. One that can't go on gives back nothing.
+func (s *Server) startEtcd() error {
+	type result struct {
+		etcd *embed.Etcd
+		err  error
+	}
+	started := make(chan result, 1)
+	go func() {
+		defer func() {
+			if found := recover(); found != nil {
+				started <- result{err: dataError(s.dir.Path, fmt.Sprintf("etcd can't start: %v", found), nil)}
+			}
+		}()
+		etcd, err := embed.StartEtcd(s.settings())
+		started <- result{etcd, err}
+	}()
+	select {
+	case r := <-started:
+		s.etcd = r.etcd
+		if r.err != nil {
+			s.etcd = nil // it has closed itself
+			return fmt.Errorf("starting etcd: %w", r.err)
+		}
+	case err := <-s.log.died:
+		return err
+	}
+	return nil
+}
+
+// Wait waits until the server is ready: it has found the others, if there are any, and has applied what was
+// committed when it began. The error is that of ctx, or says why the server can't go on.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case <-s.ReadyNotify():
+		return nil
+	case <-s.StopNotify():
+		return errors.New("the etcd server in this process has stopped")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Endpoint is what clients in this process connect to: "unix:///path".
+func (s *Server) Endpoint() string { return "unix://" + s.socket.path }
+
+// Socket and PeerSocket are the paths of the unix sockets for clients and for the others.
+func (s *Server) Socket() string     { return s.socket.path }
+func (s *Server) PeerSocket() string { return s.socket.peers() }
+
+// endWithServer ends the process when the server can't go on, even while it is being closed.
+func (s *Server) endWithServer() {
+	select {
+	case reason := <-s.log.died:
+		if s.config.Fatal != nil {
+			s.config.Fatal(reason)
+		} else {
+			s.config.Logger.Error(reason.Error())
+		}
+		os.Exit(1)
+	case <-s.ended:
+	}
+}
+
+// Close ends the server, cleanly. The directory remains locked.
+func (s *Server) Close() {
+	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
+	if s.etcd != nil {
+		s.etcd.Close()
+	}
+	close(s.ended)
+	s.errors.Wait()
+	s.socket.remove()
+}
+
+// segment is the size of the log's files in bytes. etcd allocates two of them in
+// advance: with its own default the first start would take 123 MB.
+const segment = 4 << 20
+
+// smallSegments makes etcd write its log in segments of that size.
+var smallSegments = sync.OnceFunc(func() { wal.SegmentSizeBytes = segment })
+
+// settings returns the configuration of etcd.
+func (s *Server) settings() *embed.Config {
+	c := embed.NewConfig()
+	c.Dir = s.dir.Path
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.zap())
+	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: s.socket.path}}
+	c.EnableGRPCGateway = false
+	if s.config.Peers == nil {
+		alone(c)
+	} else {
+		s.config.Peers.among(c, s.socket)
+	}
+
+	// What keeps the directory small: a snapshot of the log every so many writes,
+	// after which older segments can go; old revisions dropped every five
+	// minutes, whose room in the database is used again; and a database with
+	// much unused room is rewritten at the next start.
+	c.SnapshotCount, c.SnapshotCatchUpEntries = 10_000, 1_000
+	c.MaxSnapFiles, c.MaxWalFiles = 2, 2
+	c.AutoCompactionMode, c.AutoCompactionRetention = embed.CompactorModeRevision, "1000"
+	c.BootstrapDefragThresholdMegabytes = 64
+	return c
+}
+
+// alone sets what is different for a server without others.
+func alone(c *embed.Config) {
+	c.Name = "firn"
+	// Nothing listens for others. The address for them is part of the server's identity; nobody connects to it.
+	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
+	c.AdvertiseClientUrls = c.ListenClientUrls
+	c.InitialCluster = c.InitialClusterFromName(c.Name)
+
+	// A server that is alone elects itself: short ticks only make it ready sooner
+	// and allow sessions of one second.
+	c.TickMs, c.ElectionMs = 10, 100
+}
+
+// among sets what is different for one of several servers. Connections from others come through the socket for them.
+func (p *Peers) among(c *embed.Config, socket socket) {
+	c.Name = p.Self
+	c.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: socket.peers()}}
+	c.AdvertisePeerUrls = types.MustNewURLs([]string{URL(p.Self)})
+	c.AdvertiseClientUrls = c.AdvertisePeerUrls
+	c.InitialCluster = ""
+	for i, address := range p.All {
+		if i > 0 {
+			c.InitialCluster += ","
+		}
+		c.InitialCluster += address + "=" + URL(address)
+	}
+	c.InitialClusterToken = p.Cluster
+	if p.Cluster == "" {
+		c.ClusterState = embed.ClusterStateFlagExisting
+	}
+	c.PeerTLSInfo = transport.TLSInfo{
+		CertFile: p.CertFile, KeyFile: p.KeyFile, TrustedCAFile: p.CAFile, ServerName: p.ServerName,
+	}
+	c.TlsMinVersion = "TLS1.3"
+	c.TickMs, c.ElectionMs = 100, 1000
+	c.MaxLearners = maxLearners
+}
+
+// maxLearners is how many servers may catch up at a time: one becomes five.
+const maxLearners = 4
