@@ -9,7 +9,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/attachment"
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
@@ -46,15 +46,6 @@ func (m *Member) untilFounding() time.Duration {
 	return time.Until(m.founds)
 }
 
-// floor is what the key holds.
-type floor struct {
-	From time.Time `json:"from"` // the earliest instant of use of any node ID; zero: the fences' floors alone count
-	By   string    `json:"by"`   // the Options.Owner of the member that put it
-	Why  string    `json:"why"`
-}
-
-const floorKey = "floor"
-
 // FloorError is wrapped in an ErrNotReady while the clock has not reached the instant from which members may make
 // IDs after the store has lost data. It passes by itself, or with Resume.
 type FloorError struct {
@@ -68,8 +59,8 @@ func (e *FloorError) Error() string {
 }
 
 // readFloor reads the key; if it is missing, the floor is zero.
-func (m *Member) readFloor(ctx context.Context) (f floor, at store.Condition, err error) {
-	at.Key = floorKey
+func (m *Member) readFloor(ctx context.Context) (f floor.Floor, at store.Condition, err error) {
+	at.Key = floor.Key
 	kv, err := m.store.Get(ctx, at.Key)
 	if err != nil || kv.Version == 0 {
 		return f, at, err
@@ -83,7 +74,7 @@ func (m *Member) readFloor(ctx context.Context) (f floor, at store.Condition, er
 
 // changeFloor calls next for what to put, until next says that nothing is left to do. A write in doubt needs no
 // care: the next goes out under the same condition.
-func (m *Member) changeFloor(ctx context.Context, next func(floor) (_ floor, content bool)) error {
+func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floor.Floor, content bool)) error {
 	return m.insist(ctx, "can't write the time before which members make no IDs", func() error {
 		f, at, err := m.readFloor(ctx)
 		if err != nil {
@@ -93,11 +84,11 @@ func (m *Member) changeFloor(ctx context.Context, next func(floor) (_ floor, con
 		if content {
 			return nil
 		}
-		value, err := json.Marshal(f)
+		put, err := f.Put()
 		if err != nil {
 			return err
 		}
-		_, err = m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{store.Put(at.Key, value)}})
+		_, err = m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{put}})
 		if errors.Is(err, store.ErrConflict) {
 			return fmt.Errorf("%w: another member wrote first: %w", store.ErrUnavailable, err)
 		}
@@ -226,14 +217,14 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 			own = later(own, t.fence.Horizon())
 		}
 	}
-	from := later(own, m.now().Add(m.options.Window)).Add(fence.DefaultMaxSkew)
+	from := floor.Above(later(own, m.now().Add(m.options.Window)))
 	for tries := 0; ; tries++ {
-		err := m.changeFloor(ctx, func(f floor) (floor, bool) {
+		err := m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
 			if told := !own.IsZero() && f.From.After(later(own, m.now())); told { // another member wrote it after the same loss
 				from = f.From
 				return f, true
 			}
-			return floor{From: later(from, f.From), By: m.options.Owner, Why: why.Error()}, false
+			return floor.Floor{From: later(from, f.From), By: m.options.Owner, Why: why.Error()}, false
 		})
 		if err == nil {
 			break
@@ -265,12 +256,12 @@ func (m *Member) Resume(ctx context.Context) (until time.Time, err error) {
 	if _, err := m.opened(); err != nil {
 		return until, err
 	}
-	err = m.changeFloor(ctx, func(f floor) (floor, bool) {
+	err = m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
 		if !m.now().Before(f.From) {
 			return f, true
 		}
 		until = f.From
-		return floor{By: m.options.Owner, Why: "resumed by an operator"}, false
+		return floor.Floor{By: m.options.Owner, Why: "resumed by an operator"}, false
 	})
 	return until, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -21,7 +22,7 @@ func (n *node) startsOver() {
 	client := n.world.service.Client("test")
 	defer client.Close()
 	for deadline := time.Now().Add(window); ; time.Sleep(time.Millisecond) {
-		told, err := client.Get(n.world.t.Context(), floorKey)
+		told, err := client.Get(n.world.t.Context(), floor.Key)
 		if err == nil && told.Version > 0 && n.noticed() {
 			return
 		}
@@ -138,7 +139,7 @@ func TestAMemberTellsTheStoreFirst(t *testing.T) {
 		client := w.service.Client("test")
 		defer client.Close()
 		for {
-			before, err := client.Get(t.Context(), floorKey) // read first
+			before, err := client.Get(t.Context(), floor.Key) // read first
 			switch entries := w.value().Entries(); {
 			case err != nil:
 				t.Fatal(err)
@@ -186,11 +187,11 @@ func TestNobodyFoundsAClusterTooEarly(t *testing.T) {
 		m := <-joined
 		defer m.Leave()
 		s, err := m.EnsureSequencer(t.Context(), DefaultSequencer, a.seq.Load().Definition())
-		var floor *FloorError
+		var wait *FloorError
 		if err == nil {
 			err = s.Ready()
 		}
-		if !errors.As(err, &floor) {
+		if !errors.As(err, &wait) {
 			t.Errorf("Ready: %v; want a FloorError", err)
 		}
 	})
@@ -249,14 +250,14 @@ func TestResume(t *testing.T) {
 		w.service.RollBack(memstore.Backup{}, 0)
 		a.startsOver()
 		w.takes(window, a)
-		var floor *FloorError
-		if err := a.Ready(); !errors.As(err, &floor) || !errors.Is(err, ErrNotReady) || floor.By != "a" {
+		var wait *FloorError
+		if err := a.Ready(); !errors.As(err, &wait) || !errors.Is(err, ErrNotReady) || wait.By != "a" {
 			t.Fatalf("Ready: %v; want a FloorError of a", err)
 		}
-		if want := time.Now().Add(fence.DefaultMaxSkew); floor.From.After(want) || floor.From.Before(want.Add(-window)) {
-			t.Errorf("IDs begin at %v, want about %v", floor.From, want)
+		if want := time.Now().Add(fence.DefaultMaxSkew); wait.From.After(want) || wait.From.Before(want.Add(-window)) {
+			t.Errorf("IDs begin at %v, want about %v", wait.From, want)
 		}
-		for _, want := range []time.Time{floor.From, {}} { // a second time there is nothing to do
+		for _, want := range []time.Time{wait.From, {}} { // a second time there is nothing to do
 			if until, err := a.mem.Load().Resume(t.Context()); err != nil || !until.Equal(want) {
 				t.Fatalf("Resume: %v, %v; want %v", until, err, want)
 			}
@@ -268,11 +269,11 @@ func TestResume(t *testing.T) {
 // What the store says of the time from which on IDs may be given is believed only if it can be read.
 func TestAFloorThatCantBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
-		put(t, w, store.Put(floorKey, []byte("soon")))
+		put(t, w, store.Put(floor.Key, []byte("soon")))
 		a := w.start("a")
 		a.refuses(window)
 		s, _ := a.mem.Load().Sequencer(DefaultSequencer)
-		if err := s.Ready(); err == nil || !strings.Contains(err.Error(), floorKey) {
+		if err := s.Ready(); err == nil || !strings.Contains(err.Error(), floor.Key) {
 			t.Errorf("Ready: %v", err)
 		}
 	})

@@ -314,7 +314,7 @@ var mutants = []mutant{
 		"./member", "LostData",
 	},
 	{
-		"the floor after lost data ignores clock skew", "member/rollback.go",
+		"the floor after lost data ignores clock skew", "internal/floor/floor.go",
 		".Add(fence.DefaultMaxSkew)", ".Add(0 * fence.DefaultMaxSkew)",
 		"./member", "ReckonsWith",
 	},
