@@ -7,17 +7,19 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const genKubernetesHelp = `Kubernetes prints manifests: a deployment of nodes that share an etcd cluster, or,
-without --etcd, one pod with an embedded etcd and a volume; services, a disruption
-budget, a network policy, and an account without rights. Pods meet the pod security
-standard "restricted". With --tls-secret callers use TLS; without it, tokens cross the
-cluster's network in plain text.
+const genKubernetesHelp = `Kubernetes prints manifests: with --quorum, pods that keep the data together on a
+volume each; with --etcd, a deployment of nodes that share an etcd cluster; else one pod
+with an embedded etcd and a volume; and with each services, a disruption budget, a network
+policy, and an account without rights. Pods meet the pod security standard "restricted".
+With --tls-secret callers use TLS; without it, tokens cross the cluster's network in plain
+text.
 
 Name the image by its digest: a tag alone can come to mean another image. The network
 policy lets callers reach the ports that are served, Prometheus reach the metrics, and
-pods reach etcd, DNS and the receiver of traces, and allows nothing else.`
+pods reach each other, etcd, DNS and the receiver of traces, and allows nothing else.`
 
-const genKubernetesExamples = `  firn gen kubernetes --image $(cat image) --etcd etcd:2379 | kubectl apply -f -
+const genKubernetesExamples = `  firn gen kubernetes --image $(cat image) --quorum 3 | kubectl apply -f -
+  firn gen kubernetes --image $(cat image) --etcd etcd:2379 | kubectl apply -f -
   firn gen kubernetes --image $(cat image) --namespace ids --grpc --tls-secret firn-tls`
 
 func (p *program) genKubernetes() *cobra.Command {
@@ -28,7 +30,9 @@ func (p *program) genKubernetes() *cobra.Command {
 		setting.Text(fs, &k.Namespace, "namespace", "name", "the namespace of all objects (default: that of kubectl)")
 		setting.Text(fs, &k.Image, "image", "image", "the image by its digest, such as registry.example.com/firn@sha256:...;\nsee firn gen docker")
 		setting.List(fs, &k.Etcd, "etcd", "the etcd cluster to use: host:port of its servers, separated by\ncommas (default: an embedded etcd)")
-		setting.Number(fs, &k.Replicas, "replicas", "", 1, "how many nodes to run (default: 3 with --etcd, else 1)")
+		setting.Number(fs, &k.Quorum, "quorum", "", 1, "how many pods keep the data together: 1, 3 or 5; any more --replicas\nare their clients")
+		setting.Text(fs, &k.QuorumSecret, "quorum-secret", "name", "a secret with firn.key, the key of the quorum; see firn quorum key")
+		setting.Number(fs, &k.Replicas, "replicas", "", 1, "how many nodes to run (default: 3 with --etcd, all of --quorum, else 1)")
 		setting.Bool(fs, &k.GRPC, "grpc", "also serve gRPC, on port 9090")
 		setting.Bool(fs, &k.Redis, "redis", "also serve Redis clients, on port 6379")
 		setting.Text(fs, &k.TokensSecret, "tokens-secret", "name", "a secret with tokens.yaml, the token file; see firn token")
@@ -39,12 +43,12 @@ func (p *program) genKubernetes() *cobra.Command {
 		setting.Text(fs, &k.MonitoringNamespace, "monitoring-namespace", "name", "the namespace that may read the metrics, at port 9100")
 		setting.Text(fs, &k.CPU, "cpu", "quantity", "the CPU that each pod asks for")
 		setting.Text(fs, &k.Memory, "memory", "quantity", "the memory that each pod asks for, which is also its limit")
-		setting.Text(fs, &k.Storage, "storage", "quantity", "the size of the volume of an embedded etcd")
+		setting.Text(fs, &k.Storage, "storage", "quantity", "the size of the volume of each pod that keeps data")
 		setting.Duration(fs, &k.DrainDelay, "drain-delay", k.DrainDelay.String(), 0, "that of firn serve")
 		setting.Duration(fs, &k.ShutdownTimeout, "shutdown-timeout", k.ShutdownTimeout.String(), 0, "that of firn serve")
 	}
 	c := p.genKind("kubernetes", "Print manifests for Kubernetes", genKubernetesHelp, genKubernetesExamples, flags,
 		func(o deploy.Origin) (string, error) { return k.Text(o) })
-	c.SuggestFor = []string{"k8s"}
+	c.Aliases = []string{"k8s"}
 	return c
 }

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"fmt"
 	"net"
 	"net/netip"
 	"regexp"
@@ -9,13 +10,16 @@ import (
 	"time"
 )
 
-// Kubernetes is everything that a cluster needs to run firn: a deployment of nodes on an etcd cluster, or one pod with an
-// etcd inside; services, a disruption budget, a network policy, and an account without rights.
+// Kubernetes is everything that a cluster needs to run firn: a deployment of nodes on an etcd cluster, pods that are a quorum
+// with a volume each, or one pod with an etcd inside; services, a disruption budget, a network policy, and an account
+// without rights.
 type Kubernetes struct {
 	Name, Namespace string   // no namespace: the one that kubectl is set to
 	Image           string   // by its digest
-	Etcd            []string // host:port of its servers; none: one pod with an etcd inside
-	Replicas        int64    // zero: 3 with Etcd, 1 without, which is all that there can be then
+	Etcd            []string // host:port of its servers; none: Quorum
+	Quorum          int64    // how many pods keep the data together: 1, 3 or 5; zero: one pod with an etcd inside, unless there is Etcd
+	QuorumSecret    string   // the secret that has firn.key for Quorum
+	Replicas        int64    // zero: 3 with Etcd, as many as Quorum with that, else 1
 	GRPC, Redis     bool     // whether to serve these, too
 	TokensSecret    string   // the secret that has tokens.yaml; none: all may take IDs
 	TLSSecret       string   // the secret that has tls.crt and tls.key for callers; none: they speak plain text
@@ -25,14 +29,14 @@ type Kubernetes struct {
 	// MonitoringNamespace is where Prometheus runs: nobody else gets at metrics.
 	MonitoringNamespace string
 	CPU, Memory         string // what each pod asks for
-	Storage             string // of the etcd inside
+	Storage             string // of each pod that keeps data
 	Stopping
 }
 
 // NewKubernetes is what firn gen kubernetes prints without flags, but for the image and etcd.
 func NewKubernetes() Kubernetes {
 	return Kubernetes{
-		Name: "firn", MonitoringNamespace: "monitoring", CPU: "100m", Memory: "256Mi", Storage: "2Gi",
+		Name: "firn", QuorumSecret: "firn-quorum", MonitoringNamespace: "monitoring", CPU: "100m", Memory: "256Mi", Storage: "2Gi",
 		// A pod that stops being ready is still sent calls until every machine has heard of it.
 		Stopping: Stopping{DrainDelay: 5 * time.Second, ShutdownTimeout: defaultStopping.ShutdownTimeout},
 	}
@@ -54,8 +58,20 @@ func (k Kubernetes) Pods() int64 {
 	case len(k.Etcd) > 0:
 		return 3
 	}
-	return 1
+	return max(1, k.Quorum)
 }
+
+// Machines are the addresses of the pods that are the quorum. Pods have them by the headless service of their StatefulSet,
+// and complete them with their own namespace and the cluster's domain.
+func (k Kubernetes) Machines() (all []string) {
+	for i := range k.Quorum {
+		all = append(all, fmt.Sprintf("%s-%d.%s-quorum:%d", k.Name, i, k.Name, quorumPort))
+	}
+	return all
+}
+
+// quorumPort is where the machines of a quorum listen for each other.
+const quorumPort = 7420
 
 // Targets are the servers of Etcd and the receiver of traces, as a network policy has them.
 func (k Kubernetes) Targets() (all []Target) {
@@ -92,8 +108,14 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	c.that(imageName.MatchString(k.Image) && len(k.Image) <= 400, "image",
 		"%.80q names no image by its digest; want one such as registry.example.com/firn@sha256: and 64 hex digits, as docker inspect has it in RepoDigests", k.Image)
 	c.addresses("etcd", k.Etcd)
+	if k.Quorum != 0 {
+		c.quorum(k.Quorum)
+		c.that(len(k.Etcd) == 0, "quorum", "it is a store of its own, and etcd is another; want one of the two")
+		c.that(k.Replicas == 0 || k.Replicas >= k.Quorum, "replicas", "%d is fewer than the %d pods of the quorum; want at least those", k.Replicas, k.Quorum)
+	}
+	c.label("quorum-secret", k.QuorumSecret, 63)
 	c.number("replicas", k.Replicas, 0, 1000)
-	c.that(len(k.Etcd) > 0 || k.Replicas <= 1, "replicas", "with the etcd inside there is one pod; want 1, or --etcd host:port,... for more")
+	c.that(len(k.Etcd) > 0 || k.Quorum > 0 || k.Replicas <= 1, "replicas", "with the etcd inside there is one pod; want 1, or --quorum 3 or --etcd host:port,... for more")
 	c.optional("tokens-secret", k.TokensSecret)
 	c.optional("tls-secret", k.TLSSecret)
 	c.optional("etcd-tls-secret", k.EtcdTLSSecret)

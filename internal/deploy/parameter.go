@@ -107,6 +107,11 @@ func (c *checks) number(name string, n, least, most int64) {
 	c.that(least <= n && n <= most, name, "%d is not right; want a whole number from %d to %d", n, least, most)
 }
 
+// quorum is how many machines keep the data together.
+func (c *checks) quorum(n int64) {
+	c.that(n == 1 || n == 3 || n == 5, "quorum", "%d machines are no quorum; want 1, 3 or 5: with an even number no more of them can be lost than with one fewer", n)
+}
+
 var filePath = regexp.MustCompile(`^/[A-Za-z0-9_@+./-]*$`)
 
 // path is a file or directory by its full name, in characters that no program takes for anything else.

@@ -31,7 +31,7 @@ func samples() map[string]kind {
 	prometheus.Nodes, prometheus.TokenFile = haproxy.Nodes, "/etc/prometheus/firn.token"
 	return map[string]kind{
 		"haproxy": haproxy, "nginx": nginx, "keepalived": keepalived, "systemd": NewSystemd(), "kubernetes": kubernetes,
-		"docker": Docker{}, "prometheus": prometheus,
+		"docker": Docker{}, "compose": NewCompose(), "prometheus": prometheus,
 	}
 }
 
@@ -125,6 +125,10 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(s *Systemd) { s.DrainDelay = -1 }), "drain-delay: -1ns is too short"},
 
 		{with(func(k *Kubernetes) { k.Replicas = 2 }), "replicas: with the etcd inside there is one pod"},
+		{with(func(k *Kubernetes) { k.Quorum = 2 }), "quorum: 2 machines are no quorum; want 1, 3 or 5: with an even number"},
+		{with(func(k *Kubernetes) { k.Quorum, k.Etcd = 3, []string{"etcd:2379"} }), "quorum: it is a store of its own, and etcd is another; want one of the two"},
+		{with(func(k *Kubernetes) { k.Quorum, k.Replicas = 3, 2 }), "replicas: 2 is fewer than the 3 pods of the quorum"},
+		{with(func(k *Kubernetes) { k.Quorum, k.QuorumSecret = 3, "" }), `quorum-secret: "" is not a name in Kubernetes`},
 		{with(func(k *Kubernetes) { k.EtcdTLSSecret = "etcd" }), "etcd: there is a secret for an etcd cluster, and no cluster; want"},
 		{with(func(k *Kubernetes) { k.EtcdLoginSecret = "etcd" }), "etcd: there is a secret for an etcd cluster, and no cluster; want"},
 		{with(func(k *Kubernetes) { k.Name = "Firn" }), `name: "Firn" is not a name in Kubernetes`},
@@ -136,6 +140,10 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(k *Kubernetes) { k.OTLPEndpoint = "otlp:4317" }), `otlp-endpoint: "otlp:4317" is not an address of an OTLP receiver; want http://host:port`},
 		{with(func(k *Kubernetes) { k.Memory = "lots" }), `memory: "lots" is not a quantity; want one such as 256Mi`},
 		{with(func(k *Kubernetes) { k.Etcd = []string{"http://etcd:2379"} }), `etcd: "http://etcd:2379" is not an address`},
+
+		{with(func(d *Compose) { d.Quorum = 4 }), "quorum: 4 machines are no quorum; want 1, 3 or 5"},
+		{with(func(d *Compose) { d.Image = "Firn" }), `image: "Firn" names no image; want one such as firn`},
+		{with(func(d *Compose) { d.Port = 65534 }), "port: 65534 is not right; want a whole number from 1 to 65533"},
 	} {
 		made, err := tt.kind.Text(origin)
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || made != "" {
@@ -159,6 +167,8 @@ func with[T any](change func(*T)) kind {
 	case *Kubernetes:
 		*p = NewKubernetes()
 		p.Image = testImage
+	case *Compose:
+		*p = NewCompose()
 	}
 	change(p)
 	return any(*p).(kind)

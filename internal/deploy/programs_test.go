@@ -215,16 +215,35 @@ func TestKubernetesAccepts(t *testing.T) {
 	secured.EtcdTLSSecret = "etcd-tls"
 	callers := etcd
 	callers.TLSSecret = "firn-tls"
+	quorum := plain
+	quorum.Quorum = 3
+	clients := inside
+	clients.Quorum, clients.Replicas, clients.Name = 5, 7, "ids"
 	for name, k := range map[string]Kubernetes{
+		"quorum": quorum, "quorum, full, with clients": clients,
 		"full": full, "full, with the etcd inside": inside, "etcd": etcd, "etcd over TLS": secured, "callers over TLS": callers, "plain": plain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := made(t, "firn.yaml", k)
 			out := accepts(t, path, "sh", "-c", `exec "$0" kubernetes < "$1"`, check, path)
-			if want := map[bool]string{true: "apps/v1 Deployment firn\n", false: "apps/v1 StatefulSet firn\n"}[len(k.Etcd) > 0]; !strings.Contains(out, want) {
+			if want := map[bool]string{true: "apps/v1 Deployment ", false: "apps/v1 StatefulSet "}[len(k.Etcd) > 0] + k.Name + "\n"; !strings.Contains(out, want) {
 				t.Errorf("it has\n%s\nwant %s", out, want)
 			}
 		})
+	}
+}
+
+// Docker compose reads its file, whose services name each other.
+func TestComposeAccepts(t *testing.T) {
+	testenv.Slow(t)
+	check := checker(t)
+	for _, quorum := range []int64{1, 3, 5} {
+		c := samples()["compose"].(Compose)
+		c.Quorum = quorum
+		path := made(t, "compose.yaml", c)
+		if out := accepts(t, path, "sh", "-c", `exec "$0" compose < "$1"`, check, path); strings.Count(out, "service firn-") != int(quorum) {
+			t.Errorf("it has\n%s\nwant %d services", out, quorum)
+		}
 	}
 }
 

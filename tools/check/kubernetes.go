@@ -35,7 +35,9 @@ type workload struct {
 	meta.ObjectMeta
 	selector *meta.LabelSelector
 	pod      core.PodTemplateSpec
-	headless string                       // the service that it is to have
+	headless string // the service that it is to have
+	parallel bool   // all pods are started at once
+	replicas int
 	claims   []core.PersistentVolumeClaim // besides the pod's volumes
 }
 
@@ -79,7 +81,10 @@ func (all *manifests) add(document []byte, out io.Writer) error {
 	case "apps/v1 StatefulSet":
 		var o apps.StatefulSet
 		err = strict.UnmarshalStrict(document, &o)
-		all.workloads = append(all.workloads, workload{o.ObjectMeta, o.Spec.Selector, o.Spec.Template, o.Spec.ServiceName, o.Spec.VolumeClaimTemplates})
+		all.workloads = append(all.workloads, workload{
+			ObjectMeta: o.ObjectMeta, selector: o.Spec.Selector, pod: o.Spec.Template, claims: o.Spec.VolumeClaimTemplates,
+			headless: o.Spec.ServiceName, parallel: o.Spec.PodManagementPolicy == apps.ParallelPodManagement, replicas: int(*o.Spec.Replicas),
+		})
 	default:
 		return fmt.Errorf("%s %s is not known here", head.APIVersion, head.Kind)
 	}
@@ -102,8 +107,8 @@ func read[T any](document []byte, others []T) ([]T, error) {
 
 // check tells the first thing that does not fit.
 func (all *manifests) check() error {
-	if len(all.workloads) != 1 || len(all.accounts) != 1 || len(all.services) != 2 || len(all.budgets) != 1 || len(all.networks) != 1 {
-		return fmt.Errorf("%d workloads, %d accounts, %d services, %d budgets, %d network policies; want 1, 1, 2, 1, 1",
+	if len(all.workloads) != 1 || len(all.accounts) != 1 || len(all.services) < 2 || len(all.budgets) != 1 || len(all.networks) != 1 {
+		return fmt.Errorf("%d workloads, %d accounts, %d services, %d budgets, %d network policies; want 1, 1, 2 or more, 1, 1",
 			len(all.workloads), len(all.accounts), len(all.services), len(all.budgets), len(all.networks))
 	}
 	w := all.workloads[0]
@@ -133,7 +138,7 @@ func (all *manifests) check() error {
 			return problem("%s: %v does not select the pods, which have %v", whose, selector, w.pod.Labels)
 		}
 	}
-	headless := ""
+	headless := map[string]core.ServiceSpec{}
 	for _, s := range all.services {
 		if !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(w.pod.Labels)) || len(s.Spec.Selector) == 0 {
 			return problem("the service %s selects %v; the pods have %v", s.Name, s.Spec.Selector, w.pod.Labels)
@@ -144,11 +149,14 @@ func (all *manifests) check() error {
 			}
 		}
 		if s.Spec.ClusterIP == core.ClusterIPNone {
-			headless = s.Name
+			headless[s.Name] = s.Spec
 		}
 	}
-	if headless == "" || w.headless != "" && w.headless != headless {
-		return problem("its headless service is %q, and there is %q", w.headless, headless)
+	if _, ok := headless[w.headless]; len(headless) == 0 || w.headless != "" && !ok {
+		return problem("its headless service is %q, and there are %v", w.headless, slices.Sorted(maps.Keys(headless)))
+	}
+	if err := quorum(w, headless[w.headless], c.Args); err != nil {
+		return problem("its quorum: %w", err)
 	}
 	scheme := core.URISchemeHTTP
 	if slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--tls-cert=") }) {
@@ -184,6 +192,27 @@ func (all *manifests) check() error {
 	return restricted(w.pod.Spec)
 }
 
+// quorum checks that the machines that the pods are told of are pods, that these are all started at once, and that they find
+// each other before they are ready.
+func quorum(w workload, headless core.ServiceSpec, args []string) error {
+	for _, arg := range args {
+		list, ok := strings.CutPrefix(arg, "--quorum=")
+		if !ok {
+			continue
+		}
+		for i, machine := range strings.Split(list, ",") {
+			if want := fmt.Sprintf("%s-%d.%s:7420", w.Name, i, w.headless); machine != want || i >= w.replicas {
+				return fmt.Errorf("there is %s; want %s, as one of %d pods", machine, want, w.replicas)
+			}
+		}
+		if !w.parallel || !headless.PublishNotReadyAddresses {
+			return errors.New("a pod is started, or found, only when another is ready")
+		}
+		return nil
+	}
+	return nil
+}
+
 // allows checks that callers get in to every port that there is and to no other, and that pods get out to the ports of
 // what their arguments name, with DNS if they name anything, and to no other.
 func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []string) error {
@@ -194,8 +223,8 @@ func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []str
 	for _, rule := range spec.Ingress {
 		for _, p := range rule.Ports {
 			in[p.Port.String()] = true
-			if p.Port.String() == "metrics" && len(rule.From) == 0 {
-				return errors.New("it lets everybody in to the metrics")
+			if name := p.Port.String(); (name == "metrics" || name == "quorum") && len(rule.From) == 0 {
+				return fmt.Errorf("it lets everybody in to the port %s", name)
 			}
 		}
 		if len(rule.Ports) == 0 {
@@ -212,7 +241,7 @@ func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []str
 	}
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
-		if name == "--etcd" || name == "--otlp-endpoint" {
+		if name == "--etcd" || name == "--quorum" || name == "--otlp-endpoint" {
 			named["53"] = true
 			for address := range strings.SplitSeq(value, ",") {
 				named[address[strings.LastIndex(address, ":")+1:]] = true

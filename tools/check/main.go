@@ -3,6 +3,7 @@
 //
 //	check kubernetes < firn.k8s.yaml
 //	check dockerfile < Dockerfile
+//	check compose < compose.yaml
 //	check bill < firn.cdx.json
 package main
 
@@ -21,9 +22,9 @@ func main() {
 }
 
 func run(args []string, in io.Reader, out io.Writer) error {
-	kinds := map[string]func(io.Reader, io.Writer) error{"kubernetes": kubernetes, "dockerfile": dockerfile, "bill": bill}
+	kinds := map[string]func(io.Reader, io.Writer) error{"kubernetes": kubernetes, "dockerfile": dockerfile, "compose": compose, "bill": bill}
 	if len(args) != 1 || kinds[args[0]] == nil {
-		return errors.New("want one of kubernetes, dockerfile, bill")
+		return errors.New("want one of kubernetes, dockerfile, compose, bill")
 	}
 	return kinds[args[0]](in, out)
 }
