@@ -22,10 +22,11 @@ const (
 	maxKinds = 1000
 )
 
-// Log writes lines to a logger, at most First of each kind in a Period. Make it with New. A nil Log writes nothing. Its
+// Log writes lines to a logger, at most First of each kind in a Period. Make it with New or NewOnce. A nil Log writes nothing. Its
 // methods are safe for concurrent use.
 type Log struct {
-	log *slog.Logger
+	log   *slog.Logger
+	first int // lines of a kind in a period
 
 	mu    sync.Mutex // guards the rest
 	kinds map[kind]*count
@@ -44,7 +45,10 @@ type count struct {
 }
 
 // New returns a Log that writes to a logger.
-func New(log *slog.Logger) *Log { return &Log{log: log, kinds: map[kind]*count{}} }
+func New(log *slog.Logger) *Log { return &Log{log: log, first: First, kinds: map[kind]*count{}} }
+
+// NewOnce returns a Log that writes one line of each kind in a Period, instead of First.
+func NewOnce(log *slog.Logger) *Log { return &Log{log: log, first: 1, kinds: map[kind]*count{}} }
 
 // Write writes a line, unless the period has First lines of its kind already. Lines with the same level, message and more
 // are of one kind. more may be empty, and must be one of few values: not text that callers send.
@@ -71,7 +75,7 @@ func (l *Log) due(k kind) bool {
 		c.end = time.AfterFunc(Period, func() { l.end(k, c) })
 		l.kinds[k] = c
 	}
-	if c.written < First {
+	if c.written < l.first {
 		c.written++
 		return true
 	}

@@ -122,19 +122,29 @@ func (v *Value[T]) readLocked() error {
 
 func readAll(paths []string) (contents [][]byte, _ error) {
 	for _, path := range paths {
-		if err := CheckWriters(path); err != nil {
-			return nil, err
-		}
-		data, err := read(path)
+		data, err := Read(path)
 		if err != nil {
-			if known, ok := errors.AsType[*fs.PathError](err); ok {
-				err = known.Err
-			}
-			return nil, fmt.Errorf("%s: %w", path, err)
+			return nil, err
 		}
 		contents = append(contents, data)
 	}
 	return contents, nil
+}
+
+// Read reads a file once. An error is returned when it can't be read, is not a regular file or has more than 16 MiB, and
+// when others than its owner can write it. Errors name the path.
+func Read(path string) ([]byte, error) {
+	if err := CheckWriters(path); err != nil {
+		return nil, err
+	}
+	data, err := read(path)
+	if err != nil {
+		if known, ok := errors.AsType[*fs.PathError](err); ok {
+			err = known.Err
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
 }
 
 func read(path string) ([]byte, error) {

@@ -1,0 +1,157 @@
+package keyring
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Key is a secret that the machines of a quorum share. Whoever has it can do everything to the quorum. The zero value
+// is not a key: NewKey and Parse make one.
+type Key struct {
+	since  int64 // seconds since 1970, at least 0
+	secret [secretSize]byte
+}
+
+const (
+	secretSize   = 32
+	checksumSize = 3 // with it the text needs no padding, and one typing error in 16 million is missed
+	prefix       = "firn1-"
+	textSize     = 200 // more than any key's text has
+)
+
+var letters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// NewKey makes a key for a cluster that does not exist before now, to the second.
+func NewKey(now time.Time) Key {
+	k := Key{since: max(0, now.Unix())}
+	_, _ = rand.Read(k.secret[:]) // never fails
+	return k
+}
+
+// String returns the text by which people pass the key on. It is the secret itself: it must not be logged.
+func (k Key) String() string {
+	return prefix + strconv.FormatInt(k.since, 16) + "-" + letters.EncodeToString(append(k.secret[:], k.checksum()...))
+}
+
+func (k Key) checksum() []byte {
+	sum := sha256.Sum256(append([]byte(prefix+strconv.FormatInt(k.since, 16)+"-"), k.secret[:]...))
+	return sum[:checksumSize]
+}
+
+// Fingerprint returns 8 hexadecimal digits that tell keys apart and reveal nothing of them.
+func (k Key) Fingerprint() string {
+	public := k.authority().Public().(ed25519.PublicKey)
+	sum := sha256.Sum256(public)
+	return hex.EncodeToString(sum[:4])
+}
+
+// authority is the key pair by which whoever has the key signs certificates.
+func (k Key) authority() ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(k.derive("certificate authority", ed25519.SeedSize))
+}
+
+// derive returns bytes for one use. The key's time takes part, so that all who have the same key know the same time.
+func (k Key) derive(use string, size int) []byte {
+	b, err := hkdf.Key(sha256.New, k.secret[:], nil, "firn quorum: "+use+": "+strconv.FormatInt(k.since, 16), size)
+	if err != nil {
+		panic(err) // the size is ours
+	}
+	return b
+}
+
+// Parse reads the text of a key. Its errors do not contain the text.
+func Parse(text string) (Key, error) {
+	rest, ok := strings.CutPrefix(text, prefix)
+	since, encoded, ok2 := strings.Cut(rest, "-")
+	if !ok || !ok2 || len(text) > textSize {
+		return Key{}, fmt.Errorf("not a key; want %s, a time, a hyphen and 56 letters or digits, as firn quorum key prints it", prefix)
+	}
+	if want := letters.EncodedLen(secretSize + checksumSize); len(encoded) != want {
+		return Key{}, fmt.Errorf("the key has %d characters after its last hyphen; want %d: is it complete?", len(encoded), want)
+	}
+	var k Key
+	seconds, err := strconv.ParseInt(since, 16, 64)
+	data, err2 := letters.DecodeString(encoded)
+	if err != nil || err2 != nil || seconds < 0 || seconds > lastSecond {
+		return Key{}, errMistyped
+	}
+	k.since = seconds
+	copy(k.secret[:], data)
+	if !bytes.Equal(data[secretSize:], k.checksum()) || k.String() != text { // such as leading zeros
+		return Key{}, errMistyped
+	}
+	return k, nil
+}
+
+var errMistyped = errors.New("the key is mistyped: its checksum is wrong; want it as firn quorum key printed it")
+
+// Keys are 1 to MaxKeys keys, of which any one admits a machine. Those that a cluster has before and after a change
+// of keys stand side by side in the file of each machine for a while.
+type Keys []Key
+
+// MaxKeys is how many keys a file has at most.
+const MaxKeys = 4
+
+// ParseFile reads the contents of a file of keys: one in each line, between empty lines and lines that begin with #.
+// Its errors do not contain what is in the file.
+func ParseFile(text []byte) (Keys, error) {
+	var keys Keys
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		k, err := Parse(line)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("line %d: %w", number, err)
+		case slices.Contains(keys, k):
+			return nil, fmt.Errorf("line %d: key %s is there twice; want it once", number, k.Fingerprint())
+		}
+		keys = append(keys, k)
+	}
+	if len(keys) == 0 || len(keys) > MaxKeys {
+		return nil, fmt.Errorf("%d keys; want 1 to %d, one in each line, as firn quorum key prints them", len(keys), MaxKeys)
+	}
+	return keys, nil
+}
+
+// Since returns when the oldest of the keys was made: before that, there was no cluster with any of them. It is zero
+// without keys.
+func (keys Keys) Since() time.Time {
+	if len(keys) == 0 {
+		return time.Time{}
+	}
+	oldest := int64(math.MaxInt64)
+	for _, k := range keys {
+		oldest = min(oldest, k.since)
+	}
+	return time.Unix(oldest, 0).UTC()
+}
+
+// Fingerprints returns those of the keys, for people.
+func (keys Keys) Fingerprints() string {
+	all := make([]string, len(keys))
+	for i, k := range keys {
+		all[i] = k.Fingerprint()
+	}
+	return strings.Join(all, ", ")
+}
+
+// Another returns one more key for the cluster that has these. Its time is that of the oldest: the cluster is no
+// younger when its former keys are gone.
+func (keys Keys) Another() Key { return NewKey(keys.Since()) }

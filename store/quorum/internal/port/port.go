@@ -1,0 +1,202 @@
+// Package port is the one port of a machine of a quorum: it accepts connections of mutual TLS from whoever has the key, and
+// gives each to the handler of its protocol. Strangers get no further than the handshake, and can't crowd out others.
+package port
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/internal/throttle"
+	"github.com/firn-id/firn/store/quorum/internal/keyring"
+)
+
+// The protocols that a connection can be for; no protocol, and HTTP/1.1, is that of etcd's peers.
+const (
+	Peers    = ""              // of etcd's server, to another one
+	Clients  = "h2"            // of etcd's server: gRPC
+	Exchange = "firn-quorum/1" // of machines of a quorum among themselves
+)
+
+const (
+	maxHandshakes  = 256
+	maxEstablished = 1024
+	handshakeLimit = 5 * time.Second
+	lowestPause    = 5 * time.Millisecond // after an error of Accept
+	highestPause   = time.Second
+)
+
+// Port listens for the machines and the clients of a quorum. Make it with Listen. Its methods are safe for concurrent use.
+type Port struct {
+	listener net.Listener
+	ring     *keyring.Ring
+	config   *tls.Config
+	log      *throttle.Log
+
+	all     sync.WaitGroup // goroutines
+	closing context.Context
+	close   context.CancelFunc
+
+	mu          sync.Mutex // guards what follows
+	handlers    map[string]func(*tls.Conn)
+	handshakes  []net.Conn // the oldest first
+	established map[net.Conn]struct{}
+}
+
+// Listen listens on an address, host:port. Until there are handlers, connections are closed after their handshake.
+func Listen(address string, ring *keyring.Ring, log *slog.Logger) (*Port, error) {
+	config := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	l, err := config.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return serve(l, ring, log), nil
+}
+
+func serve(l net.Listener, ring *keyring.Ring, log *slog.Logger) *Port {
+	p := &Port{
+		listener: l, ring: ring, config: ring.Server(), log: throttle.NewOnce(log),
+		handlers: map[string]func(*tls.Conn){}, established: map[net.Conn]struct{}{},
+	}
+	p.config.NextProtos = []string{Clients, "http/1.1", Exchange}
+	p.closing, p.close = context.WithCancel(context.Background())
+	p.all.Go(p.accept)
+	return p
+}
+
+// Addr returns the host:port that it listens on.
+func (p *Port) Addr() string { return p.listener.Addr().String() }
+
+// Handle has connections for a protocol served from now on; nil: they are closed from now on. It does not change what
+// becomes of those that are being served. A connection is closed when serve returns, and the other way round: serve must
+// return when the connection is closed.
+func (p *Port) Handle(protocol string, serve func(*tls.Conn)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.handlers[protocol] = serve
+}
+
+// Close stops listening, closes all connections and waits until their handlers have returned.
+func (p *Port) Close() {
+	p.mu.Lock()
+	p.close()
+	_ = p.listener.Close()
+	for _, c := range p.handshakes {
+		_ = c.Close()
+	}
+	for c := range p.established {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.all.Wait()
+	p.log.Flush()
+}
+
+// accept never gives up: what is missing, such as file descriptors, may be there again later.
+func (p *Port) accept() {
+	pause := lowestPause
+	for {
+		c, err := p.listener.Accept()
+		switch {
+		case p.closing.Err() != nil:
+			if err == nil {
+				_ = c.Close()
+			}
+			return
+		case err != nil:
+			p.log.Write(slog.LevelError, "", "can't accept connections of the quorum; trying again", "err", err)
+			select {
+			case <-time.After(pause):
+			case <-p.closing.Done():
+			}
+			pause = min(2*pause, highestPause)
+		default:
+			pause = lowestPause
+			p.begin(c)
+		}
+	}
+}
+
+// begin starts the handshake of a connection. Of too many at a time, the oldest makes room: an honest one takes a moment,
+// and is repeated if it is the one.
+func (p *Port) begin(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing.Err() != nil {
+		_ = c.Close()
+		return
+	}
+	if len(p.handshakes) >= maxHandshakes {
+		_ = p.handshakes[0].Close()
+		p.handshakes = slices.Delete(p.handshakes, 0, 1)
+	}
+	p.handshakes = append(p.handshakes, c)
+	p.all.Go(func() { p.serve(c) })
+}
+
+// serve takes a connection from its first byte to its end.
+func (p *Port) serve(c net.Conn) {
+	defer c.Close()
+	setUserTimeout(c)
+	_ = c.SetDeadline(time.Now().Add(handshakeLimit))
+	conn := tls.Server(c, p.config)
+	err := conn.HandshakeContext(p.closing)
+	_ = c.SetDeadline(time.Time{})
+	handle, crowded := p.establish(c, conn, err)
+	switch {
+	case p.closing.Err() != nil:
+	case crowded != "":
+		p.refuse(c, crowded)
+	case err != nil:
+		why, key := p.ring.Refusal(err)
+		p.refuse(c, why, "key", key, "err", err)
+	case handle != nil:
+		defer p.leave(c)
+		handle(conn)
+		_ = conn.Close() // tells the other side that it was not cut off
+	}
+}
+
+// establish ends a handshake that failed or not. It returns what is to become of the connection, or of what there is too
+// much; neither: it is to be closed.
+func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(*tls.Conn), crowded string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.handshakes, c)
+	if i < 0 {
+		return nil, "there are too many handshakes at a time"
+	}
+	p.handshakes = slices.Delete(p.handshakes, i, i+1)
+	if failed != nil || p.closing.Err() != nil { // after Close, nobody would close it
+		return nil, ""
+	}
+	protocol := conn.ConnectionState().NegotiatedProtocol
+	if protocol == "http/1.1" {
+		protocol = Peers
+	}
+	handle = p.handlers[protocol]
+	switch {
+	case handle == nil:
+		return nil, ""
+	case len(p.established) >= maxEstablished:
+		return nil, "there are too many connections"
+	}
+	p.established[c] = struct{}{}
+	return handle, ""
+}
+
+// leave gives the place of an established connection back.
+func (p *Port) leave(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.established, c)
+}
+
+// refuse logs why a connection is closed: one line a minute for each reason, and how many others there were.
+func (p *Port) refuse(c net.Conn, why string, args ...any) {
+	p.log.Write(slog.LevelWarn, why, "refused a connection to the quorum", append([]any{"remote", c.RemoteAddr().String(), "why", why}, args...)...)
+}
