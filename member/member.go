@@ -187,26 +187,32 @@ func (m *Member) opened() (store.Store, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.store == nil {
-		return nil, errOpening
+		return nil, m.troubles.because(errOpening)
 	}
 	return m.store, nil
 }
 
-// openStore opens the store, and tries again after errors that may pass, until ctx ends.
+// openStore opens the store, and tries again after errors that may pass, until ctx ends. It logs such an error once, and
+// again when the reason changes: a store may wait for others to start.
 func (m *Member) openStore(ctx context.Context, open func(context.Context) (store.Store, error)) error {
-	return m.insist(ctx, "can't open the store", func() error {
+	for tries := 0; ; tries++ {
 		s, err := open(ctx)
-		if err != nil {
+		switch {
+		case err == nil && s == nil:
+			return errNoStore
+		case err == nil:
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.store = s
+			return nil
+		case !passes(err):
 			return err
 		}
-		if s == nil {
-			return errNoStore
+		m.troubles.change(ctx, "can't open the store, trying again", err)
+		if err := retry.Sleep(ctx, openBackoff.After(tries)); err != nil {
+			return m.troubles.because(err)
 		}
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		m.store = s
-		return nil
-	})
+	}
 }
 
 // look returns the value and the incarnation, and a channel that is closed when one of them changes.

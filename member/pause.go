@@ -17,6 +17,10 @@ const noteEvery = time.Minute
 // backoff paces attempts after failures.
 var backoff = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
+// openBackoff paces attempts to open the store. They ask nobody who could be busy, and members are to be ready soon after
+// the store is.
+var openBackoff = retry.Backoff{First: 100 * time.Millisecond, Max: 500 * time.Millisecond}
+
 // troubles logs errors that may pass, each kind once a minute whatever operations fail: a store out of reach
 // gives one line. Its methods are safe for concurrent use.
 type troubles struct {
@@ -45,6 +49,19 @@ func (t *troubles) note(ctx context.Context, what string, err error) {
 	}
 	t.last[kind] = time.Now()
 	t.log.Warn(what, "err", err)
+}
+
+// change logs that something failed, if the error before was another, unless that is because ctx has ended.
+func (t *troubles) change(ctx context.Context, what string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil || t.err.Error() != err.Error() {
+		t.log.Warn(what, "err", err)
+	}
+	t.err = err
 }
 
 // because adds the latest trouble to an error.
