@@ -35,6 +35,7 @@ const (
 	Unavailable      Code = "unavailable"       // the store does not answer; it may have made a change or not
 	Overloaded       Code = "overloaded"        // the call wants more IDs than the node can make in 10 s, or the node has too many calls at a time
 	Lifetime         Code = "lifetime"          // the layout's time has run out, or has not begun
+	NoQuorum         Code = "no_quorum"         // the node was started without --quorum
 	CrossOrigin      Code = "cross_origin"      // a browser sent the call from another site's page
 )
 
@@ -70,6 +71,8 @@ func CodeOf(err error) Code {
 		return Quota
 	case errors.As(err, &exists):
 		return Exists
+	case is(errNoQuorum):
+		return NoQuorum
 	case is(errInUse):
 		return InUse
 	case is(member.ErrAttachedAgain):

@@ -84,6 +84,9 @@ type Options struct {
 	// firn.Default.
 	Layout firn.Layout
 
+	// Quorum is this process's part in a store that several machines keep. Nil: the store is another.
+	Quorum Quorum
+
 	// Default replaces the issuer of the default sequencer, in tests. Nil: the member's.
 	Default Issuer
 
@@ -105,6 +108,7 @@ type Service struct {
 	timeout  time.Duration
 	attaches attaches
 	creating chan struct{} // held by the call that creates a sequencer
+	backup   chan struct{} // held by the call that makes a backup
 	calls    atomic.Int64  // served now
 	shares   *shares       // of the memory for answers with several IDs
 	turns    turns
@@ -133,7 +137,8 @@ func New(m Member, o Options) *Service {
 	}
 	s := &Service{
 		options: o, member: m, timeout: callTimeout,
-		attaches: attaches{byName: map[string]int{}}, creating: make(chan struct{}, 1), shares: newShares(o.MaxAnswers),
+		attaches: attaches{byName: map[string]int{}}, creating: make(chan struct{}, 1), backup: make(chan struct{}, 1),
+		shares: newShares(o.MaxAnswers),
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
 	return s

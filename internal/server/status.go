@@ -9,6 +9,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // Status is what a member knows about its cluster, as JSON.
@@ -19,6 +20,7 @@ type Status struct {
 	Members    []StatusMember    `json:"members"`  // in the order in which they joined
 	Joins      []StatusJoin      `json:"joins"`
 	Sequencers []StatusSequencer `json:"sequencers"`
+	Quorum     *quorum.Status    `json:"quorum,omitempty"` // nil: the store is not a quorum
 }
 
 // StatusMember is a member in a Status.
@@ -91,14 +93,18 @@ func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) 
 	if err != nil {
 		return Status{}, err
 	}
+	about := make(chan *quorum.Status, 1)
+	go func() { about <- s.quorum(ctx) }()
 	// Without the store there is a status too, and soon.
-	ctx, cancel := context.WithTimeout(ctx, pulsesWithin)
+	soon, cancel := context.WithTimeout(ctx, pulsesWithin)
 	defer cancel()
-	pulses, err := s.member.Pulses(ctx)
+	pulses, err := s.member.Pulses(soon)
 	if err != nil {
 		pulses = nil
 	}
-	return s.statusOf(v, pulses), nil
+	status := s.statusOf(v, pulses)
+	status.Quorum = <-about
+	return status, nil
 }
 
 // Resumed is the answer to Resume.

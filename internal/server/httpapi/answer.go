@@ -13,6 +13,7 @@ import (
 var (
 	jsonType  = []string{"application/json"}
 	linesType = []string{"application/x-ndjson"}
+	bytesType = []string{"application/octet-stream"}
 	textType  = []string{"text/plain; charset=utf-8"}
 	noStore   = []string{"no-store"}
 )

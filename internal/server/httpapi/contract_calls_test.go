@@ -21,6 +21,7 @@ import (
 	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // anExchange is a call and what it should come to. A mistake in it that the document can tell is marked.
@@ -144,9 +145,40 @@ var badCalls = []anExchange{
 	{target: "DELETE /api/v1/sequencers/default", status: 409, code: "in_use"},
 }
 
+// quorumCalls look at the quorum, and change it.
+var quorumCalls = []anExchange{
+	{target: "GET /api/v1/quorum", status: 200},
+	{target: "GET /api/v1/cluster", status: 200},
+	{target: "POST /api/v1/quorum/replace", body: replacement, status: 200},
+	{target: "POST /api/v1/quorum/remove", body: removal, status: 200},
+	{target: "GET /api/v1/quorum/backup", status: 200},
+
+	{target: "GET /api/v1/quorum?x", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/quorum/backup?x", status: 400, code: "bad_request"},
+	{target: "POST /api/v1/quorum/replace?x", body: replacement, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/quorum/replace", status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/quorum/replace", body: `{"lost":7}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/quorum/remove", body: `{"machine":["b"]}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/quorum/remove", body: removal + removal, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/quorum/replace", body: `{"lost":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+	{target: "POST /api/v1/quorum/remove", body: `{"machines":["` + strings.Repeat("a", 64<<10) + `"]}`, status: 413, code: "too_large"},
+}
+
+const (
+	replacement = `{"lost":"ids-2:7420","instead":"ids-4:7420"}`
+	removal     = `{"machines":["ids-2:7420","ids-3:7420"]}`
+)
+
+// bodies are those of calls that need one.
+var bodies = map[string]string{
+	"POST /api/v1/sequencers": `{"name":"orders"}`, "POST /api/v1/quorum/replace": replacement, "POST /api/v1/quorum/remove": removal,
+}
+
 // failingCalls are those that need the member, and those that need the cluster.
 var (
 	failingCalls = []string{"POST /api/v1/id", "POST /api/v1/ids", "GET /readyz"}
+
+	failingQuorumCalls = []string{"POST /api/v1/quorum/replace", "POST /api/v1/quorum/remove", "GET /api/v1/quorum/backup"}
 
 	failingSequencerCalls = []string{
 		"POST " + ordersPath + "/id", "POST " + ordersPath + "/ids", "POST " + ordersPath + "/attach",
@@ -159,11 +191,7 @@ var (
 func (c *contract) makeFail(t *testing.T, h handler, targets []string, status int, code string) {
 	t.Helper()
 	for _, target := range targets {
-		call := anExchange{target: target, status: status, code: code}
-		if target == "POST /api/v1/sequencers" {
-			call.body = `{"name":"orders"}`
-		}
-		c.expect(t, h, []anExchange{call})
+		c.expect(t, h, []anExchange{{target: target, body: bodies[target], status: status, code: code}})
 	}
 }
 
@@ -224,6 +252,16 @@ func (c *contract) makeAll(t *testing.T) {
 		{target: "GET /api/v1/cluster/value", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster/log", status: 503, code: "not_ready"},
 	})
+	ofQuorum := func(q *servertest.Quorum) handler {
+		return handlerWith(&servertest.Issuer{Same: true}, example(t), server.Options{Quorum: q})
+	}
+	c.expect(t, ofQuorum(servertest.ThreeMachines()), quorumCalls)
+	c.expect(t, ofQuorum(&servertest.Quorum{State: quorum.Status{Waiting: "waiting for b:7420"}}), quorumCalls[:1])
+	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: fmt.Errorf("%w: no leader", store.ErrUnavailable)}), failingQuorumCalls, 503, "unavailable")
+	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: surprise}), failingQuorumCalls[:2], 400, "bad_request")
+	c.makeFail(t, ofQuorum(&servertest.Quorum{Err: surprise}), failingQuorumCalls[2:], 500, "internal")
+	withoutQuorum := newHandler(&servertest.Issuer{Same: true}, example(t), nil)
+	c.makeFail(t, withoutQuorum, append(failingQuorumCalls, "GET /api/v1/quorum"), 404, "no_quorum")
 	broken := example(t)
 	broken.err = store.ErrRefused
 	c.expect(t, newHandler(&servertest.Issuer{Same: true}, broken, nil), []anExchange{{target: "GET /api/v1/cluster/log", status: 500, code: "internal"}})
@@ -263,10 +301,8 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 				continue
 			}
 			path = strings.NewReplacer("{name}", "orders", "{id}", "4194304000000001").Replace(path)
-			call := anExchange{target: method + " " + path, status: http.StatusUnauthorized, code: "unauthenticated"}
-			if call.target == "POST /api/v1/sequencers" {
-				call.body = orders
-			}
+			target := method + " " + path
+			call := anExchange{target: target, body: bodies[target], status: http.StatusUnauthorized, code: "unauthenticated"}
 			c.expect(t, h, []anExchange{call})
 			call.status, call.code = http.StatusForbidden, "forbidden"
 			c.expect(t, bearing{h, other}, []anExchange{call})

@@ -79,13 +79,14 @@ func readNew(w http.ResponseWriter, r *http.Request) (NewSequencer, error) {
 		return n, errors.New(`the body is empty; want JSON such as {"name":"orders","nodes":128}`)
 	}
 	if err := json.Unmarshal(data, &n); err != nil {
-		return n, fmt.Errorf("the body: %w", readable(err))
+		return n, fmt.Errorf("the body: %w", readable(err, "name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
+			"sequence_bits, node_lowest, after or attach"))
 	}
 	return n, nil
 }
 
-// readable words an error of encoding/json for people who don't write Go.
-func readable(err error) error {
+// readable words an error of encoding/json for people who don't write Go. The object may have these fields.
+func readable(err error, fields string) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("not one JSON object: %w, at byte %d", syntax, syntax.Offset)
 	}
@@ -100,8 +101,7 @@ func readable(err error) error {
 		return fmt.Errorf("epoch is %.40s; want a time such as 2026-01-01T00:00:00Z", strings.Trim(at.Value, `"`))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; want name, nodes, allocation, layout, epoch, tick, time_bits, datacenter_bits, node_bits, "+
-			"sequence_bits, node_lowest, after or attach", field)
+		return fmt.Errorf("unknown field %s; want %s", field, fields)
 	}
 	return err
 }
@@ -120,6 +120,8 @@ func wanted(t reflect.Type) string {
 		return "a whole number"
 	case t.Kind() == reflect.String:
 		return "a string"
+	case t.Kind() == reflect.Slice:
+		return "an array"
 	default:
 		return "an object"
 	}

@@ -25,6 +25,7 @@ var statuses = map[server.Code]int{
 	server.Forbidden:        http.StatusForbidden,
 	server.CrossOrigin:      http.StatusForbidden,
 	server.UnknownSequencer: http.StatusNotFound,
+	server.NoQuorum:         http.StatusNotFound,
 	notFound:                http.StatusNotFound,
 	unknownPosition:         http.StatusNotFound,
 	methodNotAllowed:        http.StatusMethodNotAllowed,

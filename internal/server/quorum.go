@@ -1,0 +1,118 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
+)
+
+// Quorum is this process's part in a store that several machines keep together. *quorum.Quorum implements it; see its
+// methods.
+type Quorum interface {
+	Status(ctx context.Context) quorum.Status
+	Replace(ctx context.Context, lost, instead string) error
+	Remove(ctx context.Context, machines ...string) error
+	Backup(ctx context.Context, w io.Writer) error
+}
+
+// errNoQuorum is the error of calls about the quorum where there is none.
+var errNoQuorum = errors.New("this node is not part of a quorum: it was started without --quorum")
+
+// errBackup is returned for a second backup at a time: each reads the whole store.
+var errBackup = fmt.Errorf("%w: a backup is being made already", ErrCrowded)
+
+// aboutQuorum begins a call about the quorum, as begin does.
+func (s *Service) aboutQuorum(ctx context.Context, who *auth.Caller, right auth.Right) (context.Context, func(), error) {
+	ctx, end, err := s.begin(ctx, who, right, "", 1)
+	if err == nil && s.options.Quorum == nil {
+		end()
+		err = errNoQuorum
+	}
+	return ctx, end, err
+}
+
+// QuorumStatus returns the state of the quorum, as this process sees it. It needs neither a majority nor a member that has
+// joined.
+func (s *Service) QuorumStatus(ctx context.Context, who *auth.Caller) (quorum.Status, error) {
+	ctx, end, err := s.aboutQuorum(ctx, who, auth.Look)
+	if err != nil {
+		return quorum.Status{}, err
+	}
+	defer end()
+	return *s.quorum(ctx), nil
+}
+
+// LookQuorum is QuorumStatus for callers that watch continuously: it counts against no limit. Nil: there is no quorum.
+func (s *Service) LookQuorum(ctx context.Context, who *auth.Caller) (*quorum.Status, error) {
+	if err := who.May(auth.Look, ""); err != nil {
+		return nil, err
+	}
+	return s.quorum(ctx), nil
+}
+
+// quorum returns the state of the quorum; nil: there is none.
+func (s *Service) quorum(ctx context.Context) *quorum.Status {
+	if s.options.Quorum == nil {
+		return nil
+	}
+	status := s.options.Quorum.Status(ctx)
+	if status.Machines == nil {
+		status.Machines = []quorum.Machine{} // not null in JSON
+	}
+	return &status
+}
+
+// ReplaceMachine has another machine take the place of a lost one, and returns the state of the quorum then.
+func (s *Service) ReplaceMachine(ctx context.Context, who *auth.Caller, lost, instead string) (quorum.Status, error) {
+	return s.changeQuorum(ctx, who, "replace machine", func(ctx context.Context) error {
+		return s.options.Quorum.Replace(ctx, lost, instead)
+	})
+}
+
+// RemoveMachines takes machines out of the quorum, and returns its state then.
+func (s *Service) RemoveMachines(ctx context.Context, who *auth.Caller, machines []string) (quorum.Status, error) {
+	return s.changeQuorum(ctx, who, "remove machines", func(ctx context.Context) error {
+		return s.options.Quorum.Remove(ctx, machines...)
+	})
+}
+
+// changeQuorum changes which machines the quorum has.
+func (s *Service) changeQuorum(ctx context.Context, who *auth.Caller, call string, change func(context.Context) error) (_ quorum.Status, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, call, "", err) }(ctx)
+	ctx, end, err := s.aboutQuorum(ctx, who, auth.Admin)
+	if err != nil {
+		return quorum.Status{}, err
+	}
+	defer end()
+	err = change(ctx)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrAmbiguous) {
+		err = Input(err) // a wrong address
+	}
+	if err != nil {
+		return quorum.Status{}, err
+	}
+	return *s.quorum(ctx), nil
+}
+
+// Backup writes a backup of the store. It may take as long as ctx lasts; only one is made at a time. Whoever may make a
+// backup gets everything in the store, so that it needs the right to change the cluster.
+func (s *Service) Backup(ctx context.Context, who *auth.Caller, w io.Writer) (err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "backup", "", err) }(ctx)
+	_, end, err := s.aboutQuorum(ctx, who, auth.Admin)
+	if err != nil {
+		return err
+	}
+	defer end()
+	select {
+	case s.backup <- struct{}{}:
+		defer func() { <-s.backup }()
+		return s.options.Quorum.Backup(ctx, w)
+	default:
+		return errBackup
+	}
+}
