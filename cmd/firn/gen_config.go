@@ -70,6 +70,8 @@ var (
 		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem",
 		"etcd-ca": "/etc/firn/etcd-ca.pem", "etcd-cert": "/etc/firn/etcd-client.pem", "etcd-key": "/etc/firn/etcd-client.key",
 		"etcd-password-file": "/etc/firn/etcd-password", "etcd-user": "firn",
+		"quorum": "ids-1:7420,ids-2:7420,ids-3:7420", "quorum-key-file": "/etc/firn/firn.key", "quorum-addr": "ids-1:7420", "quorum-listen": ":7420",
+		"quorum-ca": "/etc/firn/quorum-ca.pem", "quorum-cert": "/etc/firn/quorum-cert.pem", "quorum-cert-key": "/etc/firn/quorum-cert.key",
 	}
 	exampleKinds = map[string]string{
 		"address": "127.0.0.1:8080", "directory": "/var/lib/firn", setting.KindList: "10.0.0.1:2379,10.0.0.2:2379", "file": "/etc/firn/file",

@@ -21,10 +21,20 @@ const serveHelp = `Serve joins a cluster as one node and serves IDs over HTTP:
 --redis-addr adds the Redis protocol: INCR default.
 
 Without flags the node is a cluster of its own, with an etcd inside that keeps its
-data in ./firn-data. With --etcd any number of nodes share an etcd cluster, and each
-takes a node ID of its own. All nodes must have the same layout and epoch, which are
-those of the default sequencer. Every other sequencer has its own layout; a node
-attaches to it (takes a node ID there) when a caller asks for one of its IDs.
+data in ./firn-data.
+
+With --quorum three machines (or five) keep the data together, and the cluster goes on
+without any one of them (any two). The flag names them, and is the same on every node;
+a node that is none of them keeps no data. A machine finds its own address in the list;
+--quorum-addr tells it where it can't, as with several nodes on one machine. All their
+traffic uses that one port, and is encrypted with a key that all have: firn quorum key
+makes one.
+
+With --etcd any number of nodes share an etcd cluster of yours instead.
+
+Each node takes a node ID of its own. All nodes must have the same layout and epoch,
+which are those of the default sequencer. Every other sequencer has its own layout; a
+node attaches to it (takes a node ID there) when a caller asks for one of its IDs.
 
 Anyone who can reach the node can take IDs. Users of this machine can look at the
 cluster on --admin-addr, whose page /ui/ shows it as it changes. Only the user who
@@ -49,6 +59,7 @@ until somebody corrects it.`
 
 const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080
+  firn serve --quorum ids-1:7420,ids-2:7420,ids-3:7420 --quorum-key-file firn.key
   firn serve --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --wait
   firn serve --etcd https://etcd:2379 --etcd-ca ca.pem --etcd-cert firn.pem --etcd-key firn.key
   firn serve --grpc-addr :9090

@@ -92,15 +92,18 @@ func settingError(err error, from setting.Sources) error {
 // settings checks how flags fit together, and returns what they say of a node.
 func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (node.Config, error) {
 	s := o.Config
-	for _, pair := range [][2]string{{"data-dir", "etcd"}, {"node", "datacenter"}, {"etcd-password", "etcd-password-file"}} {
+	for _, pair := range [][2]string{{"data-dir", "etcd"}, {"quorum", "etcd"}, {"node", "datacenter"}, {"etcd-password", "etcd-password-file"}} {
 		if flags.Changed(pair[0]) && flags.Changed(pair[1]) {
 			return s, usagef("%s and %s exclude each other; give one", from.Of(pair[0]), from.Of(pair[1]))
 		}
 	}
-	if len(o.Etcd.Endpoints) == 0 {
-		for _, name := range []string{"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file", "etcd-prefix"} {
-			if flags.Changed(name) {
-				return s, usagef("%s has no effect without --etcd; only firn uses the etcd inside", from.Of(name))
+	for with, names := range map[string][]string{
+		"etcd":   {"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file", "etcd-prefix"},
+		"quorum": {"quorum-key-file", "quorum-addr", "quorum-listen", "quorum-ca", "quorum-cert", "quorum-cert-key"},
+	} {
+		for _, name := range names {
+			if flags.Changed(name) && !flags.Changed(with) {
+				return s, usagef("%s has no effect without --%s", from.Of(name), with)
 			}
 		}
 	}

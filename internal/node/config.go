@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // Config configures a node. Begin with Defaults: the zero value is not valid.
@@ -33,8 +34,10 @@ type Config struct {
 	MaxCalls       int // at a time; 0: as memory allows
 	MaxSequencers  int // in the cluster, at which this node creates no more; 0: server.DefaultMaxSequencers
 
-	DataDir string           // of the embedded etcd, which runs unless Etcd has endpoints
+	// The store: the machines of a quorum, or else an etcd cluster elsewhere, or else an embedded etcd.
+	Quorum  quorum.Config    // the node sets its Dir, Window, Version, Logger, DialOptions and Fatal
 	Etcd    etcdstore.Config // the node sets its Logger and DialOptions
+	DataDir string           // of the embedded etcd, or of this machine of the quorum
 
 	Layout      firn.Layout // of the default sequencer
 	Node        *int64      // the node ID to use in the default sequencer; nil: any
@@ -55,7 +58,7 @@ type Config struct {
 	Logger *slog.Logger  // nil: nothing is logged
 	Build  metrics.Build // of this program, for metrics and traces
 
-	// Fatal gets the error with which the embedded etcd fails, and must end the process.
+	// Fatal gets the error with which the etcd in this process fails, and must end the process.
 	Fatal func(error)
 
 	// Opened is called when the node listens and its store is open. Nil: no call.
@@ -65,7 +68,7 @@ type Config struct {
 
 	Owner  string                          // the node's name for others; empty: host and process
 	Clock  *firn.SteadyClock               // nil: this machine's
-	Store  func() (Store, error)           // replaces DataDir and Etcd; nil: they determine the store
+	Store  func() (Store, error)           // replaces Quorum, Etcd and DataDir; nil: they determine the store
 	Secret *auth.Secret                    // for administrators; nil: the node makes one and writes it to a file
 	Wrap   func(net.Listener) net.Listener // wraps each listener; nil: no wrapper
 	Given  func() []ui.NodeGiven           // how many IDs each node has issued; nil: this is the only node

@@ -23,6 +23,7 @@ import (
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // Node is one node of the service. Make it with New; it runs once. Call Listen first; the other methods are safe
@@ -32,7 +33,8 @@ type Node struct {
 	limits  limits.Limits
 	log     *slog.Logger
 	audit   *throttle.Log // changes, refused callers, and failed TLS handshakes
-	open    func() (Store, error)
+	open    func(ctx context.Context) (Store, error)
+	quorum  quorumPart    // nil: the store is another
 	begun   chan struct{} // closed when the member may open the store
 	opened  chan struct{} // closed when the store is open
 	store   Store         // set before opened is closed
@@ -87,16 +89,22 @@ func New(c Config) (*Node, error) {
 	}
 	switch {
 	case c.Store != nil:
-		n.open = c.Store
-	case len(c.Etcd.Endpoints) == 0:
-		n.open = n.embed
-	default:
+		n.open = func(context.Context) (Store, error) { return c.Store() }
+	case len(c.Quorum.Machines) > 0:
+		q, err := quorum.New(n.quorumConfig())
+		if err != nil {
+			return nil, err
+		}
+		n.use(q)
+	case len(c.Etcd.Endpoints) > 0:
 		c.Etcd.Logger, c.Etcd.DialOptions = n.log, n.traces.asked()
 		external, err := etcdstore.Open(c.Etcd)
 		if err != nil {
 			return nil, err
 		}
-		n.open = func() (Store, error) { return external, nil }
+		n.open = func(context.Context) (Store, error) { return external, nil }
+	default:
+		n.open = n.embed
 	}
 	if err := c.memberOptions().Validate(); err != nil {
 		return nil, err
@@ -110,10 +118,14 @@ func (n *Node) begin() (err error) {
 	if n.member, err = member.Start(n.openStore, c.memberOptions()); err != nil {
 		return err
 	}
-	n.service = server.New(n.member, server.Options{
+	o := server.Options{
 		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Layout: c.Layout,
 		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
-	})
+	}
+	if n.quorum != nil {
+		o.Quorum = n.quorum
+	}
+	n.service = server.New(n.member, o)
 	n.metrics.Watch(metrics.Node{
 		Service: n.service, Member: func() *member.Member { return n.member }, Log: n.member.Log,
 		Listeners: n.counts, Window: c.Window, TLS: n.tls,
@@ -163,6 +175,9 @@ func (n *Node) Run(ctx context.Context) error {
 	n.log.Info("listening", n.servers.addresses()...)
 	n.logAccess()
 	removeSecret := func() {}
+	if n.quorum != nil { // no other process uses the data directory, and the quorum may need an administrator to form
+		removeSecret = n.keepSecret()
+	}
 	defer func() {
 		n.member.Leave()
 		removeSecret()
@@ -177,7 +192,9 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case <-opened:
 			opened = nil
-			removeSecret = n.keepSecret() // now that no other process uses the data directory
+			if n.quorum == nil {
+				removeSecret = n.keepSecret() // now that no other process uses the data directory
+			}
 			if n.config.Opened != nil {
 				n.config.Opened(n)
 			}

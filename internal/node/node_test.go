@@ -187,7 +187,7 @@ func TestOpenStore(t *testing.T) {
 	t.Parallel()
 	run := func(ctx context.Context, open func() (Store, error)) error {
 		n := newNode(t, testConfig(t))
-		n.open = open
+		n.open = func(context.Context) (Store, error) { return open() }
 		if err := n.Listen(); err != nil {
 			t.Fatal(err)
 		}

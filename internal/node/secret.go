@@ -30,7 +30,11 @@ func (n *Node) keepSecret() (remove func()) {
 // secretPath returns the path of the secret's file: beside the data, or without data in a directory that only
 // this user can read.
 func (n *Node) secretPath(address string) (string, error) {
-	if len(n.config.Etcd.Endpoints) == 0 {
+	hasData := len(n.config.Etcd.Endpoints) == 0
+	if n.quorum != nil {
+		hasData = n.quorum.Addr() != ""
+	}
+	if hasData {
 		dir, err := filepath.Abs(n.config.DataDir)
 		if err == nil {
 			err = os.MkdirAll(dir, 0o700)

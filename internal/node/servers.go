@@ -89,8 +89,8 @@ func (l untaken) Accept() (net.Conn, error) {
 // maxUntaken is how many unread bytes the kernel buffers for a caller. Linux doubles it.
 const maxUntaken = 64 << 10
 
-// Listen listens on every address of the node. If it can't listen on one, it returns a SettingError and listens
-// on none.
+// Listen listens on every address of the node, and starts its part in the quorum. If it can't listen on one, it
+// returns a SettingError and listens on none.
 func (n *Node) Listen() (err error) {
 	if err := n.begin(); err != nil {
 		return err
@@ -122,6 +122,11 @@ func (n *Node) Listen() (err error) {
 		p := one.server()
 		p.Address, p.listener = one.at, l
 		s.all = append(s.all, p)
+	}
+	if n.quorum != nil { // the last thing that can fail: from now on other machines reach this one
+		if err := n.startQuorum(); err != nil {
+			return err
+		}
 	}
 	n.servers = s
 	return nil

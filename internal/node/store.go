@@ -10,7 +10,7 @@ import (
 )
 
 // embed starts the embedded etcd. It blocks while etcd replays its log.
-func (n *Node) embed() (Store, error) {
+func (n *Node) embed(context.Context) (Store, error) {
 	n.log.Info("starting the embedded etcd", "data_dir", n.config.DataDir)
 	e, err := etcdembed.Open(etcdembed.Config{
 		Dir: n.config.DataDir, Logger: n.log, DialOptions: n.traces.asked(),
@@ -42,7 +42,7 @@ func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		s, err := n.open()
+		s, err := n.open(ctx)
 		done <- result{s, err}
 	}()
 	select {
@@ -63,13 +63,17 @@ func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 	}
 }
 
-// closeStore closes the store, if it was opened. Call it once the member has ended.
+// closeStore closes the store, if it was opened, and the quorum. Call it once the member has ended.
 func (n *Node) closeStore() {
-	if n.store == nil {
-		return
+	if n.store != nil {
+		if err := n.store.Close(); err != nil {
+			n.log.Warn("can't close the store", "err", err)
+		}
 	}
-	if err := n.store.Close(); err != nil {
-		n.log.Warn("can't close the store", "err", err)
+	if n.quorum != nil {
+		n.quorum.Close()
 	}
-	n.log.Info("stopped")
+	if n.store != nil || n.quorum != nil {
+		n.log.Info("stopped")
+	}
 }

@@ -1,0 +1,48 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/store/quorum"
+)
+
+// quorumPart is this process's part in a quorum: a *quorum.Quorum, see its methods, or a fake one in tests.
+type quorumPart interface {
+	server.Quorum
+	Start() error
+	Addr() string
+	Open(ctx context.Context) (quorum.Store, error)
+	Close()
+}
+
+// quorumConfig returns the configuration of the quorum with what the node sets.
+func (n *Node) quorumConfig() quorum.Config {
+	c := n.config.Quorum
+	c.Dir, c.Window, c.Version = n.config.DataDir, n.config.Window, n.config.Build.Version
+	c.Logger, c.DialOptions, c.Fatal = n.log, n.traces.asked(), n.config.Fatal
+	return c
+}
+
+// use makes a quorum the node's store.
+func (n *Node) use(q quorumPart) {
+	n.quorum = q
+	n.open = func(ctx context.Context) (Store, error) {
+		s, err := q.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
+}
+
+// startQuorum has this machine listen for the others. The error is a SettingError if it can't listen.
+func (n *Node) startQuorum() error {
+	err := n.quorum.Start()
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return &SettingError{"quorum-listen", err}
+	}
+	return err
+}
