@@ -37,10 +37,12 @@ func (r *Ring) whyNot(err error, address string) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, host := errors.AsType[x509.HostnameError](err)
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
-	told := alert(err)
+	told, keys := alert(err), otherKeys(err)
 	switch {
 	case plain:
 		return address + " speaks no TLS; want the address of a machine of the quorum: is it that of another program?"
+	case r.fromFiles() && keys != "":
+		return fmt.Sprintf("%s uses a key (%s), and this machine the certificate in %s; want the same on all machines", address, keys, r.files.cert)
 	case r.fromFiles() && unknown:
 		return fmt.Sprintf("%s has a certificate of another authority than those in %s", address, r.files.ca)
 	case r.fromFiles() && host:
@@ -50,11 +52,10 @@ func (r *Ring) whyNot(err error, address string) string {
 	case r.fromFiles() && isRefusal(told):
 		return fmt.Sprintf("%s refuses the certificate in %s (%s); want one of an authority that it knows, for clients and servers", address, r.files.cert, told)
 	case unknown || host || isInvalid || isRefusal(told):
-		other := ""
-		if all := otherKeys(err); all != "" {
-			other = " (" + all + ")"
+		if keys != "" {
+			keys = " (" + keys + ")"
 		}
-		return fmt.Sprintf("%s has another key%s than this machine (%s); give all machines the same --quorum-key-file", address, other, r.keys.Fingerprints())
+		return fmt.Sprintf("%s has another key%s than this machine (%s); give all machines the same --quorum-key-file", address, keys, r.keys.Fingerprints())
 	case told == "no application protocol":
 		return address + " speaks TLS, but not as a machine of a quorum does: is it the address of another program, or of another version?"
 	case told == "protocol version not supported":
