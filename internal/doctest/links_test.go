@@ -134,7 +134,7 @@ func prose(text string) []string {
 }
 
 // foreign are flags of other programs that the pages speak of without their names.
-var foreign = []string{"--auto-compaction-mode", "--auto-compaction-retention", "--bump-revision", "--help", "--quick"}
+var foreign = []string{"--auto-compaction-mode", "--auto-compaction-retention", "--bump-revision", "--help", "--no-block", "--quick"}
 
 // Every flag in the prose is one of firn's, where it does not follow the name of another program.
 func TestFlagsAreThere(t *testing.T) {
