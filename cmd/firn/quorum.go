@@ -5,9 +5,15 @@ import (
 )
 
 const quorumHelp = `Quorum manages machines that keep the data of a cluster together, without an etcd
-beside them: firn serve --quorum on 1, 3 or 5 machines.`
+beside them: firn serve --quorum on 1, 3 or 5 machines.
 
-const quorumExamples = `  firn quorum key > firn.key`
+Status, replace, remove and backup ask a running node, at its address for
+administrators. Key and restore ask nobody.`
+
+const quorumExamples = `  firn quorum key > firn.key
+  firn quorum status
+  firn quorum replace ids-2:7420 ids-4:7420
+  firn quorum backup ids.backup`
 
 func (p *program) quorumCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -18,6 +24,7 @@ func (p *program) quorumCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.quorumKeyCommand())
+	c.AddCommand(p.quorumStatusCommand(), p.quorumReplaceCommand(), p.quorumRemoveCommand(), p.quorumBackupCommand(), p.quorumRestoreCommand(),
+		p.quorumKeyCommand())
 	return c
 }

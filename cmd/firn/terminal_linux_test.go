@@ -6,11 +6,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/servertest"
 )
 
 // onTerminal runs a command as a person does who types something, and returns what the terminal shows.
@@ -105,5 +111,37 @@ func TestDestroyAsks(t *testing.T) {
 		if rate := regexp.MustCompile(`gives [0-9 ]+ IDs of it a second`).FindString(shown); rate == "" && tt.status == statusOK {
 			t.Errorf("%q: no rate is shown: %s", tt.typed, shown)
 		}
+	}
+}
+
+// Replace and remove show the machines, and want addresses typed before they ask for a change.
+func TestQuorumChangesAsk(t *testing.T) {
+	q := servertest.ThreeMachines()
+	serves := httptest.NewServer(httpapi.New(server.New(new(servertest.Member), server.Options{Quorum: q}), &auth.Policy{Trusted: true}))
+	defer serves.Close()
+	for _, tt := range []struct {
+		args, typed string
+		status      int
+		want        string
+	}{
+		{"replace ids-2:7420 ids-4:7420", "ids-4:7420\n", statusFailure, "nothing is changed: \"ids-4:7420\" is not \"ids-2:7420\"\n"},
+		{"replace ids-2:7420 ids-4:7420", "\x04", statusUsage, "add --yes"},
+		{"replace ids-2:7420 ids-4:7420", "ids-2:7420\n", statusOK, "ids-4:7420 takes the place of ids-2:7420 once"},
+		{"remove ids-2:7420 ids-3:7420", "yes\n", statusFailure, "nothing is changed"},
+		{"remove ids-2:7420 ids-3:7420", " ids-2:7420  ids-3:7420\n", statusOK, "no longer keep data"},
+	} {
+		before := len(q.Asked())
+		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, append(strings.Fields("quorum "+tt.args), "--admin", serves.URL)...)
+		changed := len(q.Asked()) > before
+		if status != tt.status || !strings.Contains(shown, quorumStatusText) || !strings.Contains(shown, tt.want) || changed != (status == statusOK) {
+			t.Errorf("%s, %q: status %d, changed: %v, %s", tt.args, tt.typed, status, changed, shown)
+		}
+	}
+	if status, shown := onTerminal(t, nil, "", "quorum", "backup", "-", "--admin", serves.URL); status != statusUsage || !strings.Contains(shown, "standard output is a terminal") {
+		t.Errorf("a backup on a terminal: %d %q", status, shown)
+	}
+	file := filepath.Join(t.TempDir(), "ids.backup")
+	if status, shown := onTerminal(t, nil, "", "quorum", "backup", file, "--admin", serves.URL); status != 0 || !strings.Contains(shown, "MiB") {
+		t.Errorf("a backup: %d %q", status, shown)
 	}
 }

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/store/quorum"
+)
+
+const quorumReplaceHelp = `Replace has another machine take the place of one that is lost for good. Any node can be
+asked; a majority of the machines must be reachable.
+
+The new machine joins when firn serve is started there. It catches up with the others
+and then becomes a voter by itself; firn quorum status shows how far it is. The lost
+machine is not let in again. A machine that only lost its data needs no replacing:
+start it again, and it gets the data from the others.
+
+On a terminal it first shows the machines, and wants the address of the lost one typed.
+--yes leaves that out, and is needed where standard input is not a terminal.`
+
+const quorumRemoveHelp = `Remove takes machines out of the quorum for good, so that 1 or 3 are left. Any node can be
+asked; a majority of the machines must be reachable.
+
+Fewer machines survive fewer losses: of three any one can be lost, of one none. The
+processes on the machines that are removed go on as clients of the others.
+
+On a terminal it first shows the machines, and wants the addresses typed. --yes leaves
+that out, and is needed where standard input is not a terminal.`
+
+func (p *program) quorumReplaceCommand() *cobra.Command {
+	return p.quorumChange(quorumChange{
+		name: "replace", args: "LOST INSTEAD", short: "Replace a machine that is lost for good", long: quorumReplaceHelp,
+		examples: "  firn quorum replace ids-2:7420 ids-4:7420",
+		check: func(args []string) error {
+			if len(args) != 2 {
+				return usagef("firn quorum replace takes two addresses, not %d: that of the lost machine and that of the new one", len(args))
+			}
+			return nil
+		},
+		body:    func(args []string) any { return httpapi.Replacement{Lost: args[0], Instead: args[1]} },
+		typed:   func(args []string) []string { return args[:1] },
+		ask:     func(args []string) string { return fmt.Sprintf("replace %s by %s", args[0], args[1]) },
+		warning: "The lost machine is not let in again.",
+		text: func(args []string, s quorum.Status) string {
+			return fmt.Sprintf("%s takes the place of %s once it is started:\n\n  firn serve --quorum %s ...\n\nGive the other nodes this list, too, before they start the next time.\n",
+				args[1], args[0], strings.Join(machinesLeft(s, args[:1], args[1:]), ","))
+		},
+	})
+}
+
+func (p *program) quorumRemoveCommand() *cobra.Command {
+	return p.quorumChange(quorumChange{
+		name: "remove", args: "MACHINE...", short: "Remove machines, so that fewer keep the data", long: quorumRemoveHelp,
+		examples: "  firn quorum remove ids-2:7420 ids-3:7420",
+		check: func(args []string) error {
+			if len(args) == 0 {
+				return usagef("firn quorum remove needs the addresses of the machines to remove")
+			}
+			return nil
+		},
+		body:    func(args []string) any { return httpapi.Removal{Machines: args} },
+		typed:   func(args []string) []string { return args },
+		ask:     func(args []string) string { return "remove " + strings.Join(args, " and ") },
+		warning: "Fewer machines survive fewer losses.",
+		text: func(args []string, s quorum.Status) string {
+			return fmt.Sprintf("%s no longer keep data; the machines that do are now\n\n  --quorum %s\n\nGive all nodes this list before they start the next time.\n",
+				strings.Join(args, " and "), strings.Join(machinesLeft(s, args, nil), ","))
+		},
+	})
+}
+
+// quorumChange is a command that changes which machines keep the data.
+type quorumChange struct {
+	name, args, short, long, examples string
+
+	check   func(args []string) error
+	body    func(args []string) any      // of the call
+	typed   func(args []string) []string // what a person must type
+	ask     func(args []string) string   // what the command asks whether to do
+	warning string
+	text    func(args []string, after quorum.Status) string
+}
+
+func (p *program) quorumChange(d quorumChange) *cobra.Command {
+	var o lookOptions
+	var yes bool
+	c := &cobra.Command{
+		Use:     d.name + " " + d.args,
+		Short:   d.short,
+		Long:    d.long,
+		Example: d.examples,
+		Args:    func(_ *cobra.Command, args []string) error { return d.check(args) },
+	}
+	setting.Bool(c.Flags(), &yes, "yes", "do not ask whether to "+d.name+" it")
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
+			if !yes {
+				if err := p.confirmChange(ctx, ask, d, args); err != nil {
+					return err
+				}
+			}
+			var s quorum.Status
+			body, err := ask.Call(ctx, http.MethodPost, quorumPath+"/"+d.name, marshal(d.body(args)), &s)
+			return p.answer(body, err, o.json, func() string { return d.text(args, s) })
+		})
+	}
+	return c
+}
+
+// confirmChange shows the machines, and returns an error unless the right addresses are typed.
+func (p *program) confirmChange(ctx context.Context, ask remote.Client, d quorumChange, args []string) error {
+	unasked := usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without", d.name, d.ask(args))
+	if !console.IsTerminal(p.stdin) {
+		return unasked
+	}
+	var s quorum.Status
+	if _, err := ask.Call(ctx, http.MethodGet, quorumPath, nil, &s); err != nil {
+		return err
+	}
+	want := d.typed(args)
+	fmt.Fprintf(p.stderr, "%s\n%s\nType %s to %s: ", p.quorumText(s), d.warning, strings.Join(want, " "), d.ask(args))
+	typed, err := p.typed(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		fmt.Fprintln(p.stderr)
+		return unasked
+	case !slices.Equal(strings.Fields(typed), want):
+		return fmt.Errorf("nothing is changed: %.80q is not %q", typed, strings.Join(want, " "))
+	}
+	return nil
+}
+
+// machinesLeft are the machines that keep the data when some have left and others have come.
+func machinesLeft(s quorum.Status, left, come []string) []string {
+	all := slices.Clone(come)
+	for _, m := range s.Machines {
+		if m.Role != quorum.Removed && !slices.Contains(left, m.Address) {
+			all = append(all, m.Address)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

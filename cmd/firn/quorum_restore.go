@@ -1,0 +1,91 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/store/quorum"
+)
+
+const quorumRestoreHelp = `Restore makes the data directory of a new cluster's first machine from a backup, when
+the machines of the former cluster are lost. FILE is what firn quorum backup wrote, or
+the data directory of one of those machines that nobody uses. It asks no node, and runs
+on the new machine.
+
+The new cluster gives no ID a second time, whatever was written after the backup: it
+uses no node ID before the time that restore prints, when nodes of the former cluster
+have used up all the time that they could have reserved. --window must be at least that
+of the former nodes.
+
+Stop the former cluster first. With --quorum-key-file restore asks its machines whether
+they run, and refuses to go on if one does. Those that can't be asked are listed.`
+
+const quorumRestoreExamples = `  firn quorum restore ids.backup --data-dir /var/lib/firn --quorum-key-file firn.key
+  firn quorum restore /mnt/old/firn-data --window 1m`
+
+func (p *program) quorumRestoreCommand() *cobra.Command {
+	d := node.Defaults()
+	r := quorum.RestoreConfig{Dir: d.DataDir}
+	c := &cobra.Command{
+		Use:     "restore FILE",
+		Short:   "Make a new cluster from a backup",
+		Long:    quorumRestoreHelp,
+		Example: quorumRestoreExamples,
+		Args:    oneFile,
+	}
+	flags := c.Flags()
+	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
+	setting.Duration(flags, &r.Window, "window", d.Window.String(), time.Millisecond, "the window of the former nodes, or a longer one")
+	setting.Text(flags, &r.Key, "quorum-key-file", "file", "the key of the former cluster, to ask its machines whether they run\n(default: they are not asked)")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		r.Backup, r.Logger = args[0], newLogger(p.stderr, "text", slog.LevelWarn)
+		ctx := untilSignal(c.Context())
+		found, err := quorum.Restore(ctx, r)
+		if err != nil {
+			return interrupted(ctx, err)
+		}
+		return p.printf("%s", restoredText(r, found))
+	}
+	return c
+}
+
+func restoredText(c quorum.RestoreConfig, r quorum.Restored) string {
+	var text strings.Builder
+	line := func(name, value string) { fmt.Fprintf(&text, "%-12s%s\n", name, value) }
+	dir := c.Dir
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	line("directory", console.ShownText(dir))
+	line("cluster", console.Shown(r.Cluster))
+	line("former", cmp.Or(console.Shown(r.Former), "a node by itself"))
+	line("machines", cmp.Or(console.ShownText(strings.Join(r.Machines, ", ")), "-"))
+	line("no ID until", moment(r.NotBefore))
+	fmt.Fprintf(&text, `
+Until %s no node of the new cluster uses a node ID: nodes of the former one
+have then used up the time that they reserved, at most a window of %s ahead. From now
+on they can't reserve more in the new cluster, which refuses whoever belongs to another.
+`, moment(r.NotBefore), console.Brief(c.Window))
+	switch {
+	case len(r.Silent) > 0:
+		fmt.Fprintf(&text, "\nNobody knows whether these former machines run: %s.\n"+
+			"Make sure that they do not: a majority of them could go on by itself.\n", console.ShownText(strings.Join(r.Silent, ", ")))
+	case len(r.Machines) > 0:
+		text.WriteString("\nAll former machines were asked, and none is part of a cluster that runs.\n")
+	}
+	fmt.Fprintf(&text, `
+Next, start this machine with this directory, and others with empty ones:
+
+  firn serve --data-dir %s --quorum THIS:7420,OTHER:7420,OTHER:7420 ...
+`, console.Shown(c.Dir))
+	return text.String()
+}
