@@ -39,7 +39,7 @@ var rooms = map[string]room{
 	"store/quorum":                       {code: []string{"internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"store/storetest", "internal/logtest", "go.uber.org/goleak"}},
 	"store/quorum/internal/plan":         {},
 	"store/quorum/internal/keyring":      {code: []string{"internal/server/files"}, tests: []string{"internal/certtest", "go.etcd.io/etcd/client/pkg/v3/transport"}},
-	"store/quorum/internal/port":         {code: []string{"internal/throttle", "store/quorum/internal/keyring", "golang.org/x/sys/unix"}, tests: []string{"internal/logtest", "go.uber.org/goleak"}},
+	"store/quorum/internal/port":         {code: []string{"internal/server/conns", "internal/throttle", "store/quorum/internal/keyring", "golang.org/x/sys/unix"}, tests: []string{"internal/logtest", "go.uber.org/goleak"}},
 	"internal/floor":                     {code: []string{"internal/fence", "store"}},
 	"internal/fence":                     {code: []string{"store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/attachment":                {},

@@ -89,7 +89,7 @@ func (l *Limiter) admit(from *limited, c net.Conn) *limitedConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	defer l.report()
-	v := &limitedConn{Conn: c, limiter: l, from: from, host: hostOf(c.RemoteAddr())}
+	v := &limitedConn{Conn: c, limiter: l, from: from, host: HostOf(c.RemoteAddr())}
 	v.since.Store(l.now())
 	if l.full(v.host) {
 		l.makeRoom(v.host)

@@ -21,7 +21,7 @@ func NewQuota(most int) *Quota { return &Quota{most: most, hosts: map[netip.Pref
 
 // Take takes one for a caller from an address, and tells whether there was one left. Give gives it back.
 func (q *Quota) Take(from net.Addr) bool {
-	host := hostOf(from)
+	host := HostOf(from)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.taken >= q.most || q.hosts[host] >= share(q.most) {
@@ -34,7 +34,7 @@ func (q *Quota) Take(from net.Addr) bool {
 
 // Give gives one back that a caller from the address had taken.
 func (q *Quota) Give(from net.Addr) {
-	host := hostOf(from)
+	host := HostOf(from)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.taken--
@@ -46,8 +46,8 @@ func (q *Quota) Give(from net.Addr) {
 // share is how many of all one host can have.
 func share(all int) int { return all - all/8 }
 
-// hostOf is the host of an address; the zero value: it has none.
-func hostOf(a net.Addr) netip.Prefix {
+// HostOf returns the host of an address, an IPv6 address with the rest of its /64; the zero value: it has none.
+func HostOf(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return netip.Prefix{}

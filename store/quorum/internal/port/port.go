@@ -7,10 +7,12 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
@@ -43,8 +45,14 @@ type Port struct {
 
 	mu          sync.Mutex // guards what follows
 	handlers    map[string]func(*tls.Conn)
-	handshakes  []net.Conn // the oldest first
+	handshakes  []handshake // the oldest first
 	established map[net.Conn]struct{}
+}
+
+// handshake is a connection whose handshake has not ended.
+type handshake struct {
+	net.Conn
+	host netip.Prefix
 }
 
 // Listen listens on an address, host:port. Until there are handlers, connections are closed after their handshake.
@@ -121,8 +129,8 @@ func (p *Port) accept() {
 	}
 }
 
-// begin starts the handshake of a connection. Of too many at a time, the oldest makes room: an honest one takes a moment,
-// and is repeated if it is the one.
+// begin starts the handshake of a connection. Of too many at a time, the oldest of the host with the most makes room: an
+// honest one takes a moment, and comes from a host with few.
 func (p *Port) begin(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,11 +139,26 @@ func (p *Port) begin(c net.Conn) {
 		return
 	}
 	if len(p.handshakes) >= maxHandshakes {
-		_ = p.handshakes[0].Close()
-		p.handshakes = slices.Delete(p.handshakes, 0, 1)
+		i := oldestOfMost(p.handshakes)
+		_ = p.handshakes[i].Close()
+		p.handshakes = slices.Delete(p.handshakes, i, i+1)
 	}
-	p.handshakes = append(p.handshakes, c)
+	p.handshakes = append(p.handshakes, handshake{c, conns.HostOf(c.RemoteAddr())})
 	p.all.Go(func() { p.serve(c) })
+}
+
+// oldestOfMost returns the index of the oldest handshake of the host that has the most.
+func oldestOfMost(all []handshake) (index int) {
+	hosts, most := map[netip.Prefix]int{}, 0
+	for _, h := range all {
+		hosts[h.host]++
+	}
+	for i, h := range all {
+		if n := hosts[h.host]; n > most {
+			index, most = i, n
+		}
+	}
+	return index
 }
 
 // serve takes a connection from its first byte to its end.
@@ -166,7 +189,7 @@ func (p *Port) serve(c net.Conn) {
 func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(*tls.Conn), crowded string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := slices.Index(p.handshakes, c)
+	i := slices.IndexFunc(p.handshakes, func(h handshake) bool { return h.Conn == c })
 	if i < 0 {
 		return nil, "there are too many handshakes at a time"
 	}
