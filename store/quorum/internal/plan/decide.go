@@ -129,7 +129,7 @@ func (v *view) withoutData() Decision {
 		return d
 	}
 	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 0 {
-		return v.wait("%s has %s: waiting until a majority of its machines lives, to join them", v.others[i].Address, v.others[i].data())
+		return v.waitForMajority(v.others[i])
 	}
 	if d, ready := v.allAgree(); !ready {
 		return d
@@ -138,6 +138,20 @@ func (v *view) withoutData() Decision {
 		return Decision{For: []string{founder}, Why: fmt.Sprintf("waiting for %s, which forms the cluster", founder)}
 	}
 	return Decision{Do: Propose, Cluster: v.fresh, Why: "all machines answer, and none has ever been part of a cluster"}
+}
+
+// waitForMajority has the machine wait until the cluster that another has data of runs.
+func (v *view) waitForMajority(m Machine) Decision {
+	holders := 0
+	for _, other := range append(v.others, v.me) {
+		if other.Disk.Cluster == m.Disk.Cluster && (other.Disk.hasData() || other.Disk.State == Promised) {
+			holders++
+		}
+	}
+	if len(v.silent) == 0 && m.Disk.State != Alone && 2*holders <= len(v.me.List) {
+		return v.wait("%s has %s, and a majority of the machines has lost it: bring their directories back, or restore a backup", m.Address, m.data())
+	}
+	return v.wait("%s has %s: waiting until a majority of its machines lives, to join them", m.Address, m.data())
 }
 
 // running returns what follows from a cluster that runs with a majority, if one is known: that of an identity, or any.
