@@ -45,7 +45,7 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 	flags := c.Flags()
 	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
 	setting.Duration(flags, &r.Window, "window", d.Window.String(), time.Millisecond, "the window of the former nodes, or a longer one")
-	setting.Text(flags, &r.Key, "quorum-key-file", "file", "the key of the former cluster, to ask its machines whether they run\n(default: they are not asked)")
+	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, to ask its machines whether they run\n(default: they are not asked)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		r.Backup, r.Logger = args[0], newLogger(p.stderr, "text", slog.LevelWarn)
 		ctx := untilSignal(c.Context())

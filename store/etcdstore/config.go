@@ -48,7 +48,7 @@ const (
 type Config struct {
 	// Endpoints are the servers, at least one: "host:port", "http://host:port",
 	// "https://host:port" or "unix:///path". Either all of them are https or
-	// none. Without a scheme they are https if TLS, a CAFile or a CertFile is given.
+	// none. Without a scheme they are https if a CAFile or CertFile is given.
 	Endpoints []string
 
 	// CAFile holds the PEM certificates of the authorities that may have signed
@@ -59,9 +59,6 @@ type Config struct {
 	// both or neither. The client reads them for each connection, so that you can
 	// replace them at any time.
 	CertFile, KeyFile string
-
-	// TLS replaces these files, for secure endpoints. It must not be changed later.
-	TLS *tls.Config
 
 	// Follow makes Endpoints the servers to begin with: the client asks them every ten seconds who the
 	// servers are now.
@@ -151,14 +148,11 @@ func (c Config) endpoints() (endpoints []string, secure bool, err error) {
 		return nil, false, errors.New(`no endpoints; give at least one, like "127.0.0.1:2379"`)
 	}
 	files := c.CAFile != "" || c.CertFile != "" || c.KeyFile != ""
-	if files && c.TLS != nil {
-		return nil, false, errors.New("both a TLS configuration and TLS files are given; give one")
-	}
 	for i, given := range c.Endpoints {
 		endpoint := given
 		if !strings.Contains(endpoint, "://") {
 			endpoint = "http://" + given
-			if files || c.TLS != nil {
+			if files {
 				endpoint = "https://" + given
 			}
 		}
@@ -172,8 +166,8 @@ func (c Config) endpoints() (endpoints []string, secure bool, err error) {
 		secure = https
 		endpoints = append(endpoints, endpoint)
 	}
-	if (files || c.TLS != nil) && !secure {
-		return nil, false, fmt.Errorf("TLS is configured, but the endpoint %q does not use TLS; want https", c.Endpoints[0])
+	if files && !secure {
+		return nil, false, fmt.Errorf("TLS files are given, but the endpoint %q does not use TLS; want https", c.Endpoints[0])
 	}
 	return endpoints, secure, nil
 }
@@ -202,9 +196,6 @@ func checkEndpoint(endpoint string) error {
 }
 
 func (c Config) tls() (*tls.Config, error) {
-	if c.TLS != nil {
-		return c.TLS, nil
-	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)

@@ -8,14 +8,25 @@
 package quorum
 
 import (
+	"cmp"
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/quorum/internal/keyring"
+	"github.com/firn-id/firn/store/quorum/internal/port"
 )
 
 // NoMachine is the Config.Self of a process that keeps no data, on a machine whose addresses would say otherwise.
@@ -111,61 +122,173 @@ type Store interface {
 
 // Quorum is this process's part in a quorum. Make it with New, and call Start once. Its methods are safe for
 // concurrent use.
-type Quorum struct{}
+type Quorum struct {
+	config Config
+	log    *slog.Logger
+	ring   *keyring.Ring
+	since  time.Time // there may be a cluster since then; zero: nobody knows
+	asker  *asker
+	lifeID string          // random
+	life   context.Context // ends at Close
+	end    context.CancelFunc
+	parts  sync.WaitGroup // goroutines
+
+	decided string // what plan.Decide said last; belongs to run
+
+	mu      sync.Mutex // guards what follows
+	self    string     // address of this machine; empty: it is a client, or that is not known yet
+	port    *port.Port // nil: it does not listen
+	disk    *disk      // nil: it keeps nothing
+	server  *server    // nil: none runs
+	index   uint64     // the last entry in the log before a server ran
+	said    map[string]answer
+	cluster string        // identity of the cluster that can be used; empty: there is none yet
+	doing   string        // what it waits for
+	noted   time.Time     // when it last wrote down what the others have kept
+	synced  time.Duration // how long the disk took for that
+	failed  error         // why it can't go on
+	changed chan struct{} // closed when cluster, doing or failed changes
+}
 
 // New checks a configuration and reads the key or the certificates. It does not listen. Every error is about the
 // configuration.
-func New(c Config) (*Quorum, error) { panic("not built yet") }
+func New(c Config) (*Quorum, error) {
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Window = cmp.Or(c.Window, fence.DefaultWindow)
+	if err := checkMachines(c.Machines); err != nil {
+		return nil, err
+	}
+	slices.Sort(c.Machines)
+	if c.Self != "" && c.Self != NoMachine && !slices.Contains(c.Machines, c.Self) {
+		return nil, fmt.Errorf("%s is none of the machines %s; name one of them, or %q for a client", c.Self, strings.Join(c.Machines, ", "), NoMachine)
+	}
+	q := &Quorum{config: c, lifeID: newIdentity(), log: c.Logger, changed: make(chan struct{}), said: map[string]answer{}, doing: "it has not started yet"}
+	if err := q.openRing(); err != nil {
+		return nil, err
+	}
+	q.asker = newAsker(q.ring.Dial)
+	q.life, q.end = context.WithCancel(context.Background())
+	return q, nil
+}
+
+// openRing reads the key, or the certificates.
+func (q *Quorum) openRing() (err error) {
+	c := q.config
+	files := []string{c.CAFile, c.CertFile, c.CertKeyFile}
+	switch given := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return f == "" }); {
+	case len(given) > 0 && c.KeyFile != "":
+		return errors.New("a key and certificates are given; give one of the two")
+	case len(given) > 0 && len(given) < len(files):
+		return fmt.Errorf("of an authority of your own only %s is given; want the authority's certificate, one that it signed, and its key", strings.Join(given, ", "))
+	case len(given) > 0:
+		q.ring, err = keyring.FromFiles(c.CAFile, c.CertFile, c.CertKeyFile, q.log)
+		return err
+	case c.KeyFile == "" && !onLoopback(c.Machines):
+		return fmt.Errorf("the machines %s are reached over a network, and need a key; make one with firn quorum key, and give it to all of them", strings.Join(c.Machines, ", "))
+	case c.KeyFile == "":
+		if c.KeyFile, err = keyring.UserFile(); err != nil {
+			return err
+		}
+	}
+	keys, err := keyring.ReadFile(c.KeyFile)
+	if err != nil {
+		return err
+	}
+	q.since = keys.Since()
+	q.ring, err = keyring.FromKeys(keys)
+	return err
+}
 
 // Start listens, if this process is one of the machines, and begins to find or form the cluster. It returns an error
 // when it can't listen or can't use the data directory.
-func (q *Quorum) Start() error { panic("not built yet") }
+func (q *Quorum) Start() error {
+	err := q.begin()
+	var unknown *unknownError
+	if err != nil && !errors.As(err, &unknown) {
+		return err
+	}
+	q.parts.Go(func() { q.run(q.life, err) })
+	return nil
+}
+
+// begin finds out what this process is, and, if it is one of the machines, opens its data and listens. An
+// *unknownError passes.
+func (q *Quorum) begin() error {
+	self, err := q.whoAmI()
+	if err != nil || self == "" {
+		return err
+	}
+	dir, err := etcdserver.OpenDir(q.config.Dir)
+	if err != nil {
+		return err
+	}
+	index, err := dir.Check()
+	if err != nil {
+		dir.Close()
+		return err
+	}
+	disk, err := openDisk(dir)
+	if err != nil {
+		dir.Close()
+		return err
+	}
+	listen := q.config.Listen
+	if listen == "" {
+		host, number, _ := net.SplitHostPort(self)
+		listen = ":" + number
+		if onLoopback([]string{self}) {
+			listen = net.JoinHostPort(host, number)
+		}
+	}
+	p, err := port.Listen(listen, q.ring, q.log)
+	if err != nil {
+		dir.Close()
+		return fmt.Errorf("can't listen for the other machines on %s: %w", listen, err)
+	}
+	q.mu.Lock()
+	q.self, q.disk, q.port, q.index = self, disk, p, index
+	q.mu.Unlock()
+	exchanges, web := newAccepted(), &http.Server{Handler: q.exchanges(), ErrorLog: slog.NewLogLogger(q.log.Handler(), slog.LevelDebug), ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	p.Handle(port.Exchange, exchanges.take)
+	q.parts.Go(func() { _ = web.Serve(exchanges) })
+	context.AfterFunc(q.life, func() { _ = web.Close() })
+	return nil
+}
+
+// whoAmI returns the address of this machine; empty: it is a client.
+func (q *Quorum) whoAmI() (string, error) {
+	switch q.config.Self {
+	case NoMachine:
+		return "", nil
+	case "":
+		ctx, cancel := context.WithTimeout(q.life, askWithin)
+		defer cancel()
+		return thisMachine().find(ctx, q.config.Machines, net.DefaultResolver.LookupIPAddr)
+	default:
+		return q.config.Self, nil
+	}
+}
 
 // Addr returns the host:port that it listens on; empty: it is a client.
-func (q *Quorum) Addr() string { panic("not built yet") }
-
-// Open returns a client of the store once the cluster is there and, if this process is one of its machines, the
-// server in it has caught up and is a voter. It waits for up to a second, and then returns store.ErrUnavailable and
-// what it waits for; it goes on by itself, and another call may succeed. Any other error lasts: this machine's data
-// belongs to another cluster, or its key is not that of the others.
-func (q *Quorum) Open(ctx context.Context) (Store, error) { panic("not built yet") }
-
-// Status asks every machine, for up to two seconds. It needs no majority.
-func (q *Quorum) Status(ctx context.Context) Status { panic("not built yet") }
-
-// Replace has another machine take the place of one that is lost for good: it is told to join when it is started with
-// an address of its own, catches up and becomes a voter. Errors: one that says which address is wrong and which ones
-// there are; store.ErrUnavailable without a majority.
-func (q *Quorum) Replace(ctx context.Context, lost, instead string) error { panic("not built yet") }
-
-// Remove takes machines out of the quorum, so that 1 or 3 are left. Those removed go on as clients. Errors: as of
-// Replace.
-func (q *Quorum) Remove(ctx context.Context, machines ...string) error { panic("not built yet") }
-
-// Backup writes a backup of the store for Restore. Errors: store.ErrUnavailable, or that of w.
-func (q *Quorum) Backup(ctx context.Context, w io.Writer) error { panic("not built yet") }
+func (q *Quorum) Addr() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.port == nil {
+		return ""
+	}
+	return q.port.Addr()
+}
 
 // Close hands leadership over if this process has it, and ends the server and everything else.
-func (q *Quorum) Close() { panic("not built yet") }
-
-// RestoreConfig says what to restore, and where to.
-type RestoreConfig struct {
-	Backup string        // a file written by Backup, or the data directory of a machine that nobody uses
-	Dir    string        // the data directory to make; it must be empty or not exist
-	Window time.Duration // see Config
-	Key    string        // KeyFile, see Config; with it, Restore asks the machines that the backup knows whether they are alive
-	Logger *slog.Logger
+func (q *Quorum) Close() {
+	q.end()
+	q.parts.Wait()
+	q.asker.CloseIdleConnections()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.port != nil {
+		q.port.Close()
+		q.disk.dir.Close()
+		q.port, q.disk = nil, nil
+	}
 }
-
-// Restored says what Restore found and did.
-type Restored struct {
-	Former    string    // identity of the cluster that the backup is from
-	Cluster   string    // that of the new one
-	Machines  []string  // those that the backup knows
-	Silent    []string  // those of them that could not be asked whether they are alive
-	NotBefore time.Time // no node ID is used below this instant
-}
-
-// Restore makes a data directory from a backup, for the first machine of a new cluster. An error is returned when a
-// machine of the former cluster is alive, when Dir is not empty, or when the backup is damaged; Dir is then as before.
-func Restore(ctx context.Context, c RestoreConfig) (Restored, error) { panic("not built yet") }

@@ -68,10 +68,13 @@ func (d *Dir) Check() (last uint64, err error) {
 	return last, d.explain("the data can't be examined", err)
 }
 
-// SetAside moves a server's data to a directory beside it, whose name it returns, so that a server may begin anew.
-func (d *Dir) SetAside(now time.Time) (string, error) {
-	to := filepath.Join(d.Path, "set-aside-"+now.UTC().Format("20060102T150405.000"))
-	return to, os.Rename(filepath.Join(d.Path, "member"), to)
+// SetAside moves the data to "set-aside" in the directory, in place of what was there, so that a server may begin anew.
+func (d *Dir) SetAside() error {
+	aside := filepath.Join(d.Path, "set-aside")
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(d.Path, "member"), aside)
 }
 
 // explain returns err as a *DataError if it is one or the disk is full, and otherwise with the directory's name.
@@ -147,13 +150,14 @@ func URL(address string) string { return "https://" + address }
 type Server struct {
 	*etcdserver.EtcdServer // not before Start has returned
 
-	dir    *Dir
-	config Config
-	etcd   *embed.Etcd
-	log    *etcdLog
-	socket socket
-	ended  chan struct{}  // closed when the server is closed
-	errors sync.WaitGroup // the goroutines that wait for the server's errors
+	dir     *Dir
+	config  Config
+	etcd    *embed.Etcd
+	log     *etcdLog
+	socket  socket
+	ended   chan struct{}  // closed when the server is closed
+	errors  sync.WaitGroup // the goroutines that wait for the server's errors
+	closing sync.Once
 }
 
 // Start starts a server. It does not wait until the server is ready, see ReadyNotify, nor check the data, see
@@ -252,8 +256,10 @@ func (s *Server) endWithServer() {
 	}
 }
 
-// Close ends the server, cleanly. The directory remains locked.
-func (s *Server) Close() {
+// Close ends the server, cleanly. The directory remains locked. Further calls do nothing.
+func (s *Server) Close() { s.closing.Do(s.close) }
+
+func (s *Server) close() {
 	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
 	if s.etcd != nil {
 		s.etcd.Close()
@@ -330,6 +336,9 @@ func (p *Peers) among(c *embed.Config, socket socket) {
 	c.TlsMinVersion = "TLS1.3"
 	c.TickMs, c.ElectionMs = 100, 1000
 	c.MaxLearners = maxLearners
+	// Package quorum sees to it that a change of the members leaves a majority. etcd's own check takes a learner for a
+	// voter that does not answer, so that with one of three lost it would let none in.
+	c.StrictReconfigCheck = false
 }
 
 // maxLearners is how many servers may catch up at a time: one becomes five.

@@ -1,0 +1,47 @@
+package etcdserver
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/storage/datadir"
+	"go.uber.org/zap"
+)
+
+// revisionsLost is by how much revisions jump in restored data, so that none stands for two writes.
+const revisionsLost = 1_000_000_000
+
+// Restore makes the data directory to, which must not exist, of a server that is alone: from a backup, which is a file
+// with a checksum at its end, or the data directory of a server that does not run.
+func Restore(backup, to string) error {
+	info, err := os.Stat(backup)
+	if err != nil {
+		return err
+	}
+	file := backup
+	if info.IsDir() {
+		if InUse(backup) {
+			return fmt.Errorf("data directory %q: it is in use by another process", backup)
+		}
+		file = datadir.ToBackendFileName(backup)
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("data directory %q: there is no database: %w", backup, err.(*fs.PathError).Err)
+		}
+		if _, err := checkDatabase(backup); err != nil {
+			return err
+		}
+	}
+	smallSegments()
+	const name, url = "firn", "http://127.0.0.1:0" // as alone has it
+	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: file, SkipHashCheck: info.IsDir(), OutputDataDir: to,
+		Name: name, PeerURLs: []string{url}, InitialCluster: name + "=" + url, InitialClusterToken: "etcd-cluster",
+		RevisionBump: revisionsLost, MarkCompacted: true,
+	})
+	if err != nil {
+		return fmt.Errorf("backup %q: %w", backup, err)
+	}
+	return nil
+}

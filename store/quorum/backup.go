@@ -1,0 +1,282 @@
+package quorum
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/quorum/internal/keyring"
+	"github.com/firn-id/firn/store/quorum/internal/plan"
+)
+
+// Backup writes a backup of the store for Restore: etcd's database, and its SHA-256 at the end. Errors:
+// store.ErrUnavailable, or that of w.
+func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
+	q.mu.Lock()
+	s := q.server
+	q.mu.Unlock()
+	if s != nil && s.isReady() {
+		return s.backup(w)
+	}
+	answers := q.askAll(ctx, q.others())
+	for _, address := range q.others() {
+		if a := answers[address]; a.err == nil && a.Running {
+			return q.asker.copy(ctx, address, "/backup", w)
+		}
+	}
+	return fmt.Errorf("%w: no machine of the quorum is ready: %s", store.ErrUnavailable, q.silent())
+}
+
+// backup writes what this server has.
+func (s *server) backup(w io.Writer) error {
+	database := s.Backend().Snapshot()
+	defer database.Close() //nolint:errcheck // it was only read
+	sum := sha256.New()
+	if _, err := database.WriteTo(io.MultiWriter(w, sum)); err != nil {
+		return err
+	}
+	_, err := w.Write(sum.Sum(nil))
+	return err
+}
+
+// serveBackup writes a backup. One that fails is cut off.
+func (q *Quorum) serveBackup(w http.ResponseWriter, _ *http.Request) {
+	q.mu.Lock()
+	s := q.server
+	q.mu.Unlock()
+	if s == nil || !s.isReady() {
+		reply(w, http.StatusConflict, "it is not ready")
+		return
+	}
+	if err := s.backup(w); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// copy writes the whole body of an answer, and returns an error if it ends early or its checksum is wrong.
+func (a *asker) copy(ctx context.Context, address, path string, w io.Writer) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := a.Do(r)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, address, shorten(err))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: %s answered %s", store.ErrUnavailable, address, response.Status)
+	}
+	check := &checksum{to: w, hash: sha256.New()}
+	if _, err := io.Copy(check, response.Body); err != nil {
+		return fmt.Errorf("%w: %s: %w", store.ErrUnavailable, address, err)
+	}
+	if !check.right() {
+		return fmt.Errorf("%w: %s: the backup is damaged: its checksum is wrong", store.ErrUnavailable, address)
+	}
+	return nil
+}
+
+// checksum passes on what is written, and knows whether the end is the SHA-256 of what comes before.
+type checksum struct {
+	to     io.Writer
+	before []byte    // the latest bytes, up to a checksum's size
+	hash   hash.Hash // of what comes before them
+}
+
+func (c *checksum) Write(p []byte) (int, error) {
+	c.before = append(c.before, p...)
+	if more := len(c.before) - sha256.Size; more > 0 {
+		_, _ = c.hash.Write(c.before[:more]) // never fails
+		c.before = slices.Clone(c.before[more:])
+	}
+	return c.to.Write(p)
+}
+
+func (c *checksum) right() bool { return bytes.Equal(c.hash.Sum(nil), c.before) }
+
+// RestoreConfig says what to restore, and where to.
+type RestoreConfig struct {
+	Backup  string        // a file written by Backup, or the data directory of a machine on which nothing runs
+	Dir     string        // the data directory to make; it must be empty or not exist
+	Window  time.Duration // see Config
+	KeyFile string        // see Config; with it, Restore asks the machines that the backup knows whether they are alive
+	Logger  *slog.Logger  // nil: no log
+}
+
+// Restored says what Restore found and did.
+type Restored struct {
+	Former    string    // identity of the cluster that the backup is from; empty: it was a node alone
+	Cluster   string    // that of the new one
+	Machines  []string  // those that the backup knows
+	Silent    []string  // those of them that could not be asked whether they are alive
+	NotBefore time.Time // no node ID is used below this instant
+}
+
+// Restore makes a data directory from a backup, for the first machine of a new cluster. An error is returned when a
+// machine of the former cluster is alive, when Dir is not empty, or when the backup is damaged; Dir is then as before.
+func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.Window = cmp.Or(c.Window, fence.DefaultWindow)
+	if c.Window < 0 {
+		return r, fmt.Errorf("the window is %v; want a positive one", c.Window)
+	}
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return r, err
+	}
+	if found, err := os.ReadDir(c.Dir); err == nil && len(found) > 0 {
+		return r, fmt.Errorf("%s is not empty: it holds %s; name a new directory", c.Dir, found[0].Name())
+	}
+	making := c.Dir + ".restoring"
+	if err := os.RemoveAll(making); err != nil {
+		return r, err
+	}
+	defer func() { _ = os.RemoveAll(making) }()
+	if err := etcdserver.Restore(c.Backup, making); err != nil {
+		return r, err
+	}
+	if err := r.fill(ctx, c, making); err != nil {
+		return r, err
+	}
+	if err := os.Remove(c.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return r, err
+	}
+	return r, os.Rename(making, c.Dir)
+}
+
+// fill makes the data in a directory those of a new cluster.
+func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error {
+	dir, err := etcdserver.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	server, err := dir.Start(etcdserver.Config{Logger: c.Logger})
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := server.Wait(ctx); err != nil {
+		return err
+	}
+	s, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	if err != nil {
+		return err
+	}
+	defer s.Close() //nolint:errcheck // it has no sessions
+	former, at, err := readRecordAt(ctx, s)
+	if err != nil {
+		return err
+	}
+	r.Former, r.Machines, r.Cluster = former.Cluster, former.Machines, newIdentity()
+	if err := r.askFormer(ctx, c); err != nil {
+		return err
+	}
+	if err := endLeases(ctx, server); err != nil {
+		return err
+	}
+	f, err := r.floor(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	r.NotBefore = f.From
+	putFloor, err := f.Put()
+	if err != nil {
+		return err
+	}
+	putRecord, err := record{Cluster: r.Cluster}.put()
+	if err != nil {
+		return err
+	}
+	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{putRecord, putFloor}}); err != nil {
+		return err
+	}
+	d, err := openDisk(dir)
+	if err != nil {
+		return err
+	}
+	return d.set(plan.Disk{State: plan.Started, Cluster: r.Cluster})
+}
+
+// floor returns the instant below which nobody uses a node ID of the new cluster.
+func (r *Restored) floor(ctx context.Context, c RestoreConfig, s store.Store) (floor.Floor, error) {
+	f := floor.Floor{
+		From: floor.Above(time.Now().Add(c.Window)), By: "firn quorum restore",
+		Why: "the store was restored from a backup, which does not know what happened after it was made",
+	}
+	kv, err := s.Get(ctx, floor.Key)
+	if err != nil || kv.Version == 0 {
+		return f, err
+	}
+	var before floor.Floor
+	if err := json.Unmarshal(kv.Value, &before); err != nil {
+		return f, fmt.Errorf("the key %q of the backup can't be read: %w", floor.Key, err)
+	}
+	if before.From.After(f.From) {
+		f.From = before.From
+	}
+	return f, nil
+}
+
+// askFormer asks the machines of the former cluster whether they are alive.
+func (r *Restored) askFormer(ctx context.Context, c RestoreConfig) error {
+	if c.KeyFile == "" {
+		r.Silent = r.Machines
+		return nil
+	}
+	keys, err := keyring.ReadFile(c.KeyFile)
+	if err != nil {
+		return err
+	}
+	ring, err := keyring.FromKeys(keys)
+	if err != nil {
+		return err
+	}
+	q := &Quorum{asker: newAsker(ring.Dial)}
+	defer q.asker.CloseIdleConnections()
+	answers := q.askAll(ctx, r.Machines)
+	for _, address := range r.Machines {
+		switch a := answers[address]; {
+		case a.err != nil:
+			r.Silent = append(r.Silent, address)
+		case a.Disk.Cluster == r.Former && (a.Disk.State == plan.Started || a.Disk.State == plan.Formed):
+			return fmt.Errorf("%s is alive and has data of cluster %s, which the backup is from: two clusters would make the same IDs; stop firn on %s first, or have it take part instead of restoring", address, r.Former, address)
+		}
+	}
+	return nil
+}
+
+// endLeases ends all sessions of the former cluster.
+func endLeases(ctx context.Context, server *etcdserver.Server) error {
+	found, err := server.LeaseLeases(ctx, &etcdserverpb.LeaseLeasesRequest{})
+	if err != nil {
+		return err
+	}
+	for _, l := range found.Leases {
+		if _, err := server.LeaseRevoke(ctx, &etcdserverpb.LeaseRevokeRequest{ID: l.ID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

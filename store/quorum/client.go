@@ -1,0 +1,199 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/quorum/internal/port"
+)
+
+const (
+	openWithin = time.Second // how long Open waits
+
+	// callDeadline is how long a call waits for its answer. Another server may answer at once when one hangs.
+	callDeadline = 2 * time.Second
+)
+
+// client is a client of all servers of the quorum.
+type client struct{ *etcdstore.Store }
+
+// Shared reports false: a member that finds no log need not fear that others know of an earlier one. The quorum itself
+// sees to that, see foundingFloor.
+func (client) Shared() bool { return false }
+
+// Open returns a client of the store once the cluster is there and, if this process is one of its machines, the
+// server in it has caught up and is a voter. It waits for up to a second, and then returns store.ErrUnavailable and
+// what it waits for; it goes on by itself, and another call may succeed. Any other error lasts: this machine's data
+// belongs to another cluster, or can't be used.
+func (q *Quorum) Open(ctx context.Context) (Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openWithin)
+	defer cancel()
+	for {
+		q.mu.Lock()
+		cluster, doing, failed, changed := q.cluster, q.doing, q.failed, q.changed
+		q.mu.Unlock()
+		switch {
+		case failed != nil:
+			return nil, failed
+		case cluster != "":
+			s, err := q.connect()
+			if err != nil {
+				return nil, err
+			}
+			return client{s}, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %s", store.ErrUnavailable, doing)
+		}
+	}
+}
+
+// connect makes a client of all servers.
+func (q *Quorum) connect() (*etcdstore.Store, error) {
+	var endpoints []string
+	for _, address := range append(q.others(), q.selfAddress()) {
+		if address != "" {
+			endpoints = append(endpoints, etcdserver.URL(address))
+		}
+	}
+	return etcdstore.Open(etcdstore.Config{
+		Endpoints: endpoints, Follow: true, CallDeadline: callDeadline, Logger: q.log,
+		DialOptions: append(slices.Clone(q.config.DialOptions),
+			// Our own dialer does TLS.
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+				return q.ring.Dial(ctx, address, port.Clients)
+			}),
+			grpc.WithChainUnaryInterceptor(q.noteLease),
+		),
+	})
+}
+
+// maxLeases is how many sessions of this process are noted.
+const maxLeases = 16
+
+// noteLease writes down the sessions that this process begins, so that the next one on this machine can end them.
+func (q *Quorum) noteLease(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	err := invoke(ctx, method, request, reply, conn, options...)
+	granted, ok := reply.(*etcdserverpb.LeaseGrantResponse)
+	q.mu.Lock()
+	disk := q.disk
+	q.mu.Unlock()
+	if err != nil || !ok || disk == nil {
+		return err
+	}
+	_, failed := disk.change(func(w *written) bool {
+		w.Leases = append(slices.Clone(w.Leases), granted.ID)
+		w.Leases = w.Leases[max(0, len(w.Leases)-maxLeases):]
+		return true
+	})
+	if failed != nil {
+		q.log.Warn("can't note a session; if this process is killed, the others wait for its TTL", "err", failed)
+	}
+	return nil
+}
+
+// follow waits until the machines have a cluster that runs, of which this process is a client.
+func (q *Quorum) follow(ctx context.Context) {
+	for tries := 0; ; tries++ {
+		answers := q.askAll(ctx, q.others())
+		q.remember(answers)
+		var why []string
+		for _, address := range q.others() {
+			a := answers[address]
+			switch {
+			case a.err != nil:
+				why = append(why, fmt.Sprintf("%s (%v)", address, a.err))
+			case a.Running:
+				q.usable(a.Disk.Cluster)
+				return
+			case a.Status.Doing != "":
+				why = append(why, fmt.Sprintf("%s (%s)", address, a.Status.Doing))
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		q.waits("no machine of the quorum is ready: %s", strings.Join(why, ", "))
+		if retry.Sleep(ctx, backoff.After(tries)) != nil {
+			return
+		}
+	}
+}
+
+// use calls do with a client of the store for a while.
+func (q *Quorum) use(ctx context.Context, do func(store.Store) error) error {
+	s, err := q.Open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
+// Replace has another machine take the place of one that is lost for good: it joins when it is started with an address
+// of its own, catches up and becomes a voter. Errors: one that says which address is wrong and which ones there are;
+// store.ErrUnavailable without a majority.
+func (q *Quorum) Replace(ctx context.Context, lost, instead string) error {
+	if err := checkAddress(instead); err != nil {
+		return err
+	}
+	return q.use(ctx, func(s store.Store) error {
+		return q.setRecord(ctx, s, func(r record) ([]string, error) {
+			i := slices.Index(r.Machines, lost)
+			switch {
+			case slices.Contains(r.Machines, instead):
+				return nil, &MachineError{instead, "is one of them already", r.Machines}
+			case i < 0:
+				return nil, &MachineError{lost, "is none of them", r.Machines}
+			}
+			return append(slices.Delete(slices.Clone(r.Machines), i, i+1), instead), nil
+		})
+	})
+}
+
+// Remove takes machines out of the quorum, so that 1 or 3 are left. Those removed go on as clients. Errors: as of
+// Replace.
+func (q *Quorum) Remove(ctx context.Context, machines ...string) error {
+	return q.use(ctx, func(s store.Store) error {
+		return q.setRecord(ctx, s, func(r record) ([]string, error) {
+			left := slices.Clone(r.Machines)
+			for _, address := range machines {
+				i := slices.Index(left, address)
+				if i < 0 {
+					return nil, &MachineError{address, "is none of them, or is named twice", r.Machines}
+				}
+				left = slices.Delete(left, i, i+1)
+			}
+			if len(left)%2 == 0 {
+				return nil, fmt.Errorf("%d machines would be left of %s; want 1 or 3", len(left), strings.Join(r.Machines, ", "))
+			}
+			return left, nil
+		})
+	})
+}
+
+// MachineError is returned when a machine is named that can't be meant.
+type MachineError struct {
+	Address  string
+	What     string   // what is wrong with it
+	Machines []string // that keep the quorum
+}
+
+func (e *MachineError) Error() string {
+	return fmt.Sprintf("%s %s: the machines are %s", e.Address, e.What, strings.Join(e.Machines, ", "))
+}

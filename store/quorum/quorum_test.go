@@ -1,0 +1,291 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/etcdembed"
+	"github.com/firn-id/firn/store/quorum/internal/keyring"
+)
+
+const patience = 60 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a quorum of machines in this process.
+type world struct {
+	t        *testing.T
+	key      string
+	machines []string
+	dirs     map[string]string
+	running  map[string]*Quorum
+}
+
+func newWorld(t *testing.T, machines int) *world {
+	t.Helper()
+	w := &world{t: t, key: filepath.Join(t.TempDir(), "key"), dirs: map[string]string{}, running: map[string]*Quorum{}}
+	if err := os.WriteFile(w.key, []byte(keyring.NewKey(time.Now()).String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range machines {
+		w.add()
+	}
+	t.Cleanup(func() {
+		for _, q := range w.running {
+			q.Close()
+		}
+	})
+	return w
+}
+
+// add adds a machine that is not started yet.
+func (w *world) add() string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer l.Close()
+	address := l.Addr().String()
+	w.machines = append(w.machines, address)
+	w.dirs[address] = filepath.Join(w.t.TempDir(), "data")
+	return address
+}
+
+func (w *world) config(self string) Config {
+	c := Config{Machines: append([]string(nil), w.machines...), Self: self, KeyFile: w.key, Dir: w.dirs[self], Version: "test"}
+	if testing.Verbose() {
+		c.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil)).With("at", self)
+	}
+	return c
+}
+
+func (w *world) start(self string) *Quorum {
+	w.t.Helper()
+	return w.startWith(w.config(self))
+}
+
+func (w *world) startWith(c Config) *Quorum {
+	w.t.Helper()
+	q, err := New(c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := q.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.running[c.Self] = q
+	return q
+}
+
+func (w *world) stop(self string) {
+	w.running[self].Close()
+	delete(w.running, self)
+}
+
+// open waits until the store can be used.
+func (w *world) open(q *Quorum) Store {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	for {
+		s, err := q.Open(ctx)
+		if err == nil {
+			w.t.Cleanup(func() { _ = s.Close() })
+			return s
+		}
+		if !errors.Is(err, store.ErrUnavailable) || ctx.Err() != nil {
+			w.t.Fatalf("Open: %v\nstatus: %+v", err, q.Status(w.t.Context()))
+		}
+	}
+}
+
+// until waits until a condition holds.
+func (w *world) until(what string, holds func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("not after %v: %s; %+v", patience, what, w.statuses())
+		}
+	}
+}
+
+func (w *world) statuses() (all string) {
+	for self, q := range w.running {
+		all += fmt.Sprintf("\n%s: %+v", self, q.Status(w.t.Context()))
+	}
+	return all
+}
+
+func put(key, value string) store.Txn {
+	return store.Txn{Then: []store.Op{store.Put(key, []byte(value))}}
+}
+
+// voters waits until a quorum has that many voters that answer.
+func (w *world) voters(q *Quorum, want int) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%d voters", want), func() bool {
+		n := 0
+		for _, m := range q.Status(w.t.Context()).Machines {
+			if m.Role == Voter && m.Err == "" && m.Doing == "" {
+				n++
+			}
+		}
+		return n == want
+	})
+}
+
+// Three machines form a cluster, in any order; each sees what another writes. One that was emptied comes back by itself.
+func TestThreeMachines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	first := w.start(w.machines[1])
+	if _, err := first.Open(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Open of one of three: %v", err)
+	}
+	third := w.start(w.machines[2])
+	began := time.Now()
+	second := w.start(w.machines[0])
+	for _, q := range []*Quorum{first, second, third} {
+		s := w.open(q)
+		if _, err := s.Commit(t.Context(), put(q.selfAddress(), "1")); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Logf("ready after %v", time.Since(began))
+	s := w.open(first)
+	if kvs, err := s.List(t.Context(), "127"); err != nil || len(kvs) != 3 {
+		t.Errorf("List = %v, %v", kvs, err)
+	}
+	emptied := w.machines[0]
+	w.stop(emptied)
+	if err := os.RemoveAll(w.dirs[emptied]); err != nil {
+		t.Fatal(err)
+	}
+	began = time.Now()
+	again := w.start(emptied)
+	if kvs, err := w.open(again).List(t.Context(), "127"); err != nil || len(kvs) != 3 {
+		t.Errorf("List = %v, %v", kvs, err)
+	}
+	t.Logf("back after %v", time.Since(began))
+	w.voters(first, 3)
+}
+
+// A machine that is lost for good is replaced by another one; then two are removed, and go on as clients.
+func TestReplaceAndRemove(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	a, b, c := w.machines[0], w.machines[1], w.machines[2]
+	q := w.running[a]
+	if _, err := w.open(q).Commit(t.Context(), put("key", "1")); err != nil {
+		t.Fatal(err)
+	}
+	w.voters(q, 3)
+	w.stop(b)
+	w.machines = []string{a, c}
+	d := w.add()
+	if err := q.Replace(t.Context(), b, d); err != nil {
+		t.Fatal(err)
+	}
+	if kv, err := w.open(w.start(d)).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+		t.Errorf("Get on the new machine: %+v, %v", kv, err)
+	}
+	w.voters(q, 3)
+	if err := q.Remove(t.Context(), c, d); err != nil {
+		t.Fatal(err)
+	}
+	w.voters(q, 1)
+	for _, q := range w.running {
+		if kv, err := w.open(q).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+			t.Errorf("Get on %s: %+v, %v", q.selfAddress(), kv, err)
+		}
+	}
+}
+
+// A node that was alone becomes the first of three.
+func TestGrow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	first := w.machines[1]
+	alone, err := etcdembed.Open(etcdembed.Config{Dir: w.dirs[first]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alone.Commit(t.Context(), put("key", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := alone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	for _, q := range w.running {
+		if kv, err := w.open(q).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+			t.Errorf("Get on %s: %+v, %v", q.selfAddress(), kv, err)
+		}
+		w.voters(q, 3)
+	}
+}
+
+// What was backed up is there after a restore, as a new cluster with a floor.
+func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	q := w.running[w.machines[0]]
+	if _, err := w.open(q).Commit(t.Context(), put("key", "1")); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "backup")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(q.Backup(t.Context(), f), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	restore := RestoreConfig{Backup: file, Dir: filepath.Join(t.TempDir(), "restored"), KeyFile: w.key}
+	if _, err := Restore(t.Context(), restore); err == nil || !strings.Contains(err.Error(), "is alive") {
+		t.Errorf("Restore while the former cluster is alive: %v", err)
+	}
+	for _, address := range w.machines {
+		w.stop(address)
+		w.dirs[address] = filepath.Join(t.TempDir(), "data")
+	}
+	before := time.Now()
+	done, err := Restore(t.Context(), restore)
+	if err != nil || done.NotBefore.Before(before.Add(40*time.Second)) || len(done.Silent) != 3 {
+		t.Fatalf("Restore = %+v, %v", done, err)
+	}
+	w.dirs[w.machines[2]] = restore.Dir
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	for _, q := range w.running {
+		s := w.open(q)
+		if kv, err := s.Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+			t.Errorf("Get on %s: %+v, %v", q.selfAddress(), kv, err)
+		}
+		if kv, err := s.Get(t.Context(), floor.Key); err != nil || kv.Version == 0 {
+			t.Errorf("there is no floor: %v", err)
+		}
+		w.voters(q, 3)
+	}
+}

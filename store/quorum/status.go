@@ -1,0 +1,125 @@
+package quorum
+
+import (
+	"context"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/version"
+
+	"github.com/firn-id/firn/store/quorum/internal/plan"
+)
+
+// report returns what this machine says of itself.
+func (q *Quorum) report() report {
+	r := report{Machine: q.machine(), Now: time.Now()}
+	q.mu.Lock()
+	s, disk := q.server, q.disk
+	r.Status = Machine{Address: q.self, Role: Empty, Version: q.config.Version, Etcd: version.Version, Sync: q.synced, Doing: q.doing}
+	q.mu.Unlock()
+	if r.Disk.State == plan.Removed {
+		r.Status.Role = Removed
+	}
+	if s == nil {
+		return r
+	}
+	r.Members = s.members()
+	r.Status.Role = Voter
+	if !s.votes() {
+		r.Status.Role = Learner
+	}
+	r.Status.Leader = s.Leader() == s.MemberID()
+	r.Status.Index = s.AppliedIndex()
+	r.Status.Size, r.Status.InUse = s.Backend().Size(), s.Backend().SizeInUse()
+	r.Status.LogSize = sizeOf(filepath.Join(disk.dir.Path, "member", "wal"))
+	return r
+}
+
+// sizeOf returns how many bytes the files in a directory have.
+func sizeOf(dir string) (bytes int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error { // what can't be read counts nothing
+		if err != nil {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	return bytes
+}
+
+// Status asks every machine, for up to a second. It needs no majority.
+func (q *Quorum) Status(ctx context.Context) Status {
+	machines := q.others()
+	self := q.selfAddress()
+	if self != "" {
+		machines = append(machines, self)
+	}
+	answers := q.askAll(ctx, machines)
+	for _, a := range answers { // there may be some that this process did not know
+		for _, address := range a.Record {
+			if !slices.Contains(machines, address) {
+				machines = append(machines, address)
+			}
+		}
+	}
+	if len(machines) > len(answers) {
+		answers = q.askAll(ctx, machines)
+	}
+	q.remember(answers)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	status := Status{Cluster: q.cluster, Self: self, Waiting: q.doing}
+	if q.failed != nil {
+		status.Waiting = q.failed.Error()
+	}
+	var most uint64
+	voters, live := 0, 0
+	for _, address := range machines {
+		a := q.said[address]
+		if a.Disk.Cluster != "" && a.err == nil && status.Cluster == "" && a.Disk.State != plan.Promised {
+			status.Cluster = a.Disk.Cluster
+		}
+		m := a.Status
+		m.Address = address
+		if a.err != nil {
+			m.Err = a.err.Error()
+		} else {
+			most = max(most, m.Index)
+			m.RoundTrip = a.took
+			m.Clock = a.Now.Sub(a.at.Add(-a.took / 2)).Round(time.Millisecond)
+		}
+		status.Machines = append(status.Machines, m)
+	}
+	slices.SortFunc(status.Machines, func(a, b Machine) int { return strings.Compare(a.Address, b.Address) })
+	for i, m := range status.Machines {
+		if m.Index > 0 && m.Index < most {
+			status.Machines[i].Behind = most - m.Index
+		}
+	}
+	for _, m := range membersOf(answers) {
+		if !m.Learner {
+			voters++
+			if a, ok := answers[m.Address]; ok && a.Running {
+				live++
+			}
+		}
+	}
+	status.Majority = 2*live > voters
+	return status
+}
+
+// membersOf returns the members as that machine knows them that knows most.
+func membersOf(answers map[string]answer) (members []plan.Member) {
+	var most uint64
+	for _, a := range answers {
+		if a.Running && a.Status.Index >= most {
+			most, members = a.Status.Index, a.Members
+		}
+	}
+	return members
+}
