@@ -59,8 +59,11 @@ func ownersAlone(w io.Writer) error {
 		return nil
 	}
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
-		return nil // what can't be written to is found out when it is
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+		return nil
 	}
 	if err := f.Chmod(info.Mode().Perm() &^ 0o077); err != nil {
 		return fmt.Errorf("standard output: others could read the key: %w", err)

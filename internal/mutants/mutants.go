@@ -448,4 +448,69 @@ var mutants = []mutant{
 		"return ok && e.final()", "return ok && e == nil",
 		"./client", all,
 	},
+	{
+		"clients of a quorum need no certificate", "store/quorum/internal/keyring/keyring.go",
+		"tls.RequireAndVerifyClientCert", "tls.VerifyClientCertIfGiven",
+		"./store/quorum/internal/keyring", "ServerRefuses",
+	},
+	{
+		"clients of a quorum may have any certificate", "store/quorum/internal/keyring/keyring.go",
+		"tls.RequireAndVerifyClientCert", "tls.RequireAnyClientCert",
+		"./store/quorum/internal/keyring", "ServerRefuses",
+	},
+	{
+		"the certificate of a quorum's machine is not checked", "store/quorum/internal/keyring/keyring.go",
+		"		RootCAs:              r.roots(),\n", "		RootCAs:              r.roots(),\n		InsecureSkipVerify:   true,\n",
+		"./store/quorum/internal/keyring", "ClientRefuses",
+	},
+	{
+		"a certificate of any authority is accepted", "store/quorum/internal/keyring/keyring.go",
+		"	if err != nil {\n		return &tls.CertificateVerificationError", "	if err != nil && host != \"\" {\n		return &tls.CertificateVerificationError",
+		"./store/quorum/internal/keyring", "OwnAuthority",
+	},
+	{
+		"a process shows the certificate of one key only", "store/quorum/internal/keyring/keyring.go",
+		"shown.Certificate = append(shown.Certificate, signed)", "shown.Certificate = append(shown.Certificate[:1], signed)",
+		"./store/quorum/internal/keyring", "SharesAKey",
+	},
+	{
+		"a session outlives its key", "store/quorum/internal/keyring/keyring.go",
+		"SessionTicketsDisabled: true,", "SessionTicketsDisabled: false,",
+		"./store/quorum/internal/keyring", "Resumed",
+	},
+	{
+		"a key that is added has a time of its own", "store/quorum/internal/keyring/key.go",
+		"NewKey(keys.Since())", "NewKey(time.Now())",
+		"./store/quorum/internal/keyring", "AnotherKey",
+	},
+	{
+		"a cluster is as old as its newest key", "store/quorum/internal/keyring/key.go",
+		"oldest = min(oldest, k.since)", "oldest = max(oldest%math.MaxInt64, k.since)",
+		"./store/quorum/internal/keyring", "AnotherKey",
+	},
+	{
+		"a process of a user replaces the key of another", "store/quorum/internal/keyring/file.go",
+		"os.Link(temporary, path)", "os.Rename(temporary, path)",
+		"./store/quorum/internal/keyring", "UserFile",
+	},
+	{
+		"the newest handshake makes room", "store/quorum/internal/port/port.go",
+		"n > most {", "n >= most {",
+		"./store/quorum/internal/port", "Silent",
+	},
+	{
+		"handshakes of any host make room", "store/quorum/internal/port/port.go",
+		"		hosts[h.host]++\n", "		hosts[h.host] = 1\n",
+		"./store/quorum/internal/port", "Silent",
+	},
+	{
+		"a handshake takes for ever", "store/quorum/internal/port/port.go",
+		"	_ = c.SetDeadline(time.Now().Add(handshakeLimit))\n", "",
+		"./store/quorum/internal/port", "Strangers",
+	},
+	{
+		"a stalled side keeps a pipe", "store/quorum/internal/port/pipe.go",
+		"			_ = to.SetWriteDeadline(time.Now().Add(stallLimit)) // if it fails, so does the write\n", "",
+		"./store/quorum/internal/port", "Pipe",
+	},
 }

@@ -78,6 +78,24 @@ func TestWhatIsLeftOutIsCounted(t *testing.T) {
 	})
 }
 
+// A log that writes lines once counts the others as well.
+func TestOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		l := NewOnce(j.Logger())
+		for range 2 {
+			for range First {
+				l.Write(slog.LevelWarn, "", "refused")
+			}
+			time.Sleep(Period)
+			synctest.Wait()
+			if written, leftOut := j.take(t, "refused"); written != 1 || leftOut != First-1 {
+				t.Errorf("%d are written, and %d said to be left out; want 1 and %d", written, leftOut, First-1)
+			}
+		}
+	})
+}
+
 // A flood of one kind hides no other, and lines below the log's level count for nothing.
 func TestKindsAreCountedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

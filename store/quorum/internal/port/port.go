@@ -163,7 +163,7 @@ func oldestOfMost(all []handshake) (index int) {
 
 // serve takes a connection from its first byte to its end.
 func (p *Port) serve(c net.Conn) {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	setUserTimeout(c)
 	_ = c.SetDeadline(time.Now().Add(handshakeLimit))
 	conn := tls.Server(c, p.config)
