@@ -13,7 +13,7 @@ type Do uint8
 // What a machine does.
 const (
 	Wait    Do = iota // ask again after a pause
-	Propose           // found a cluster: Offer to each machine of the list, this one first; if each has accepted, Form here
+	Propose           // found a cluster: offer it to each machine of the list, this one first; if they have Agreed, Form here
 	Follow            // Form here: the cluster that this machine has promised is there
 	Run               // start the server: with the initial state "new" if the disk is Formed, else with its data
 	Join              // ask for membership, and start the server as a learner, without any former data
@@ -112,12 +112,7 @@ func (v *view) alone() Decision {
 // withoutData decides for a machine that has never had data, as far as it knows.
 func (v *view) withoutData() Decision {
 	mine := v.me.Disk.Cluster
-	if by, index := v.saw(); by != "" {
-		return Decision{Do: SetBack, Cluster: mine, Why: fmt.Sprintf(
-			"there is no data here, and %s knows that this machine had entry %d: an old copy of the directory was put back", by, index)}
-	}
-	promised := v.me.Disk.State == Promised
-	if promised {
+	if v.me.Disk.State == Promised {
 		if d, running := v.running(mine); running && d.Do == Client {
 			return d
 		}
@@ -192,7 +187,7 @@ func (v *view) allAgree() (d Decision, ready bool) {
 func (v *view) saw() (by string, index uint64) {
 	index = v.me.Index
 	for _, m := range v.others {
-		if known := m.Saw[v.me.Address]; m.Disk.Cluster == v.me.Disk.Cluster && v.me.Disk.Cluster != "" && known > index {
+		if known := m.Saw[v.me.Address]; m.Disk.Cluster == v.me.Disk.Cluster && known > index {
 			by, index = m.Address, known
 		}
 	}
@@ -233,11 +228,15 @@ func OfferTo(m Machine, cluster string) Offer { return Offer{cluster, m.Life, m.
 // as the founder saw it. The disk is written before the founder is told.
 func Accept(me Machine, o Offer) (Disk, bool) {
 	asSeen := o.Life == me.Life && o.Disk == me.Disk
-	if !asSeen || me.Disk.State != Empty && me.Disk.State != Promised {
+	if !asSeen || me.Disk.State > Promised {
 		return me.Disk, false
 	}
 	return Disk{Promised, o.Cluster}, true
 }
+
+// Agreed reports whether a founder may Form: all machines of its list have accepted the identity. A majority is not enough:
+// of three, one may be down that has data, and another may have been emptied.
+func Agreed(list, accepted []string) bool { return includes(accepted, list) }
 
 // Form returns what a disk says once its machine knows that all have promised an identity, and whether that concerns it:
 // only a disk that still promises just that identity. Whoever is told late is told for nothing.

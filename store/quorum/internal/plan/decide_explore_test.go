@@ -421,7 +421,7 @@ func (w world) nextOfFounder(see func(string, world)) {
 	n := w
 	n.attempt, n.accepted = 0, 0
 	see("the founder gives up", n)
-	if w.accepted == everyone {
+	if Agreed(machines[:], w.accepted.names()) {
 		n.formed(w.attempt)
 		see(fmt.Sprintf("the founder forms %d", w.attempt), n)
 	}
@@ -585,7 +585,7 @@ func (w world) settled() (n world, rounds int) {
 					n.accepted |= of(j)
 				}
 			}
-			if n.accepted == everyone {
+			if n.attempt != 0 && Agreed(machines[:], n.accepted.names()) {
 				n.formed(n.attempt)
 			}
 			n.heard, n.attempt, n.accepted, n.offers = [3]answer{}, 0, 0, [3][late]offer{}
