@@ -83,8 +83,9 @@ type outcome struct {
 // member until Leave.
 //
 // The context of open ends when the member is told to leave. An open that fails with store.ErrUnavailable or
-// store.ErrAmbiguous is called again; any other error ends the member, see Err. The store is not closed by the
-// member; whoever opened it may close it after Leave.
+// store.ErrAmbiguous is called again within a second; Ready says why it fails, and the member does not log it. Any
+// other error ends the member, see Err. The store is not closed by the member; whoever opened it may close it after
+// Leave.
 //
 // The error says what is wrong with the options.
 func Start(open func(context.Context) (store.Store, error), options Options) (*Member, error) {
@@ -187,13 +188,12 @@ func (m *Member) opened() (store.Store, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.store == nil {
-		return nil, m.troubles.because(errOpening)
+		return nil, m.troubles.why(errOpening)
 	}
 	return m.store, nil
 }
 
-// openStore opens the store, and tries again after errors that may pass, until ctx ends. It logs such an error once, and
-// again when the reason changes: a store may wait for others to start.
+// openStore opens the store, and tries again after errors that may pass, until ctx ends.
 func (m *Member) openStore(ctx context.Context, open func(context.Context) (store.Store, error)) error {
 	for tries := 0; ; tries++ {
 		s, err := open(ctx)
@@ -204,11 +204,12 @@ func (m *Member) openStore(ctx context.Context, open func(context.Context) (stor
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.store = s
+			m.troubles.keep(nil)
 			return nil
 		case !passes(err):
 			return err
 		}
-		m.troubles.change(ctx, "can't open the store, trying again", err)
+		m.troubles.keep(err)
 		if err := retry.Sleep(ctx, openBackoff.After(tries)); err != nil {
 			return m.troubles.because(err)
 		}

@@ -51,17 +51,21 @@ func (t *troubles) note(ctx context.Context, what string, err error) {
 	t.log.Warn(what, "err", err)
 }
 
-// change logs that something failed, if the error before was another, unless that is because ctx has ended.
-func (t *troubles) change(ctx context.Context, what string, err error) {
-	if ctx.Err() != nil {
-		return
-	}
+// keep makes err the latest trouble without logging it; nil: there is none.
+func (t *troubles) keep(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.err == nil || t.err.Error() != err.Error() {
-		t.log.Warn(what, "err", err)
-	}
 	t.err = err
+}
+
+// why adds the latest trouble as the cause of an error.
+func (t *troubles) why(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, t.err)
 }
 
 // because adds the latest trouble to an error.

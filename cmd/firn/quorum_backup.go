@@ -74,7 +74,7 @@ func (p *program) backup(ctx context.Context, ask remote.Client, file string) er
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read
 	from := &counted{r: response.Body}
-	stop := console.NewStatusLine(p.stderr).Progress(func() string { return mebibytes(from.n.Load()) })
+	stop := console.NewStatusLine(p.stderr).Progress(func() string { return size(from.n.Load()) })
 	if file == "-" {
 		_, err = io.Copy(p.stdout, from)
 	} else {
@@ -82,12 +82,12 @@ func (p *program) backup(ctx context.Context, ask remote.Client, file string) er
 	}
 	stop()
 	if from.err != nil {
-		return fmt.Errorf("the backup is incomplete: the server %s broke it off after %s; its log may say why: %w", ask.Base, mebibytes(from.n.Load()), from.err)
+		return fmt.Errorf("the backup is incomplete: the server %s broke it off after %s; its log may say why: %w", ask.Base, size(from.n.Load()), from.err)
 	}
 	if err != nil || file == "-" {
 		return err
 	}
-	return p.printf("%s has a backup of %s\n", file, mebibytes(from.n.Load()))
+	return p.printf("%s has a backup of %s\n", file, size(from.n.Load()))
 }
 
 // writeBackup writes a file under another name until it is complete and on the disk.

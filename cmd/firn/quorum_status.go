@@ -59,10 +59,11 @@ func (p *program) quorumStatusCommand() *cobra.Command {
 func (p *program) quorumText(s quorum.Status) string {
 	text := fmt.Sprintf("cluster   %s\ntold by   %s\n", cmp.Or(console.Shown(s.Cluster), "not formed yet"),
 		cmp.Or(console.Shown(s.Self), "a client, which keeps no data"))
+	waiting := ""
 	if s.Waiting != "" {
-		text += "waiting   " + console.ShownText(s.Waiting) + "\n"
+		waiting = "This node waits: " + console.ShownText(s.Waiting) + ".\n"
 	}
-	return text + sections(p.machineTable(s))
+	return text + sections(p.machineTable(s), waiting)
 }
 
 func (p *program) machineTable(s quorum.Status) string {
@@ -82,9 +83,12 @@ func (p *program) machineTable(s quorum.Status) string {
 		if m.Leader {
 			role += ", leader"
 		}
-		row := []string{console.Shown(m.Address), console.ShownText(role), "-", "-", console.ShownText(cmp.Or(m.Version, "-")), "-", "-", machineState(m)}
+		row := []string{console.Shown(m.Address), console.ShownText(role), "-", "-", console.ShownText(cmp.Or(m.Version, "-")), "-", "-", machineState(s, m)}
 		if m.Role == quorum.Voter || m.Role == quorum.Learner {
-			row[2], row[3] = console.Number(float64(m.Behind)), mebibytes(m.Size)
+			row[2] = console.Number(float64(m.Behind))
+		}
+		if m.Size > 0 {
+			row[3] = size(m.Size)
 		}
 		if m.Err == "" {
 			row[5] = clockText(m)
@@ -97,11 +101,13 @@ func (p *program) machineTable(s quorum.Status) string {
 	return console.Table(columns, rows)
 }
 
-// machineState says whether a machine can be reached, and what it does.
-func machineState(m quorum.Machine) string {
+// machineState says whether a machine can be reached, and what it does. What the asked node waits for is told elsewhere.
+func machineState(s quorum.Status, m quorum.Machine) string {
 	switch {
 	case m.Err != "":
 		return console.ShownText(m.Err)
+	case m.Doing != "" && m.Doing == s.Waiting:
+		return "waiting"
 	case m.Doing != "":
 		return console.ShownText(m.Doing)
 	default:
@@ -117,9 +123,9 @@ func machineColour(s quorum.Status) func(string) console.Colour {
 	for _, m := range s.Machines {
 		switch {
 		case m.Err != "":
-			colours[machineState(m)] = console.Red
+			colours[machineState(s, m)] = console.Red
 		case m.Doing != "":
-			colours[machineState(m)] = console.Yellow
+			colours[machineState(s, m)] = console.Yellow
 		}
 	}
 	return func(state string) console.Colour { return colours[state] }
@@ -133,5 +139,10 @@ func clockText(m quorum.Machine) string {
 	return console.Signed(m.Clock.Round(time.Millisecond))
 }
 
-// mebibytes formats a size.
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+// size formats a number of bytes.
+func size(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%d KiB", (n+1<<10-1)>>10)
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}

@@ -35,7 +35,7 @@ told by   ids-1:7420
 MACHINE     ROLE           BEHIND     SIZE  VERSION   CLOCK  FSYNC  STATE
 ids-1:7420  voter, leader       0  2.0 MiB  v1.4.0       0s  1.2ms  ok
 ids-2:7420  learner           345  2.0 MiB  v1.4.0   -250ms  210ms  catches up
-ids-3:7420  voter           1 345  0.0 MiB  -             -      -  connection refused
+ids-3:7420  voter           1 345        -  -             -      -  connection refused
 `
 
 // The machines are a table; without a majority the exit status is 1, and the table is there all the same.
@@ -55,16 +55,18 @@ func TestQuorumStatus(t *testing.T) {
 	if status, out, _ := firn("status", "--json"); status != statusFailure || !strings.Contains(out, `"majority":false`) {
 		t.Errorf("%d %s", status, out)
 	}
-	q.State = quorum.Status{Waiting: "all machines are new; waiting for b:7420", Machines: []quorum.Machine{
-		{Address: "a:7420", Role: quorum.Empty}, {Address: "b\x1b:7420", Err: "no such host", Clock: time.Hour},
+	const waits = "a new cluster needs all machines; no answer from b"
+	q.State = quorum.Status{Waiting: waits, Machines: []quorum.Machine{
+		{Address: "a:7420", Role: quorum.Empty, Doing: waits}, {Address: "b\x1b:7420", Err: "no such host", Clock: time.Hour},
 	}}
 	want := `cluster   not formed yet
 told by   a client, which keeps no data
-waiting   all machines are new; waiting for b:7420
 
 MACHINE       ROLE   BEHIND  SIZE  VERSION  CLOCK  FSYNC  STATE
-a:7420        empty       -     -  -           0s      -  ok
+a:7420        empty       -     -  -           0s      -  waiting
 "b\x1b:7420"  -           -     -  -            -      -  no such host
+
+This node waits: a new cluster needs all machines; no answer from b.
 `
 	if _, out, _ := firn("status"); out != want {
 		t.Errorf("%s\nwant\n%s", out, want)

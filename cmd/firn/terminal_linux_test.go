@@ -141,7 +141,7 @@ func TestQuorumChangesAsk(t *testing.T) {
 		t.Errorf("a backup on a terminal: %d %q", status, shown)
 	}
 	file := filepath.Join(t.TempDir(), "ids.backup")
-	if status, shown := onTerminal(t, nil, "", "quorum", "backup", file, "--admin", serves.URL); status != 0 || !strings.Contains(shown, "MiB") {
+	if status, shown := onTerminal(t, nil, "", "quorum", "backup", file, "--admin", serves.URL); status != 0 || !strings.Contains(shown, "KiB") {
 		t.Errorf("a backup: %d %q", status, shown)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/firn-id/firn/internal/logtest"
 	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -115,9 +114,8 @@ var errWaitsForB = fmt.Errorf("%w: waiting for b:7420", store.ErrUnavailable)
 // beside the data. When it stops, the member leaves first and the quorum ends last.
 func TestQuorum(t *testing.T) {
 	t.Parallel()
-	var log logtest.Journal
 	q := &fakeQuorum{addr: "a:7420", why: errWaitsForB}
-	n := withQuorum(t, q, func(c *Config) { c.Logger, c.DrainDelay = log.Logger(), 0 })
+	n := withQuorum(t, q, func(c *Config) { c.DrainDelay = 0 })
 	ctx, stop := context.WithCancel(t.Context())
 	done := running(t, ctx, n)
 
@@ -145,9 +143,6 @@ func TestQuorum(t *testing.T) {
 	}
 	q.opens(nil)
 	becomesReady(t, n)
-	if said := strings.Count(log.String(), "waiting for b:7420"); said != 1 {
-		t.Errorf("the log says %d times for whom it waits, want once:\n%s", said, log.String())
-	}
 	if status, body, err := n.call(Admin, http.MethodGet, "/api/v1/cluster", ""); err != nil || !strings.Contains(string(body), `"quorum":{`) {
 		t.Errorf("the status is %d %s, %v; want the quorum in it", status, body, err)
 	}
