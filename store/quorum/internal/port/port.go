@@ -5,6 +5,7 @@ package port
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -176,7 +177,11 @@ func (p *Port) serve(c net.Conn) {
 		p.refuse(c, crowded)
 	case err != nil:
 		why, key := p.ring.Refusal(err)
-		p.refuse(c, why, "key", key, "err", err)
+		said := []any{"err", fmt.Sprintf("%.200v", err)} // a stranger may have written some of it
+		if key != "" {
+			said = append(said, "key", key)
+		}
+		p.refuse(c, why, said...)
 	case handle != nil:
 		defer p.leave(c)
 		handle(conn)

@@ -297,6 +297,25 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
+// The log names the key that a stranger seems to have, and does not repeat all that it says.
+func TestTheLogNamesTheOtherKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		key := keyring.NewKey(time.Unix(1_800_000_000, 0))
+		other, err := keyring.FromKeys(keyring.Keys{key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _ := w.shake(9, func(c *tls.Config) { c.GetClientCertificate = other.Client("").GetClientCertificate })
+		_ = ended(c)
+		synctest.Wait()
+		lines := w.log.Take()
+		if len(lines) != 1 || !strings.HasSuffix(lines[0], " key="+key.Fingerprint()) || len(lines[0]) > 500 {
+			t.Errorf("the log says %q; want the key %s at the end", lines, key.Fingerprint())
+		}
+	})
+}
+
 // Random bytes end with an error, and with nothing else.
 func TestRandomBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
