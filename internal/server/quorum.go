@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
+	"time"
 
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/store"
@@ -47,12 +49,55 @@ func (s *Service) QuorumStatus(ctx context.Context, who *auth.Caller) (quorum.St
 	return *s.quorum(ctx), nil
 }
 
-// LookQuorum is QuorumStatus for callers that watch continuously: it counts against no limit. Nil: there is no quorum.
+// LookQuorum is RecentQuorum for a caller.
 func (s *Service) LookQuorum(ctx context.Context, who *auth.Caller) (*quorum.Status, error) {
 	if err := who.May(auth.Look, ""); err != nil {
 		return nil, err
 	}
-	return s.quorum(ctx), nil
+	return s.RecentQuorum(ctx), nil
+}
+
+// recent is the state of the quorum for those who watch it continuously: the machines are asked at most once in
+// recentFor, however many watch, and nobody need wait for one that does not answer.
+type recent struct {
+	mu     sync.Mutex // guards what follows
+	latest *quorum.Status
+	asked  time.Time
+	asking chan struct{} // closed when the machines have been asked; nil: they are not asked now
+}
+
+const recentFor = 2 * time.Second
+
+// RecentQuorum returns the state of the quorum, at most two seconds old. If the machines have not all answered, or failed
+// to, when ctx ends, it is the state from when they were last asked. It counts against no limit. Nil: there is no quorum,
+// or the machines have not been asked before.
+func (s *Service) RecentQuorum(ctx context.Context) *quorum.Status {
+	if s.options.Quorum == nil {
+		return nil
+	}
+	r := &s.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asking == nil && (r.latest == nil || time.Since(r.asked) >= recentFor) {
+		asking := make(chan struct{})
+		r.asking, r.asked = asking, time.Now()
+		go func() {
+			defer close(asking)
+			status := s.quorum(context.WithoutCancel(ctx))
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.latest, r.asking = status, nil
+		}()
+	}
+	if asking := r.asking; asking != nil {
+		r.mu.Unlock()
+		select {
+		case <-asking:
+		case <-ctx.Done():
+		}
+		r.mu.Lock()
+	}
+	return r.latest
 }
 
 // quorum returns the state of the quorum; nil: there is none.

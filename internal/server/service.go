@@ -113,6 +113,7 @@ type Service struct {
 	shares   *shares       // of the memory for answers with several IDs
 	turns    turns
 	given    given
+	recent   recent
 
 	serving context.Context // ends with Drain
 	drain   context.CancelFunc

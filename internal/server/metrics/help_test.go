@@ -91,7 +91,7 @@ func (w *watched) join() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.service = server.New(m, server.Options{Meter: w.metrics})
+	w.service = server.New(m, server.Options{Meter: w.metrics, Quorum: servertest.ThreeMachines()})
 	w.watch()
 }
 

@@ -112,6 +112,23 @@ var (
 	roundTrip = gauge("firn_store_round_trip_seconds", "seconds",
 		"Time that this read took; absent without an answer.")
 
+	machineUp = gauge("firn_quorum_machine_up", "0 or 1",
+		"1 if a machine of the quorum answers this node within a second. Here and below, a machine is its address in --quorum; absent on nodes without a quorum.", "machine")
+	machineBehind = gauge("firn_quorum_machine_behind_entries", "entries",
+		"Entries of etcd's log that the machine has not applied and the furthest one has; of a machine that does not answer, since it last did.", "machine")
+	quorumLeader = gauge("firn_quorum_leader", "0 or 1",
+		"1 for the machine that leads the quorum, 0 for the others.", "machine")
+	quorumMajority = gauge("firn_quorum_majority", "0 or 1",
+		"1 if this node reaches a majority of the voters of the quorum.")
+	quorumDatabase = gauge("firn_quorum_database_bytes", "bytes",
+		"Size of the machine's database; absent, here and below, while the machine does not answer.", "machine")
+	quorumLog = gauge("firn_quorum_log_bytes", "bytes",
+		"Size of the machine's log.", "machine")
+	quorumSync = gauge("firn_quorum_fsync_seconds", "seconds",
+		"Time that the machine's disk took to sync the latest small write.", "machine")
+	quorumClock = gauge("firn_quorum_clock_offset_seconds", "seconds",
+		"How far the machine's clock is ahead of this node's, give or take half the time that its answer took; negative: behind.", "machine")
+
 	build = gauge("firn_build_info", "1",
 		"Always 1; the labels describe the program.", "version", "revision", "goversion")
 )

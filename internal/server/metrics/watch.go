@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"crypto/tls"
 	"maps"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // Node is the source of a node's metrics. Fields other than Service are optional: without one, its metrics are
@@ -62,9 +64,39 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 		to.put(joins, float64(len(maps.Collect(v.Joins()))))
 		w.collectSequencers(to, m)
 	}
+	soon, cancel := context.WithTimeout(context.Background(), quorumWithin)
+	defer cancel()
+	if q := w.Service.RecentQuorum(soon); q != nil {
+		collectQuorum(to, *q)
+	}
 	if w.Log != nil {
 		if log, err := w.Log(); err == nil {
 			w.collectStore(to, log, stats.Position)
+		}
+	}
+}
+
+// quorumWithin is how long the machines of a quorum may take to answer. If one takes longer, all are shown as they were
+// when they were last asked.
+const quorumWithin = 100 * time.Millisecond
+
+func collectQuorum(to sink, s quorum.Status) {
+	to.is(quorumMajority, s.Majority)
+	for _, m := range s.Machines {
+		up := m.Err == ""
+		to.is(machineUp, up, m.Address)
+		to.is(quorumLeader, up && m.Leader, m.Address)
+		if m.Index > 0 {
+			to.put(machineBehind, float64(m.Behind), m.Address)
+		}
+		if !up {
+			continue
+		}
+		to.put(quorumDatabase, float64(m.Size), m.Address)
+		to.put(quorumLog, float64(m.LogSize), m.Address)
+		to.put(quorumClock, m.Clock.Seconds(), m.Address)
+		if m.Sync > 0 { // it has written something
+			to.put(quorumSync, m.Sync.Seconds(), m.Address)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 )
 
@@ -18,7 +19,7 @@ func TestNotJoinedYet(t *testing.T) {
 			`firn_connections{address="public"} 7`, `firn_connections_refused_total{address="public"} 3`, `firn_connections_evicted_total{address="public"} 5`,
 			"firn_certificate_not_after_timestamp_seconds 1.893553445e+09",
 			`firn_build_info{goversion="go1",revision="abc",version="v1"} 1`)
-		w.lacks("sequencer=", "firn_clock_offset_seconds", "firn_cluster_members", "firn_log_lag_entries")
+		w.lacks("sequencer=", "firn_clock_offset_seconds", "firn_cluster_members", "firn_log_lag_entries", "firn_quorum")
 	})
 }
 
@@ -108,6 +109,33 @@ func TestWithoutTheStore(t *testing.T) {
 		w.client.CutOff(false)
 		time.Sleep(30 * time.Second)
 		w.has("firn_store_up 1", "firn_ready 1", "firn_member_rejoins_total 1")
+	})
+}
+
+// A node with a quorum shows its machines, of which one does not answer.
+func TestQuorum(t *testing.T) {
+	full(t, func(w *watched) {
+		w.has("firn_quorum_majority 1",
+			`firn_quorum_machine_up{machine="ids-1:7420"} 1`, `firn_quorum_machine_up{machine="ids-3:7420"} 0`,
+			`firn_quorum_leader{machine="ids-1:7420"} 1`, `firn_quorum_leader{machine="ids-2:7420"} 0`, `firn_quorum_leader{machine="ids-3:7420"} 0`,
+			`firn_quorum_machine_behind_entries{machine="ids-1:7420"} 0`, `firn_quorum_machine_behind_entries{machine="ids-3:7420"} 1345`,
+			`firn_quorum_database_bytes{machine="ids-1:7420"} 2.097152e+06`, `firn_quorum_log_bytes{machine="ids-2:7420"} 4.194304e+06`,
+			`firn_quorum_fsync_seconds{machine="ids-2:7420"} 0.21`, `firn_quorum_clock_offset_seconds{machine="ids-2:7420"} -0.25`)
+		for _, series := range []string{"database_bytes", "log_bytes", "fsync_seconds", "clock_offset_seconds"} {
+			w.lacks("firn_quorum_" + series + `{machine="ids-3:7420"}`)
+		}
+	})
+}
+
+// A node that waits for the other machines of the quorum shows them, and one of whom it knew that it led does not lead.
+func TestQuorumThatIsNotThere(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *watched) {
+		q := servertest.ThreeMachines()
+		q.State.Majority = false
+		q.State.Machines[0].Err, q.State.Machines[1].Err = "no answer", "no answer"
+		w.service = server.New(new(servertest.Member), server.Options{Meter: w.metrics, Quorum: q})
+		w.watch()
+		w.has("firn_quorum_majority 0", `firn_quorum_machine_up{machine="ids-1:7420"} 0`, `firn_quorum_leader{machine="ids-1:7420"} 0`)
 	})
 }
 
