@@ -201,9 +201,6 @@ func (p *picture) whole() {
 	})
 }
 
-// mercy is what a busy machine may add to how long a fault is felt. It is no claim about speed.
-const mercy = 10 * time.Second
-
 // fault has callers take IDs at a URL while something happens to the picture, and goes on until happen has returned and
 // everybody is served again. No call may fail but for as long as the fault may be felt, on a responsive machine: zero is never.
 func (p *picture) fault(name, url string, felt time.Duration, happen func(*testing.T)) {

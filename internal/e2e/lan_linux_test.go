@@ -172,6 +172,11 @@ func (m *machine) get(url string) (int, string, error) {
 	return response.StatusCode, string(body), err
 }
 
+// load has callers on the machine take IDs at a URL, until finish.
+func (m *machine) load(t *testing.T, l *ledger, url string) *audience {
+	return newAudience(t, l, m.dial, url)
+}
+
 // program is a process on a machine.
 type program struct {
 	t      *testing.T

@@ -1,9 +1,13 @@
+//go:build unix
+
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -11,8 +15,8 @@ import (
 	"time"
 )
 
-// audience are programs on one machine that take IDs all the time, each over a connection that is kept, and ask once
-// more when that fails: at once, whatever the reason.
+// audience are programs that take IDs all the time, each over connections that are kept, and ask once more when that
+// fails: at once, whatever the reason, and at the next node if they know several.
 type audience struct {
 	t      *testing.T
 	ledger *ledger
@@ -26,6 +30,7 @@ type audience struct {
 // call is one that a caller made, with its second try.
 type call struct {
 	caller       int
+	node         int // that was asked first
 	began, ended time.Time
 	first, err   error // of the first try, and in the end
 }
@@ -36,11 +41,14 @@ const (
 	askFor       = 2 * time.Second       // until it is asked once more
 )
 
-// load has callers on the machine take IDs at a URL, until finish.
-func (m *machine) load(t *testing.T, l *ledger, url string) *audience {
+// mercy is what a busy machine may add to how long a fault is felt. It is no claim about speed.
+const mercy = 10 * time.Second
+
+// newAudience has callers take IDs at nodes until finish: the first caller at the first, the next one at the next.
+func newAudience(t *testing.T, l *ledger, dial func(ctx context.Context, network, address string) (net.Conn, error), nodes ...string) *audience {
 	c := &audience{t: t, ledger: l, stop: make(chan struct{})}
 	for i := range askersAtOnce {
-		transport := &http.Transport{DialContext: m.dial, MaxConnsPerHost: 1}
+		transport := &http.Transport{DialContext: dial, MaxConnsPerHost: 1}
 		client := &http.Client{Transport: transport, Timeout: askFor}
 		c.all.Go(func() {
 			defer transport.CloseIdleConnections()
@@ -50,7 +58,7 @@ func (m *machine) load(t *testing.T, l *ledger, url string) *audience {
 					turn.Stop()
 					return
 				case <-turn.C:
-					c.call(i, client, url+"/api/v1/id")
+					c.call(i, client, nodes)
 				}
 			}
 		})
@@ -58,11 +66,11 @@ func (m *machine) load(t *testing.T, l *ledger, url string) *audience {
 	return c
 }
 
-func (c *audience) call(caller int, client *http.Client, url string) {
-	made := call{caller: caller, began: time.Now()}
-	id, err := take(client, url)
+func (c *audience) call(caller int, client *http.Client, nodes []string) {
+	made := call{caller: caller, node: caller % len(nodes), began: time.Now()}
+	id, err := take(client, nodes[made.node]+"/api/v1/id")
 	if made.first = err; err != nil {
-		id, err = take(client, url)
+		id, err = take(client, nodes[(made.node+1)%len(nodes)]+"/api/v1/id")
 	}
 	made.err, made.ended = err, time.Now()
 	if err == nil {
