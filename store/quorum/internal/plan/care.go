@@ -16,7 +16,8 @@ type Member struct {
 }
 
 // Situation is what the leader's process knows when it decides. Members must have been read before the machines were
-// asked: a machine that says Empty then, and is Started, was emptied.
+// asked: a machine that says Empty then, and is Started, was emptied. And they must have been read after the former action
+// was carried out or has failed for good, also if that was another leader's.
 type Situation struct {
 	Cluster  string             // its identity
 	Record   []string           // the machines that should be the voters, as the store says; empty: it does not say yet
@@ -91,10 +92,11 @@ func (s *Situation) record([]Member) Action {
 	return Action{Kind: SetRecord, Record: slices.Sorted(slices.Values(s.Own)), Why: strings.Join(more, ", ") + " joined the list"}
 }
 
-// emptied removes a member whose machine has lost its data. The machine then joins as another member.
-func (s *Situation) emptied(voters []Member) Action {
+// emptied removes a member whose machine has lost its data: the rest has its majority without it already. The machine then
+// joins as another member. One that was added and has not started yet is empty, too, and stays.
+func (s *Situation) emptied([]Member) Action {
 	for _, m := range s.Members {
-		if m.Started && s.hasLost(m) && s.canSpare(m, voters) {
+		if m.Started && s.hasLost(m) {
 			return Action{Kind: Remove, ID: m.ID, Why: m.Address + " has lost its data"}
 		}
 	}
@@ -121,12 +123,14 @@ func (s *Situation) missing([]Member) Action {
 	return Action{}
 }
 
-// replaced removes a voter that is not in the record: just before a learner takes its place, or if none will. If the rest
-// has no majority without it, the learner gets its vote first. One that does not answer goes first, and the leader last.
+// replaced removes a voter that is not in the record: just before a learner takes its place, or once all of the record
+// have a vote. If the rest has no majority without it, the learner gets its vote first. One that does not answer goes
+// first, and the leader last.
 func (s *Situation) replaced(voters []Member) Action {
 	former := s.members(func(m Member) bool { return !m.Learner && !slices.Contains(s.Record, m.Address) })
 	ready := s.ready()
-	if len(former) == 0 || len(voters) < len(s.Record) || len(voters) == len(s.Record) && len(ready) == 0 {
+	learning := len(voters)-len(former) < len(s.Record)
+	if len(former) == 0 || learning && (len(ready) == 0 || len(voters)%2 == 0) {
 		return Action{}
 	}
 	slices.SortStableFunc(former, func(a, b Member) int { return s.worth(a) - s.worth(b) })
