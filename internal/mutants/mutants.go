@@ -300,6 +300,66 @@ var mutants = []mutant{
 		"./store/quorum/internal/plan", "^TestExploreSetBack$",
 	},
 	{
+		"a voter is removed although the rest has no majority", "store/quorum/internal/plan/care.go",
+		"	return 2*s.living(rest) > len(rest)\n", "	return len(rest) > 0\n",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"a machine that was just added counts as emptied", "store/quorum/internal/plan/care.go",
+		"		if m.Started && s.hasLost(m) {", "		if s.hasLost(m) {",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"a learner gets its vote before it has caught up", "store/quorum/internal/plan/care.go",
+		"m.Learner && s.CaughtUp[m.ID] && s.lives(m)", "m.Learner && s.lives(m)",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"a voter is removed before another takes its place", "store/quorum/internal/plan/care.go",
+		"learning && (len(ready) == 0 || len(voters)%2 == 0)", "learning && len(ready) == 0 && len(voters) == len(s.Record)",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"a former voter stays until its replacement has its vote", "store/quorum/internal/plan/care.go",
+		"	if len(former) == 0 || learning && (len(ready) == 0 || len(voters)%2 == 0) {", "	if len(former) == 0 || learning {",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"a leader removes itself", "store/quorum/internal/plan/care.go",
+		"	case !m.Leader:\n", "	case m.ID >= 0:\n",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"a learner that nobody wants stays", "store/quorum/internal/plan/care.go",
+		"m.Learner && !slices.Contains(s.Record, m.Address) {", "m.Learner && len(s.Record) == 0 {",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"a quorum grows by a machine that was removed", "store/quorum/internal/plan/care.go",
+		"m.Disk.State > Promised || !same", "m.Disk.State == Started || !same",
+		"./store/quorum/internal/plan", "^TestExploreCareFurther$",
+	},
+	{
+		"an emptied machine stays a member", "store/quorum/internal/plan/care.go",
+		"	case Empty, Lost, Removed:\n", "	case Lost, Removed:\n",
+		"./store/quorum/internal/plan", "^TestExploreCare$",
+	},
+	{
+		"four voters stay four", "store/quorum/internal/plan/care.go",
+		"len(voters)%2 == 1 && len(ready) == 1", "len(ready) == 0",
+		"./store/quorum/internal/plan", "^TestCare$",
+	},
+	{
+		"a machine with the data of another cluster counts as living", "store/quorum/internal/plan/care.go",
+		"m.Started && said.Disk == (Disk{Started, s.Cluster})", "m.Started && said.Disk.State == Started",
+		"./store/quorum/internal/plan", "^TestCare$",
+	},
+	{
+		"the members change without a majority", "store/quorum/internal/plan/care.go",
+		"	if 2*s.living(voters) <= len(voters) {", "	if s.living(voters) == 0 {",
+		"./store/quorum/internal/plan", "^TestCare",
+	},
+	{
 		"a pulse that is gone is not reported", "member/replay.go",
 		"m.dead[id] = true\n		case err := <-m.broken", "_ = id\n		case err := <-m.broken",
 		"./member", all,

@@ -143,8 +143,8 @@ func (s *Situation) replaced(voters []Member) Action {
 	case !m.Leader:
 		return Action{Kind: Remove, ID: m.ID, Why: m.Address + " is not one of the quorum any more"}
 	}
-	for _, to := range voters {
-		if s.lives(to) && slices.Contains(s.Record, to.Address) {
+	for _, to := range voters { // all others are in the record
+		if s.lives(to) && !to.Leader {
 			return Action{Kind: HandOver, ID: to.ID, Why: m.Address + " leads, and is not one of the quorum any more"}
 		}
 	}
