@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 const (
@@ -70,6 +71,43 @@ type standing struct {
 	Place int    `json:"place"`
 }
 
+// quorumView is the quorum, without what changes all the time and nobody looks at.
+type quorumView struct {
+	Self     string        `json:"self"` // address of this machine; empty: the node is a client
+	Waiting  string        `json:"waiting"`
+	Majority bool          `json:"majority"`
+	Machines []machineView `json:"machines"`
+}
+
+// machineView is a machine of the quorum.
+type machineView struct {
+	Address string  `json:"address"`
+	Why     string  `json:"why"` // it can't be reached; empty: it can
+	Role    string  `json:"role"`
+	Leader  bool    `json:"leader"`
+	Behind  uint64  `json:"behind"`
+	Size    int64   `json:"size"`
+	LogSize int64   `json:"log_size"`
+	ClockMS float64 `json:"clock_ms"`
+	SyncMS  float64 `json:"fsync_ms"`
+	Version string  `json:"version"`
+	Etcd    string  `json:"etcd"`
+	Doing   string  `json:"doing"`
+}
+
+func viewOf(q quorum.Status) *quorumView {
+	v := &quorumView{q.Self, q.Waiting, q.Majority, []machineView{}}
+	ms := func(d time.Duration) float64 {
+		return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
+	}
+	for _, m := range q.Machines {
+		v.Machines = append(v.Machines, machineView{
+			m.Address, m.Err, string(m.Role), m.Leader && m.Err == "", m.Behind, m.Size, m.LogSize, ms(m.Clock), ms(m.Sync), m.Version, m.Etcd, m.Doing,
+		})
+	}
+	return v
+}
+
 // scenes makes scenes for all pages: one at a time, and only when something has changed.
 type scenes struct {
 	service *server.Service
@@ -83,11 +121,12 @@ type scenes struct {
 	news    bool // a reading has come in
 }
 
-// reading is the last read of who is alive.
+// reading is the last read of who is alive, and of the quorum.
 type reading struct {
 	pulses map[string]member.Pulse // nil: unknown
 	asked  map[string]bool         // the members known then; later ones may be alive too
 	err    error
+	quorum *quorum.Status // nil: there is none, or it is not known yet
 }
 
 // look returns the scene at a time, for a caller who may see it.
@@ -113,16 +152,24 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	return s.latest, nil
 }
 
-// ask reads the pulses, for the next scene.
+// ask reads the pulses and the state of the quorum, for the next scene.
 func (s *scenes) ask(who *auth.Caller, asked map[string]bool) {
-	pulses, err := s.service.Pulses(context.Background(), who)
+	ctx, cancel := context.WithTimeout(context.Background(), pulsesEvery)
+	defer cancel()
+	about := make(chan *quorum.Status, 1)
+	go func() {
+		q, _ := s.service.LookQuorum(ctx, who) // look refuses a caller who may not
+		about <- q
+	}()
+	pulses, err := s.service.Pulses(ctx, who)
 	if err != nil {
 		pulses = nil
 	}
+	q := <-about
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking, s.news = false, true
-	s.reading = reading{pulses, asked, err}
+	s.reading = reading{pulses, asked, err, q}
 }
 
 // askedOf are the members and joiners of a value.
@@ -157,10 +204,14 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes, "waiting": q.Waiting,
 		}
 	}
-	return &scene{status.Position, tree{
+	all := tree{
 		"facts":   facts{status.Member, status.Position, status.Entries, text(notReady), text(r.err)},
 		"members": members, "joins": joins, "sequencers": sequencers,
-	}}
+	}
+	if r.quorum != nil {
+		all["quorum"] = viewOf(*r.quorum)
+	}
+	return &scene{status.Position, all}
 }
 
 func (r reading) pulseOf(id string, p server.Pulse) pulse {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -232,6 +233,32 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
 		f.Fail(errors.New("the store does not answer"))
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer"},"members":{"a":{"joined":1}}}` + "\n")
+		s.Drain()
+		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
+		<-w.done
+	})
+}
+
+// Whoever looks sees the quorum, also while the node waits for it and has not joined; what nobody looks at is left out.
+func TestStreamOfAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := new(servertest.Member)
+		f.Fail(fmt.Errorf("%w: it waits for ids-2:7420", member.ErrNotReady))
+		q := servertest.ThreeMachines()
+		q.State.Machines = q.State.Machines[1:]
+		q.State.Machines[1].Leader = true // it was, when it was last heard
+		s := server.New(f, server.Options{Quorum: q})
+		w := watch(t, ui.New(s, trusted, ui.Options{}))
+		defer w.end()
+		w.next(`event: view
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":""},"reset":true}
+`)
+		w.next(`event: view
+data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":"not ready to make IDs: it waits for ids-2:7420"},` +
+			`"quorum":{"self":"ids-1:7420","waiting":"","majority":true,"machines":[` +
+			`{"address":"ids-2:7420","why":"","role":"learner","leader":false,"behind":345,"size":2097152,"log_size":4194304,"clock_ms":-250,"fsync_ms":210,"version":"v1.4.0","etcd":"3.7.3","doing":"catches up"},` +
+			`{"address":"ids-3:7420","why":"connection refused","role":"voter","leader":false,"behind":1345,"size":0,"log_size":0,"clock_ms":0,"fsync_ms":0,"version":"","etcd":"","doing":""}]}}
+`)
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done

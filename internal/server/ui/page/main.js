@@ -5,6 +5,7 @@ import { keepToken, hasToken, logIn } from "./ask.js";
 import { number, plural, hostOf } from "./words.js";
 import { follow } from "./stream.js";
 import { Model } from "./model.js";
+import { Quorum } from "./quorum.js";
 import { Ring } from "./ring.js";
 import { Members } from "./members.js";
 import { Sequencers } from "./sequencers.js";
@@ -32,6 +33,7 @@ const announce = (text) => say($("say"), text);
 const ring = new Ring($("ring"), $("dots"), { point, keep, soon });
 const members = new Members({ point, keep, goto: (name, node) => sequencers.open(name, node) });
 const sequencers = new Sequencers({ point, keep });
+const quorum = new Quorum();
 const rates = new Rates();
 const decode = new Decode({ keep: (id) => keep(kept === id ? null : id) });
 const history = new History({ changed: () => everything(), announce, soon });
@@ -105,6 +107,7 @@ show.now = () => {
 function drawFacts() {
   const { facts } = live;
   const model = shown();
+  quorum.draw(live.quorum);
   const dead = [...live.members.values()].filter((m) => m.life === "dead").length;
   const parts = [];
   if (live.joins.size) parts.push(`${number(live.joins.size)} joining`);

@@ -6,6 +6,7 @@ export class Model {
     this.members = new Map(); // id: {watches, joined, life, owner}
     this.joins = new Map(); // id: {target, phase, life, owner}
     this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, version}
+    this.quorum = null; // {self, waiting, majority, machines}; null: there is none
     this.owners = new Map(); // id: owner, of those who are gone too
     this.past = false;
     this.index = null; // of the ring, until it changes
@@ -25,6 +26,10 @@ export class Model {
     if (patch.facts) {
       dirty.peers ||= patch.facts.member !== this.facts.member;
       this.facts = patch.facts;
+      dirty.facts = true;
+    }
+    if (patch.quorum !== undefined || patch.reset) {
+      this.quorum = patch.quorum ?? null;
       dirty.facts = true;
     }
     for (const [map, changes] of [[this.members, patch.members], [this.joins, patch.joins]]) {

@@ -20,6 +20,13 @@ export function rate(n) {
   return n >= 10 || Number.isInteger(n) ? number(n) : n.toFixed(1);
 }
 
+// bytes is a short text for a number of bytes.
+export function bytes(n) {
+  if (n >= 2 ** 30) return `${(n / 2 ** 30).toFixed(1)} GiB`;
+  if (n >= 2 ** 20) return `${(n / 2 ** 20).toFixed(1)} MiB`;
+  return `${number(Math.ceil(n / 2 ** 10))} KiB`;
+}
+
 // span is a text for a length of time.
 export function span(ms) {
   const s = Math.abs(ms) / 1000;
