@@ -2,18 +2,35 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
 )
 
 // maxUnused is how many bytes of a database may be unused before it is rewritten.
 const maxUnused = 16 << 20
 
-// tidy keeps the databases small: those with much unused room are rewritten, one at a time, and none while a machine is
-// missing. An alarm that a database is full, which stops all writes, is taken back once it is small again.
+// Of the revisions of all keys, keepRevisions are kept once there are maxRevisions, for clients that lag behind. etcd itself
+// looks every five minutes: as fast as it writes, its database would grow to 200 MB until then.
+const (
+	keepRevisions = 10_000
+	maxRevisions  = 2 * keepRevisions
+)
+
+// tidy keeps the databases small: former revisions are dropped; databases with much unused room are rewritten, one at a
+// time, and none while a machine is missing. An alarm that a database is full, which stops all writes, is taken back once
+// it is small again.
 func (q *Quorum) tidy(ctx context.Context, s *server, answers map[string]answer) error {
+	if last := s.KV().Rev(); last-s.KV().FirstRev() > maxRevisions {
+		ctx, cancel := context.WithTimeout(ctx, doWithin)
+		defer cancel()
+		if _, err := s.Compact(ctx, &etcdserverpb.CompactionRequest{Revision: last - keepRevisions}); err != nil && !errors.Is(err, mvcc.ErrCompacted) {
+			return fmt.Errorf("dropping former revisions: %w", err)
+		}
+	}
 	full := len(s.Alarms()) > 0
 	for _, address := range s.record().Machines {
 		a, ok := answers[address]
