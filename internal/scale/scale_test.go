@@ -1,9 +1,10 @@
 //go:build unix
 
 // Package scale measures how a cluster grows and shrinks: many members in one process over an
-// embedded etcd. It is a test, so that CI runs it small; what it prints is what it is for.
+// embedded etcd, or over a quorum. It is a test, so that CI runs it small; what it prints is what it is for.
 //
 //	go test -v -run Scale ./internal/scale -members 64,256,1024 -timeout 20m
+//	go test -v -run Scale ./internal/scale -members 64,256,1024 -timeout 20m -quorum
 package scale
 
 import (
@@ -12,7 +13,6 @@ import (
 	"flag"
 	"fmt"
 	"iter"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -28,7 +28,6 @@ import (
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdembed"
 )
 
 var sizes = flag.String("members", "16", "how many members, one run for each number")
@@ -52,23 +51,13 @@ func TestScale(t *testing.T) {
 }
 
 func run(t *testing.T, size int) {
-	dir, err := os.MkdirTemp("", "firn-scale-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	etcd, err := etcdembed.Open(etcdembed.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { etcd.Close() })
-
-	entries := follow(t, etcd)
+	stores := openStores(t)
+	entries := follow(t, stores[0])
 	began, before, used := time.Now(), count(t), cpu()
 	peers := make([]*peer, size)
 	var all sync.WaitGroup
 	for i := range peers {
-		peers[i] = &peer{store: &mortal{Store: etcd}}
+		peers[i] = &peer{store: &mortal{Store: stores[i%len(stores)]}}
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
