@@ -26,6 +26,7 @@ import (
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
+	"github.com/firn-id/firn/store/quorum/internal/plan"
 	"github.com/firn-id/firn/store/quorum/internal/port"
 )
 
@@ -222,12 +223,7 @@ func (q *Quorum) begin() error {
 	if err != nil {
 		return err
 	}
-	index, err := dir.Check()
-	if err != nil {
-		dir.Close()
-		return err
-	}
-	disk, err := openDisk(dir)
+	disk, index, err := q.examine(dir)
 	if err != nil {
 		dir.Close()
 		return err
@@ -253,6 +249,23 @@ func (q *Quorum) begin() error {
 	q.parts.Go(func() { _ = web.Serve(exchanges) })
 	context.AfterFunc(q.life, func() { _ = web.Close() })
 	return nil
+}
+
+// examine reads a data directory, and returns the index of the last entry in its log. Data that is damaged is set aside if
+// other machines have it, too: it is like a disk that was emptied.
+func (q *Quorum) examine(dir *etcdserver.Dir) (*disk, uint64, error) {
+	disk, err := openDisk(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	index, err := dir.Check()
+	if data, ok := errors.AsType[*etcdserver.DataError](err); ok && data.Damaged() {
+		if w := disk.get(); w.State == plan.Started && len(w.Known) > 1 {
+			q.log.Error("the data of this machine is damaged; setting it aside, to get a copy from the other machines", "err", data.Err, "file", data.File)
+			return disk, 0, disk.lose(plan.Disk{State: plan.Lost, Cluster: w.Cluster})
+		}
+	}
+	return disk, index, err
 }
 
 // whoAmI returns the address of this machine; empty: it is a client.
@@ -285,10 +298,11 @@ func (q *Quorum) Close() {
 	q.parts.Wait()
 	q.asker.CloseIdleConnections()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.port != nil {
-		q.port.Close()
-		q.disk.dir.Close()
-		q.port, q.disk = nil, nil
+	p, disk := q.port, q.disk
+	q.port, q.disk = nil, nil
+	q.mu.Unlock()
+	if p != nil {
+		p.Close()
+		disk.dir.Close()
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
+	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
 
@@ -287,5 +288,129 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("there is no floor: %v", err)
 		}
 		w.voters(q, 3)
+	}
+}
+
+// Data that is damaged is like data that is gone: the machine gets a copy from the others, and keeps what it had.
+func TestDamagedData(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	a, b := w.machines[0], w.machines[1]
+	if _, err := w.open(w.running[a]).Commit(t.Context(), put("key", "1")); err != nil {
+		t.Fatal(err)
+	}
+	w.voters(w.running[a], 3)
+	w.until("b knows the others", func() bool { return len(w.running[b].disk.get().Known) == 3 })
+	w.stop(b)
+	if err := os.Truncate(filepath.Join(w.dirs[b], "member/snap/db"), 1000); err != nil {
+		t.Fatal(err)
+	}
+	if kv, err := w.open(w.start(b)).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+		t.Errorf("Get: %+v, %v", kv, err)
+	}
+	w.voters(w.running[a], 3)
+	if info, err := os.Stat(filepath.Join(w.dirs[b], "set-aside/snap/db")); err != nil || info.Size() != 1000 {
+		t.Errorf("the damaged database is not there: %v", err)
+	}
+}
+
+// A copy of the data from before is noticed, and replaced.
+func TestSetBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	a, b := w.machines[0], w.machines[1]
+	s := w.open(w.running[a])
+	w.voters(w.running[a], 3)
+	w.stop(b)
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(w.dirs[b])); err != nil {
+		t.Fatal(err)
+	}
+	w.start(b)
+	w.voters(w.running[a], 3)
+	for i := range 100 {
+		if _, err := s.Commit(t.Context(), put(fmt.Sprintf("key/%d", i), "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := index(t, copied)
+	w.until("a has seen that b has kept more", func() bool { return w.running[a].disk.get().Saw[b] > before })
+	w.stop(b)
+	if err := errors.Join(os.RemoveAll(w.dirs[b]), os.Rename(copied, w.dirs[b])); err != nil {
+		t.Fatal(err)
+	}
+	if kvs, err := w.open(w.start(b)).List(t.Context(), "key/"); err != nil || len(kvs) != 100 {
+		t.Errorf("List: %d keys, %v", len(kvs), err)
+	}
+	w.voters(w.running[a], 3)
+	if _, err := os.Stat(filepath.Join(w.dirs[b], "set-aside")); err != nil {
+		t.Errorf("the copy was used: %v", err)
+	}
+}
+
+// index returns the index of the last entry in a data directory.
+func index(t *testing.T, path string) uint64 {
+	t.Helper()
+	dir, err := etcdserver.OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	last, err := dir.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
+}
+
+// Two emptied machines of which the third is down don't form a second cluster, and all three emptied ones do.
+func TestNeverTwoClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	for _, q := range w.running {
+		w.open(q)
+	}
+	a, b, c := w.machines[0], w.machines[1], w.machines[2]
+	former := w.running[a].Status(t.Context()).Cluster
+	for _, address := range w.machines {
+		w.stop(address)
+	}
+	for _, address := range []string{b, c} {
+		w.dirs[address] = filepath.Join(t.TempDir(), "data")
+		w.start(address)
+	}
+	waits := func(q *Quorum, what string) func() bool {
+		return func() bool { return strings.Contains(q.Status(t.Context()).Waiting, what) }
+	}
+	for _, address := range []string{b, c} {
+		w.until("it waits for "+a, waits(w.running[address], a))
+		if _, err := w.running[address].Open(t.Context()); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("Open: %v", err)
+		}
+	}
+	w.start(a)
+	for _, address := range []string{b, c} {
+		w.until("it waits for the former cluster", waits(w.running[address], former))
+	}
+	if got := w.running[a].Status(t.Context()); got.Majority || got.Cluster != former {
+		t.Errorf("the one that has its data: %+v", got)
+	}
+	w.stop(a)
+	w.dirs[a] = filepath.Join(t.TempDir(), "data")
+	w.start(a)
+	for _, q := range w.running {
+		w.open(q)
+		if now := q.Status(t.Context()).Cluster; now == former || now == "" {
+			t.Errorf("the new cluster is %q, after %q", now, former)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,12 +44,46 @@ type record struct {
 // server is an etcd server of the quorum in this process.
 type server struct {
 	*etcdserver.Server
-	local *etcdstore.Store // a client of this server alone
+	local   *etcdstore.Store // a client of this server alone
+	clients connections      // of other clients
 
 	mu      sync.Mutex // guards what follows
 	ready   bool       // it is a voter, and has applied what was committed when it began
 	applied []uint64   // each second, the oldest first; up to keptAfter
 	known   record     // as this server knows it
+}
+
+// connections can all be closed at once. The zero value is ready to use.
+type connections struct {
+	mu     sync.Mutex
+	open   map[net.Conn]bool
+	closed bool
+}
+
+// add returns false if all were closed.
+func (cs *connections) add(c net.Conn) bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if cs.open == nil {
+		cs.open = map[net.Conn]bool{}
+	}
+	cs.open[c] = true
+	return !cs.closed
+}
+
+func (cs *connections) remove(c net.Conn) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	delete(cs.open, c)
+}
+
+func (cs *connections) close() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.closed = true
+	for c := range cs.open {
+		_ = c.Close() // its client connects to another server
+	}
 }
 
 // serve runs a server until ctx ends, or it is not one of the cluster any more, or can't go on.
@@ -66,6 +101,7 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 		return err
 	}
 	defer s.Close()
+	defer s.clients.close() // or Close would wait for their streams
 	q.port.Handle(port.Peers, func(c *tls.Conn) { port.Pipe(c, "unix", s.PeerSocket()) })
 	defer q.port.Handle(port.Peers, nil)
 	defer q.port.Handle(port.Clients, nil)
@@ -165,7 +201,12 @@ func (q *Quorum) makeReady(ctx context.Context, s *server) error {
 		return err
 	}
 	q.endSessions(ctx, s)
-	q.port.Handle(port.Clients, func(c *tls.Conn) { port.Pipe(c, "unix", s.Socket()) })
+	q.port.Handle(port.Clients, func(c *tls.Conn) {
+		if s.clients.add(c) {
+			defer s.clients.remove(c)
+			port.Pipe(c, "unix", s.Socket())
+		}
+	})
 	s.mu.Lock()
 	s.ready = true
 	s.mu.Unlock()

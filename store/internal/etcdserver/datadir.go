@@ -52,6 +52,9 @@ func (e *DataError) Error() string {
 
 func (e *DataError) Unwrap() error { return e.Err }
 
+// Damaged reports whether the data is lost, unless there is a copy: more room does not help.
+func (e *DataError) Damaged() bool { return e.Do == replace }
+
 // dataError says what the server could not do because of its data directory.
 func dataError(dir, what string, cause error) *DataError {
 	e := &DataError{Dir: dir, Err: errors.New(what), Do: replace}
