@@ -106,7 +106,7 @@ func TestConfigFileKeepsValues(t *testing.T) {
 	}
 }
 
-// What the pods of Kubernetes are started with is what firn serve takes.
+// What the pods of Kubernetes, and the services of docker compose, are started with is what firn serve takes.
 func TestPodsStartFirnServe(t *testing.T) {
 	alone := deploy.NewKubernetes()
 	alone.Image = "firn@sha256:" + strings.Repeat("0", 64)
@@ -114,7 +114,11 @@ func TestPodsStartFirnServe(t *testing.T) {
 	whole.Etcd, whole.GRPC, whole.Redis = []string{"etcd-0:2379", "etcd-1:2379"}, true, true
 	whole.TokensSecret, whole.TLSSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens", "firn-tls", "etcd-tls", "etcd-login"
 	whole.OTLPEndpoint = "http://otlp:4317"
-	for _, k := range []deploy.Kubernetes{alone, whole} {
+	quorum := alone
+	quorum.Quorum = 3
+	for _, k := range []interface {
+		Text(o deploy.Origin) (string, error)
+	}{alone, whole, quorum, deploy.NewCompose()} {
 		made, err := k.Text(deploy.Origin{})
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +131,7 @@ func TestPodsStartFirnServe(t *testing.T) {
 		for _, m := range regexp.MustCompile(`(?m)^ +- name: (FIRN_.+)$`).FindAllStringSubmatch(made, -1) {
 			env[m[1]] = "x"
 		}
-		if _, from, err := configure(t, args, env, ""); err != nil || len(args) < 5 || len(from) != len(env) {
+		if _, from, err := configure(t, args, env, ""); err != nil || len(args) < 2 || len(from) != len(env) {
 			t.Errorf("%v with %v: it sets %v, %v", args, env, from, err)
 		}
 	}
