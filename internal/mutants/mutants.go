@@ -214,6 +214,11 @@ var mutants = []mutant{
 		"./internal/attachment", "Explore",
 	},
 	{
+		"what one machine says counts for two", "store/quorum/exchange.go",
+		"a.err == nil && by != address", "false",
+		"./store/quorum", "^TestNamesThatLeadToOneMachine$",
+	},
+	{
 		"a cluster is formed by a majority", "store/quorum/internal/plan/decide.go",
 		"{ return includes(accepted, list) }", "{ return 2*len(accepted) > len(list) }",
 		"./store/quorum/internal/plan", "^TestExploreForming$",

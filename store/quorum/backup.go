@@ -35,7 +35,7 @@ func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
 	s := q.server
 	q.mu.Unlock()
 	if s != nil && s.isReady() {
-		return s.backup(w)
+		return s.backup(ctx, w)
 	}
 	answers := q.askAll(ctx, q.others())
 	for _, address := range q.others() {
@@ -46,8 +46,16 @@ func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
 	return fmt.Errorf("%w: no machine of the quorum is ready: %s", store.ErrUnavailable, q.silent())
 }
 
-// backup writes what this server has.
-func (s *server) backup(w io.Writer) error {
+// catchUpWithin is how long a server may take to have all that was confirmed before a backup.
+const catchUpWithin = 10 * time.Second
+
+// backup writes what this server has, once that is all that a majority has confirmed before.
+func (s *server) backup(ctx context.Context, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
+	defer cancel()
+	if err := s.LinearizableReadNotify(ctx); err != nil {
+		return fmt.Errorf("%w: no majority of the machines confirms that the data is the latest: %w", store.ErrUnavailable, err)
+	}
 	database := s.Backend().Snapshot()
 	defer database.Close() //nolint:errcheck // it was only read
 	sum := sha256.New()
@@ -59,7 +67,7 @@ func (s *server) backup(w io.Writer) error {
 }
 
 // serveBackup writes a backup. One that fails is cut off.
-func (q *Quorum) serveBackup(w http.ResponseWriter, _ *http.Request) {
+func (q *Quorum) serveBackup(w http.ResponseWriter, r *http.Request) {
 	q.mu.Lock()
 	s := q.server
 	q.mu.Unlock()
@@ -67,7 +75,7 @@ func (q *Quorum) serveBackup(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusConflict, "it is not ready")
 		return
 	}
-	if err := s.backup(w); err != nil {
+	if err := s.backup(r.Context(), w); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
