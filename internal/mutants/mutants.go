@@ -305,6 +305,11 @@ var mutants = []mutant{
 		"./store/quorum/internal/plan", "^TestExploreSetBack$",
 	},
 	{
+		"a member throws its data away before it is removed", "store/quorum/internal/plan/decide.go",
+		"if v.me.Disk.hasData() && slices.Contains(m.Members", "if v.me.Disk.hasData() && slices.Contains(v.silent",
+		"./store/quorum/internal/plan", "^TestDecide$",
+	},
+	{
 		"a voter is removed although the rest has no majority", "store/quorum/internal/plan/care.go",
 		"	return 2*s.living(rest) > len(rest)\n", "	return len(rest) > 0\n",
 		"./store/quorum/internal/plan", "^TestExploreCare$",

@@ -12,14 +12,25 @@ type Do uint8
 
 // What a machine does.
 const (
-	Wait    Do = iota // ask again after a pause
-	Propose           // found a cluster: offer it to each machine of the list, this one first; if they have Agreed, Form here
-	Follow            // Form here: the cluster that this machine has promised is there
-	Run               // start the server: with the initial state "new" if the disk is Formed, else with its data
-	Join              // ask for membership, and start the server as a learner, without any former data
-	Client            // use the store as a client, and keep nothing; data that is here is Removed
-	SetBack           // the data here is older than what others saw: it is Lost
-	Refuse            // end: this lasts until somebody changes the configuration or the disk
+	// Wait: ask again after a pause.
+	Wait Do = iota
+	// Propose: found a cluster. Offer it to each machine of the list, this one first. If they have Agreed, Form here. The
+	// others may be told to Form, too; if they are not, they Follow.
+	Propose
+	// Follow: Form here, as the cluster that this machine has promised is there.
+	Follow
+	// Run: start the server, with the initial state "new" if the disk is Formed, else with its data. Once there is a log,
+	// the disk is Started; an Alone disk is, before others can see this server.
+	Run
+	// Join: ask for membership; once it is there the disk is Started, without any former data, and then the server starts
+	// as a learner. Without a log after that, the disk is Lost.
+	Join
+	// Client: use the store as a client, and keep nothing. Data that is here is Removed.
+	Client
+	// SetBack: the data here is older than what others saw, so the disk is Lost.
+	SetBack
+	// Refuse: end. This lasts until somebody changes the configuration or the disk.
+	Refuse
 )
 
 func (d Do) String() string {
@@ -37,6 +48,9 @@ type Decision struct {
 // Decide returns what a machine does next before its server runs. said has what the other machines answered, by address:
 // those of its list, and any others that it knows to have joined; who did not answer is absent. It must have asked them
 // since its process started. fresh is an identity that nobody has used yet.
+//
+// What the machine then does to its disk, and Accept and Form, exclude each other: if the disk does not say any more what
+// it said in me, the machine decides again.
 func Decide(me Machine, said map[string]Machine, fresh string) Decision {
 	v := view{me: me, fresh: fresh}
 	for _, address := range slices.Sorted(maps.Keys(said)) {
@@ -74,7 +88,7 @@ func (v *view) withData() Decision {
 	otherData := func(m Machine) bool { return m.Disk.hasData() && m.Disk.Cluster != mine }
 	agrees := slices.ContainsFunc(v.others, sameData)
 	if i := slices.IndexFunc(v.others, otherData); i >= 0 && !agrees {
-		return refuse("this machine has data of cluster %s, and %s has %s: give one of them an empty directory, or the right one",
+		return refuse("this machine is of cluster %s, and %s has %s: give one of them an empty directory, or the right one",
 			mine, v.others[i].Address, v.others[i].data())
 	}
 	if by, index := v.saw(); by != "" && me.Disk.hasData() {
@@ -154,6 +168,9 @@ func (v *view) running(cluster string) (d Decision, ok bool) {
 	for _, m := range v.others {
 		if !m.Running || cluster != "" && m.Disk.Cluster != cluster {
 			continue
+		}
+		if v.me.Disk.hasData() && slices.Contains(m.Members, v.me.Address) {
+			return Decision{}, false // it has a vote until it is removed, and that may be needed
 		}
 		joins := slices.Contains(m.Record, v.me.Address)
 		grows := v.me.Disk.State <= Promised && includes(v.me.List, m.Record) && sameMachines(v.me.List, m.List)
