@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/firn-id/firn/store/internal/etcdserver"
 )
 
 // checkAddress returns an error unless an address is a host and a port.
@@ -41,6 +44,20 @@ func checkMachines(machines []string) error {
 		return fmt.Errorf("%d machines are named, and each write waits for a majority of them; name 1, 3 or 5, and start the others as their clients", n)
 	case n%2 == 0:
 		return fmt.Errorf("%d machines are named, which survive the loss of %d, as %d do; name %d or %d", n, (n-1)/2, n-1, n-1, n+1)
+	}
+	return nil
+}
+
+// checkProxy returns an error if the environment has the machines' traffic go through a proxy: etcd would use it.
+func checkProxy(machines []string) error {
+	for _, address := range machines {
+		r, err := http.NewRequest(http.MethodGet, etcdserver.URL(address), nil)
+		if err != nil {
+			return err
+		}
+		if proxy, err := http.ProxyFromEnvironment(r); err != nil || proxy != nil {
+			return fmt.Errorf("the environment variable HTTPS_PROXY sends what is for %s to a proxy; add its host to NO_PROXY", address)
+		}
 	}
 	return nil
 }

@@ -159,11 +159,17 @@ func New(c Config) (*Quorum, error) {
 	if err := checkMachines(c.Machines); err != nil {
 		return nil, err
 	}
-	slices.Sort(c.Machines)
+	if c.Window < 0 {
+		return nil, fmt.Errorf("the window is %v; want a positive one, or zero for %v", c.Window, fence.DefaultWindow)
+	}
+	c.Machines = slices.Sorted(slices.Values(c.Machines))
 	if c.Self != "" && c.Self != NoMachine && !slices.Contains(c.Machines, c.Self) {
 		return nil, fmt.Errorf("%s is none of the machines %s; name one of them, or %q for a client", c.Self, strings.Join(c.Machines, ", "), NoMachine)
 	}
 	q := &Quorum{config: c, lifeID: newIdentity(), log: c.Logger, changed: make(chan struct{}), said: map[string]answer{}, doing: "it has not started yet"}
+	if err := checkProxy(c.Machines); err != nil {
+		return nil, err
+	}
 	if err := q.openRing(); err != nil {
 		return nil, err
 	}

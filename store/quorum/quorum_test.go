@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
@@ -411,6 +413,47 @@ func TestNeverTwoClusters(t *testing.T) {
 		w.open(q)
 		if now := q.Status(t.Context()).Cluster; now == former || now == "" {
 			t.Errorf("the new cluster is %q, after %q", now, former)
+		}
+	}
+}
+
+// A cluster that is formed long after its key was made waits before its first ID: nobody knows whether there was one.
+func TestFoundingFloor(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[time.Duration]bool{0: false, 50 * time.Minute: false, 70 * time.Minute: true, -70 * time.Minute: true} {
+		w := newWorld(t, 1)
+		made := time.Now().Add(-age)
+		if err := os.WriteFile(w.key, []byte(keyring.NewKey(made).String()+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := time.Now()
+		s := w.open(w.start(w.machines[0]))
+		kv, err := s.Get(t.Context(), floor.Key)
+		if err != nil || (kv.Version > 0) != want {
+			t.Errorf("of a key made %v ago: floor %s, %v; want one: %v", age, kv.Value, err, want)
+		}
+		var f floor.Floor
+		if want && (json.Unmarshal(kv.Value, &f) != nil || f.From.Before(before.Add(fence.DefaultWindow+fence.DefaultMaxSkew)) || f.Why == "") {
+			t.Errorf("the floor is %+v", f)
+		}
+	}
+}
+
+// Without a key, only this user's processes on this machine form a quorum. Wrong settings are named.
+func TestNewErrors(t *testing.T) {
+	t.Parallel()
+	three := []string{"ids-1:7420", "ids-2:7420", "ids-3:7420"}
+	for want, c := range map[string]Config{
+		"need a key":              {Machines: three},
+		"is none of the machines": {Machines: three, Self: "ids-4:7420"},
+		"give one of the two":     {Machines: three, KeyFile: "key", CAFile: "ca"},
+		"only ca is given":        {Machines: three, CAFile: "ca"},
+		"2 machines are named":    {Machines: three[:2]},
+		"no such file":            {Machines: three, KeyFile: filepath.Join(t.TempDir(), "nothing")},
+		"the window is -1s":       {Machines: three, Window: -time.Second},
+	} {
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v; want an error that says %q", c, err, want)
 		}
 	}
 }
