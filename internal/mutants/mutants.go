@@ -219,6 +219,16 @@ var mutants = []mutant{
 		"./store/quorum", "^TestNamesThatLeadToOneMachine$",
 	},
 	{
+		"a node alone begins anew where a quorum's log was lost", "store/quorum/disk.go",
+		"case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:", "case w.State == plan.Empty, len(w.Known) == 1:",
+		"./store/quorum", "^TestCheckAlone$",
+	},
+	{
+		"a node alone uses the data of a quorum of several", "store/quorum/disk.go",
+		"w.State == plan.Started && len(w.Known) == 1", "w.State == plan.Started && len(w.Known) != 0",
+		"./store/quorum", "^TestCheckAlone$",
+	},
+	{
 		"a cluster is formed by a majority", "store/quorum/internal/plan/decide.go",
 		"{ return includes(accepted, list) }", "{ return 2*len(accepted) > len(list) }",
 		"./store/quorum/internal/plan", "^TestExploreForming$",

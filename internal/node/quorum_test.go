@@ -239,6 +239,21 @@ func TestSecretOfAClientOfTheQuorum(t *testing.T) {
 	}
 }
 
+// The data of a quorum is not used without it: the node would wait for a majority for ever.
+func TestDataOfAQuorumWithoutIt(t *testing.T) {
+	t.Parallel()
+	c := testConfig(t)
+	c.Store, c.DataDir = nil, t.TempDir()
+	text := `{"state":"started","cluster":"5f0c3a9be1d24c77","known":["a:7420","b:7420","c:7420"]}`
+	if err := os.WriteFile(filepath.Join(c.DataDir, "quorum.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := ended(t, running(t, t.Context(), newNode(t, c)))
+	if wrong, ok := errors.AsType[*SettingError](err); !ok || wrong.Setting != "data-dir" || !strings.Contains(err.Error(), "belongs to the quorum of a:7420, b:7420, c:7420") {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
 // The quorum gets what the node knows.
 func TestQuorumConfig(t *testing.T) {
 	c := testConfig(t)

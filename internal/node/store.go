@@ -7,10 +7,14 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // embed starts the embedded etcd. It blocks while etcd replays its log.
 func (n *Node) embed(context.Context) (Store, error) {
+	if err := quorum.CheckAlone(n.config.DataDir); err != nil {
+		return nil, &SettingError{"data-dir", err}
+	}
 	n.log.Info("starting the embedded etcd", "data_dir", n.config.DataDir)
 	e, err := etcdembed.Open(etcdembed.Config{
 		Dir: n.config.DataDir, Logger: n.log, DialOptions: n.traces.asked(),

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/firn-id/firn/store/internal/etcdserver"
@@ -36,14 +37,11 @@ type disk struct {
 // openDisk reads a data directory that this process has locked. What the file says of a log counts only as far as the
 // log is there.
 func openDisk(dir *etcdserver.Dir) (*disk, error) {
-	d := &disk{dir: dir}
-	text, err := os.ReadFile(d.path())
-	if err == nil {
-		err = json.Unmarshal(text, &d.now)
+	now, err := readWritten(dir.Path)
+	if err != nil {
+		return nil, err
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the file %s says what cluster the data belongs to, and can't be read: %w; restore it, or start over without the directory, as one whose disk was emptied", d.path(), err)
-	}
+	d := &disk{dir: dir, now: now}
 	switch state, log := d.now.State, dir.HasLog(); {
 	case log && state == plan.Empty:
 		d.now.State = plan.Alone
@@ -53,6 +51,41 @@ func openDisk(dir *etcdserver.Dir) (*disk, error) {
 		d.now.State = plan.Lost
 	}
 	return d, nil
+}
+
+// readWritten reads the file in a data directory. If there is none, it is zero.
+func readWritten(dir string) (w written, err error) {
+	path := filepath.Join(dir, diskFile)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &w)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return w, fmt.Errorf("the file %s says what cluster the data belongs to, and can't be read: %w; restore it, or start over without the directory, as one whose disk was emptied", path, err)
+	}
+	return w, nil
+}
+
+// CheckAlone returns nil if an etcd server may use a data directory by itself: none of a quorum has used it, or this
+// machine is the only one left. Otherwise it would wait for a majority that never comes, or begin a second cluster; the
+// error says to what the directory belongs, and what to do. It may be called while a process uses the directory.
+func CheckAlone(dir string) error {
+	w, err := readWritten(dir)
+	if err != nil {
+		return err
+	}
+	of := "a quorum"
+	if len(w.Known) > 0 {
+		of = "the quorum of " + strings.Join(w.Known, ", ")
+	}
+	switch {
+	case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:
+		return nil
+	case w.State == plan.Removed:
+		return fmt.Errorf("the directory %s was part of %s, from which its machine was removed; give another directory, or start it with --quorum", dir, of)
+	default:
+		return fmt.Errorf("the directory %s belongs to %s; start it with --quorum, or take the other machines out with firn quorum remove first", dir, of)
+	}
 }
 
 func (d *disk) path() string { return filepath.Join(d.dir.Path, diskFile) }

@@ -21,6 +21,7 @@ import (
 	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
+	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 
 const patience = 60 * time.Second
@@ -216,6 +217,49 @@ func TestReplaceAndRemove(t *testing.T) {
 		if kv, err := w.open(q).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
 			t.Errorf("Get on %s: %+v, %v", q.selfAddress(), kv, err)
 		}
+	}
+}
+
+// The last machine of a quorum may be used by a node alone, and becomes the first of a quorum again; the others may not.
+func TestTheLastOneGoesOnAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	a, b, c := w.machines[0], w.machines[1], w.machines[2]
+	q := w.running[a]
+	if _, err := w.open(q).Commit(t.Context(), put("key", "1")); err != nil {
+		t.Fatal(err)
+	}
+	w.voters(q, 3)
+	w.until("all know who the machines are", func() bool { return len(w.running[a].others()) == 2 && CheckAlone(w.dirs[a]) != nil })
+	if err := q.Remove(t.Context(), b, c); err != nil {
+		t.Fatal(err)
+	}
+	w.voters(q, 1)
+	w.until("the others know that they are removed", func() bool {
+		return w.running[b].disk.get().State == plan.Removed && w.running[c].disk.get().State == plan.Removed
+	})
+	for _, address := range []string{a, b, c} {
+		w.stop(address)
+		if err := CheckAlone(w.dirs[address]); (err == nil) != (address == a) {
+			t.Errorf("of %s, when only %s is left: %v", address, a, err)
+		}
+	}
+	alone, err := etcdembed.Open(etcdembed.Config{Dir: w.dirs[a]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if kv, err := alone.Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+		t.Errorf("Get alone: %+v, %v", kv, err)
+	}
+	if err := alone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.machines = []string{a}
+	if kv, err := w.open(w.start(a)).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
+		t.Errorf("Get in a quorum again: %+v, %v", kv, err)
 	}
 }
 
