@@ -316,7 +316,7 @@ var mutants = []mutant{
 	},
 	{
 		"a member throws its data away before it is removed", "store/quorum/internal/plan/decide.go",
-		"if v.me.Disk.hasData() && slices.Contains(m.Members", "if v.me.Disk.hasData() && slices.Contains(v.silent",
+		"if v.me.Disk.hasData() && isMember {", "if v.me.Disk.hasData() && isMember && len(v.others) == 0 {",
 		"./store/quorum/internal/plan", "^TestDecide$",
 	},
 	{

@@ -30,9 +30,8 @@ const maxBody = 1 << 20
 // report is what a machine says of itself.
 type report struct {
 	plan.Machine
-	Status  Machine       // Clock, RoundTrip, Behind and Err are those of the process that asks
-	Members []plan.Member // of the cluster, as its server knows it; empty if no server runs
-	Now     time.Time     // by its clock
+	Status Machine   // Clock, RoundTrip, Behind and Err are those of the process that asks
+	Now    time.Time // by its clock
 }
 
 // exchanges serves the others.

@@ -169,7 +169,8 @@ func (v *view) running(cluster string) (d Decision, ok bool) {
 		if !m.Running || cluster != "" && m.Disk.Cluster != cluster {
 			continue
 		}
-		if v.me.Disk.hasData() && slices.Contains(m.Members, v.me.Address) {
+		isMember := slices.ContainsFunc(m.Members, func(m Member) bool { return m.Address == v.me.Address })
+		if v.me.Disk.hasData() && isMember {
 			return Decision{}, false // it has a vote until it is removed, and that may be needed
 		}
 		joins := slices.Contains(m.Record, v.me.Address)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/bits"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -14,8 +13,8 @@ import (
 // This file explores how three machines form a cluster and come back to it, with Decide, Accept and Form themselves:
 // every order of crashes, starts, emptied disks and disks set back, answers and offers that are late, lost or come twice.
 //
-// What is committed is one thing per cluster: a disk keeps it or does not, and a majority of the voters must never run
-// without it while any disk has it.
+// There must never be data of two clusters. What is committed is one thing per cluster: a disk keeps it or does not, and a
+// majority of the voters must never run without it while any disk has it.
 
 // machines are the three; the first founds. stranger is in a wrong list only.
 var machines = [3]string{"a", "b", "c"}
@@ -28,12 +27,15 @@ type set uint8
 func of(i int) set           { return 1 << i }
 func (s set) has(i int) bool { return s&of(i) != 0 }
 func (s set) len() int       { return bits.OnesCount8(uint8(s)) }
-func (s set) names() []string {
-	return slices.DeleteFunc(machines2(), func(m string) bool { return !s.has(at(m)) })
-}
 
-func machines2() []string { return slices.Clone(machines[:]) }
-func at(m string) int     { return slices.Index(machines[:], m) }
+func (s set) names() (some []string) {
+	for i, m := range machines {
+		if s.has(i) {
+			some = append(some, m)
+		}
+	}
+	return some
+}
 
 const everyone set = 7
 
@@ -214,17 +216,15 @@ func (a answer) real(asker, i int) Machine {
 // broken says what is wrong with a world.
 func (w *world) broken() string {
 	var first disk
-	for i, d := range w.disks {
+	for _, d := range w.disks {
 		if !d.hasData() {
 			continue
 		}
 		if w.wrong && d.state != Alone && d.state != Started {
 			return "a cluster is formed, and the lists differ"
 		}
-		if first.hasData() && (d.cluster != first.cluster || d.state == Alone) {
-			if w.runs.has(i) || d.state != Alone {
-				return "two clusters"
-			}
+		if first.hasData() && d.cluster != first.cluster {
+			return "two clusters"
 		}
 		first = d
 	}

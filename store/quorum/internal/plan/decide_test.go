@@ -83,7 +83,7 @@ func TestDecide(t *testing.T) {
 		{"replaced while it was down", machine("c", Started, "x"), []Machine{machine("a", Started, "x").edit(runs("a", "b", "d"))}, Client, "x", "is kept by a, b, d", ""},
 		{
 			"replaced, and a member still", machine("c", Started, "x"),
-			[]Machine{machine("a", Started, "x").edit(runs("a", "b", "d")).edit(func(m *Machine) { m.Members = three })},
+			[]Machine{machine("a", Started, "x").edit(runs("a", "b", "d")).edit(func(m *Machine) { m.Members = []Member{{Address: "c"}} })},
 			Run, "x", "", "",
 		},
 		{"replaced before it began", machine("c", Promised, "x"), []Machine{machine("a", Started, "x").edit(runs("a", "b", "d"))}, Client, "x", "", ""},

@@ -63,10 +63,10 @@ type Machine struct {
 	Saw map[string]uint64 `json:"saw,omitempty"`
 	// Running says that its server is in a cluster that has a majority now.
 	Running bool `json:"running,omitempty"`
-	// Record has the machines that should be the voters, and Members those that are members, as the store says after the
-	// machine was asked. Both are known only while Running.
-	Record  []string `json:"record,omitempty"`
-	Members []string `json:"members,omitempty"`
+	// Record has the machines that should be the voters, as the store says. It is known only while Running.
+	Record []string `json:"record,omitempty"`
+	// Members has the members of its cluster as its server knows them, and is empty if that does not run.
+	Members []Member `json:"members,omitempty"`
 }
 
 // sameMachines reports whether two lists have the same machines, in any order.
