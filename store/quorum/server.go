@@ -3,7 +3,6 @@ package quorum
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -14,12 +13,8 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
 
-	"github.com/firn-id/firn/internal/floor"
-	"github.com/firn-id/firn/internal/retry"
-	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
@@ -31,15 +26,6 @@ const (
 	keptAfter = 10 * time.Second // when what a server has applied is taken to be on its disk
 	doWithin  = 5 * time.Second  // how long a change of the members may take
 )
-
-// recordKey is the key in the store that says which cluster this is, and who should keep it.
-const recordKey = "quorum"
-
-// record is what the key holds.
-type record struct {
-	Cluster  string   `json:"cluster"`
-	Machines []string `json:"machines"` // ordered
-}
 
 // server is an etcd server of the quorum in this process.
 type server struct {
@@ -243,90 +229,6 @@ func (q *Quorum) nameAddress(ctx context.Context, s *server) error {
 	return err
 }
 
-// ensureRecord makes sure that the store says which cluster it is. Whoever is first in a new one also writes the floor.
-func (q *Quorum) ensureRecord(ctx context.Context, s *server) error {
-	mine := q.disk.get()
-	found, err := readRecord(ctx, s.local)
-	if err != nil {
-		return err
-	}
-	if found.Cluster == "" {
-		if err := q.putRecord(ctx, s, mine); err != nil {
-			return err
-		}
-	} else if found.Cluster != mine.Cluster {
-		err := fmt.Errorf("the data directory says that it belongs to cluster %s, and the store in it that it is %s: the directory was put together from two", mine.Cluster, found.Cluster)
-		q.fail(err)
-		return err
-	}
-	return s.refresh(ctx)
-}
-
-func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
-	r := record{Cluster: mine.Cluster}
-	for _, m := range s.members() {
-		r.Machines = append(r.Machines, m.Address)
-	}
-	slices.Sort(r.Machines)
-	txn := store.Txn{If: []store.Condition{{Key: recordKey}}}
-	put, err := r.put()
-	if err != nil {
-		return err
-	}
-	txn.Then = append(txn.Then, put)
-	if f, late := q.foundingFloor(time.Now()); mine.Founded && late {
-		put, err := f.Put()
-		if err != nil {
-			return err
-		}
-		txn.Then = append(txn.Then, put)
-		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while", "before", f.From, "why", f.Why)
-	}
-	_, err = s.local.Commit(ctx, txn)
-	if errors.Is(err, store.ErrConflict) { // another machine was first
-		return nil
-	}
-	return err
-}
-
-// firstWithin is how long after its key was made a cluster counts as the first one.
-const firstWithin = time.Hour
-
-// foundingFloor returns the floor of a cluster that is formed now, and whether it needs one: members of an earlier one,
-// whose machines have all lost their data, may still use what they have reserved.
-func (q *Quorum) foundingFloor(now time.Time) (f floor.Floor, late bool) {
-	f = floor.Floor{From: floor.Above(now.Add(q.config.Window)), By: q.selfAddress(), Why: "the cluster was formed, and nobody knows since when its certificates are in use"}
-	if q.since.IsZero() {
-		return f, true
-	}
-	age := now.Sub(q.since)
-	f.Why = fmt.Sprintf("the cluster was formed %v after its key was made: an earlier one may have lost all its data", age.Round(time.Second))
-	return f, age > firstWithin || age < -firstWithin
-}
-
-func (r record) put() (store.Op, error) {
-	text, err := json.Marshal(r)
-	return store.Put(recordKey, text), err
-}
-
-// readRecord reads the record; if there is none, it is zero.
-func readRecord(ctx context.Context, s store.Store) (r record, err error) {
-	r, _, err = readRecordAt(ctx, s)
-	return r, err
-}
-
-func readRecordAt(ctx context.Context, s store.Store) (r record, at store.Condition, err error) {
-	kv, err := s.Get(ctx, recordKey)
-	at = store.Condition{Key: recordKey, Version: kv.Version}
-	if err != nil || kv.Version == 0 {
-		return r, at, err
-	}
-	if err := json.Unmarshal(kv.Value, &r); err != nil {
-		return r, at, fmt.Errorf("the key %q of the store can't be read: %w", recordKey, err)
-	}
-	return r, at, nil
-}
-
 // endSessions ends the sessions of the process before on this machine, so that nobody waits for their TTLs.
 func (q *Quorum) endSessions(ctx context.Context, s *server) {
 	former := q.disk.get().Leases
@@ -461,118 +363,4 @@ func (s *server) kept() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.applied[0]
-}
-
-// refresh reads the record as this server knows it.
-func (s *server) refresh(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, doWithin)
-	defer cancel()
-	found, err := s.Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(etcdstore.DefaultPrefix + "/" + recordKey), Serializable: true})
-	if err != nil || len(found.Kvs) == 0 {
-		return err
-	}
-	var r record
-	if err := json.Unmarshal(found.Kvs[0].Value, &r); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.known = r
-	return nil
-}
-
-func (s *server) record() record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.known
-}
-
-// members returns those of etcd's cluster as this server knows them.
-func (s *server) members() (all []plan.Member) {
-	leader := s.Leader()
-	for _, m := range s.Cluster().Members() {
-		address := ""
-		if len(m.PeerURLs) > 0 {
-			address = strings.TrimPrefix(m.PeerURLs[0], etcdserver.URL(""))
-		}
-		all = append(all, plan.Member{ID: uint64(m.ID), Address: address, Learner: m.IsLearner, Started: m.Name != "", Leader: m.ID == leader})
-	}
-	return all
-}
-
-// care does what plan.Care says.
-func (q *Quorum) care(ctx context.Context, s *server, members []plan.Member, answers map[string]answer) error {
-	mine := q.disk.get().Cluster
-	situation := plan.Situation{
-		Cluster: mine, Record: s.record().Machines, Own: q.config.Machines, Members: members,
-		Said: said(answers), CaughtUp: map[uint64]bool{},
-	}
-	applied := s.AppliedIndex()
-	for _, m := range members {
-		if a := answers[m.Address]; m.Learner && m.Started && a.err == nil && a.Status.Index+maxBehind >= applied {
-			situation.CaughtUp[m.ID] = true
-		}
-	}
-	action := plan.Care(situation)
-	if action.Kind == plan.Nothing {
-		return q.tidy(ctx, s, answers)
-	}
-	q.log.Info("the quorum: "+action.Kind.String(), "machine", action.Add, "member", fmt.Sprintf("%x", action.ID), "why", action.Why)
-	ctx, cancel := context.WithTimeout(ctx, doWithin)
-	defer cancel()
-	var err error
-	switch action.Kind {
-	case plan.SetRecord:
-		err = q.setRecord(ctx, s.local, func(r record) ([]string, error) {
-			if !slices.Equal(r.Machines, situation.Record) {
-				return nil, errors.New("it has changed meanwhile")
-			}
-			return action.Record, nil
-		})
-	case plan.Add:
-		now := time.Now()
-		urls, wrong := types.NewURLs([]string{etcdserver.URL(action.Add)})
-		if wrong != nil {
-			return wrong
-		}
-		_, err = s.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &now))
-	case plan.Remove:
-		_, err = s.RemoveMember(ctx, action.ID)
-	case plan.Promote:
-		_, err = s.PromoteMember(ctx, action.ID)
-	case plan.HandOver:
-		err = s.MoveLeader(ctx, uint64(s.MemberID()), action.ID)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", action.Kind, err)
-	}
-	return nil
-}
-
-// maxBehind is how many entries a learner may be behind when it gets a vote.
-const maxBehind = 100
-
-// setRecord changes the machines of the record to what next returns for it.
-func (q *Quorum) setRecord(ctx context.Context, s store.Store, next func(record) ([]string, error)) error {
-	for tries := 0; ; tries++ {
-		r, at, err := readRecordAt(ctx, s)
-		if err != nil {
-			return err
-		}
-		if r.Machines, err = next(r); err != nil {
-			return err
-		}
-		slices.Sort(r.Machines)
-		put, err := r.put()
-		if err != nil {
-			return err
-		}
-		_, err = s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{put}})
-		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrAmbiguous) {
-			return err
-		}
-		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
-			return err
-		}
-	}
 }
