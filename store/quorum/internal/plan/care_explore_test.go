@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/firn-id/firn/internal/testenv"
@@ -70,7 +71,15 @@ type realm struct {
 
 	empties, commands uint8 // how many may still be
 	prompt            bool  // a new leader waits until what was ordered before is carried out
+
+	backwards bool // a planted fault: the leader asks the machines first, and then reads the members
+	asked     disks
 }
+
+// disks are what the machines say, as sets.
+type disks struct{ started, removed, caughtUp set }
+
+func (r *realm) disks() disks { return disks{r.logs | r.former, r.removed, r.logs & r.kept} }
 
 func (s set) addresses() (some []string) {
 	for i, m := range four {
@@ -90,12 +99,12 @@ func setOf(addresses []string) (s set) {
 
 func majority(some, voters set) bool { return 2*(some&voters).len() > voters.len() }
 
-// disk is what a machine's disk says.
-func (r *realm) disk(i int) Disk {
+// of is what a machine's disk says.
+func (d disks) of(i int) Disk {
 	switch {
-	case (r.logs | r.former).has(i):
+	case d.started.has(i):
 		return Disk{Started, "x"}
-	case r.removed.has(i):
+	case d.removed.has(i):
 		return Disk{Removed, "x"}
 	default:
 		return Disk{}
@@ -104,20 +113,24 @@ func (r *realm) disk(i int) Disk {
 
 // situation is what the leader's process knows when some machines have answered.
 func (r *realm) situation(answer set) Situation {
+	list, said := r.read, r.disks()
+	if r.backwards {
+		list, said = r.members, r.asked
+	}
 	s := Situation{
 		Cluster: "x", Record: r.record.addresses(), Own: listed.addresses(),
 		Said: map[string]Machine{}, CaughtUp: map[uint64]bool{},
 	}
 	for i, m := range four {
-		if role := r.read.roles[i]; role != none {
+		if role := list.roles[i]; role != none {
 			s.Members = append(s.Members, Member{
 				ID: uint64(i), Address: m, Learner: role == learner,
-				Started: r.read.started.has(i), Leader: i == int(r.leader),
+				Started: list.started.has(i), Leader: i == int(r.leader),
 			})
-			s.CaughtUp[uint64(i)] = role == learner && r.logs.has(i) && r.kept.has(i)
+			s.CaughtUp[uint64(i)] = role == learner && said.caughtUp.has(i)
 		}
 		if answer.has(i) {
-			s.Said[m] = Machine{Address: m, Disk: r.disk(i), List: listed.addresses()}
+			s.Said[m] = Machine{Address: m, Disk: said.of(i), List: listed.addresses()}
 		}
 	}
 	return s
@@ -244,6 +257,9 @@ func (r realm) next(visit visitor[realm]) {
 	}
 	n := r
 	n.reads, n.read, n.stale = true, r.members, 0
+	if r.backwards {
+		n.read, n.asked = members{}, r.disks()
+	}
 	if !r.prompt || r.orders == [2]pending{} {
 		see("the leader reads the members", n)
 	}
@@ -259,7 +275,7 @@ func (r realm) next(visit visitor[realm]) {
 		a := Care(r.situation(answer))
 		var broken string
 		n.orders[free], broken = r.order(a)
-		n.reads, n.read, n.stale = false, members{}, 0
+		n.reads, n.read, n.stale, n.asked = false, members{}, 0, disks{}
 		slices.SortFunc(n.orders[:], func(a, b pending) int { return int(a.kind)*16 + int(a.at) - int(b.kind)*16 - int(b.at) })
 		if n.orders[0] == n.orders[1] {
 			n.orders[0] = pending{}
@@ -294,7 +310,7 @@ func (r realm) nextOfMachine(i int, see func(string, realm)) {
 		n.leader, n.reads, n.read, n.stale = uint8(i), false, members{}, 0
 		see(m+" leads", n)
 	}
-	if n = r; r.empties > 0 && r.disk(i) != (Disk{}) {
+	if n = r; r.empties > 0 && r.disks().of(i) != (Disk{}) {
 		n.empties--
 		n.logs, n.former, n.removed, n.kept = r.logs&^of(i), r.former&^of(i), r.removed&^of(i), r.kept&^of(i)
 		if n.survives() {
@@ -429,4 +445,13 @@ func TestExploreCareFurther(t *testing.T) {
 	one.empties, one.commands = 1, 1
 	three.prompt, one.prompt = true, true
 	exploreCare(t, three, one)
+}
+
+// Whoever reads the members last takes a machine for emptied that was only about to join when it was asked.
+func TestMembersAreReadFirst(t *testing.T) {
+	r := of3()
+	r.empties, r.backwards, r.prompt = 1, true, true
+	if _, violation := explore([]realm{r}, realm.next); !strings.Contains(violation, "a member that has its log is to be removed") {
+		t.Errorf("%q", violation)
+	}
 }
