@@ -51,9 +51,12 @@ func (l *etcdLog) error(message string, err error) {
 	}
 }
 
-// harmless are errors of a healthy server: a new server can't read its storage version
-// before its first write to the database, and logs that every few seconds.
-var harmless = map[string]bool{"failed to update storage version": true}
+// harmless are errors of a healthy server, and such that it returns as well.
+var harmless = map[string]bool{
+	"failed to update storage version":                true, // can't be read before the first write; logged every few seconds
+	"bootstrap failed":                                true, // returned
+	"rejecting promote learner: learner is not ready": true, // returned
+}
 
 // logCore is what zap writes to.
 type logCore struct {
