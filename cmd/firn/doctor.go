@@ -14,9 +14,10 @@ import (
 
 const doctorHelp = `Doctor checks what a node needs, and says what to do where something is wrong. It
 checks the clock, the layout's lifetime, certificates, the limit of open files, the
-addresses to listen on, and either the data directory and its disk or the etcd
-cluster: each server, its version, its alarms, this node's right to read and write,
-the members, and the free node IDs.
+addresses to listen on, and the store: the data directory and its disk; the machines
+of --quorum, whether each answers with the same key, their clocks and disks, and
+whether the data belongs to them; or the servers of --etcd, their versions and
+alarms, this node's right to read and write, the members, and the free node IDs.
 
 Give it the flags, variables or config file of firn serve, on the node's machine and
 as the node's user: sudo -u firn firn doctor --config /etc/firn/firn.yaml. It works
@@ -135,9 +136,10 @@ func (p *program) findings(found []doctor.Finding) string {
 
 // examined is a node's configuration as package doctor takes it.
 func examined(c node.Config) doctor.Config {
+	c.Quorum.Dir = c.DataDir
 	return doctor.Config{
 		Layout: c.Layout, Window: c.Window, TLS: c.TLS, MaxConnections: int64(c.MaxConnections),
-		Addresses: addresses(c), TokensFile: c.TokensFile, DataDir: c.DataDir, Etcd: c.Etcd,
+		Addresses: addresses(c), TokensFile: c.TokensFile, DataDir: c.DataDir, Etcd: c.Etcd, Quorum: c.Quorum,
 	}
 }
 

@@ -34,6 +34,7 @@ type Seen struct {
 	Limit  *OpenFiles
 	Data   *DataDir
 	Ports  []Port
+	Quorum *Quorum
 	Store  *Store
 	Nodes  *Nodes
 	Node   *Node
@@ -57,6 +58,9 @@ func Check(s Seen) (all []Finding) {
 	}
 	if s.Data != nil {
 		add(s.Data.check()...)
+	}
+	if s.Quorum != nil {
+		add(s.Quorum.check()...)
 	}
 	if s.Store != nil {
 		add(s.Store.check()...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 var errRefused = errors.New("refused")
@@ -30,8 +31,23 @@ func healthy() Seen {
 			{Endpoint: "http://b:2379", Version: "3.6.9", Size: 20 << 20},
 			{Endpoint: "http://c:2379", Version: "3.6.9", Size: 20 << 20},
 		}},
-		Nodes: &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Horizon: 25 * time.Second, Furthest: 25 * time.Second, Window: 30 * time.Second},
-		Node:  &Node{URL: "http://localhost:8080", Alive: 3},
+		Quorum: threeMachines(),
+		Nodes:  &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Horizon: 25 * time.Second, Furthest: 25 * time.Second, Window: 30 * time.Second},
+		Node:   &Node{URL: "http://localhost:8080", Alive: 3},
+	}
+}
+
+// threeMachines returns a quorum without a problem, of which this machine is one.
+func threeMachines() *Quorum {
+	machine := func(address string) quorum.Machine {
+		return quorum.Machine{Address: address, Role: quorum.Voter, Version: "v1.4.0", RoundTrip: 2 * time.Millisecond, Sync: time.Millisecond}
+	}
+	return &Quorum{
+		List: []string{"a:7420", "b:7420", "c:7420"},
+		Inspection: quorum.Inspection{
+			Self: "a:7420", Data: quorum.Data{Cluster: "x", State: "started"},
+			Status: quorum.Status{Cluster: "x", Majority: true, Machines: []quorum.Machine{machine("a:7420"), machine("b:7420"), machine("c:7420")}},
+		},
 	}
 }
 
@@ -83,6 +99,27 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
 		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
 		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
+		{"data of a quorum", func(s *Seen) {
+			s.Data.Alone = errors.New("the directory d belongs to the quorum of a:1; start it with --quorum")
+		}, Fail, "belongs to the quorum of a:1", "start it with --quorum"},
+		{"no majority", func(s *Seen) { s.Quorum.Status.Majority = false }, Fail, "no majority", "start those"},
+		{"no majority that answers", func(s *Seen) { s.Quorum.Status.Cluster, s.Quorum.Status.Majority = "", false }, Fail, "no majority", "start those"},
+		{"several are this machine", func(s *Seen) { s.Quorum.SelfErr = errors.New("a and b are this machine") }, Fail, "a and b are", "--quorum-addr"},
+		{"a machine is silent", func(s *Seen) { s.Quorum.Status.Machines[1].Err = "connection refused" }, Warn, "no answer: connection refused", "firewalls"},
+		{"a machine has another key", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "b:7420 has another key", []string{"b:7420"}
+		}, Fail, "b:7420 has another key", "same key"},
+		{"a machine waits", func(s *Seen) { s.Quorum.Status.Machines[1].Doing = "it is catching up" }, Warn, "waiting: it is catching up", "by itself"},
+		{"a machine is not listed", func(s *Seen) { s.Quorum.List[1] = "d:7420" }, Warn, "is not in --quorum", "firn quorum status"},
+		{"the disk of another is slow", func(s *Seen) { s.Quorum.Status.Machines[1].Sync = 210 * time.Millisecond }, Warn, "takes 210ms", "faster disk"},
+		{"clocks apart", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = -800*time.Millisecond, 700*time.Millisecond
+		}, Warn, "the clock of c:7420 is 1.5s ahead of that of b:7420", "chrony"},
+		{"clocks far apart", func(s *Seen) { s.Quorum.Status.Machines[2].Clock = -time.Hour }, Fail, "the clock of this machine is 1h0m0s ahead of that of c:7420", "chrony"},
+		{"data of another cluster", func(s *Seen) { s.Quorum.Data.Cluster = "y" }, Fail, "belongs to cluster y, and the other machines to x", "a directory of its own"},
+		{"data that is lost", func(s *Seen) { s.Quorum.Data.State = "lost" }, Warn, "its log is gone", "replaces itself"},
+		{"data of a machine that was removed", func(s *Seen) { s.Quorum.Data.State = "removed" }, Warn, "was removed from cluster x", "firn quorum replace"},
+		{"data that can't be read", func(s *Seen) { s.Quorum.DataErr = errors.New("quorum.json can't be read: x; restore it") }, Fail, "can't be read: x", "restore it"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := healthy()
@@ -129,6 +166,23 @@ func TestLimitsOfChecks(t *testing.T) {
 		if f.Level != OK {
 			t.Errorf("%+v; want ok", f)
 		}
+	}
+	silent := threeMachines() // before the first start of all: nothing has failed
+	silent.Data, silent.Status.Cluster, silent.Status.Majority = quorum.Data{State: "empty"}, "", false
+	for i := range silent.Status.Machines {
+		silent.Status.Machines[i] = quorum.Machine{Address: silent.Status.Machines[i].Address, Err: "connection refused"}
+	}
+	levels := ""
+	for _, f := range silent.check() {
+		levels += string(f.Level) + " "
+	}
+	if levels != "ok ok warn warn ok " {
+		t.Errorf("of a quorum that has not begun: %s", levels)
+	}
+	q := threeMachines() // in doubt they are not
+	q.Status.Machines[1].Clock, q.Status.Machines[1].RoundTrip = farClock+time.Second, 2*time.Second
+	if f, _ := q.checkClocks(); f.Level != OK {
+		t.Errorf("%+v; want ok", f)
 	}
 	if found := (Nodes{NodeIDs: 10, Window: time.Second}).check(); len(found) != 2 {
 		t.Errorf("found %v; want nothing of clocks where there is no other node", found)

@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // Config is the configuration of the node to examine. The caller has checked it: its files can be read.
@@ -19,7 +20,8 @@ type Config struct {
 	MaxConnections int64            // of callers; 0: the default
 	Addresses      []Address        // to listen on; the public one first
 	DataDir        string           // of the embedded etcd
-	Etcd           etcdstore.Config // without endpoints etcd is embedded
+	Etcd           etcdstore.Config // without endpoints and Quorum etcd is embedded
+	Quorum         quorum.Config    // without machines there is none
 }
 
 // Address is an address to listen on.
@@ -36,10 +38,18 @@ func Examine(ctx context.Context, c Config) Seen {
 		Now: time.Now(), Clock: seeClock(), Layout: Layout{Name: c.Layout.String(), Until: server.Until(c.Layout)},
 		Files: c.seeCertificates(), Limit: c.seeLimit(), Ports: c.seePorts(ctx),
 	}
-	if len(c.Etcd.Endpoints) == 0 {
-		seen.Data = c.seeDataDir()
-	} else {
+	switch {
+	case len(c.Etcd.Endpoints) > 0:
 		seen.Store, seen.Nodes = c.seeEtcd(ctx)
+	case len(c.Quorum.Machines) > 0:
+		seen.Quorum = c.seeQuorum(ctx)
+		if seen.Quorum.Self != "" {
+			seen.Data = c.seeDataDir()
+			seen.Ports = append(seen.Ports, seen.Quorum.seePort())
+		}
+	default:
+		seen.Data = c.seeDataDir()
+		seen.Data.Alone = quorum.CheckAlone(c.DataDir)
 	}
 	if seen.Ports[0].Firn {
 		seen.Node = c.seeNode(ctx)

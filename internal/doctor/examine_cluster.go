@@ -32,24 +32,32 @@ const longestAnswer = 64 << 20
 func (c Config) seePorts(ctx context.Context) (all []Port) {
 	running := false
 	for _, a := range c.Addresses {
-		p := Port{Flag: a.Flag, Address: a.At}
-		l, err := net.Listen("tcp", a.At)
-		switch {
-		case err == nil:
-			_ = l.Close() // nobody has connected
-		case errors.Is(err, syscall.EADDRINUSE):
-			p.InUse = true
+		p := seePort(a.Flag, a.At)
+		if p.InUse {
 			p.Firn = running
 			if a.Flag == "http-addr" || a.Flag == "admin-addr" || a.Flag == "metrics-addr" {
 				p.Firn = c.livesAt(ctx, a)
 				running = running || p.Firn
 			}
-		default:
-			p.Error = reason(err)
 		}
 		all = append(all, p)
 	}
 	return all
+}
+
+// seePort tries to listen on an address.
+func seePort(flag, address string) Port {
+	p := Port{Flag: flag, Address: address}
+	l, err := net.Listen("tcp", address)
+	switch {
+	case err == nil:
+		_ = l.Close() // nobody has connected
+	case errors.Is(err, syscall.EADDRINUSE):
+		p.InUse = true
+	default:
+		p.Error = reason(err)
+	}
+	return p
 }
 
 // ask reads the answer of the node at an address. It accepts any certificate: the address is on this machine.

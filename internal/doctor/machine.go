@@ -94,6 +94,7 @@ type DataDir struct {
 	Path   string
 	Absent bool
 	InUse  bool   // a process uses it
+	Alone  error  // why a node must not use it without --quorum; nil: it may, or there is a quorum
 	Error  string // why it can't be used; empty: it can
 	Owner  string
 	Mode   fs.FileMode
@@ -121,6 +122,9 @@ func (d DataDir) check() (all []Finding) {
 	default:
 		all = append(all, OK.about(about, "%s of %s", d.Path, d.Owner))
 	}
+	if d.Alone != nil {
+		all = append(all, failed(d.Alone))
+	}
 	const room = "free some space; the embedded etcd ends the process when the disk is full"
 	switch {
 	case d.Free < 0: // unknown
@@ -133,7 +137,7 @@ func (d DataDir) check() (all []Finding) {
 	}
 	switch {
 	case d.Fsync > slowFsync:
-		all = append(all, Warn.about("disk", "a write takes %v", d.Fsync.Round(time.Millisecond)).do("use a faster disk, or one that is not shared: joining and renewing node IDs wait for each write"))
+		all = append(all, Warn.about("disk", "a write takes %v", d.Fsync.Round(time.Millisecond)).do(slowFsyncDoes))
 	case d.Fsync > 0:
 		all = append(all, OK.about("disk", "a write takes %v", d.Fsync.Round(10*time.Microsecond)))
 	}

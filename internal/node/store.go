@@ -12,8 +12,8 @@ import (
 
 // embed starts the embedded etcd. It blocks while etcd replays its log.
 func (n *Node) embed(context.Context) (Store, error) {
-	if err := quorum.CheckAlone(n.config.DataDir); err != nil {
-		return nil, &SettingError{"data-dir", err}
+	if err := quorum.CheckAlone(n.config.DataDir); err != nil { // it says what to do
+		return nil, err
 	}
 	n.log.Info("starting the embedded etcd", "data_dir", n.config.DataDir)
 	e, err := etcdembed.Open(etcdembed.Config{

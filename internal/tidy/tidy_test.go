@@ -75,7 +75,7 @@ var rooms = map[string]room{
 	"internal/deploy/packages/inventory": {},
 	"examples/orders":                    {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
 	"internal/browser":                   {tests: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "store/memstore", "internal/server/httpapi", "internal/server/servertest", "internal/server/ui", "store", "store/quorum", "github.com/chromedp/"}},
-	"internal/doctor":                    {code: []string{".", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi", "internal/server/limits", "member", "store", "store/etcdembed", "store/etcdstore", "golang.org/x/sys/unix", "internal/server/files"}},
+	"internal/doctor":                    {code: []string{".", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi", "internal/server/limits", "member", "store", "store/etcdembed", "store/etcdstore", "store/quorum", "golang.org/x/sys/unix", "internal/server/files"}},
 	"internal/doctest":                   {tests: []string{"internal/responsive", "go.yaml.in/yaml/v3"}},
 	"internal/etcdtest":                  {code: []string{"internal/certtest"}},
 	"internal/certtest":                  {},

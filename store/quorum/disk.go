@@ -34,22 +34,14 @@ type disk struct {
 	now written // what the file holds
 }
 
-// openDisk reads a data directory that this process has locked. What the file says of a log counts only as far as the
-// log is there.
+// openDisk reads a data directory that this process has locked.
 func openDisk(dir *etcdserver.Dir) (*disk, error) {
 	now, err := readWritten(dir.Path)
 	if err != nil {
 		return nil, err
 	}
 	d := &disk{dir: dir, now: now}
-	switch state, log := d.now.State, dir.HasLog(); {
-	case log && state == plan.Empty:
-		d.now.State = plan.Alone
-	case log && (state == plan.Formed || state == plan.Lost):
-		d.now.State = plan.Started
-	case !log && state == plan.Started:
-		d.now.State = plan.Lost
-	}
+	d.now.weigh(dir.HasLog())
 	return d, nil
 }
 
@@ -64,6 +56,18 @@ func readWritten(dir string) (w written, err error) {
 		return w, fmt.Errorf("the file %s says what cluster the data belongs to, and can't be read: %w; restore it, or start over without the directory, as one whose disk was emptied", path, err)
 	}
 	return w, nil
+}
+
+// weigh has what the file says of a log count only as far as the log is there.
+func (w *written) weigh(log bool) {
+	switch {
+	case log && w.State == plan.Empty:
+		w.State = plan.Alone
+	case log && (w.State == plan.Formed || w.State == plan.Lost):
+		w.State = plan.Started
+	case !log && w.State == plan.Started:
+		w.State = plan.Lost
+	}
 }
 
 // CheckAlone returns nil if an etcd server may use a data directory by itself: none of a quorum has used it, or this

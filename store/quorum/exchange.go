@@ -120,13 +120,15 @@ func (a *asker) call(ctx context.Context, address, method, path string, body, an
 	return json.Unmarshal(text, answer)
 }
 
+var errNoAnswer = errors.New("no answer")
+
 // shorten takes away what every error of a call says.
 func shorten(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return op.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("no answer")
+		return errNoAnswer
 	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		if strings.HasPrefix(err.Error(), "Get ") || strings.HasPrefix(err.Error(), "Post ") {

@@ -234,14 +234,7 @@ func (q *Quorum) begin() error {
 		dir.Close()
 		return err
 	}
-	listen := q.config.Listen
-	if listen == "" {
-		host, number, _ := net.SplitHostPort(self)
-		listen = ":" + number
-		if onLoopback([]string{self}) {
-			listen = net.JoinHostPort(host, number)
-		}
-	}
+	listen := q.listenAddr(self)
 	p, err := port.Listen(listen, q.ring, q.log)
 	if err != nil {
 		dir.Close()
@@ -272,6 +265,19 @@ func (q *Quorum) examine(dir *etcdserver.Dir) (*disk, uint64, error) {
 		}
 	}
 	return disk, index, err
+}
+
+// listenAddr returns the host:port on which a machine listens for the others.
+func (q *Quorum) listenAddr(self string) string {
+	_, number, _ := net.SplitHostPort(self)
+	switch {
+	case q.config.Listen != "":
+		return q.config.Listen
+	case onLoopback([]string{self}):
+		return self
+	default:
+		return ":" + number
+	}
 }
 
 // whoAmI returns the address of this machine; empty: it is a client.
