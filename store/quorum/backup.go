@@ -224,7 +224,7 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 	if err != nil {
 		return err
 	}
-	return d.set(plan.Disk{State: plan.Started, Cluster: r.Cluster})
+	return d.set(d.get().Disk, plan.Disk{State: plan.Started, Cluster: r.Cluster})
 }
 
 // floor returns the instant below which nobody uses a node ID of the new cluster.

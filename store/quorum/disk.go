@@ -124,21 +124,30 @@ func (d *disk) change(f func(*written) bool) (changed bool, err error) {
 	return true, nil
 }
 
-// set writes what the disk says from now on.
-func (d *disk) set(says plan.Disk) error {
-	_, err := d.change(func(w *written) bool {
+// errChanged is returned when a disk does not say any more what a decision was made from.
+var errChanged = errors.New("what this machine has promised has changed meanwhile")
+
+// set writes what the disk says from now on, if it still says was.
+func (d *disk) set(was, says plan.Disk) error {
+	changed, err := d.change(func(w *written) bool {
+		if w.Disk != was {
+			return false
+		}
 		if w.Cluster != says.Cluster {
 			w.Saw, w.Known, w.Founded = nil, nil, false
 		}
 		w.Disk = says
 		return true
 	})
+	if err == nil && !changed {
+		err = errChanged
+	}
 	return err
 }
 
 // lose sets the data aside, because it can't be used, or is not this machine's any more.
-func (d *disk) lose(says plan.Disk) error {
-	if err := d.set(says); err != nil {
+func (d *disk) lose(was, says plan.Disk) error {
+	if err := d.set(was, says); err != nil {
 		return err
 	}
 	if !d.dir.HasLog() {

@@ -261,7 +261,7 @@ func (q *Quorum) examine(dir *etcdserver.Dir) (*disk, uint64, error) {
 	if data, ok := errors.AsType[*etcdserver.DataError](err); ok && data.Damaged() {
 		if w := disk.get(); w.State == plan.Started && len(w.Known) > 1 {
 			q.log.Error("the data of this machine is damaged; setting it aside, to get a copy from the other machines", "err", data.Err, "file", data.File)
-			return disk, 0, disk.lose(plan.Disk{State: plan.Lost, Cluster: w.Cluster})
+			return disk, 0, disk.lose(w.Disk, plan.Disk{State: plan.Lost, Cluster: w.Cluster})
 		}
 	}
 	return disk, index, err

@@ -54,8 +54,8 @@ func (q *Quorum) run(ctx context.Context, unknown error) {
 func (q *Quorum) step(ctx context.Context) (done bool, err error) {
 	answers := q.askAll(ctx, q.others())
 	q.remember(answers)
-	d := plan.Decide(q.machine(), said(answers), newIdentity())
-	disk := q.disk.get().Disk
+	me := q.machine()
+	d := plan.Decide(me, said(answers), newIdentity())
 	if d.Do != plan.Wait && d.Why != q.decided {
 		q.log.Info("the quorum: "+d.Do.String(), "cluster", d.Cluster, "why", d.Why)
 	}
@@ -66,23 +66,23 @@ func (q *Quorum) step(ctx context.Context) (done bool, err error) {
 	case plan.Follow:
 		return q.form(d.Cluster)
 	case plan.Run:
-		if disk.State == plan.Alone {
-			if err := q.disk.set(plan.Disk{State: plan.Started, Cluster: d.Cluster}); err != nil {
+		if me.Disk.State == plan.Alone {
+			if err := q.disk.set(me.Disk, plan.Disk{State: plan.Started, Cluster: d.Cluster}); err != nil {
 				return false, err
 			}
 		}
 		peers := etcdserver.Peers{All: []string{q.selfAddress()}}
-		if disk.State == plan.Formed {
+		if me.Disk.State == plan.Formed {
 			peers = etcdserver.Peers{All: q.config.Machines, Cluster: d.Cluster}
 		}
 		return true, q.serve(ctx, peers)
 	case plan.Join:
-		return q.join(ctx, d, answers)
+		return q.join(ctx, me.Disk, d, answers)
 	case plan.SetBack:
-		return true, q.lose(plan.Disk{State: plan.Lost, Cluster: d.Cluster})
+		return true, q.lose(me.Disk, plan.Disk{State: plan.Lost, Cluster: d.Cluster})
 	case plan.Client:
-		if disk.State != plan.Empty {
-			err = q.lose(plan.Disk{State: plan.Removed, Cluster: d.Cluster})
+		if me.Disk.State != plan.Empty {
+			err = q.lose(me.Disk, plan.Disk{State: plan.Removed, Cluster: d.Cluster})
 		}
 		if err == nil {
 			q.follow(ctx)
@@ -120,13 +120,19 @@ func (q *Quorum) propose(ctx context.Context, cluster string, answers map[string
 	}
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
+	accepted := []string{q.selfAddress()}
+	var why error
 	for _, address := range q.others() {
 		if err := q.asker.call(ctx, address, http.MethodPost, "/offer", plan.OfferTo(answers[address].Machine, cluster), nil); err != nil {
-			return false, fmt.Errorf("%s does not agree to a new cluster: %w", address, err)
+			why = fmt.Errorf("%s does not agree to a new cluster: %w", address, err)
+			continue
 		}
+		accepted = append(accepted, address)
 	}
-	ok, err := q.form(cluster)
-	if !ok || err != nil {
+	if !plan.Agreed(q.config.Machines, accepted) {
+		return false, why
+	}
+	if ok, err := q.form(cluster); !ok || err != nil {
 		return false, err
 	}
 	for _, address := range q.others() { // who misses it asks, and follows
@@ -155,7 +161,7 @@ func (q *Quorum) form(cluster string) (bool, error) {
 }
 
 // join starts a server as a learner, once the leader of the cluster has added it.
-func (q *Quorum) join(ctx context.Context, d plan.Decision, answers map[string]answer) (bool, error) {
+func (q *Quorum) join(ctx context.Context, was plan.Disk, d plan.Decision, answers map[string]answer) (bool, error) {
 	self := q.selfAddress()
 	for _, a := range answers {
 		if a.err != nil || !a.Running || a.Disk.Cluster != d.Cluster {
@@ -169,21 +175,32 @@ func (q *Quorum) join(ctx context.Context, d plan.Decision, answers map[string]a
 		for _, m := range a.Members {
 			all = append(all, m.Address)
 		}
-		if err := q.lose(plan.Disk{State: plan.Lost, Cluster: d.Cluster}); err != nil {
+		lost := plan.Disk{State: plan.Lost, Cluster: d.Cluster}
+		if err := q.lose(was, lost); err != nil {
 			return false, err
 		}
-		return true, q.serve(ctx, etcdserver.Peers{All: all})
+		// Started before there is a log: whoever sees that the server has joined must not take it for emptied. If the
+		// process ends before, the disk says Lost again, see openDisk.
+		started := plan.Disk{State: plan.Started, Cluster: d.Cluster}
+		if err := q.disk.set(lost, started); err != nil {
+			return false, err
+		}
+		err := q.serve(ctx, etcdserver.Peers{All: all})
+		if !q.disk.dir.HasLog() {
+			err = errors.Join(err, q.disk.set(started, lost))
+		}
+		return true, err
 	}
 	q.waits("%s; waiting until its leader adds it", d.Why)
 	return false, nil
 }
 
 // lose sets the data aside: it can't be used, or is not this machine's any more.
-func (q *Quorum) lose(says plan.Disk) error {
+func (q *Quorum) lose(was, says plan.Disk) error {
 	q.mu.Lock()
 	q.index = 0
 	q.mu.Unlock()
-	return q.disk.lose(says)
+	return q.disk.lose(was, says)
 }
 
 // newIdentity returns a random identity of a cluster.

@@ -33,6 +33,8 @@ type server struct {
 	local   *etcdstore.Store // a client of this server alone
 	clients connections      // of other clients
 
+	leadsSince time.Time // zero: it does not lead; belongs to serve
+
 	mu      sync.Mutex // guards what follows
 	ready   bool       // it is a voter, and has applied what was committed when it began
 	applied []uint64   // each second, the oldest first; up to keptAfter
@@ -94,8 +96,9 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 	if s.local, err = etcdstore.Open(etcdstore.Config{Endpoints: []string{s.Endpoint()}, Logger: q.log}); err != nil {
 		return err
 	}
-	defer s.local.Close()                                                                             //nolint:errcheck // it has no sessions
-	if err := q.disk.set(plan.Disk{State: plan.Started, Cluster: q.disk.get().Cluster}); err != nil { // there is a log now
+	defer s.local.Close() //nolint:errcheck // it has no sessions
+	was := q.disk.get().Disk
+	if err := q.disk.set(was, plan.Disk{State: plan.Started, Cluster: was.Cluster}); err != nil { // there is a log now
 		return err
 	}
 	q.setServer(s)
@@ -256,7 +259,7 @@ func (q *Quorum) look(ctx context.Context, s *server) {
 	q.remember(answers)
 	s.sample()
 	q.note(s, answers)
-	if s.Leader() == s.MemberID() && s.isReady() {
+	if s.leads(len(members)) && s.isReady() {
 		answers[q.selfAddress()] = answer{report: q.report()}
 		if err := q.care(ctx, s, members, answers); err != nil && ctx.Err() == nil {
 			q.log.Warn("can't change who keeps the quorum at present; trying again", "err", err)
@@ -315,18 +318,18 @@ func (q *Quorum) note(s *server, answers map[string]answer) {
 
 // leftBehind is called when a server has stopped by itself: it is not one of the cluster any more.
 func (q *Quorum) leftBehind(ctx context.Context, s *server) error {
-	cluster := q.disk.get().Cluster
+	was := q.disk.get().Disk
 	q.setServer(nil)
 	s.Close()
 	answers := q.askAll(ctx, q.others())
 	for _, a := range answers {
-		if a.err == nil && a.Running && a.Disk.Cluster == cluster {
-			gone := plan.Disk{State: plan.Removed, Cluster: cluster}
+		if a.err == nil && a.Running && a.Disk.Cluster == was.Cluster {
+			gone := plan.Disk{State: plan.Removed, Cluster: was.Cluster}
 			if slices.Contains(a.Record, q.selfAddress()) { // it is to begin anew
 				gone.State = plan.Lost
 			}
-			q.log.Warn("the server in this process was removed from the quorum", "cluster", cluster, "now", gone.State.String())
-			return q.lose(gone)
+			q.log.Warn("the server in this process was removed from the quorum", "cluster", was.Cluster, "now", gone.State.String())
+			return q.lose(was, gone)
 		}
 	}
 	return errors.New("the server in this process has stopped")
@@ -356,6 +359,19 @@ func (s *server) sample() {
 		s.applied = s.applied[1:]
 	}
 	s.applied = append(s.applied, s.AppliedIndex())
+}
+
+// leads reports whether the server leads and the orders of a former leader are over: what it knows of the members is
+// then what it decides on.
+func (s *server) leads(members int) bool {
+	if s.Leader() != s.MemberID() {
+		s.leadsSince = time.Time{}
+		return false
+	}
+	if s.leadsSince.IsZero() {
+		s.leadsSince = time.Now()
+	}
+	return members == 1 || time.Since(s.leadsSince) > doWithin
 }
 
 // kept is the index up to which the server has its log on disk for sure.
