@@ -17,6 +17,7 @@ import (
 
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/internal/etcdserver"
@@ -188,6 +189,7 @@ func TestThreeMachines(t *testing.T) {
 
 // A machine that is lost for good is replaced by another one; then two are removed, and go on as clients.
 func TestReplaceAndRemove(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
 	for _, address := range w.machines {
@@ -222,6 +224,7 @@ func TestReplaceAndRemove(t *testing.T) {
 
 // The last machine of a quorum may be used by a node alone, and becomes the first of a quorum again; the others may not.
 func TestTheLastOneGoesOnAlone(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
 	for _, address := range w.machines {
@@ -265,6 +268,7 @@ func TestTheLastOneGoesOnAlone(t *testing.T) {
 
 // A node that was alone becomes the first of three.
 func TestGrow(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
 	first := w.machines[1]
@@ -291,6 +295,7 @@ func TestGrow(t *testing.T) {
 
 // What was backed up is there after a restore, as a new cluster with a floor.
 func TestBackupAndRestore(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
 	for _, address := range w.machines {
@@ -339,6 +344,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 // Data that is damaged is like data that is gone: the machine gets a copy from the others, and keeps what it had.
 func TestDamagedData(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
 	for _, address := range w.machines {
@@ -365,6 +371,7 @@ func TestDamagedData(t *testing.T) {
 
 // A copy of the data from before is noticed, and replaced.
 func TestSetBack(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
 	for _, address := range w.machines {
