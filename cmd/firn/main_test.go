@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,12 +34,15 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}
 //	start NAME firn serve ARGS...  starts a server and waits until it listens; $NAME is its URL, $NAME_ADMIN that of
 //	                               administrators, $NAME_GRPC and $NAME_REDIS are addresses
 //	ready NAME                     waits until it is ready
+//	unready NAME TEXT              waits until it says TEXT of why it is not
 //	signal NAME SIGNAL TEXT        sends a signal and waits until the log says TEXT
 //	end NAME STATUS [SIGNAL]       sends a signal, TERM by default, waits for its end with this
 //	                               status, and leaves its log in NAME.log
 //	http METHOD URL [BODY]         prints the status and body of an answer; fails unless it is 2xx
 //	systemd WATCHDOG               is systemd to the servers that are started after it, with a watchdog of so long
 //	told TEXT...                   waits until systemd was told these lines, in this order
+//	until REGEXP COMMAND...        runs a command until its output matches, or with ! until it does not
+//	machines N                     sets $M1 to $MN to addresses on this machine that nobody else uses, and $MACHINES to their list
 //	certificates                   makes ca.pem, server.pem, server.key, client.pem and client.key
 func TestScripts(t *testing.T) { scripts(t, "testdata/script", nil) }
 
@@ -55,7 +62,7 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"start": start, "ready": ready, "signal": signalServer, "end": end, "http": httpCall, "certificates": certificates,
+			"start": start, "ready": ready, "unready": unready, "signal": signalServer, "end": end, "http": httpCall, "certificates": certificates, "machines": machines, "until": until,
 			"systemd": systemd, "told": toldSystemd,
 		},
 	})
@@ -66,6 +73,37 @@ func certificates(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: certificates")
 	}
 	certtest.WriteFiles(ts, ts.MkAbs("."))
+}
+
+// machines takes addresses at random from the 16 million that only this machine reaches: another test may run at the same time.
+func machines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: machines N")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("127.%d.%d.%d:7420", 1+rand.N(254), 1+rand.N(254), 1+rand.N(254)))
+		ts.Setenv(fmt.Sprintf("M%d", i+1), all[i])
+	}
+	slices.Sort(all)
+	ts.Setenv("MACHINES", strings.Join(all, ","))
+}
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: [!] until REGEXP COMMAND...")
+	}
+	want := regexp.MustCompile("(?m)" + args[0])
+	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		err := ts.Exec(args[1], args[2:]...)
+		if out := ts.ReadFile("stdout"); want.MatchString(out) != neg {
+			return
+		} else if time.Now().After(deadline) {
+			ts.Fatalf("%q is in the output of %q: %v, %v\n%s", args[0], args[1:], neg, err, out)
+		}
+	}
 }
 
 func httpCall(ts *testscript.TestScript, neg bool, args []string) {

@@ -69,21 +69,22 @@ func restoredText(c quorum.RestoreConfig, r quorum.Restored) string {
 	line("cluster", console.Shown(r.Cluster))
 	line("former", cmp.Or(console.Shown(r.Former), "a node by itself"))
 	line("machines", cmp.Or(console.ShownText(strings.Join(r.Machines, ", ")), "-"))
-	line("no ID until", moment(r.NotBefore))
+	until := moment(r.NotBefore.Add(time.Second - 1).Truncate(time.Second))
+	line("no ID until", until)
 	fmt.Fprintf(&text, `
-Until %s no node of the new cluster uses a node ID: nodes of the former one
-have then used up the time that they reserved, at most a window of %s ahead. From now
-on they can't reserve more in the new cluster, which refuses whoever belongs to another.
-`, moment(r.NotBefore), console.Brief(c.Window))
+The new cluster makes no ID before %s. Former nodes have then used up
+what they reserved: at most a window of %s, and 10s for clocks that are ahead. They can't
+reserve more here: the new cluster refuses whoever belongs to another.
+`, until, console.Brief(c.Window))
 	switch {
 	case len(r.Silent) > 0:
-		fmt.Fprintf(&text, "\nNobody knows whether these former machines run: %s.\n"+
+		fmt.Fprintf(&text, "\nThese former machines could not be asked whether they run: %s.\n"+
 			"Make sure that they do not: a majority of them could go on by itself.\n", console.ShownText(strings.Join(r.Silent, ", ")))
 	case len(r.Machines) > 0:
-		text.WriteString("\nAll former machines were asked, and none is part of a cluster that runs.\n")
+		text.WriteString("\nAll former machines were asked, and none keeps a cluster that runs.\n")
 	}
 	fmt.Fprintf(&text, `
-Next, start this machine with this directory, and others with empty ones:
+Next, start this machine with this directory, and the others with empty ones:
 
   firn serve --data-dir %s --quorum THIS:7420,OTHER:7420,OTHER:7420 ...
 `, console.Shown(c.Dir))

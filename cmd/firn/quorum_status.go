@@ -57,7 +57,7 @@ func (p *program) quorumStatusCommand() *cobra.Command {
 
 // quorumText describes a quorum for people.
 func (p *program) quorumText(s quorum.Status) string {
-	text := fmt.Sprintf("cluster   %s\ntold by   %s\n", cmp.Or(console.Shown(s.Cluster), "not formed yet"),
+	text := fmt.Sprintf("cluster   %s\ntold by   %s\n", cmp.Or(console.Shown(s.Cluster), "none known"),
 		cmp.Or(console.Shown(s.Self), "a client, which keeps no data"))
 	waiting := ""
 	if s.Waiting != "" {
@@ -93,7 +93,7 @@ func (p *program) machineTable(s quorum.Status) string {
 		if m.Err == "" {
 			row[5] = clockText(m)
 			if m.Sync > 0 {
-				row[6] = m.Sync.Round(10 * time.Microsecond).String()
+				row[6] = m.Sync.Round(100 * time.Microsecond).String()
 			}
 		}
 		rows = append(rows, row)

@@ -59,7 +59,7 @@ func TestQuorumStatus(t *testing.T) {
 	q.State = quorum.Status{Waiting: waits, Machines: []quorum.Machine{
 		{Address: "a:7420", Role: quorum.Empty, Doing: waits}, {Address: "b\x1b:7420", Err: "no such host", Clock: time.Hour},
 	}}
-	want := `cluster   not formed yet
+	want := `cluster   none known
 told by   a client, which keeps no data
 
 MACHINE       ROLE   BEHIND  SIZE  VERSION  CLOCK  FSYNC  STATE
@@ -157,7 +157,7 @@ func TestRestoredText(t *testing.T) {
 	at := time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC)
 	r := quorum.Restored{Former: "aa", Cluster: "bb", Machines: []string{"a:1", "b:1"}, Silent: []string{"b:1"}, NotBefore: at}
 	text := restoredText(c, r)
-	for _, want := range []string{"cluster     bb\n", "former      aa\n", "no ID until 2026-11-22T15:04:05Z\n", "a window of 1m ahead", "machines run: b:1.\n", "--data-dir /var/lib/firn "} {
+	for _, want := range []string{"cluster     bb\n", "former      aa\n", "no ID until 2026-11-22T15:04:05Z\n", "a window of 1m, and 10s", "whether they run: b:1.\n", "--data-dir /var/lib/firn "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

@@ -97,6 +97,8 @@ func explain(err error) error {
 	switch {
 	case ok && setting.Setting == "data-dir":
 		return fmt.Errorf("%w; --data-dir names the directory, --etcd an etcd cluster elsewhere", err)
+	case ok && setting.Setting == "quorum-addr": // it stays wrong
+		return usagef("%w; --quorum-addr names it", err)
 	case ok:
 		return fmt.Errorf("%w; --%s sets another address", err, setting.Setting)
 	case errors.Is(err, member.ErrSequencerExists):

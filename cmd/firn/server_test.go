@@ -111,6 +111,22 @@ func ready(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func unready(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unready NAME TEXT")
+	}
+	s := find(ts, args[0])
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		status, body, err := request(http.MethodGet, s.url+"/readyz")
+		if status == http.StatusServiceUnavailable && strings.Contains(string(body), args[1]) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s answers %d %s, %v; want why it is not ready: %s\n%s", args[0], status, body, err, args[1], s.read())
+		}
+	}
+}
+
 // becomesReady waits until a node gives IDs.
 func becomesReady(url string) error {
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {

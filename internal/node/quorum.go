@@ -38,11 +38,15 @@ func (n *Node) use(q quorumPart) {
 	}
 }
 
-// startQuorum has this machine listen for the others. The error is a SettingError if it can't listen.
+// startQuorum has this machine listen for the others. The error is a SettingError if it can't, or if it does not know
+// which of the machines it is.
 func (n *Node) startQuorum() error {
 	err := n.quorum.Start()
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return &SettingError{"quorum-listen", err}
+	}
+	if _, ok := errors.AsType[*quorum.SeveralError](err); ok {
+		return &SettingError{"quorum-addr", err}
 	}
 	return err
 }

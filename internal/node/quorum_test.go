@@ -217,6 +217,10 @@ func TestQuorumThatCantListen(t *testing.T) {
 	if wrong, ok := errors.AsType[*SettingError](n.Listen()); !ok || wrong.Setting != "quorum-listen" {
 		t.Errorf("it starts: %v", wrong)
 	}
+	n = withQuorum(t, &fakeQuorum{start: &quorum.SeveralError{Found: []string{"a:1", "b:1"}}}, func(*Config) {})
+	if wrong, ok := errors.AsType[*SettingError](n.Listen()); !ok || wrong.Setting != "quorum-addr" {
+		t.Errorf("it starts: %v", wrong)
+	}
 	if !slices.Equal(free.all(), []string{"start"}) {
 		t.Errorf("it did %q", free.all())
 	}

@@ -114,7 +114,7 @@ func (h here) find(ctx context.Context, machines []string, resolve func(context.
 	}
 	switch {
 	case len(found) > 1:
-		return "", &severalError{found}
+		return "", &SeveralError{found}
 	case len(found) == 1:
 		return found[0], nil
 	case unresolved != nil:
@@ -123,11 +123,11 @@ func (h here) find(ctx context.Context, machines []string, resolve func(context.
 	return "", nil
 }
 
-// severalError is the error of a machine that has the addresses of several.
-type severalError struct{ found []string }
+// SeveralError is returned by Start when Config.Self is empty and several of the Machines are this machine.
+type SeveralError struct{ Found []string }
 
-func (e *severalError) Error() string {
-	return fmt.Sprintf("%s are all this machine; say which of them this process is, or that it is none", strings.Join(e.found, ", "))
+func (e *SeveralError) Error() string {
+	return fmt.Sprintf("%s are all this machine; say which of them this process is, or that it is none", strings.Join(e.Found, ", "))
 }
 
 // unknownError is returned when nobody can tell whether this machine is one of the quorum. It may pass.

@@ -61,7 +61,7 @@ func TestFind(t *testing.T) {
 		"ids-1:1 nowhere:1 ids-3:1":              "ids-1:1",
 	} {
 		got, err := me.find(t.Context(), strings.Fields(list), resolve)
-		several, unknown := new(severalError), new(unknownError)
+		several, unknown := new(SeveralError), new(unknownError)
 		switch {
 		case errors.As(err, &several):
 			got = "several"

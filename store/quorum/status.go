@@ -78,7 +78,7 @@ func (q *Quorum) Status(ctx context.Context) Status {
 		status.Waiting = q.failed.Error()
 	}
 	var most uint64
-	voters, live := 0, 0
+	voters, live, members := 0, 0, membersOf(answers)
 	for _, address := range machines {
 		a := q.said[address]
 		if a.Disk.Cluster != "" && a.err == nil && status.Cluster == "" && a.Disk.State != plan.Promised {
@@ -87,7 +87,10 @@ func (q *Quorum) Status(ctx context.Context) Status {
 		m := a.Status
 		m.Address = address
 		if a.err != nil {
-			m.Err = a.err.Error()
+			m.Err, m.Leader = a.err.Error(), false
+			if len(members) > 0 && !slices.ContainsFunc(members, func(one plan.Member) bool { return one.Address == address }) && (m.Role == Voter || m.Role == Learner) {
+				m.Role = Removed // since it was last asked
+			}
 		} else {
 			most = max(most, m.Index)
 			m.RoundTrip = a.took
@@ -101,7 +104,7 @@ func (q *Quorum) Status(ctx context.Context) Status {
 			status.Machines[i].Behind = most - m.Index
 		}
 	}
-	for _, m := range membersOf(answers) {
+	for _, m := range members {
 		if !m.Learner {
 			voters++
 			if a, ok := answers[m.Address]; ok && a.Running {
