@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.uber.org/goleak"
 
 	"github.com/firn-id/firn/internal/fence"
@@ -507,4 +508,32 @@ func TestNewErrors(t *testing.T) {
 			t.Errorf("%+v: %v; want an error that says %q", c, err, want)
 		}
 	}
+}
+
+// The alarm that a database is full, after which etcd writes nothing any more, does not last, even if a machine is down.
+func TestAlarm(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	a, b := w.machines[0], w.machines[1]
+	s := w.open(w.running[a])
+	w.voters(w.running[a], 3)
+	w.stop(b)
+	etcd := w.running[a].server
+	_, err := etcd.Alarm(t.Context(), &etcdserverpb.AlarmRequest{
+		Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: uint64(etcd.MemberID()), Alarm: etcdserverpb.AlarmType_NOSPACE,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), put("key", "1")); err == nil {
+		t.Error("the alarm stops no write: this test shows nothing")
+	}
+	w.until("writes are possible again", func() bool {
+		_, err := s.Commit(t.Context(), put("key", "2"))
+		return err == nil
+	})
 }

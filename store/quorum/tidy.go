@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
@@ -20,39 +21,41 @@ const (
 	maxRevisions  = 2 * keepRevisions
 )
 
-// tidy keeps the databases small: former revisions are dropped; databases with much unused room are rewritten, one at a
-// time, and none while a machine is missing. An alarm that a database is full, which stops all writes, is taken back once
-// it is small again.
+// tidy keeps the databases small: former revisions are dropped, and databases with much unused room are rewritten, one at
+// a time, and none while a machine is missing. The alarm that a database is full, which stops all writes, is taken back
+// once those that answer are small again.
 func (q *Quorum) tidy(ctx context.Context, s *server, answers map[string]answer) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*doWithin)
+	defer cancel()
 	if last := s.KV().Rev(); last-s.KV().FirstRev() > maxRevisions {
-		ctx, cancel := context.WithTimeout(ctx, doWithin)
-		defer cancel()
 		if _, err := s.Compact(ctx, &etcdserverpb.CompactionRequest{Revision: last - keepRevisions}); err != nil && !errors.Is(err, mvcc.ErrCompacted) {
 			return fmt.Errorf("dropping former revisions: %w", err)
 		}
 	}
-	full := len(s.Alarms()) > 0
+	full := slices.DeleteFunc(s.Alarms(), func(a *etcdserverpb.AlarmMember) bool { return a.Alarm != etcdserverpb.AlarmType_NOSPACE })
+	missing, large := "", ""
 	for _, address := range s.record().Machines {
-		a, ok := answers[address]
-		if !ok || a.err != nil || !a.Running {
-			return nil
+		switch a, ok := answers[address]; {
+		case !ok || a.err != nil || !a.Running:
+			missing = address
+		case a.Status.Size-a.Status.InUse > maxUnused:
+			large = address
 		}
-		if a.Status.Size-a.Status.InUse <= maxUnused {
-			continue
-		}
-		q.log.Info("the quorum: rewriting a database", "machine", address, "bytes", a.Status.Size, "in_use", a.Status.InUse)
-		if address == q.selfAddress() {
+	}
+	switch {
+	case large != "" && (missing == "" || len(full) > 0):
+		status := answers[large].Status
+		q.log.Info("the quorum: rewriting a database", "machine", large, "bytes", status.Size, "in_use", status.InUse)
+		if large == q.selfAddress() {
 			_, err := q.defragment()
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, 10*doWithin)
-		defer cancel()
-		return q.asker.call(ctx, address, http.MethodPost, "/defragment", struct{}{}, nil)
-	}
-	if !full {
+		return q.asker.call(ctx, large, http.MethodPost, "/defragment", struct{}{}, nil)
+	case large != "":
 		return nil
 	}
-	for _, alarm := range s.Alarms() {
+	for _, alarm := range full {
+		q.log.Warn("the quorum: taking back the alarm that a database is full", "member", fmt.Sprintf("%x", alarm.MemberID))
 		_, err := s.Alarm(ctx, &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_DEACTIVATE, MemberID: alarm.MemberID, Alarm: alarm.Alarm})
 		if err != nil {
 			return fmt.Errorf("taking back the alarm %v: %w", alarm.Alarm, err)
