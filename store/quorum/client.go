@@ -118,7 +118,7 @@ func (q *Quorum) follow(ctx context.Context) {
 			a := answers[address]
 			switch {
 			case a.err != nil:
-				why = append(why, fmt.Sprintf("%s (%v)", address, a.err))
+				why = append(why, withReason(address, a.err))
 			case a.Running:
 				q.usable(a.Disk.Cluster)
 				return

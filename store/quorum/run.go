@@ -102,15 +102,20 @@ func (q *Quorum) step(ctx context.Context) (done bool, err error) {
 func waitingFor(d plan.Decision, answers map[string]answer) string {
 	var whom []string
 	for _, address := range d.For {
-		if err := answers[address].err; err != nil {
-			address += " (" + err.Error() + ")"
-		}
-		whom = append(whom, address)
+		whom = append(whom, withReason(address, answers[address].err))
 	}
 	if len(whom) == 0 {
 		return d.Why
 	}
 	return d.Why + "; waiting for " + strings.Join(whom, ", ")
+}
+
+// withReason adds to an address why the machine does not answer.
+func withReason(address string, err error) string {
+	if err == nil {
+		return address
+	}
+	return fmt.Sprintf("%s (%s)", address, strings.TrimPrefix(err.Error(), address+" "))
 }
 
 // propose offers a new cluster to all machines, and forms it if all accept.

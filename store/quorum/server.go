@@ -211,7 +211,7 @@ func (q *Quorum) silent() string {
 	var all []string
 	for address, a := range q.said {
 		if a.err != nil && address != q.self {
-			all = append(all, fmt.Sprintf("%s (%v)", address, a.err))
+			all = append(all, withReason(address, a.err))
 		}
 	}
 	slices.Sort(all)
