@@ -71,15 +71,20 @@ func (q *Quorum) connect() (*etcdstore.Store, error) {
 			endpoints = append(endpoints, etcdserver.URL(address))
 		}
 	}
+	servers := new(dialed)
 	return etcdstore.Open(etcdstore.Config{
 		Endpoints: endpoints, Follow: true, CallDeadline: callDeadline, Logger: q.log,
 		DialOptions: append(slices.Clone(q.config.DialOptions),
 			// Our own dialer does TLS.
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-				return q.ring.Dial(ctx, address, port.Clients)
+				conn, err := q.ring.Dial(ctx, address, port.Clients)
+				if err != nil {
+					return nil, err
+				}
+				return servers.add(conn), nil
 			}),
-			grpc.WithChainUnaryInterceptor(q.noteLease),
+			grpc.WithChainUnaryInterceptor(q.noteLease, servers.watch),
 		),
 	})
 }
