@@ -4,6 +4,7 @@ package scale
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -146,7 +147,11 @@ func write(t *testing.T, stores []store.Store, count int64) {
 		writers.Go(func() {
 			for n := left.Add(-1); n >= 0 && !t.Failed(); n = left.Add(-1) {
 				value := fmt.Appendf(nil, `{"horizon":%d,"op":"%016x"}%s`, time.Now().UnixMilli(), n, padding)
-				if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, value)}}); err != nil {
+				_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, value)}})
+				switch {
+				case errors.Is(err, store.ErrAmbiguous) || errors.Is(err, store.ErrUnavailable): // the machine is busy with this
+					left.Add(1)
+				case err != nil:
 					t.Errorf("write: %v", err)
 				}
 			}
