@@ -134,7 +134,9 @@ type Quorum struct {
 	end    context.CancelFunc
 	parts  sync.WaitGroup // goroutines
 
-	decided string // what plan.Decide said last; belongs to run
+	// These belong to run.
+	decided string  // what plan.Decide said last
+	former  []int64 // leases of the process before on this machine
 
 	mu      sync.Mutex // guards what follows
 	self    string     // address of this machine; empty: it is a client, or that is not known yet
@@ -240,6 +242,7 @@ func (q *Quorum) begin() error {
 		dir.Close()
 		return fmt.Errorf("can't listen for the other machines on %s: %w", listen, err)
 	}
+	q.former = disk.get().Leases
 	q.mu.Lock()
 	q.self, q.disk, q.port, q.index = self, disk, p, index
 	q.mu.Unlock()

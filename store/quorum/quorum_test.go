@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,7 +189,8 @@ func TestThreeMachines(t *testing.T) {
 	w.voters(first, 3)
 }
 
-// A machine that is lost for good is replaced by another one; then two are removed, and go on as clients.
+// A machine that is lost for good is replaced by another one, and so is one that lives; then these two are removed, and go
+// on as clients.
 func TestReplaceAndRemove(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
@@ -212,10 +214,28 @@ func TestReplaceAndRemove(t *testing.T) {
 		t.Errorf("Get on the new machine: %+v, %v", kv, err)
 	}
 	w.voters(q, 3)
-	if err := q.Remove(t.Context(), c, d); err != nil {
+	w.machines = []string{a, d}
+	e := w.add()
+	s := w.open(w.start(e)) // it is a client until it takes the place
+	session, err := s.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Replace(t.Context(), c, e); err != nil {
+		t.Fatal(err)
+	}
+	w.until("the new machine votes", func() bool {
+		return slices.ContainsFunc(q.Status(t.Context()).Machines, func(m Machine) bool { return m.Address == e && m.Role == Voter && m.Doing == "" })
+	})
+	w.voters(q, 3)
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("e", nil, session)}}); err != nil {
+		t.Errorf("a machine has ended its own session when it got a server: %v", err)
+	}
+	if err := q.Remove(t.Context(), d, e); err != nil {
 		t.Fatal(err)
 	}
 	w.voters(q, 1)
+	w.until("one member", func() bool { return len(q.report().Members) == 1 })
 	for _, q := range w.running {
 		if kv, err := w.open(q).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
 			t.Errorf("Get on %s: %+v, %v", q.selfAddress(), kv, err)

@@ -176,10 +176,6 @@ func (q *Quorum) join(ctx context.Context, was plan.Disk, d plan.Decision, answe
 		if i < 0 || a.Members[i].Started {
 			continue
 		}
-		var all []string
-		for _, m := range a.Members {
-			all = append(all, m.Address)
-		}
 		lost := plan.Disk{State: plan.Lost, Cluster: d.Cluster}
 		if err := q.lose(was, lost); err != nil {
 			return false, err
@@ -190,7 +186,7 @@ func (q *Quorum) join(ctx context.Context, was plan.Disk, d plan.Decision, answe
 		if err := q.disk.set(lost, started); err != nil {
 			return false, err
 		}
-		err := q.serve(ctx, etcdserver.Peers{All: all})
+		err := q.serve(ctx, etcdserver.Peers{All: addresses(a.Members)})
 		if !q.disk.dir.HasLog() {
 			err = errors.Join(err, q.disk.set(started, lost))
 		}
@@ -240,8 +236,21 @@ func (q *Quorum) others() []string {
 	if q.disk != nil {
 		all = append(all, q.disk.get().Known...)
 	}
+	if q.server != nil { // a member that the record has lost has a vote until it is removed
+		all = append(all, addresses(q.server.members())...)
+	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(a string) bool { return a == q.self })
+}
+
+// addresses returns those of members. One that was alone may have none yet that others can connect to.
+func addresses(members []plan.Member) (all []string) {
+	for _, m := range members {
+		if checkAddress(m.Address) == nil {
+			all = append(all, m.Address)
+		}
+	}
+	return all
 }
 
 // remember keeps what the machines said, for Status.

@@ -234,19 +234,19 @@ func (q *Quorum) nameAddress(ctx context.Context, s *server) error {
 
 // endSessions ends the sessions of the process before on this machine, so that nobody waits for their TTLs.
 func (q *Quorum) endSessions(ctx context.Context, s *server) {
-	former := q.disk.get().Leases
-	for _, id := range former {
+	for _, id := range q.former {
 		_, _ = s.LeaseRevoke(ctx, &etcdserverpb.LeaseRevokeRequest{ID: id}) // else it expires
 	}
-	if len(former) > 0 {
+	if len(q.former) > 0 {
 		_, err := q.disk.change(func(w *written) bool {
-			w.Leases = slices.DeleteFunc(slices.Clone(w.Leases), func(id int64) bool { return slices.Contains(former, id) })
+			w.Leases = slices.DeleteFunc(slices.Clone(w.Leases), func(id int64) bool { return slices.Contains(q.former, id) })
 			return true
 		})
 		if err != nil {
 			q.log.Warn("can't note that former sessions have ended", "err", err)
 		}
 	}
+	q.former = nil
 }
 
 // look asks the other machines, notes what they have kept, and takes care of the members if this server leads.

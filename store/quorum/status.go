@@ -61,7 +61,7 @@ func (q *Quorum) Status(ctx context.Context) Status {
 	}
 	answers := q.askAll(ctx, machines)
 	for _, a := range answers { // there may be some that this process did not know
-		for _, address := range a.Record {
+		for _, address := range append(addresses(a.Members), a.Record...) {
 			if !slices.Contains(machines, address) {
 				machines = append(machines, address)
 			}
