@@ -165,7 +165,7 @@ func (q *Quorum) askAll(ctx context.Context, machines []string) map[string]answe
 			} else {
 				a.err = q.asker.call(ctx, address, http.MethodGet, "/machine", nil, &a.report)
 			}
-			if by := a.Machine.Address; a.err == nil && by != address { // what one machine says does not count for two
+			if by := a.Address; a.err == nil && by != address { // what one machine says does not count for two
 				a = answer{err: fmt.Errorf("it is answered by %s; want each machine under one address, the same everywhere", by)}
 			}
 			a.at, a.took = time.Now(), time.Since(began)
