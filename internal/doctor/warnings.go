@@ -6,8 +6,8 @@ import (
 	"net"
 	"strings"
 
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/files"
 )
 
 // AboutTokens is the About of findings about tokens.

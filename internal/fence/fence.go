@@ -8,14 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 )
 
 // Defaults for the fields of Config that are zero.
 const (
-	DefaultWindow  = 30 * time.Second
+	DefaultWindow  = floor.Window
 	DefaultMaxStep = 10 * time.Second
-	DefaultMaxSkew = 10 * time.Second
+	DefaultMaxSkew = floor.Skew
 )
 
 // Config is what an owner's fences share. Store and Clock are required.

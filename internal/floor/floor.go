@@ -7,12 +7,17 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/store"
 )
 
 // Key is the key of the store.
 const Key = "floor"
+
+// What the members of a cluster do unless told otherwise.
+const (
+	Window = 30 * time.Second // how far ahead of its clock a member reserves time
+	Skew   = 10 * time.Second // by how much clocks may differ
+)
 
 // Floor is what the key holds.
 type Floor struct {
@@ -23,7 +28,7 @@ type Floor struct {
 
 // Above returns a floor for clusters whose members may have used any instant up to last, by this clock: their clocks
 // may differ by the accepted skew.
-func Above(last time.Time) time.Time { return last.Add(fence.DefaultMaxSkew) }
+func Above(last time.Time) time.Time { return last.Add(Skew) }
 
 // Put returns the operation that writes the floor.
 func (f Floor) Put() (store.Op, error) {

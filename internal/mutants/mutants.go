@@ -481,7 +481,7 @@ var mutants = []mutant{
 	},
 	{
 		"the floor after lost data ignores clock skew", "internal/floor/floor.go",
-		".Add(fence.DefaultMaxSkew)", ".Add(0 * fence.DefaultMaxSkew)",
+		".Add(Skew)", ".Add(0 * Skew)",
 		"./member", "ReckonsWith",
 	},
 	{

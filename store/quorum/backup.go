@@ -19,7 +19,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -144,7 +143,7 @@ type Restored struct {
 // machine of the former cluster is alive, when Dir is not empty, or when the backup is damaged; Dir is then as before.
 func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	c.Window = cmp.Or(c.Window, fence.DefaultWindow)
+	c.Window = cmp.Or(c.Window, floor.Window)
 	if c.Window < 0 {
 		return r, fmt.Errorf("the window is %v; want a positive one", c.Window)
 	}

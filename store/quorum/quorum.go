@@ -22,7 +22,7 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
@@ -157,12 +157,12 @@ type Quorum struct {
 // configuration.
 func New(c Config) (*Quorum, error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	c.Window = cmp.Or(c.Window, fence.DefaultWindow)
+	c.Window = cmp.Or(c.Window, floor.Window)
 	if err := checkMachines(c.Machines); err != nil {
 		return nil, err
 	}
 	if c.Window < 0 {
-		return nil, fmt.Errorf("the window is %v; want a positive one, or zero for %v", c.Window, fence.DefaultWindow)
+		return nil, fmt.Errorf("the window is %v; want a positive one, or zero for %v", c.Window, floor.Window)
 	}
 	c.Machines = slices.Sorted(slices.Values(c.Machines))
 	if c.Self != "" && c.Self != NoMachine && !slices.Contains(c.Machines, c.Self) {

@@ -17,7 +17,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.uber.org/goleak"
 
-	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
@@ -505,7 +504,7 @@ func TestFoundingFloor(t *testing.T) {
 			t.Errorf("of a key made %v ago: floor %s, %v; want one: %v", age, kv.Value, err, want)
 		}
 		var f floor.Floor
-		if want && (json.Unmarshal(kv.Value, &f) != nil || f.From.Before(before.Add(fence.DefaultWindow+fence.DefaultMaxSkew)) || f.Why == "") {
+		if want && (json.Unmarshal(kv.Value, &f) != nil || f.From.Before(before.Add(floor.Window+floor.Skew)) || f.Why == "") {
 			t.Errorf("the floor is %+v", f)
 		}
 	}

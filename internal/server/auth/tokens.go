@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/firn-id/firn/internal/server/files"
+	"github.com/firn-id/firn/internal/files"
 	"golang.org/x/time/rate"
 )
 

@@ -9,7 +9,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/firn-id/firn/internal/server/files"
+	"github.com/firn-id/firn/internal/files"
 )
 
 // TLSFiles are the PEM files that a listener needs for TLS.

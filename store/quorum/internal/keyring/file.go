@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/firn-id/firn/internal/server/files"
+	"github.com/firn-id/firn/internal/files"
 )
 
 // ReadFile reads a file of keys. An error is returned when the file has none, or more than MaxKeys, when a key is

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/firn-id/firn/internal/server/files"
+	"github.com/firn-id/firn/internal/files"
 )
 
 func TestReadFile(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/firn-id/firn/internal/server/files"
+	"github.com/firn-id/firn/internal/files"
 )
 
 // ServerName is what certificates made from keys are for: every machine has the same, as whoever has a key is trusted.
