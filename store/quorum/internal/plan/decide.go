@@ -151,13 +151,16 @@ func (v *view) withoutData() Decision {
 
 // waitForMajority has the machine wait until the cluster that another has data of runs.
 func (v *view) waitForMajority(m Machine) Decision {
-	holders := 0
+	holders, losers := 0, 0
 	for _, other := range append(v.others, v.me) {
-		if other.Disk.Cluster == m.Disk.Cluster && (other.Disk.hasData() || other.Disk.State == Promised) {
+		switch {
+		case other.Disk.Cluster == m.Disk.Cluster && (other.Disk.hasData() || other.Disk.State == Promised):
 			holders++
+		case other.Disk == (Disk{Lost, m.Disk.Cluster}) || m.Saw[other.Address] > 0:
+			losers++
 		}
 	}
-	if len(v.silent) == 0 && m.Disk.State != Alone && 2*holders <= len(v.me.List) {
+	if len(v.silent) == 0 && losers > 0 && 2*holders <= len(v.me.List) { // without losers it may be about to grow
 		return v.wait("%s has %s, and a majority of the machines has lost it: bring their directories back, or restore a backup", m.Address, m.data())
 	}
 	return v.wait("%s has %s: waiting until a majority of its machines lives, to join them", m.Address, m.data())

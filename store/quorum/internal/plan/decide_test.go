@@ -42,6 +42,8 @@ func TestDecide(t *testing.T) {
 		{"one is silent", machine("a", Empty, ""), []Machine{machine("b", Empty, "")}, Wait, "", "a new one needs all machines", "c"},
 		{"one has data", machine("a", Empty, ""), []Machine{machine("b", Started, "x"), machine("c", Formed, "x")}, Wait, "", "b has data of cluster x: waiting until a majority", ""},
 		{"one has data, and the others have lost it", machine("a", Empty, ""), []Machine{machine("b", Started, "x"), machine("c", Lost, "x")}, Wait, "", "a majority of the machines has lost it", ""},
+		{"one has data, and saw that of the others", machine("a", Empty, ""), []Machine{machine("b", Started, "x").edit(func(m *Machine) { m.Saw = map[string]uint64{"a": 7, "c": 7} }), machine("c", Empty, "")}, Wait, "", "a majority of the machines has lost it", ""},
+		{"one has data that the others never had", machine("a", Empty, ""), []Machine{machine("b", Started, "x"), machine("c", Empty, "")}, Wait, "", "b has data of cluster x: waiting until a majority", ""},
 		{"one has lost its data, and nobody has any", machine("a", Empty, ""), []Machine{machine("b", Lost, "x"), machine("c", Empty, "")}, Wait, "", "b was part of cluster x", "b"},
 		{"one has another list", machine("a", Empty, ""), []Machine{machine("b", Empty, ""), machine("c", Empty, "").edit(list("b", "c", "d"))}, Wait, "", "c has another list of machines (b, c, d)", "c"},
 		{"the order of a list is nothing", machine("a", Empty, ""), []Machine{machine("b", Empty, ""), machine("c", Empty, "").edit(list("c", "b", "a"))}, Propose, "new", "", ""},
