@@ -25,6 +25,10 @@ const (
 	lookEvery = time.Second      // how often a machine looks at the others while its server runs
 	keptAfter = 10 * time.Second // when what a server has applied is taken to be on its disk
 	doWithin  = 5 * time.Second  // how long a change of the members may take
+
+	// leaderlessFor is how long a server has clients without a leader. An election takes a moment; after that, the others
+	// may have a leader that they alone can reach, and clients are to go to them.
+	leaderlessFor = 2 * time.Second
 )
 
 // server is an etcd server of the quorum in this process.
@@ -45,10 +49,10 @@ type server struct {
 type connections struct {
 	mu     sync.Mutex
 	open   map[net.Conn]bool
-	closed bool
+	closed bool // and so are new ones
 }
 
-// add returns false if all were closed.
+// add returns false if all are closed.
 func (cs *connections) add(c net.Conn) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -72,6 +76,12 @@ func (cs *connections) close() {
 	for c := range cs.open {
 		_ = c.Close() // its client connects to another server
 	}
+}
+
+func (cs *connections) reopen() {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.closed = false
 }
 
 // serve runs a server until ctx ends, or it is not one of the cluster any more, or can't go on.
@@ -103,6 +113,7 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 	}
 	q.setServer(s)
 	defer q.setServer(nil)
+	led := time.Now()
 	for first := true; ; first = false {
 		pause := lookEvery
 		if !s.isReady() {
@@ -113,6 +124,12 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 		}
 		if first || s.isReady() {
 			q.look(ctx, s)
+		}
+		if s.Leader() != 0 {
+			led = time.Now()
+			s.clients.reopen()
+		} else if time.Since(led) >= leaderlessFor {
+			s.clients.close()
 		}
 		select {
 		case <-s.StopNotify():
