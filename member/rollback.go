@@ -47,15 +47,16 @@ func (m *Member) untilFounding() time.Duration {
 }
 
 // FloorError is wrapped in an ErrNotReady while the clock has not reached the instant from which members may make
-// IDs after the store has lost data. It passes by itself, or with Resume.
+// IDs after the store has lost data, or may have. It passes by itself, or with Resume.
 type FloorError struct {
 	From time.Time
-	By   string // the member that found the store rolled back
+	By   string // the member, or the machine of a quorum, that found that out
+	Why  string // what it found
 }
 
 func (e *FloorError) Error() string {
-	return fmt.Sprintf("%q found that the store has lost data: to avoid duplicates, members make no IDs before %s; an operator can resume sooner",
-		e.By, e.From.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("to avoid duplicates, members make no IDs before %s, unless an operator resumes sooner, since %q found this: %s",
+		e.From.UTC().Format(time.RFC3339), e.By, e.Why)
 }
 
 // readFloor reads the key; if it is missing, the floor is zero.
@@ -101,7 +102,7 @@ func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floo
 func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error) {
 	f, at, err := m.readFloor(ctx)
 	if err == nil && m.now().Before(f.From) {
-		err = &FloorError{From: f.From, By: f.By}
+		err = &FloorError{From: f.From, By: f.By, Why: f.Why}
 	}
 	return f.From, at, err
 }

@@ -251,7 +251,7 @@ func TestResume(t *testing.T) {
 		a.startsOver()
 		w.takes(window, a)
 		var wait *FloorError
-		if err := a.Ready(); !errors.As(err, &wait) || !errors.Is(err, ErrNotReady) || wait.By != "a" {
+		if err := a.Ready(); !errors.As(err, &wait) || !errors.Is(err, ErrNotReady) || wait.By != "a" || !strings.Contains(err.Error(), "the store has lost committed data") {
 			t.Fatalf("Ready: %v; want a FloorError of a", err)
 		}
 		if want := time.Now().Add(fence.DefaultMaxSkew); wait.From.After(want) || wait.From.Before(want.Add(-window)) {

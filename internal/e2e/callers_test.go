@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -104,8 +105,9 @@ func take(client *http.Client, url string) (int64, error) {
 	return strconv.ParseInt(answer.Text, 10, 64)
 }
 
-// served waits until each caller has made so many calls from now on that succeeded at the first try.
-func (c *audience) served(each int) {
+// served waits until each caller has made so many calls from now on that succeeded at the first try: of those that ask
+// one of some nodes first, unless there are none of these.
+func (c *audience) served(each int, nodes ...int) {
 	c.t.Helper()
 	from := time.Now()
 	eventually(c.t, func() error {
@@ -113,7 +115,7 @@ func (c *audience) served(each int) {
 		defer c.mu.Unlock()
 		var good [askersAtOnce]int
 		for _, made := range c.calls {
-			if made.began.After(from) && made.first == nil {
+			if made.first == nil && made.began.After(from) || len(nodes) > 0 && !slices.Contains(nodes, made.node) {
 				good[made.caller]++
 			}
 		}

@@ -3,10 +3,23 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/responsive"
 	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // The leader is killed ten times. No caller notices, and horizons are soon written again.
@@ -31,4 +44,494 @@ func TestTheLeaderIsKilled(t *testing.T) {
 	}
 	q.unnoticed(c)
 	q.ledger.unique(t, 1000)
+}
+
+// The leader is frozen for longer than its session and its window, and another node takes its node ID. When it wakes up
+// it repeats nothing.
+func TestTheLeaderIsFrozen(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=12s", "--ttl=5s")
+	q.start()
+	c := q.callers()
+	c.served(10)
+	leads := q.leader()
+	id := leads.nodeID()
+	leads.goesDown()
+	leads.signal(syscall.SIGSTOP)
+	begun := time.Now()
+	q.extendAgain(q.others(leads)...)
+	q.lasted("horizons are written again after the leader was frozen", begun, 5*time.Second)
+	heir := q.client(fmt.Sprint("--node=", id), "--wait")
+	heir.ready()
+	onHeir := newAudience(t, q.ledger, heir.transport.DialContext, heir.url)
+	time.Sleep(time.Until(begun.Add(20 * time.Second)))
+	leads.signal(syscall.SIGCONT)
+	begun = time.Now()
+	c.served(10)
+	leads.ready()
+	q.lasted("a frozen machine gives IDs again", begun, 10*time.Second)
+	q.whole()
+	if s := onHeir.finish(); len(s.failed) > 0 {
+		responsive.Errorf(t, s.failed[0].began.Add(-mercy), "the heir refused: %v", s.failed[0].err)
+	}
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// nodeID is that of the node in the default sequencer.
+func (k *keeper) nodeID() (node int) {
+	k.of.t.Helper()
+	eventually(k.of.t, func() error {
+		id, err := take(caller, k.url+"/api/v1/id")
+		if err != nil {
+			return err
+		}
+		k.of.ledger.add([]int64{id})
+		_, text, err := k.get(fmt.Sprint(k.url, "/api/v1/ids/", id))
+		var said struct{ Node int }
+		err = errors.Join(err, json.Unmarshal([]byte(text), &said))
+		node = said.Node
+		return err
+	})
+	return node
+}
+
+// write makes so many entries in the log of the quorum.
+func (q *keepers) write(entries int) {
+	q.t.Helper()
+	c := quorum.Config{Self: quorum.NoMachine, KeyFile: q.key}
+	for _, k := range q.list {
+		c.Machines = append(c.Machines, k.address)
+	}
+	client, err := quorum.New(c)
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Start(); err != nil {
+		q.t.Fatal(err)
+	}
+	var s quorum.Store
+	eventually(q.t, func() (err error) {
+		s, err = client.Open(q.t.Context())
+		return err
+	})
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(q.t.Context(), patience)
+	defer cancel()
+	const writers = 32
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			put := store.Txn{Then: []store.Op{store.Put(fmt.Sprint("test/", i), make([]byte, 200))}}
+			for done := 0; done < (entries+writers-1)/writers; {
+				_, err := s.Commit(ctx, put)
+				if ctx.Err() != nil {
+					q.t.Errorf("writing: %v", err)
+					return
+				}
+				if err == nil {
+					done++
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Each machine in turn is down while more is written than the others keep in their logs. It gets what it missed.
+func TestAMachineMissesMuch(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s")
+	q.start()
+	c := q.callers()
+	for _, k := range q.list {
+		c.served(10)
+		k.crash()
+		q.write(12_000)
+		begun := time.Now()
+		k.start()
+		q.whole()
+		q.lasted("a machine that missed 12,000 entries has caught up", begun, 10*time.Second)
+	}
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// Two of three machines are down: for less than the window, which nobody notices, and for more, when the third gives no IDs
+// from its horizon on until one is back.
+func TestTwoOfThreeAreDown(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	const window = 12 * time.Second
+	q := newKeepers(t, 3, "--window="+window.String())
+	q.start()
+	c := q.callers()
+	left := q.leader()
+	down := q.others(left)
+	at := slices.Index(q.asked, left)
+	for range 3 {
+		c.served(10)
+		q.extendAgain(left)
+		crash(down...)
+		c.served(25, at)
+		for _, k := range down {
+			k.start()
+		}
+		q.whole()
+	}
+	for range 2 {
+		c.served(10)
+		q.extendAgain(left)
+		crash(down...)
+		crashed := time.Now()
+		eventually(t, func() error {
+			if left.isReady() == nil {
+				return fmt.Errorf("%s is ready, %v after the others were killed", left.name, time.Since(crashed))
+			}
+			return nil
+		})
+		left.goesDown()
+		if early := time.Since(crashed); early < window/2 {
+			t.Errorf("%s refuses after %v; its horizon is further ahead", left.name, early)
+		}
+		if out, err := left.firn("quorum", "status"); err == nil {
+			t.Errorf("firn quorum status succeeds without a majority: %s", out)
+		}
+		begun := time.Now()
+		for _, k := range down {
+			k.start()
+		}
+		left.ready()
+		q.lasted("IDs again after two of three are back", begun, 5*time.Second)
+		q.whole()
+	}
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// All three machines are killed at once, 20 times.
+func TestAllMachinesAreKilled(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s")
+	q.start()
+	c := q.callers()
+	for range 20 {
+		c.served(3)
+		crash(q.list...)
+		begun := time.Now()
+		for _, k := range q.list {
+			k.start()
+		}
+		for _, k := range q.list {
+			k.ready()
+		}
+		q.lasted("ready after all were killed", begun, 10*time.Second)
+	}
+	q.whole()
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// empty takes a machine's directory away, and returns where it is now.
+func (k *keeper) empty() string {
+	k.of.t.Helper()
+	aside := filepath.Join(k.of.t.TempDir(), "aside")
+	if err := os.Rename(k.dir, aside); err != nil {
+		k.of.t.Fatal(err)
+	}
+	return aside
+}
+
+// A machine whose directory was emptied comes back by its own start, whichever it is.
+func TestAnEmptiedMachine(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s", "--ttl=5s")
+	q.start()
+	c := q.callers()
+	for _, k := range q.list {
+		c.served(10)
+		k.crash()
+		k.empty()
+		begun := time.Now()
+		k.start()
+		q.whole()
+		q.lasted("an emptied machine is back", begun, 10*time.Second)
+	}
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// Two of three machines are emptied while the third is down. They wait for it, and when it is back all wait for the data
+// that is lost. Then that is found.
+func TestTwoEmptiedMachines(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s")
+	q.start()
+	c := q.callers()
+	c.served(10)
+	before, err := q.list[0].status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, two := q.list[0], q.list[1:] // without the third, who forms a cluster is down
+	for range 2 {
+		crash(q.list...)
+		var aside []string
+		for _, k := range two {
+			aside = append(aside, k.empty())
+			k.start()
+		}
+		for _, k := range two {
+			k.waits(third.address, "a new one needs all machines")
+		}
+		third.start()
+		for _, k := range two {
+			k.waits("cluster "+before.Cluster, "a majority of the machines has lost it", "restore a backup")
+		}
+		third.waits("majority")
+		for _, k := range q.list {
+			if err := k.isReady(); err == nil {
+				t.Errorf("%s is ready", k.name)
+			}
+		}
+		crash(two...)
+		for i, k := range two {
+			if err := os.RemoveAll(k.dir); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(aside[i], k.dir); err != nil {
+				t.Fatal(err)
+			}
+			k.start()
+		}
+		q.whole()
+		if now, err := third.status(); err != nil || now.Cluster != before.Cluster {
+			t.Errorf("cluster %s: %v; want %s", now.Cluster, err, before.Cluster)
+		}
+		third, two = q.list[2], q.list[:2]
+	}
+	q.unnoticed(c)
+	q.ledger.unique(t, 100)
+}
+
+// All machines are emptied. Within an hour of the making of the key that is like the first start.
+func TestAllMachinesAreEmptied(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s")
+	q.start()
+	c := q.callers()
+	c.served(10)
+	crash(q.list...)
+	begun := time.Now()
+	for _, k := range q.list {
+		k.empty()
+		k.start()
+	}
+	q.whole()
+	q.lasted("a new cluster in place of an emptied one", begun, 5*time.Second)
+	c.served(10)
+	q.unnoticed(c)
+	q.ledger.unique(t, 100)
+}
+
+// All machines are emptied, long after their key was made, while a client uses what it has reserved. The new cluster gives
+// no ID before that is over, and says why.
+func TestAllMachinesAreEmptiedLate(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	const window = 6 * time.Second
+	q := newKeepers(t, 3, "--window="+window.String())
+	q.newKey(24 * time.Hour)
+	q.start()
+	former := q.client()
+	former.ready()
+	onFormer := newAudience(t, q.ledger, former.transport.DialContext, former.url)
+	onFormer.served(25)
+	before, err := q.list[0].status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	crash(q.list...)
+	begun := time.Now()
+	for _, k := range q.list {
+		k.empty()
+		k.start()
+	}
+	for _, k := range q.list {
+		k.refuses("members make no IDs before", "24h0m", "after its key was made")
+	}
+	q.whole()
+	if took := time.Since(begun); took < window {
+		t.Errorf("the new cluster gives IDs after %v", took)
+	}
+	if now, err := q.list[0].status(); err != nil || now.Cluster == before.Cluster {
+		t.Errorf("cluster %s, %v; it was %s before", now.Cluster, err, before.Cluster)
+	}
+	onFormer.served(25)
+	onFormer.finish()
+	c := q.callers()
+	c.served(25)
+	q.unnoticed(c)
+	q.ledger.unique(t, 500)
+}
+
+// The directory of a machine is put back as it was some time ago. The others know what it had: it is replaced by itself.
+func TestADirectoryOfYesterday(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=3s")
+	q.start()
+	c := q.callers()
+	for _, k := range []*keeper{q.list[0], q.list[2]} {
+		k.stop()
+		copied := filepath.Join(t.TempDir(), "copied")
+		if err := os.CopyFS(copied, os.DirFS(k.dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(copied, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		k.start()
+		q.whole()
+		q.sawMore(k)
+		k.crash()
+		k.empty()
+		if err := os.Rename(copied, k.dir); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		k.start()
+		q.whole()
+		q.lasted("an old directory is replaced", begun, 10*time.Second)
+		if !strings.Contains(k.log.String(), "an old copy of the directory was put back") {
+			t.Errorf("%s does not say so:\n%s", k.name, k.log)
+		}
+	}
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// sawMore waits until the others have written down that a machine has more now than it has at present.
+func (q *keepers) sawMore(k *keeper) {
+	q.t.Helper()
+	at := uint64(0)
+	eventually(q.t, func() error {
+		s, err := k.status()
+		for _, m := range s.Machines {
+			if m.Address == k.address {
+				at = m.Index
+			}
+		}
+		return err
+	})
+	eventually(q.t, func() error {
+		for _, other := range q.others(k) {
+			text, err := os.ReadFile(filepath.Join(other.dir, "quorum.json"))
+			var says struct{ Saw map[string]uint64 }
+			if err == nil {
+				err = json.Unmarshal(text, &says)
+			}
+			if err != nil || says.Saw[k.address] <= at {
+				return fmt.Errorf("%s has not seen that %s has more than %d: %s, %w", other.name, k.name, at, text, err)
+			}
+		}
+		return nil
+	})
+}
+
+// All machines are restarted one after the other, as for an upgrade.
+func TestRollingRestartOfAQuorum(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s")
+	q.start()
+	c := q.callers()
+	for range 3 {
+		c.served(10)
+		for _, k := range q.list {
+			k.stop()
+			begun := time.Now()
+			k.start()
+			k.ready()
+			q.lasted("a machine is ready again after SIGTERM", begun, 5*time.Second)
+		}
+	}
+	q.whole()
+	c.served(10)
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// A node that was alone becomes one of three, two of these are replaced, one dead and one alive, and it is alone again.
+func TestOneThreeAndOneAgain(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s")
+	one, lost, spared := q.list[0], q.list[1], q.list[2]
+	one.startAs()
+	one.ready()
+	c := q.callers()
+	lost.goesDown()
+	spared.goesDown()
+	c.served(25, 0)
+
+	lost.start()
+	spared.start()
+	lost.waits(one.address)
+	spared.waits(one.address)
+	one.stop()
+	begun := time.Now()
+	one.start()
+	q.whole()
+	q.lasted("three from one", begun, 10*time.Second)
+	c.served(25)
+
+	lost.crash()
+	instead := q.local()
+	instead.url, instead.downs = lost.url, lost.downs // callers find it in its place
+	q.asked[1] = instead
+	begun = time.Now()
+	q.replace(lost, instead)
+	q.lasted("a dead machine is replaced", begun, 10*time.Second)
+	c.served(25)
+
+	begun = time.Now()
+	q.replace(spared, q.local())
+	q.lasted("a living machine is replaced", begun, 10*time.Second)
+	c.served(25) // by the one that was replaced, too: it goes on as a client
+
+	removed := q.others(one)
+	begun = time.Now()
+	if out, err := one.firn("quorum", "remove", "--yes", removed[0].address, removed[1].address); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	q.list = []*keeper{one}
+	q.whole()
+	q.lasted("one from three", begun, 10*time.Second)
+	c.served(25)
+	one.stop()
+	one.start()
+	q.whole()
+	c.served(25)
+	q.extendAgain(one, spared, removed[0], removed[1])
+	q.unnoticed(c)
+	q.ledger.unique(t, 1000)
+}
+
+// replace has a new machine take the place of another.
+func (q *keepers) replace(lost, instead *keeper) {
+	q.t.Helper()
+	if out, err := q.list[0].firn("quorum", "replace", "--yes", lost.address, instead.address); err != nil {
+		q.t.Fatalf("%v: %s", err, out)
+	}
+	q.list[slices.Index(q.list, lost)] = instead
+	instead.start()
+	q.whole()
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,29 +74,6 @@ func TestAQuorumIsRestored(t *testing.T) {
 			q.ledger.unique(t, 3*4*1000)
 		})
 	}
-}
-
-// client is a node that keeps nothing.
-func (q *keepers) client() *keeper {
-	q.t.Helper()
-	k := q.local()
-	k.name = "the client"
-	k.startWith(append([]string{
-		"--http-addr=" + strings.TrimPrefix(k.url, "http://"), "--admin-addr=" + strings.TrimPrefix(k.admin, "http://"),
-		"--quorum=" + addresses(q.list), "--quorum-addr=none", "--quorum-key-file=" + q.key,
-	}, q.args...)...)
-	return k
-}
-
-// firn runs a command, and returns what it printed.
-func (q *keepers) firn(args ...string) (string, error) {
-	q.t.Helper()
-	path, err := firn()
-	if err != nil {
-		q.t.Fatal(err)
-	}
-	out, err := exec.Command(path, args...).CombinedOutput()
-	return string(out), err
 }
 
 // ids takes that many IDs in one call.

@@ -31,6 +31,7 @@ type keepers struct {
 	key    string    // the file
 	args   []string  // of every node
 	list   []*keeper // whom --quorum names
+	asked  []*keeper // by callers
 	took   map[string][]time.Duration
 }
 
@@ -44,9 +45,8 @@ type keeper struct {
 	admin     string // the URL of administrators
 	transport *http.Transport
 	launch    func(args ...string) (process, *lines)
-	process             // the latest run
-	log       *lines    // its log
-	list      []*keeper // if not nil, whom --quorum names here
+	process          // the latest run
+	log       *lines // its log
 
 	mu    sync.Mutex // guards downs
 	downs []down
@@ -158,21 +158,28 @@ func addresses(machines []*keeper) string {
 // start starts the node, and waits for nothing.
 func (k *keeper) start() {
 	k.of.t.Helper()
-	list := k.of.list
-	if k.list != nil {
-		list = k.list
-	}
-	args := []string{
-		"--http-addr=" + strings.TrimPrefix(k.url, "http://"), "--admin-addr=" + strings.TrimPrefix(k.admin, "http://"), "--data-dir=" + k.dir,
-		"--quorum=" + addresses(list), "--quorum-addr=" + k.address, "--quorum-key-file=" + k.of.key,
-	}
-	k.startWith(append(args, k.of.args...)...)
+	k.startAs(append(k.of.quorum(), "--quorum-addr="+k.address)...)
 }
 
-// startWith starts the node with these arguments alone.
-func (k *keeper) startWith(args ...string) {
+// startAs starts the node with these flags, in place of those that name the quorum.
+func (k *keeper) startAs(flags ...string) {
 	k.of.t.Helper()
-	k.process, k.log = k.launch(args...)
+	flags = append(flags, "--http-addr="+strings.TrimPrefix(k.url, "http://"), "--admin-addr="+strings.TrimPrefix(k.admin, "http://"), "--data-dir="+k.dir)
+	k.process, k.log = k.launch(append(flags, k.of.args...)...)
+}
+
+// quorum are the flags that name the quorum.
+func (q *keepers) quorum() []string {
+	return []string{"--quorum=" + addresses(q.list), "--quorum-key-file=" + q.key}
+}
+
+// client starts a node that is none of the machines, and waits for nothing.
+func (q *keepers) client(flags ...string) *keeper {
+	q.t.Helper()
+	k := q.local()
+	k.name = "the client at " + strings.TrimPrefix(k.url, "http://")
+	k.startAs(append(append(q.quorum(), "--quorum-addr=none"), flags...)...)
+	return k
 }
 
 // start starts the nodes of all machines, and waits until they are ready and the quorum is whole.
@@ -382,14 +389,15 @@ func (q *keepers) medians() {
 // callers take IDs at each node until finish, and ask the next node once more if that fails.
 func (q *keepers) callers() *audience {
 	var urls []string
-	for _, k := range q.list {
+	q.asked = slices.Clone(q.list)
+	for _, k := range q.asked {
 		urls = append(urls, k.url)
 	}
 	return newAudience(q.t, q.ledger, q.list[0].transport.DialContext, urls...)
 }
 
-// unnoticed ends callers, and demands that no call failed that asked once more, and that no first one failed at a node
-// that was not down then. It judges on a responsive machine alone.
+// unnoticed ends callers, and demands that none was refused by a node that was not down then. It judges on a responsive
+// machine alone.
 func (q *keepers) unnoticed(c *audience) {
 	q.t.Helper()
 	s := c.finish()
@@ -397,12 +405,64 @@ func (q *keepers) unnoticed(c *audience) {
 		s.calls, s.again, len(s.failed), s.longest.Round(time.Millisecond), s.silence.Round(time.Millisecond))
 	told := 0
 	for _, made := range c.calls {
-		down := q.list[made.node].mayFail(made)
-		if made.first == nil || down && made.err == nil {
+		first, second := q.asked[made.node], q.asked[(made.node+1)%len(q.asked)]
+		if (made.first == nil || first.mayFail(made)) && (made.err == nil || second.mayFail(made)) {
 			continue
 		}
 		if told++; told <= 10 {
-			responsive.Errorf(q.t, made.began.Add(-mercy), "a call at %s failed (down: %v): %v, then %v", q.list[made.node].name, down, made.first, made.err)
+			responsive.Errorf(q.t, made.began.Add(-mercy), "a call failed: at %s: %v; at %s: %v", first.name, made.first, second.name, made.err)
 		}
 	}
+}
+
+// firn runs a command, and returns what it prints.
+func (q *keepers) firn(args ...string) (string, error) {
+	q.t.Helper()
+	path, err := firn()
+	if err != nil {
+		q.t.Fatal(err)
+	}
+	out, err := exec.Command(path, args...).CombinedOutput()
+	return string(out), err
+}
+
+// firn runs a command that asks the node.
+func (k *keeper) firn(args ...string) (string, error) {
+	k.of.t.Helper()
+	return k.of.firn(append(args, "--admin="+k.admin)...)
+}
+
+// refuses waits until the node is not ready, and tells callers why with all of these words.
+func (k *keeper) refuses(words ...string) {
+	k.of.t.Helper()
+	eventually(k.of.t, func() error {
+		status, body, err := k.get(k.url + "/readyz")
+		if err != nil {
+			return err
+		}
+		for _, word := range words {
+			if status != http.StatusServiceUnavailable || !strings.Contains(body, word) {
+				return fmt.Errorf("%s does not say %q: %d %s", k.name, word, status, body)
+			}
+		}
+		return nil
+	})
+}
+
+// waits waits until the node waits for its quorum, and says so with all of these words, to callers and in its status.
+func (k *keeper) waits(words ...string) {
+	k.of.t.Helper()
+	k.refuses(words...)
+	eventually(k.of.t, func() error {
+		s, err := k.status()
+		if err != nil {
+			return err
+		}
+		for _, word := range words {
+			if !strings.Contains(s.Waiting, word) {
+				return fmt.Errorf("%s does not wait with the word %q: %q", k.name, word, s.Waiting)
+			}
+		}
+		return nil
+	})
 }
