@@ -83,7 +83,7 @@ var rooms = map[string]room{
 	"internal/load":                      {code: []string{".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/", "internal/retry"}, tests: []string{"cluster", "member", "internal/server", "internal/server/", "store/memstore", "go.uber.org/goleak"}},
 	"internal/mutants":                   {code: []string{"internal/overlay"}},
 	"internal/pauses":                    {code: []string{"internal/overlay"}},
-	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "store/etcdstore", "store/quorum", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
+	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "store", "store/etcdstore", "store/quorum", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
 	"internal/responsive":                {},
 	"internal/retry":                     {},
 	"internal/scale":                     {tests: []string{"cluster", "member", "store", "store/etcdembed", "store/quorum", "github.com/prometheus/client_golang/prometheus"}},
