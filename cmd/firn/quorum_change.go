@@ -142,12 +142,13 @@ func (p *program) confirmChange(ctx context.Context, ask remote.Client, d quorum
 	return nil
 }
 
-// machinesLeft are the machines that keep the data when some have left and others have come.
+// machinesLeft are the machines that keep the data when some have left and others have come. The node that was asked may
+// not know yet that they have.
 func machinesLeft(s quorum.Status, left, come []string) []string {
 	all := slices.Clone(come)
-	for _, m := range s.Machines {
-		if m.Role != quorum.Removed && !slices.Contains(left, m.Address) {
-			all = append(all, m.Address)
+	for _, address := range s.Record {
+		if !slices.Contains(left, address) {
+			all = append(all, address)
 		}
 	}
 	slices.Sort(all)

@@ -133,7 +133,7 @@ func TestQuorumBackup(t *testing.T) {
 	if status, out, _ := firn("backup", "-"); status != 0 || out != "later" {
 		t.Errorf("on standard output it is %q, with status %d", out, status)
 	}
-	q.Data, q.Err = first, errors.New("the leader is lost")
+	q.Data, q.Err = strings.Repeat("part of it ", 1<<17), errors.New("the leader is lost")
 	if status, _, errs := firn("backup", "--force", file); status != statusFailure || !strings.Contains(errs, "the backup is incomplete") {
 		t.Errorf("%d %s", status, errs)
 	}

@@ -575,6 +575,26 @@ var mutants = []mutant{
 		"./internal/server/httpapi", "Host",
 	},
 	{
+		"whoever may look gets a backup, with everything in it", "internal/server/quorum.go",
+		"	_, end, err := s.aboutQuorum(ctx, who, auth.Admin)\n", "	_, end, err := s.aboutQuorum(ctx, who, auth.Look)\n",
+		"./internal/server/httpapi", "QuorumRights",
+	},
+	{
+		"a backup that fails halfway looks whole", "internal/server/httpapi/quorum.go",
+		"		came(w, h.service.Refuse(Origin(r), callOf(r), err))\n		panic(http.ErrAbortHandler)\n", "		came(w, h.service.Refuse(Origin(r), callOf(r), err))\n",
+		"./internal/server/httpapi", "BrokenBackup",
+	},
+	{
+		"part of a backup gets the name of the whole", "cmd/firn/quorum_backup.go",
+		"	_, err = io.Copy(f, from)\n", "	_, _ = io.Copy(f, from)\n",
+		"./cmd/firn", "^TestQuorumBackup$",
+	},
+	{
+		"a machine that stops does not hand leadership over", "internal/node/store.go",
+		"		n.quorum.Close()\n", "",
+		"./internal/node", "^TestQuorum$",
+	},
+	{
 		"the number of calls at a time is not limited", "internal/server/service.go",
 		"s.calls.Add(1) > int64(s.options.MaxCalls)", "s.calls.Add(1) < 0",
 		"./internal/server", "CallsAtATime",

@@ -106,8 +106,11 @@ func (s *Service) quorum(ctx context.Context) *quorum.Status {
 		return nil
 	}
 	status := s.options.Quorum.Status(ctx)
+	if status.Record == nil { // not null in JSON
+		status.Record = []string{}
+	}
 	if status.Machines == nil {
-		status.Machines = []quorum.Machine{} // not null in JSON
+		status.Machines = []quorum.Machine{}
 	}
 	return &status
 }

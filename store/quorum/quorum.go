@@ -82,6 +82,7 @@ type Status struct {
 	Self     string    `json:"self"`              // address of this machine; empty: it is a client
 	Waiting  string    `json:"waiting,omitempty"` // what this process waits for before it can use the store; empty: nothing
 	Majority bool      `json:"majority"`          // a majority of the voters can be reached
+	Record   []string  `json:"record"`            // addresses of the machines that should be the voters, ordered; empty: unknown
 	Machines []Machine `json:"machines"`          // ordered by address
 }
 

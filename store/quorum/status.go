@@ -78,7 +78,9 @@ func (q *Quorum) Status(ctx context.Context) Status {
 		status.Waiting = q.failed.Error()
 	}
 	var most uint64
-	voters, live, members := 0, 0, membersOf(answers)
+	members, record := membersOf(answers)
+	voters, live := 0, 0
+	status.Record = record
 	for _, address := range machines {
 		a := q.said[address]
 		if a.Disk.Cluster != "" && a.err == nil && status.Cluster == "" && a.Disk.State != plan.Promised {
@@ -116,13 +118,13 @@ func (q *Quorum) Status(ctx context.Context) Status {
 	return status
 }
 
-// membersOf returns the members as that machine knows them that knows most.
-func membersOf(answers map[string]answer) (members []plan.Member) {
+// membersOf returns the members, and the record, as that machine knows them that knows most.
+func membersOf(answers map[string]answer) (members []plan.Member, record []string) {
 	var most uint64
 	for _, a := range answers {
 		if a.Running && a.Status.Index >= most {
-			most, members = a.Status.Index, a.Members
+			most, members, record = a.Status.Index, a.Members, a.Record
 		}
 	}
-	return members
+	return members, record
 }

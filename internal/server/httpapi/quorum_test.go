@@ -33,7 +33,7 @@ func TestQuorumCalls(t *testing.T) {
 	for _, w := range []*httptest.ResponseRecorder{
 		call(h, "GET", "/api/v1/quorum"), post(h, "/api/v1/quorum/replace", replacement), post(h, "/api/v1/quorum/remove", removal),
 	} {
-		if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"cluster":"5f0c3a9be1d24c77","self":"ids-1:7420","majority":true,"machines":[{"address":"ids-1:7420",`) {
+		if w.Code != 200 || !strings.HasPrefix(w.Body.String(), `{"cluster":"5f0c3a9be1d24c77","self":"ids-1:7420","majority":true,"record":["ids-1:7420","ids-2:7420","ids-3:7420"],"machines":[{"address":"ids-1:7420",`) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 	}

@@ -25,7 +25,7 @@ type Quorum struct {
 // ThreeMachines is a quorum that lacks its third machine.
 func ThreeMachines() *Quorum {
 	return &Quorum{Data: "everything", State: quorum.Status{
-		Cluster: "5f0c3a9be1d24c77", Self: "ids-1:7420", Majority: true,
+		Cluster: "5f0c3a9be1d24c77", Self: "ids-1:7420", Majority: true, Record: []string{"ids-1:7420", "ids-2:7420", "ids-3:7420"},
 		Machines: []quorum.Machine{
 			{
 				Address: "ids-1:7420", Role: quorum.Voter, Leader: true, Index: 120345, Size: 2 << 20, InUse: 1 << 20, LogSize: 8 << 20,
