@@ -41,11 +41,10 @@ func (q *Quorum) report() report {
 // sizeOf returns how many bytes the files in a directory have.
 func sizeOf(dir string) (bytes int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error { // what can't be read counts nothing
-		if err != nil {
-			return nil
-		}
-		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			bytes += info.Size()
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				bytes += info.Size()
+			}
 		}
 		return nil
 	})
