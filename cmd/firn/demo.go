@@ -20,6 +20,11 @@ The load goes to all nodes through the Go client (docs/client.md). It compares e
 ID with at least the latest million. It counts duplicates, IDs that are not greater
 than an earlier ID of the same node ID, and calls that got no ID within 2s.
 
+With --quorum the nodes keep the store themselves, as with firn serve --quorum: each is a
+machine of a quorum, on a port of 127.0.0.1, with its data in a directory for temporary
+files. Kill one, and nobody notices; kill a second one of three, and see what it means to
+lose the majority; bring them back. Nodes can't be paused then.
+
 Node 1 serves at --http-addr, and the others at the ports after it. At --admin-addr
 the demo serves administrators and the dashboard, by asking a node that is running.
 The nodes' own administrative addresses are at the ports after it.
@@ -29,6 +34,7 @@ an ID came twice.`
 
 const demoExamples = `  firn demo
   firn demo --nodes 5 --load 10000
+  firn demo --quorum
   firn demo kill 2
   firn demo step-clock 1 -1h
   firn demo status --json`
@@ -45,6 +51,7 @@ func (p *program) demoCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	setting.Number(flags, &o.Nodes, "nodes", "3", 1, "how many nodes")
+	setting.Bool(flags, &o.Quorum, "quorum", "the nodes keep the store themselves; --nodes is then 1, 3 or 5")
 	setting.Number(flags, &o.Load, "load", "200", 0, "how many IDs to take a second; 0 for none")
 	setting.Add(flags, &o.HTTPAddr, "http-addr", "address", demo.DefaultHTTPAddr, "where node 1 listens; port 0 takes any free ports", parseAddress)
 	setting.Add(flags, &o.AdminAddr, "admin-addr", "address", demo.DefaultAdminAddr, "where to listen for administrators, on this machine only", parseAddress)
@@ -52,7 +59,7 @@ func (p *program) demoCommand() *cobra.Command {
 	setting.Duration(flags, &o.Window, "window", "10s", 100*time.Millisecond, "how long a node gives IDs while the store is gone")
 	setting.Bool(flags, &logs, "logs", "print the nodes' logs, to standard error")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		o.Out = p.stdout
+		o.Out, o.Version = p.stdout, build().Version
 		if logs {
 			o.Logs = p.stderr
 		}

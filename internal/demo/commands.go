@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,9 @@ func (d *demo) kill(h *host, _ *http.Request) (string, error) {
 	d.keepSecret(h)
 	p.kill()
 	text := fmt.Sprintf("Node %d is gone, as after kill -9: it told nobody, and gave nothing back.\n", h.number)
+	if d.quorum != nil {
+		return text + d.left(h), nil
+	}
 	if d.runs() == 0 {
 		return text + "No node is running, so every call fails.\n" + d.then("Start one:", fmt.Sprintf("demo start %d", h.number)), nil
 	}
@@ -36,6 +40,25 @@ it out of the cluster. The next owner of its node ID begins after the last insta
 it had reserved.
 `, console.Brief(d.config.TTL)) +
 		d.then("See who is a member:", "cluster status") + d.then("Bring it back:", fmt.Sprintf("demo start %d", h.number)), nil
+}
+
+// left says what the loss of a machine of the quorum means, and what to try next.
+func (d *demo) left(h *host) string {
+	back := fmt.Sprintf("demo start %d", h.number)
+	runs, of := d.runs(), len(d.hosts)
+	switch {
+	case runs == 0:
+		return "No node is running, so every call fails. Their data is on the disk.\n" + d.then("Bring it back:", back)
+	case d.quorum.majority(runs):
+		return fmt.Sprintf(`%d of %d machines are a majority, and keep the store: one of them leads within seconds. Callers
+use the other nodes, and none notices.
+`, runs, of) + d.then("Look at the machines:", "quorum status") + d.then("Bring it back:", back)
+	default:
+		return fmt.Sprintf(`%d of %d machines is no majority: nothing can be written, so that nothing can be written twice.
+IDs still flow from the time that is reserved, for up to %v. Then calls are answered 503,
+until a majority is back.
+`, runs, of, console.Brief(d.config.Window)) + d.then("See how things are:", "demo status") + d.then("Bring it back:", back)
+	}
 }
 
 func (d *demo) start(h *host, _ *http.Request) (string, error) {
@@ -47,6 +70,10 @@ func (d *demo) start(h *host, _ *http.Request) (string, error) {
 	}
 	d.keepSecret()
 	d.say("node %d is started", h.number)
+	if d.quorum != nil {
+		return fmt.Sprintf("Node %d runs again, at %s. Its data is as old as its end: once there is a\nmajority, it gets the rest from the others, and joins as a new member.\n", h.number, h.url) +
+			d.then("See how things are:", "demo status"), nil
+	}
 	return fmt.Sprintf("Node %d runs again, at %s. It joins as a new member, and takes\na free node ID.\n", h.number, h.url) +
 		d.then("See who is a member:", "cluster status"), nil
 }
@@ -55,6 +82,9 @@ func (d *demo) pause(h *host, _ *http.Request) (string, error) {
 	p := h.running()
 	if p == nil {
 		return "", notNow("node %d is not running; firn demo start %[1]d starts it", h.number)
+	}
+	if d.quorum != nil {
+		return "", notNow("node %d keeps the store, and can't be paused alone in one process; firn demo kill %[1]d kills it", h.number)
 	}
 	if !p.pause(true) {
 		return "", notNow("node %d is paused already; firn demo resume %[1]d resumes it", h.number)
@@ -123,6 +153,9 @@ func wrongBy(total time.Duration) string {
 }
 
 func (d *demo) stopStore(*host, *http.Request) (string, error) {
+	if d.quorum != nil {
+		return "", notNow("the nodes keep the store themselves; firn demo kill stops it, once for each node of a majority")
+	}
 	if !d.reach(false) {
 		return "", notNow("the store is stopped already; firn demo start-store brings it back")
 	}
@@ -179,7 +212,7 @@ func tryLine(command string) string { return "    " + command + "\n" }
 func (d *demo) command(text string) string {
 	first, _, _ := strings.Cut(text, " ")
 	switch {
-	case d.admin != "http://"+DefaultAdminAddr && (first == "demo" || first == "cluster" || first == "sequencer"):
+	case d.admin != "http://"+DefaultAdminAddr && slices.Contains([]string{"demo", "cluster", "sequencer", "quorum"}, first):
 		text += " --admin " + d.admin
 	case d.hosts[0].url != "http://"+DefaultHTTPAddr && first == "id" && !strings.Contains(text, "--server"):
 		text += " --server " + d.hosts[0].url

@@ -1,5 +1,6 @@
-// Package demo runs a cluster of several nodes in one process, on a store in memory, for people to try: it takes
-// IDs from them all the time, and on command kills a node, sets its clock or stops the store. It prints to a
+// Package demo runs a cluster of several nodes in one process, on a store in memory or on one that they keep
+// themselves, for people to try: it takes IDs from them all the time, and on command kills a node, sets its clock or
+// stops the store. It prints to a
 // writer. It has no flags: they, and the commands for a running demo, are in cmd/firn.
 package demo
 
@@ -9,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -32,8 +34,9 @@ const (
 
 // Config configures a demo.
 type Config struct {
-	Nodes int   // 1 to 64
-	Load  int64 // IDs to take per second, 0 to 1 000 000
+	Nodes  int   // 1 to 64; with Quorum 1, 3 or 5
+	Quorum bool  // the nodes keep the store themselves
+	Load   int64 // IDs to take per second, 0 to 1 000 000
 
 	HTTPAddr  string // where node 1 listens, host:port; the others on the ports after it; port 0: any free port
 	AdminAddr string // where the demo listens for administrators, on this machine only; the nodes on the ports after it
@@ -41,13 +44,16 @@ type Config struct {
 	TTL    time.Duration // how long a silent node remains a member
 	Window time.Duration // for how long nodes issue IDs without the store
 
+	Version string // of the program
+
 	Out  io.Writer // gets what to try, and what happens
 	Logs io.Writer // gets the nodes' logs; nil: dropped
 }
 
 const (
-	mostNodes = 64
-	mostLoad  = 1_000_000
+	mostNodes    = 64
+	mostMachines = 5 // of a quorum
+	mostLoad     = 1_000_000
 )
 
 // Validate returns a node.SettingError for a Config that is not valid.
@@ -59,6 +65,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Nodes < 1 || c.Nodes > mostNodes:
 		return wrong("nodes", "%d; want at most %d in one process", c.Nodes, mostNodes)
+	case c.Quorum && (c.Nodes%2 == 0 || c.Nodes > mostMachines):
+		return wrong("nodes", "%d, and with --quorum each of them keeps the data; want 1, 3 or %d", c.Nodes, mostMachines)
 	case c.Load > mostLoad:
 		return wrong("load", "%d IDs a second; want at most %d", c.Load, mostLoad)
 	case !auth.Loopback(host):
@@ -97,8 +105,9 @@ type demo struct {
 	self     string // how to call this program in a shell
 	began    time.Time
 	out      *console.StatusLine
-	store    *memstore.Service
-	stopped  atomic.Bool // no node reaches the store
+	store    *memstore.Service // unless the nodes keep it themselves
+	stopped  atomic.Bool       // no node reaches the store
+	quorum   *machines         // in place of the store; nil: there is none
 	hosts    []*host
 	load     *background
 	measured atomic.Pointer[Status] // updated once a second, with rates; nil before the first
@@ -141,6 +150,12 @@ func Run(ctx context.Context, c Config) error {
 func (d *demo) begin(ctx context.Context) error {
 	if err := d.listen(); err != nil {
 		return err
+	}
+	if d.config.Quorum {
+		var err error
+		if d.quorum, err = newMachines(d.config.Nodes); err != nil {
+			return err
+		}
 	}
 	for i := range d.config.Nodes {
 		d.hosts = append(d.hosts, d.newHost(i+1))
@@ -199,8 +214,8 @@ func (d *demo) await(ctx context.Context, wanted int) error {
 	}
 }
 
-// close ends the demo. It kills nodes that hang or can't reach the store: stopping them would take a while, and
-// the store ends too.
+// close ends the demo. It kills nodes that hang, can't reach the store or keep it: stopping them would take a while,
+// and the store ends too.
 func (d *demo) close() {
 	if d.server != nil {
 		_ = d.server.Close() // it no longer serves
@@ -217,6 +232,10 @@ func (d *demo) close() {
 	for _, h := range d.hosts {
 		if p := h.running(); p != nil {
 			all.Go(func() {
+				if d.quorum != nil {
+					p.kill()
+					return
+				}
 				if p.paused.Load() || d.stopped.Load() {
 					p.kill()
 				}
@@ -226,6 +245,9 @@ func (d *demo) close() {
 		}
 	}
 	all.Wait()
+	if d.quorum != nil {
+		_ = os.RemoveAll(d.quorum.dir) // it is in the directory for temporary files
+	}
 	if d.file != "" {
 		secretfile.Remove(d.file, d.secret.Token())
 	}

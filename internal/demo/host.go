@@ -37,9 +37,10 @@ type process struct {
 	node   *node.Node
 	gate   sync.RWMutex // locked while the node is paused
 	clock  *firn.SteadyClock
-	store  *memstore.Client
+	store  *memstore.Client  // nil: the node is a machine of a quorum
 	former map[string]uint64 // how many IDs earlier processes issued, by sequencer
 	paused atomic.Bool
+	killed atomic.Bool // it was a machine of a quorum
 	end    context.CancelCauseFunc
 	done   chan struct{} // closed when the process has ended
 	err    error         // its error; set before done is closed
@@ -58,7 +59,10 @@ func (d *demo) newHost(number int) *host {
 	c.AdminAddr, _ = portAfter(d.config.AdminAddr, number)
 	c.TTL, c.Window, c.Wait = d.config.TTL, d.config.Window, true
 	c.DrainDelay, c.ShutdownTimeout = 0, 2*time.Second
-	c.Owner, c.Secret, c.Given = fmt.Sprintf("node %d", number), d.secret, d.given
+	c.Owner, c.Secret, c.Given, c.Build.Version = fmt.Sprintf("node %d", number), d.secret, d.given, d.config.Version
+	if d.quorum != nil {
+		d.quorum.configure(c, number)
+	}
 	c.Logger = slog.New(slog.NewTextHandler(prefixed{d.config.Logs, c.Owner + ": "}, nil))
 	return h
 }
@@ -66,21 +70,26 @@ func (d *demo) newHost(number int) *host {
 // start starts a process. It returns an error when an address is in use.
 func (h *host) start() (err error) {
 	start := time.Now()
-	p := &process{host: h, store: h.demo.store.Client(h.config.Owner), former: h.given(), done: make(chan struct{})}
+	p := &process{host: h, former: h.given(), done: make(chan struct{})}
 	p.clock = firn.NewSteadyClockFrom(0, func() (wall, mono int64) { // this machine's clock plus the offset
 		now := time.Now()
 		return now.UnixNano() + h.offset.Load(), int64(now.Sub(start))
 	})
-	p.reach()
 	c := h.config
 	c.Clock = p.clock
-	c.Store = func() (node.Store, error) { return p.store, nil }
+	if h.demo.quorum == nil {
+		p.store = h.demo.store.Client(h.config.Owner)
+		p.reach()
+		c.Store = func() (node.Store, error) { return p.store, nil }
+	}
 	c.Wrap = func(inner net.Listener) net.Listener { return gated{inner, &p.gate} }
 	if p.node, err = node.New(c); err == nil {
 		err = p.node.Listen()
 	}
 	if err != nil {
-		_ = p.store.Close() // it has no sessions yet
+		if p.store != nil {
+			_ = p.store.Close() // it has no sessions yet
+		}
 		return err
 	}
 	if h.url == "" {
@@ -101,7 +110,7 @@ func (h *host) start() (err error) {
 // running returns the running process; nil: none.
 func (h *host) running() *process {
 	p := h.process.Load()
-	if p == nil {
+	if p == nil || p.killed.Load() {
 		return nil
 	}
 	select {
@@ -134,8 +143,14 @@ func (d *demo) given() (all []ui.NodeGiven) {
 }
 
 // kill ends a process as kill -9 does: it answers no caller, and writes nothing to the store, so that it releases
-// nothing. It returns when its goroutines have ended.
+// nothing. It returns when its addresses are free, and its data is.
 func (p *process) kill() {
+	if p.store == nil { // it gives up what it holds, and tries a while longer to leave the cluster
+		p.killed.Store(true)
+		p.end(errKilled)
+		p.node.Kill()
+		return
+	}
 	p.store.CutOff(true)
 	p.node.Stop()
 	p.end(errKilled)

@@ -13,7 +13,11 @@ import (
 // intro returns what runs, and what to try.
 func (d *demo) intro(first firn.ID, took time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s in this process, on a store in memory. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.hosts)), "node"), took.Seconds(), first)
+	store := "on a store in memory"
+	if d.quorum != nil {
+		store = "which keep the store themselves"
+	}
+	fmt.Fprintf(&b, "%s in this process, %s. First ID after %.3f s: %d\n\n", console.Plural(int64(len(d.hosts)), "node"), store, took.Seconds(), first)
 	for _, n := range d.hosts {
 		fmt.Fprintf(&b, "  node %-4d  %s\n", n.number, n.url)
 	}
@@ -27,20 +31,24 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 	if len(d.hosts) == 1 {
 		killed = "kill -9 the node"
 	}
-	for _, s := range []struct {
-		what     string
-		commands []string
-	}{
+	tries := []try{
 		{"take an ID, and decode it", []string{"curl -X POST " + d.hosts[0].url + "/api/v1/id", d.command(fmt.Sprintf("decode %d", first))}},
 		{"create an ID space of its own", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
 		{"see who is a member, and the log of the cluster", []string{d.command("cluster status"), d.command("cluster log")}},
 		{"measure it", []string{d.benchCommand()}},
-		{killed, []string{d.command(fmt.Sprintf("demo kill %d", one)), d.command(fmt.Sprintf("demo start %d", one))}},
-		{"pause a node, as kill -STOP does", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
-		{"set a clock: the IDs still ascend", []string{d.command("demo step-clock 1 +5s"), d.command("demo step-clock 1 -1h")}},
-		{fmt.Sprintf("take the store away: IDs still flow for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
-		{"see how things are", []string{d.command("demo status")}},
-	} {
+	}
+	if d.quorum != nil {
+		tries = append(tries, d.quorumTries()...)
+	} else {
+		tries = append(
+			tries,
+			try{killed, []string{d.command(fmt.Sprintf("demo kill %d", one)), d.command(fmt.Sprintf("demo start %d", one))}},
+			try{"pause a node, as kill -STOP does", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
+			try{"set a clock: the IDs still ascend", []string{d.command("demo step-clock 1 +5s"), d.command("demo step-clock 1 -1h")}},
+			try{fmt.Sprintf("take the store away: IDs still flow for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
+		)
+	}
+	for _, s := range append(tries, try{"see how things are", []string{d.command("demo status")}}) {
 		fmt.Fprintf(&b, "\n  %s\n", s.what)
 		for _, command := range s.commands {
 			b.WriteString(tryLine(command))
@@ -48,6 +56,30 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 	}
 	b.WriteString("\nCtrl-C ends it.\n\n")
 	return b.String()
+}
+
+// try is what to try.
+type try struct {
+	what     string
+	commands []string
+}
+
+// quorumTries kills machines of the quorum until there is no majority, and brings them back.
+func (d *demo) quorumTries() []try {
+	var kills, starts []string
+	for i := range len(d.hosts)/2 + 1 {
+		number := d.hosts[len(d.hosts)-1-i].number
+		kills = append(kills, d.command(fmt.Sprintf("demo kill %d", number)))
+		starts = append(starts, d.command(fmt.Sprintf("demo start %d", number)))
+	}
+	most, last := kills[:len(kills)-1], kills[len(kills)-1:]
+	tries := []try{{"see the machines that keep the data", []string{d.command("quorum status")}}}
+	if len(most) > 0 {
+		tries = append(tries, try{"kill -9 a minority of them: nobody notices", most})
+	}
+	return append(tries,
+		try{fmt.Sprintf("kill one more, and the majority is lost: IDs still flow for up to %v, then calls fail", console.Brief(d.config.Window)), last},
+		try{"bring them back", starts})
 }
 
 // benchCommand loads all nodes for a short time.

@@ -20,12 +20,13 @@ const (
 
 	StoreRunning = "running"
 	StoreStopped = "stopped"
+	StoreLost    = "without a majority"
 )
 
 // Status is the state of a demo.
 type Status struct {
 	Seconds float64      `json:"seconds"` // since its start
-	Store   string       `json:"store"`   // running or stopped
+	Store   string       `json:"store"`   // running, stopped or without a majority
 	Members int          `json:"members"` // of the cluster, as far as a running node knows
 	Nodes   []NodeStatus `json:"nodes"`
 	Load    Counts       `json:"load"`
@@ -48,8 +49,11 @@ type NodeStatus struct {
 // status returns the state now, with the rates of the last second.
 func (d *demo) status() Status {
 	s := Status{Seconds: time.Since(d.began).Seconds(), Store: StoreRunning, Load: d.load.counts()}
-	if d.stopped.Load() {
+	switch {
+	case d.stopped.Load():
 		s.Store = StoreStopped
+	case d.quorum != nil && !d.quorum.majority(d.runs()):
+		s.Store = StoreLost
 	}
 	var latest int64 // the latest position that a node has reached
 	for _, h := range d.hosts {

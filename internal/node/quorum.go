@@ -16,6 +16,7 @@ type quorumPart interface {
 	Addr() string
 	Open(ctx context.Context) (quorum.Store, error)
 	Close()
+	Kill()
 }
 
 // quorumConfig returns the configuration of the quorum with what the node sets.
@@ -49,4 +50,11 @@ func (n *Node) startQuorum() error {
 		return &SettingError{"quorum-addr", err}
 	}
 	return err
+}
+
+// Kill ends a node with a quorum as kill -9 does: it answers no caller, and gives nothing back to the store. Run returns
+// soon after its ctx has ended.
+func (n *Node) Kill() {
+	n.Stop()
+	n.quorum.Kill()
 }

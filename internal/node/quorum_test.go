@@ -86,6 +86,7 @@ func (q *fakeQuorum) Backup(_ context.Context, w io.Writer) error {
 	return err
 }
 func (q *fakeQuorum) Close() { q.did("close quorum") }
+func (q *fakeQuorum) Kill()  { q.did("kill quorum") }
 
 // reports is a store that reports when it is closed.
 type reports struct {

@@ -56,7 +56,7 @@ var rooms = map[string]room{
 	"internal/server/ui":                 {code: []string{"cluster", "member", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/pages", "store/quorum"}, tests: []string{".", "internal/server/servertest"}},
 	"internal/server/limits":             {code: []string{"golang.org/x/sys/unix"}},
 	"internal/node":                      {code: []string{".", "cluster", "internal/fence", "internal/secretfile", "internal/server", "internal/server/", "internal/throttle", "member", "store", "store/etcdstore", "store/etcdembed", "store/quorum", "github.com/coreos/go-systemd/v22/daemon", "go.opentelemetry.io/", "google.golang.org/grpc"}, tests: []string{"internal/logtest", "api/firnv1", "internal/certtest", "store/memstore"}},
-	"internal/demo":                      {code: []string{".", "client", "internal/console", "internal/deploy", "internal/load", "internal/node", "internal/retry", "internal/secretfile", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/ui", "member", "store/memstore"}},
+	"internal/demo":                      {code: []string{".", "client", "internal/console", "internal/deploy", "internal/load", "internal/node", "internal/retry", "internal/secretfile", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/ui", "member", "store/memstore", "store/quorum"}},
 	"internal/manpage":                   {code: []string{"github.com/spf13/"}},
 	"internal/setting":                   {code: []string{"github.com/spf13/pflag", "go.yaml.in/yaml/v3"}},
 	"internal/idtext":                    {code: []string{"."}},

@@ -11,7 +11,9 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
@@ -78,15 +80,46 @@ func (q *Quorum) connect() (*etcdstore.Store, error) {
 			// Our own dialer does TLS.
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
-				conn, err := q.ring.Dial(ctx, address, port.Clients)
+				conn, err := q.dial(ctx, address)
 				if err != nil {
 					return nil, err
 				}
 				return servers.add(conn), nil
 			}),
-			grpc.WithChainUnaryInterceptor(q.noteLease, servers.watch),
+			grpc.WithChainUnaryInterceptor(q.untilKill, q.noteLease, servers.watch),
 		),
 	})
+}
+
+// dial connects to the etcd server of a machine, until Kill.
+func (q *Quorum) dial(ctx context.Context, address string) (net.Conn, error) {
+	if err := q.dead.Err(); err != nil {
+		return nil, err
+	}
+	c, err := q.ring.Dial(ctx, address, port.Clients)
+	if err != nil {
+		return nil, err
+	}
+	return &mortal{c, context.AfterFunc(q.dead, func() { _ = c.Close() })}, nil
+}
+
+// mortal is a connection that Kill closes.
+type mortal struct {
+	net.Conn
+	live func() bool // so that Kill does not close it
+}
+
+func (m *mortal) Close() error {
+	m.live()
+	return m.Conn.Close()
+}
+
+// untilKill fails calls after Kill, with an error after which they are not repeated.
+func (q *Quorum) untilKill(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	if q.dead.Err() != nil {
+		return status.Error(codes.FailedPrecondition, "this process takes no part in the quorum any more")
+	}
+	return invoke(ctx, method, request, reply, conn, options...)
 }
 
 // maxLeases is how many sessions of this process are noted.

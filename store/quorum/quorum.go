@@ -133,6 +133,8 @@ type Quorum struct {
 	lifeID string          // random
 	life   context.Context // ends at Close
 	end    context.CancelFunc
+	dead   context.Context // ends at Kill
+	die    context.CancelFunc
 	parts  sync.WaitGroup // goroutines
 
 	// These belong to run.
@@ -178,6 +180,7 @@ func New(c Config) (*Quorum, error) {
 	}
 	q.asker = newAsker(q.ring.Dial)
 	q.life, q.end = context.WithCancel(context.Background())
+	q.dead, q.die = context.WithCancel(context.Background())
 	return q, nil
 }
 
@@ -321,4 +324,11 @@ func (q *Quorum) Close() {
 		p.Close()
 		disk.dir.Close()
 	}
+}
+
+// Kill ends everything as the end of the process does: nothing is handed over, and the clients that Open has returned reach
+// no machine any more. It is for demonstrations.
+func (q *Quorum) Kill() {
+	q.die()
+	q.Close()
 }

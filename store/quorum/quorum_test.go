@@ -242,6 +242,44 @@ func TestReplaceAndRemove(t *testing.T) {
 	}
 }
 
+// The end of a machine that is killed hands nothing over, and its clients reach nothing more; the others go on, and it comes
+// back to its data.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	for _, address := range w.machines {
+		w.start(address)
+	}
+	first := w.running[w.machines[0]]
+	s := w.open(first)
+	session, err := s.OpenSession(t.Context(), time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("mine", []byte("1"), session)}}); err != nil {
+		t.Fatal(err)
+	}
+	w.voters(first, 3)
+	first.Kill()
+	if _, err := s.Commit(t.Context(), put("key", "1")); err == nil {
+		t.Error("a client of a machine that was killed commits")
+	}
+	if err := session.Close(t.Context()); err == nil {
+		t.Error("a client of a machine that was killed ends its session")
+	}
+	second := w.open(w.running[w.machines[1]])
+	w.until("the others have a leader", func() bool {
+		_, err := second.Commit(t.Context(), put("key", "2"))
+		return err == nil
+	})
+	if kv, err := second.Get(t.Context(), "mine"); err != nil || kv.Version == 0 {
+		t.Errorf("what the session holds: %+v, %v", kv, err)
+	}
+	if kv, err := w.open(w.start(w.machines[0])).Get(t.Context(), "key"); err != nil || string(kv.Value) != "2" {
+		t.Errorf("Get on the machine that is back: %+v, %v", kv, err)
+	}
+}
+
 // The last machine of a quorum may be used by a node alone, and becomes the first of a quorum again; the others may not.
 func TestTheLastOneGoesOnAlone(t *testing.T) {
 	testenv.Slow(t)

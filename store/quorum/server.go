@@ -137,7 +137,11 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 				return q.leftBehind(ctx, s)
 			}
 		case <-ctx.Done():
-			q.handOver(s)
+			if q.dead.Err() != nil {
+				s.HardStop()
+			} else {
+				q.handOver(s)
+			}
 			return nil
 		case <-time.After(pause):
 		}
