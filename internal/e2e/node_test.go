@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,10 +29,10 @@ import (
 // patience is how long anything may take that must happen. It is no claim about speed.
 const patience = time.Minute
 
-// binaries are built once: as shipped, with a wall clock that a test can step, and with drills.
+// binaries are built once: as shipped, with a wall clock that a test can step and a disk that it can slow down, and with drills.
 var (
 	firn          = sync.OnceValues(func() (string, error) { return build() })
-	firnSteppable = sync.OnceValues(func() (string, error) { return build(steppableClock()) })
+	firnSteppable = sync.OnceValues(func() (string, error) { return build(steppableClock(), slowDisk()) })
 	firnDrilled   = sync.OnceValues(func() (string, error) { return build(drilled()) })
 	binaries      string // where they are put
 )
@@ -83,7 +84,11 @@ func build(replace ...map[string]string) (string, error) {
 	}
 	path := filepath.Join(dir, "firn")
 	args := []string{"build", "-o", path}
-	for _, files := range replace {
+	if len(replace) > 0 {
+		files := map[string]string{}
+		for _, some := range replace {
+			maps.Copy(files, some)
+		}
 		argument, err := overlay.Write(dir, files)
 		if err != nil {
 			return "", err

@@ -12,12 +12,6 @@ import (
 	"github.com/firn-id/firn/internal/testenv"
 )
 
-// A window that is soon used up: what no longer reaches the quorum refuses after it.
-const (
-	soon       = 9 * time.Second
-	soonWindow = "--window=9s"
-)
-
 // wired are keepers on machines of a network of their own.
 type wired struct {
 	*keepers
