@@ -46,7 +46,7 @@ func threeMachines() *Quorum {
 		List: []string{"a:7420", "b:7420", "c:7420"},
 		Inspection: quorum.Inspection{
 			Self: "a:7420", Data: quorum.Data{Cluster: "x", State: "started"},
-			Status: quorum.Status{Cluster: "x", Majority: true, Machines: []quorum.Machine{machine("a:7420"), machine("b:7420"), machine("c:7420")}},
+			Status: quorum.Status{Cluster: "x", Majority: true, Record: []string{"a:7420", "b:7420", "c:7420"}, Machines: []quorum.Machine{machine("a:7420"), machine("b:7420"), machine("c:7420")}},
 		},
 	}
 }
@@ -107,10 +107,13 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"several are this machine", func(s *Seen) { s.Quorum.SelfErr = errors.New("a and b are this machine") }, Fail, "a and b are", "--quorum-addr"},
 		{"a machine is silent", func(s *Seen) { s.Quorum.Status.Machines[1].Err = "connection refused" }, Warn, "no answer: connection refused", "firewalls"},
 		{"a machine has another key", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "b:7420 has another key", []string{"b:7420"}
-		}, Fail, "b:7420 has another key", "same key"},
+			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "b:7420 has another key than this machine; give all the same", []string{"b:7420"}
+		}, Fail, "has another key than this machine", "give all the same"},
+		{"another program is at its address", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Err, s.Quorum.Strangers = "it answered 404", []string{"b:7420"}
+		}, Fail, "it answered 404", "same key"},
 		{"a machine waits", func(s *Seen) { s.Quorum.Status.Machines[1].Doing = "it is catching up" }, Warn, "waiting: it is catching up", "by itself"},
-		{"a machine is not listed", func(s *Seen) { s.Quorum.List[1] = "d:7420" }, Warn, "is not in --quorum", "firn quorum status"},
+		{"another is one of them", func(s *Seen) { s.Quorum.List[1] = "d:7420" }, Warn, "kept by a:7420,b:7420,c:7420, and --quorum is a:7420,d:7420,c:7420", "--quorum a:7420,b:7420,c:7420"},
 		{"the disk of another is slow", func(s *Seen) { s.Quorum.Status.Machines[1].Sync = 210 * time.Millisecond }, Warn, "takes 210ms", "faster disk"},
 		{"clocks apart", func(s *Seen) {
 			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = -800*time.Millisecond, 700*time.Millisecond

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -66,6 +67,10 @@ func (q Quorum) check() (all []Finding) {
 			all = append(all, q.checkMachine(m)...)
 		}
 	}
+	if slices.ContainsFunc(q.Status.Record, func(m string) bool { return !slices.Contains(q.List, m) }) {
+		record := strings.Join(q.Status.Record, ",")
+		add(Warn.about(about, "the cluster's data is kept by %s, and --quorum is %s", record, strings.Join(q.List, ",")).do("give every node --quorum " + record))
+	}
 	if f, ok := q.checkClocks(); ok {
 		add(f)
 	}
@@ -78,7 +83,8 @@ func (q Quorum) check() (all []Finding) {
 func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {
 	switch {
 	case slices.Contains(q.Strangers, m.Address):
-		return []Finding{Fail.about(m.Address, "%s", m.Err).do("give all machines the same key and the same --quorum")}
+		what, do, _ := strings.Cut(strings.TrimPrefix(m.Err, m.Address+" "), "; ")
+		return []Finding{Fail.about(m.Address, "%s", what).do(cmp.Or(do, "give all machines the same key and the same --quorum"))}
 	case m.Err != "":
 		return []Finding{Warn.about(m.Address, "no answer: %s", m.Err).do("start firn serve there; if it runs, look at its name, its port and the firewalls in between")}
 	}
@@ -88,8 +94,6 @@ func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {
 	}
 	text := fmt.Sprintf("%s, %s, answers in %v", about, m.Version, m.RoundTrip.Round(10*time.Microsecond))
 	switch {
-	case !slices.Contains(q.List, m.Address):
-		all = append(all, Warn.about(m.Address, "%s; it is not in --quorum", text).do("give every node --quorum with the machines that firn quorum status shows"))
 	case m.Doing != "":
 		all = append(all, Warn.about(m.Address, "%s; waiting: %s", text, m.Doing).do("it goes on by itself, once the reason is gone"))
 	default:
