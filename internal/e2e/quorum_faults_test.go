@@ -294,7 +294,7 @@ func TestTwoEmptiedMachines(t *testing.T) {
 		for _, k := range two {
 			k.waits("cluster "+before.Cluster, "a majority of the machines has lost it", "restore a backup")
 		}
-		third.waits("majority")
+		third.waits(two[0].address, two[1].address, "restore a backup")
 		for _, k := range q.list {
 			if err := k.isReady(); err == nil {
 				t.Errorf("%s is ready", k.name)

@@ -42,7 +42,7 @@ func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
 			return q.asker.copy(ctx, address, "/backup", w)
 		}
 	}
-	return fmt.Errorf("%w: no machine of the quorum is ready: %s", store.ErrUnavailable, q.silent())
+	return fmt.Errorf("%w: no machine of the quorum is ready: %s", store.ErrUnavailable, q.missing())
 }
 
 // catchUpWithin is how long a server may take to have all that was confirmed before a backup.

@@ -199,7 +199,8 @@ func (q *Quorum) makeReady(ctx context.Context, s *server) error {
 	wait, done := context.WithTimeout(ctx, lookEvery)
 	defer done()
 	if err := s.Wait(wait); err != nil {
-		return fmt.Errorf("the server in this process has not found a majority of the others yet: %s", q.silent())
+		q.remember(q.askAll(ctx, q.others()))
+		return fmt.Errorf("the server in this process has not found a majority of the others yet: %s", q.missing())
 	}
 	if err := q.nameAddress(ctx, s); err != nil {
 		return fmt.Errorf("can't tell the cluster the address of this machine: %w", err)
@@ -225,21 +226,32 @@ func (q *Quorum) makeReady(ctx context.Context, s *server) error {
 	return nil
 }
 
-// silent says which machines do not answer, and why.
-func (q *Quorum) silent() string {
+// missing says which machines do not answer, and why, and which have no data.
+func (q *Quorum) missing() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var all []string
+	var silent, empty, all []string
 	for address, a := range q.said {
-		if a.err != nil && address != q.self {
-			all = append(all, withReason(address, a.err))
+		switch {
+		case address == q.self:
+		case a.err != nil:
+			silent = append(silent, withReason(address, a.err))
+		case a.Disk.State != plan.Started && a.Disk.State != plan.Formed:
+			empty = append(empty, address)
 		}
 	}
-	slices.Sort(all)
+	slices.Sort(silent)
+	slices.Sort(empty)
+	if len(silent) > 0 {
+		all = append(all, "no answer from "+strings.Join(silent, ", "))
+	}
+	if len(empty) > 0 {
+		all = append(all, fmt.Sprintf("no data at %s: if that is a majority, bring their directories back, or restore a backup", strings.Join(empty, ", ")))
+	}
 	if len(all) == 0 {
 		return "all answer"
 	}
-	return "no answer from " + strings.Join(all, ", ")
+	return strings.Join(all, "; ")
 }
 
 // nameAddress makes the cluster know this server by the machine's address: one that was alone has none.

@@ -156,7 +156,7 @@ func (v *view) waitForMajority(m Machine) Decision {
 		switch {
 		case other.Disk.Cluster == m.Disk.Cluster && (other.Disk.hasData() || other.Disk.State == Promised):
 			holders++
-		case other.Disk == (Disk{Lost, m.Disk.Cluster}) || m.Saw[other.Address] > 0:
+		case other.Disk == (Disk{Lost, m.Disk.Cluster}) || m.Saw[other.Address] > 0 || slices.ContainsFunc(m.Members, func(f Member) bool { return f.Address == other.Address && f.Started }):
 			losers++
 		}
 	}
