@@ -36,7 +36,7 @@ var rooms = map[string]room{
 	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"internal/certtest", "store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
 	"store/etcdembed":                    {code: []string{"store/etcdstore", "store/internal/etcdserver", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"store", "store/storetest", "go.uber.org/goleak"}},
 	"store/internal/etcdserver":          {code: []string{"go.etcd.io/", "go.uber.org/zap", "google.golang.org/protobuf/proto"}, tests: []string{"store", "store/etcdstore", "go.uber.org/goleak"}},
-	"store/quorum":                       {code: []string{"internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"store/etcdembed", "store/storetest", "go.uber.org/goleak"}},
+	"store/quorum":                       {code: []string{"internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"internal/certtest", "store/etcdembed", "store/storetest", "go.uber.org/goleak"}},
 	"store/quorum/internal/plan":         {},
 	"store/quorum/internal/keyring":      {code: []string{"internal/files"}, tests: []string{"internal/certtest", "go.etcd.io/etcd/client/pkg/v3/transport"}},
 	"store/quorum/internal/port":         {code: []string{"internal/server/conns", "internal/throttle", "store/quorum/internal/keyring", "golang.org/x/sys/unix"}, tests: []string{"internal/logtest", "go.uber.org/goleak"}},

@@ -42,6 +42,8 @@ func checkMachines(machines []string) error {
 		return errors.New("no machine is named; name 1, 3 or 5")
 	case n > 5:
 		return fmt.Errorf("%d machines are named, and each write waits for a majority of them; name 1, 3 or 5, and start the others as their clients", n)
+	case n == 2:
+		return errors.New("2 machines are named, and stop when one of them does; name 1 or 3")
 	case n%2 == 0:
 		return fmt.Errorf("%d machines are named, which survive the loss of %d, as %d do; name %d or %d", n, (n-1)/2, n-1, n-1, n+1)
 	}

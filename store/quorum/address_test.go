@@ -13,10 +13,10 @@ func TestCheckMachines(t *testing.T) {
 	for list, want := range map[string]string{
 		"":                            "name 1, 3 or 5",
 		"a:1":                         "",
-		"a:1 b:1":                     "2 machines are named, which survive the loss of 0, as 1 do; name 1 or 3",
+		"a:1 b:1":                     "2 machines are named, and stop when one of them does; name 1 or 3",
 		"a:1 b:1 c:1":                 "",
 		"a:1 b:1 a:1":                 "a:1 is named twice",
-		"a:1 b:1 c:1 d:1":             "name 3 or 5",
+		"a:1 b:1 c:1 d:1":             "4 machines are named, which survive the loss of 1, as 3 do; name 3 or 5",
 		"a:1 b:1 c:1 d:1 e:1 f:1 g:1": "7 machines are named",
 		"a":                           `"a" is not the address of a machine; want host:port`,
 		":7420":                       "want host:port",

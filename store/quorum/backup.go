@@ -229,7 +229,7 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 // floor returns the instant below which nobody uses a node ID of the new cluster.
 func (r *Restored) floor(ctx context.Context, c RestoreConfig, s store.Store) (floor.Floor, error) {
 	f := floor.Floor{
-		From: floor.Above(time.Now().Add(c.Window)), By: "firn quorum restore",
+		From: floor.Above(time.Now().Add(c.Window)).Add(time.Second).Truncate(time.Second), By: "firn quorum restore",
 		Why: "the store was restored from a backup, which does not know what happened after it was made",
 	}
 	kv, err := s.Get(ctx, floor.Key)

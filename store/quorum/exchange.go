@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -125,6 +126,9 @@ var errNoAnswer = errors.New("no answer")
 // shorten takes away what every error of a call says.
 func shorten(err error) error {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		if system, ok := errors.AsType[*os.SyscallError](op.Err); ok {
+			return system.Err
+		}
 		return op.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.uber.org/goleak"
 
+	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
@@ -593,4 +595,36 @@ func TestAlarm(t *testing.T) {
 		_, err := s.Commit(t.Context(), put("key", "2"))
 		return err == nil
 	})
+}
+
+// Instead of a key, the machines may have certificates of an authority of their user's.
+func TestOwnAuthority(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	dir := t.TempDir()
+	own := certtest.NewAuthority(t, "own")
+	write := func(name string, text []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ca := write("ca.pem", own.PEM)
+	for i, address := range w.machines {
+		cert, key := own.Issue(fmt.Sprintf("machine %d", i), x509.ExtKeyUsageAny, time.Time{})
+		c := w.config(address)
+		c.KeyFile, c.CAFile = "", ca
+		c.CertFile, c.CertKeyFile = write(fmt.Sprint(i, ".pem"), cert), write(fmt.Sprint(i, ".key"), key)
+		w.startWith(c)
+	}
+	for _, q := range w.running {
+		s := w.open(q)
+		if _, err := s.Commit(t.Context(), put(q.selfAddress(), "1")); err != nil {
+			t.Error(err)
+		}
+		if kv, err := s.Get(t.Context(), floor.Key); err != nil || kv.Version == 0 {
+			t.Errorf("there is no floor, though nobody knows since when there may be a cluster: %v", err)
+		}
+	}
 }

@@ -128,17 +128,20 @@ func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
 		return err
 	}
 	txn.Then = append(txn.Then, put)
-	if f, late := q.foundingFloor(time.Now()); mine.Founded && late {
+	f, late := q.foundingFloor(time.Now())
+	if late = late && mine.Founded; late {
 		put, err := f.Put()
 		if err != nil {
 			return err
 		}
 		txn.Then = append(txn.Then, put)
-		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while", "before", f.From, "why", f.Why)
 	}
 	_, err = s.local.Commit(ctx, txn)
 	if errors.Is(err, store.ErrConflict) { // another machine was first
 		return nil
+	}
+	if err == nil && late {
+		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while", "before", f.From, "why", f.Why)
 	}
 	return err
 }

@@ -262,11 +262,9 @@ func (s *Server) Close() { s.closing.Do(s.close) }
 func (s *Server) close() {
 	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
 	if s.etcd != nil {
-		select {
-		case <-s.ReadyNotify():
-		default:
-			s.HardStop() // Close of a server that is not ready would wait until it is
-		}
+		// etcd's Close would wait until the server is ready, and for seconds until a leader that nobody follows has
+		// handed over.
+		s.HardStop()
 		s.etcd.Close()
 	}
 	close(s.ended)

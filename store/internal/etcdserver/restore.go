@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
@@ -40,8 +41,12 @@ func Restore(backup, to string) error {
 		Name: name, PeerURLs: []string{url}, InitialCluster: name + "=" + url, InitialClusterToken: "etcd-cluster",
 		RevisionBump: revisionsLost, MarkCompacted: true,
 	})
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "missing hash"):
+		return fmt.Errorf("backup %q: it is no backup, or its end is missing: there is no checksum", backup)
+	default:
 		return fmt.Errorf("backup %q: %w", backup, err)
 	}
-	return nil
 }
