@@ -28,14 +28,15 @@ func TestTheLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	q := newKeepers(t, 3, "--window=6s")
 	q.start()
-	c := q.callers()
+	c, s := q.callers(), q.store()
 	for range 10 {
 		leads := q.leader()
 		c.served(10)
+		end, begun := q.writes(s), time.Now()
 		leads.crash()
-		begun := time.Now()
 		q.extendAgain(q.others(leads)...)
-		q.lasted("horizons are written again after the leader was killed", begun, 5*time.Second)
+		q.lasted("both others have written a horizon after the leader was killed", begun, 5*time.Second)
+		q.measured("no write succeeds after the leader was killed", begun, end(), 5*time.Second)
 		begun = time.Now()
 		leads.start()
 		leads.ready()
@@ -53,15 +54,16 @@ func TestTheLeaderIsFrozen(t *testing.T) {
 	t.Parallel()
 	q := newKeepers(t, 3, "--window=12s", "--ttl=5s")
 	q.start()
-	c := q.callers()
+	c, s := q.callers(), q.store()
 	c.served(10)
 	leads := q.leader()
 	id := leads.nodeID()
+	end, begun := q.writes(s), time.Now()
 	leads.goesDown()
 	leads.signal(syscall.SIGSTOP)
-	begun := time.Now()
 	q.extendAgain(q.others(leads)...)
-	q.lasted("horizons are written again after the leader was frozen", begun, 5*time.Second)
+	q.lasted("both others have written a horizon after the leader was frozen", begun, 9*time.Second) // every 4 s
+	q.measured("no write succeeds after the leader was frozen", begun, end(), 5*time.Second)
 	heir := q.client(fmt.Sprint("--node=", id), "--wait")
 	heir.ready()
 	onHeir := newAudience(t, q.ledger, heir.transport.DialContext, heir.url)
@@ -72,8 +74,8 @@ func TestTheLeaderIsFrozen(t *testing.T) {
 	leads.ready()
 	q.lasted("a frozen machine gives IDs again", begun, 10*time.Second)
 	q.whole()
-	if s := onHeir.finish(); len(s.failed) > 0 {
-		responsive.Errorf(t, s.failed[0].began.Add(-mercy), "the heir refused: %v", s.failed[0].err)
+	if saw := onHeir.finish(); len(saw.failed) > 0 {
+		responsive.Errorf(t, saw.failed[0].began.Add(-mercy), "the heir refused: %v", saw.failed[0].err)
 	}
 	q.unnoticed(c)
 	q.ledger.unique(t, 1000)
@@ -97,36 +99,42 @@ func (k *keeper) nodeID() (node int) {
 	return node
 }
 
-// write makes so many entries in the log of the quorum.
-func (q *keepers) write(entries int) {
+// store is a client of the quorum's store.
+func (q *keepers) store() quorum.Store {
 	q.t.Helper()
-	c := quorum.Config{Self: quorum.NoMachine, KeyFile: q.key}
-	for _, k := range q.list {
-		c.Machines = append(c.Machines, k.address)
+	client, err := quorum.New(quorum.Config{Machines: strings.Split(addresses(q.list), ","), Self: quorum.NoMachine, KeyFile: q.key})
+	if err == nil {
+		err = client.Start()
 	}
-	client, err := quorum.New(c)
 	if err != nil {
 		q.t.Fatal(err)
 	}
-	defer client.Close()
-	if err := client.Start(); err != nil {
-		q.t.Fatal(err)
-	}
+	q.t.Cleanup(client.Close)
 	var s quorum.Store
 	eventually(q.t, func() (err error) {
 		s, err = client.Open(q.t.Context())
 		return err
 	})
-	defer s.Close()
+	q.t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// put is an entry in the log of the quorum.
+func put(writer int) store.Txn {
+	return store.Txn{Then: []store.Op{store.Put(fmt.Sprint("test/", writer), make([]byte, 200))}}
+}
+
+// write makes so many entries.
+func (q *keepers) write(s quorum.Store, entries int) {
+	q.t.Helper()
 	ctx, cancel := context.WithTimeout(q.t.Context(), patience)
 	defer cancel()
 	const writers = 32
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {
-			put := store.Txn{Then: []store.Op{store.Put(fmt.Sprint("test/", i), make([]byte, 200))}}
 			for done := 0; done < (entries+writers-1)/writers; {
-				_, err := s.Commit(ctx, put)
+				_, err := s.Commit(ctx, put(i))
 				if ctx.Err() != nil {
 					q.t.Errorf("writing: %v", err)
 					return
@@ -140,17 +148,46 @@ func (q *keepers) write(entries int) {
 	all.Wait()
 }
 
+// writes writes all the time until end, which waits for a last one, and says for how long none succeeded.
+func (q *keepers) writes(s quorum.Store) (end func() time.Duration) {
+	var longest time.Duration
+	last := make(chan struct{})
+	ctx, cancel := context.WithTimeout(q.t.Context(), patience)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for latest := time.Now(); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
+			if _, err := s.Commit(ctx, put(0)); err != nil {
+				continue
+			}
+			now := time.Now()
+			longest, latest = max(longest, now.Sub(latest)), now
+			select {
+			case <-last:
+				return
+			default:
+			}
+		}
+		q.t.Error("no write succeeds")
+	})
+	return func() time.Duration {
+		defer cancel()
+		close(last)
+		ended.Wait()
+		return longest
+	}
+}
+
 // Each machine in turn is down while more is written than the others keep in their logs. It gets what it missed.
 func TestAMachineMissesMuch(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	q := newKeepers(t, 3, "--window=6s")
 	q.start()
-	c := q.callers()
+	c, s := q.callers(), q.store()
 	for _, k := range q.list {
 		c.served(10)
 		k.crash()
-		q.write(12_000)
+		q.write(s, 12_000)
 		begun := time.Now()
 		k.start()
 		q.whole()

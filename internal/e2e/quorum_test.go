@@ -371,7 +371,12 @@ func (q *keepers) extendAgain(some ...*keeper) {
 // lasted notes how long something took that should take so long at most. Only three times that is a failure.
 func (q *keepers) lasted(what string, begun time.Time, want time.Duration) {
 	q.t.Helper()
-	took := time.Since(begun)
+	q.measured(what, begun, time.Since(begun), want)
+}
+
+// measured is lasted for what was measured some time after begun.
+func (q *keepers) measured(what string, begun time.Time, took, want time.Duration) {
+	q.t.Helper()
 	q.took[what] = append(q.took[what], took)
 	if took > 3*want {
 		responsive.Errorf(q.t, begun, "%s: %v; want %v", what, took, want)
