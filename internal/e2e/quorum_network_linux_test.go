@@ -1,9 +1,16 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +22,9 @@ import (
 // wired are keepers on machines of a network of their own.
 type wired struct {
 	*keepers
-	lan *lan
-	at  map[*keeper]*machine
+	lan     *lan
+	program string
+	at      map[*keeper]*machine
 }
 
 // newWired makes three machines on a network of their own, and starts none.
@@ -26,7 +34,7 @@ func newWired(t *testing.T, args ...string) *wired {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &wired{keepers: noKeepers(t, args...), lan: newLAN(t), at: map[*keeper]*machine{}}
+	w := &wired{keepers: noKeepers(t, args...), lan: newLAN(t), program: path, at: map[*keeper]*machine{}}
 	for i := range 3 {
 		m := w.lan.plug(fmt.Sprint("ids", i+1), fmt.Sprint("10.78.0.", 11+i))
 		k := w.machine(m.address+":7420", m.address+":8080", "127.0.0.1:9080", m.dial)
@@ -42,6 +50,7 @@ func newWired(t *testing.T, args ...string) *wired {
 // callers take IDs at each node, from the machine on which it is, and ask the next node once more if that fails.
 func (w *wired) callers() *audience {
 	var urls []string
+	w.asked = w.list
 	for _, k := range w.list {
 		urls = append(urls, k.url)
 	}
@@ -162,4 +171,114 @@ func (c *audience) all503() (otherwise []error) {
 		}
 	}
 	return otherwise
+}
+
+// refusal finds why a connection was refused, in a log.
+var refusal = regexp.MustCompile(`msg="refused a connection to the quorum" .*why="([^"]*)"`)
+
+// Strangers come to the ports of a quorum: without a certificate, with the key of another cluster, with what is no TLS, with
+// TLS that is broken, and with 10 000 connections at once. They are refused, the log has a line for each reason, callers
+// notice nothing, horizons are written on, and a machine that starts meanwhile gets through.
+func TestStrangersAtTheQuorum(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	w := newWired(t, soonWindow)
+	begun := time.Now()
+	w.start()
+	stranger := w.lan.plug("stranger", "10.78.0.66")
+	c := w.callers()
+	c.served(10)
+	refused := func(what, send string, config *tls.Config) {
+		t.Helper()
+		for _, k := range w.list {
+			conn, err := stranger.dial(t.Context(), "tcp", k.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if config != nil {
+				conn = tls.Client(conn, config)
+			}
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			_, _ = io.WriteString(conn, send)
+			answer, err := io.ReadAll(conn)
+			if errors.Is(err, os.ErrDeadlineExceeded) || bytes.Contains(answer, []byte("HTTP")) {
+				t.Errorf("%s at %s: %q, %v; want a refusal", what, k.name, answer, err)
+			}
+		}
+	}
+	const request = "GET /machine HTTP/1.1\r\nHost: x\r\n\r\n"
+	for _, protocol := range []string{"h2", "http/1.1", "firn-quorum/1"} {
+		refused("no certificate, "+protocol, request, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
+	}
+	refused("plain HTTP", request, nil)
+	noise := make([]byte, 1<<16)
+	_, _ = rand.Read(noise)
+	refused("random bytes", string(noise), nil)
+	refused("a TLS record of random bytes", "\x16\x03\x01\x40\x00"+string(noise[:1<<14]), nil)
+
+	another := noKeepers(t).key
+	other := stranger.run(w.program, "serve", "--quorum="+addresses(w.list), "--quorum-addr=none", "--quorum-key-file="+another, "--http-addr=127.0.0.1:8080")
+	eventually(t, func() error {
+		_, body, err := stranger.get("http://127.0.0.1:8080/readyz")
+		for _, k := range w.list {
+			if err == nil && !strings.Contains(body, k.address+" (has another key") {
+				err = fmt.Errorf("whoever has another key does not say so of %s: %s", k.address, body)
+			}
+		}
+		return err
+	})
+
+	crowded, crowd := time.Now(), 0
+	var conns []net.Conn
+	defer func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}()
+	for crowd < 10_000 {
+		for _, k := range w.list {
+			conn, err := stranger.dial(t.Context(), "tcp", k.address)
+			switch {
+			case err == nil:
+				conns = append(conns, conn)
+				crowd++
+			case k != w.list[0]: // it starts again
+				t.Fatal(err)
+			}
+		}
+		if crowd == 6000 {
+			w.list[0].stop()
+			w.list[0].start()
+		}
+	}
+	t.Logf("%d connections in %v", crowd, time.Since(crowded).Round(time.Millisecond))
+	w.extendAgain(w.others(w.list[0])...)
+	w.list[0].ready()
+	w.extendAgain(w.list...)
+	w.whole()
+	c.served(10)
+	other.kill()
+	w.unnoticed(c)
+	for _, k := range w.list {
+		times := map[string]int{}
+		for _, found := range refusal.FindAllStringSubmatch(k.log.String(), -1) {
+			times[found[1]]++
+		}
+		t.Logf("%s logs why it refused connections: %v", k.name, times)
+		if k == w.list[0] { // it was started again since
+			continue
+		}
+		for _, why := range []string{"it showed no certificate", "it has another key", "it speaks no TLS"} {
+			if times[why] == 0 {
+				t.Errorf("%s does not log that it refused a connection because %s", k.name, why)
+			}
+		}
+		for why, n := range times {
+			if most := 1 + int(time.Since(begun)/time.Minute); n > most {
+				t.Errorf("%s logs %d times in %v that it refused a connection because %s; want %d at most", k.name, n, time.Since(begun), why, most)
+			}
+		}
+	}
+	w.ledger.unique(t, 1000)
 }
