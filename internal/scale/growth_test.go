@@ -54,8 +54,12 @@ func TestGrowth(t *testing.T) {
 	q.caughtUp()
 	report(fmt.Sprintf("it has caught up, in %v", round(time.Since(since))))
 
-	change(t, stores, *changes)
-	report(fmt.Sprintf("%d members have joined and left", *changes))
+	for done := int64(0); done < *changes; {
+		some := min(1000, *changes-done)
+		change(t, stores, some)
+		done += some
+		report(fmt.Sprintf("%d members have joined and left", done))
+	}
 	measured()
 	t.Logf("at most, at any time, log %.1f MB, database %.1f MB", mb(g.log), mb(g.database))
 	if g.database > largest {
