@@ -8,11 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 )
 
 // Who inspects a quorum learns where nothing answers, where something else does, and what its own data is to the cluster.
 func TestInspect(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 1)
 	self := w.machines[0]

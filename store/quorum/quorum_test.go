@@ -247,6 +247,7 @@ func TestReplaceAndRemove(t *testing.T) {
 // The end of a machine that is killed hands nothing over, and its clients reach nothing more; the others go on, and it comes
 // back to its data.
 func TestKill(t *testing.T) {
+	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
 	for _, address := range w.machines {
@@ -284,6 +285,7 @@ func TestKill(t *testing.T) {
 
 // The last machine of a quorum may be used by a node alone, and becomes the first of a quorum again; the others may not.
 func TestTheLastOneGoesOnAlone(t *testing.T) {
+	testenv.Slow(t)
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
