@@ -175,12 +175,12 @@ func TestLimitsOfChecks(t *testing.T) {
 	for i := range silent.Status.Machines {
 		silent.Status.Machines[i] = quorum.Machine{Address: silent.Status.Machines[i].Address, Err: "connection refused"}
 	}
-	levels := ""
+	var levels strings.Builder
 	for _, f := range silent.check() {
-		levels += string(f.Level) + " "
+		levels.WriteString(string(f.Level) + " ")
 	}
-	if levels != "ok ok warn warn ok " {
-		t.Errorf("of a quorum that has not begun: %s", levels)
+	if levels.String() != "ok ok warn warn ok " {
+		t.Errorf("of a quorum that has not begun: %s", levels.String())
 	}
 	q := threeMachines() // in doubt they are not
 	q.Status.Machines[1].Clock, q.Status.Machines[1].RoundTrip = farClock+time.Second, 2*time.Second

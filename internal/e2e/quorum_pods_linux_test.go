@@ -57,9 +57,10 @@ func TestPodsOfAQuorum(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	hosts := "127.0.0.1 localhost\n"
+	var hosts strings.Builder
+	hosts.WriteString("127.0.0.1 localhost\n")
 	for n := range 3 {
-		hosts += fmt.Sprintf("10.20.0.%d firn-%d.firn-quorum\n", 10+n, n)
+		fmt.Fprintf(&hosts, "10.20.0.%d firn-%d.firn-quorum\n", 10+n, n)
 	}
 	secret := filepath.Join(root, "etc", "firn", "quorum")
 	for _, dir := range []string{secret + "/..2026", root + "/var/lib/firn", root + "/proc"} {
@@ -67,7 +68,7 @@ func TestPodsOfAQuorum(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for file, text := range map[string]string{root + "/etc/hosts": hosts, secret + "/..2026/firn.key": string(key)} {
+	for file, text := range map[string]string{root + "/etc/hosts": hosts.String(), secret + "/..2026/firn.key": string(key)} {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

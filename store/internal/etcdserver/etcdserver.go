@@ -238,8 +238,10 @@ func (s *Server) Wait(ctx context.Context) error {
 // Endpoint is what clients in this process connect to: "unix:///path".
 func (s *Server) Endpoint() string { return "unix://" + s.socket.path }
 
-// Socket and PeerSocket are the paths of the unix sockets for clients and for the others.
-func (s *Server) Socket() string     { return s.socket.path }
+// Socket is the path of the unix socket for clients.
+func (s *Server) Socket() string { return s.socket.path }
+
+// PeerSocket is the path of the unix socket for other servers.
 func (s *Server) PeerSocket() string { return s.socket.peers() }
 
 // endWithServer ends the process when the server can't go on, even while it is being closed.

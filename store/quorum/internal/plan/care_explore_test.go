@@ -267,7 +267,7 @@ func (r realm) next(visit visitor[realm]) {
 	if !r.reads || free < 0 {
 		return
 	}
-	for answer := set(0); answer < 16; answer++ {
+	for answer := range set(16) {
 		if !answer.has(int(r.leader)) {
 			continue
 		}

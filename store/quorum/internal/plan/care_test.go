@@ -97,20 +97,21 @@ func TestCare(t *testing.T) {
 	} {
 		s := situation(test.record, test.own, test.machines)
 		a := Care(s)
-		got := a.Kind.String()
+		var got strings.Builder
+		got.WriteString(a.Kind.String())
 		for _, m := range s.Members {
 			if m.ID == a.ID {
-				got += " " + m.Address
+				got.WriteString(" " + m.Address)
 			}
 		}
 		if a.Kind == Add {
-			got += " " + a.Add
+			got.WriteString(" " + a.Add)
 		}
 		if a.Kind == SetRecord {
-			got += " " + strings.Join(a.Record, " ")
+			got.WriteString(" " + strings.Join(a.Record, " "))
 		}
-		if got != test.want || a.Kind != Nothing && a.Why == "" {
-			t.Errorf("record %s, list %s, machines %s: %s (%s), want %s", test.record, test.own, test.machines, got, a.Why, test.want)
+		if got.String() != test.want || a.Kind != Nothing && a.Why == "" {
+			t.Errorf("record %s, list %s, machines %s: %s (%s), want %s", test.record, test.own, test.machines, got.String(), a.Why, test.want)
 		}
 	}
 }
