@@ -219,10 +219,12 @@ func (k *keeper) ready() {
 }
 
 // goesDown notes that something is done to the node, and up that it is over.
-func (k *keeper) goesDown() {
+func (k *keeper) goesDown() { k.goesDownAt(time.Now()) }
+
+func (k *keeper) goesDownAt(from time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.downs = append(k.downs, down{from: time.Now()})
+	k.downs = append(k.downs, down{from: from})
 }
 
 func (k *keeper) up() {
