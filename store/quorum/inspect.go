@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
 	"slices"
+	"syscall"
 
 	"github.com/firn-id/firn/store/internal/etcdserver"
 )
@@ -55,7 +55,7 @@ func (q *Quorum) Inspect(ctx context.Context) (i Inspection) {
 
 // silent tells whether an error is that of asking where nothing answers.
 func silent(err error) bool {
-	_, system := errors.AsType[*os.SyscallError](err)
+	_, system := errors.AsType[syscall.Errno](err)
 	_, name := errors.AsType[*net.DNSError](err)
 	return errors.Is(err, errNoAnswer) || system || name
 }
