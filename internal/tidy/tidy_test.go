@@ -86,7 +86,7 @@ var rooms = map[string]room{
 	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "store", "store/etcdstore", "store/quorum", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
 	"internal/responsive":                {},
 	"internal/retry":                     {},
-	"internal/scale":                     {tests: []string{"cluster", "member", "store", "store/etcdembed", "store/quorum", "github.com/prometheus/client_golang/prometheus"}},
+	"internal/scale":                     {tests: []string{".", "cluster", "member", "store", "store/etcdembed", "store/quorum", "github.com/prometheus/client_golang/prometheus"}},
 	"internal/testenv":                   {},
 	"internal/throttle":                  {tests: []string{"internal/logtest"}},
 	"internal/tidy":                      {},
