@@ -48,7 +48,7 @@ type Config struct {
 	// the loopback address if Self is one.
 	Listen string
 
-	// KeyFile holds the keys that all machines share, see NewKey. Empty: CAFile, CertFile and KeyOfCert are given, or
+	// KeyFile holds the keys that all machines share, see NewKey. Empty: CAFile, CertFile and CertKeyFile are given, or
 	// all Machines have loopback addresses, and the key is one that this user's processes on this machine share.
 	KeyFile string
 
