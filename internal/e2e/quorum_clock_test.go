@@ -69,5 +69,5 @@ func TestClocksOfAQuorum(t *testing.T) {
 		t.Errorf("%s led, and now %s does", leads.name, now.name)
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }

@@ -113,5 +113,5 @@ func TestQuorumOnSlowDisks(t *testing.T) {
 		t.Errorf("not all disks are slow: %+v, %v", s, err)
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }

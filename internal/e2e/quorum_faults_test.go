@@ -44,7 +44,7 @@ func TestTheLeaderIsKilled(t *testing.T) {
 		q.whole()
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // The leader is frozen for longer than its session and its window, and another node takes its node ID. When it wakes up
@@ -78,7 +78,7 @@ func TestTheLeaderIsFrozen(t *testing.T) {
 		responsive.Errorf(t, saw.failed[0].began.Add(-mercy), "the heir refused: %v", saw.failed[0].err)
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // nodeID is that of the node in the default sequencer.
@@ -194,7 +194,7 @@ func TestAMachineMissesMuch(t *testing.T) {
 		q.lasted("a machine that missed 12,000 entries has caught up", begun, 10*time.Second)
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // Two of three machines are down: for less than the window, which nobody notices, and for more, when the third gives no IDs
@@ -243,7 +243,7 @@ func TestTwoOfThreeAreDown(t *testing.T) {
 		q.whole()
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // All three machines are killed at once, 20 times.
@@ -267,7 +267,7 @@ func TestAllMachinesAreKilled(t *testing.T) {
 	}
 	q.whole()
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // empty takes a machine's directory away, and returns where it is now.
@@ -297,7 +297,7 @@ func TestAnEmptiedMachine(t *testing.T) {
 		q.lasted("an emptied machine is back", begun, 10*time.Second)
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // Two of three machines are emptied while the third is down. They wait for it, and when it is back all wait for the data
@@ -413,7 +413,7 @@ func TestAllMachinesAreEmptiedLate(t *testing.T) {
 	c := q.callers()
 	c.served(25)
 	q.unnoticed(c)
-	q.ledger.unique(t, 500)
+	q.ledger.unique(t, 100)
 }
 
 // The directory of a machine is put back as it was some time ago. The others know what it had: it is replaced by itself.
@@ -449,7 +449,7 @@ func TestADirectoryOfYesterday(t *testing.T) {
 		}
 	}
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // sawMore waits until the others have written down that a machine has more now than it has at present.
@@ -500,7 +500,7 @@ func TestRollingRestartOfAQuorum(t *testing.T) {
 	q.whole()
 	c.served(10)
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // A node that was alone becomes one of three, two of these are replaced, one dead and one alive, and it is alone again.
@@ -556,7 +556,7 @@ func TestOneThreeAndOneAgain(t *testing.T) {
 	c.served(25)
 	q.extendAgain(one, spared, removed[0], removed[1])
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // replace has a new machine take the place of another.

@@ -75,7 +75,7 @@ func TestOneMachineHasAWrongKey(t *testing.T) {
 	wrong.start()
 	q.whole()
 	q.unnoticed(c)
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }
 
 // The key is changed by two rounds of restarts. No caller notices who asks the next node once more. Then nobody gets in
@@ -112,5 +112,5 @@ func TestTheKeyOfAQuorumIsChanged(t *testing.T) {
 	for _, k := range q.list {
 		eventually(t, func() error { return late.saysOtherKey(k) })
 	}
-	q.ledger.unique(t, 1000)
+	q.ledger.unique(t, 100)
 }

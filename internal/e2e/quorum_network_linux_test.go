@@ -108,7 +108,7 @@ func TestEachLinkOfAQuorumIsCut(t *testing.T) {
 		}
 	}
 	w.unnoticed(c)
-	w.ledger.unique(t, 1000)
+	w.ledger.unique(t, 100)
 }
 
 // Each machine is cut off from the others. Its node gives IDs up to its horizon, and then refuses, until the machine is back:
@@ -153,7 +153,7 @@ func TestEachMachineOfAQuorumIsCutOff(t *testing.T) {
 		t.Errorf("a call failed in another way than with 503: %v", made)
 	}
 	w.unnoticed(c)
-	w.ledger.unique(t, 1000)
+	w.ledger.unique(t, 100)
 }
 
 // refusedAt is when the first call began that failed at a node, of those after a moment; zero: none did.
@@ -287,5 +287,5 @@ func TestStrangersAtTheQuorum(t *testing.T) {
 			}
 		}
 	}
-	w.ledger.unique(t, 1000)
+	w.ledger.unique(t, 100)
 }
