@@ -191,17 +191,20 @@ func (q *Quorum) Replace(ctx context.Context, lost, instead string) error {
 		return err
 	}
 	return q.use(ctx, func(s store.Store) error {
-		return q.setRecord(ctx, s, func(r record) ([]string, error) {
-			i := slices.Index(r.Machines, lost)
-			switch {
-			case slices.Contains(r.Machines, instead):
-				return nil, &MachineError{instead, "is one of them already", r.Machines}
-			case i < 0:
-				return nil, &MachineError{lost, "is none of them", r.Machines}
-			}
-			return append(slices.Delete(slices.Clone(r.Machines), i, i+1), instead), nil
-		})
+		return q.setRecord(ctx, s, func(r record) ([]string, error) { return replaced(r, lost, instead) })
 	})
+}
+
+// replaced returns the machines of a record with one in the place of another.
+func replaced(r record, lost, instead string) ([]string, error) {
+	i := slices.Index(r.Machines, lost)
+	switch {
+	case slices.Contains(r.Machines, instead):
+		return nil, &MachineError{instead, "is one of them already", r.Machines}
+	case i < 0:
+		return nil, &MachineError{lost, "is none of them", r.Machines}
+	}
+	return append(slices.Delete(slices.Clone(r.Machines), i, i+1), instead), nil
 }
 
 // Remove takes machines out of the quorum, so that 1 or 3 are left. Those removed go on as clients. Errors: as of

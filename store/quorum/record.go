@@ -50,10 +50,14 @@ func readRecordAt(ctx context.Context, s store.Store) (r record, at store.Condit
 
 // setRecord changes the machines of the record to what next returns for it.
 func (q *Quorum) setRecord(ctx context.Context, s store.Store, next func(record) ([]string, error)) error {
+	var wanted []string // by the try before
 	for tries := 0; ; tries++ {
 		r, at, err := readRecordAt(ctx, s)
 		if err != nil {
 			return err
+		}
+		if wanted != nil && slices.Equal(r.Machines, wanted) { // a write in doubt was applied
+			return nil
 		}
 		if r.Machines, err = next(r); err != nil {
 			return err
@@ -67,6 +71,7 @@ func (q *Quorum) setRecord(ctx context.Context, s store.Store, next func(record)
 		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrAmbiguous) {
 			return err
 		}
+		wanted = r.Machines
 		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
 			return err
 		}
