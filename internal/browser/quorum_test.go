@@ -72,7 +72,7 @@ func TestQuorum(t *testing.T) {
 	w.quiet(t, served.URL)
 }
 
-// Without a quorum there is none on the page.
+// The page shows a quorum only if the node has one.
 func TestNoQuorum(t *testing.T) {
 	testenv.Slow(t)
 	l := live(t, local, "host-a")

@@ -107,7 +107,7 @@ type demo struct {
 	out      *console.StatusLine
 	store    *memstore.Service // unless the nodes keep it themselves
 	stopped  atomic.Bool       // no node reaches the store
-	quorum   *machines         // in place of the store; nil: there is none
+	quorum   *machines         // replaces the store; nil: the demo has none
 	hosts    []*host
 	load     *background
 	measured atomic.Pointer[Status] // updated once a second, with rates; nil before the first

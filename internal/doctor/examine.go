@@ -21,7 +21,7 @@ type Config struct {
 	Addresses      []Address        // to listen on; the public one first
 	DataDir        string           // of the embedded etcd
 	Etcd           etcdstore.Config // without endpoints and Quorum etcd is embedded
-	Quorum         quorum.Config    // without machines there is none
+	Quorum         quorum.Config    // zero: the node has none
 }
 
 // Address is an address to listen on.

@@ -28,9 +28,7 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Parallel()
 		w := newWorld(t, 3)
-		for _, address := range w.machines {
-			w.start(address)
-		}
+		w.startAll()
 		first := w.running[w.machines[0]]
 		return storetest.Harness{
 			Open:     func(*testing.T) store.Store { return withoutRecord{w.open(first)} },

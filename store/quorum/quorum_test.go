@@ -84,6 +84,14 @@ func (w *world) start(self string) *Quorum {
 	return w.startWith(w.config(self))
 }
 
+// startAll starts all machines.
+func (w *world) startAll() {
+	w.t.Helper()
+	for _, address := range w.machines {
+		w.start(address)
+	}
+}
+
 func (w *world) startWith(c Config) *Quorum {
 	w.t.Helper()
 	q, err := New(c)
@@ -196,9 +204,7 @@ func TestReplaceAndRemove(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	a, b, c := w.machines[0], w.machines[1], w.machines[2]
 	q := w.running[a]
 	if _, err := w.open(q).Commit(t.Context(), put("key", "1")); err != nil {
@@ -250,9 +256,7 @@ func TestKill(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	first := w.running[w.machines[0]]
 	s := w.open(first)
 	session, err := s.OpenSession(t.Context(), time.Minute)
@@ -289,9 +293,7 @@ func TestTheLastOneGoesOnAlone(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	a, b, c := w.machines[0], w.machines[1], w.machines[2]
 	q := w.running[a]
 	if _, err := w.open(q).Commit(t.Context(), put("key", "1")); err != nil {
@@ -344,9 +346,7 @@ func TestGrow(t *testing.T) {
 	if err := alone.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	for _, q := range w.running {
 		if kv, err := w.open(q).Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
 			t.Errorf("Get on %s: %+v, %v", q.selfAddress(), kv, err)
@@ -360,9 +360,7 @@ func TestBackupAndRestore(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	q := w.running[w.machines[0]]
 	if _, err := w.open(q).Commit(t.Context(), put("key", "1")); err != nil {
 		t.Fatal(err)
@@ -389,9 +387,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatalf("Restore = %+v, %v", done, err)
 	}
 	w.dirs[w.machines[2]] = restore.Dir
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	for _, q := range w.running {
 		s := w.open(q)
 		if kv, err := s.Get(t.Context(), "key"); err != nil || string(kv.Value) != "1" {
@@ -409,9 +405,7 @@ func TestDamagedData(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	a, b := w.machines[0], w.machines[1]
 	if _, err := w.open(w.running[a]).Commit(t.Context(), put("key", "1")); err != nil {
 		t.Fatal(err)
@@ -436,9 +430,7 @@ func TestSetBack(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	a, b := w.machines[0], w.machines[1]
 	s := w.open(w.running[a])
 	w.voters(w.running[a], 3)
@@ -488,9 +480,7 @@ func index(t *testing.T, path string) uint64 {
 func TestNeverTwoClusters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	for _, q := range w.running {
 		w.open(q)
 	}
@@ -576,9 +566,7 @@ func TestAlarm(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	w := newWorld(t, 3)
-	for _, address := range w.machines {
-		w.start(address)
-	}
+	w.startAll()
 	a, b := w.machines[0], w.machines[1]
 	s := w.open(w.running[a])
 	w.voters(w.running[a], 3)
