@@ -52,6 +52,7 @@ type Member interface {
 	Value() cluster.Value
 	Log() (store.Log, error)
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
+	History(ctx context.Context) ([]member.Minute, error)
 	Owners(ctx context.Context, name string) ([]member.Owner, error)
 	Resume(ctx context.Context) (until time.Time, err error)
 

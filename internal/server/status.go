@@ -17,10 +17,20 @@ type Status struct {
 	Member     string            `json:"member"`   // the answering member's ID; empty while it has none
 	Position   int64             `json:"position"` // of the last entry that it has applied
 	Entries    int64             `json:"entries"`  // number of entries that it has applied since the log began
+	At         time.Time         `json:"at"`       // when this was found, by the answering server's clock
+	Store      StatusStore       `json:"store"`
+	Problems   []Problem         `json:"problems"` // see the function Problems
 	Members    []StatusMember    `json:"members"`  // in the order in which they joined
 	Joins      []StatusJoin      `json:"joins"`
 	Sequencers []StatusSequencer `json:"sequencers"`
 	Quorum     *quorum.Status    `json:"quorum,omitempty"` // nil: the store is not a quorum
+}
+
+// StatusStore says whether the store answers, in a Status. While it does not, what is said of members is as of AsOf.
+type StatusStore struct {
+	Reached bool       `json:"reached"`
+	AsOf    *time.Time `json:"as_of,omitempty"` // when it last answered, by the answering server's clock; nil: not since that began
+	Why     string     `json:"why,omitempty"`   // it does not answer
 }
 
 // StatusMember is a member in a Status.
@@ -31,10 +41,13 @@ type StatusMember struct {
 	Pulse
 }
 
-// Pulse is the state of the process behind a member ID. Zero value: unknown, as the store did not answer.
+// Pulse is the state of the process behind a member ID. Zero value: unknown.
 type Pulse struct {
-	Alive *bool  `json:"alive,omitempty"`
-	Owner string `json:"owner,omitempty"` // its host and process; empty: not alive
+	Alive  *bool          `json:"alive,omitempty"`  // nil: unknown, as the store did not answer
+	Owner  string         `json:"owner,omitempty"`  // its host and process; empty: unknown
+	Fresh  bool           `json:"fresh"`            // Owner and Vitals are confirmed now: its pulse is not overdue
+	AsOf   *time.Time     `json:"as_of,omitempty"`  // when it last wrote its pulse, by the answering server's clock; nil: unknown
+	Vitals *member.Vitals `json:"vitals,omitempty"` // nil: unknown
 }
 
 // StatusJoin is a pending join in a Status.
@@ -58,10 +71,10 @@ func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 			return Pulse{}
 		}
 		p, alive := pulses[id]
-		return Pulse{&alive, p.Owner}
+		return Pulse{Alive: &alive, Owner: p.Owner, Fresh: alive}
 	}
 	status := Status{
-		Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(),
+		Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: time.Now().UTC(), Store: StatusStore{Reached: pulses != nil},
 		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
 	}
 	for _, id := range v.Members() {
@@ -79,6 +92,7 @@ func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 		}
 		status.Joins = append(status.Joins, StatusJoin{joiner, j.Target, phase, pulse(joiner)})
 	}
+	status.Problems = Problems(status)
 	return status
 }
 

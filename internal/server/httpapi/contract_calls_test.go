@@ -75,6 +75,7 @@ var goodCalls = []anExchange{
 	{target: "POST " + ordersPath + "/attach", status: 200},
 	{target: "GET " + ordersPath, status: 200},
 	{target: "GET /api/v1/cluster", status: 200},
+	{target: "GET /api/v1/cluster/history", status: 200},
 	{target: "POST /api/v1/cluster/resume", status: 200},
 	{target: "GET /api/v1/cluster/value", status: 200},
 	{target: "GET /api/v1/cluster/value?at=1", status: 200},
@@ -128,6 +129,7 @@ var badCalls = []anExchange{
 	{target: "POST /api/v1/sequencers/Orders/attach", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers/default/detach?x", status: 400, code: "bad_request"},
 	{target: "GET /api/v1/cluster?at=1", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/cluster/history?x", status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/resume?x", status: 400, code: "bad_request"},
 	{target: "GET /api/v1/cluster/value?at=-1", status: 400, code: "bad_request", undocumented: true},
 	{target: "GET /api/v1/cluster/log?follow=yes", status: 400, code: "bad_request", undocumented: true},
@@ -183,7 +185,7 @@ var (
 	failingSequencerCalls = []string{
 		"POST " + ordersPath + "/id", "POST " + ordersPath + "/ids", "POST " + ordersPath + "/attach",
 		"POST " + ordersPath + "/detach", "GET " + ordersPath + "/nodes", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "DELETE " + ordersPath,
-		"POST /api/v1/sequencers", "POST /api/v1/cluster/resume",
+		"POST /api/v1/sequencers", "POST /api/v1/cluster/resume", "GET /api/v1/cluster/history",
 	}
 )
 
@@ -236,7 +238,7 @@ func (c *contract) makeAll(t *testing.T) {
 	}
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
-	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-1], 404, "unknown_sequencer")
+	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404, "unknown_sequencer")
 	c.makeFail(t, ofCluster(member.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	damaged := example(t)

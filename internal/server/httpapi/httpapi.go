@@ -55,6 +55,7 @@ func New(s *server.Service, p *auth.Policy, options ...Option) *Handler {
 	h.post(one+"/attach", bare(omit, answers(h, s.Attach)))
 	h.post(one+"/detach", bare(omit, answers(h, s.Detach)))
 	h.get("/api/v1/cluster", bare("for another position GET /api/v1/cluster/value?at=N", h.status))
+	h.get("/api/v1/cluster/history", bare(omit, h.history))
 	h.post("/api/v1/cluster/resume", bare(omit, h.resume))
 	h.get("/api/v1/cluster/value", h.look(h.value))
 	h.get(logPath, h.look(h.entries))

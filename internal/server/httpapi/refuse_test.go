@@ -42,6 +42,8 @@ func (f failing) Lookup(context.Context, string) (cluster.Sequencer, error) {
 
 func (f failing) Destroy(context.Context, string) error { return f.err }
 
+func (f failing) History(context.Context) ([]member.Minute, error) { return nil, f.err }
+
 func (f failing) Resume(context.Context) (time.Time, error) { return time.Time{}, f.err }
 
 // What stops a member is told by kind. Only bugs are logged.

@@ -91,3 +91,8 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	status, err := h.service.Status(r.Context(), who)
 	h.answer(w, r, status, err)
 }
+
+func (h *Handler) history(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	history, err := h.service.History(r.Context(), who)
+	h.answer(w, r, history, err)
+}

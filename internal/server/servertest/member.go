@@ -25,6 +25,7 @@ type Member struct {
 	mu     sync.Mutex // guards what follows
 	value  cluster.Value
 	pulses map[string]member.Pulse
+	hour   []member.Minute
 	err    error
 }
 
@@ -49,6 +50,13 @@ func (m *Member) SetPulses(pulses map[string]member.Pulse) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pulses = pulses
+}
+
+// SetHistory sets the minutes of the last hour.
+func (m *Member) SetHistory(hour []member.Minute) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hour = hour
 }
 
 // Fail has everything that asks the store or the cluster fail with err; nil ends that.
@@ -88,6 +96,13 @@ func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pulses, m.err
+}
+
+// History returns what SetHistory has set.
+func (m *Member) History(context.Context) ([]member.Minute, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.hour, m.err
 }
 
 // Owners returns Owned and OwnedErr.

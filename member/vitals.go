@@ -1,0 +1,24 @@
+package member
+
+import "time"
+
+// Vitals are facts about a member for people. They decide nothing. Zero values are unknown.
+type Vitals struct {
+	Version   string            `json:"version,omitempty"`   // of the program
+	Addresses map[string]string `json:"addresses,omitempty"` // where it serves, by protocol: http and admin are URLs, grpc and redis host:port
+	Since     time.Time         `json:"since,omitzero"`      // when its process began, by its clock
+
+	Ready bool   `json:"ready"`          // it can issue IDs of the default sequencer
+	Code  string `json:"code,omitempty"` // why not: a code of docs/errors.md
+	Why   string `json:"why,omitempty"`  // the same in words
+
+	Given uint64  `json:"given"` // IDs since the process began, of all sequencers
+	Rate  float64 `json:"rate"`  // IDs per second, lately
+
+	Verdict string        `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
+	Offset  time.Duration `json:"offset_ns"`         // of its wall clock from the others' median then
+	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
+
+	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon, negative once passed; zero: it holds no node ID
+	RoundTrip time.Duration `json:"rtt_ns,omitzero"`  // of its latest write to the store
+}
