@@ -141,6 +141,13 @@ func (c *SteadyClock) Offset() time.Duration {
 	return time.Duration(wall - course.at(mono))
 }
 
+// Wall returns the wall's time in nanoseconds since 1970-01-01T00:00:00Z, whether this clock
+// follows it or not.
+func (c *SteadyClock) Wall() int64 {
+	wall, _ := c.read()
+	return wall
+}
+
 // compareLocked sets a new course by the wall, and returns by how much the wall is ahead
 // if that is more than maxStep. c.mu is held.
 func (c *SteadyClock) compareLocked(maxStep int64) time.Duration {

@@ -29,6 +29,7 @@ const leaveWithin = 5 * time.Second
 
 // Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
 type Member struct {
+	mark     string      // of this process, in its pulses
 	store    store.Store // set once, under mu, before there is an incarnation; see opened
 	options  Options
 	log      *slog.Logger
@@ -46,6 +47,7 @@ type Member struct {
 	rejoins    atomic.Uint64
 	losses     atomic.Int64 // how often the store has lost data; changed by the goroutine that plays the log
 	extensions extensions
+	roundTrip  atomic.Int64 // of the latest write of the pulse, in nanoseconds
 	lookups    lookups
 
 	stop context.CancelFunc // ends the goroutine that plays the log
@@ -96,7 +98,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	serving, release := context.WithCancel(context.Background())
 	options = options.withDefaults()
 	m := &Member{
-		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
+		mark: rand.Text(), options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
 		lookups: newLookups(), player: newPlayer(),

@@ -38,6 +38,10 @@ type Options struct {
 	// times as many entries.
 	CheckpointEvery int64
 
+	// Vitals supplies the vital signs that the pulse shows besides those that the member fills in itself: Left,
+	// Offset and RoundTrip. It must not call the member's methods that ask the store. Nil: none.
+	Vitals func() Vitals
+
 	Owner  string            // what the store shows people about this member; decides nothing
 	Clock  *firn.SteadyClock // nil: one over package time
 	Logger *slog.Logger      // nil: silent

@@ -7,10 +7,11 @@ import (
 
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/store"
 )
 
-// renewFences renews the fences of all sequencers together, every third of the window, until ctx ends. So more
-// sequencers cost the store bytes, not round trips.
+// renewFences renews the fences of all sequencers together, and the pulse with them, every third of the window,
+// until ctx ends. So more sequencers cost the store bytes, not round trips.
 func (m *Member) renewFences(ctx context.Context) {
 	third := m.options.Window / 3
 	for failures := 0; ; {
@@ -47,8 +48,15 @@ func (m *Member) extend(ctx context.Context) error {
 			sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
 		}
 	}
+	_, l, _ := m.look()
+	var pulse store.Txn
+	if l != nil && !l.over() {
+		pulse = m.pulse(l)
+	}
+	sent := time.Now()
+	version, errs := fence.ExtendAlong(ctx, fences, pulse)
 	var failed error
-	for i, err := range fence.ExtendAll(ctx, fences) {
+	for i, err := range errs {
 		m.extensions.count(err)
 		switch t := tenures[i]; {
 		case err == nil:
@@ -57,6 +65,18 @@ func (m *Member) extend(ctx context.Context) error {
 			sequencers[i].poke()
 		default:
 			m.breaks(losses, err)
+			failed = err
+		}
+	}
+	switch {
+	case failed != nil || pulse.Then == nil:
+	case version != 0:
+		l.pulse = version
+		m.roundTrip.Store(int64(time.Since(sent)))
+	default:
+		err := m.writePulse(ctx, l)
+		m.breaks(losses, err)
+		if !errors.Is(err, store.ErrSessionEnded) && !errors.Is(err, store.ErrConflict) { // else a new session is on its way
 			failed = err
 		}
 	}

@@ -142,7 +142,7 @@ func (l *living) prepare(id string) {
 	l.t.Cleanup(func() { client.Close() })
 	session, err := client.OpenSession(l.t.Context(), time.Minute)
 	if err == nil {
-		_, err = client.Commit(l.t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+id, []byte("x 1 host-new, process 9"), session)}})
+		_, err = client.Commit(l.t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+id, []byte(`{"owner": "host-new, process 9"}`), session)}})
 	}
 	var data []byte
 	if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -23,7 +24,15 @@ func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fen
 //
 // The fences must share one Store. ExtendAll leaves a fence that another call is writing to that call.
 func ExtendAll(ctx context.Context, fences []*Fence) []error {
-	errs := make([]error, len(fences))
+	_, errs := ExtendAlong(ctx, fences, store.Txn{})
+	return errs
+}
+
+// ExtendAlong is ExtendAll, and commits more along with the last transaction if there is room: one condition and
+// one operation at most. It returns the version of what that put. Zero means that it was not written, or that
+// nobody can tell: the horizons come first, and are written without it if the store refuses both together.
+func ExtendAlong(ctx context.Context, fences []*Fence, more store.Txn) (version store.Version, errs []error) {
+	errs = make([]error, len(fences))
 	var batch []draft
 	for i, f := range fences {
 		if f.tryLock() {
@@ -32,8 +41,11 @@ func ExtendAll(ctx context.Context, fences []*Fence) []error {
 				batch = append(batch, d)
 			}
 		}
-		if len(batch) == perTransaction || i == len(fences)-1 {
-			commit(ctx, batch)
+		switch {
+		case i == len(fences)-1 && len(batch) < perTransaction:
+			version = commit(ctx, batch, more)
+		case i == len(fences)-1, len(batch) == perTransaction:
+			commit(ctx, batch, store.Txn{})
 			batch = nil
 		}
 	}
@@ -42,13 +54,13 @@ func ExtendAll(ctx context.Context, fences []*Fence) []error {
 			errs[i] = fmt.Errorf("%w: node ID %d is %v", ErrLost, f.node, phase)
 		}
 	}
-	return errs
+	return version, errs
 }
 
 // write commits what is due for one fence, and returns the outcome.
 func (f *Fence) write(ctx context.Context) (err error) {
 	if d := f.draft(&err); d.action.Kind == Commit {
-		commit(ctx, []draft{d})
+		commit(ctx, []draft{d}, store.Txn{})
 	}
 	return err
 }
@@ -69,31 +81,41 @@ func (f *Fence) draft(err *error) draft {
 	return draft{f, made, f.step(Due{Now: f.config.Clock().UnixMilli(), Elapsed: elapsed.Milliseconds()}), err}
 }
 
-// commit sends the drafts in one transaction. If it fails for good, the store does not say which draft is at
-// fault, and commit tries each half by itself.
+// commit sends the drafts in one transaction, and more along with them, whose version it returns; zero: not
+// written, or in doubt. If it fails for good, the store does not say what is at fault: commit tries again without
+// more, and then each half by itself.
 //
 // For one fence, a joint transaction that failed on another fence's condition is a write that was never applied,
 // which the protocol allows. One in doubt carries the fence's own two conditions among others: once the fence has
 // written again, the store can't apply it any more.
-func commit(ctx context.Context, drafts []draft) {
+func commit(ctx context.Context, drafts []draft, more store.Txn) store.Version {
 	if len(drafts) == 0 {
-		return
+		return 0
 	}
-	var joint store.Txn
+	joint := store.Txn{If: slices.Clone(more.If), Then: slices.Clone(more.Then)}
 	for _, d := range drafts {
 		t := d.fence.transaction(d.action.Write)
 		joint.If = append(joint.If, t.If...)
 		joint.Then = append(joint.Then, t.Then...)
 	}
 	version, err := drafts[0].fence.config.Store.Commit(ctx, joint)
-	if half := len(drafts) / 2; half > 0 && failedForGood(err) {
-		commit(ctx, drafts[:half])
-		commit(ctx, drafts[half:])
-		return
+	switch half := len(drafts) / 2; {
+	case !failedForGood(err):
+	case len(more.Then) > 0:
+		commit(ctx, drafts, store.Txn{})
+		return 0
+	case half > 0:
+		commit(ctx, drafts[:half], more)
+		commit(ctx, drafts[half:], more)
+		return 0
 	}
 	for _, d := range drafts {
 		*d.err = d.answered(ctx, version, err)
 	}
+	if err != nil {
+		return 0
+	}
+	return version
 }
 
 // failedForGood reports whether the store refused a transaction because of something in it.

@@ -84,6 +84,16 @@ var mutants = []mutant{
 		"./internal/fence", "ExtendAll",
 	},
 	{
+		"a pulse that is refused takes the horizons with it", "internal/fence/extend.go",
+		"	case len(more.Then) > 0:\n		commit(ctx, drafts, store.Txn{})\n", "	case len(more.Then) > 0:\n",
+		"./member", "^TestAPulse",
+	},
+	{
+		"a pulse that comes late replaces a newer one", "member/pulse.go",
+		"If:   []store.Condition{{Key: key, Version: l.pulse}},", "If:   []store.Condition{},",
+		"./member", "^TestALatePulse$",
+	},
+	{
 		"the claimer's own floor is ignored", "internal/fence/fence.go",
 		"max(v.Horizon, roundUp(config.NotBefore))", "max(v.Horizon, roundUp(time.Time{}))",
 		"./internal/fence", fenced,

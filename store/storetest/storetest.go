@@ -96,6 +96,7 @@ var cases = []struct {
 	{"gone fires when the key is deleted", goneDelete},
 	{"gone fires when the key is put again at once", goneRecreated},
 	{"gone fires when the session ends", goneSession},
+	{"gone never fires for a key that its session puts again", goneRewritten},
 	{"gone never fires for a write, its context or its store's end", goneSilent},
 	{"gone survives a partition", cuttingOff(goneCutOff)},
 	{"gone survives a restart", goneRestart},

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/firn-id/firn/store"
 )
@@ -36,6 +37,30 @@ func goneSession(s *suite) {
 	gone := s.gone(s.open(), s.ctx, "key")
 	s.must("Close", session.Close(s.ctx))
 	s.fires("Gone after the session's end", gone)
+}
+
+// A key that its session puts again, alone or among others, has not disappeared.
+func goneRewritten(s *suite) {
+	session := s.session(s.Store)
+	s.putUnder(session, "key", "1")
+	own, others := s.gone(s.Store, s.ctx, "key"), s.gone(s.open(), s.ctx, "key")
+	for i := range 3 {
+		version := s.putUnder(session, "key", fmt.Sprint("alone ", i))
+		_, err := s.Commit(s.ctx, store.Txn{
+			If:   when("key", version),
+			Then: []store.Op{store.Put("other", nil), store.PutEphemeral("key", []byte(fmt.Sprint("with others ", i)), session)},
+		})
+		s.must("Commit", err)
+	}
+	s.put("marker", "1")
+	marker := s.gone(s.Store, s.ctx, "marker")
+	s.delete("marker")
+	s.fires("Gone for the marker", marker)
+	s.silent("a write under the session fires its own watch", own)
+	s.silent("a write under the session fires another's watch", others)
+	s.must("Close", session.Close(s.ctx))
+	s.fires("Gone after the session's end", own)
+	s.fires("Gone elsewhere after the session's end", others)
 }
 
 // "It never fires because ctx ended, nor because a connection broke."

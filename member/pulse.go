@@ -1,0 +1,128 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/store"
+)
+
+func pulseKey(member string) string { return pulses + member }
+
+const pulses = "peers/"
+
+// Pulse is what a member's pulse, the key that shows that it is alive, tells. The member writes it again with the
+// horizons of its node IDs, or alone where it writes none.
+type Pulse struct {
+	Mark    string        `json:"mark"`              // of the process: by it a member knows its own pulses
+	Owner   string        `json:"owner,omitempty"`   // see Options.Owner
+	Since   time.Time     `json:"since"`             // when it was first put, by the member's wall clock
+	Clock   time.Time     `json:"clock"`             // the member's wall clock when this was written; zero: unknown
+	Every   time.Duration `json:"every_ns"`          // it is written again within this time while the store answers: a third of the window
+	Answers int64         `json:"answers,omitempty"` // the position of the latest entry that asked for it and that it answers; 0: none
+	Vitals  Vitals        `json:"vitals"`
+}
+
+// readPulse reads what a key holds; a foreign value shows as a zero Pulse.
+func readPulse(value []byte) (p Pulse) {
+	if json.Unmarshal(value, &p) != nil {
+		return Pulse{}
+	}
+	return p
+}
+
+// Pulses reads the pulses of all living members and joiners, by member ID. A member without a pulse is dead, or
+// is about to join again. The error is one of the store.
+func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
+	s, err := m.opened()
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.List(ctx, pulses)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]Pulse, len(all))
+	for _, kv := range all {
+		found[kv.Key[len(pulses):]] = readPulse(kv.Value)
+	}
+	return found, nil
+}
+
+// pulse returns what writes the pulse as it is now, under the condition that it is as this member knows it. So a
+// write that comes late replaces no later one, and puts none after the end of the session.
+func (m *Member) pulse(l *incarnation) store.Txn {
+	p := Pulse{
+		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: time.Unix(0, m.options.Clock.Wall()), Every: m.options.Window / 3,
+		Vitals: m.vitals(),
+	}
+	value, err := json.Marshal(p)
+	if err != nil { // a rate that is no number
+		p.Vitals = Vitals{}
+		value, _ = json.Marshal(p)
+	}
+	key := pulseKey(l.id)
+	return store.Txn{
+		If:   []store.Condition{{Key: key, Version: l.pulse}},
+		Then: []store.Op{store.PutEphemeral(key, value, l.session)},
+	}
+}
+
+func (m *Member) vitals() (v Vitals) {
+	if m.options.Vitals != nil {
+		v = m.options.Vitals()
+	}
+	v.RoundTrip = time.Duration(m.roundTrip.Load())
+	first := true
+	for _, s := range m.Sequencers() {
+		if t := s.status.Load().inUse(); t.fence != nil {
+			if left := t.fence.Horizon().Sub(m.now()); first || left < v.Left {
+				v.Left, first = left, false
+			}
+		}
+	}
+	return v
+}
+
+// putPulse puts the pulse of a new incarnation.
+func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
+	for tries := 0; ; tries++ {
+		err := m.writePulse(ctx, l)
+		if !errors.Is(err, store.ErrAmbiguous) {
+			return err
+		}
+		if err := retry.Sleep(ctx, backoff.After(tries)); err != nil {
+			return err
+		}
+	}
+}
+
+// writePulse writes the pulse alone. It settles doubt by writing again under the same condition: a pulse with the
+// member's own mark is of an earlier write.
+func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
+	for {
+		sent := time.Now()
+		version, err := m.store.Commit(ctx, m.pulse(l))
+		if err == nil {
+			l.pulse = version
+			m.roundTrip.Store(int64(time.Since(sent)))
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+		kv, err := m.store.Get(ctx, pulseKey(l.id))
+		switch {
+		case err != nil:
+			return err
+		case kv.Version == l.pulse: // the conflict was with a pulse that is gone since
+		case readPulse(kv.Value).Mark != m.mark:
+			return fmt.Errorf("the pulse of %s is gone, or another process put it: %w", l.id, store.ErrConflict)
+		}
+		l.pulse = kv.Version
+	}
+}
