@@ -118,6 +118,8 @@ func (c Leave) apply(v *Value) Outcome {
 
 func (PeerGC) apply(*Value) Outcome { return unchanged }
 
+func (AskClocks) apply(*Value) Outcome { return unchanged }
+
 // peer returns the peer of a member. It panics when id is no member.
 func (v *Value) peer(id string) peer {
 	p, _ := v.peers.get(id)

@@ -33,7 +33,7 @@ func (c *churn) id(i int) string { return fmt.Sprintf("m%07d", i) }
 
 func (c *churn) append(command Command) {
 	c.position++
-	c.value, _ = Apply(c.value, Entry{c.position, command})
+	c.value, _ = Apply(c.value, Entry{Position: c.position, Command: command})
 }
 
 func (c *churn) join(i int) {
@@ -46,7 +46,7 @@ func (c *churn) join(i int) {
 func (c *churn) replaceOne(i int) []Command {
 	old, next := c.id(i), c.id(i+c.members)
 	return []Command{
-		Leave{old},
+		Leave{Member: old},
 		PrepareJoin{next},
 		NotifyWatchers{next},
 		AcceptJoin{next},
@@ -63,7 +63,7 @@ func BenchmarkApply(b *testing.B) {
 			for i := range 20_000 {
 				for _, command := range c.replaceOne(i) {
 					c.position++
-					entries = append(entries, Entry{c.position, command})
+					entries = append(entries, Entry{Position: c.position, Command: command})
 				}
 			}
 			b.ReportAllocs()
@@ -100,16 +100,16 @@ func TestReplayFromACheckpointInBoundedMemory(t *testing.T) {
 	began, position, base := time.Now(), v.Position(), heap()
 	for i := range replaced {
 		for _, command := range c.replaceOne(i) {
-			data, err := Encode(command)
-			if err != nil {
-				t.Fatal(err)
-			}
-			read, err := Decode(data)
+			data, err := Encode(command, began)
 			if err != nil {
 				t.Fatal(err)
 			}
 			position++
-			v, _ = Apply(v, Entry{position, read})
+			e, err := Decode(position, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, _ = Apply(v, e)
 		}
 		if i%(replaced/5) == 0 {
 			if grown := heap() - base; grown > limit {

@@ -132,8 +132,8 @@ func DecodeCheckpoint(data []byte) (Value, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &version)
 	}
-	if err == nil && version.Version != Version {
-		err = fmt.Errorf("a checkpoint of version %d; this program reads version %d", version.Version, Version)
+	if err == nil && !readable(version.Version) {
+		err = fmt.Errorf("a checkpoint of version %d; this program reads versions 1 to %d", version.Version, Version)
 	}
 	var r checkpointJSON
 	if err == nil {

@@ -57,8 +57,8 @@ func TestCheckpointIsAsDocumented(t *testing.T) {
 func TestDamagedCheckpointIsRefused(t *testing.T) {
 	data := string(checkpoint(t, sample(t)))
 	for _, c := range []struct{ old, change, why string }{
-		{`"version":1`, `"version":2`, "version 2"},
-		{`"version":1`, `"vers":1`, "version 0"},
+		{`"version":2`, `"version":3`, "version 3"},
+		{`"version":2`, `"vers":2`, "version 0"},
 		{`"entries"`, `"entrees"`, "entrees"},
 		{`"position":48`, `"position":-1`, "position -1"},
 		{`"entries":17`, `"entries":-1`, "-1 entries"},
@@ -97,6 +97,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`,[101,1023]`, `,[100,1023]`, "100 to 1023"},
 		{`"freed":[0]`, `"freed":[0,0]`, "node ID 0"},
 		{`"freed":[0]`, `"freed":[]`, "are free or held"},
+		{`"version":2`, `"version":1`, ""}, // that has nothing in it that came later
 		{`{"version"`, `{}{"version"`, "after top-level"},
 	} {
 		damaged := strings.Replace(data, c.old, c.change, 1)
@@ -140,7 +141,7 @@ func acceptedIsSound(t *testing.T, data []byte) {
 		if v.position > 1<<62 {
 			return
 		}
-		w.value, _ = Apply(w.value, Entry{v.position + 1 + i, w.command()})
+		w.value, _ = Apply(w.value, Entry{Position: v.position + 1 + i, Command: w.command()})
 		if wrong := inconsistency(w.value); wrong != "" {
 			t.Fatalf("%s, then %s: %s", v, w.value, wrong)
 		}
@@ -210,7 +211,7 @@ func TestZeroValue(t *testing.T) {
 func TestLargeCheckpoint(t *testing.T) {
 	var v Value
 	random := rand.New(rand.NewPCG(1, 5))
-	apply := func(c Command) { v, _ = Apply(v, Entry{v.position + 1 + random.Int64N(9), c}) }
+	apply := func(c Command) { v, _ = Apply(v, Entry{Position: v.position + 1 + random.Int64N(9), Command: c}) }
 	for range 500 {
 		id := fmt.Sprintf("%013x", random.Uint64()>>12)
 		apply(PrepareJoin{id})

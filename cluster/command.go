@@ -38,9 +38,19 @@ type (
 		Joiner string `json:"joiner"`
 	}
 
-	// Leave removes a member or a joiner. That one sends it, or its watcher, or a member that finds it dead.
+	// Leave removes a member or a joiner. That one sends it, or its watcher, or a member that finds it dead. Why
+	// and By are for people, and may be absent.
 	Leave struct {
 		Member string `json:"member"`
+		Why    Cause  `json:"why,omitempty"`
+		By     string `json:"by,omitempty"` // the member that sends it
+	}
+
+	// Expel removes a member or a joiner for good: the cluster does not take in its ID again. The value remembers
+	// the last 256 such IDs, so that a process that reads of it late does not join again under another one.
+	Expel struct {
+		Member string `json:"member"`
+		By     string `json:"by"` // the member that was asked to do it
 	}
 
 	// PeerGC changes nothing. A joiner that can't join sends it, and once it has replayed it removes all that are
@@ -48,6 +58,22 @@ type (
 	PeerGC struct {
 		By string `json:"by"`
 	}
+
+	// AskClocks changes nothing. A member or joiner that must compare its clock sends it, and those that Asked
+	// returns write at once what their clocks say.
+	AskClocks struct {
+		By string `json:"by"`
+	}
+)
+
+// Cause is why a member left. It is empty where the log does not tell.
+type Cause string
+
+// The causes.
+const (
+	CauseLeft         Cause = "left"          // it said so itself
+	CauseSessionEnded Cause = "session-ended" // its watcher saw its pulse go
+	CauseFoundDead    Cause = "found-dead"    // a joiner looked, and found no pulse
 )
 
 // The commands of sequencers. The name of a sequencer is 1 to 100 of the characters a-z, 0-9, '.', '_' and '-'.
@@ -84,7 +110,47 @@ type (
 		Member    string `json:"member"`
 		Node      int64  `json:"node"`
 	}
+
+	// Drain detaches a member, and refuses to attach it again until Undrain, or until it leaves.
+	Drain struct {
+		Sequencer string `json:"sequencer"`
+		Member    string `json:"member"`
+	}
+
+	// Undrain ends a Drain. It does not attach the member.
+	Undrain struct {
+		Sequencer string `json:"sequencer"`
+		Member    string `json:"member"`
+	}
+
+	// Move gives a node ID to an attached member, which returns the one that it had. The former holder waits in
+	// its old place in the line. It is refused when that member can't have the node ID.
+	Move struct {
+		Sequencer string `json:"sequencer"`
+		Node      int64  `json:"node"`
+		To        string `json:"to"`
+	}
+
+	// Allocate changes how many of the attached members get a node ID; the definition stays as it was created.
+	// Created is as in DestroySequencer.
+	Allocate struct {
+		Sequencer  string     `json:"sequencer"`
+		Created    int64      `json:"created,omitempty"`
+		Allocation Allocation `json:"allocation"`
+	}
+
+	// SetPolicy shares the members out among sequencers: each serves one of them. It replaces the policy before;
+	// without shares there is none.
+	SetPolicy struct {
+		Shares []Share `json:"shares"`
+	}
 )
+
+// Share is a sequencer's share of the members.
+type Share struct {
+	Sequencer string `json:"sequencer"`
+	Percent   int64  `json:"percent,omitempty"` // 1 to 100; 0 is what the others leave
+}
 
 // Range is the node IDs From to To, both included; 0 <= From <= To.
 type Range struct{ From, To int64 }
@@ -107,6 +173,12 @@ func (Leave) Name() string { return "leave-cluster" }
 // Name returns peer-gc.
 func (PeerGC) Name() string { return "peer-gc" }
 
+// Name returns expel.
+func (Expel) Name() string { return "expel" }
+
+// Name returns ask-clocks.
+func (AskClocks) Name() string { return "ask-clocks" }
+
 // Name returns create-sequencer.
 func (CreateSequencer) Name() string { return "create-sequencer" }
 
@@ -122,12 +194,43 @@ func (Detach) Name() string { return "detach" }
 // Name returns decline.
 func (Decline) Name() string { return "decline" }
 
+// Name returns drain.
+func (Drain) Name() string { return "drain" }
+
+// Name returns undrain.
+func (Undrain) Name() string { return "undrain" }
+
+// Name returns move.
+func (Move) Name() string { return "move" }
+
+// Name returns allocate.
+func (Allocate) Name() string { return "allocate" }
+
+// Name returns set-policy.
+func (SetPolicy) Name() string { return "set-policy" }
+
 func (c PrepareJoin) validate() error    { return checkID("joiner", c.Joiner) }
 func (c NotifyWatchers) validate() error { return checkID("joiner", c.Joiner) }
 func (c AcceptJoin) validate() error     { return checkID("joiner", c.Joiner) }
 func (c AbortJoin) validate() error      { return checkID("joiner", c.Joiner) }
-func (c Leave) validate() error          { return checkID("member", c.Member) }
 func (c PeerGC) validate() error         { return checkID("by", c.By) }
+func (c AskClocks) validate() error      { return checkID("by", c.By) }
+
+func (c Leave) validate() error {
+	switch c.Why {
+	case "", CauseLeft, CauseSessionEnded, CauseFoundDead:
+	default:
+		return fmt.Errorf("the cause %.40q; want left, session-ended or found-dead", c.Why)
+	}
+	if c.By != "" {
+		if err := checkID("by", c.By); err != nil {
+			return err
+		}
+	}
+	return checkID("member", c.Member)
+}
+
+func (c Expel) validate() error { return errors.Join(checkID("member", c.Member), checkID("by", c.By)) }
 
 func (c CreateSequencer) validate() error {
 	if err := CheckName(c.Sequencer); err != nil {
@@ -162,6 +265,51 @@ func (c Decline) validate() error {
 		return fmt.Errorf("node ID %d; want 0 or more", c.Node)
 	}
 	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
+}
+
+func (c Drain) validate() error {
+	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
+}
+
+func (c Undrain) validate() error {
+	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
+}
+
+func (c Move) validate() error {
+	if c.Node < 0 {
+		return fmt.Errorf("node ID %d; want 0 or more", c.Node)
+	}
+	return errors.Join(CheckName(c.Sequencer), checkID("to", c.To))
+}
+
+func (c Allocate) validate() error {
+	return errors.Join(DestroySequencer{c.Sequencer, c.Created}.validate(), c.Allocation.Validate())
+}
+
+func (c SetPolicy) validate() error {
+	names, total, rest := map[string]bool{}, int64(0), false
+	for _, s := range c.Shares {
+		switch err := CheckName(s.Sequencer); {
+		case err != nil:
+			return err
+		case names[s.Sequencer]:
+			return fmt.Errorf("two shares for the sequencer %q; want one", s.Sequencer)
+		case s.Percent < 0 || s.Percent > 100:
+			return fmt.Errorf("a share of %d percent for the sequencer %q; want 1 to 100, or 0 for the rest", s.Percent, s.Sequencer)
+		case s.Percent == 0 && rest:
+			return errors.New("two shares of 0 percent, the rest; want at most one")
+		}
+		names[s.Sequencer] = true
+		total += s.Percent
+		rest = rest || s.Percent == 0
+	}
+	switch {
+	case total > 100:
+		return fmt.Errorf("shares of %d percent together; want at most 100", total)
+	case total < 100 && !rest && len(c.Shares) > 0:
+		return fmt.Errorf("shares of %d percent together; want 100, or a share of 0 percent for the rest", total)
+	}
+	return nil
 }
 
 const maxName = 100
@@ -230,6 +378,17 @@ func (c *Attach) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// nodeOf reads the arguments of a command with a node ID, and checks that it is there.
+func nodeOf(data []byte, args any, node **int64) error {
+	if err := strictJSON(data, args); err != nil {
+		return err
+	}
+	if *node == nil {
+		return errors.New(`"node" is missing`)
+	}
+	return nil
+}
+
 // UnmarshalJSON reads a decline. An error is returned when a field is unknown, or "node" is missing.
 func (c *Decline) UnmarshalJSON(data []byte) error {
 	var r struct {
@@ -237,12 +396,62 @@ func (c *Decline) UnmarshalJSON(data []byte) error {
 		Member    string `json:"member"`
 		Node      *int64 `json:"node"`
 	}
+	if err := nodeOf(data, &r, &r.Node); err != nil {
+		return err
+	}
+	*c = Decline{r.Sequencer, r.Member, *r.Node}
+	return nil
+}
+
+// UnmarshalJSON reads a move. An error is returned when a field is unknown, or "node" is missing.
+func (c *Move) UnmarshalJSON(data []byte) error {
+	var r struct {
+		Sequencer string `json:"sequencer"`
+		Node      *int64 `json:"node"`
+		To        string `json:"to"`
+	}
+	if err := nodeOf(data, &r, &r.Node); err != nil {
+		return err
+	}
+	*c = Move{r.Sequencer, *r.Node, r.To}
+	return nil
+}
+
+// UnmarshalJSON reads an allocate. An error is returned when a field is unknown, or "allocation" is missing.
+func (c *Allocate) UnmarshalJSON(data []byte) error {
+	var r struct {
+		Sequencer  string      `json:"sequencer"`
+		Created    int64       `json:"created"`
+		Allocation *Allocation `json:"allocation"`
+	}
 	if err := strictJSON(data, &r); err != nil {
 		return err
 	}
-	if r.Node == nil {
-		return errors.New(`"node" is missing`)
+	if r.Allocation == nil {
+		return errors.New(`"allocation" is missing`)
 	}
-	*c = Decline{r.Sequencer, r.Member, *r.Node}
+	*c = Allocate{r.Sequencer, r.Created, r.Allocation.plain()}
+	return nil
+}
+
+// MarshalJSON writes an empty policy as an empty list.
+func (c SetPolicy) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Shares []Share `json:"shares"`
+	}{append([]Share{}, c.Shares...)})
+}
+
+// UnmarshalJSON reads a policy. An error is returned when a field is unknown, or "shares" is missing.
+func (c *SetPolicy) UnmarshalJSON(data []byte) error {
+	var r struct {
+		Shares []Share `json:"shares"`
+	}
+	if err := strictJSON(data, &r); err != nil {
+		return err
+	}
+	if r.Shares == nil {
+		return errors.New(`"shares" is missing; [] is for no policy`)
+	}
+	*c = SetPolicy{append([]Share(nil), r.Shares...)}
 	return nil
 }

@@ -34,9 +34,9 @@ type Definition struct {
 
 // Allocation is how many of the attached members get a node ID. It is comparable; the zero value means all.
 type Allocation struct {
-	Kind    AllocationKind
-	Count   int64 // for AllocateCount: at least 1
-	Percent int64 // for AllocatePercent: 1 to 100
+	Kind    AllocationKind `json:"kind"`
+	Count   int64          `json:"count,omitempty"`   // for AllocateCount: at least 1
+	Percent int64          `json:"percent,omitempty"` // for AllocatePercent: 1 to 100
 }
 
 // AttachPolicy says when a node attaches to a sequencer. The zero value is AttachOnDemand.
@@ -106,6 +106,32 @@ func (a Allocation) String() string {
 	}
 }
 
+// Validate returns an error when a field is out of range.
+func (a Allocation) Validate() error {
+	switch {
+	case a.Kind > AllocatePercent:
+		return fmt.Errorf("there is no allocation kind %d", a.Kind)
+	case a.Kind == AllocateCount && a.Count < 1:
+		return fmt.Errorf("an allocation to a count of %d members; want at least 1", a.Count)
+	case a.Kind == AllocatePercent && (a.Percent < 1 || a.Percent > 100):
+		return fmt.Errorf("an allocation to %d percent of the members; want 1 to 100", a.Percent)
+	}
+	return nil
+}
+
+// plain returns the allocation without a field that its kind does not use.
+func (a Allocation) plain() Allocation {
+	switch a.Kind {
+	case AllocateCount:
+		a.Percent = 0
+	case AllocatePercent:
+		a.Count = 0
+	default:
+		a.Count, a.Percent = 0, 0
+	}
+	return a
+}
+
 // holders returns how many members of a cluster of this size may hold a node ID.
 func (a Allocation) holders(members int) int64 {
 	switch a.Kind {
@@ -143,17 +169,10 @@ func (d Definition) Validate() error {
 	if _, err := d.Above(d.After); err != nil {
 		return err
 	}
-	switch a := d.Allocation; {
-	case d.Attach > AttachExplicit:
+	if d.Attach > AttachExplicit {
 		return fmt.Errorf("there is no attach policy %d", uint8(d.Attach))
-	case a.Kind > AllocatePercent:
-		return fmt.Errorf("there is no allocation kind %d", a.Kind)
-	case a.Kind == AllocateCount && a.Count < 1:
-		return fmt.Errorf("an allocation to a count of %d members; want at least 1", a.Count)
-	case a.Kind == AllocatePercent && (a.Percent < 1 || a.Percent > 100):
-		return fmt.Errorf("an allocation to %d percent of the members; want 1 to 100", a.Percent)
 	}
-	return nil
+	return d.Allocation.Validate()
 }
 
 // Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1.
@@ -274,24 +293,18 @@ func (d Definition) String() string {
 
 // definitionJSON is a definition as JSON.
 type definitionJSON struct {
-	Nodes          *int64          `json:"nodes"`
-	Allocation     *allocationJSON `json:"allocation,omitempty"`
-	Epoch          *time.Time      `json:"epoch,omitempty"`
-	Tick           *duration       `json:"tick,omitempty"`
-	TimeBits       *int            `json:"time_bits,omitempty"`
-	DatacenterBits *int            `json:"datacenter_bits,omitempty"`
-	NodeBits       *int            `json:"node_bits,omitempty"`
-	SequenceBits   *int            `json:"sequence_bits,omitempty"`
-	NodeLowest     *bool           `json:"node_lowest,omitempty"`
-	After          firn.ID         `json:"after,omitempty"`
-	Attach         AttachPolicy    `json:"attach,omitempty"` // absent: on-demand
-	Layout         *string         `json:"layout,omitempty"` // read, never written
-}
-
-type allocationJSON struct {
-	Kind    AllocationKind `json:"kind"`
-	Count   int64          `json:"count,omitempty"`
-	Percent int64          `json:"percent,omitempty"`
+	Nodes          *int64       `json:"nodes"`
+	Allocation     *Allocation  `json:"allocation,omitempty"`
+	Epoch          *time.Time   `json:"epoch,omitempty"`
+	Tick           *duration    `json:"tick,omitempty"`
+	TimeBits       *int         `json:"time_bits,omitempty"`
+	DatacenterBits *int         `json:"datacenter_bits,omitempty"`
+	NodeBits       *int         `json:"node_bits,omitempty"`
+	SequenceBits   *int         `json:"sequence_bits,omitempty"`
+	NodeLowest     *bool        `json:"node_lowest,omitempty"`
+	After          firn.ID      `json:"after,omitempty"`
+	Attach         AttachPolicy `json:"attach,omitempty"` // absent: on-demand
+	Layout         *string      `json:"layout,omitempty"` // read, never written
 }
 
 // duration is a time.Duration that is written like 10ms.
@@ -312,9 +325,8 @@ func (d *duration) UnmarshalText(text []byte) error {
 func (d Definition) MarshalJSON() ([]byte, error) {
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
-	allocation := allocationJSON(d.Allocation)
 	return json.Marshal(definitionJSON{
-		&d.Nodes, &allocation, &epoch, &tick,
+		&d.Nodes, &d.Allocation, &epoch, &tick,
 		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil,
 	})
 }
@@ -337,11 +349,10 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 			return err
 		}
 	}
-	var allocation allocationJSON
 	tick := duration(d.Layout.Tick)
 	l := &d.Layout
 	fields := definitionJSON{
-		nil, &allocation, &l.Epoch, &tick,
+		nil, &d.Allocation, &l.Epoch, &tick,
 		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil,
 	}
 	if err := strictJSON(data, &fields); err != nil {
@@ -355,12 +366,6 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes
 	}
-	d.Allocation = Allocation{Kind: allocation.Kind}
-	switch allocation.Kind { // a field that the kind does not use is dropped
-	case AllocateCount:
-		d.Allocation.Count = allocation.Count
-	case AllocatePercent:
-		d.Allocation.Percent = allocation.Percent
-	}
+	d.Allocation = d.Allocation.plain()
 	return d.Validate()
 }

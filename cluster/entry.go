@@ -6,15 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
-// Version is the version of the format of commands and checkpoints. A program reads only its own version: a guess
-// could lead it to another value than the other members.
-const Version = 1
+// Version is the version of the format in which commands and checkpoints are written. A program reads this one and
+// the one before, which has no times, causes and verbs of an operator. It does not guess at others: that could lead
+// it to another value than the other members.
+const Version = 2
+
+// readable reports whether this program reads a version of the format.
+func readable(version int) bool { return version == 1 || version == Version }
 
 // Entry is a command at its position in the log.
 type Entry struct {
-	Position int64 // 0 or more; positions ascend, with gaps
+	Position int64     // 0 or more; positions ascend, with gaps
+	At       time.Time // when it was sent, by its sender's clock, in milliseconds; zero if unknown. It decides nothing
 	Command  Command
 }
 
@@ -22,12 +28,49 @@ type Entry struct {
 type entryJSON struct {
 	Version  *int            `json:"version,omitempty"`
 	Position *int64          `json:"position,omitempty"`
+	At       stampJSON       `json:"at,omitzero"`
 	Command  string          `json:"command"`
 	Args     json.RawMessage `json:"args"`
 }
 
-// Encode returns a command as members append it to the log. An error is returned when it is invalid.
-func Encode(c Command) ([]byte, error) {
+// stampJSON is the time of an entry, which is written in UTC, in milliseconds.
+type stampJSON time.Time
+
+const stampLayout = "2006-01-02T15:04:05.000Z"
+
+// newStamp returns a time as it is written. One that has no such form is unknown: a time decides nothing, so it is
+// no reason not to send a command.
+func newStamp(t time.Time) stampJSON {
+	t = t.UTC().Truncate(time.Millisecond)
+	if y := t.Year(); y < 0 || y > 9999 {
+		t = time.Time{}
+	}
+	return stampJSON(t)
+}
+
+// IsZero reports whether the time is unknown, and left out in JSON.
+func (s stampJSON) IsZero() bool { return time.Time(s).IsZero() }
+
+// MarshalText writes a time like 2026-11-22T03:12:00.123Z.
+func (s stampJSON) MarshalText() ([]byte, error) {
+	return []byte(time.Time(s).Format(stampLayout)), nil
+}
+
+// UnmarshalText reads what MarshalText wrote. An error is returned when text is anything else.
+func (s *stampJSON) UnmarshalText(text []byte) error {
+	const point = len(stampLayout) - len(".000Z")
+	if len(text) == len(stampLayout) && text[point] == '.' && text[len(text)-1] == 'Z' {
+		if t, err := time.Parse(time.RFC3339, string(text)); err == nil { // faster than with a layout of our own
+			*s = stampJSON(t)
+			return nil
+		}
+	}
+	return fmt.Errorf("the time %.60q; want one like %s", text, stampLayout)
+}
+
+// Encode returns a command as members append it to the log, with the time at which it is sent, unless that is
+// zero. An error is returned when the command is invalid.
+func Encode(c Command, at time.Time) ([]byte, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name(), err)
 	}
@@ -36,39 +79,42 @@ func Encode(c Command) ([]byte, error) {
 		return nil, err
 	}
 	version := Version
-	return json.Marshal(entryJSON{Version: &version, Command: c.Name(), Args: args})
+	return json.Marshal(entryJSON{Version: &version, At: newStamp(at), Command: c.Name(), Args: args})
 }
 
-// Decode reads what Encode wrote. An *UnreadableError is returned when data is anything else, such as a version
-// or a command that this program does not know.
-func Decode(data []byte) (Command, error) {
-	if c, ok := decodePlain(data); ok {
-		return c, nil
+// Decode reads what Encode wrote, at its position in the log. An *UnreadableError is returned when data is anything
+// else, such as a version or a command that this program does not know.
+func Decode(position int64, data []byte) (Entry, error) {
+	if e, ok := decodePlain(data); ok {
+		e.Position = position
+		return e, nil
 	}
-	var e entryJSON
-	err := strictJSON(data, &e)
-	if err == nil && e.Position != nil {
+	var r entryJSON
+	err := strictJSON(data, &r)
+	if err == nil && r.Position != nil {
 		err = errors.New(`"position" is given; only the store assigns it`)
 	}
-	if err == nil && e.Version == nil {
+	if err == nil && r.Version == nil {
 		err = errors.New(`"version" is missing`)
 	}
 	if err != nil {
-		return nil, &UnreadableError{Err: err}
+		return Entry{}, &UnreadableError{Err: err}
 	}
-	return e.command()
+	r.Position = &position
+	return r.entry()
 }
 
-// plain lists the commands whose only argument is a member ID: almost all of those in a log. Only the ID differs
-// in what Encode writes for one of them, so decodePlain needs no JSON parser; with a thousand members in one
-// process that halves the cost of replay.
+// plain lists the commands whose only argument is a member ID, or which are mostly sent so: almost all of those in
+// a log. Only the time and the ID differ in what Encode writes for one of them, so decodePlain needs no JSON parser;
+// with a thousand members in one process that halves the cost of replay.
 var plain = []plainForm{
 	plainly("joiner", func(id string) Command { return PrepareJoin{id} }),
 	plainly("joiner", func(id string) Command { return NotifyWatchers{id} }),
 	plainly("joiner", func(id string) Command { return AcceptJoin{id} }),
 	plainly("joiner", func(id string) Command { return AbortJoin{id} }),
-	plainly("member", func(id string) Command { return Leave{id} }),
+	plainly("member", func(id string) Command { return Leave{Member: id} }),
 	plainly("by", func(id string) Command { return PeerGC{id} }),
+	plainly("by", func(id string) Command { return AskClocks{id} }),
 }
 
 type plainForm struct {
@@ -77,25 +123,61 @@ type plainForm struct {
 }
 
 func plainly(field string, of func(id string) Command) plainForm {
-	return plainForm{fmt.Sprintf(`{"version":%d,"command":%q,"args":{%q:"`, Version, of("").Name(), field), of}
+	return plainForm{fmt.Sprintf(`"command":%q,"args":{%q:"`, of("").Name(), field), of}
 }
 
+// plainVersion is how a plain command begins.
+var plainVersion = fmt.Appendf(nil, `{"version":%d,`, Version)
+
 // decodePlain reads a plain command as Encode writes it, if the ID has only the characters a-z and 0-9.
-func decodePlain(data []byte) (Command, bool) {
-	const end = `"}}`
+func decodePlain(data []byte) (e Entry, ok bool) {
+	data, ok = bytes.CutPrefix(data, plainVersion)
+	if !ok {
+		return Entry{}, false
+	}
+	if rest, timed := bytes.CutPrefix(data, []byte(`"at":"`)); timed {
+		at, rest, ends := bytes.Cut(rest, []byte(`",`))
+		var stamp stampJSON
+		if !ends || stamp.UnmarshalText(at) != nil {
+			return Entry{}, false
+		}
+		e.At, data = time.Time(stamp), rest
+	}
 	for _, form := range plain {
 		rest, begins := bytes.CutPrefix(data, []byte(form.begin))
 		if !begins {
 			continue
 		}
-		id, ends := bytes.CutSuffix(rest, []byte(end))
-		ok := ends && len(id) > 0 && len(id) <= maxName
-		for _, c := range id {
-			ok = ok && ('a' <= c && c <= 'z' || '0' <= c && c <= '9')
+		id, end := plainID(rest)
+		e.Command = form.make(id)
+		leave, leaves := e.Command.(Leave)
+		if leaves {
+			leave.Why, leave.By, end = plainCause(end)
+			e.Command = leave
 		}
-		return form.make(string(id)), ok
+		return e, id != "" && string(end) == `"}}`
 	}
-	return nil, false
+	return Entry{}, false
+}
+
+// plainID cuts an ID of the characters a-z and 0-9 off the beginning. It returns "" when that would be too long.
+func plainID(data []byte) (id string, rest []byte) {
+	n := bytes.IndexFunc(data, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	if n < 0 || n > maxName {
+		return "", data
+	}
+	return string(data[:n]), data[n:]
+}
+
+// plainCause cuts what may follow the ID in a leave: why, and by whom. It returns all of rest when there is neither.
+func plainCause(rest []byte) (Cause, string, []byte) {
+	for _, why := range []Cause{CauseSessionEnded, CauseLeft, CauseFoundDead} {
+		after, ok := bytes.CutPrefix(rest, []byte(`","why":"`+string(why)+`","by":"`))
+		if by, end := plainID(after); ok && by != "" {
+			return why, by, end
+		}
+	}
+	return "", "", rest
 }
 
 // MarshalJSON writes an entry as ParseEntry reads it, without a version.
@@ -104,7 +186,7 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(entryJSON{Position: &e.Position, Command: e.Command.Name(), Args: args})
+	return json.Marshal(entryJSON{Position: &e.Position, At: newStamp(e.At), Command: e.Command.Name(), Args: args})
 }
 
 // ParseEntry reads an entry from a JSON object with "position", "command", "args" and optionally "version". An
@@ -122,8 +204,7 @@ func ParseEntry(data []byte) (Entry, error) {
 	if err != nil {
 		return Entry{}, &UnreadableError{Err: err}
 	}
-	command, err := r.command()
-	return Entry{Position: *r.Position, Command: command}, err
+	return r.entry()
 }
 
 // UnreadableError is returned when this program can't read an entry or a checkpoint. It must not replay further:
@@ -135,10 +216,10 @@ func (e *UnreadableError) Error() string { return "unreadable: " + e.Err.Error()
 // Unwrap returns Err.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-func (r entryJSON) command() (Command, error) {
-	fail := func(err error) (Command, error) { return nil, &UnreadableError{Err: err} }
-	if r.Version != nil && *r.Version != Version {
-		return fail(fmt.Errorf("version %d; this program reads version %d", *r.Version, Version))
+func (r entryJSON) entry() (Entry, error) {
+	fail := func(err error) (Entry, error) { return Entry{}, &UnreadableError{Err: err} }
+	if r.Version != nil && !readable(*r.Version) {
+		return fail(fmt.Errorf("version %d; this program reads versions 1 to %d", *r.Version, Version))
 	}
 	read, ok := readers[r.Command]
 	switch {
@@ -156,7 +237,7 @@ func (r entryJSON) command() (Command, error) {
 	if err != nil {
 		return fail(fmt.Errorf("%s: %w", r.Command, err))
 	}
-	return c, nil
+	return Entry{Position: *r.Position, At: time.Time(r.At), Command: c}, nil
 }
 
 // readers holds, by the name of each command, the function that reads its arguments.
@@ -172,6 +253,13 @@ var readers = map[string]func(args []byte) (Command, error){
 	Attach{}.Name():           read[Attach],
 	Detach{}.Name():           read[Detach],
 	Decline{}.Name():          read[Decline],
+	Expel{}.Name():            read[Expel],
+	AskClocks{}.Name():        read[AskClocks],
+	Drain{}.Name():            read[Drain],
+	Undrain{}.Name():          read[Undrain],
+	Move{}.Name():             read[Move],
+	Allocate{}.Name():         read[Allocate],
+	SetPolicy{}.Name():        read[SetPolicy],
 }
 
 func read[C Command](args []byte) (Command, error) {

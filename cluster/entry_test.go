@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // everyCommand is one of each.
@@ -14,7 +15,7 @@ var everyCommand = []Command{
 	NotifyWatchers{"a"},
 	AcceptJoin{"a"},
 	AbortJoin{"a"},
-	Leave{"a"},
+	Leave{Member: "a"},
 	PeerGC{"a"},
 	CreateSequencer{"orders", small(100, Allocation{Kind: AllocateCount, Count: 3})},
 	DestroySequencer{"orders", 0},
@@ -23,23 +24,38 @@ var everyCommand = []Command{
 	Attach{"orders", "ä<&>", &Range{0, 0}},
 	Detach{"orders", "a"},
 	Decline{"orders", "a", 0},
+	Leave{"a", CauseSessionEnded, "b"},
+	Leave{"ä", CauseLeft, "ä"},
+	Leave{"a", CauseFoundDead, ""},
+	Leave{"a", "", "b"},
+	Expel{"a", "b"},
+	AskClocks{"a"},
+	Drain{"orders", "a"},
+	Undrain{"orders", "a"},
+	Move{"orders", 0, "a"},
+	Allocate{"orders", 17, Allocation{}},
+	Allocate{"orders", 0, Allocation{Kind: AllocatePercent, Percent: 50}},
+	SetPolicy{},
+	SetPolicy{[]Share{{"orders", 75}, {"spare", 0}}},
 }
 
 func TestCommandsAreReadAsWritten(t *testing.T) {
 	for _, c := range everyCommand {
-		data, err := Encode(c)
-		if err != nil {
-			t.Fatalf("%+v: %v", c, err)
-		}
-		if back, err := Decode(data); err != nil || !reflect.DeepEqual(back, c) {
-			t.Errorf("%s: %+v %v, want %+v", data, back, err, c)
-		}
-		e := Entry{7, c}
-		if data, err = json.Marshal(e); err != nil {
-			t.Fatalf("%+v: %v", e, err)
-		}
-		if back, err := ParseEntry(data); err != nil || !reflect.DeepEqual(back, e) {
-			t.Errorf("%s: %+v %v, want %+v", data, back, err, e)
+		for _, at := range []time.Time{{}, time.Date(2026, 11, 22, 3, 12, 0, 123e6, time.UTC)} {
+			data, err := Encode(c, at)
+			if err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			e := Entry{7, at, c}
+			if back, err := Decode(7, data); err != nil || !reflect.DeepEqual(back, e) {
+				t.Errorf("%s: %+v %v, want %+v", data, back, err, e)
+			}
+			if data, err = json.Marshal(e); err != nil {
+				t.Fatalf("%+v: %v", e, err)
+			}
+			if back, err := ParseEntry(data); err != nil || !reflect.DeepEqual(back, e) {
+				t.Errorf("%s: %+v %v, want %+v", data, back, err, e)
+			}
 		}
 	}
 }
@@ -50,7 +66,7 @@ func TestUnreadableEntries(t *testing.T) {
 		`null`: `"version" is missing`,
 		`[]`:   "array",
 		`{"command":"leave-cluster","args":{"member":"a"}}`:                                                        `"version" is missing`,
-		`{"version":2,"command":"leave-cluster","args":{"member":"a"}}`:                                            "version 2",
+		`{"version":3,"command":"leave-cluster","args":{"member":"a"}}`:                                            "version 3",
 		`{"version":1,"command":"fly","args":{}}`:                                                                  `"fly"`,
 		`{"version":1,"args":{}}`:                                                                                  `"command" is missing`,
 		`{"version":1,"command":"leave-cluster"}`:                                                                  `"args" is missing`,
@@ -69,21 +85,39 @@ func TestUnreadableEntries(t *testing.T) {
 		`{"version":1,"command":"attach","args":{"sequencer":"s","member":"a","from":2,"to":1}}`:                   "from 2 to 1",
 		`{"version":1,"command":"attach","args":{"sequencer":"S","member":"a"}}`:                                   `"S"`,
 		`{"version":1,"command":"attach","args":{"sequencer":"s","member":"a","x":1}}`:                             `"x"`,
+		`{"version":2,"at":"3 a.m.","command":"peer-gc","args":{"by":"a"}}`:                                        `"3 a.m."`,
+		`{"version":2,"at":"2026-11-22T03:12:00Z","command":"peer-gc","args":{"by":"a"}}`:                          `"2026-11-22T03:12:00Z"`,
+		`{"version":2,"at":"2026-11-22T03:12:00.123456Z","command":"peer-gc","args":{"by":"a"}}`:                   "the time",
+		`{"version":2,"at":"2026-11-22T03:12:00.12+1Z","command":"peer-gc","args":{"by":"a"}}`:                     "the time",
+		`{"version":2,"at":"2026-11-31T03:12:00.123Z","command":"peer-gc","args":{"by":"a"}}`:                      "the time",
+		`{"version":2,"at":7,"command":"peer-gc","args":{"by":"a"}}`:                                               "number",
+		`{"version":2,"command":"leave-cluster","args":{"member":"a","why":"bored"}}`:                              `"bored"`,
+		`{"version":2,"command":"leave-cluster","args":{"member":"a","why":"left","by":"b","x":1}}`:                `"x"`,
+		`{"version":2,"command":"expel","args":{"member":"a"}}`:                                                    `"by" is missing`,
+		`{"version":2,"command":"ask-clocks","args":{}}`:                                                           `"by" is missing`,
+		`{"version":2,"command":"move","args":{"sequencer":"s","to":"a"}}`:                                         `"node" is missing`,
+		`{"version":2,"command":"move","args":{"sequencer":"s","to":"a","node":-1}}`:                               "node ID -1",
+		`{"version":2,"command":"move","args":{"sequencer":"s","to":"a","node":1,"x":1}}`:                          `"x"`,
+		`{"version":2,"command":"allocate","args":{"sequencer":"s"}}`:                                              `"allocation" is missing`,
+		`{"version":2,"command":"allocate","args":{"sequencer":"s","allocation":{"kind":"few"}}}`:                  `"few"`,
+		`{"version":2,"command":"set-policy","args":{}}`:                                                           `"shares" is missing`,
+		`{"version":2,"command":"set-policy","args":{"shares":[{"sequencer":"s","part":1}]}}`:                      `"part"`,
+		`{"version":2,"command":"set-policy","args":{"shares":[{"sequencer":"s","percent":75}]}}`:                  "75 percent together; want 100",
 		`{"version":1,"command":"create-sequencer","args":{"sequencer":"s"}}`:                                      `"definition" is missing`,
 		`{"version":1,"command":"create-sequencer","args":{"sequencer":"s","definition":{"nodes":0}}}`:             "0 nodes",
 		`{"version":1,"command":"create-sequencer","args":{"sequencer":"","definition":{"nodes":1}}}`:              `name ""`,
 		`{"version":1,"command":"create-sequencer","args":{"sequencer":"s","definition":{"nodes":1,"colour":"x"}}`: "unexpected EOF",
 	} {
-		c, err := Decode([]byte(text))
+		e, err := Decode(1, []byte(text))
 		var unreadable *UnreadableError
-		if !errors.As(err, &unreadable) || !strings.Contains(err.Error(), why) || c != nil {
-			t.Errorf("%s: %v, %v; want an UnreadableError with %q", text, c, err, why)
+		if !errors.As(err, &unreadable) || !strings.Contains(err.Error(), why) || e != (Entry{}) {
+			t.Errorf("%s: %v, %v; want an UnreadableError with %q", text, e, err, why)
 		}
 	}
 	for text, why := range map[string]string{
 		`{"command":"peer-gc","args":{"by":"a"}}`:                            `"position" is missing`,
 		`{"position":-1,"command":"peer-gc","args":{"by":"a"}}`:              "position -1",
-		`{"position":1,"version":2,"command":"peer-gc","args":{"by":"a"}}`:   "version 2",
+		`{"position":1,"version":3,"command":"peer-gc","args":{"by":"a"}}`:   "version 3",
 		`{"position":1,"command":"peer-gc","args":{"by":"a"}}{}`:             "more than one",
 		`{"position":1,"command":"peer-gc","args":{"by":"a"},"colour":"no"}`: `"colour"`,
 	} {
@@ -96,7 +130,7 @@ func TestUnreadableEntries(t *testing.T) {
 func TestEncodeRefusesWhatCouldNotBeRead(t *testing.T) {
 	for _, c := range []Command{
 		PrepareJoin{},
-		Leave{"\xff"},
+		Leave{Member: "\xff"},
 		PeerGC{strings.Repeat("x", 101)},
 		DestroySequencer{"UPPER", 0},
 		CreateSequencer{Sequencer: "s"},
@@ -106,8 +140,25 @@ func TestEncodeRefusesWhatCouldNotBeRead(t *testing.T) {
 		Attach{"s", "", nil},
 		Detach{"", "a"},
 		Decline{"s", "a", -1},
+		Leave{"a", "bored", "b"},
+		Leave{"a", CauseLeft, "\xff"},
+		Expel{"a", ""},
+		AskClocks{},
+		Drain{"s", ""},
+		Undrain{"S", "a"},
+		Move{"s", -1, "a"},
+		Move{"s", 1, ""},
+		Allocate{"s", -1, Allocation{}},
+		Allocate{"s", 0, Allocation{Kind: AllocateCount}},
+		SetPolicy{[]Share{{"S", 100}}},
+		SetPolicy{[]Share{{"s", 101}}},
+		SetPolicy{[]Share{{"s", -1}, {"r", 0}}},
+		SetPolicy{[]Share{{"s", 50}, {"s", 50}}},
+		SetPolicy{[]Share{{"s", 60}, {"r", 50}}},
+		SetPolicy{[]Share{{"s", 60}, {"r", 30}}},
+		SetPolicy{[]Share{{"s", 0}, {"r", 0}}},
 	} {
-		if data, err := Encode(c); err == nil {
+		if data, err := Encode(c, time.Time{}); err == nil {
 			t.Errorf("%+v: %s", c, data)
 		}
 	}
@@ -115,7 +166,7 @@ func TestEncodeRefusesWhatCouldNotBeRead(t *testing.T) {
 
 func FuzzParseEntry(f *testing.F) {
 	for _, c := range everyCommand {
-		data, err := json.Marshal(Entry{5, c})
+		data, err := json.Marshal(Entry{Position: 5, Command: c})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -134,12 +185,12 @@ func FuzzParseEntry(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(back, e) {
 			t.Fatalf("%s: %+v %v, want %+v", again, back, err, e)
 		}
-		stored, err := Encode(e.Command)
+		stored, err := Encode(e.Command, e.At)
 		if err != nil {
 			t.Fatalf("%+v: %v", e, err)
 		}
-		if c, err := Decode(stored); err != nil || !reflect.DeepEqual(c, e.Command) {
-			t.Fatalf("%s: %+v %v, want %+v", stored, c, err, e.Command)
+		if back, err := Decode(e.Position, stored); err != nil || !reflect.DeepEqual(back, e) {
+			t.Fatalf("%s: %+v %v, want %+v", stored, back, err, e)
 		}
 		v := sample(t)
 		e.Position = max(e.Position, v.position+1)

@@ -83,7 +83,7 @@ var brokenRules = []struct {
 		scope{peers: 2, lag: 3, budget: budget{aborts: 1}},
 		rules{apply: func(v Value, e Entry) (Value, Outcome) {
 			if c, ok := e.Command.(AbortJoin); ok {
-				e.Command = Leave{c.Joiner}
+				e.Command = Leave{Member: c.Joiner}
 			}
 			return Apply(v, e)
 		}},

@@ -94,7 +94,7 @@ func (x *exploration) explore() *violation {
 func (x *exploration) begin() {
 	var v Value
 	if x.nodes > 0 {
-		v, _ = Apply(v, Entry{1, CreateSequencer{watchedSequencer, small(x.nodes, Allocation{})}})
+		v, _ = Apply(v, Entry{Position: 1, Command: CreateSequencer{watchedSequencer, small(x.nodes, Allocation{})}})
 	}
 	x.first = world{base: x.number(v), late: noEntry, left: x.budget}
 	for id := range x.peers {

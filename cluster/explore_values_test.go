@@ -80,7 +80,7 @@ func (e entry) command() Command {
 		NotifyWatchers{id},
 		AcceptJoin{id},
 		AbortJoin{id},
-		Leave{id},
+		Leave{Member: id},
 		PeerGC{id},
 		Attach{Sequencer: watchedSequencer, Member: id},
 		Detach{watchedSequencer, id},
@@ -252,7 +252,7 @@ func (t *table) applied(v Value, e entry) Value {
 			target, _ = v.peers.atMarked(int(position % n))
 		}
 	}
-	next, _ := t.apply(v, Entry{position, e.command()})
+	next, _ := t.apply(v, Entry{Position: position, Command: e.command()})
 	return next
 }
 

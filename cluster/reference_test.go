@@ -99,7 +99,7 @@ func (r *reference) apply(e Entry) Result {
 		}
 	case Leave:
 		return r.leave(c.Member)
-	case PeerGC:
+	case PeerGC, AskClocks:
 	case CreateSequencer:
 		switch s, ok := r.sequencers[c.Sequencer]; {
 		case !ok:

@@ -38,6 +38,13 @@ func (s Sequencer) Node(member string) (int64, bool) {
 // Attached reports whether a member is attached: it has a node ID or waits for one.
 func (s Sequencer) Attached(member string) bool { return s.wanting.has(member) }
 
+// Allocation returns how many of the attached members get a node ID now: that of the definition, or of the last
+// Allocate.
+func (s Sequencer) Allocation() Allocation { return s.definition.Allocation }
+
+// Drained reports whether a member may not attach, see Drain.
+func (s Sequencer) Drained(member string) bool { return false }
+
 // Nodes yields the node IDs in use, in ascending order, with the members that have them.
 func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
 
@@ -201,3 +208,17 @@ func (s Sequencer) allocate(members int) Sequencer {
 	}
 	return s
 }
+
+const notYet = "this version does not do that yet"
+
+func (Expel) apply(*Value) Outcome { return refused(notYet) }
+
+func (Drain) apply(*Value) Outcome { return refused(notYet) }
+
+func (Undrain) apply(*Value) Outcome { return refused(notYet) }
+
+func (Move) apply(*Value) Outcome { return refused(notYet) }
+
+func (Allocate) apply(*Value) Outcome { return refused(notYet) }
+
+func (SetPolicy) apply(*Value) Outcome { return refused(notYet) }

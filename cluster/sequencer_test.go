@@ -16,7 +16,7 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 		before := w.value
 		position := before.Position() + 1
 		command := w.command()
-		w.value, _ = Apply(before, Entry{position, command})
+		w.value, _ = Apply(before, Entry{Position: position, Command: command})
 		w.position = position
 		for name, after := range w.value.Sequencers() {
 			s, ok := before.Sequencer(name)
@@ -63,7 +63,7 @@ func TestIncarnations(t *testing.T) {
 	step := func(position int64, c Command, want Result) {
 		t.Helper()
 		var o Outcome
-		if v, o = Apply(v, Entry{position, c}); o.Result != want {
+		if v, o = Apply(v, Entry{Position: position, Command: c}); o.Result != want {
 			t.Fatalf("%v at %d: %v, want %v", c, position, o, want)
 		}
 	}

@@ -107,6 +107,16 @@ func (v Value) Sequencers() iter.Seq2[string, Sequencer] { return v.sequencers.a
 // Sequencer returns the sequencer of a name, and false when there is none.
 func (v Value) Sequencer(name string) (Sequencer, bool) { return v.sequencers.get(name) }
 
+// Expelled reports whether a member or joiner of this ID was expelled. The value remembers the last 256.
+func (v Value) Expelled(id string) bool { return false }
+
+// Policy returns the shares of the policy in the order of the sequencers' names, or nil when there is no policy.
+func (v Value) Policy() []Share { return nil }
+
+// Assigned returns the sequencer of the policy that a member serves, and false when it serves none: there is no
+// policy, or it is no member.
+func (v Value) Assigned(member string) (string, bool) { return "", false }
+
 // Recorder returns the member that writes the checkpoint when one is due at this value, and "" when there is no
 // member. The position chooses it, so that members need not agree.
 func (v Value) Recorder() string {
@@ -115,6 +125,23 @@ func (v Value) Recorder() string {
 	}
 	id, _ := v.peers.at(int(v.position % int64(v.peers.len())))
 	return id
+}
+
+// maxAsked is how many members an AskClocks asks: few, so that its cost does not grow with the cluster, and enough
+// that two of them may be dead and the others still tell which clock is wrong.
+const maxAsked = 5
+
+// Asked returns the members that are to write at once what their clocks say, after an AskClocks: five that its
+// position chooses, or all if there are fewer, but never the one that asks. The value is that after the AskClocks.
+func Asked(v Value, position int64, by string) []string {
+	n := v.peers.len()
+	asked := make([]string, 0, maxAsked)
+	for i := 0; i < n && len(asked) < maxAsked; i++ {
+		if id, _ := v.peers.at(int((uint64(position)*maxAsked + uint64(i)) % uint64(n))); id != by {
+			asked = append(asked, id)
+		}
+	}
+	return asked
 }
 
 // Watches returns the IDs whose pulses this member or joiner must watch now: a joiner watches its target; a

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The scenarios of membership, with the value after every step.
@@ -73,37 +74,64 @@ func sameJSON(t *testing.T, at string, v Value, want []byte) {
 // The fast reader and the JSON parser read the same commands.
 func TestPlainCommandsAreReadAlike(t *testing.T) {
 	for _, form := range plain {
-		c := form.make("abc123")
-		data, err := Encode(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if fast, ok := decodePlain(data); !ok || fast != c {
-			t.Errorf("%s: %v, %v", data, fast, ok)
-		}
-		spaced := append([]byte(" "), data...)
-		if _, ok := decodePlain(spaced); ok {
-			t.Errorf("%q is not as Encode writes it", spaced)
-		}
-		if slow, err := Decode(spaced); err != nil || slow != c {
-			t.Errorf("%s: %v, %v", spaced, slow, err)
-		}
-		for _, id := range []string{"", `a\"b`, "a b", "Ä", strings.Repeat("a", maxName+1)} {
-			odd := bytes.Replace(data, []byte("abc123"), []byte(id), 1)
-			if fast, ok := decodePlain(odd); ok {
-				t.Errorf("%s: read as %v", odd, fast)
-			}
+		readAlike(t, form.make("abc123"), time.Time{})
+		readAlike(t, form.make("abc123"), moment)
+	}
+	for _, why := range []Cause{CauseLeft, CauseSessionEnded, CauseFoundDead} {
+		readAlike(t, Leave{"abc123", why, "xyz"}, moment)
+	}
+}
+
+var moment = time.Date(2026, 11, 22, 3, 12, 0, 123e6, time.UTC)
+
+func readAlike(t *testing.T, c Command, at time.Time) {
+	t.Helper()
+	data, err := Encode(c, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := Entry{At: at, Command: c}
+	if fast, ok := decodePlain(data); !ok || fast != e {
+		t.Errorf("%s: %v, %v", data, fast, ok)
+	}
+	spaced := append([]byte(" "), data...)
+	if _, ok := decodePlain(spaced); ok {
+		t.Errorf("%q is not as Encode writes it", spaced)
+	}
+	if slow, err := Decode(0, spaced); err != nil || slow != e {
+		t.Errorf("%s: %v, %v", spaced, slow, err)
+	}
+	for _, odd := range []struct{ old, new string }{
+		{"abc123", ""},
+		{"abc123", `a\"b`},
+		{"abc123", "a b"},
+		{"abc123", "Ä"},
+		{"abc123", strings.Repeat("a", maxName+1)},
+		{"xyz", ""},
+		{"xyz", "Ä"},
+		{"xyz", `","x":"y`},
+		{`"why"`, `"Why"`},
+		{`-`, `+`},
+		{`.123Z`, `Z`},
+		{`"at"`, `"At"`},
+		{`:2,`, `:1,`},
+		{`}}`, `}} `},
+		{`}}`, `}`},
+	} {
+		changed := bytes.Replace(data, []byte(odd.old), []byte(odd.new), 1)
+		if fast, ok := decodePlain(changed); ok && !bytes.Equal(changed, data) {
+			t.Errorf("%s: read as %v", changed, fast)
 		}
 	}
 }
 
 func BenchmarkDecode(b *testing.B) {
-	data, err := Encode(AcceptJoin{"abc123"})
+	data, err := Encode(AcceptJoin{"abc123"}, moment)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if _, err := Decode(data); err != nil {
+		if _, err := Decode(1, data); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -57,6 +57,9 @@ func (w *walk) command() Command {
 		if w.one(2) {
 			return Leave{Member: who}
 		}
+		if w.one(2) {
+			return AskClocks{By: who}
+		}
 		return PeerGC{By: who}
 	case 5:
 		if w.one(10) {
@@ -96,7 +99,7 @@ func TestApplyAgreesWithTheReference(t *testing.T) {
 		twin, before := w.value, checkpoint(t, w.value) // the twin is restored from a checkpoint now and then
 		for step := range steps {
 			w.position += 1 + w.rand.Int64N(5)
-			e := Entry{w.position, w.command()}
+			e := Entry{Position: w.position, Command: w.command()}
 			next, out := Apply(w.value, e)
 			at := fmt.Sprintf("seed %d, step %d, %s %+v: %s", seed, step, e.Command.Name(), e.Command, w.value)
 			if result := r.apply(e); result != out.Result {
@@ -149,8 +152,10 @@ func TestApplyAgreesWithTheReference(t *testing.T) {
 // possible tells whether a command can have a result.
 func possible(name string, r Result) bool {
 	switch name {
-	case PeerGC{}.Name():
+	case PeerGC{}.Name(), AskClocks{}.Name():
 		return r == Unchanged
+	case Expel{}.Name(), Drain{}.Name(), Undrain{}.Name(), Move{}.Name(), Allocate{}.Name(), SetPolicy{}.Name():
+		return false // not yet
 	case NotifyWatchers{}.Name(), AcceptJoin{}.Name(), AbortJoin{}.Name(), Leave{}.Name():
 		return r != Refused
 	case DestroySequencer{}.Name():
@@ -269,4 +274,37 @@ func nodesOf(v Value, members []string) string {
 		}
 	}
 	return ""
+}
+
+// Whoever asks is told by five others, or by all if there are fewer, and over the positions all are asked alike.
+func TestAsked(t *testing.T) {
+	var v Value
+	if asked := Asked(v, 7, "x"); len(asked) != 0 {
+		t.Errorf("nobody is there, and %v are asked", asked)
+	}
+	for size := 1; size <= 12; size++ {
+		id := string(rune('a' + size - 1))
+		for i, c := range []Command{PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id}} {
+			v, _ = Apply(v, Entry{Position: v.position + 1 + int64(i), Command: c})
+		}
+		for _, by := range []string{"a", "joiner"} {
+			times, others := map[string]int{}, slices.DeleteFunc(v.Members(), func(m string) bool { return m == by })
+			for position := range int64(size * 10) {
+				asked := Asked(v, position, by)
+				slices.Sort(asked)
+				if slices.Contains(asked, by) || len(slices.Compact(asked)) != min(len(others), 5) {
+					t.Fatalf("%d members: %s asks %v", size, by, asked)
+				}
+				for _, id := range asked {
+					times[id]++
+				}
+			}
+			for _, id := range others {
+				if times[id] < 10 {
+					t.Errorf("%d members: %s is asked %d times by %s", size, id, times[id], by)
+				}
+			}
+		}
+	}
+	_ = Asked(v, 1<<63-1, "a")
 }

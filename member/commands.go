@@ -46,16 +46,16 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 	}
 	pending := make(map[string]*pendingCommand, len(owed))
 	for _, c := range owed {
-		data, err := cluster.Encode(c)
+		key, err := cluster.Encode(c, time.Time{})
 		if err != nil {
 			m.troubles.note(ctx, "a command is not valid", err) // a bug
 			continue
 		}
-		e := m.pending[string(data)]
+		e := m.pending[string(key)]
 		if e == nil {
 			e = new(pendingCommand)
 		}
-		pending[string(data)] = e
+		pending[string(key)] = e
 		if int64(e.position) > m.value.Position() {
 			continue // it is under way; its replay will show it
 		}
@@ -65,7 +65,11 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		}
 		drill(c.Name())
 		// If an append in doubt is in the log after all, the command is there twice: commands are idempotent.
-		position, err := m.store.Append(ctx, newID(), data)
+		data, err := cluster.Encode(c, m.wall())
+		var position store.Position
+		if err == nil {
+			position, err = m.store.Append(ctx, newID(), data)
+		}
 		if err != nil {
 			m.breaks(m.losses.Load(), err)
 			m.troubles.note(ctx, "can't write to the log at present, trying again", err)

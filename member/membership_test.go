@@ -111,7 +111,7 @@ func (w *world) append(c cluster.Command) {
 	w.t.Helper()
 	client := w.service.Client("test")
 	client.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{} })
-	data, err := cluster.Encode(c)
+	data, err := cluster.Encode(c, time.Time{})
 	if err == nil {
 		_, err = client.Append(w.t.Context(), newID(), data)
 	}
@@ -134,11 +134,11 @@ func (w *world) value() cluster.Value {
 		}
 	}
 	for _, e := range batch.Entries {
-		command, err := cluster.Decode(e.Data)
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+		v, _ = cluster.Apply(v, entry)
 	}
 	return v
 }

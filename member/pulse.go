@@ -57,7 +57,7 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 // write that comes late replaces no later one, and puts none after the end of the session.
 func (m *Member) pulse(l *incarnation) store.Txn {
 	p := Pulse{
-		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: time.Unix(0, m.options.Clock.Wall()), Every: m.options.Window / 3,
+		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: m.wall(), Every: m.options.Window / 3,
 		Vitals: m.vitals(),
 	}
 	value, err := json.Marshal(p)

@@ -208,17 +208,17 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	}
 	outcomes := map[string]outcome{}
 	for _, e := range b.Entries {
-		command, err := cluster.Decode(e.Data)
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
 		if err != nil {
 			return fmt.Errorf("the log's entry at position %d: %w", e.Position, err)
 		}
 		var out cluster.Outcome
-		v, out = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+		v, out = cluster.Apply(v, entry)
 		if m.incarnation != nil && !m.incarnation.joined && v.IsMember(m.incarnation.id) {
 			m.incarnation.joined, m.joining = true, joining{}
 			m.log.Info("joined the cluster", "member", m.incarnation.id, "members", v.Size(), "position", e.Position)
 		}
-		m.joining.saw(command, out, m.incarnation)
+		m.joining.saw(entry.Command, out, m.incarnation)
 		if m.awaited(e.ID) {
 			outcomes[e.ID] = outcome{Outcome: out, value: v}
 		}
@@ -292,7 +292,7 @@ func (m *Member) leaveCluster(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	data, err := cluster.Encode(cluster.Leave{Member: m.incarnation.id})
+	data, err := cluster.Encode(cluster.Leave{Member: m.incarnation.id, Why: cluster.CauseLeft, By: m.incarnation.id}, m.wall())
 	if err == nil {
 		_, err = m.store.Append(ctx, newID(), data)
 	}

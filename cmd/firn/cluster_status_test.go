@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/replay"
@@ -64,7 +65,7 @@ func (l *looked) add(t *testing.T, entry string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := cluster.Encode(e.Command)
+	data, err := cluster.Encode(e.Command, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +86,11 @@ func (l *looked) cut(t *testing.T, at int64) {
 	}
 	var v cluster.Value
 	for _, e := range batch.Entries[:at] {
-		command, err := cluster.Decode(e.Data)
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+		v, _ = cluster.Apply(v, entry)
 	}
 	data, err := cluster.EncodeCheckpoint(v)
 	if err == nil {

@@ -146,7 +146,7 @@ func (l *living) prepare(id string) {
 	}
 	var data []byte
 	if err == nil {
-		data, err = cluster.Encode(cluster.PrepareJoin{Joiner: id})
+		data, err = cluster.Encode(cluster.PrepareJoin{Joiner: id}, time.Time{})
 	}
 	if err == nil {
 		_, err = client.Append(l.t.Context(), id+"-prepares", data)

@@ -94,7 +94,7 @@ func (c *crowd) add(t *testing.T, command cluster.Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made++
-	data, err := cluster.Encode(command)
+	data, err := cluster.Encode(command, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

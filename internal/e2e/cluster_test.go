@@ -349,7 +349,7 @@ func TestTakenOutWhileAlive(t *testing.T) {
 	c := newNodes(t, with(server, "--ttl=2s", "--window="+window.String())...)
 	c.grow(3)
 	for i, v := range c.ring("started") {
-		data, err := cluster.Encode(cluster.Leave{Member: v.Member})
+		data, err := cluster.Encode(cluster.Leave{Member: v.Member}, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}

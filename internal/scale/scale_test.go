@@ -237,13 +237,13 @@ func (h *history) add(batch store.Batch) error {
 		return fmt.Errorf("the log was cut to %d before it was read", batch.Checkpoint.Position)
 	}
 	for _, e := range batch.Entries {
-		c, err := cluster.Decode(e.Data)
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
 		if err != nil {
 			return err
 		}
 		var out cluster.Outcome
-		h.value, out = cluster.Apply(h.value, cluster.Entry{Position: int64(e.Position), Command: c})
-		h.commands[c.Name()]++
+		h.value, out = cluster.Apply(h.value, entry)
+		h.commands[entry.Command.Name()]++
 		if out.Result == cluster.Refused {
 			h.refused++
 		}

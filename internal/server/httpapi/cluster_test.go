@@ -224,7 +224,7 @@ func TestNoLook(t *testing.T) {
 	damaged, foreign := example(t), example(t)
 	damaged.cut(t, 2)
 	damaged.checkpoint.Value = []byte("{}")
-	foreign.entries[1].Data = []byte(`{"version":2}`)
+	foreign.entries[1].Data = []byte(`{"version":3}`)
 	for _, tt := range []struct {
 		name    string
 		cluster server.Member
@@ -246,9 +246,9 @@ func TestNoLook(t *testing.T) {
 		{"refused", failing(store.ErrRefused), "/log", 500, `"internal"`},
 		{"damaged", damaged, "/value?at=6", 500, `"unreadable","message":"the checkpoint at position 4: unreadable: a checkpoint of version 0;`},
 		{"damaged", damaged, "/log", 200, `{"position":6,`},
-		{"foreign", foreign, "/value?at=6", 500, `"unreadable","message":"the entry at position 4: unreadable: version 2;`},
+		{"foreign", foreign, "/value?at=6", 500, `"unreadable","message":"the entry at position 4: unreadable: version 3;`},
 		{"foreign", foreign, "/value?at=3", 200, aloneValue},
-		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 2; this program reads version 1"}`},
+		{"foreign", foreign, "/log", 200, `{"position":4,"unreadable":"version 3; this program reads versions 1 to 2"}`},
 	} {
 		var log bytes.Buffer
 		h := newHandler(&servertest.Issuer{Same: true}, tt.cluster, slog.New(slog.NewTextHandler(&log, nil)))

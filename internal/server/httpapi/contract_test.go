@@ -159,6 +159,8 @@ func optional(e exchange, name string) bool {
 		return e.method == http.MethodDelete
 	case "node":
 		return strings.HasSuffix(e.path, "/attach")
+	case "at": // of an entry
+		return strings.HasPrefix(e.path, "/api/v1/cluster/log")
 	}
 	return false
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/servertest"
@@ -44,7 +45,7 @@ func newLog(t testing.TB, commands ...cluster.Command) *fakeLog {
 
 func (f *fakeLog) append(t testing.TB, c cluster.Command) {
 	t.Helper()
-	data, err := cluster.Encode(c)
+	data, err := cluster.Encode(c, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +77,11 @@ func (f *fakeLog) cut(t testing.TB, entries int) {
 		}
 	}
 	for _, e := range f.entries[:entries] {
-		c, err := cluster.Decode(e.Data)
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: c})
+		v, _ = cluster.Apply(v, entry)
 	}
 	data, err := cluster.EncodeCheckpoint(v)
 	if err != nil {

@@ -45,11 +45,11 @@ func valueAt(log store.Batch, at int64) (ValueAt, error) {
 		if int64(e.Position) > at {
 			break
 		}
-		command, err := cluster.Decode(e.Data)
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
 		if err != nil {
 			return ValueAt{}, fmt.Errorf("the entry at position %d: %w", e.Position, err)
 		}
-		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(e.Position), Command: command})
+		v, _ = cluster.Apply(v, entry)
 	}
 	return ValueAt{v.Position(), v}, nil
 }
@@ -62,12 +62,12 @@ type unreadableEntry struct {
 
 // entryLine is an entry as JSON shows it.
 func entryLine(e store.LogEntry) any {
-	command, err := cluster.Decode(e.Data)
+	entry, err := cluster.Decode(int64(e.Position), e.Data)
 	if unreadable, ok := errors.AsType[*cluster.UnreadableError](err); ok {
 		err = unreadable.Err
 	}
 	if err != nil {
 		return unreadableEntry{int64(e.Position), err.Error()}
 	}
-	return cluster.Entry{Position: int64(e.Position), Command: command}
+	return entry
 }
