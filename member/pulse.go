@@ -75,6 +75,11 @@ func (m *Member) pulse(l *incarnation) store.Txn {
 func (m *Member) vitals() (v Vitals) {
 	if m.options.Vitals != nil {
 		v = m.options.Vitals()
+	} else {
+		v.Ready = m.Ready() == nil
+	}
+	if !v.Since.IsZero() {
+		v.Since = m.Wall().Add(-time.Since(v.Since)) // by its own clock
 	}
 	v.RoundTrip = time.Duration(m.roundTrip.Load())
 	first := true

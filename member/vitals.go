@@ -12,13 +12,23 @@ type Vitals struct {
 	Code  string `json:"code,omitempty"` // why not: a code of docs/errors.md
 	Why   string `json:"why,omitempty"`  // the same in words
 
+	For time.Duration `json:"for_ns,omitzero"` // how long Ready and Code are as they are
+
 	Given uint64  `json:"given"` // IDs since the process began, of all sequencers
 	Rate  float64 `json:"rate"`  // IDs per second, lately
 
 	Verdict string        `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
 	Offset  time.Duration `json:"offset_ns"`         // of its wall clock from the others' median then
+	Against int           `json:"against,omitempty"` // how many others disagreed with it
+	Others  int           `json:"others,omitempty"`  // of so many
 	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
 
 	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon, negative once passed; zero: it holds no node ID
 	RoundTrip time.Duration `json:"rtt_ns,omitzero"`  // of its latest write to the store
 }
+
+// Vitals returns the member's vital signs now. It does not ask the store.
+func (m *Member) Vitals() Vitals { return m.vitals() }
+
+// Wall returns the time by the member's wall clock.
+func (m *Member) Wall() time.Time { return time.Unix(0, m.options.Clock.Wall()) }

@@ -30,6 +30,8 @@ import (
 // for concurrent use.
 type Node struct {
 	config  Config
+	began   time.Time
+	reached map[string]string // where others reach it, once it listens
 	limits  limits.Limits
 	log     *slog.Logger
 	audit   *throttle.Log // changes, refused callers, and failed TLS handshakes
@@ -57,7 +59,7 @@ func New(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, begun: make(chan struct{}), opened: make(chan struct{}), counts: map[string]conns.Counter{}}
+	n := &Node{config: c, began: time.Now(), log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, begun: make(chan struct{}), opened: make(chan struct{}), counts: map[string]conns.Counter{}}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -115,7 +117,9 @@ func New(c Config) (*Node, error) {
 // begin starts the member, which opens the store once Run is called, and makes its service.
 func (n *Node) begin() (err error) {
 	c := n.config
-	if n.member, err = member.Start(n.openStore, c.memberOptions()); err != nil {
+	options := c.memberOptions()
+	options.Vitals = n.vitals // called once the store is open
+	if n.member, err = member.Start(n.openStore, options); err != nil {
 		return err
 	}
 	o := server.Options{

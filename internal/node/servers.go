@@ -129,6 +129,7 @@ func (n *Node) Listen() (err error) {
 		}
 	}
 	n.servers = s
+	n.reached = n.reachedAt()
 	return nil
 }
 

@@ -11,8 +11,9 @@ import (
 type given struct {
 	byDefault atomic.Uint64 // of the default sequencer
 
-	mu     sync.RWMutex // guards byName
+	mu     sync.RWMutex // guards what follows
 	byName map[string]*atomic.Uint64
+	ended  uint64 // of sequencers that byName no longer has
 }
 
 func (g *given) add(name string, count int) { g.of(name).Add(uint64(count)) }
@@ -51,7 +52,19 @@ func (s *Service) Given() map[string]uint64 {
 			all[name] = counter.Load()
 		} else {
 			delete(g.byName, name) // or new names would fill the memory
+			g.ended += counter.Load()
 		}
 	}
 	return all
+}
+
+// total returns how many IDs callers got since the process began, of all sequencers.
+func (g *given) total() uint64 {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	sum := g.byDefault.Load() + g.ended
+	for _, counter := range g.byName {
+		sum += counter.Load()
+	}
+	return sum
 }

@@ -51,6 +51,8 @@ type Member interface {
 	ID() string
 	Value() cluster.Value
 	Log() (store.Log, error)
+	Vitals() member.Vitals
+	Wall() time.Time
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
 	History(ctx context.Context) ([]member.Minute, error)
 	Owners(ctx context.Context, name string) ([]member.Owner, error)
@@ -115,6 +117,8 @@ type Service struct {
 	turns    turns
 	given    given
 	recent   recent
+	vitals   vitals
+	sights   sights
 
 	serving context.Context // ends with Drain
 	drain   context.CancelFunc

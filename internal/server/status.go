@@ -43,11 +43,12 @@ type StatusMember struct {
 
 // Pulse is the state of the process behind a member ID. Zero value: unknown.
 type Pulse struct {
-	Alive  *bool          `json:"alive,omitempty"`  // nil: unknown, as the store did not answer
-	Owner  string         `json:"owner,omitempty"`  // its host and process; empty: unknown
-	Fresh  bool           `json:"fresh"`            // Owner and Vitals are confirmed now: its pulse is not overdue
-	AsOf   *time.Time     `json:"as_of,omitempty"`  // when it last wrote its pulse, by the answering server's clock; nil: unknown
-	Vitals *member.Vitals `json:"vitals,omitempty"` // nil: unknown
+	Alive  *bool          `json:"alive,omitempty"`    // nil: unknown, as the store did not answer
+	Owner  string         `json:"owner,omitempty"`    // its host and process; empty: unknown
+	Fresh  bool           `json:"fresh"`              // Owner and Vitals are confirmed now: its pulse is not overdue
+	AsOf   *time.Time     `json:"as_of,omitempty"`    // when it last wrote its pulse, as far as is known; nil: unknown
+	Every  time.Duration  `json:"every_ns,omitempty"` // it writes its pulse again within this time
+	Vitals *member.Vitals `json:"vitals,omitempty"`   // with times by the answering server's clock; nil: unknown
 }
 
 // StatusJoin is a pending join in a Status.
@@ -66,19 +67,13 @@ const (
 
 // statusOf describes a value, with the pulses of the living members; nil: unknown.
 func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Status {
-	pulse := func(id string) Pulse {
-		if pulses == nil {
-			return Pulse{}
-		}
-		p, alive := pulses[id]
-		return Pulse{Alive: &alive, Owner: p.Owner, Fresh: alive}
-	}
+	l := s.looking(pulses)
 	status := Status{
-		Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: time.Now().UTC(), Store: StatusStore{Reached: pulses != nil},
+		Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
 		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
 	}
 	for _, id := range v.Members() {
-		m := StatusMember{ID: id, Pulse: pulse(id)}
+		m := StatusMember{ID: id, Pulse: l.pulse(id)}
 		m.Joined, _ = v.Joined(id)
 		if watched, ok := v.Watched(id); ok {
 			m.Watches = watched
@@ -90,7 +85,7 @@ func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Stat
 		if j.Accepted {
 			phase = Accepted
 		}
-		status.Joins = append(status.Joins, StatusJoin{joiner, j.Target, phase, pulse(joiner)})
+		status.Joins = append(status.Joins, StatusJoin{joiner, j.Target, phase, l.pulse(joiner)})
 	}
 	status.Problems = Problems(status)
 	return status
@@ -112,12 +107,13 @@ func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) 
 	// Without the store there is a status too, and soon.
 	soon, cancel := context.WithTimeout(ctx, pulsesWithin)
 	defer cancel()
-	pulses, err := s.member.Pulses(soon)
+	pulses, err := s.readPulses(soon)
 	if err != nil {
 		pulses = nil
 	}
 	status := s.statusOf(v, pulses)
 	status.Quorum = <-about
+	status.Problems = Problems(status)
 	return status, nil
 }
 

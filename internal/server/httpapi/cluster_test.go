@@ -44,8 +44,11 @@ func example(t *testing.T) *fakeLog {
 }
 
 const (
-	statusOfExample = `{"member":"b","position":16,"entries":8,"at":"now","store":{"reached":false},"problems":[],` +
-		`"members":[{"id":"a","watches":"b","joined":2,"fresh":false},{"id":"b","watches":"a","joined":8,"fresh":false}],` +
+	statusOfExample = `{"member":"b","position":16,"entries":8,"at":"now","store":{"reached":false},` +
+		`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node"},` +
+		`{"level":"warning","kind":"node_ids","text":"member b waits for a node ID of orders: none of 1 is free","members":["b"],"sequencer":"orders"}],` +
+		`"members":[{"id":"a","watches":"b","joined":2,"fresh":false},` +
+		`{"id":"b","watches":"a","joined":8,"fresh":true,"as_of":"now","vitals":{"ready":false,"given":0,"rate":0,"offset_ns":0}}],` +
 		`"joins":[{"joiner":"c","target":"a","phase":"prepared","fresh":false}],` +
 		`"sequencers":[{"name":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
 		`"time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false},` +
@@ -141,7 +144,7 @@ func undated(status string) string {
 func TestStatusOfOne(t *testing.T) {
 	w := call(serving(newLog(t, cluster.PrepareJoin{Joiner: "a"})), "GET", "/api/v1/cluster")
 	want := `{"member":"b","position":2,"entries":1,"at":"now","store":{"reached":false},` +
-		`"problems":[],"members":[{"id":"a","joined":2,"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
+		`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node"}],"members":[{"id":"a","joined":2,"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
 	if undated(w.Body.String()) != want {
 		t.Errorf("have %swant %s", w.Body, want)
 	}

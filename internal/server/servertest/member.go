@@ -91,6 +91,16 @@ func (m *Member) Log() (store.Log, error) {
 	return m.Journal, nil
 }
 
+// Vitals returns those in the member's pulse.
+func (m *Member) Vitals() member.Vitals {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pulses[m.Name].Vitals
+}
+
+// Wall returns the time.
+func (m *Member) Wall() time.Time { return time.Now() }
+
 // Pulses returns what SetPulses has set.
 func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {
 	m.mu.Lock()

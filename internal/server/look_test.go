@@ -1,0 +1,85 @@
+package server_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/member"
+)
+
+// A status says how old what it says of a member is. It relies on what was seen of its pulse, where that is known, and
+// not on the other's clock.
+func TestHowOldAPulseIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &servertest.Member{Name: "a"}
+		f.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		s := server.New(f, server.Options{})
+		who, err := (&auth.Policy{Trusted: true}).Admit("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := func(ahead time.Duration, v member.Vitals) {
+			f.SetPulses(map[string]member.Pulse{
+				"a": {Owner: "host-a"}, "b": {Owner: "host-b", Clock: time.Now().Add(ahead), Every: 10 * time.Second, Vitals: v},
+			})
+		}
+		expect := func(what string, ago time.Duration, fresh bool, problems ...server.ProblemKind) {
+			t.Helper()
+			status, err := s.Status(t.Context(), who)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := status.Members[1]
+			var found []server.ProblemKind
+			for _, p := range status.Problems {
+				found = append(found, p.Kind)
+			}
+			if have := status.At.Sub(*b.AsOf); have != ago || b.Fresh != fresh || b.Owner != "host-b" || len(found) != len(problems) {
+				t.Errorf("%s: it was written %v ago, fresh: %v, of %s, problems %v; want %v, %v, %v", what, have, b.Fresh, b.Owner, found, ago, fresh, problems)
+			}
+			for i, kind := range problems[:min(len(problems), len(found))] {
+				if found[i] != kind {
+					t.Errorf("%s: the problems are %v, want %v", what, found, problems)
+				}
+			}
+		}
+		ready := member.Vitals{Ready: true}
+		written(0, ready)
+		time.Sleep(3 * time.Second)
+		expect("it is believed what a clock says", 3*time.Second, true)
+		time.Sleep(time.Second)
+		written(-time.Hour, ready)
+		time.Sleep(time.Second)
+		expect("its clock is an hour late: it was not written before the last reading", 2*time.Second, true)
+		written(time.Hour, ready)
+		expect("an hour ahead", 0, true)
+		time.Sleep(11 * time.Second)
+		expect("due", 11*time.Second, true)
+		time.Sleep(time.Millisecond)
+		expect("overdue", 11*time.Second+time.Millisecond, false, server.LateProblem)
+		f.Fail(errors.New("no answer"))
+		time.Sleep(time.Second)
+		expect("no store", 12*time.Second+time.Millisecond, false, server.StoreProblem)
+		f.Fail(nil)
+		f.SetPulses(map[string]member.Pulse{"a": {}})
+		expect("gone", 12*time.Second+time.Millisecond, false, server.GoneProblem)
+		f.Apply(cluster.Leave{Member: "b"})
+		if status, err := s.Status(t.Context(), who); err != nil || len(status.Members) != 1 || len(status.Problems) != 0 {
+			t.Errorf("after it was taken out: %v %v", status, err)
+		}
+
+		behind := &servertest.Member{Name: "a"}
+		behind.SetValue(f.Value())
+		behind.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		f, s = behind, server.New(behind, server.Options{})
+		written(-time.Hour, member.Vitals{Verdict: "behind", Offset: -time.Hour, Code: "clock"})
+		time.Sleep(4 * time.Second)
+		expect("a clock that is known to be late", 4*time.Second, true, server.ClockProblem)
+	})
+}
