@@ -30,7 +30,7 @@ func (m *Member) owed() []cluster.Command {
 	}
 	for _, dead := range slices.Sorted(maps.Keys(m.dead)) {
 		if _, pending := v.Pending(dead); pending || v.IsMember(dead) {
-			owed = append(owed, cluster.Leave{Member: dead})
+			owed = append(owed, cluster.Leave{Member: dead, Why: m.dead[dead], By: id})
 		} else {
 			delete(m.dead, dead)
 		}

@@ -44,13 +44,16 @@ func (s *Sequencer) run(ctx context.Context) {
 		default:
 			failures = 0
 		}
+		free, unwatch := s.whenFree(ctx, err)
 		select {
 		case <-ctx.Done():
 		case <-s.wake:
+		case <-free:
 		case <-time.After(wait):
 		}
+		unwatch()
 	}
-	s.finish(errLeft)
+	s.finish(context.Cause(ctx))
 	for action, _ := s.look(ctx); action.Kind == attachment.Return; action, _ = s.look(ctx) {
 		if err := s.giveBack(context.WithoutCancel(ctx), action.Slot); err != nil {
 			s.m.log.Warn("can't give back a node ID; it is free when the session ends", "sequencer", s.name, "err", err)
@@ -72,7 +75,7 @@ func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err err
 	})
 	st := s.status.Load()
 	for i, t := range st.state.Tenures {
-		if t.Lost && !before.Tenures[i].Lost && s.looked.kind == attachment.Granted {
+		if t.Lost && !before.Tenures[i].Lost && !st.tenures[i].withdrawn && s.looked.kind == attachment.Granted {
 			s.m.log.Warn("lost the node ID, asking for another", "sequencer", s.name, "node", t.Node, "usable_until", st.tenures[i].fence.Horizon())
 		}
 	}
@@ -88,7 +91,7 @@ func (s *Sequencer) sight(st *status) attachment.Look {
 			look.Tenures[i] = attachment.Sight{
 				Due:  !now.Before(t.fence.Floor()),
 				Over: !now.Before(t.fence.Horizon()) || t.withdrawn,
-				Lost: t.fence.State().Phase != fence.Held || s.m.stale(t),
+				Lost: t.fence.State().Phase != fence.Held || s.m.stale(t) || t.withdrawn,
 			}
 		}
 	}
@@ -133,6 +136,8 @@ func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
 	switch s.looked.kind {
 	case attachment.InLine, attachment.Destroyed:
 		st.settled = true
+	case attachment.Unwanted:
+		st.settled = st.settled || s.looked.drained
 	case attachment.Granted:
 		i := st.state.Latest()
 		st.settled = st.settled || i >= 0 && st.state.Tenures[i].Phase != attachment.Expiring
@@ -252,6 +257,18 @@ func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
 	}
 	s.step(attachment.Returned{Slot: slot})
 	return nil
+}
+
+// whenFree returns a channel that is closed when the node ID is free that a claim found held by another owner. It is
+// nil after any other error, and while the store can't watch.
+func (s *Sequencer) whenFree(ctx context.Context, err error) (<-chan struct{}, context.CancelFunc) {
+	var held *fence.HeldError
+	if !errors.As(err, &held) {
+		return nil, func() {}
+	}
+	ctx, unwatch := context.WithCancel(ctx)
+	free, _ := s.m.store.Gone(ctx, held.Live)
+	return free, unwatch
 }
 
 // failed reports an error, after which the goroutine tries again.

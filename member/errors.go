@@ -23,9 +23,15 @@ var (
 	// ErrDetached is wrapped in an ErrNotReady after Detach, until Attach.
 	ErrDetached = errors.New("the sequencer is detached; Attach attaches it again")
 
+	// ErrDrained is wrapped in an ErrNotReady while an operator keeps the member detached, see Member.Drain.
+	ErrDrained = errors.New("an operator has drained this member of the sequencer; it attaches again once that is undone")
+
 	// ErrDestroyed is wrapped in an ErrNotReady when the sequencer was destroyed. It is final: a sequencer
 	// created later under the same name has another handle.
 	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created again needs a new handle")
+
+	// ErrExpelled is why a member has ended that an operator has expelled from the cluster, see Member.Expel.
+	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started anew")
 
 	// ErrNoSequencer is returned when no sequencer has the name.
 	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")
@@ -105,6 +111,7 @@ var (
 	errAtHorizon = errors.New("the horizon is reached, and the store has not confirmed a later one")
 	errLost      = errors.New("it lost its node ID and has no other yet")
 	errMissed    = errors.New("the outcome of a decline is unknown")
+	errMoved     = errors.New("an operator has moved its node ID to another member, and it has no other yet")
 	errLeft      = errors.New("it has left")
 	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)
 	errJoining   = fmt.Errorf("%w: it is joining the cluster", ErrNotReady)

@@ -3,6 +3,7 @@ package member
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/attachment"
@@ -23,7 +24,10 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 				st = now
 			}
 		}
-		switch attached := q.Attached(id); {
+		switch attached, drained := q.Attached(id), m.drainedLocked(name, q, id); {
+		case drained && !q.Drained(id): // under a former member ID
+			owed = append(owed, cluster.Drain{Sequencer: name, Member: id})
+		case drained:
 		case st.wanted && !attached:
 			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition())})
 		case attached && !st.wanted && st.state.Empty(): // the next member to attach finds the node ID free
@@ -46,8 +50,10 @@ func (s *Sequencer) in(v cluster.Value) (cluster.Sequencer, bool) {
 type grant struct {
 	kind        attachment.Kind
 	incarnation *incarnation
-	node        int64 // granted
-	place       int64 // in line, from 1
+	node        int64  // granted
+	place       int64  // in line, from 1
+	serves      string // in line: the sequencer that the cluster's policy has the member serve instead
+	drained     bool   // unwanted: by an operator
 }
 
 // plain returns the grant as package attachment knows it.
@@ -69,19 +75,46 @@ func (m *Member) grant() {
 		}
 		v, ok := s.in(m.value)
 		node, has := v.Node(m.incarnation.id)
+		_, drained := m.drains[s.name] // also while it joins again
 		switch {
 		case !ok:
 			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
 		case has:
 			s.tell(grant{kind: attachment.Granted, incarnation: m.incarnation, node: node}, nil)
 		case v.Attached(m.incarnation.id):
-			place := slices.Index(v.Waiting(), m.incarnation.id) + 1
-			s.tell(grant{kind: attachment.InLine, incarnation: m.incarnation, place: int64(place)},
-				fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach or leave", ErrWaiting, s.taken(v), place))
+			s.tell(m.inLine(s, v))
+		case drained:
+			s.tell(grant{kind: attachment.Unwanted, drained: true}, ErrDrained)
 		default:
 			s.tell(grant{}, errRejoining)
 		}
 	}
+}
+
+// inLine returns the grant of a member that is attached and has no node ID, and why it has none.
+func (m *Member) inLine(s *Sequencer, v cluster.Sequencer) (grant, error) {
+	g := grant{kind: attachment.InLine, incarnation: m.incarnation, place: int64(slices.Index(v.Waiting(), m.incarnation.id) + 1)}
+	policy := m.value.Policy()
+	serves, ok := m.value.Assigned(m.incarnation.id)
+	if ok && serves != s.name && slices.ContainsFunc(policy, func(share cluster.Share) bool { return share.Sequencer == s.name }) {
+		g.serves = serves
+		return g, fmt.Errorf("%w: the cluster's policy (%s) has this member serve %q; it takes over by itself when members come and go and the policy needs it here",
+			ErrWaiting, policyText(policy), serves)
+	}
+	return g, fmt.Errorf("%w: %s, and this member has place %d in line; it takes over by itself when others detach or leave", ErrWaiting, s.taken(v), g.place)
+}
+
+// policyText returns a policy for people, such as "75% for a, the rest for b".
+func policyText(policy []cluster.Share) string {
+	var shares []string
+	for _, share := range policy {
+		if share.Percent == 0 {
+			shares = append(shares, "the rest for "+share.Sequencer)
+		} else {
+			shares = append(shares, fmt.Sprintf("%d%% for %s", share.Percent, share.Sequencer))
+		}
+	}
+	return strings.Join(shares, ", ")
 }
 
 // taken returns why there is no node ID for this member.

@@ -59,6 +59,8 @@ func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 		}
 	case cluster.Leave:
 		leaves(c.Member)
+	case cluster.Expel:
+		leaves(c.Member)
 	case cluster.PeerGC:
 		moved = true // the caller will collect
 		j.collect = j.collect || c.By == l.id

@@ -35,9 +35,9 @@ type Member struct {
 	log      *slog.Logger
 	troubles troubles
 
-	serving context.Context    // ends when the sequencers must end
-	release context.CancelFunc // ends it
-	holding sync.WaitGroup     // the goroutines of the sequencers
+	serving context.Context         // ends when the sequencers must end
+	release context.CancelCauseFunc // ends it, and says why
+	holding sync.WaitGroup          // the goroutines of the sequencers
 
 	era           atomic.Int64 // how many steps of the clock were believed
 	stepping      sync.Mutex   // held while a step is checked; guards what follows
@@ -65,9 +65,11 @@ type Member struct {
 	changed     chan struct{} // closed when value or incarnation changes
 	outcomes    map[string]chan<- outcome
 	sequencers  map[string]*Sequencer
+	drains      map[string]drain // of this member, by the name of the sequencer
 	leaving     bool
 	err         error // why it ended
 
+	ids     []string       // all that it has had; used by the player only
 	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
 	player                 // belongs to that goroutine
 }
@@ -95,12 +97,12 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 		return nil, err
 	}
 	living, stop := context.WithCancel(context.Background())
-	serving, release := context.WithCancel(context.Background())
+	serving, release := context.WithCancelCause(context.Background())
 	options = options.withDefaults()
 	m := &Member{
 		mark: rand.Text(), options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
-		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{},
+		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
 		lookups: newLookups(), player: newPlayer(),
 	}
 	go m.run(living, open)
@@ -148,7 +150,7 @@ func (m *Member) Leave() {
 	m.mu.Lock()
 	m.leaving = true
 	m.mu.Unlock()
-	m.release()
+	m.release(errLeft)
 	m.holding.Wait()
 	m.stop()
 	<-m.done
@@ -159,7 +161,8 @@ func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Err returns nil until Done is closed and after Leave, and otherwise why the member can't go on: a
 // *cluster.UnreadableError when it met an entry of a version that it does not know, store.ErrRefused, or what
-// opening the store returned. Its sequencers then make IDs up to their horizons, and end.
+// opening the store returned: its sequencers then make IDs up to their horizons, and end. After ErrExpelled they
+// make none.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -375,7 +378,12 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 				return outcome{missed: true}, nil // if the log was cut, the doubt never ends
 			}
 		case <-m.done:
-			return outcome{}, m.ended()
+			select {
+			case o := <-came: // of the command that ended it
+				return o, nil
+			default:
+				return outcome{}, m.ended()
+			}
 		case <-ctx.Done():
 			return outcome{}, m.troubles.because(ctx.Err())
 		}

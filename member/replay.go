@@ -17,7 +17,7 @@ type player struct {
 	joining joining
 	watched map[string]context.CancelFunc // the pulses being watched
 	gone    chan string                   // pulses that disappear
-	dead    map[string]bool               // members and joiners without a pulse that the value still has
+	dead    map[string]cluster.Cause      // members and joiners without a pulse that the value still has, and how that was found
 	anchor  cluster.Value                 // the value at the last position where a checkpoint was due: the next checkpoint
 	founds  time.Time                     // when to found the cluster, if no other member has by then
 	retry   time.Time                     // when to try a new incarnation again
@@ -27,7 +27,7 @@ type player struct {
 func newPlayer() player {
 	return player{
 		pending: map[string]*pendingCommand{}, watched: map[string]context.CancelFunc{},
-		gone: make(chan string), dead: map[string]bool{},
+		gone: make(chan string), dead: map[string]cluster.Cause{},
 	}
 }
 
@@ -44,11 +44,14 @@ func (m *Member) run(ctx context.Context, open func(context.Context) (store.Stor
 		return
 	}
 	err := m.playOn(ctx)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		err = nil // it leaves
 		m.leaveCluster(ctx)
-	}
-	if err != nil {
+	case errors.Is(err, ErrExpelled):
+		m.log.Error("the member ends", "err", err)
+		m.goAway(ctx, err)
+	case err != nil:
 		m.log.Error("the member can't go on", "err", err)
 		for _, s := range m.Sequencers() {
 			s.tell(grant{}, err)
@@ -123,7 +126,7 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 				return err
 			}
 		case id := <-m.gone:
-			m.dead[id] = true
+			m.dead[id] = cluster.CauseSessionEnded
 		case err := <-m.broken:
 			timer.Stop()
 			return err
@@ -155,6 +158,7 @@ func (m *Member) tend(ctx context.Context) time.Duration {
 		return wait
 	}
 	m.watchOnly(cluster.Watches(m.value, m.incarnation.id))
+	m.followPolicy(ctx)
 	wait := m.collect(ctx)
 	wait = min(wait, m.send(ctx, m.owed()))
 	m.grant()
@@ -183,10 +187,11 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 		m.rejoins.Add(1)
 		m.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
 		m.closeSession(ctx, old)
-		m.dead[old.id] = true // the first member to notice takes it out
+		m.dead[old.id] = cluster.CauseSessionEnded // the first member to notice takes it out
 	}
 	m.joining = joining{}
 	clear(m.pending)
+	m.ids = append(m.ids, l.id)
 	m.publish(m.value, l)
 	return 0, true
 }
@@ -206,19 +211,25 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		m.anchor = v
 		m.joining.line = nil
 	}
+	expelled := m.expelledAt(v)
 	outcomes := map[string]outcome{}
 	for _, e := range b.Entries {
+		if expelled != nil {
+			break
+		}
 		entry, err := cluster.Decode(int64(e.Position), e.Data)
 		if err != nil {
 			return fmt.Errorf("the log's entry at position %d: %w", e.Position, err)
 		}
 		var out cluster.Outcome
+		before := v
 		v, out = cluster.Apply(v, entry)
 		if m.incarnation != nil && !m.incarnation.joined && v.IsMember(m.incarnation.id) {
 			m.incarnation.joined, m.joining = true, joining{}
 			m.log.Info("joined the cluster", "member", m.incarnation.id, "members", v.Size(), "position", e.Position)
 		}
 		m.joining.saw(entry.Command, out, m.incarnation)
+		expelled = m.heed(entry.Command, before, v)
 		if m.awaited(e.ID) {
 			outcomes[e.ID] = outcome{Outcome: out, value: v}
 		}
@@ -227,7 +238,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	m.started = m.started || !b.More
 	m.publish(v, m.incarnation)
 	m.settle(outcomes)
-	return nil
+	return expelled
 }
 
 // restore returns the value of a checkpoint; an empty one stands for an empty log.

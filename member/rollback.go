@@ -140,6 +140,9 @@ func (m *Member) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hasJoined = false
+	for name, d := range m.drains {
+		m.drains[name] = drain{as: d.as}
+	}
 	for _, s := range m.sequencers {
 		st := s.status.Load()
 		if st.granted.kind == attachment.Destroyed {
@@ -238,7 +241,7 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 	m.log.Warn("the store has lost data; wrote the time before which members make no IDs", "from", from)
 	for s, t := range inUse {
 		if taken, err := t.fence.TakenOver(ctx); taken || err != nil {
-			s.withdraw(t)
+			s.withdraw(t, errLostData)
 		}
 	}
 }

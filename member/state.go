@@ -20,12 +20,13 @@ const (
 	Attached               // it has a node ID, and makes IDs
 	Waiting                // all node IDs are taken; it waits in line
 	Detached               // Detach was called
+	Drained                // an operator keeps it detached, see Member.Drain
 	Destroyed              // the sequencer was destroyed; this is final
 	Ended                  // the member has left, or can't go on; this is final
 )
 
 func (p Phase) String() string {
-	return [...]string{"attaching", "attached", "waiting", "detached", "destroyed", "ended"}[p]
+	return [...]string{"attaching", "attached", "waiting", "detached", "drained", "destroyed", "ended"}[p]
 }
 
 // State is the state of a sequencer on one member. It is comparable.
@@ -125,10 +126,13 @@ func (s *Sequencer) finish(why error) {
 	})
 }
 
-// withdraw ends the use of a tenure at once, without waiting for the sequencer's goroutine.
-func (s *Sequencer) withdraw(t tenure) {
+// withdraw ends the use of a tenure at once, without waiting for the sequencer's goroutine, and notes why.
+func (s *Sequencer) withdraw(t tenure, why error) {
 	s.update(func(st *status) {
-		t.generator.Stop()
+		st.why = why
+		if t.generator != nil {
+			t.generator.Stop()
+		}
 		for i := range st.tenures {
 			st.tenures[i].withdrawn = st.tenures[i].withdrawn || st.tenures[i] == t
 		}
@@ -159,6 +163,8 @@ func (st *status) shown() State {
 		return State{Phase: Destroyed}
 	case !st.wanted:
 		return State{Phase: Detached}
+	case st.granted.drained:
+		return State{Phase: Drained}
 	case st.granted.kind == attachment.InLine:
 		return State{Phase: Waiting, Place: int(st.granted.place)}
 	default:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
@@ -70,8 +71,8 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 		known = append(known, joiner)
 	}
 	for _, id := range known {
-		if _, ok := alive[id]; !ok {
-			m.dead[id] = true
+		if _, ok := alive[id]; !ok && m.dead[id] == "" {
+			m.dead[id] = cluster.CauseFoundDead
 		}
 	}
 	m.log.Info("looked for members without a pulse", "dead", len(m.dead), "alive", len(alive))

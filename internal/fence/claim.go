@@ -53,7 +53,7 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 	if err := t.checkClock(now, config.MaxSkew, config.Before); err != nil {
 		return nil, err
 	}
-	view, err := t.free(node, now, config.MaxWait)
+	view, err := t.free(config.Prefix, node, now, config.MaxWait)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,10 @@ var ErrLost = errors.New("the node ID is lost")
 var ErrClosed = errors.New("closed to claims")
 
 // HeldError is returned when another owner holds a node ID.
-type HeldError struct{ Node int64 }
+type HeldError struct {
+	Node int64
+	Live string // the key that is gone once the owner has released the node ID, or its session has ended
+}
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("node ID %d is held by another owner", e.Node)

@@ -77,11 +77,11 @@ func (t table) view(node int64) View {
 
 // free returns the view of a node ID that nobody holds. A *HeldError is returned when an owner holds it, and a
 // *ClockBehindError when its floor lies further ahead of now than maxWait.
-func (t table) free(node, now int64, maxWait time.Duration) (View, error) {
+func (t table) free(prefix string, node, now int64, maxWait time.Duration) (View, error) {
 	v := t.view(node)
 	switch {
 	case v.Live != 0:
-		return View{}, &HeldError{Node: node}
+		return View{}, &HeldError{Node: node, Live: liveKey(prefix, node)}
 	case millis(v.Horizon-now) > maxWait:
 		return View{}, &ClockBehindError{Node: node, Behind: millis(v.Horizon - now), MaxWait: maxWait}
 	}

@@ -391,7 +391,7 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse that is gone is not reported", "member/replay.go",
-		"m.dead[id] = true\n		case err := <-m.broken", "_ = id\n		case err := <-m.broken",
+		"m.dead[id] = cluster.CauseSessionEnded\n		case err := <-m.broken", "_ = id\n		case err := <-m.broken",
 		"./member", all,
 	},
 	{

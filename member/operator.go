@@ -1,0 +1,207 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/firn-id/firn/cluster"
+)
+
+// RefusedError is returned when the log has a command of an operator, but the cluster refuses it: it does not fit
+// the value, and changes nothing.
+type RefusedError struct {
+	Command cluster.Command
+	Why     string
+}
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Command.Name(), e.Why) }
+
+// Expel removes a member or joiner, given by its member ID, from the cluster. Its process stops making IDs as soon as
+// it reads of that, gives back its node IDs, and ends with ErrExpelled; it can come back when it is started anew. A
+// process that does not read the log may use the time that it had reserved: nobody else gets that time.
+//
+// Like the other commands of an operator, Expel returns once this member has replayed the outcome. A *RefusedError is
+// returned when the cluster refuses the command, and other errors when an argument is not valid, or when ctx or the
+// member has ended; in the last case the command may take effect all the same.
+func (m *Member) Expel(ctx context.Context, id string) error {
+	_, err := m.order(ctx, func(by string) cluster.Command { return cluster.Expel{Member: id, By: by} })
+	return err
+}
+
+// Drain detaches a member, given by its member ID, from a sequencer, and keeps it detached until Undrain: its calls
+// for IDs return ErrDrained, and no Attach undoes that. It stays drained when it joins again under another member ID,
+// but not when its process is started anew.
+//
+// ErrNoSequencer is returned when no sequencer has this name; the other errors are those of Expel.
+func (m *Member) Drain(ctx context.Context, sequencer, id string) error {
+	return m.orderFor(ctx, sequencer, cluster.Drain{Sequencer: sequencer, Member: id})
+}
+
+// Undrain ends a Drain. The member attaches again by itself if it was attached before, or was asked to attach since.
+// The errors are those of Drain.
+func (m *Member) Undrain(ctx context.Context, sequencer, id string) error {
+	return m.orderFor(ctx, sequencer, cluster.Undrain{Sequencer: sequencer, Member: id})
+}
+
+// Move gives a node ID of a sequencer to an attached member, given by its member ID. The former holder stops first,
+// and gets another node ID if the allocation and the definition leave it one; if it does not read the log, the new
+// holder can use the node ID once the session of the former has ended. The errors are those of Drain.
+func (m *Member) Move(ctx context.Context, sequencer string, node int64, to string) error {
+	return m.orderFor(ctx, sequencer, cluster.Move{Sequencer: sequencer, Node: node, To: to})
+}
+
+// Allocate changes how many of the attached members get a node ID of a sequencer. Its definition stays as it was
+// created. The errors are those of Drain.
+func (m *Member) Allocate(ctx context.Context, sequencer string, a cluster.Allocation) error {
+	q, err := m.latest(ctx, sequencer)
+	if err != nil {
+		return err
+	}
+	return m.orderFor(ctx, sequencer, cluster.Allocate{Sequencer: sequencer, Created: q.Created(), Allocation: a})
+}
+
+// SetPolicy shares the members out among sequencers: each member attaches to all of them, and serves the one that the
+// cluster assigns to it. It replaces the policy before; without shares there is none. The errors are those of Expel.
+func (m *Member) SetPolicy(ctx context.Context, shares []cluster.Share) error {
+	_, err := m.order(ctx, func(string) cluster.Command { return cluster.SetPolicy{Shares: shares} })
+	return err
+}
+
+// orderFor is order for a command that is about a sequencer.
+func (m *Member) orderFor(ctx context.Context, sequencer string, c cluster.Command) error {
+	v, err := m.order(ctx, func(string) cluster.Command { return c })
+	if _, there := v.Sequencer(sequencer); err != nil && !there && v.Position() > 0 {
+		return fmt.Errorf("%w: %q", ErrNoSequencer, sequencer)
+	}
+	return err
+}
+
+// order has the log take a command of an operator, and returns the value that it led to.
+func (m *Member) order(ctx context.Context, command func(by string) cluster.Command) (cluster.Value, error) {
+	for {
+		o, err := m.do(ctx, command)
+		switch {
+		case err != nil:
+			return cluster.Value{}, err
+		case o.missed: // it may be there twice then: commands are idempotent
+		case o.Result == cluster.Refused:
+			return o.value, &RefusedError{Command: command(m.ID()), Why: o.Why}
+		default:
+			return o.value, nil
+		}
+	}
+}
+
+// heed does at once what an entry of an operator has this member do, and returns an ErrExpelled when it has the member
+// end. The entry led from one value to another.
+func (m *Member) heed(c cluster.Command, before, after cluster.Value) error {
+	switch c := c.(type) {
+	case cluster.Expel:
+		if slices.Contains(m.ids, c.Member) && after.Expelled(c.Member) {
+			return fmt.Errorf("%w; it was member %s, and member %s carried it out", ErrExpelled, c.Member, c.By)
+		}
+	case cluster.Drain:
+		m.noteDrain(c.Sequencer, after)
+	case cluster.Undrain:
+		m.noteDrain(c.Sequencer, after)
+	case cluster.Move:
+		m.yield(c, before, after)
+	}
+	return nil
+}
+
+// expelledAt returns an ErrExpelled when the member was expelled by a value that it reached without the entries.
+func (m *Member) expelledAt(v cluster.Value) error {
+	if i := slices.IndexFunc(m.ids, v.Expelled); i >= 0 {
+		return fmt.Errorf("%w; it was member %s", ErrExpelled, m.ids[i])
+	}
+	return nil
+}
+
+// yield stops the use of a node ID that was moved to another member. That one waits for it; and where the two exchange
+// node IDs, each would wait for the other otherwise.
+func (m *Member) yield(c cluster.Move, before, after cluster.Value) {
+	if m.incarnation == nil {
+		return
+	}
+	was, _ := before.Sequencer(c.Sequencer)
+	is, _ := after.Sequencer(c.Sequencer)
+	had, _ := was.Node(m.incarnation.id)
+	if has, ok := is.Node(m.incarnation.id); had != c.Node || ok && has == c.Node {
+		return
+	}
+	s, ok := m.Sequencer(c.Sequencer)
+	if !ok {
+		return
+	}
+	for _, t := range s.status.Load().tenures {
+		if t.fence != nil && t.fence.Node() == c.Node {
+			s.withdraw(t, errMoved)
+		}
+	}
+}
+
+// goAway ends the sequencers at once, gives their node IDs back, and leaves the cluster, in which the member may be
+// under another ID by now.
+func (m *Member) goAway(ctx context.Context, why error) {
+	m.mu.Lock()
+	m.leaving = true
+	m.mu.Unlock()
+	m.release(why)
+	m.holding.Wait()
+	m.leaveCluster(ctx)
+}
+
+// drain is a drain of this member.
+type drain struct {
+	created int64  // the generation of the sequencer; 0: not known yet, after the store lost data
+	as      string // the member ID under which the cluster's value has it
+}
+
+// noteDrain notes whether the value has this member drained of a sequencer.
+func (m *Member) noteDrain(name string, v cluster.Value) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q, ok := v.Sequencer(name)
+	if ok && m.incarnation != nil && v.IsMember(m.incarnation.id) {
+		m.drainedLocked(name, q, m.incarnation.id)
+	}
+}
+
+// drainedLocked reports whether this member, under this ID, is or must be drained of a sequencer. A drain outlives the
+// member ID: it ends when the value has it undone under the ID that it was for.
+func (m *Member) drainedLocked(name string, q cluster.Sequencer, id string) bool {
+	d, was := m.drains[name]
+	switch {
+	case q.Drained(id):
+		m.drains[name] = drain{created: q.Created(), as: id}
+		return true
+	case !was:
+		return false
+	case d.as == id, d.created != 0 && d.created != q.Created():
+		delete(m.drains, name)
+		return false
+	default:
+		m.drains[name] = drain{created: q.Created(), as: d.as}
+		return true
+	}
+}
+
+// followPolicy attaches the member to the sequencers of the cluster's policy.
+func (m *Member) followPolicy(ctx context.Context) {
+	if !m.value.IsMember(m.incarnation.id) {
+		return
+	}
+	for _, share := range m.value.Policy() {
+		q, ok := m.value.Sequencer(share.Sequencer)
+		if _, has := m.Sequencer(share.Sequencer); !ok || has {
+			continue
+		}
+		if err := m.options.ValidateFor(share.Sequencer, q.Definition()); err != nil {
+			m.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy", fmt.Errorf("%w: %w", ErrUnfit, err))
+			continue
+		}
+		_, _ = m.handle(share.Sequencer, q) // an error says that the member leaves
+	}
+}
