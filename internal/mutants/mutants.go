@@ -709,4 +709,39 @@ var mutants = []mutant{
 		"			_ = to.SetWriteDeadline(time.Now().Add(stallLimit)) // if it fails, so does the write\n", "",
 		"./store/quorum/internal/port", "Pipe",
 	},
+	{
+		"each member whose turn may come writes the minute", "member/history.go",
+		"ok && written.At.Equal(at)", "ok && written.At.Equal(at) && turns == 0",
+		"./member", "^TestOneMemberWritesEachMinute$",
+	},
+	{
+		"members do not wait for the one whose turn it is", "member/history.go",
+		"time.Duration(turn)*turnEvery", "0*time.Duration(turn)*turnEvery",
+		"./member", "Minute$",
+	},
+	{
+		"minutes to come are shown as the last hour", "member/history.go",
+		"ago < kept*time.Minute && ago > -time.Minute", "ago < kept*time.Minute",
+		"./member", "^TestHistoryOf",
+	},
+	{
+		"an overdue pulse passes for fresh", "internal/server/look.go",
+		"return age, age <= allowed", "return age, true",
+		"./internal/server", "^TestHowOldAPulseIs$",
+	},
+	{
+		"a late clock makes its pulse old", "internal/server/look.go",
+		"age = min(age, now.Sub(s.before))", "_ = now",
+		"./internal/server", "^TestHowOldAPulseIs$",
+	},
+	{
+		"a clock ahead makes its pulse new forever", "internal/server/look.go",
+		"age = max(age, now.Sub(s.first), 0)", "age = max(age, 0)",
+		"./internal/server", "^TestHowOldAPulseIs$",
+	},
+	{
+		"what is not confirmed counts as a problem", "internal/server/problems.go",
+		"if m.Fresh && m.Vitals != nil && !yield(m) {", "if m.Vitals != nil && !yield(m) {",
+		"./internal/server", "^TestProblems$",
+	},
 }
