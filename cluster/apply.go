@@ -38,6 +38,8 @@ func (c PrepareJoin) apply(v *Value) Outcome {
 	switch {
 	case v.peers.has(c.Joiner) || v.joins.has(c.Joiner):
 		return unchanged
+	case v.expelled.has(c.Joiner): // a late command; one that is refused stands in line
+		return unchanged
 	case v.peers.len() == 0:
 		v.set(c.Joiner, peer{joined: v.position, watches: c.Joiner, watcher: c.Joiner})
 		v.allocateAll()
@@ -110,9 +112,32 @@ func (c Leave) apply(v *Value) Outcome {
 	for name, s := range v.sequencers.all() {
 		if s.wanting.has(c.Member) {
 			v.sequencers = v.sequencers.put(name, s.detach(c.Member))
+		} else if s.drained.has(c.Member) {
+			s.drained = s.drained.without(c.Member)
+			v.sequencers = v.sequencers.put(name, s)
 		}
 	}
 	v.allocateAll()
+	return applied
+}
+
+// maxExpelled is how many expelled IDs a value remembers: those of a process that reads of it hours later, and yet
+// few enough for a checkpoint.
+const maxExpelled = 256
+
+func (c Expel) apply(v *Value) Outcome {
+	switch {
+	case v.expelled.has(c.Member):
+		return unchanged
+	case Leave{Member: c.Member}.apply(v) == unchanged:
+		return refused("there is no member or joiner of this ID")
+	}
+	v.expelled = v.expelled.put(c.Member, v.position)
+	v.expulsions = v.expulsions.put(v.position, c.Member)
+	if v.expulsions.len() > maxExpelled {
+		first, oldest := v.expulsions.at(0)
+		v.expelled, v.expulsions = v.expelled.without(oldest), v.expulsions.without(first)
+	}
 	return applied
 }
 

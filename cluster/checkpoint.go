@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // checkpointJSON is a whole value as JSON.
@@ -17,6 +18,12 @@ type checkpointJSON struct {
 	Ring       []memberJSON                   `json:"ring"` // each watches the next, the last one the first
 	Joins      []joinJSON                     `json:"joins"`
 	Sequencers map[string]sequencerCheckpoint `json:"sequencers"`
+	Expelled   []expelledJSON                 `json:"expelled,omitempty"` // rising positions
+}
+
+type expelledJSON struct {
+	ID string `json:"id"`
+	At int64  `json:"at"` // the position of its expel
 }
 
 type memberJSON struct {
@@ -36,6 +43,9 @@ type sequencerCheckpoint struct {
 	Wanting    []wantJSON `json:"wanting"` // in the order in which the members attached
 	Fresh      [][2]int64 `json:"fresh"`   // stretches of node IDs that were never used: first and last
 	Freed      []int64    `json:"freed"`   // node IDs given back, the longest free first
+
+	Allocation *Allocation `json:"allocation,omitempty"` // if it is another than that of the definition
+	Drained    []string    `json:"drained,omitempty"`
 }
 
 type wantJSON struct {
@@ -61,6 +71,9 @@ func EncodeCheckpoint(v Value) ([]byte, error) {
 	}
 	for name, s := range v.sequencers.all() {
 		w.Sequencers[name] = s.checkpoint()
+	}
+	for at, id := range v.expulsions.all() {
+		w.Expelled = append(w.Expelled, expelledJSON{id, at})
 	}
 	data, err := json.Marshal(w)
 	if err != nil || len(data) < compressFrom {
@@ -97,7 +110,9 @@ func expanded(data []byte) ([]byte, error) {
 }
 
 func (s Sequencer) checkpoint() sequencerCheckpoint {
-	w := sequencerCheckpoint{Definition: s.definition, Created: s.created}
+	w := sequencerCheckpoint{
+		Definition: s.definition, Created: s.created, Allocation: s.changedAllocation(), Drained: slices.Collect(keys(s.drained)),
+	}
 	line := s.waiting
 	for since, member := range s.holding.all() {
 		line = line.put(since, member)
@@ -190,11 +205,28 @@ func (r checkpointJSON) value() (Value, error) {
 		}
 		v.sequencers = v.sequencers.put(name, s)
 	}
+	at := int64(-1)
+	for _, e := range r.Expelled {
+		if err := checkID("id", e.ID); err != nil {
+			return v, err
+		}
+		if e.At <= at || e.At > r.Position || v.expelled.has(e.ID) || v.peers.has(e.ID) || v.joins.has(e.ID) || v.expelled.len() == maxExpelled {
+			return v, fmt.Errorf("%q expelled at %d; want rising positions up to %d, at most %d, and each ID once, no member and no joiner", e.ID, e.At, r.Position, maxExpelled)
+		}
+		at = e.At
+		v.expelled, v.expulsions = v.expelled.put(e.ID, at), v.expulsions.put(at, e.ID)
+	}
 	return v, nil
 }
 
 func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
-	s := Sequencer{definition: r.Definition, created: r.Created}
+	s := Sequencer{definition: r.Definition, allocation: r.Definition.Allocation.plain(), created: r.Created}
+	if r.Allocation != nil {
+		s.allocation = r.Allocation.plain()
+		if err := s.allocation.Validate(); err != nil {
+			return s, err
+		}
+	}
 	switch {
 	case s.definition == (Definition{}):
 		return s, errors.New("it has no definition")
@@ -249,6 +281,12 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 		s.waiting = s.waiting.without(w.since)
 		s.holding = s.holding.put(w.since, j.Member)
 		s.nodes = s.nodes.put(w.node, j.Member)
+	}
+	for _, member := range r.Drained {
+		if !v.peers.has(member) || s.wanting.has(member) || s.drained.has(member) {
+			return s, fmt.Errorf("%q is drained; want each member once, and none that is attached", member)
+		}
+		s.drained = s.drained.put(member, struct{}{})
 	}
 	if accounted != s.definition.Capacity() {
 		return s, fmt.Errorf("%d node IDs are free or held; want %d", accounted, s.definition.Capacity())

@@ -34,6 +34,14 @@ func sample(t testing.TB) Value {
 		Detach{"spare", "a"},
 		PrepareJoin{"d"},
 		NotifyWatchers{"d"},
+		Drain{"spare", "c"},
+		Drain{"spare", "a"},
+		Allocate{"spare", 0, Allocation{Kind: AllocateCount, Count: 7}},
+		Expel{"d", "a"},
+		PrepareJoin{"e"},
+		Expel{"e", "a"},
+		PrepareJoin{"f"},
+		NotifyWatchers{"f"},
 	} {
 		var out Outcome
 		if v, out = Apply(v, Entry{Position: int64(3 * i), Command: c}); out.Result != Applied {
@@ -45,11 +53,11 @@ func sample(t testing.TB) Value {
 
 func TestCheckpointIsAsDocumented(t *testing.T) {
 	v := sample(t)
-	const want = `ring a>b>c; d accepted at a; orders 0:b 1:c, waiting a; spare 100:b`
+	const want = `ring a>b>c; f accepted at a; orders 0:b 1:c, waiting a; spare 100:b, drained a c, for 7 members; expelled d e`
 	if v.String() != want {
 		t.Fatalf("have %s\nwant %s", v, want)
 	}
-	if back := restore(t, checkpoint(t, v)); back.String() != want || back.Position() != v.Position() || back.Entries() != 17 {
+	if back := restore(t, checkpoint(t, v)); back.String() != want || back.Position() != v.Position() || back.Entries() != 25 {
 		t.Errorf("have %s at %d after %d", back, back.Position(), back.Entries())
 	}
 }
@@ -60,15 +68,15 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`"version":2`, `"version":3`, "version 3"},
 		{`"version":2`, `"vers":2`, "version 0"},
 		{`"entries"`, `"entrees"`, "entrees"},
-		{`"position":48`, `"position":-1`, "position -1"},
-		{`"entries":17`, `"entries":-1`, "-1 entries"},
+		{`"position":72`, `"position":-1`, "position -1"},
+		{`"entries":25`, `"entries":-1`, "-1 entries"},
 		{`"id":"b"`, `"id":"a"`, "in the ring twice"},
 		{`"id":"b"`, `"id":""`, "missing"},
 		{`"joined":9`, `"joined":0`, "joined at 0"},
-		{`"joined":9`, `"joined":49`, "joined at 49"},
+		{`"joined":9`, `"joined":73`, "joined at 73"},
 		{`"joined":9`, `"joined":-1`, "joined at -1"},
-		{`"joiner":"d"`, `"joiner":"a"`, "the join of"},
-		{`"joiner":"d"`, `"joiner":""`, "missing"},
+		{`"joiner":"f"`, `"joiner":"a"`, "the join of"},
+		{`"joiner":"f"`, `"joiner":""`, "missing"},
 		{`"target":"a"`, `"target":"x"`, `at "x"`},
 		{`"orders":{`, `"Orders!":{`, "Orders!"},
 		{`"nodes":2,`, ``, "want 1024"},
@@ -83,7 +91,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`"member":"b","since":24`, `"member":"x","since":24`, `attach of "x"`},
 		{`"member":"b","since":24`, `"member":"c","since":24`, `attach of "c"`},
 		{`"since":27`, `"since":24`, `attach of "c"`},
-		{`"since":30`, `"since":49`, `attach of "a"`},
+		{`"since":30`, `"since":73`, `attach of "a"`},
 		{`"from":1,"to":1`, `"from":1`, `attach of "a"`},
 		{`"from":1,"to":1`, `"from":1,"to":0`, `attach of "a"`},
 		{`"from":1,"to":1`, `"from":-1,"to":1`, `attach of "a"`},
@@ -97,7 +105,17 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`,[101,1023]`, `,[100,1023]`, "100 to 1023"},
 		{`"freed":[0]`, `"freed":[0,0]`, "node ID 0"},
 		{`"freed":[0]`, `"freed":[]`, "are free or held"},
-		{`"version":2`, `"version":1`, ""}, // that has nothing in it that came later
+		{`"kind":"count","count":7`, `"kind":"count"`, "count of 0"},
+		{`"drained":["a"`, `"drained":["x"`, `"x" is drained`},
+		{`"drained":["a"`, `"drained":["b"`, `"b" is drained`},
+		{`"drained":["a"`, `"drained":["c"`, `"c" is drained`},
+		{`"id":"d"`, `"id":""`, "missing"},
+		{`"id":"d"`, `"id":"a"`, `"a" expelled`},
+		{`"id":"d"`, `"id":"f"`, `"f" expelled`},
+		{`"id":"d"`, `"id":"e"`, `"e" expelled`},
+		{`"at":60`, `"at":66`, `"e" expelled`},
+		{`"at":60`, `"at":-1`, `"d" expelled at -1`},
+		{`"at":66`, `"at":73`, `"e" expelled at 73`},
 		{`{"version"`, `{}{"version"`, "after top-level"},
 	} {
 		damaged := strings.Replace(data, c.old, c.change, 1)
@@ -118,6 +136,25 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		if _, err := DecodeCheckpoint([]byte(text)); err == nil {
 			t.Errorf("%q: no error", text)
 		}
+	}
+}
+
+// A checkpoint that an older version wrote.
+func TestCheckpointOfVersion1(t *testing.T) {
+	const definition = `"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
+	v, err := DecodeCheckpoint([]byte(`{"version":1,"position":48,"entries":17,` +
+		`"ring":[{"id":"a","joined":0},{"id":"b","joined":9},{"id":"c","joined":18}],` +
+		`"joins":[{"joiner":"d","target":"a","accepted":true}],` +
+		`"sequencers":{"orders":{"definition":{"nodes":2,"allocation":{"kind":"all"},` + definition + `,"created":21,` +
+		`"wanting":[{"member":"b","since":24,"node":0},{"member":"c","since":27,"node":1},{"member":"a","since":30,"from":1,"to":1}],"fresh":null,"freed":null},` +
+		`"spare":{"definition":{"nodes":1024,"allocation":{"kind":"percent","percent":50},` + definition + `,"created":33,` +
+		`"wanting":[{"member":"b","since":39,"from":100,"to":200,"node":100}],"fresh":[[1,99],[101,1023]],"freed":[0]}}}`))
+	const want = `ring a>b>c; d accepted at a; orders 0:b 1:c, waiting a; spare 100:b`
+	if err != nil || v.String() != want {
+		t.Fatalf("have %s, %v\nwant %s", v, err, want)
+	}
+	if s, _ := v.Sequencer("spare"); s.Allocation() != (Allocation{Kind: AllocatePercent, Percent: 50}) {
+		t.Errorf("allocation to %v; want that of the definition", s.Allocation())
 	}
 }
 

@@ -155,6 +155,8 @@ type Share struct {
 // Range is the node IDs From to To, both included; 0 <= From <= To.
 type Range struct{ From, To int64 }
 
+func (r Range) holds(node int64) bool { return r.From <= node && node <= r.To }
+
 // Name returns prepare-join-cluster.
 func (PrepareJoin) Name() string { return "prepare-join-cluster" }
 

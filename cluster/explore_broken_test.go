@@ -144,6 +144,56 @@ var brokenRules = []struct {
 			return next, out
 		}},
 	},
+	{
+		"an expelled joiner joins by a command that was late",
+		scope{peers: 2, lag: 3, budget: budget{lates: 1, verbs: 1}},
+		rules{apply: func(v Value, e Entry) (Value, Outcome) {
+			if c, ok := e.Command.(PrepareJoin); ok && v.Expelled(c.Joiner) {
+				expelled := v.expelled
+				v.expelled = tree[string, int64]{}
+				next, out := Apply(v, e)
+				next.expelled = expelled
+				return next, out
+			}
+			return Apply(v, e)
+		}},
+	},
+	{
+		"a drained member attaches",
+		scope{peers: 2, lag: 2, budget: budget{verbs: 1}, nodes: 2},
+		rules{apply: func(v Value, e Entry) (Value, Outcome) {
+			c, ok := e.Command.(Attach)
+			s, _ := v.sequencers.get(watchedSequencer)
+			if !ok || !s.Drained(c.Member) {
+				return Apply(v, e)
+			}
+			drained := s.drained
+			s.drained = tree[string, struct{}]{}
+			v.sequencers = v.sequencers.put(watchedSequencer, s)
+			next, out := Apply(v, e)
+			s, _ = next.sequencers.get(watchedSequencer)
+			s.drained = drained
+			next.sequencers = next.sequencers.put(watchedSequencer, s)
+			return next, out
+		}},
+	},
+	{
+		"a move leaves its node ID with the former holder, too",
+		scope{peers: 2, lag: 2, budget: budget{verbs: 1}, nodes: 2},
+		rules{apply: func(v Value, e Entry) (Value, Outcome) {
+			next, out := Apply(v, e)
+			if c, ok := e.Command.(Move); ok && out == applied {
+				before, _ := v.sequencers.get(watchedSequencer)
+				if holder, ok := before.nodes.get(c.Node); ok {
+					s, _ := next.sequencers.get(watchedSequencer)
+					w, _ := before.wanting.get(holder)
+					s.wanting = s.wanting.put(holder, w)
+					next.sequencers = next.sequencers.put(watchedSequencer, s)
+				}
+			}
+			return next, out
+		}},
+	},
 }
 
 // TestExploreFindsBrokenRules tests the exploration itself.

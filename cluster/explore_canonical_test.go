@@ -87,7 +87,9 @@ func (w *world) rename(names [most + 1]uint8) {
 	for _, e := range log {
 		if e != noEntry {
 			give(e.about())
-			give(e.target())
+			if e.op() != opMove {
+				give(e.target())
+			}
 			give(e.sender())
 		}
 	}

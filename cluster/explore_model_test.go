@@ -44,6 +44,7 @@ type budget struct {
 	comebacks uint8 // a peer starts again after a crash
 	aborts    uint8 // a joiner loses its patience
 	lates     uint8 // a command is late: meanwhile its sender goes on, or crashes
+	verbs     uint8 // an operator expels, drains or moves
 }
 
 // scope is what is explored.
@@ -63,6 +64,9 @@ type move struct {
 
 func (m move) String() string {
 	s := "a peer that is gone"
+	if m.e != noEntry && m.e.op() >= opExpel && m.who == nobody {
+		s = "an operator"
+	}
 	if m.who != nobody {
 		s = letters[m.who]
 	}
@@ -111,7 +115,7 @@ func (m *model) next(w world) {
 			runs++
 			m.steps(w, id, &values)
 			m.sends(w, id, &values, pulses)
-			m.fails(w, id)
+			m.fails(w, id, m.values[values[w.n]].expelled.has(id))
 		}
 	}
 	if runs < m.peers && w.left.comebacks > 0 {
@@ -119,10 +123,31 @@ func (m *model) next(w world) {
 		n.left.comebacks--
 		m.start(n, "starts after a crash", false)
 	}
+	if w.left.verbs > 0 && w.n < m.lag {
+		m.operates(w, &values)
+	}
 	if w.late != noEntry && w.n < m.lag {
 		n := w
 		n.late = noEntry
 		m.append(n, w.late.sender(), w.late, &values, "was late to append", false)
+	}
+}
+
+// operates is what an operator may append: any verb that changes something at the end of the log.
+func (m *model) operates(w world, values *[lag + 1]number) {
+	w.left.verbs--
+	last := values[w.n]
+	for id := range uint8(most) {
+		for op := opExpel; op <= opMove; op++ {
+			for node := range uint8(max(m.nodes, 1)) {
+				if e := newEntry(op, id, node); (op == opMove || node == 0) && m.after(last, e) != last {
+					n := w
+					n.log[n.n] = e
+					n.n++
+					m.visit(move{nobody, "appends", e}, n, false)
+				}
+			}
+		}
 	}
 }
 
@@ -141,7 +166,7 @@ func (m *model) start(w world, what string, due bool) {
 
 func (m *model) used(w *world) ids {
 	k := m.values[w.base]
-	used := k.members | k.pending
+	used := k.members | k.pending | k.expelled
 	for id, p := range w.peers {
 		if p != 0 {
 			used |= 1 << id
@@ -169,7 +194,7 @@ func (m *model) steps(w world, id uint8, values *[lag + 1]number) {
 	}
 	if before.members.has(id) && !after.members.has(id) {
 		p |= evicted
-		if p.is(pulsing) {
+		if p.is(pulsing) && e.op() != opExpel {
 			m.fail("%s, a member with a pulse, was taken out by %v", letters[id], e.command())
 		}
 	}
@@ -182,6 +207,11 @@ func (m *model) steps(w world, id uint8, values *[lag + 1]number) {
 		}
 	}
 	w.peers[id] = p
+	if after.expelled.has(id) {
+		w.peers[id] = 0
+		m.visit(move{id, "is expelled and ends", e}, w, p.is(pulsing))
+		return
+	}
 	m.visit(move{id, "applies", e}, w, p.is(pulsing))
 }
 
@@ -234,7 +264,7 @@ func (m *model) sends(w world, id uint8, values *[lag + 1]number, pulses ids) {
 		m.send(n, id, newEntry(opAbort, id, nobody), values, "loses its patience and appends", false)
 	}
 	if m.nodes > 0 && k.members.has(id) {
-		op := opAttach
+		op := opAttach // in vain, if it is drained
 		if k.attached.has(id) {
 			op = opDetach
 		}
@@ -275,7 +305,7 @@ func (m *model) append(w world, id uint8, e entry, values *[lag + 1]number, what
 }
 
 // fails is what may go wrong with a peer.
-func (m *model) fails(w world, id uint8) {
+func (m *model) fails(w world, id uint8, expelled bool) {
 	if w.left.crashes > 0 {
 		n := w
 		n.left.crashes--
@@ -284,6 +314,10 @@ func (m *model) fails(w world, id uint8) {
 	}
 	if p := w.peers[id]; !p.is(pulsing) {
 		w.peers[id] = 0
+		if expelled {
+			m.visit(move{id, "has no pulse, reads that it is expelled, and ends", noEntry}, w, true)
+			return
+		}
 		m.start(w, "is "+letters[id]+", which has found that it has no pulse, and starts again", true)
 	} else if w.left.losses > 0 {
 		w.left.losses--

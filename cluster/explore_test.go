@@ -28,6 +28,8 @@ var (
 		{peers: 3, lag: 3, budget: budget{losses: 1}},
 		{peers: 2, lag: 3, budget: budget{crashes: 1, comebacks: 1, aborts: 1}},
 		{peers: 2, lag: 3, budget: budget{crashes: 1}, nodes: 2},
+		{peers: 2, lag: 3, budget: budget{lates: 1, verbs: 1}},
+		{peers: 2, lag: 2, budget: budget{verbs: 2}, nodes: 2},
 	}
 	middling = []scope{
 		{peers: 3, lag: lag, budget: budget{crashes: 2, comebacks: 1}},
@@ -42,6 +44,9 @@ var (
 		{peers: 2, lag: 4, budget: budget{crashes: 1, comebacks: 1}, nodes: 2},
 		{peers: 3, lag: 4, nodes: 2},
 		{peers: 3, lag: 3, budget: budget{crashes: 1}, nodes: 2},
+		{peers: 3, lag: 3, budget: budget{crashes: 1, losses: 1, verbs: 1}},
+		{peers: 3, lag: 2, budget: budget{verbs: 2}, nodes: 2},
+		{peers: 2, lag: 3, budget: budget{crashes: 1, comebacks: 1, verbs: 2}, nodes: 2},
 	}
 	deep = []scope{
 		{peers: 4, lag: 8, budget: budget{crashes: 2, aborts: 1}},
@@ -51,6 +56,8 @@ var (
 		{peers: 4, lag: 4, budget: budget{crashes: 1, losses: 1}},
 		{peers: 5, lag: 4, budget: budget{crashes: 3}},
 		{peers: 3, lag: 5, budget: budget{crashes: 1}, nodes: 2},
+		{peers: 4, lag: 3, budget: budget{crashes: 1, losses: 1, lates: 1, verbs: 1}},
+		{peers: 3, lag: 3, budget: budget{crashes: 1, verbs: 2}, nodes: 2},
 	}
 )
 
@@ -94,7 +101,7 @@ func exploreAll(t *testing.T, scopes []scope) {
 	if flags&(evicted|collecting) != evicted|collecting {
 		t.Errorf("no peer was ever evicted, or none ever collected: %x", flags)
 	}
-	for op := opPrepare; op <= opDetach; op++ {
+	for op := opPrepare; op <= opMove; op++ {
 		if changed[op] != (op != opGC) {
 			t.Errorf("%s has an effect: %v", newEntry(op, 0, nobody).command().Name(), changed[op])
 		}

@@ -53,6 +53,10 @@ const (
 	opGC
 	opAttach
 	opDetach
+	opExpel // from here on: the verbs of an operator, which no peer owes
+	opDrain
+	opUndrain
+	opMove // the target is the node ID
 )
 
 func newEntry(op operation, about, target uint8) entry {
@@ -67,7 +71,11 @@ func (e entry) sender() uint8 { return uint8(e & 7) }
 func (e entry) by(sender uint8) entry { return e&^7 | entry(sender) }
 
 func (e entry) renamed(names *[most + 1]uint8) entry {
-	return newEntry(e.op(), names[e.about()], names[e.target()]).by(names[e.sender()])
+	target := e.target()
+	if e.op() != opMove {
+		target = names[target]
+	}
+	return newEntry(e.op(), names[e.about()], target).by(names[e.sender()])
 }
 
 // watchedSequencer is the one that there is, if there is one.
@@ -84,6 +92,10 @@ func (e entry) command() Command {
 		PeerGC{id},
 		Attach{Sequencer: watchedSequencer, Member: id},
 		Detach{watchedSequencer, id},
+		Expel{id, "operator"},
+		Drain{watchedSequencer, id},
+		Undrain{watchedSequencer, id},
+		Move{watchedSequencer, int64(e.target()), id},
 	}[e.op()]
 }
 
@@ -114,6 +126,7 @@ type known struct {
 	members    ids
 	pending    ids
 	attached   ids
+	expelled   ids
 	candidates []uint8
 	watches    [most]ids
 	ring       [most]uint8 // whom each watches in the ring
@@ -150,7 +163,7 @@ func (t *table) number(v Value) number {
 		t.values[n].other = &v
 		return n
 	}
-	k := &known{value: v, key: key, next: slices.Repeat([]number{unknown}, 1<<9)}
+	k := &known{value: v, key: key, next: slices.Repeat([]number{unknown}, 1<<10)}
 	for id, letter := range letters {
 		_, pending := v.Pending(letter)
 		if v.IsMember(letter) {
@@ -162,6 +175,9 @@ func (t *table) number(v Value) number {
 		}
 		if pending {
 			k.pending |= 1 << id
+		}
+		if v.Expelled(letter) {
+			k.expelled |= 1 << id
 		}
 		if s, _ := v.Sequencer(watchedSequencer); s.Attached(letter) {
 			k.attached |= 1 << id
@@ -206,6 +222,10 @@ func keyOf(v Value) string {
 			node, _ := s.Node(w.Member)
 			fmt.Fprintf(&b, " %s:%d,%v", w.Member, node, w.Node != nil)
 		}
+		fmt.Fprintf(&b, " drained %v", c.Drained)
+	}
+	for id := range v.expelled.all() {
+		b.WriteString(" without " + id)
 	}
 	return b.String()
 }
@@ -232,10 +252,12 @@ func (t *table) after(n number, e entry) number {
 
 // unsound says what of the members or the node IDs can't be.
 func unsound(v Value) string {
-	if wrong := ringOf(v, v.Members()); wrong != "" {
-		return wrong
+	for _, wrong := range []string{ringOf(v, v.Members()), nodesOf(v, v.Members()), verbsOf(v)} {
+		if wrong != "" {
+			return wrong
+		}
 	}
-	return nodesOf(v, v.Members())
+	return ""
 }
 
 func (t *table) fail(format string, args ...any) {
@@ -290,6 +312,11 @@ func (t *table) turnsOf(n number) []turn {
 				}
 			}
 		}
+		for _, id := range k.value.expulsions.all() {
+			if names[idOf(id)] == nobody {
+				give(idOf(id))
+			}
+		}
 		turn := turn{t.number(renamed(k.value, &names)), names}
 		if k.turns != nil {
 			best, this := t.values[k.turns[0].named].key, t.values[turn.named].key
@@ -328,7 +355,10 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 		r.joins = r.joins.put(as(id), Join{as(j.Target), j.Accepted})
 	}
 	for name, s := range v.sequencers.all() {
-		q := Sequencer{definition: s.definition, free: s.free}
+		q := Sequencer{definition: s.definition, allocation: s.allocation, free: s.free}
+		for member := range s.drained.all() {
+			q.drained = q.drained.put(as(member), struct{}{})
+		}
 		for i, wanting := range s.checkpoint().Wanting {
 			member := wanting.Member
 			w, _ := s.wanting.get(member)
@@ -341,6 +371,10 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 			}
 		}
 		r.sequencers = r.sequencers.put(name, q)
+	}
+	for _, id := range v.expulsions.all() {
+		at := int64(r.expelled.len())
+		r.expelled, r.expulsions = r.expelled.put(as(id), at), r.expulsions.put(at, as(id))
 	}
 	return r
 }

@@ -41,7 +41,7 @@ func (l freeList) take(within *Range) (rest freeList, node int64, ok bool) {
 		return l.withFresh(first, node-1).withFresh(node+1, last), node, true
 	}
 	for when, node := range l.freed.all() {
-		if within.From <= node && node <= within.To {
+		if within.holds(node) {
 			l.freed = l.freed.without(when)
 			return l, node, true
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 )
 
@@ -14,11 +15,14 @@ type valueJSON struct {
 	Prepared   map[string]string        `json:"prepared"`
 	Accepted   map[string]string        `json:"accepted"`
 	Sequencers map[string]sequencerJSON `json:"sequencers"`
+	Expelled   []string                 `json:"expelled,omitempty"` // the latest last
 }
 
 type sequencerJSON struct {
-	Nodes   map[int64]string `json:"nodes"`
-	Waiting []string         `json:"waiting"`
+	Nodes      map[int64]string `json:"nodes"`
+	Waiting    []string         `json:"waiting"`
+	Drained    []string         `json:"drained,omitempty"`
+	Allocation *Allocation      `json:"allocation,omitempty"` // if it is another than that of the definition
 }
 
 // MarshalJSON writes the members, pending joins and node IDs. It can't be read back, unlike a checkpoint, see
@@ -42,9 +46,27 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		}
 	}
 	for name, s := range v.sequencers.all() {
-		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting()}
+		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting(), slices.Collect(keys(s.drained)), s.changedAllocation()}
 	}
+	w.Expelled = v.expelledIDs()
 	return json.Marshal(w)
+}
+
+// changedAllocation returns the allocation in force if it is not that of the definition, and nil if it is.
+func (s Sequencer) changedAllocation() *Allocation {
+	if s.allocation == s.definition.Allocation.plain() {
+		return nil
+	}
+	return &s.allocation
+}
+
+// expelledIDs returns the expelled members and joiners, the latest last.
+func (v Value) expelledIDs() []string {
+	var ids []string
+	for _, id := range v.expulsions.all() {
+		ids = append(ids, id)
+	}
+	return ids
 }
 
 // ring returns the members so that each watches the next and the last watches the first, beginning with the one
@@ -90,7 +112,19 @@ func (v Value) String() string {
 			line = append(line, "waiting")
 			line = append(line, s.Waiting()...)
 		}
+		if s.drained.len() > 0 {
+			line[len(line)-1] += ","
+			line = append(line, "drained")
+			line = slices.AppendSeq(line, keys(s.drained))
+		}
+		if a := s.changedAllocation(); a != nil {
+			line[len(line)-1] += ","
+			line = append(line, "for "+a.String())
+		}
 		parts = append(parts, strings.Join(line, " "))
+	}
+	if v.expulsions.len() > 0 {
+		parts = append(parts, "expelled "+strings.Join(v.expelledIDs(), " "))
 	}
 	return strings.Join(parts, "; ")
 }

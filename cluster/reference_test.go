@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 )
 
@@ -13,11 +14,14 @@ type reference struct {
 	prepared   map[string]string // joiner to target
 	accepted   map[string]string // joiner to target
 	sequencers map[string]*plainSequencer
+	expelled   []string // the latest last
 }
 
 type plainSequencer struct {
 	definition Definition
+	allocation Allocation
 	created    int64
+	drained    map[string]bool
 	wanting    []string // in the order of their attach
 	ranges     map[string]*Range
 	nodes      map[string]int64 // by member
@@ -115,9 +119,54 @@ func (r *reference) apply(e Entry) Result {
 		}
 		delete(r.sequencers, c.Sequencer)
 		return Applied
-	case Attach:
+	case Expel:
+		switch {
+		case slices.Contains(r.expelled, c.Member):
+			return Unchanged
+		case r.leave(c.Member) == Unchanged:
+			return Refused
+		}
+		r.expelled = append(r.expelled, c.Member)
+		if len(r.expelled) > 256 {
+			r.expelled = r.expelled[1:]
+		}
+		return Applied
+	case Allocate:
+		s, ok := r.sequencers[c.Sequencer]
+		switch {
+		case !ok || c.Created != 0 && c.Created != s.created:
+			return Refused
+		case s.allocation == c.Allocation:
+			return Unchanged
+		}
+		s.allocation = c.Allocation
+		s.allocate(len(r.members))
+		return Applied
+	case Drain:
 		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
-			if slices.Contains(s.wanting, c.Member) {
+			if s.drained[c.Member] {
+				return false
+			}
+			s.detach(c.Member)
+			s.drained[c.Member] = true
+			return true
+		})
+	case Undrain:
+		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
+			if !s.drained[c.Member] {
+				return false
+			}
+			delete(s.drained, c.Member)
+			return true
+		})
+	case Move:
+		return r.move(c)
+	case Attach:
+		if s := r.sequencers[c.Sequencer]; s != nil && s.drained[c.Member] {
+			return Refused
+		}
+		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
+			if slices.Contains(s.wanting, c.Member) || s.drained[c.Member] {
 				return false
 			}
 			s.wanting = append(s.wanting, c.Member)
@@ -139,10 +188,39 @@ func (r *reference) apply(e Entry) Result {
 	return Unchanged
 }
 
+// move gives a node ID to a member: whoever held it, and what the member held, are free before; and if the allocation
+// has no room for one more, the last other one in the line gives its own back.
+func (r *reference) move(c Move) Result {
+	s, ok := r.sequencers[c.Sequencer]
+	if !ok || !slices.Contains(s.wanting, c.To) || c.Node >= int64(capacityOf(s.definition.Nodes)) || !s.accepts(c.To, c.Node) {
+		return Refused
+	}
+	if node, ok := s.nodes[c.To]; ok && node == c.Node {
+		return Unchanged
+	}
+	s.giveBack(c.To)
+	for member, node := range s.nodes {
+		if node == c.Node {
+			s.giveBack(member)
+		}
+	}
+	s.free = slices.DeleteFunc(s.free, func(node int64) bool { return node == c.Node })
+	s.nodes[c.To] = c.Node
+	for i := len(s.wanting) - 1; len(s.nodes) > s.holders(len(r.members)); i-- {
+		if s.wanting[i] != c.To {
+			s.giveBack(s.wanting[i])
+		}
+	}
+	s.allocate(len(r.members))
+	return Applied
+}
+
 func (r *reference) prepare(joiner string, position int64) Result {
 	_, pending := r.target(joiner)
 	candidates := r.candidates()
 	switch {
+	case slices.Contains(r.expelled, joiner):
+		return Unchanged
 	case pending || r.isMember(joiner):
 		return Unchanged
 	case len(r.members) == 0:
@@ -186,6 +264,7 @@ func (r *reference) leave(id string) Result {
 	r.members = slices.DeleteFunc(r.members, func(m string) bool { return m == id })
 	for _, s := range r.sequencers {
 		s.detach(id)
+		delete(s.drained, id)
 	}
 	r.allocate()
 	return Applied
@@ -210,7 +289,9 @@ func (r *reference) change(name, member string, do func(*plainSequencer) bool) R
 }
 
 func newPlainSequencer(d Definition) *plainSequencer {
-	s := &plainSequencer{definition: d, ranges: map[string]*Range{}, nodes: map[string]int64{}}
+	s := &plainSequencer{
+		definition: d, allocation: d.Allocation, drained: map[string]bool{}, ranges: map[string]*Range{}, nodes: map[string]int64{},
+	}
 	for node := range int64(capacityOf(d.Nodes)) {
 		s.free = append(s.free, node)
 	}
@@ -244,19 +325,22 @@ func (s *plainSequencer) giveBack(member string) {
 }
 
 func (s *plainSequencer) take(member string) {
-	at := slices.IndexFunc(s.free, func(node int64) bool {
-		r := s.ranges[member]
-		return r == nil || r.From <= node && node <= r.To
-	})
+	at := slices.IndexFunc(s.free, func(node int64) bool { return s.accepts(member, node) })
 	if at >= 0 {
 		s.nodes[member] = s.free[at]
 		s.free = slices.Delete(s.free, at, at+1)
 	}
 }
 
-func (s *plainSequencer) allocate(members int) {
+func (s *plainSequencer) accepts(member string, node int64) bool {
+	r := s.ranges[member]
+	return r == nil || r.From <= node && node <= r.To
+}
+
+// holders returns how many members are to hold a node ID.
+func (s *plainSequencer) holders(members int) int {
 	holders := members
-	switch a := s.definition.Allocation; a.Kind {
+	switch a := s.allocation; a.Kind {
 	case AllocateCount:
 		holders = int(a.Count)
 	case AllocatePercent:
@@ -264,8 +348,11 @@ func (s *plainSequencer) allocate(members int) {
 			holders++
 		}
 	}
-	holders = min(holders, capacityOf(s.definition.Nodes), len(s.wanting))
-	held := 0
+	return min(holders, capacityOf(s.definition.Nodes), len(s.wanting))
+}
+
+func (s *plainSequencer) allocate(members int) {
+	holders, held := s.holders(members), 0
 	for _, member := range s.wanting {
 		if _, ok := s.nodes[member]; ok {
 			if held++; held > holders {
@@ -283,12 +370,17 @@ func (s *plainSequencer) allocate(members int) {
 // marshal writes what Value.MarshalJSON writes.
 func (r *reference) marshal() ([]byte, error) {
 	type sequencer struct {
-		Nodes   map[int64]string `json:"nodes"`
-		Waiting []string         `json:"waiting"`
+		Nodes      map[int64]string `json:"nodes"`
+		Waiting    []string         `json:"waiting"`
+		Drained    []string         `json:"drained,omitempty"`
+		Allocation *Allocation      `json:"allocation,omitempty"`
 	}
 	sequencers := map[string]sequencer{}
 	for name, s := range r.sequencers {
-		w := sequencer{map[int64]string{}, []string{}}
+		w := sequencer{Nodes: map[int64]string{}, Waiting: []string{}, Drained: slices.Sorted(maps.Keys(s.drained))}
+		if s.allocation != s.definition.Allocation {
+			w.Allocation = &s.allocation
+		}
 		for _, member := range s.wanting {
 			if node, ok := s.nodes[member]; ok {
 				w.Nodes[node] = member
@@ -304,5 +396,6 @@ func (r *reference) marshal() ([]byte, error) {
 		Prepared   map[string]string    `json:"prepared"`
 		Accepted   map[string]string    `json:"accepted"`
 		Sequencers map[string]sequencer `json:"sequencers"`
-	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers})
+		Expelled   []string             `json:"expelled,omitempty"`
+	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled})
 }

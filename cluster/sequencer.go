@@ -6,12 +6,14 @@ import "iter"
 // and safe for concurrent use.
 type Sequencer struct {
 	definition Definition
+	allocation Allocation          // the one in force
 	created    int64               // the position of its create-sequencer command
 	wanting    tree[string, want]  // every attached member
 	waiting    tree[int64, string] // the attached without a node ID, in the order of their attach
 	holding    tree[int64, string] // the attached with a node ID, in the same order
 	nodes      tree[int64, string] // the member that has each node ID
 	free       freeList
+	drained    tree[string, struct{}] // the members that may not attach
 }
 
 // want is what an attached member wants and has.
@@ -22,6 +24,11 @@ type want struct {
 }
 
 const noNode = -1
+
+// accepts reports whether the member accepts a node ID.
+func (w want) accepts(node int64) bool {
+	return w.nodes == nil || w.nodes.holds(node)
+}
 
 // Definition returns what the sequencer was created with.
 func (s Sequencer) Definition() Definition { return s.definition }
@@ -40,10 +47,10 @@ func (s Sequencer) Attached(member string) bool { return s.wanting.has(member) }
 
 // Allocation returns how many of the attached members get a node ID now: that of the definition, or of the last
 // Allocate.
-func (s Sequencer) Allocation() Allocation { return s.definition.Allocation }
+func (s Sequencer) Allocation() Allocation { return s.allocation }
 
 // Drained reports whether a member may not attach, see Drain.
-func (s Sequencer) Drained(member string) bool { return false }
+func (s Sequencer) Drained(member string) bool { return s.drained.has(member) }
 
 // Nodes yields the node IDs in use, in ascending order, with the members that have them.
 func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
@@ -64,7 +71,7 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 	s, ok := v.sequencers.get(c.Sequencer)
 	switch {
 	case !ok:
-		s = Sequencer{definition: c.Definition, created: v.position, free: newFreeList(c.Definition.Capacity())}
+		s = Sequencer{definition: c.Definition, allocation: c.Definition.Allocation.plain(), created: v.position, free: newFreeList(c.Definition.Capacity())}
 		v.sequencers = v.sequencers.put(c.Sequencer, s)
 		return applied
 	case s.definition.Equal(c.Definition):
@@ -79,7 +86,7 @@ func (c DestroySequencer) apply(v *Value) Outcome {
 	case !ok:
 		return refused(noSequencer)
 	case c.Created != 0 && c.Created != s.created:
-		return refused("the sequencer that was meant is gone, and this is another of its name")
+		return refused(otherGeneration)
 	}
 	v.sequencers = v.sequencers.without(c.Sequencer)
 	return applied
@@ -87,8 +94,11 @@ func (c DestroySequencer) apply(v *Value) Outcome {
 
 func (c Attach) apply(v *Value) Outcome {
 	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
-		if ok {
+		switch {
+		case ok:
 			return s, unchanged
+		case s.drained.has(c.Member):
+			return s, refused("the member is drained from this sequencer")
 		}
 		return s.attach(c.Member, want{since: v.position, nodes: c.Nodes, node: noNode}), applied
 	})
@@ -113,9 +123,79 @@ func (c Decline) apply(v *Value) Outcome {
 	})
 }
 
+func (c Drain) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
+		if s.drained.has(c.Member) {
+			return s, unchanged
+		}
+		if ok {
+			s = s.detach(c.Member)
+		}
+		s.drained = s.drained.put(c.Member, struct{}{})
+		return s, applied
+	})
+}
+
+func (c Undrain) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, _ bool) (Sequencer, Outcome) {
+		if !s.drained.has(c.Member) {
+			return s, unchanged
+		}
+		s.drained = s.drained.without(c.Member)
+		return s, applied
+	})
+}
+
+func (c Move) apply(v *Value) Outcome {
+	return v.change(c.Sequencer, c.To, func(s Sequencer, w want, ok bool) (Sequencer, Outcome) {
+		switch {
+		case !ok:
+			return s, refused("the member is not attached to this sequencer")
+		case c.Node >= s.definition.Capacity():
+			return s, refused("the sequencer has fewer node IDs")
+		case w.node == c.Node:
+			return s, unchanged
+		case !w.accepts(c.Node):
+			return s, refused("the member does not accept this node ID")
+		}
+		if w.node != noNode {
+			s = s.giveBack(c.To)
+		}
+		if holder, held := s.nodes.get(c.Node); held {
+			s = s.giveBack(holder)
+		}
+		s = s.takeWithin(c.To, &Range{c.Node, c.Node})
+		if want := s.holders(v.peers.len()); s.holding.len() > want {
+			_, last := s.holding.at(want)
+			if last == c.To {
+				_, last = s.holding.at(want - 1)
+			}
+			s = s.giveBack(last)
+		}
+		return s, applied
+	})
+}
+
+func (c Allocate) apply(v *Value) Outcome {
+	allocation := c.Allocation.plain()
+	switch s, ok := v.sequencers.get(c.Sequencer); {
+	case !ok:
+		return refused(noSequencer)
+	case c.Created != 0 && c.Created != s.created:
+		return refused(otherGeneration)
+	case s.allocation == allocation:
+		return unchanged
+	default:
+		s.allocation = allocation
+		v.sequencers = v.sequencers.put(c.Sequencer, s.allocate(v.peers.len()))
+		return applied
+	}
+}
+
 const (
-	noSequencer = "there is no sequencer of this name"
-	noMember    = "only members have node IDs, and this is none"
+	noSequencer     = "there is no sequencer of this name"
+	noMember        = "only members have node IDs, and this is none"
+	otherGeneration = "the sequencer that was meant is gone, and this is another of its name"
 )
 
 // change applies a member's command to a sequencer, and allocates the node IDs again.
@@ -176,7 +256,13 @@ func (s Sequencer) giveBack(member string) Sequencer {
 // take gives a waiting member the first free node ID that it accepts, if there is one.
 func (s Sequencer) take(member string) Sequencer {
 	w, _ := s.wanting.get(member)
-	free, node, ok := s.free.take(w.nodes)
+	return s.takeWithin(member, w.nodes)
+}
+
+// takeWithin gives a waiting member the first free node ID of a range, or of all if that is nil, if there is one.
+func (s Sequencer) takeWithin(member string, within *Range) Sequencer {
+	w, _ := s.wanting.get(member)
+	free, node, ok := s.free.take(within)
 	if !ok {
 		return s
 	}
@@ -189,10 +275,15 @@ func (s Sequencer) take(member string) Sequencer {
 	return s
 }
 
+// holders returns how many members are to hold a node ID.
+func (s Sequencer) holders(members int) int {
+	return int(min(s.definition.Capacity(), s.allocation.holders(members), int64(s.wanting.len())))
+}
+
 // allocate makes as many members hold a node ID as the allocation wants, with as few moves as possible: if too
 // many do, the last in line give theirs back; if too few do, the first in line that can get one get one.
 func (s Sequencer) allocate(members int) Sequencer {
-	want := int(min(s.definition.Capacity(), s.definition.Allocation.holders(members), int64(s.wanting.len())))
+	want := s.holders(members)
 	for s.holding.len() > want {
 		_, member := s.holding.at(want)
 		s = s.giveBack(member)
@@ -210,15 +301,5 @@ func (s Sequencer) allocate(members int) Sequencer {
 }
 
 const notYet = "this version does not do that yet"
-
-func (Expel) apply(*Value) Outcome { return refused(notYet) }
-
-func (Drain) apply(*Value) Outcome { return refused(notYet) }
-
-func (Undrain) apply(*Value) Outcome { return refused(notYet) }
-
-func (Move) apply(*Value) Outcome { return refused(notYet) }
-
-func (Allocate) apply(*Value) Outcome { return refused(notYet) }
 
 func (SetPolicy) apply(*Value) Outcome { return refused(notYet) }

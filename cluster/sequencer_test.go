@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/firn-id/firn"
@@ -30,19 +31,21 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 				}
 				here[member] = true
 				now, has := after.Node(member)
-				switch _, declines := command.(Decline); {
+				_, declines := command.(Decline)
+				_, moves := command.(Move) // see TestMove
+				switch {
 				case has && now == node:
 					kept++
-				case declines:
+				case declines || moves:
 				case has:
 					t.Fatalf("%v moves %s from node ID %d to %d of %s\n%v\n%v", command, member, node, now, name, before, w.value)
 				default:
 					lost++
 				}
 			}
-			holders, wanted := after.nodes.len(), after.definition.Allocation.holders(w.value.Size())
+			holders, wanted := after.nodes.len(), after.allocation.holders(w.value.Size())
 			taken := len(here) - holders
-			if taken > 0 && int64(holders) != wanted {
+			if _, moves := command.(Move); taken > 0 && !moves && int64(holders) != wanted {
 				t.Fatalf("%v: %d members lose their node ID of %s, though %d shall have one\n%v\n%v", command, taken, name, wanted, before, w.value)
 			}
 			for _, member := range after.Nodes() {
@@ -54,6 +57,83 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 	}
 	if kept == 0 || gained == 0 || lost == 0 {
 		t.Errorf("kept %d, gained %d, lost %d: not all was tried", kept, gained, lost)
+	}
+}
+
+// verbs is a sequencer of four node IDs, for three of the members that stand in line as a, b, c, d, e.
+func verbs(t *testing.T) Value {
+	t.Helper()
+	var v Value
+	commands := []Command{PrepareJoin{"a"}}
+	for _, id := range []string{"b", "c", "d", "e"} {
+		commands = append(commands, PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id})
+	}
+	commands = append(commands, CreateSequencer{"s", small(4, Allocation{Kind: AllocateCount, Count: 3})})
+	for _, id := range []string{"a", "b", "c"} {
+		commands = append(commands, Attach{Sequencer: "s", Member: id})
+	}
+	commands = append(commands, Attach{Sequencer: "s", Member: "d", Nodes: &Range{0, 1}})
+	for _, c := range commands {
+		v, _ = Apply(v, Entry{Position: v.position + 1, Command: c})
+	}
+	return v
+}
+
+// What each verb does to who has which node ID, in which order the others wait, and who may not attach.
+func TestVerbs(t *testing.T) {
+	count := func(n int64) Allocation { return Allocation{Kind: AllocateCount, Count: n} }
+	for _, tt := range []struct {
+		commands []Command
+		result   Result
+		want     string
+	}{
+		{nil, Unchanged, "0:a 1:b 2:c, waiting d"},
+		{[]Command{Move{"s", 2, "a"}}, Applied, "1:b 2:a 3:c, waiting d"},                                        // c gets another
+		{[]Command{Move{"s", 1, "d"}}, Applied, "0:a 1:d 2:c, waiting b"},                                        // there is none for b
+		{[]Command{Move{"s", 1, "d"}, Attach{Sequencer: "s", Member: "e"}}, Applied, "0:a 1:d 2:c, waiting b e"}, // b waits in its old place
+		{[]Command{Move{"s", 1, "d"}, Allocate{"s", 0, count(4)}}, Applied, "0:a 1:d 2:c 3:b, for 4 members"},
+		{[]Command{Move{"s", 1, "d"}, Allocate{"s", 0, count(2)}}, Applied, "0:a 2:c, waiting b d, for 2 members"}, // the last in line go
+		{[]Command{Move{"s", 3, "b"}}, Applied, "0:a 2:c 3:b, waiting d"},                                          // a free one
+		{[]Command{Move{"s", 3, "e"}}, Refused, "0:a 1:b 2:c, waiting d"},                                          // not attached
+		{[]Command{Move{"s", 3, "d"}}, Refused, "0:a 1:b 2:c, waiting d"},                                          // not accepted
+		{[]Command{Move{"s", 4, "a"}}, Refused, "0:a 1:b 2:c, waiting d"},                                          // there is none
+		{[]Command{Move{"s", 0, "a"}}, Unchanged, "0:a 1:b 2:c, waiting d"},
+		{[]Command{Attach{Sequencer: "s", Member: "e"}, Move{"s", 3, "e"}}, Applied, "0:a 1:b 3:e, waiting c d"}, // the last other one goes
+		{[]Command{Drain{"s", "b"}, Move{"s", 2, "b"}}, Refused, "0:a 1:d 2:c, drained b"},
+		{[]Command{Drain{"s", "b"}}, Applied, "0:a 1:d 2:c, drained b"},
+		{[]Command{Drain{"s", "b"}, Drain{"s", "b"}}, Unchanged, "0:a 1:d 2:c, drained b"},
+		{[]Command{Drain{"s", "e"}}, Applied, "0:a 1:b 2:c, waiting d, drained e"}, // it was not attached
+		{[]Command{Drain{"s", "x"}}, Refused, "0:a 1:b 2:c, waiting d"},
+		{[]Command{Drain{"s", "b"}, Attach{Sequencer: "s", Member: "b"}}, Refused, "0:a 1:d 2:c, drained b"},
+		{[]Command{Undrain{"s", "b"}}, Unchanged, "0:a 1:b 2:c, waiting d"},
+		{[]Command{Drain{"s", "b"}, Undrain{"s", "b"}}, Applied, "0:a 1:d 2:c"},
+		{[]Command{Drain{"s", "b"}, Undrain{"s", "b"}, Attach{Sequencer: "s", Member: "b"}}, Applied, "0:a 1:d 2:c, waiting b"},
+		{[]Command{Drain{"s", "b"}, Leave{Member: "b"}}, Applied, "0:a 1:d 2:c"},
+		{[]Command{Drain{"s", "e"}, Expel{"e", "a"}}, Applied, "0:a 1:b 2:c, waiting d"},
+		{[]Command{Expel{"b", "a"}}, Applied, "0:a 1:d 2:c"},
+		{[]Command{Allocate{"s", 14, count(1)}}, Applied, "0:a, waiting b c d, for 1 members"},
+		{[]Command{Allocate{"s", 13, count(1)}}, Refused, "0:a 1:b 2:c, waiting d"}, // another generation
+		{[]Command{Allocate{"s", 0, count(3)}}, Unchanged, "0:a 1:b 2:c, waiting d"},
+		{[]Command{Allocate{"s", 0, Allocation{}}}, Applied, "0:a 1:b 2:c, waiting d, for all members"}, // d accepts 0 and 1 only
+		{[]Command{Allocate{"s", 0, count(1)}, Allocate{"s", 0, count(3)}}, Applied, "0:a 1:c 3:b, waiting d"},
+		{[]Command{Allocate{"s", 0, count(1)}, CreateSequencer{"s", small(4, count(3))}}, Unchanged, "0:a, waiting b c d, for 1 members"}, // the definition is as it was
+	} {
+		before := verbs(t)
+		v, out := before, Outcome{}
+		for _, c := range tt.commands {
+			v, out = Apply(v, Entry{Position: v.position + 1, Command: c})
+		}
+		_, have, _ := strings.Cut(v.String(), "; s ")
+		have, _, _ = strings.Cut(have, ";")
+		if out.Result != tt.result || have != tt.want {
+			t.Errorf("%v: %v, %s; want %v, %s", tt.commands, out, have, tt.result, tt.want)
+		}
+		if back := restore(t, checkpoint(t, v)); back.String() != v.String() {
+			t.Errorf("%v: a checkpoint turns %s into %s", tt.commands, v, back)
+		}
+		if wrong := inconsistency(v); wrong != "" {
+			t.Errorf("%v: %s", tt.commands, wrong)
+		}
 	}
 }
 

@@ -87,6 +87,13 @@ func (t tree[K, V]) all() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) { t.root.walk(yield) }
 }
 
+// keys yields the keys of a tree in their order.
+func keys[K cmp.Ordered, V any](t tree[K, V]) iter.Seq[K] {
+	return func(yield func(K) bool) {
+		t.root.walk(func(key K, _ V) bool { return yield(key) })
+	}
+}
+
 // floor returns the entry with the greatest key at or below this one.
 func (t tree[K, V]) floor(key K) (at K, value V, ok bool) {
 	for n := t.root; n != nil; {

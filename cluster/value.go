@@ -33,6 +33,11 @@ type Value struct {
 	joins tree[string, Join]
 
 	sequencers tree[string, Sequencer]
+
+	// The last expelled members and joiners, with the positions at which that was, and the other way round. None
+	// of them is a member or a joiner.
+	expelled   tree[string, int64]
+	expulsions tree[int64, string]
 }
 
 // peer is a member in the ring. It is immutable.
@@ -108,7 +113,7 @@ func (v Value) Sequencers() iter.Seq2[string, Sequencer] { return v.sequencers.a
 func (v Value) Sequencer(name string) (Sequencer, bool) { return v.sequencers.get(name) }
 
 // Expelled reports whether a member or joiner of this ID was expelled. The value remembers the last 256.
-func (v Value) Expelled(id string) bool { return false }
+func (v Value) Expelled(id string) bool { return v.expelled.has(id) }
 
 // Policy returns the shares of the policy in the order of the sequencers' names, or nil when there is no policy.
 func (v Value) Policy() []Share { return nil }

@@ -35,7 +35,16 @@ func (w *walk) one(of int) bool { return w.rand.IntN(of) == 0 }
 // someone is any ID. Few of them are busy for a while, then others.
 func (w *walk) someone() string {
 	era := int(w.position/400) % 4
-	return fmt.Sprintf("m%02d", (era*3+w.rand.IntN([]int{4, 12, 7, 12}[era]))%12)
+	return w.id((era*3 + w.rand.IntN([]int{4, 12, 7, 12}[era])) % 12)
+}
+
+// id is the present ID of one of twelve processes: one that was expelled gets another.
+func (w *walk) id(process int) string {
+	id := fmt.Sprintf("m%02d", process)
+	for w.value.Expelled(id) && !w.one(20) {
+		id += "x"
+	}
+	return id
 }
 
 func (w *walk) command() Command {
@@ -44,7 +53,7 @@ func (w *walk) command() Command {
 		return duties[0]
 	}
 	name := walkSequencers[w.rand.IntN(len(walkSequencers))]
-	switch s, _ := w.value.Sequencer(name); w.rand.IntN(20) {
+	switch s, _ := w.value.Sequencer(name); w.rand.IntN(26) {
 	case 0:
 		return PrepareJoin{Joiner: who}
 	case 1:
@@ -77,6 +86,26 @@ func (w *walk) command() Command {
 			node = w.rand.Int64N(9)
 		}
 		return Decline{Sequencer: name, Member: who, Node: node}
+	case 14:
+		if w.one(8) {
+			return Expel{Member: who, By: w.someone()}
+		}
+		fallthrough
+	case 15:
+		return Drain{Sequencer: name, Member: who}
+	case 16, 17:
+		return Undrain{Sequencer: name, Member: who}
+	case 18, 19:
+		return Move{Sequencer: name, Node: w.rand.Int64N(s.Definition().Capacity() + 1), To: who}
+	case 20:
+		allocate := Allocate{Sequencer: name, Created: []int64{0, s.Created(), 1}[w.rand.IntN(3)]}
+		switch w.rand.IntN(3) {
+		case 0:
+			allocate.Allocation = Allocation{Kind: AllocateCount, Count: 1 + w.rand.Int64N(4)}
+		case 1:
+			allocate.Allocation = Allocation{Kind: AllocatePercent, Percent: 1 + w.rand.Int64N(100)}
+		}
+		return allocate
 	default:
 		attach := Attach{Sequencer: name, Member: who}
 		if w.one(3) {
@@ -154,7 +183,7 @@ func possible(name string, r Result) bool {
 	switch name {
 	case PeerGC{}.Name(), AskClocks{}.Name():
 		return r == Unchanged
-	case Expel{}.Name(), Drain{}.Name(), Undrain{}.Name(), Move{}.Name(), Allocate{}.Name(), SetPolicy{}.Name():
+	case SetPolicy{}.Name():
 		return false // not yet
 	case NotifyWatchers{}.Name(), AcceptJoin{}.Name(), AbortJoin{}.Name(), Leave{}.Name():
 		return r != Refused
@@ -219,7 +248,30 @@ func inconsistency(v Value) string {
 		}
 		targets[j.Target] = true
 	}
+	if wrong := verbsOf(v); wrong != "" {
+		return wrong
+	}
 	return nodesOf(v, members)
+}
+
+// verbsOf says what of the expelled and the drained can't be.
+func verbsOf(v Value) string {
+	for id := range v.expelled.all() {
+		if _, pending := v.Pending(id); pending || v.IsMember(id) {
+			return id + " is expelled, and is there"
+		}
+	}
+	if n := v.expelled.len(); n != v.expulsions.len() || n > 256 {
+		return fmt.Sprintf("%d are expelled, %d of them in order", n, v.expulsions.len())
+	}
+	for name, s := range v.Sequencers() {
+		for member := range s.drained.all() {
+			if s.Attached(member) || !v.IsMember(member) {
+				return fmt.Sprintf("%s is drained from %s; it is attached: %v, a member: %v", member, name, s.Attached(member), v.IsMember(member))
+			}
+		}
+	}
+	return ""
 }
 
 // ringOf says why the pairs are not one ring over exactly the members.
@@ -274,6 +326,43 @@ func nodesOf(v Value, members []string) string {
 		}
 	}
 	return ""
+}
+
+// The last 256 expelled IDs are remembered, also in a checkpoint, and can't come back.
+func TestExpelledIDsAreRemembered(t *testing.T) {
+	var v Value
+	apply := func(c Command, want Result) {
+		t.Helper()
+		var out Outcome
+		if v, out = Apply(v, Entry{Position: v.position + 3, Command: c}); out.Result != want {
+			t.Fatalf("%v: %v, want %v", c, out, want)
+		}
+	}
+	id := func(i int) string { return fmt.Sprintf("m%03d", i) }
+	apply(PrepareJoin{"operator"}, Applied)
+	for i := range 300 {
+		apply(Expel{id(i), "operator"}, Refused)
+		apply(PrepareJoin{id(i)}, Applied)
+		if i%2 == 0 {
+			apply(NotifyWatchers{id(i)}, Applied)
+			apply(AcceptJoin{id(i)}, Applied)
+		}
+		apply(Expel{id(i), "operator"}, Applied)
+		apply(Expel{id(i), "operator"}, Unchanged)
+		apply(PrepareJoin{id(i)}, Unchanged)
+		if i%50 == 0 {
+			v = restore(t, checkpoint(t, v))
+		}
+		if wrong := inconsistency(v); wrong != "" {
+			t.Fatal(wrong)
+		}
+	}
+	for i := range 300 {
+		if v.Expelled(id(i)) != (i >= 300-256) {
+			t.Errorf("%s: remembered: %v", id(i), v.Expelled(id(i)))
+		}
+	}
+	apply(PrepareJoin{id(0)}, Applied)
 }
 
 // Whoever asks is told by five others, or by all if there are fewer, and over the positions all are asked alike.

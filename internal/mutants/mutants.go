@@ -465,6 +465,61 @@ var mutants = []mutant{
 		"./cluster", replayed,
 	},
 	{
+		"an expelled joiner joins by a command that was late", "cluster/apply.go",
+		"	case v.expelled.has(c.Joiner):", "	case false:",
+		"./cluster", shortly,
+	},
+	{
+		"who was expelled is forgotten in a checkpoint", "cluster/checkpoint.go",
+		"	for at, id := range v.expulsions.all() {\n		w.", "	for at, id := range (tree[int64, string]{}).all() {\n		w.",
+		"./cluster", replayed,
+	},
+	{
+		"the latest of the expelled is forgotten, not the first", "cluster/apply.go",
+		"v.expulsions.at(0)", "v.expulsions.at(maxExpelled)",
+		"./cluster", "TestExpelled",
+	},
+	{
+		"a drained member attaches", "cluster/sequencer.go",
+		"		case s.drained.has(c.Member):\n", "		case false:\n",
+		"./cluster", shortly,
+	},
+	{
+		"a drained member keeps its node ID", "cluster/sequencer.go",
+		"			s = s.detach(c.Member)\n		}\n		s.drained", "		}\n		s.drained",
+		"./cluster", shortly,
+	},
+	{
+		"a member that has left is drained for ever", "cluster/apply.go",
+		"			s.drained = s.drained.without(c.Member)\n", "",
+		"./cluster", replayed,
+	},
+	{
+		"a node ID moves to a member that does not accept it", "cluster/sequencer.go",
+		"		case !w.accepts(c.Node):", "		case false:",
+		"./cluster", replayed,
+	},
+	{
+		"a moved node ID stays with its former holder, too", "cluster/sequencer.go",
+		"			s = s.giveBack(holder)\n", "			w, _ := s.wanting.get(holder)\n			s = s.giveBack(holder)\n			s.wanting = s.wanting.put(holder, w)\n",
+		"./cluster", replayed,
+	},
+	{
+		"a move takes the node ID from the member that it gave it to", "cluster/sequencer.go",
+		"			if last == c.To {", "			if false {",
+		"./cluster", replayed,
+	},
+	{
+		"another allocation changes the next generation", "cluster/sequencer.go",
+		"	case c.Created != 0 && c.Created != s.created:\n		return refused(otherGeneration)\n	case s.alloc", "	case s.alloc",
+		"./cluster", replayed,
+	},
+	{
+		"a checkpoint forgets an allocation that was changed", "cluster/checkpoint.go",
+		"Allocation: s.changedAllocation(), ", "",
+		"./cluster", replayed,
+	},
+	{
 		"a sequencer created again is taken for its former generation", "member/grant.go",
 		"!ok || found.Created() != s.status.Load().created", "!ok",
 		"./member", "CreatedAnew",
