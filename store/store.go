@@ -78,7 +78,8 @@ type Store interface {
 
 	// OpenSession begins a session that ends when nobody has renewed it for ttl,
 	// which must be positive; the store renews it until it is closed. A store may
-	// grant a longer TTL, see Session.TTL. Errors: ErrUnavailable, ErrRefused.
+	// grant a longer TTL, or one that is up to a second shorter, if the service ends
+	// sessions late; see Session.TTL. Errors: ErrUnavailable, ErrRefused.
 	OpenSession(ctx context.Context, ttl time.Duration) (Session, error)
 
 	// Gone watches a key until ctx ends. The channel is closed when the key is

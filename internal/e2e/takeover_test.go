@@ -30,6 +30,7 @@ type standby struct {
 
 	mu    sync.Mutex
 	since time.Time // when the first ID came after the latest refusal; zero while it refuses
+	last  time.Time // when the latest ID came
 }
 
 func watch(t *testing.T, n *node, name string, l *ledger) *standby {
@@ -63,8 +64,11 @@ func (s *standby) note(err error) {
 	defer s.mu.Unlock()
 	if err != nil {
 		s.since = time.Time{}
-	} else if s.since.IsZero() {
-		s.since = time.Now()
+		return
+	}
+	s.last = time.Now()
+	if s.since.IsZero() {
+		s.since = s.last
 	}
 }
 
@@ -82,6 +86,13 @@ func (s *standby) giving() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.since
+}
+
+// gave is when it gave the latest ID.
+func (s *standby) gave() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
 }
 
 // pair is a sequencer with two node IDs, and the nodes that want one.

@@ -17,6 +17,11 @@ import (
 const (
 	renewalsPerTTL = 6
 
+	// etcd looks every 500 ms which leases have expired, and needs a moment to end one. A lease is shorter than the
+	// TTL asked for by this, unless that makes it very short, so that a session ends in time.
+	early    = time.Second
+	earlyFor = 4 * time.Second
+
 	// closeWithin is how long Close waits for the servers to confirm the end of the sessions.
 	closeWithin = 3 * time.Second
 )
@@ -37,7 +42,8 @@ type session struct {
 var _ store.Session = (*session)(nil)
 
 // OpenSession begins a session, see store.Store. etcd grants TTLs in whole seconds, at
-// least one and a half of its election timeouts. The first call also checks that the
+// least one and a half of its election timeouts; for a TTL of 4 s and more OpenSession asks
+// for a second less, since etcd ends leases late. The first call also checks that the
 // servers are recent enough, and returns ErrRefused when they are not.
 func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
 	const call = "open session"
@@ -55,8 +61,7 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 	ctx, cancel = context.WithTimeout(ctx, s.deadline)
 	defer cancel()
 	asked := time.Now()
-	seconds := (ttl + time.Second - 1) / time.Second
-	granted, err := conn.Grant(ctx, int64(seconds))
+	granted, err := conn.Grant(ctx, leaseSeconds(ttl))
 	if err != nil {
 		return nil, callError(call, err) // a lease that was granted after all expires
 	}
@@ -73,6 +78,14 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 	s.sessions[session] = true
 	s.running.Go(func() { session.keep(conn) })
 	return session, nil
+}
+
+// leaseSeconds returns the TTL of the lease of a session.
+func leaseSeconds(ttl time.Duration) int64 {
+	if ttl >= earlyFor {
+		ttl -= early
+	}
+	return int64((ttl + time.Second - 1) / time.Second)
 }
 
 // Done tells that the session has ended, see store.Session.
