@@ -102,17 +102,22 @@ func (m *Member) heed(c cluster.Command, before, after cluster.Value) error {
 			return fmt.Errorf("%w; it was member %s, and member %s carried it out", ErrExpelled, c.Member, c.By)
 		}
 	case cluster.Drain:
-		m.noteDrain(c.Sequencer, after)
+		m.noteDrain(c.Sequencer, c.Member, after)
 	case cluster.Undrain:
-		m.noteDrain(c.Sequencer, after)
+		m.noteDrain(c.Sequencer, c.Member, after)
 	case cluster.Move:
 		m.yield(c, before, after)
 	}
 	return nil
 }
 
-// expelledAt returns an ErrExpelled when the member was expelled by a value that it reached without the entries.
-func (m *Member) expelledAt(v cluster.Value) error {
+// skipTo does what heed does for entries that a checkpoint has replaced.
+func (m *Member) skipTo(v cluster.Value) error {
+	for name := range v.Sequencers() {
+		for _, id := range m.ids {
+			m.noteDrain(name, id, v)
+		}
+	}
 	if i := slices.IndexFunc(m.ids, v.Expelled); i >= 0 {
 		return fmt.Errorf("%w; it was member %s", ErrExpelled, m.ids[i])
 	}
@@ -159,13 +164,12 @@ type drain struct {
 	as      string // the member ID under which the cluster's value has it
 }
 
-// noteDrain notes whether the value has this member drained of a sequencer.
-func (m *Member) noteDrain(name string, v cluster.Value) {
+// noteDrain notes whether the value has this member drained of a sequencer, under an ID that it has or had.
+func (m *Member) noteDrain(name, id string, v cluster.Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	q, ok := v.Sequencer(name)
-	if ok && m.incarnation != nil && v.IsMember(m.incarnation.id) {
-		m.drainedLocked(name, q, m.incarnation.id)
+	if q, ok := v.Sequencer(name); ok && v.IsMember(id) && slices.Contains(m.ids, id) {
+		m.drainedLocked(name, q, id)
 	}
 }
 

@@ -200,6 +200,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 // replay applies a batch of the log.
 func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	v := m.value
+	var expelled error
 	if b.Checkpoint != nil {
 		var err error
 		if v, err = restore(*b.Checkpoint); err != nil {
@@ -211,8 +212,8 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		}
 		m.anchor = v
 		m.joining.line = nil
+		expelled = m.skipTo(v)
 	}
-	expelled := m.expelledAt(v)
 	outcomes := map[string]outcome{}
 	for _, e := range b.Entries {
 		if expelled != nil {
