@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/member"
 )
 
 // Exit statuses. 2 is not among them: every Go program that panics, or is aborted by systemd's watchdog, exits with 2.
@@ -16,6 +17,7 @@ const (
 	statusOK          = 0
 	statusFailure     = 1
 	statusNoNode      = 3   // no node ID is free, or the clock is too far behind
+	statusExpelled    = 4   // an operator has expelled the node from its cluster
 	statusUsage       = 78  // a flag, an argument, a variable or the config file is wrong: EX_CONFIG of sysexits.h
 	statusInterrupted = 130 // a client command was interrupted, as shells count it
 )
@@ -41,6 +43,8 @@ func status(err error) int {
 		return statusUsage
 	case node.NoNodeID(err):
 		return statusNoNode
+	case errors.Is(err, member.ErrExpelled):
+		return statusExpelled
 	case errors.As(err, &interrupted):
 		return statusInterrupted
 	default:

@@ -58,6 +58,9 @@ func TestStatus(t *testing.T) {
 			t.Errorf("%v: status %d", explained, status(explained))
 		}
 	}
+	if is := status(fmt.Errorf("wrapped: %w", member.ErrExpelled)); is != statusExpelled {
+		t.Errorf("expelled: status %d, want %d", is, statusExpelled)
+	}
 }
 
 // A password is what its file holds, without the end of the line.

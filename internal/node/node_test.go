@@ -95,6 +95,20 @@ func ended(t *testing.T, done chan error) error {
 	}
 }
 
+// A node that an operator expels ends, and says so.
+func TestExpelled(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, testConfig(t))
+	done := running(t, t.Context(), n)
+	becomesReady(t, n)
+	if err := n.member.Expel(t.Context(), n.MemberID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := ended(t, done); !errors.Is(err, member.ErrExpelled) {
+		t.Errorf("Run returned %v, want ErrExpelled", err)
+	}
+}
+
 // No client sees an error when a node stops: clients that hammer get an ID from every call until they are asked
 // to go elsewhere.
 func TestStopUnderLoad(t *testing.T) {
