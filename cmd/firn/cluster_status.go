@@ -1,68 +1,276 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/setting"
 )
 
-const statusHelp = `Status shows what a member knows of its cluster: the members, whom each watches and
-which process it is, who is joining, and which member has which node ID of which
-sequencer.
+const statusHelp = `Status shows what is wrong in the cluster, if anything, worst first, and then a table of
+all nodes, whichever of them answers:
 
-The server answers from the part of the log that it has read; other members may have
-read more. A member whose pulse is gone is dead, and the others will remove it. With
---json status prints the server's answer.`
+  STATE   ready, or the error code that says why not; late when it has not renewed its
+          pulse in time, gone when its pulse is gone, unknown while the store does not
+          answer the asked node
+  IDS/S   IDs per second that callers got lately
+  CLOCK   how far its clock is ahead of the others' median, when it was last judged
+  LEFT    how long it can make IDs without the store
+  STORE   how long its latest write to the store took
+  UP      since its process began
+  SEEN    how long ago it said so
+
+With --wide there are also the IDs that callers got (GIVEN), when the clock was judged,
+whom it watches, the position at which it joined, its version and its addresses. What is
+not confirmed now is left out of the table; SEEN says since when.
+
+Below that are joins that have begun, and which member has which node ID of which
+sequencer, from the part of the log that the asked node has read. With --json status
+prints the server's answer, which also has what was known last.`
 
 const statusExamples = `  firn cluster status
+  firn cluster status --wide
   firn cluster status --admin http://ids.example.org:9080 --json`
 
 func (p *program) statusCommand() *cobra.Command {
 	var o lookOptions
+	var wide bool
 	c := &cobra.Command{
 		Use:     "status",
-		Short:   "Show the members of a cluster and their node IDs",
+		Short:   "Show what is wrong in a cluster, its nodes and their node IDs",
 		Long:    statusHelp,
 		Example: statusExamples,
 		Args:    noArguments,
 	}
 	o.add(c.Flags(), "print a JSON object")
+	setting.Bool(c.Flags(), &wide, "wide", "show more columns of each node, beyond 100 characters")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var status server.Status
-			return p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string {
-				by := "a node that is no member now"
-				if status.Member != "" {
-					by = console.Shown(status.Member)
-				}
-				return fmt.Sprintf("position  %d, after %d entries\ntold by   %s\n", status.Position, status.Entries, by) +
-					sections(p.memberTable(status.Members, true), p.joinTable(status.Joins, true), sequencerTable(status.Sequencers), nodeTable(status.Sequencers))
-			})
+			return p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string { return p.statusText(status, wide) })
 		})
 	}
 	return c
 }
 
-func (p *program) memberTable(members []server.StatusMember, joined bool) string {
-	columns := []console.Column{{Head: "MEMBER"}, {Head: "WATCHES"}, {Head: "JOINED AT", Right: true}, {Head: "OWNER", Colour: p.colours(ownerColour)}}
+func (p *program) statusText(s server.Status, wide bool) string {
+	by := "a node that is no member now"
+	if s.Member != "" {
+		by = console.Shown(s.Member)
+	}
+	text := p.problemText(s) + fmt.Sprintf("\nposition  %d, after %d entries\ntold by   %s\n", s.Position, s.Entries, by)
+	if !s.Store.Reached {
+		text += "nodes     as of " + asOf(s.Store.AsOf, s.At) + ": the store does not answer\n"
+	}
+	return text + sections(p.membersTable(s, wide), p.joinTable(s.Joins, true), sequencerTable(s.Sequencers), nodeTable(s.Sequencers))
+}
+
+// problemText is a line for each problem.
+func (p *program) problemText(s server.Status) string {
+	if len(s.Problems) == 0 {
+		return "no problems\n"
+	}
+	colours := map[string]console.Colour{string(server.Failing): console.Red, string(server.Warning): console.Yellow}
+	columns := []console.Column{
+		{Head: "PROBLEM", Colour: p.colours(func(level string) console.Colour { return colours[level] })},
+		{Head: "SINCE"},
+		{Head: "WHAT"},
+	}
+	var rows [][]string
+	for _, one := range s.Problems {
+		since := "-"
+		if one.Since != nil {
+			since = clockTime(*one.Since, s.At)
+		}
+		rows = append(rows, []string{console.Shown(string(one.Level)), since, printable(one.Text)})
+	}
+	return console.Table(columns, rows)
+}
+
+// clockTime is a time, with the day if it is not of the same.
+func clockTime(at, now time.Time) string {
+	if at = at.UTC(); at.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
+		return at.Format("15:04:05Z")
+	}
+	return at.Format("2006-01-02T15:04:05Z")
+}
+
+// asOf says when something was known, and how long ago that is.
+func asOf(at *time.Time, now time.Time) string {
+	if at == nil {
+		return "never"
+	}
+	return fmt.Sprintf("%s, %s ago", clockTime(*at, now), short(now.Sub(*at).Round(time.Second)))
+}
+
+// short formats a duration in few characters.
+func short(d time.Duration) string {
+	switch abs := d.Abs(); {
+	case d == 0:
+		return "0s"
+	case abs < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
+	case abs < time.Second:
+		return d.Round(time.Millisecond).String()
+	case abs < time.Hour:
+		return d.Round(time.Second).String()
+	case abs < 48*time.Hour:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
+// States of a member that does not say how it is.
+const (
+	stateUnknown = "unknown"
+	stateGone    = "gone"
+	stateLate    = "late"
+	stateReady   = "ready"
+)
+
+func stateOf(p server.Pulse) string {
+	switch {
+	case p.Alive != nil && !*p.Alive:
+		return stateGone
+	case p.Fresh && p.Vitals == nil:
+		return "alive" // a version without vital signs
+	case p.Fresh && p.Vitals.Ready:
+		return stateReady
+	case p.Fresh:
+		return cmp.Or(console.Shown(p.Vitals.Code), "not_ready")
+	case p.Alive == nil:
+		return stateUnknown
+	default:
+		return stateLate
+	}
+}
+
+func stateColour(state string) console.Colour {
+	switch state {
+	case stateReady, "alive":
+		return console.Green
+	case stateLate, stateUnknown, string(server.Waiting), string(server.Detached):
+		return console.Yellow
+	default:
+		return console.Red
+	}
+}
+
+// membersTable describes all members, by name.
+func (p *program) membersTable(s server.Status, wide bool) string {
+	columns := []console.Column{
+		{Head: "NODE"},
+		{Head: "MEMBER"},
+		{Head: "STATE", Colour: p.colours(stateColour)},
+		{Head: "IDS/S", Right: true},
+		{Head: "CLOCK", Right: true},
+		{Head: "LEFT", Right: true},
+		{Head: "STORE", Right: true},
+		{Head: "UP", Right: true},
+		{Head: "SEEN", Right: true},
+	}
+	if wide {
+		columns = append(columns, console.Column{Head: "GIVEN", Right: true}, console.Column{Head: "JUDGED", Right: true}, console.Column{Head: "WATCHES"},
+			console.Column{Head: "JOINED AT", Right: true}, console.Column{Head: "VERSION"}, console.Column{Head: "ADDRESSES"})
+	}
+	names := server.Names(s)
+	members := slices.SortedFunc(slices.Values(s.Members), func(a, b server.StatusMember) int {
+		return cmp.Or(cmp.Compare(names[a.ID], names[b.ID]), cmp.Compare(a.ID, b.ID))
+	})
+	var rows [][]string
+	for _, m := range members {
+		name := printable(names[m.ID])
+		if m.Owner == "" {
+			name = "-"
+		}
+		row := append([]string{name, console.Shown(m.ID), stateOf(m.Pulse)}, vitalColumns(m.Pulse, s.At)...)
+		if wide {
+			row = append(row, wideColumns(m, s.At)...)
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return "no members\n"
+	}
+	return console.Table(columns, rows)
+}
+
+// vitalColumns are IDS/S to SEEN. What is not confirmed is left out.
+func vitalColumns(p server.Pulse, now time.Time) []string {
+	row := []string{"-", "-", "-", "-", "-", "-"}
+	if p.AsOf != nil {
+		row[5] = short(now.Sub(*p.AsOf).Round(time.Second))
+	}
+	v := p.Vitals
+	if !p.Fresh || v == nil {
+		return row
+	}
+	row[0] = console.Number(v.Rate)
+	if v.Others > 0 {
+		row[1] = short(v.Offset)
+		if v.Offset >= 0 {
+			row[1] = "+" + row[1]
+		}
+	}
+	if v.Left != 0 && p.AsOf != nil {
+		row[2] = short((v.Left - now.Sub(*p.AsOf)).Round(time.Second))
+	}
+	if v.RoundTrip > 0 {
+		row[3] = short(v.RoundTrip)
+	}
+	if !v.Since.IsZero() {
+		row[4] = short(now.Sub(v.Since).Round(time.Second))
+	}
+	return row
+}
+
+// wideColumns are GIVEN to ADDRESSES. The last two are of use also where they are not confirmed.
+func wideColumns(m server.StatusMember, now time.Time) []string {
+	row := []string{"-", "-", "nobody", strconv.FormatInt(m.Joined, 10), "-", "-"}
+	if m.Watches != "" {
+		row[2] = console.Shown(m.Watches)
+	}
+	v := m.Vitals
+	if v == nil {
+		return row
+	}
+	if m.Fresh {
+		row[0] = console.Number(float64(v.Given))
+		if !v.Judged.IsZero() {
+			row[1] = short(now.Sub(v.Judged).Round(time.Second))
+		}
+	}
+	row[4] = cmp.Or(console.Shown(v.Version), "-")
+	var at []string
+	for _, protocol := range slices.Sorted(maps.Keys(v.Addresses)) {
+		at = append(at, console.Shown(protocol)+"="+console.Shown(v.Addresses[protocol]))
+	}
+	row[5] = cmp.Or(strings.Join(at, " "), "-")
+	return row
+}
+
+// memberTable says who watches whom.
+func memberTable(members []server.StatusMember) string {
+	columns := []console.Column{{Head: "MEMBER"}, {Head: "WATCHES"}}
 	var rows [][]string
 	for _, m := range members {
 		watches := "nobody"
 		if m.Watches != "" {
 			watches = console.Shown(m.Watches)
 		}
-		rows = append(rows, []string{console.Shown(m.ID), watches, strconv.FormatInt(m.Joined, 10), owner(m.Pulse)})
-	}
-	if !joined {
-		columns = columns[:2]
+		rows = append(rows, []string{console.Shown(m.ID), watches})
 	}
 	if len(rows) == 0 {
 		return "no members\n"

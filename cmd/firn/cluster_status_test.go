@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -113,12 +114,16 @@ func (l *looked) firn(t *testing.T, args string) (status int, stdout, stderr str
 }
 
 const (
-	statusText = `position  10, after 10 entries
+	statusText = `PROBLEM  SINCE  WHAT
+warning  -      member b?[2J is gone, and is still in the cluster
+warning  -      member b?[2J waits for a node ID of orders: none of 1 is free
+
+position  10, after 10 entries
 told by   b
 
-MEMBER      WATCHES     JOINED AT  OWNER
-a           "b\x1b[2J"          1  host-a, process 7
-"b\x1b[2J"  a                   4  nobody: its pulse is gone
+NODE    MEMBER      STATE  IDS/S  CLOCK  LEFT  STORE  UP  SEEN
+host-a  a           alive      -      -     -      -   -     -
+-       "b\x1b[2J"  gone       -      -     -      -   -     -
 
 JOINER  TARGET      PHASE     OWNER
 c       "b\x1b[2J"  accepted  "host-c\x1b, process 8"
@@ -192,7 +197,10 @@ func TestLookAsJSON(t *testing.T) {
 		"cluster log --json --from 3": "/api/v1/cluster/log?from=3",
 	} {
 		_, body, err := request(http.MethodGet, l.url+path)
-		if status, out, errs := l.firn(t, args); err != nil || status != 0 || errs != "" || out != string(body) || out == "" {
+		undated := func(answer string) string {
+			return regexp.MustCompile(`"(at|as_of)":"[^"]*"`).ReplaceAllString(answer, "")
+		}
+		if status, out, errs := l.firn(t, args); err != nil || status != 0 || errs != "" || undated(out) != undated(string(body)) || out == "" {
 			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s, %v", args, status, errs, out, body, err)
 		}
 	}
@@ -330,5 +338,73 @@ func TestStrangeLogs(t *testing.T) {
 			}
 		}
 		server.Close()
+	}
+}
+
+// The table of nodes says how each is, and leaves out what is not confirmed.
+func TestStatusOfNodes(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 30, 0, time.UTC)
+	vitals := member.Vitals{
+		Version: "v1.2.3", Addresses: map[string]string{"http": "http://ids-1:8080", "grpc": "ids-1:8081"}, Since: now.Add(-27 * time.Hour),
+		Ready: true, Given: 1234567, Rate: 1012.4, Verdict: "agreed", Offset: 2 * time.Millisecond, Others: 4, Judged: now.Add(-3 * time.Second),
+		Left: 30 * time.Second, RoundTrip: 1800 * time.Microsecond,
+	}
+	out, joining := vitals, vitals
+	out.Ready, out.Code, out.Verdict, out.Offset, out.Left = false, "clock", "behind", -59*time.Minute-56*time.Second, -time.Minute
+	joining.Ready, joining.Code, joining.Others, joining.Left, joining.Rate, joining.RoundTrip = false, "not_ready", 0, 0, 0, 0
+	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
+	s := server.Status{
+		Member: "aaaaaaaaaaaaa", Position: 100, Entries: 50, At: now, Store: server.StatusStore{Reached: true, AsOf: &now},
+		Problems: []server.Problem{
+			{Level: server.Failing, Kind: server.ClockProblem, Text: "ids-2's clock is 59m56s behind 2 of 2 others", Since: ago(28 * time.Second)},
+			{Level: server.Warning, Kind: server.GoneProblem, Text: "ids-3 is gone", Since: ago(24 * time.Hour)},
+		},
+		Members: []server.StatusMember{
+			{ID: "eeeeeeeeeeeee", Joined: 5, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5, process 7", AsOf: ago(0), Vitals: &joining}},
+			{ID: "aaaaaaaaaaaaa", Joined: 1, Watches: "eeeeeeeeeeeee", Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-1, process 7", AsOf: ago(2 * time.Second), Vitals: &vitals}},
+			{ID: "bbbbbbbbbbbbb", Joined: 2, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-2, process 7", AsOf: ago(5 * time.Second), Vitals: &out}},
+			{ID: "ccccccccccccc", Joined: 3, Pulse: server.Pulse{Alive: new(false), Owner: "ids-3, process 7", AsOf: ago(19 * time.Second), Vitals: &vitals}},
+			{ID: "ddddddddddddd", Joined: 4, Pulse: server.Pulse{Alive: new(true), Owner: "ids-4, process 7", AsOf: ago(14 * time.Second), Vitals: &vitals}},
+			{ID: "fffffffffffff", Joined: 6, Pulse: server.Pulse{Owner: "ids-6, process 7", AsOf: ago(14 * time.Second), Vitals: &vitals}},
+		},
+	}
+	const top = `PROBLEM  SINCE                 WHAT
+error    12:00:02Z             ids-2's clock is 59m56s behind 2 of 2 others
+warning  2026-11-21T12:00:30Z  ids-3 is gone
+
+position  100, after 50 entries
+told by   aaaaaaaaaaaaa
+`
+	const table = `
+NODE   MEMBER         STATE      IDS/S    CLOCK   LEFT  STORE     UP  SEEN
+ids-1  aaaaaaaaaaaaa  ready      1 012   +2.0ms    28s  1.8ms  27h0m    2s
+ids-2  bbbbbbbbbbbbb  clock      1 012  -59m56s  -1m5s  1.8ms  27h0m    5s
+ids-3  ccccccccccccc  gone           -        -      -      -      -   19s
+ids-4  ddddddddddddd  late           -        -      -      -      -   14s
+ids-5  eeeeeeeeeeeee  not_ready      0        -      -      -  27h0m    0s
+ids-6  fffffffffffff  unknown        -        -      -      -      -   14s
+`
+	p := new(program)
+	if have := p.statusText(s, false); have != top+table {
+		t.Errorf("have\n%swant\n%s", have, top+table)
+	}
+	for line := range strings.Lines(table) {
+		if len(line) > 100 {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
+	}
+	wide := p.statusText(s, true)
+	for _, want := range []string{
+		"  SEEN      GIVEN  JUDGED  WATCHES        JOINED AT  VERSION  ADDRESSES\n",
+		"    2s  1 234 567      3s  eeeeeeeeeeeee          1  v1.2.3   grpc=ids-1:8081 http=http://ids-1:8080\n",
+		"   19s          -       -  nobody                 3  v1.2.3   grpc=ids-1:8081 http=http://ids-1:8080\n",
+	} {
+		if !strings.Contains(wide, want) {
+			t.Errorf("have\n%swant\n%s", wide, want)
+		}
+	}
+	s.Store, s.Problems = server.StatusStore{AsOf: ago(19 * time.Second)}, nil
+	if have := p.statusText(s, false); !strings.HasPrefix(have, "no problems\n\nposition  100, after 50 entries\ntold by   aaaaaaaaaaaaa\nnodes     as of 12:00:11Z, 19s ago: the store does not answer\n") {
+		t.Errorf("have\n%s", have)
 	}
 }

@@ -48,7 +48,7 @@ func (p *program) valueCommand() *cobra.Command {
 			return p.show(ctx, ask, path, &v, o.json, func() string {
 				s := v.status()
 				return fmt.Sprintf("position  %d\n", v.Position) +
-					sections(p.memberTable(s.Members, false), p.joinTable(s.Joins, false), nodeTable(s.Sequencers))
+					sections(memberTable(s.Members), p.joinTable(s.Joins, false), nodeTable(s.Sequencers))
 			})
 		})
 	}

@@ -63,7 +63,7 @@ const settling = 5 * time.Second
 // Problems returns what is wrong by a status, worst first. It is pure. Only what is confirmed counts, except for what is
 // wrong because it is not.
 func Problems(s Status) []Problem {
-	p := problems{status: s, names: names(s), found: []Problem{}}
+	p := problems{status: s, names: Names(s), found: []Problem{}}
 	p.store()
 	p.quorum()
 	p.clocks()
@@ -300,8 +300,8 @@ func (p *problems) verb(members []string, one, more string) string {
 	return list(all) + " " + one
 }
 
-// names are the names of members for people: their hosts, or their whole owners where several are on one host.
-func names(s Status) map[string]string {
+// Names returns the names of members for people, by ID: their hosts, or their whole owners where several are on one host.
+func Names(s Status) map[string]string {
 	on := map[string]int{}
 	host := func(owner string) string { before, _, _ := strings.Cut(owner, ", process "); return before }
 	for _, m := range s.Members {
