@@ -9,6 +9,7 @@ package firnv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -21,6 +22,58 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// How bad it is.
+type Problem_Level int32
+
+const (
+	Problem_LEVEL_UNSPECIFIED Problem_Level = 0
+	// Callers of some node are refused, or soon will be.
+	Problem_LEVEL_ERROR Problem_Level = 1
+	// Nobody is refused yet.
+	Problem_LEVEL_WARNING Problem_Level = 2
+)
+
+// Enum value maps for Problem_Level.
+var (
+	Problem_Level_name = map[int32]string{
+		0: "LEVEL_UNSPECIFIED",
+		1: "LEVEL_ERROR",
+		2: "LEVEL_WARNING",
+	}
+	Problem_Level_value = map[string]int32{
+		"LEVEL_UNSPECIFIED": 0,
+		"LEVEL_ERROR":       1,
+		"LEVEL_WARNING":     2,
+	}
+)
+
+func (x Problem_Level) Enum() *Problem_Level {
+	p := new(Problem_Level)
+	*p = x
+	return p
+}
+
+func (x Problem_Level) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Problem_Level) Descriptor() protoreflect.EnumDescriptor {
+	return file_firn_v1_admin_proto_enumTypes[0].Descriptor()
+}
+
+func (Problem_Level) Type() protoreflect.EnumType {
+	return &file_firn_v1_admin_proto_enumTypes[0]
+}
+
+func (x Problem_Level) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Problem_Level.Descriptor instead.
+func (Problem_Level) EnumDescriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{14, 0}
+}
 
 // The states.
 type Here_State int32
@@ -71,11 +124,11 @@ func (x Here_State) String() string {
 }
 
 func (Here_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_firn_v1_admin_proto_enumTypes[0].Descriptor()
+	return file_firn_v1_admin_proto_enumTypes[1].Descriptor()
 }
 
 func (Here_State) Type() protoreflect.EnumType {
-	return &file_firn_v1_admin_proto_enumTypes[0]
+	return &file_firn_v1_admin_proto_enumTypes[1]
 }
 
 func (x Here_State) Number() protoreflect.EnumNumber {
@@ -84,7 +137,7 @@ func (x Here_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Here_State.Descriptor instead.
 func (Here_State) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{15, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{16, 0}
 }
 
 type ListSequencersRequest struct {
@@ -703,7 +756,15 @@ type ClusterStatusResponse struct {
 	// The pending joins.
 	Joins []*Join `protobuf:"bytes,5,rep,name=joins,proto3" json:"joins,omitempty"`
 	// All sequencers, by name.
-	Sequencers    []*Sequencer `protobuf:"bytes,6,rep,name=sequencers,proto3" json:"sequencers,omitempty"`
+	Sequencers []*Sequencer `protobuf:"bytes,6,rep,name=sequencers,proto3" json:"sequencers,omitempty"`
+	// When this was found, by the answering server's clock.
+	At *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=at,proto3" json:"at,omitempty"`
+	// Whether the store answers. While it does not, what is said of members is as of store_as_of.
+	StoreReached bool `protobuf:"varint,8,opt,name=store_reached,json=storeReached,proto3" json:"store_reached,omitempty"`
+	// When it last answered; absent: not since the server began.
+	StoreAsOf *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=store_as_of,json=storeAsOf,proto3" json:"store_as_of,omitempty"`
+	// What is wrong in the cluster, or soon will be, worst first.
+	Problems      []*Problem `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -780,6 +841,125 @@ func (x *ClusterStatusResponse) GetSequencers() []*Sequencer {
 	return nil
 }
 
+func (x *ClusterStatusResponse) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *ClusterStatusResponse) GetStoreReached() bool {
+	if x != nil {
+		return x.StoreReached
+	}
+	return false
+}
+
+func (x *ClusterStatusResponse) GetStoreAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StoreAsOf
+	}
+	return nil
+}
+
+func (x *ClusterStatusResponse) GetProblems() []*Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+// Problem is something that is wrong in the cluster, or soon will be.
+type Problem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How bad it is.
+	Level Problem_Level `protobuf:"varint,1,opt,name=level,proto3,enum=firn.v1.Problem_Level" json:"level,omitempty"`
+	// Its kind, such as clock or not_ready; see GET /api/v1/cluster.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// What is wrong, for people.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// The IDs of the members that it is about.
+	Members []string `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
+	// The sequencer that it is about; empty: none.
+	Sequencer string `protobuf:"bytes,5,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	// Since when, by the answering server's clock; absent: unknown.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Problem) Reset() {
+	*x = Problem{}
+	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Problem) ProtoMessage() {}
+
+func (x *Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
+func (*Problem) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Problem) GetLevel() Problem_Level {
+	if x != nil {
+		return x.Level
+	}
+	return Problem_LEVEL_UNSPECIFIED
+}
+
+func (x *Problem) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Problem) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Problem) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *Problem) GetSequencer() string {
+	if x != nil {
+		return x.Sequencer
+	}
+	return ""
+}
+
+func (x *Problem) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
 // Sequencer is an ID space of its own, as the answering server knows it.
 type Sequencer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -809,7 +989,7 @@ type Sequencer struct {
 
 func (x *Sequencer) Reset() {
 	*x = Sequencer{}
-	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	mi := &file_firn_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +1001,7 @@ func (x *Sequencer) String() string {
 func (*Sequencer) ProtoMessage() {}
 
 func (x *Sequencer) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	mi := &file_firn_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +1014,7 @@ func (x *Sequencer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sequencer.ProtoReflect.Descriptor instead.
 func (*Sequencer) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Sequencer) GetName() string {
@@ -924,7 +1104,7 @@ type Here struct {
 
 func (x *Here) Reset() {
 	*x = Here{}
-	mi := &file_firn_v1_admin_proto_msgTypes[15]
+	mi := &file_firn_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -936,7 +1116,7 @@ func (x *Here) String() string {
 func (*Here) ProtoMessage() {}
 
 func (x *Here) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[15]
+	mi := &file_firn_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -949,7 +1129,7 @@ func (x *Here) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Here.ProtoReflect.Descriptor instead.
 func (*Here) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Here) GetState() Here_State {
@@ -997,7 +1177,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_firn_v1_admin_proto_msgTypes[16]
+	mi := &file_firn_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1189,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[16]
+	mi := &file_firn_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1202,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Member) GetId() string {
@@ -1070,7 +1250,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_firn_v1_admin_proto_msgTypes[17]
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1262,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[17]
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1275,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Join) GetJoiner() string {
@@ -1129,17 +1309,23 @@ func (x *Join) GetPulse() *Pulse {
 // Pulse describes the process of a member.
 type Pulse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Whether it is alive.
+	// Whether it is alive; false, too, while the store does not answer.
 	Alive bool `protobuf:"varint,1,opt,name=alive,proto3" json:"alive,omitempty"`
-	// Its host and process, while it is alive.
-	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Its host and process; empty: unknown.
+	Owner string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Whether the owner and the vital signs are confirmed now: its pulse is not overdue.
+	Fresh bool `protobuf:"varint,3,opt,name=fresh,proto3" json:"fresh,omitempty"`
+	// When it last wrote its pulse, by the answering server's clock; absent: unknown.
+	AsOf *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
+	// What it said of itself then; absent: unknown.
+	Vitals        *Vitals `protobuf:"bytes,5,opt,name=vitals,proto3" json:"vitals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1337,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1350,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Pulse) GetAlive() bool {
@@ -1181,11 +1367,186 @@ func (x *Pulse) GetOwner() string {
 	return ""
 }
 
+func (x *Pulse) GetFresh() bool {
+	if x != nil {
+		return x.Fresh
+	}
+	return false
+}
+
+func (x *Pulse) GetAsOf() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AsOf
+	}
+	return nil
+}
+
+func (x *Pulse) GetVitals() *Vitals {
+	if x != nil {
+		return x.Vitals
+	}
+	return nil
+}
+
+// Vitals are what a node says of itself.
+type Vitals struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version of the program.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// Where it serves: http and admin are URLs, grpc and redis host:port.
+	Addresses map[string]string `protobuf:"bytes,2,rep,name=addresses,proto3" json:"addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// When its process began, by the answering server's clock; absent: unknown.
+	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
+	// Whether it can issue IDs of the default sequencer.
+	Ready bool `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Why not: a code of errors.
+	Code string `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`
+	// Why not, in words.
+	Why string `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`
+	// How many IDs callers got since the process began, of all sequencers.
+	Given uint64 `protobuf:"varint,7,opt,name=given,proto3" json:"given,omitempty"`
+	// IDs per second, lately.
+	Rate float64 `protobuf:"fixed64,8,opt,name=rate,proto3" json:"rate,omitempty"`
+	// The verdict over its clock, when it was last judged: alone, agreed, ahead, behind, tied or unclear; empty: never.
+	Verdict string `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	// By how much its wall clock was ahead of the others' median then; negative: behind.
+	Offset *durationpb.Duration `protobuf:"bytes,10,opt,name=offset,proto3" json:"offset,omitempty"`
+	// When its clock was judged, by the answering server's clock; absent: never.
+	Judged *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=judged,proto3" json:"judged,omitempty"`
+	// How far its nearest horizon was ahead, negative once passed; absent: it holds no node ID.
+	Left *durationpb.Duration `protobuf:"bytes,12,opt,name=left,proto3" json:"left,omitempty"`
+	// How long its latest write to the store took; absent: unknown.
+	RoundTrip     *durationpb.Duration `protobuf:"bytes,13,opt,name=round_trip,json=roundTrip,proto3" json:"round_trip,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Vitals) Reset() {
+	*x = Vitals{}
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Vitals) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Vitals) ProtoMessage() {}
+
+func (x *Vitals) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
+func (*Vitals) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Vitals) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Vitals) GetAddresses() map[string]string {
+	if x != nil {
+		return x.Addresses
+	}
+	return nil
+}
+
+func (x *Vitals) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Vitals) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *Vitals) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *Vitals) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *Vitals) GetGiven() uint64 {
+	if x != nil {
+		return x.Given
+	}
+	return 0
+}
+
+func (x *Vitals) GetRate() float64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *Vitals) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *Vitals) GetOffset() *durationpb.Duration {
+	if x != nil {
+		return x.Offset
+	}
+	return nil
+}
+
+func (x *Vitals) GetJudged() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Judged
+	}
+	return nil
+}
+
+func (x *Vitals) GetLeft() *durationpb.Duration {
+	if x != nil {
+		return x.Left
+	}
+	return nil
+}
+
+func (x *Vitals) GetRoundTrip() *durationpb.Duration {
+	if x != nil {
+		return x.RoundTrip
+	}
+	return nil
+}
+
 var File_firn_v1_admin_proto protoreflect.FileDescriptor
 
 const file_firn_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x13firn/v1/admin.proto\x12\afirn.v1\x1a\x18firn/v1/definition.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x17\n" +
+	"\x13firn/v1/admin.proto\x12\afirn.v1\x1a\x18firn/v1/definition.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x17\n" +
 	"\x15ListSequencersRequest\"L\n" +
 	"\x16ListSequencersResponse\x122\n" +
 	"\n" +
@@ -1217,7 +1578,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"<\n" +
 	"\x17DetachSequencerResponse\x12!\n" +
 	"\x04here\x18\x01 \x01(\v2\r.firn.v1.HereR\x04here\"\x16\n" +
-	"\x14ClusterStatusRequest\"\xe9\x01\n" +
+	"\x14ClusterStatusRequest\"\xa4\x03\n" +
 	"\x15ClusterStatusResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x18\n" +
@@ -1226,7 +1587,23 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05joins\x18\x05 \x03(\v2\r.firn.v1.JoinR\x05joins\x122\n" +
 	"\n" +
 	"sequencers\x18\x06 \x03(\v2\x12.firn.v1.SequencerR\n" +
-	"sequencers\"\x90\x03\n" +
+	"sequencers\x12*\n" +
+	"\x02at\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12#\n" +
+	"\rstore_reached\x18\b \x01(\bR\fstoreReached\x12:\n" +
+	"\vstore_as_of\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstoreAsOf\x12,\n" +
+	"\bproblems\x18\n" +
+	" \x03(\v2\x10.firn.v1.ProblemR\bproblems\"\x8d\x02\n" +
+	"\aProblem\x12,\n" +
+	"\x05level\x18\x01 \x01(\x0e2\x16.firn.v1.Problem.LevelR\x05level\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
+	"\amembers\x18\x04 \x03(\tR\amembers\x12\x1c\n" +
+	"\tsequencer\x18\x05 \x01(\tR\tsequencer\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"B\n" +
+	"\x05Level\x12\x15\n" +
+	"\x11LEVEL_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vLEVEL_ERROR\x10\x01\x12\x11\n" +
+	"\rLEVEL_WARNING\x10\x02\"\x90\x03\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
@@ -1270,10 +1647,32 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x06joiner\x18\x01 \x01(\tR\x06joiner\x12\x16\n" +
 	"\x06target\x18\x02 \x01(\tR\x06target\x12\x1a\n" +
 	"\baccepted\x18\x03 \x01(\bR\baccepted\x12$\n" +
-	"\x05pulse\x18\x04 \x01(\v2\x0e.firn.v1.PulseR\x05pulse\"3\n" +
+	"\x05pulse\x18\x04 \x01(\v2\x0e.firn.v1.PulseR\x05pulse\"\xa3\x01\n" +
 	"\x05Pulse\x12\x14\n" +
 	"\x05alive\x18\x01 \x01(\bR\x05alive\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner2\xd2\x04\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
+	"\x05fresh\x18\x03 \x01(\bR\x05fresh\x12/\n" +
+	"\x05as_of\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12'\n" +
+	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\xa0\x04\n" +
+	"\x06Vitals\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12<\n" +
+	"\taddresses\x18\x02 \x03(\v2\x1e.firn.v1.Vitals.AddressesEntryR\taddresses\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05ready\x18\x04 \x01(\bR\x05ready\x12\x12\n" +
+	"\x04code\x18\x05 \x01(\tR\x04code\x12\x10\n" +
+	"\x03why\x18\x06 \x01(\tR\x03why\x12\x14\n" +
+	"\x05given\x18\a \x01(\x04R\x05given\x12\x12\n" +
+	"\x04rate\x18\b \x01(\x01R\x04rate\x12\x18\n" +
+	"\averdict\x18\t \x01(\tR\averdict\x121\n" +
+	"\x06offset\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\x06offset\x122\n" +
+	"\x06judged\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x06judged\x12-\n" +
+	"\x04left\x18\f \x01(\v2\x19.google.protobuf.DurationR\x04left\x128\n" +
+	"\n" +
+	"round_trip\x18\r \x01(\v2\x19.google.protobuf.DurationR\troundTrip\x1a<\n" +
+	"\x0eAddressesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xd2\x04\n" +
 	"\x05Admin\x12Q\n" +
 	"\x0eListSequencers\x12\x1e.firn.v1.ListSequencersRequest\x1a\x1f.firn.v1.ListSequencersResponse\x12K\n" +
 	"\fGetSequencer\x12\x1c.firn.v1.GetSequencerRequest\x1a\x1d.firn.v1.GetSequencerResponse\x12T\n" +
@@ -1295,70 +1694,88 @@ func file_firn_v1_admin_proto_rawDescGZIP() []byte {
 	return file_firn_v1_admin_proto_rawDescData
 }
 
-var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_firn_v1_admin_proto_goTypes = []any{
-	(Here_State)(0),                  // 0: firn.v1.Here.State
-	(*ListSequencersRequest)(nil),    // 1: firn.v1.ListSequencersRequest
-	(*ListSequencersResponse)(nil),   // 2: firn.v1.ListSequencersResponse
-	(*GetSequencerRequest)(nil),      // 3: firn.v1.GetSequencerRequest
-	(*GetSequencerResponse)(nil),     // 4: firn.v1.GetSequencerResponse
-	(*CreateSequencerRequest)(nil),   // 5: firn.v1.CreateSequencerRequest
-	(*CreateSequencerResponse)(nil),  // 6: firn.v1.CreateSequencerResponse
-	(*DestroySequencerRequest)(nil),  // 7: firn.v1.DestroySequencerRequest
-	(*DestroySequencerResponse)(nil), // 8: firn.v1.DestroySequencerResponse
-	(*AttachSequencerRequest)(nil),   // 9: firn.v1.AttachSequencerRequest
-	(*AttachSequencerResponse)(nil),  // 10: firn.v1.AttachSequencerResponse
-	(*DetachSequencerRequest)(nil),   // 11: firn.v1.DetachSequencerRequest
-	(*DetachSequencerResponse)(nil),  // 12: firn.v1.DetachSequencerResponse
-	(*ClusterStatusRequest)(nil),     // 13: firn.v1.ClusterStatusRequest
-	(*ClusterStatusResponse)(nil),    // 14: firn.v1.ClusterStatusResponse
-	(*Sequencer)(nil),                // 15: firn.v1.Sequencer
-	(*Here)(nil),                     // 16: firn.v1.Here
-	(*Member)(nil),                   // 17: firn.v1.Member
-	(*Join)(nil),                     // 18: firn.v1.Join
-	(*Pulse)(nil),                    // 19: firn.v1.Pulse
-	nil,                              // 20: firn.v1.Sequencer.NodesEntry
-	(*Definition)(nil),               // 21: firn.v1.Definition
-	(*timestamppb.Timestamp)(nil),    // 22: google.protobuf.Timestamp
+	(Problem_Level)(0),               // 0: firn.v1.Problem.Level
+	(Here_State)(0),                  // 1: firn.v1.Here.State
+	(*ListSequencersRequest)(nil),    // 2: firn.v1.ListSequencersRequest
+	(*ListSequencersResponse)(nil),   // 3: firn.v1.ListSequencersResponse
+	(*GetSequencerRequest)(nil),      // 4: firn.v1.GetSequencerRequest
+	(*GetSequencerResponse)(nil),     // 5: firn.v1.GetSequencerResponse
+	(*CreateSequencerRequest)(nil),   // 6: firn.v1.CreateSequencerRequest
+	(*CreateSequencerResponse)(nil),  // 7: firn.v1.CreateSequencerResponse
+	(*DestroySequencerRequest)(nil),  // 8: firn.v1.DestroySequencerRequest
+	(*DestroySequencerResponse)(nil), // 9: firn.v1.DestroySequencerResponse
+	(*AttachSequencerRequest)(nil),   // 10: firn.v1.AttachSequencerRequest
+	(*AttachSequencerResponse)(nil),  // 11: firn.v1.AttachSequencerResponse
+	(*DetachSequencerRequest)(nil),   // 12: firn.v1.DetachSequencerRequest
+	(*DetachSequencerResponse)(nil),  // 13: firn.v1.DetachSequencerResponse
+	(*ClusterStatusRequest)(nil),     // 14: firn.v1.ClusterStatusRequest
+	(*ClusterStatusResponse)(nil),    // 15: firn.v1.ClusterStatusResponse
+	(*Problem)(nil),                  // 16: firn.v1.Problem
+	(*Sequencer)(nil),                // 17: firn.v1.Sequencer
+	(*Here)(nil),                     // 18: firn.v1.Here
+	(*Member)(nil),                   // 19: firn.v1.Member
+	(*Join)(nil),                     // 20: firn.v1.Join
+	(*Pulse)(nil),                    // 21: firn.v1.Pulse
+	(*Vitals)(nil),                   // 22: firn.v1.Vitals
+	nil,                              // 23: firn.v1.Sequencer.NodesEntry
+	nil,                              // 24: firn.v1.Vitals.AddressesEntry
+	(*Definition)(nil),               // 25: firn.v1.Definition
+	(*timestamppb.Timestamp)(nil),    // 26: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 27: google.protobuf.Duration
 }
 var file_firn_v1_admin_proto_depIdxs = []int32{
-	15, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
-	15, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	21, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
-	15, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	22, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
-	16, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
-	16, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
-	17, // 7: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
-	18, // 8: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
-	15, // 9: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
-	21, // 10: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
-	22, // 11: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
-	20, // 12: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
-	16, // 13: firn.v1.Sequencer.here:type_name -> firn.v1.Here
-	0,  // 14: firn.v1.Here.state:type_name -> firn.v1.Here.State
-	19, // 15: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
-	19, // 16: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
-	1,  // 17: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
-	3,  // 18: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
-	5,  // 19: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
-	7,  // 20: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
-	9,  // 21: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
-	11, // 22: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
-	13, // 23: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
-	2,  // 24: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
-	4,  // 25: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
-	6,  // 26: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
-	8,  // 27: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
-	10, // 28: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
-	12, // 29: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
-	14, // 30: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
-	24, // [24:31] is the sub-list for method output_type
-	17, // [17:24] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	17, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
+	17, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	25, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
+	17, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	26, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
+	18, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
+	18, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
+	19, // 7: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
+	20, // 8: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
+	17, // 9: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
+	26, // 10: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
+	26, // 11: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
+	16, // 12: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
+	0,  // 13: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
+	26, // 14: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
+	25, // 15: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
+	26, // 16: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
+	23, // 17: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
+	18, // 18: firn.v1.Sequencer.here:type_name -> firn.v1.Here
+	1,  // 19: firn.v1.Here.state:type_name -> firn.v1.Here.State
+	21, // 20: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
+	21, // 21: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
+	26, // 22: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
+	22, // 23: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
+	24, // 24: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
+	26, // 25: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
+	27, // 26: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
+	26, // 27: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
+	27, // 28: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
+	27, // 29: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
+	2,  // 30: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
+	4,  // 31: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
+	6,  // 32: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
+	8,  // 33: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
+	10, // 34: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
+	12, // 35: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
+	14, // 36: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
+	3,  // 37: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
+	5,  // 38: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
+	7,  // 39: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
+	9,  // 40: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
+	11, // 41: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
+	13, // 42: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
+	15, // 43: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
+	37, // [37:44] is the sub-list for method output_type
+	30, // [30:37] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_admin_proto_init() }
@@ -1367,14 +1784,14 @@ func file_firn_v1_admin_proto_init() {
 		return
 	}
 	file_firn_v1_definition_proto_init()
-	file_firn_v1_admin_proto_msgTypes[15].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_admin_proto_rawDesc), len(file_firn_v1_admin_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   20,
+			NumEnums:      2,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,10 +1,14 @@
 package grpcapi
 
 import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/member"
 )
 
 var states = map[string]firnv1.Here_State{
@@ -37,7 +41,10 @@ func sequencerMessages(all []server.StatusSequencer) []*firnv1.Sequencer {
 }
 
 func statusMessage(s server.Status) *firnv1.ClusterStatusResponse {
-	m := &firnv1.ClusterStatusResponse{Member: s.Member, Position: s.Position, Entries: s.Entries, Sequencers: sequencerMessages(s.Sequencers)}
+	m := &firnv1.ClusterStatusResponse{
+		Member: s.Member, Position: s.Position, Entries: s.Entries, Sequencers: sequencerMessages(s.Sequencers),
+		At: timestamppb.New(s.At), StoreReached: s.Store.Reached, StoreAsOf: instantMessage(s.Store.AsOf),
+	}
 	for _, one := range s.Members {
 		m.Members = append(m.Members, &firnv1.Member{Id: one.ID, Watches: one.Watches, Joined: one.Joined, Pulse: pulseMessage(one.Pulse)})
 	}
@@ -46,12 +53,49 @@ func statusMessage(s server.Status) *firnv1.ClusterStatusResponse {
 			Joiner: j.Joiner, Target: j.Target, Accepted: j.Phase == server.Accepted, Pulse: pulseMessage(j.Pulse),
 		})
 	}
+	for _, p := range s.Problems {
+		m.Problems = append(m.Problems, &firnv1.Problem{
+			Level: levels[p.Level], Kind: string(p.Kind), Text: p.Text, Members: p.Members, Sequencer: p.Sequencer, Since: instantMessage(p.Since),
+		})
+	}
 	return m
 }
 
+var levels = map[server.ProblemLevel]firnv1.Problem_Level{
+	server.Failing: firnv1.Problem_LEVEL_ERROR,
+	server.Warning: firnv1.Problem_LEVEL_WARNING,
+}
+
 func pulseMessage(p server.Pulse) *firnv1.Pulse {
-	if p.Alive == nil {
+	if p.Alive == nil && p.AsOf == nil {
 		return nil
 	}
-	return &firnv1.Pulse{Alive: *p.Alive, Owner: p.Owner}
+	return &firnv1.Pulse{
+		Alive: p.Alive != nil && *p.Alive, Owner: p.Owner, Fresh: p.Fresh, AsOf: instantMessage(p.AsOf), Vitals: vitalsMessage(p.Vitals),
+	}
+}
+
+func vitalsMessage(v *member.Vitals) *firnv1.Vitals {
+	if v == nil {
+		return nil
+	}
+	m := &firnv1.Vitals{
+		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given, Rate: v.Rate, Verdict: v.Verdict,
+		Offset: durationpb.New(v.Offset), Since: instantMessage(&v.Since), Judged: instantMessage(&v.Judged),
+	}
+	if v.Left != 0 {
+		m.Left = durationpb.New(v.Left)
+	}
+	if v.RoundTrip != 0 {
+		m.RoundTrip = durationpb.New(v.RoundTrip)
+	}
+	return m
+}
+
+// instantMessage returns nil for an unknown time.
+func instantMessage(at *time.Time) *timestamppb.Timestamp {
+	if at == nil || at.IsZero() {
+		return nil
+	}
+	return timestamppb.New(*at)
 }

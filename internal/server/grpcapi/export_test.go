@@ -8,3 +8,6 @@ const MaxBatch = maxBatch
 
 // TakeWithin is how long an answer may go untaken.
 const TakeWithin = takeWithin
+
+// StatusMessage is statusMessage.
+var StatusMessage = statusMessage

@@ -1,0 +1,46 @@
+package grpcapi_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/grpcapi"
+	"github.com/firn-id/firn/member"
+)
+
+// A status says over gRPC what it says in JSON.
+func TestStatusMessage(t *testing.T) {
+	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	have := grpcapi.StatusMessage(server.Status{
+		Member: "a", Position: 9, Entries: 4, At: noon, Store: server.StatusStore{Reached: true, AsOf: &noon},
+		Problems: []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Text: "out", Members: []string{"a"}, Sequencer: "s", Since: &noon}},
+		Members: []server.StatusMember{
+			{ID: "a", Watches: "b", Joined: 3, Pulse: server.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &member.Vitals{
+				Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true, Code: "clock", Why: "so", Given: 7, Rate: 1.5,
+				Verdict: "behind", Offset: -time.Second, Judged: noon, Left: time.Minute, RoundTrip: time.Millisecond,
+			}}},
+			{ID: "b", Pulse: server.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(member.Vitals)}},
+			{ID: "c"},
+		},
+	})
+	want := new(firnv1.ClusterStatusResponse)
+	const at = `"2026-11-22T12:00:00Z"`
+	if err := protojson.Unmarshal([]byte(`{"member": "a", "position": 9, "entries": 4, "at": `+at+`, "storeReached": true, "storeAsOf": `+at+`,
+		"problems": [{"level": "LEVEL_ERROR", "kind": "clock", "text": "out", "members": ["a"], "sequencer": "s", "since": `+at+`}],
+		"members": [
+			{"id": "a", "watches": "b", "joined": 3, "pulse": {"alive": true, "owner": "ids-1", "fresh": true, "asOf": `+at+`, "vitals": {
+				"version": "v1", "addresses": {"http": "http://a"}, "since": `+at+`, "ready": true, "code": "clock", "why": "so", "given": 7, "rate": 1.5,
+				"verdict": "behind", "offset": "-1s", "judged": `+at+`, "left": "60s", "roundTrip": "0.001s"}}},
+			{"id": "b", "pulse": {"owner": "ids-2", "asOf": `+at+`, "vitals": {"offset": "0s"}}},
+			{"id": "c"}]}`), want); err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(have, want) {
+		t.Errorf("have %v\nwant %v", have, want)
+	}
+}
