@@ -42,6 +42,7 @@ func (c PrepareJoin) apply(v *Value) Outcome {
 		return unchanged
 	case v.peers.len() == 0:
 		v.set(c.Joiner, peer{joined: v.position, watches: c.Joiner, watcher: c.Joiner})
+		v.assign(c.Joiner)
 		v.allocateAll()
 		return applied
 	case v.peers.marked() == 0:
@@ -76,6 +77,7 @@ func (c AcceptJoin) apply(v *Value) Outcome {
 	w := v.peer(watcher)
 	w.watches = c.Joiner
 	v.set(watcher, w)
+	v.assign(c.Joiner)
 	v.allocateAll()
 	return applied
 }
@@ -99,6 +101,7 @@ func (c Leave) apply(v *Value) Outcome {
 	}
 	v.forget(p.joiner)
 	v.forget(v.peer(p.watches).joiner) // the target of that joiner gets another watcher
+	v.unassign(c.Member)
 	watches, watcher := p.watches, p.watcher
 	v.peers = v.peers.without(c.Member)
 	if watcher != c.Member {
@@ -117,6 +120,7 @@ func (c Leave) apply(v *Value) Outcome {
 			v.sequencers = v.sequencers.put(name, s)
 		}
 	}
+	v.assign()
 	v.allocateAll()
 	return applied
 }

@@ -19,6 +19,7 @@ type checkpointJSON struct {
 	Joins      []joinJSON                     `json:"joins"`
 	Sequencers map[string]sequencerCheckpoint `json:"sequencers"`
 	Expelled   []expelledJSON                 `json:"expelled,omitempty"` // rising positions
+	Policy     []Share                        `json:"policy,omitempty"`   // rising names
 }
 
 type expelledJSON struct {
@@ -29,6 +30,7 @@ type expelledJSON struct {
 type memberJSON struct {
 	ID     string `json:"id"`
 	Joined int64  `json:"joined"`
+	Serves string `json:"serves,omitempty"` // a sequencer of the policy
 }
 
 type joinJSON struct {
@@ -61,10 +63,11 @@ type wantJSON struct {
 // take 1 MB of JSON, and a quarter of that compressed. An error is returned when a field can't be written as
 // JSON.
 func EncodeCheckpoint(v Value) ([]byte, error) {
-	w := checkpointJSON{Version: Version, Position: v.position, Entries: v.entries, Sequencers: map[string]sequencerCheckpoint{}}
+	w := checkpointJSON{Version: Version, Position: v.position, Entries: v.entries, Sequencers: map[string]sequencerCheckpoint{}, Policy: v.Policy()}
 	for _, id := range v.ring() {
 		p, _ := v.peers.get(id)
-		w.Ring = append(w.Ring, memberJSON{id, p.joined})
+		serves, _ := v.assigned.get(id)
+		w.Ring = append(w.Ring, memberJSON{id, p.joined, serves})
 	}
 	for joiner, j := range v.joins.all() {
 		w.Joins = append(w.Joins, joinJSON{joiner, j.Target, j.Accepted})
@@ -114,8 +117,10 @@ func (s Sequencer) checkpoint() sequencerCheckpoint {
 		Definition: s.definition, Created: s.created, Allocation: s.changedAllocation(), Drained: slices.Collect(keys(s.drained)),
 	}
 	line := s.waiting
-	for since, member := range s.holding.all() {
-		line = line.put(since, member)
+	for _, others := range []tree[int64, string]{s.paused, s.holding} {
+		for since, member := range others.all() {
+			line = line.put(since, member)
+		}
 	}
 	for _, member := range line.all() {
 		want, _ := s.wanting.get(member)
@@ -169,6 +174,15 @@ func (r checkpointJSON) value() (Value, error) {
 	if r.Position < 0 || r.Entries < 0 {
 		return v, fmt.Errorf("position %d after %d entries; want neither negative", r.Position, r.Entries)
 	}
+	for _, s := range r.Policy {
+		if _, ok := r.Sequencers[s.Sequencer]; !ok || v.shares.has(s.Sequencer) {
+			return v, fmt.Errorf("a share for %q; want sequencers that there are, and each once", s.Sequencer)
+		}
+		v.shares = v.shares.put(s.Sequencer, share{percent: s.Percent})
+	}
+	if err := checkShares(v.Policy()); err != nil {
+		return v, err
+	}
 	joined := make(map[int64]bool, len(r.Ring))
 	for i, m := range r.Ring {
 		next, before := r.Ring[(i+1)%len(r.Ring)].ID, r.Ring[(i+len(r.Ring)-1)%len(r.Ring)].ID
@@ -183,6 +197,15 @@ func (r checkpointJSON) value() (Value, error) {
 		}
 		joined[m.Joined] = true
 		v.peers = v.peers.putMarked(m.ID, &peer{joined: m.Joined, watches: next, watcher: before}, true)
+		if m.Serves == "" {
+			continue
+		}
+		share, ok := v.shares.get(m.Serves)
+		if !ok {
+			return v, fmt.Errorf("the member %q serves %q; want a sequencer of the policy", m.ID, m.Serves)
+		}
+		share.members = share.members.put(m.Joined, m.ID)
+		v.shares, v.assigned = v.shares.put(m.Serves, share), v.assigned.put(m.ID, m.Serves)
 	}
 	for _, j := range r.Joins {
 		target, ok := v.peers.get(j.Target)
@@ -199,11 +222,20 @@ func (r checkpointJSON) value() (Value, error) {
 		if err := CheckName(name); err != nil {
 			return v, err
 		}
-		s, err := r.sequencer(v)
+		s, err := r.sequencer(v, name)
 		if err != nil {
 			return v, fmt.Errorf("sequencer %q: %w", name, err)
 		}
 		v.sequencers = v.sequencers.put(name, s)
+	}
+	for member, name := range v.assigned.all() {
+		if v.isDrained(member, name) {
+			return v, fmt.Errorf("the member %q serves %q, from which it is drained", member, name)
+		}
+	}
+	settled := v
+	if settled.assign(v.Members()...); settled.assigned != v.assigned {
+		return v, errors.New("the members are not shared out by the policy")
 	}
 	at := int64(-1)
 	for _, e := range r.Expelled {
@@ -219,7 +251,7 @@ func (r checkpointJSON) value() (Value, error) {
 	return v, nil
 }
 
-func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
+func (r sequencerCheckpoint) sequencer(v Value, name string) (Sequencer, error) {
 	s := Sequencer{definition: r.Definition, allocation: r.Definition.Allocation.plain(), created: r.Created}
 	if r.Allocation != nil {
 		s.allocation = r.Allocation.plain()
@@ -270,8 +302,15 @@ func (r sequencerCheckpoint) sequencer(v Value) (Sequencer, error) {
 			w.nodes = &Range{*j.From, *j.To}
 		}
 		s = s.attach(j.Member, w)
+		serves := v.serves(j.Member, name)
+		if !serves {
+			s = s.pause(j.Member)
+		}
 		if j.Node == nil {
 			continue
+		}
+		if !serves {
+			return s, fmt.Errorf("%q has the node ID %d, and serves another sequencer of the policy", j.Member, *j.Node)
 		}
 		if err := account(*j.Node); err != nil {
 			return s, err

@@ -139,6 +139,64 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 	}
 }
 
+func TestDamagedPolicyIsRefused(t *testing.T) {
+	v := shared(t, Share{"x", 50}, Share{"y", 50})
+	for _, id := range []string{"a", "b", "c"} {
+		v = joined(t, v, id)
+		v = must(t, v, Attach{Sequencer: "x", Member: id}, Attach{Sequencer: "y", Member: id})
+	}
+	v = must(t, v, Drain{"x", "b"})
+	const want = "x 0:a 1:c, drained b; y 0:b, waiting a c; 50% for x: a c; 50% for y: b"
+	if !strings.HasSuffix(v.String(), want) {
+		t.Fatalf("%s; want %s", v, want)
+	}
+	data := string(checkpoint(t, v))
+	for _, c := range []struct{ old, change, why string }{
+		{`"sequencer":"x","percent":50`, `"sequencer":"x","percent":60`, "110 percent"},
+		{`"sequencer":"x","percent":50`, `"sequencer":"x","percent":20`, "not shared out"},
+		{`"sequencer":"y","percent":50`, `"sequencer":"y","percent":40`, ""}, // a third one may be gone
+		{`"sequencer":"x","percent":50`, `"sequencer":"x","percent":-1`, "-1 percent"},
+		{`"sequencer":"x","percent":50`, `"sequencer":"z","percent":50`, `"z"`},
+		{`"sequencer":"x","percent":50`, `"sequencer":"y","percent":50`, `"y"`},
+		{`"serves":"y"`, `"serves":"x"`, "has the node ID 0"},
+		{`,"serves":"y"`, ``, "has the node ID 0"},
+		{`"serves":"y"`, `"serves":"z"`, `serves "z"`},
+		{`"drained":["b"]`, `"drained":[]`, ""},
+		{`"policy":[{"sequencer":"x","percent":50},{"sequencer":"y","percent":50}]`, `"policy":[]`, "want a sequencer of the policy"},
+		{`,"node":1}`, `}`, "free or held"},
+	} {
+		damaged := strings.Replace(data, c.old, c.change, 1)
+		if damaged == data {
+			t.Errorf("there is no %s in %s", c.old, data)
+			continue
+		}
+		_, err := DecodeCheckpoint([]byte(damaged))
+		var unreadable *UnreadableError
+		switch {
+		case c.why == "" && err != nil:
+			t.Errorf("%s to %s: %v", c.old, c.change, err)
+		case c.why != "" && (!errors.As(err, &unreadable) || !strings.Contains(err.Error(), c.why)):
+			t.Errorf("%s to %s: %v, want an UnreadableError with %q", c.old, c.change, err, c.why)
+		}
+	}
+	random := rand.New(rand.NewPCG(2, 4))
+	for range 2000 {
+		damaged := []byte(data)
+		for range 1 + random.IntN(2) {
+			i := random.IntN(len(damaged))
+			switch c := damaged[i]; {
+			case '0' <= c && c <= '9':
+				damaged[i] = byte('0' + random.IntN(10))
+			case 'a' <= c && c <= 'c':
+				damaged[i] = byte('a' + random.IntN(3))
+			case 'x' <= c && c <= 'y':
+				damaged[i] = byte('x' + random.IntN(2))
+			}
+		}
+		acceptedIsSound(t, damaged)
+	}
+}
+
 // A checkpoint that an older version wrote.
 func TestCheckpointOfVersion1(t *testing.T) {
 	const definition = `"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
@@ -209,6 +267,7 @@ func TestFlippedCheckpoint(t *testing.T) {
 func FuzzDecodeCheckpoint(f *testing.F) {
 	f.Add(checkpoint(f, sample(f)))
 	f.Add(checkpoint(f, Value{}))
+	f.Add(checkpoint(f, joined(f, shared(f, Share{"a", 75}, Share{"b", 0}), "m")))
 	f.Add([]byte(`{"version":1,"ring":[{"id":"a","joined":0}],"joins":[{"joiner":"b","target":"a"}],"sequencers":null}`))
 	f.Add([]byte(`{"version":1,"position":-1,"ring":[{"id":"a"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) { acceptedIsSound(t, data) })

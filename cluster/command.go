@@ -289,8 +289,25 @@ func (c Allocate) validate() error {
 }
 
 func (c SetPolicy) validate() error {
-	names, total, rest := map[string]bool{}, int64(0), false
+	if err := checkShares(c.Shares); err != nil || len(c.Shares) == 0 {
+		return err
+	}
+	total := int64(0)
 	for _, s := range c.Shares {
+		if total += s.Percent; s.Percent == 0 {
+			return nil
+		}
+	}
+	if total < 100 {
+		return fmt.Errorf("shares of %d percent together; want 100, or a share of 0 percent for the rest", total)
+	}
+	return nil
+}
+
+// checkShares checks all that must be true of shares, also after one of them is gone.
+func checkShares(shares []Share) error {
+	names, total, rest := map[string]bool{}, int64(0), false
+	for _, s := range shares {
 		switch err := CheckName(s.Sequencer); {
 		case err != nil:
 			return err
@@ -305,11 +322,8 @@ func (c SetPolicy) validate() error {
 		total += s.Percent
 		rest = rest || s.Percent == 0
 	}
-	switch {
-	case total > 100:
+	if total > 100 {
 		return fmt.Errorf("shares of %d percent together; want at most 100", total)
-	case total < 100 && !rest && len(c.Shares) > 0:
-		return fmt.Errorf("shares of %d percent together; want 100, or a share of 0 percent for the rest", total)
 	}
 	return nil
 }

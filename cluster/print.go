@@ -16,6 +16,13 @@ type valueJSON struct {
 	Accepted   map[string]string        `json:"accepted"`
 	Sequencers map[string]sequencerJSON `json:"sequencers"`
 	Expelled   []string                 `json:"expelled,omitempty"` // the latest last
+	Policy     []shareJSON              `json:"policy,omitempty"`   // by name
+}
+
+type shareJSON struct {
+	Sequencer string   `json:"sequencer"`
+	Percent   int64    `json:"percent,omitempty"` // absent: the rest
+	Members   []string `json:"members"`           // those that serve it, in the order in which they joined
 }
 
 type sequencerJSON struct {
@@ -48,7 +55,10 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	for name, s := range v.sequencers.all() {
 		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting(), slices.Collect(keys(s.drained)), s.changedAllocation()}
 	}
-	w.Expelled = v.expelledIDs()
+	w.Expelled = slices.Collect(values(v.expulsions))
+	for name, s := range v.shares.all() {
+		w.Policy = append(w.Policy, shareJSON{name, s.percent, slices.AppendSeq([]string{}, values(s.members))})
+	}
 	return json.Marshal(w)
 }
 
@@ -58,15 +68,6 @@ func (s Sequencer) changedAllocation() *Allocation {
 		return nil
 	}
 	return &s.allocation
-}
-
-// expelledIDs returns the expelled members and joiners, the latest last.
-func (v Value) expelledIDs() []string {
-	var ids []string
-	for _, id := range v.expulsions.all() {
-		ids = append(ids, id)
-	}
-	return ids
 }
 
 // ring returns the members so that each watches the next and the last watches the first, beginning with the one
@@ -107,10 +108,10 @@ func (v Value) String() string {
 		for node, member := range s.nodes.all() {
 			line = append(line, fmt.Sprintf("%d:%s", node, member))
 		}
-		if s.waiting.len() > 0 {
+		if waiting := s.Waiting(); len(waiting) > 0 {
 			line[len(line)-1] += ","
 			line = append(line, "waiting")
-			line = append(line, s.Waiting()...)
+			line = append(line, waiting...)
 		}
 		if s.drained.len() > 0 {
 			line[len(line)-1] += ","
@@ -123,8 +124,15 @@ func (v Value) String() string {
 		}
 		parts = append(parts, strings.Join(line, " "))
 	}
+	for name, s := range v.shares.all() {
+		line := []string{fmt.Sprintf("%d%% for %s:", s.percent, name)}
+		if s.percent == 0 {
+			line[0] = fmt.Sprintf("the rest for %s:", name)
+		}
+		parts = append(parts, strings.Join(slices.AppendSeq(line, values(s.members)), " "))
+	}
 	if v.expulsions.len() > 0 {
-		parts = append(parts, "expelled "+strings.Join(v.expelledIDs(), " "))
+		parts = append(parts, strings.Join(slices.AppendSeq([]string{"expelled"}, values(v.expulsions)), " "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // reference is the cluster with plain maps and slices: each rule as it is told, with no thought of speed. It is what
@@ -15,6 +17,8 @@ type reference struct {
 	accepted   map[string]string // joiner to target
 	sequencers map[string]*plainSequencer
 	expelled   []string // the latest last
+	policy     []Share  // by name
+	serves     map[string]string
 }
 
 type plainSequencer struct {
@@ -31,7 +35,7 @@ type plainSequencer struct {
 func newReference() *reference {
 	return &reference{
 		pairs: map[string]string{}, prepared: map[string]string{}, accepted: map[string]string{},
-		sequencers: map[string]*plainSequencer{},
+		sequencers: map[string]*plainSequencer{}, serves: map[string]string{},
 	}
 }
 
@@ -118,7 +122,12 @@ func (r *reference) apply(e Entry) Result {
 			return Refused
 		}
 		delete(r.sequencers, c.Sequencer)
+		r.policy = slices.DeleteFunc(r.policy, func(s Share) bool { return s.Sequencer == c.Sequencer })
+		maps.DeleteFunc(r.serves, func(_, name string) bool { return name == c.Sequencer })
+		r.allocate()
 		return Applied
+	case SetPolicy:
+		return r.setPolicy(c)
 	case Expel:
 		switch {
 		case slices.Contains(r.expelled, c.Member):
@@ -140,25 +149,32 @@ func (r *reference) apply(e Entry) Result {
 			return Unchanged
 		}
 		s.allocation = c.Allocation
-		s.allocate(len(r.members))
+		s.allocate(r, c.Sequencer)
 		return Applied
 	case Drain:
-		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
+		result := r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
 			if s.drained[c.Member] {
 				return false
 			}
 			s.detach(c.Member)
 			s.drained[c.Member] = true
+			if r.serves[c.Member] == c.Sequencer {
+				delete(r.serves, c.Member)
+			}
 			return true
 		})
+		r.allocate()
+		return result
 	case Undrain:
-		return r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
+		result := r.change(c.Sequencer, c.Member, func(s *plainSequencer) bool {
 			if !s.drained[c.Member] {
 				return false
 			}
 			delete(s.drained, c.Member)
 			return true
 		})
+		r.allocate()
+		return result
 	case Move:
 		return r.move(c)
 	case Attach:
@@ -192,7 +208,7 @@ func (r *reference) apply(e Entry) Result {
 // has no room for one more, the last other one in the line gives its own back.
 func (r *reference) move(c Move) Result {
 	s, ok := r.sequencers[c.Sequencer]
-	if !ok || !slices.Contains(s.wanting, c.To) || c.Node >= int64(capacityOf(s.definition.Nodes)) || !s.accepts(c.To, c.Node) {
+	if !ok || !slices.Contains(s.wanting, c.To) || !r.mayHold(c.To, c.Sequencer) || c.Node >= int64(capacityOf(s.definition.Nodes)) || !s.accepts(c.To, c.Node) {
 		return Refused
 	}
 	if node, ok := s.nodes[c.To]; ok && node == c.Node {
@@ -206,12 +222,12 @@ func (r *reference) move(c Move) Result {
 	}
 	s.free = slices.DeleteFunc(s.free, func(node int64) bool { return node == c.Node })
 	s.nodes[c.To] = c.Node
-	for i := len(s.wanting) - 1; len(s.nodes) > s.holders(len(r.members)); i-- {
+	for i := len(s.wanting) - 1; len(s.nodes) > s.holders(r, c.Sequencer); i-- {
 		if s.wanting[i] != c.To {
 			s.giveBack(s.wanting[i])
 		}
 	}
-	s.allocate(len(r.members))
+	s.allocate(r, c.Sequencer)
 	return Applied
 }
 
@@ -266,14 +282,188 @@ func (r *reference) leave(id string) Result {
 		s.detach(id)
 		delete(s.drained, id)
 	}
+	delete(r.serves, id)
 	r.allocate()
 	return Applied
 }
 
+// allocate shares the members out by the policy, and then allocates the node IDs.
 func (r *reference) allocate() {
-	for _, s := range r.sequencers {
-		s.allocate(len(r.members))
+	r.shareOut()
+	for name, s := range r.sequencers {
+		s.allocate(r, name)
 	}
+}
+
+// mayHold tells whether a member may have a node ID, as far as the policy is concerned.
+func (r *reference) mayHold(member, name string) bool {
+	return r.serves[member] == name || !slices.ContainsFunc(r.policy, func(s Share) bool { return s.Sequencer == name })
+}
+
+func (r *reference) setPolicy(c SetPolicy) Result {
+	policy := slices.SortedFunc(slices.Values(c.Shares), func(a, b Share) int { return strings.Compare(a.Sequencer, b.Sequencer) })
+	if slices.Equal(policy, r.policy) {
+		return Unchanged
+	}
+	before := map[string]bool{}
+	for _, s := range r.policy {
+		before[s.Sequencer] = true
+	}
+	now := map[string]bool{}
+	for _, s := range policy {
+		if r.sequencers[s.Sequencer] == nil {
+			return Refused
+		}
+		now[s.Sequencer] = true
+	}
+	r.policy = policy
+	maps.DeleteFunc(r.serves, func(_, name string) bool { return !now[name] })
+	r.shareOut()
+	for name := range now {
+		if before[name] {
+			continue
+		}
+		s := r.sequencers[name]
+		for _, member := range slices.Sorted(slices.Values(s.wanting)) {
+			if r.serves[member] != name {
+				s.giveBack(member)
+			}
+		}
+	}
+	r.allocate()
+	return Applied
+}
+
+// shareOut has every member serve a sequencer of the policy.
+func (r *reference) shareOut() {
+	var fresh []string
+	for _, member := range r.members {
+		for _, s := range r.policy {
+			if r.serves[member] == "" && !r.sequencers[s.Sequencer].drained[member] {
+				fresh = append(fresh, member)
+				break
+			}
+		}
+	}
+	due := r.due(len(r.serves) + len(fresh))
+	lacks := func(name string) int { return due[name] - len(r.servants(name)) }
+	for _, member := range fresh {
+		stays, best := "", ""
+		for _, s := range r.policy {
+			name := s.Sequencer
+			if r.sequencers[name].drained[member] {
+				continue
+			}
+			if best == "" || lacks(name) > lacks(best) {
+				best = name
+			}
+			if _, holds := r.sequencers[name].nodes[member]; holds && lacks(name) > 0 && (stays == "" || lacks(name) > lacks(stays)) {
+				stays = name
+			}
+		}
+		r.serves[member] = cmp.Or(stays, best)
+	}
+	for {
+		way := r.way(lacks)
+		if way == nil {
+			return
+		}
+		for i := len(way) - 1; i > 0; i-- {
+			member := r.changes(way[i-1], way[i])
+			r.sequencers[way[i-1]].giveBack(member)
+			r.serves[member] = way[i]
+		}
+	}
+}
+
+// servants are the members that serve a sequencer, in the order in which they joined.
+func (r *reference) servants(name string) []string {
+	return slices.DeleteFunc(slices.Clone(r.members), func(member string) bool { return r.serves[member] != name })
+}
+
+// due is how many of so many members are to serve each sequencer: the whole part of its share, and one more for those
+// whose remainders are the largest.
+func (r *reference) due(members int) map[string]int {
+	given, rest := 0, false
+	for _, s := range r.policy {
+		given += int(s.Percent)
+		rest = rest || s.Percent == 0
+	}
+	of := 100
+	if !rest {
+		of = given
+	}
+	due, remainder, left := map[string]int{}, map[string]int{}, members
+	for _, s := range r.policy {
+		percent := int(s.Percent)
+		if percent == 0 {
+			percent = 100 - given
+		}
+		for (due[s.Sequencer]+1)*of <= members*percent {
+			due[s.Sequencer]++
+		}
+		remainder[s.Sequencer] = members*percent - due[s.Sequencer]*of
+		left -= due[s.Sequencer]
+	}
+	larger := func(a, b string) bool {
+		if remainder[a] != remainder[b] {
+			return remainder[a] > remainder[b]
+		}
+		return len(r.servants(a)) > due[a] && len(r.servants(b)) <= due[b]
+	}
+	var more []string
+	for ; left > 0; left-- {
+		best := ""
+		for _, s := range r.policy {
+			if !slices.Contains(more, s.Sequencer) && (best == "" || larger(s.Sequencer, best)) {
+				best = s.Sequencer
+			}
+		}
+		more = append(more, best)
+	}
+	for _, name := range more {
+		due[name]++
+	}
+	return due
+}
+
+// way is a shortest chain of sequencers, from one that has too many to one that has too few.
+func (r *reference) way(lacks func(string) int) []string {
+	var ways [][]string
+	seen := map[string]bool{}
+	for _, s := range r.policy {
+		if lacks(s.Sequencer) < 0 {
+			ways = append(ways, []string{s.Sequencer})
+			seen[s.Sequencer] = true
+		}
+	}
+	for len(ways) > 0 {
+		way := ways[0]
+		ways = ways[1:]
+		for _, s := range r.policy {
+			if seen[s.Sequencer] || r.changes(way[len(way)-1], s.Sequencer) == "" {
+				continue
+			}
+			longer := append(slices.Clone(way), s.Sequencer)
+			if lacks(s.Sequencer) > 0 {
+				return longer
+			}
+			seen[s.Sequencer] = true
+			ways = append(ways, longer)
+		}
+	}
+	return nil
+}
+
+// changes is the last to join of those that could change from one sequencer to another.
+func (r *reference) changes(from, to string) string {
+	last := ""
+	for _, member := range r.servants(from) {
+		if !r.sequencers[to].drained[member] {
+			last = member
+		}
+	}
+	return last
 }
 
 func (r *reference) change(name, member string, do func(*plainSequencer) bool) Result {
@@ -284,7 +474,7 @@ func (r *reference) change(name, member string, do func(*plainSequencer) bool) R
 	if !do(s) {
 		return Unchanged
 	}
-	s.allocate(len(r.members))
+	s.allocate(r, name)
 	return Applied
 }
 
@@ -338,7 +528,13 @@ func (s *plainSequencer) accepts(member string, node int64) bool {
 }
 
 // holders returns how many members are to hold a node ID.
-func (s *plainSequencer) holders(members int) int {
+func (s *plainSequencer) holders(r *reference, name string) int {
+	members, able := len(r.members), 0
+	for _, member := range s.wanting {
+		if r.mayHold(member, name) {
+			able++
+		}
+	}
 	holders := members
 	switch a := s.allocation; a.Kind {
 	case AllocateCount:
@@ -348,11 +544,11 @@ func (s *plainSequencer) holders(members int) int {
 			holders++
 		}
 	}
-	return min(holders, capacityOf(s.definition.Nodes), len(s.wanting))
+	return min(holders, capacityOf(s.definition.Nodes), able)
 }
 
-func (s *plainSequencer) allocate(members int) {
-	holders, held := s.holders(members), 0
+func (s *plainSequencer) allocate(r *reference, name string) {
+	holders, held := s.holders(r, name), 0
 	for _, member := range s.wanting {
 		if _, ok := s.nodes[member]; ok {
 			if held++; held > holders {
@@ -361,7 +557,7 @@ func (s *plainSequencer) allocate(members int) {
 		}
 	}
 	for _, member := range s.wanting {
-		if _, ok := s.nodes[member]; !ok && len(s.nodes) < holders {
+		if _, ok := s.nodes[member]; !ok && len(s.nodes) < holders && r.mayHold(member, name) {
 			s.take(member)
 		}
 	}
@@ -381,14 +577,28 @@ func (r *reference) marshal() ([]byte, error) {
 		if s.allocation != s.definition.Allocation {
 			w.Allocation = &s.allocation
 		}
+		var paused []string
 		for _, member := range s.wanting {
-			if node, ok := s.nodes[member]; ok {
+			switch node, ok := s.nodes[member]; {
+			case ok:
 				w.Nodes[node] = member
-			} else {
+			case r.mayHold(member, name):
 				w.Waiting = append(w.Waiting, member)
+			default:
+				paused = append(paused, member)
 			}
 		}
+		w.Waiting = append(w.Waiting, paused...)
 		sequencers[name] = w
+	}
+	type shared struct {
+		Sequencer string   `json:"sequencer"`
+		Percent   int64    `json:"percent,omitempty"`
+		Members   []string `json:"members"`
+	}
+	var policy []shared
+	for _, s := range r.policy {
+		policy = append(policy, shared{s.Sequencer, s.Percent, append([]string{}, r.servants(s.Sequencer)...)})
 	}
 	return json.Marshal(struct {
 		Members    []string             `json:"members"`
@@ -397,5 +607,6 @@ func (r *reference) marshal() ([]byte, error) {
 		Accepted   map[string]string    `json:"accepted"`
 		Sequencers map[string]sequencer `json:"sequencers"`
 		Expelled   []string             `json:"expelled,omitempty"`
-	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled})
+		Policy     []shared             `json:"policy,omitempty"`
+	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled, policy})
 }

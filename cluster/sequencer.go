@@ -10,6 +10,7 @@ type Sequencer struct {
 	created    int64               // the position of its create-sequencer command
 	wanting    tree[string, want]  // every attached member
 	waiting    tree[int64, string] // the attached without a node ID, in the order of their attach
+	paused     tree[int64, string] // the attached that can't have one as they serve another sequencer of the policy
 	holding    tree[int64, string] // the attached with a node ID, in the same order
 	nodes      tree[int64, string] // the member that has each node ID
 	free       freeList
@@ -42,6 +43,11 @@ func (s Sequencer) Node(member string) (int64, bool) {
 	return w.node, ok && w.node != noNode
 }
 
+func (s Sequencer) holds(member string) bool {
+	_, ok := s.Node(member)
+	return ok
+}
+
 // Attached reports whether a member is attached: it has a node ID or waits for one.
 func (s Sequencer) Attached(member string) bool { return s.wanting.has(member) }
 
@@ -55,11 +61,14 @@ func (s Sequencer) Drained(member string) bool { return s.drained.has(member) }
 // Nodes yields the node IDs in use, in ascending order, with the members that have them.
 func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
 
-// Waiting returns the members that wait for a node ID, in the order of their attach.
+// Waiting returns the members that wait for a node ID, in the order of their attach. After them come the attached
+// that have to wait until the policy lets them serve this sequencer, see Value.Assigned.
 func (s Sequencer) Waiting() []string {
-	members := make([]string, 0, s.waiting.len())
-	for _, member := range s.waiting.all() {
-		members = append(members, member)
+	members := make([]string, 0, s.waiting.len()+s.paused.len())
+	for _, line := range []tree[int64, string]{s.waiting, s.paused} {
+		for _, member := range line.all() {
+			members = append(members, member)
+		}
 	}
 	return members
 }
@@ -89,6 +98,11 @@ func (c DestroySequencer) apply(v *Value) Outcome {
 		return refused(otherGeneration)
 	}
 	v.sequencers = v.sequencers.without(c.Sequencer)
+	if share, ok := v.shares.get(c.Sequencer); ok {
+		v.shares = v.shares.without(c.Sequencer)
+		v.assign(v.dissolve(c.Sequencer, share)...)
+		v.allocateAll()
+	}
 	return applied
 }
 
@@ -100,7 +114,11 @@ func (c Attach) apply(v *Value) Outcome {
 		case s.drained.has(c.Member):
 			return s, refused("the member is drained from this sequencer")
 		}
-		return s.attach(c.Member, want{since: v.position, nodes: c.Nodes, node: noNode}), applied
+		s = s.attach(c.Member, want{since: v.position, nodes: c.Nodes, node: noNode})
+		if !v.serves(c.Member, c.Sequencer) {
+			s = s.pause(c.Member)
+		}
+		return s, applied
 	})
 }
 
@@ -124,7 +142,7 @@ func (c Decline) apply(v *Value) Outcome {
 }
 
 func (c Drain) apply(v *Value) Outcome {
-	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
+	out := v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
 		if s.drained.has(c.Member) {
 			return s, unchanged
 		}
@@ -134,16 +152,29 @@ func (c Drain) apply(v *Value) Outcome {
 		s.drained = s.drained.put(c.Member, struct{}{})
 		return s, applied
 	})
+	if out == applied && v.shares.has(c.Sequencer) {
+		if serves, _ := v.assigned.get(c.Member); serves == c.Sequencer {
+			v.unassign(c.Member)
+		}
+		v.assign(c.Member)
+		v.allocateAll()
+	}
+	return out
 }
 
 func (c Undrain) apply(v *Value) Outcome {
-	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, _ bool) (Sequencer, Outcome) {
+	out := v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, _ bool) (Sequencer, Outcome) {
 		if !s.drained.has(c.Member) {
 			return s, unchanged
 		}
 		s.drained = s.drained.without(c.Member)
 		return s, applied
 	})
+	if out == applied && v.shares.has(c.Sequencer) {
+		v.assign(c.Member)
+		v.allocateAll()
+	}
+	return out
 }
 
 func (c Move) apply(v *Value) Outcome {
@@ -157,6 +188,8 @@ func (c Move) apply(v *Value) Outcome {
 			return s, unchanged
 		case !w.accepts(c.Node):
 			return s, refused("the member does not accept this node ID")
+		case s.paused.has(w.since):
+			return s, refused("the policy has the member serve another sequencer")
 		}
 		if w.node != noNode {
 			s = s.giveBack(c.To)
@@ -237,7 +270,7 @@ func (s Sequencer) detach(member string) Sequencer {
 		s = s.giveBack(member)
 	}
 	s.wanting = s.wanting.without(member)
-	s.waiting = s.waiting.without(w.since)
+	s.waiting, s.paused = s.waiting.without(w.since), s.paused.without(w.since)
 	return s
 }
 
@@ -277,7 +310,7 @@ func (s Sequencer) takeWithin(member string, within *Range) Sequencer {
 
 // holders returns how many members are to hold a node ID.
 func (s Sequencer) holders(members int) int {
-	return int(min(s.definition.Capacity(), s.allocation.holders(members), int64(s.wanting.len())))
+	return int(min(s.definition.Capacity(), s.allocation.holders(members), int64(s.wanting.len()-s.paused.len())))
 }
 
 // allocate makes as many members hold a node ID as the allocation wants, with as few moves as possible: if too
@@ -299,7 +332,3 @@ func (s Sequencer) allocate(members int) Sequencer {
 	}
 	return s
 }
-
-const notYet = "this version does not do that yet"
-
-func (SetPolicy) apply(*Value) Outcome { return refused(notYet) }

@@ -26,7 +26,7 @@ func TestAsFewMovesAsPossible(t *testing.T) {
 			}
 			here := map[string]bool{} // those that have a node ID before, and could still have it
 			for node, member := range s.Nodes() {
-				if !after.Attached(member) {
+				if !after.Attached(member) || !w.value.serves(member, name) {
 					continue
 				}
 				here[member] = true

@@ -94,6 +94,13 @@ func keys[K cmp.Ordered, V any](t tree[K, V]) iter.Seq[K] {
 	}
 }
 
+// values yields the values of a tree in the order of their keys.
+func values[K cmp.Ordered, V any](t tree[K, V]) iter.Seq[V] {
+	return func(yield func(V) bool) {
+		t.root.walk(func(_ K, value V) bool { return yield(value) })
+	}
+}
+
 // floor returns the entry with the greatest key at or below this one.
 func (t tree[K, V]) floor(key K) (at K, value V, ok bool) {
 	for n := t.root; n != nil; {

@@ -38,6 +38,10 @@ type Value struct {
 	// of them is a member or a joiner.
 	expelled   tree[string, int64]
 	expulsions tree[int64, string]
+
+	// The policy: the shares by sequencer, and the sequencer that each member serves.
+	shares   tree[string, share]
+	assigned tree[string, string]
 }
 
 // peer is a member in the ring. It is immutable.
@@ -114,13 +118,6 @@ func (v Value) Sequencer(name string) (Sequencer, bool) { return v.sequencers.ge
 
 // Expelled reports whether a member or joiner of this ID was expelled. The value remembers the last 256.
 func (v Value) Expelled(id string) bool { return v.expelled.has(id) }
-
-// Policy returns the shares of the policy in the order of the sequencers' names, or nil when there is no policy.
-func (v Value) Policy() []Share { return nil }
-
-// Assigned returns the sequencer of the policy that a member serves, and false when it serves none: there is no
-// policy, or it is no member.
-func (v Value) Assigned(member string) (string, bool) { return "", false }
 
 // Recorder returns the member that writes the checkpoint when one is due at this value, and "" when there is no
 // member. The position chooses it, so that members need not agree.

@@ -53,7 +53,7 @@ func (w *walk) command() Command {
 		return duties[0]
 	}
 	name := walkSequencers[w.rand.IntN(len(walkSequencers))]
-	switch s, _ := w.value.Sequencer(name); w.rand.IntN(26) {
+	switch s, _ := w.value.Sequencer(name); w.rand.IntN(27) {
 	case 0:
 		return PrepareJoin{Joiner: who}
 	case 1:
@@ -106,6 +106,11 @@ func (w *walk) command() Command {
 			allocate.Allocation = Allocation{Kind: AllocatePercent, Percent: 1 + w.rand.Int64N(100)}
 		}
 		return allocate
+	case 21:
+		if w.one(3) {
+			return w.policy()
+		}
+		fallthrough
 	default:
 		attach := Attach{Sequencer: name, Member: who}
 		if w.one(3) {
@@ -114,6 +119,31 @@ func (w *walk) command() Command {
 		}
 		return attach
 	}
+}
+
+// policy is one that shares the members out among some of the sequencers, or none.
+func (w *walk) policy() SetPolicy {
+	var c SetPolicy
+	names := slices.Clone(walkSequencers)
+	w.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	left := int64(100)
+	for i, name := range names[:w.rand.IntN(len(names)+1)] {
+		percent := left
+		if i < 2 && w.one(2) {
+			percent = 1 + w.rand.Int64N(left)
+		}
+		if left -= percent; percent == 100 {
+			percent = 0 // the same, said in another way
+		}
+		c.Shares = append(c.Shares, Share{name, percent})
+		if left == 0 {
+			return c
+		}
+	}
+	if len(c.Shares) > 0 {
+		c.Shares[len(c.Shares)-1].Percent = 0
+	}
+	return c
 }
 
 // TestApplyAgreesWithTheReference walks at random, and holds every value against the reference and against what
@@ -183,8 +213,6 @@ func possible(name string, r Result) bool {
 	switch name {
 	case PeerGC{}.Name(), AskClocks{}.Name():
 		return r == Unchanged
-	case SetPolicy{}.Name():
-		return false // not yet
 	case NotifyWatchers{}.Name(), AcceptJoin{}.Name(), AbortJoin{}.Name(), Leave{}.Name():
 		return r != Refused
 	case DestroySequencer{}.Name():
@@ -248,10 +276,64 @@ func inconsistency(v Value) string {
 		}
 		targets[j.Target] = true
 	}
-	if wrong := verbsOf(v); wrong != "" {
-		return wrong
+	for _, wrong := range []string{verbsOf(v), policyOf(v)} {
+		if wrong != "" {
+			return wrong
+		}
 	}
 	return nodesOf(v, members)
+}
+
+// policyOf says what of the policy can't be.
+func policyOf(v Value) string {
+	policy, total, drained := v.Policy(), int64(0), false
+	serving := map[string]int{}
+	for _, s := range policy {
+		total += s.Percent
+		of, ok := v.Sequencer(s.Sequencer)
+		if !ok {
+			return "a share for " + s.Sequencer + ", which is not there"
+		}
+		drained = drained || of.drained.len() > 0
+	}
+	for _, member := range v.Members() {
+		serves, ok := v.Assigned(member)
+		able := slices.ContainsFunc(policy, func(s Share) bool { return !v.isDrained(member, s.Sequencer) })
+		if ok != able || ok && (!v.shares.has(serves) || v.isDrained(member, serves)) {
+			return fmt.Sprintf("%s serves %q: %v, and can serve one: %v", member, serves, ok, able)
+		}
+		serving[serves]++
+		for _, s := range policy {
+			of, _ := v.Sequencer(s.Sequencer)
+			if of.holds(member) && s.Sequencer != serves {
+				return fmt.Sprintf("%s serves %q, and has a node ID of %s", member, serves, s.Sequencer)
+			}
+		}
+	}
+	for name, s := range v.Sequencers() {
+		for _, member := range s.paused.all() {
+			if v.serves(member, name) {
+				return fmt.Sprintf("%s serves %s, and may have no node ID", member, name)
+			}
+		}
+	}
+	for _, s := range policy {
+		percent, of := s.Percent, total
+		if slices.ContainsFunc(policy, func(s Share) bool { return s.Percent == 0 }) {
+			of = 100
+		}
+		if percent == 0 {
+			percent = 100 - total
+		}
+		exact := float64(v.assigned.len()) * float64(percent) / float64(of)
+		if off := float64(serving[s.Sequencer]) - exact; !drained && (off <= -1 || off >= 1) {
+			return fmt.Sprintf("%d serve %s; want %.2f", serving[s.Sequencer], s.Sequencer, exact)
+		}
+	}
+	if v.assigned.len() > 0 && len(policy) == 0 {
+		return "some serve a sequencer without a policy"
+	}
+	return ""
 }
 
 // verbsOf says what of the expelled and the drained can't be.

@@ -515,6 +515,51 @@ var mutants = []mutant{
 		"./cluster", replayed,
 	},
 	{
+		"more members change to another sequencer than the policy needs", "cluster/policy.go",
+		"	members = slices.DeleteFunc(members, func", "	for _, member := range slices.Collect(keys(v.assigned)) {\n		v.unassign(member)\n		members = append(members, member)\n	}\n	members = slices.DeleteFunc(members, func",
+		"./cluster", "TestAssignment",
+	},
+	{
+		"of equal remainders, that of the sequencer with more members does not come first", "cluster/policy.go",
+		"s.members.len() > due[name]}", "false}",
+		"./cluster", "TestAssignment",
+	},
+	{
+		"the smallest remainders are rounded up", "cluster/policy.go",
+		"cmp.Compare(b.remainder, a.remainder)", "cmp.Compare(a.remainder, b.remainder)",
+		"./cluster", "TestAssignment",
+	},
+	{
+		"only members that change at once are looked for, past drained ones", "cluster/policy.go",
+		"			reached = append(reached, name)\n			if", "			if",
+		"./cluster", "TestAssignment",
+	},
+	{
+		"a member serves a sequencer from which it is drained", "cluster/policy.go",
+		"			if !v.isDrained(member, name) && (best", "			if (best",
+		"./cluster", replayed,
+	},
+	{
+		"a member that serves another sequencer gets a node ID", "cluster/sequencer.go",
+		"		if !v.serves(c.Member, c.Sequencer) {", "		if false {",
+		"./cluster", replayed,
+	},
+	{
+		"a node ID moves to a member that serves another sequencer", "cluster/sequencer.go",
+		"		case s.paused.has(w.since):\n", "		case false:\n",
+		"./cluster", "TestPolicy",
+	},
+	{
+		"a destroyed sequencer keeps its share", "cluster/sequencer.go",
+		"		v.shares = v.shares.without(c.Sequencer)\n", "",
+		"./cluster", replayed,
+	},
+	{
+		"who leaves still counts in the policy", "cluster/apply.go",
+		"	v.unassign(c.Member)\n", "",
+		"./cluster", replayed,
+	},
+	{
 		"a checkpoint forgets an allocation that was changed", "cluster/checkpoint.go",
 		"Allocation: s.changedAllocation(), ", "",
 		"./cluster", replayed,
