@@ -15,8 +15,8 @@ resume changes anything.`
 
 const clusterExamples = `  firn cluster status
   firn cluster dashboard
-  firn cluster log --follow
-  firn cluster value --at 57
+  firn cluster log --since 03:00 --until 03:20
+  firn cluster value --at 03:12
   firn cluster replay entries.jsonl`
 
 func (p *program) clusterCommand() *cobra.Command {

@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/replay"
@@ -17,25 +21,40 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const logHelp = `Log prints the entries of a cluster's log: the commands that its members wrote, each
-with its position. With --follow it goes on to print new entries, until you interrupt
-it or the server ends.
+const logHelp = `Log prints the log of a cluster: what its members wrote, in plain words, when, and why a
+member left. With --follow it goes on to print new entries, until you interrupt it or
+the server ends.
+
+--since and --until take a time of day such as 03:12, the latest that has passed; a
+date and a time such as "2026-11-22 03:12"; a duration such as 15m, for 15 minutes ago;
+or RFC 3339. Times are local ones, unless they have an offset.
+
+An entry has the time of its sender's clock, so times need not ascend; the order of the
+log is what counts. Log prints from the first entry that is not before --since to the
+last that is not after --until, and everything between them.
 
 Members drop the beginning of a long log. If entries that you asked for are gone, the
 first line says so: on standard output, or with --json on standard error.
 
-With --json each line is an entry that firn cluster replay can read. Replay it only
-from the beginning of the log; firn cluster value --at shows the state that dropped
-entries led to.`
+With --json each line is an entry that firn cluster replay can read, with its time in
+UTC. Replay it only from the beginning of the log; firn cluster value --at shows the
+state that dropped entries led to.`
 
 const logExamples = `  firn cluster log
-  firn cluster log --follow --from 57
+  firn cluster log --since 03:00 --until 03:20
+  firn cluster log --follow --since 15m
   firn cluster log --json | firn cluster replay`
 
+// logOptions are the flags of firn cluster log.
+type logOptions struct {
+	lookOptions
+	from         int64
+	since, until setting.Instant // zero: not given
+	follow       bool
+}
+
 func (p *program) logCommand() *cobra.Command {
-	var o lookOptions
-	var from int64
-	var follow bool
+	var o logOptions
 	c := &cobra.Command{
 		Use:     "log",
 		Short:   "Print the log of a cluster",
@@ -43,18 +62,47 @@ func (p *program) logCommand() *cobra.Command {
 		Example: logExamples,
 		Args:    noArguments,
 	}
-	setting.Number(c.Flags(), &from, "from", "0", 0, "the first position to print")
-	setting.Bool(c.Flags(), &follow, "follow", "go on to print new entries")
+	setting.Add(c.Flags(), &o.since, "since", "time", "", "the time from which on to print, such as 03:00 or 15m", setting.ParseInstant)
+	setting.Add(c.Flags(), &o.until, "until", "time", "", "the time up to which to print", setting.ParseInstant)
+	setting.Number(c.Flags(), &o.from, "from", "0", 0, "the first position to print")
+	setting.Bool(c.Flags(), &o.follow, "follow", "go on to print new entries")
 	o.add(c.Flags(), "print a JSON object for each entry, one per line")
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		path := fmt.Sprintf("/api/v1/cluster/log?from=%d", from)
-		if follow {
-			path += "&follow=1"
+		path, err := o.path()
+		if err != nil {
+			return err
 		}
-		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error { return p.printLog(ctx, ask, path, follow, o.json) })
+		return p.look(c, &o.lookOptions, func(ctx context.Context, ask remote.Client) error {
+			return p.printLog(ctx, ask, path, o.follow, o.json)
+		})
 	}
 	return c
 }
+
+// path is what to ask the server for.
+func (o logOptions) path() (string, error) {
+	query := url.Values{"from": {strconv.FormatInt(o.from, 10)}}
+	if !o.since.IsZero() {
+		query.Set("since", wireTime(o.since))
+		o.until = o.until.Following(o.since)
+	}
+	switch {
+	case o.until.IsZero():
+	case o.follow:
+		return "", usagef("--until and --follow: a log that is followed has no end; leave one of them out")
+	case o.until.Before(o.since.Time):
+		return "", usagef("--until is %s, before --since, %s; want a later time", localTime(o.until.Time), localTime(o.since.Time))
+	default:
+		query.Set("until", wireTime(o.until))
+	}
+	if o.follow {
+		query.Set("follow", "1")
+	}
+	return "/api/v1/cluster/log?" + query.Encode(), nil
+}
+
+// wireTime is a time as servers read it.
+func wireTime(i setting.Instant) string { return i.UTC().Format(time.RFC3339Nano) }
 
 // longestEntry is how long the line of an entry may be: longer than what a log takes, since it may be
 // written in more characters there.
@@ -81,6 +129,7 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 	for lines.Scan() {
 		var entry logEntry
 		err := ask.Understand(lines.Bytes(), &entry)
+		entry.line = lines.Bytes()
 		if err == nil && entry.Error != nil {
 			err = fmt.Errorf("the server %s ends the log: %s (%s)%s", ask.Base, entry.Error.Message, entry.Error.Code, goOn(last))
 		}
@@ -122,20 +171,33 @@ func goOn(last int64) string {
 // logEntry is what a line of the log tells.
 type logEntry struct {
 	Position   int64           `json:"position"`
+	At         time.Time       `json:"at"` // zero: unknown
 	Command    string          `json:"command"`
 	Args       json.RawMessage `json:"args"`
 	Unreadable string          `json:"unreadable"` // why there is no command
 	Error      *httpapi.Error  `json:"error"`      // why this is no entry, but the end
+
+	line []byte
 }
 
-// logColumns are wide enough for every command, and for most positions, so that rows can be printed as they
-// come.
-var logColumns = []console.Column{{Head: "POSITION", Right: true}, {Head: "COMMAND", Width: len("prepare-join-cluster")}, {Head: "ARGUMENTS"}}
+// logColumns are wide enough for every time, and for most positions, so that rows can be printed as they come.
+var logColumns = []console.Column{{Head: "LOCAL TIME", Width: len(localFormat)}, {Head: "POSITION", Right: true}, {Head: "WHAT HAPPENED"}}
 
 func (e logEntry) text() string {
-	what, args := console.Shown(e.Command), replay.Arguments(e.Args)
-	if e.Unreadable != "" {
-		what, args = "(unreadable)", fmt.Sprintf("%.200q", e.Unreadable)
+	at := "unknown"
+	if !e.At.IsZero() {
+		at = localTime(e.At)
 	}
-	return console.Row(logColumns, []string{strconv.FormatInt(e.Position, 10), what, args})
+	return console.Row(logColumns, []string{at, strconv.FormatInt(e.Position, 10), e.words()})
+}
+
+// words says what happened. A newer server may have commands that this program does not know.
+func (e logEntry) words() string {
+	if e.Unreadable != "" {
+		return fmt.Sprintf("the server can't read this entry: %.200q", e.Unreadable)
+	}
+	if entry, err := cluster.ParseEntry(e.line); err == nil {
+		return replay.Words(entry.Command)
+	}
+	return strings.TrimSpace(console.Shown(e.Command) + " " + replay.Arguments(e.Args))
 }

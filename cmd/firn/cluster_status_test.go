@@ -35,20 +35,23 @@ type looked struct {
 // newLooked serves a cluster of two whose second member has a name that is hard to print, with a third about to
 // join, and a sequencer with one node ID for both.
 func newLooked(t *testing.T) *looked {
+	local := time.Local
+	time.Local = time.UTC
+	t.Cleanup(func() { time.Local = local })
 	l := &looked{Client: memstore.NewService().Client("node")}
 	l.Name, l.Journal = "b", l.Client
 	l.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {Owner: "host-c\x1b, process 8"}})
 	for _, entry := range []string{
 		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
-		`{"position":2,"command":"prepare-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
-		`{"position":3,"command":"notify-watchers","args":{"joiner":"b\u001b[2J"}}`,
-		`{"position":4,"command":"accept-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
-		`{"position":5,"command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":1,"allocation":{"kind":"percent","percent":50}}}}`,
-		`{"position":6,"command":"attach","args":{"sequencer":"orders","member":"a"}}`,
-		`{"position":7,"command":"attach","args":{"sequencer":"orders","member":"b\u001b[2J","from":0,"to":0}}`,
-		`{"position":8,"command":"create-sequencer","args":{"sequencer":"users","definition":{"nodes":1000}}}`,
-		`{"position":9,"command":"prepare-join-cluster","args":{"joiner":"c"}}`,
-		`{"position":10,"command":"notify-watchers","args":{"joiner":"c"}}`,
+		`{"position":2,"at":"2026-11-22T03:02:00.123Z","command":"prepare-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
+		`{"position":3,"at":"2026-11-22T03:03:00.000Z","command":"notify-watchers","args":{"joiner":"b\u001b[2J"}}`,
+		`{"position":4,"at":"2026-11-22T03:04:00.000Z","command":"accept-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
+		`{"position":5,"at":"2026-11-22T03:05:00.000Z","command":"create-sequencer","args":{"sequencer":"orders","definition":{"nodes":1,"allocation":{"kind":"percent","percent":50}}}}`,
+		`{"position":6,"at":"2026-11-22T03:06:00.000Z","command":"attach","args":{"sequencer":"orders","member":"a"}}`,
+		`{"position":7,"at":"2026-11-22T03:07:00.000Z","command":"attach","args":{"sequencer":"orders","member":"b\u001b[2J","from":0,"to":0}}`,
+		`{"position":8,"at":"2026-11-22T03:08:00.000Z","command":"create-sequencer","args":{"sequencer":"users","definition":{"nodes":1000}}}`,
+		`{"position":9,"at":"2026-11-22T03:09:00.000Z","command":"prepare-join-cluster","args":{"joiner":"c"}}`,
+		`{"position":10,"at":"2026-11-22T03:10:00.000Z","command":"notify-watchers","args":{"joiner":"c"}}`,
 	} {
 		l.add(t, entry)
 	}
@@ -66,7 +69,7 @@ func (l *looked) add(t *testing.T, entry string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := cluster.Encode(e.Command, time.Time{})
+	data, err := cluster.Encode(e.Command, e.At)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,6 +140,7 @@ orders           0  a
 orders     waiting  "b\x1b[2J"
 `
 	valueText = `position  6
+time      2026-11-22 03:06:00.000
 
 MEMBER      WATCHES
 a           "b\x1b[2J"
@@ -145,21 +149,24 @@ a           "b\x1b[2J"
 SEQUENCER  NODE ID  MEMBER
 orders           0  a
 `
-	logText = `POSITION  COMMAND               ARGUMENTS
-       1  prepare-join-cluster  joiner=a
-       2  prepare-join-cluster  joiner="b\x1b[2J"
-       3  notify-watchers       joiner="b\x1b[2J"
-       4  accept-join-cluster   joiner="b\x1b[2J"
-       5  create-sequencer      sequencer=orders definition={"nodes":1,"allocation":{"kind":"percent","percent":50},"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}
-       6  attach                sequencer=orders member=a
-       7  attach                sequencer=orders member="b\x1b[2J" from=0 to=0
+	logText = `LOCAL TIME               POSITION  WHAT HAPPENED
+unknown                         1  a asks to join
+2026-11-22 03:02:00.123         2  "b\x1b[2J" asks to join
+2026-11-22 03:03:00.000         3  "b\x1b[2J" watches its target, and waits to be watched
+2026-11-22 03:04:00.000         4  "b\x1b[2J" is watched, and is a member now
+2026-11-22 03:05:00.000         5  orders is created: 1 nodes for 50% of the members, layout 41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
+2026-11-22 03:06:00.000         6  a wants a node ID of orders
+2026-11-22 03:07:00.000         7  "b\x1b[2J" wants a node ID of orders, from 0 to 0
+2026-11-22 03:08:00.000         8  users is created: 1000 nodes for all members, layout 41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
+2026-11-22 03:09:00.000         9  c asks to join
+2026-11-22 03:10:00.000        10  c watches its target, and waits to be watched
 `
+	logHead = "LOCAL TIME               POSITION  WHAT HAPPENED\n"
 )
 
 // What people see of a cluster.
 func TestLookAsText(t *testing.T) {
 	l := newLooked(t)
-	rest := "       8  create-sequencer      sequencer=users"
 	for _, tt := range []struct {
 		args string
 		want string // the beginning
@@ -167,10 +174,13 @@ func TestLookAsText(t *testing.T) {
 		{"cluster status", statusText},
 		{"cluster value --at 6", valueText},
 		{"cluster value --at 0", "position  0\n\nno members\n"},
-		{"cluster value --at 2", "position  2\n\nMEMBER  WATCHES\na       nobody\n\nJOINER      TARGET  PHASE\n\"b\\x1b[2J\"  a       prepared\n"},
+		{"cluster value --at 2", "position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n\nJOINER      TARGET  PHASE\n\"b\\x1b[2J\"  a       prepared\n"},
 		{"cluster value", "position  10\n\n"},
-		{"cluster log", logText + rest},
-		{"cluster log --from 9", "POSITION  COMMAND               ARGUMENTS\n       9  prepare-join-cluster  joiner=c\n      10  notify"},
+		{"cluster log", logText},
+		{"cluster log --from 9", logHead + "2026-11-22 03:09:00.000         9  c asks to join\n2026-11-22 03:10:00.000        10  c watches"},
+		{"cluster log --since 2026-11-22T03:10:00Z", logHead + "2026-11-22 03:10:00.000        10  c watches"},
+		{"cluster log --until 2026-11-22T03:01:59Z", ""},
+		{"cluster value --at 2026-11-22T03:02:30Z", "position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n"},
 		{"cluster log --from 11", ""},
 	} {
 		if status, out, errs := l.firn(t, tt.args); status != 0 || errs != "" || !strings.HasPrefix(out, tt.want) || tt.want == "" && out != "" {
@@ -178,10 +188,10 @@ func TestLookAsText(t *testing.T) {
 		}
 	}
 	l.cut(t, 4)
-	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: what was before has been dropped; firn cluster value --at 4 shows what it led to\nPOSITION") {
+	if _, out, _ := l.firn(t, "cluster log"); !strings.HasPrefix(out, "the log begins after position 4: what was before has been dropped; firn cluster value --at 4 shows what it led to\n"+logHead) {
 		t.Errorf("the log that was cut: %s", out)
 	}
-	if _, out, _ := l.firn(t, "cluster log --from 5"); !strings.HasPrefix(out, "POSITION") {
+	if _, out, _ := l.firn(t, "cluster log --from 5"); !strings.HasPrefix(out, logHead) {
 		t.Errorf("the log after it was cut: %s", out)
 	}
 }
@@ -233,7 +243,12 @@ func TestLookInVain(t *testing.T) {
 	}{
 		{"cluster value --at 3", statusFailure, "answers: the log no longer has position 3; want 4 to 10 (unknown_position)"},
 		{"cluster value --at 11", statusFailure, "answers: the log does not have position 11 yet; want 4 to 10 (unknown_position)"},
-		{"cluster value --at -1", statusUsage, `--at: "-1" is not right; want a whole number from 0`},
+		{"cluster value --at -1", statusUsage, `--at: "-1" is neither a position nor a time; want a whole number from 0, or such as 03:12`},
+		{"cluster value --at 2026-11-22T03:03:00Z", statusFailure, "answers: the log has no entry from 2026-11-22T03:03:00Z or before; want 2026-11-22T03:05:00Z (position 5) or later (unknown_position)"},
+		{"cluster log --since noon", statusUsage, `--since: "noon" is not a time; want one such as 03:12`},
+		{"cluster log --until 25:00", statusUsage, `--until: "25:00" is not a time; want one such as 03:12`},
+		{"cluster log --since 5m --until 10m", statusUsage, `want a later time`},
+		{"cluster log --until 5m --follow", statusUsage, `--until and --follow: a log that is followed has no end; leave one of them out`},
 		{"cluster log --from x", statusUsage, `--from: "x" is not right; want a whole number from 0`},
 		{"cluster status now", statusUsage, "firn cluster status takes no arguments"},
 		{"cluster status --admin ftp://a", statusUsage, "not a URL of a server"},
@@ -268,11 +283,11 @@ func TestFollowLog(t *testing.T) {
 				}
 			}
 		}
-		accept := `{"position":11,"command":"accept-join-cluster","args":{"joiner":"c"}}`
+		accept := `{"position":11,"at":"2026-11-22T03:11:00.000Z","command":"accept-join-cluster","args":{"joiner":"c"}}`
 		if flags == "" {
-			next("POSITION", "10  notify-watchers       joiner=c")
+			next("LOCAL TIME", "2026-11-22 03:10:00.000        10  c watches its target")
 			l.add(t, accept)
-			next("11  accept-join-cluster   joiner=c")
+			next("2026-11-22 03:11:00.000        11  c is watched, and is a member now")
 		} else {
 			next(`{"position":10,`)
 			l.add(t, accept)
@@ -308,7 +323,8 @@ func TestFollowLog(t *testing.T) {
 func TestStrangeLogs(t *testing.T) {
 	const (
 		entry = `{"position":7,"command":"peer-gc","args":{"by":"a"}}` + "\n"
-		text  = "POSITION  COMMAND               ARGUMENTS\n       7  peer-gc               by=a\n"
+		newer = `{"position":8,"command":"dance","args":{"with":"a"}}` + "\n"
+		text  = logHead + "unknown                         7  a looks for dead members\n"
 	)
 	for _, tt := range []struct {
 		body  string
@@ -317,7 +333,8 @@ func TestStrangeLogs(t *testing.T) {
 		says  string
 	}{
 		{entry, 1, text, ""},
-		{entry + `{"position":8,"unreadable":"version 2"}`, 2, text + "       8  (unreadable)          \"version 2\"", ""},
+		{entry + `{"position":8,"unreadable":"version 2"}`, 2, text + "unknown                         8  the server can't read this entry: \"version 2\"", ""},
+		{entry + newer, 2, text + "unknown                         8  dance with=a", ""},
 		{entry + "<html>\n" + entry, 1, text, "not as a firn server does"},
 		{entry + `{"error":{"code":"internal","message":"surprise"}}`, 1, text, "ends the log: surprise (internal); go on with --from 8"},
 		{entry + strings.Repeat(" ", longestEntry+1), 1, text, "breaks off the log: bufio.Scanner: token too long; go on with --from 8"},

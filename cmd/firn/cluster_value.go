@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,37 +20,42 @@ import (
 const valueHelp = `Value shows the state that a cluster's log led to: the members and whom each watches,
 who is joining, and which member has which node ID of which sequencer.
 
-With --at it shows the state at a position, after the last entry up to there. The
-server replays the log for that, as far back as the log was kept. Without --at it shows
-the latest state that the server knows.
+With --at it shows the state at a position, after the last entry up to there; or at a
+time, after the last entry that is not later. Times are given as to firn cluster log:
+03:12, "2026-11-22 03:12", 15m, or RFC 3339. Entries have the times of their senders'
+clocks, which need not ascend: the order of the log decides which entry is the last.
+The server replays the log, as far back as the log was kept. Without --at it shows the
+latest state that the server knows.
 
-With --json it prints {"position":7,"value":{...}}, as firn cluster replay does.`
+With --json it prints {"position":7,"at":"2026-11-22T03:11:58.102Z","value":{...}}. The
+time is that of the last entry; it is left out where it is unknown.`
 
 const valueExamples = `  firn cluster value
+  firn cluster value --at 03:12
   firn cluster value --at 57 --json`
 
 func (p *program) valueCommand() *cobra.Command {
 	var o lookOptions
-	var at int64
+	var at string // as the server reads it
 	c := &cobra.Command{
 		Use:     "value",
-		Short:   "Show the state of a cluster at a position of its log",
+		Short:   "Show the state of a cluster at a time, or at a position of its log",
 		Long:    valueHelp,
 		Example: valueExamples,
 		Args:    noArguments,
 	}
-	setting.Number(c.Flags(), &at, "at", "", 0, "the position (default: the latest)")
+	setting.Add(c.Flags(), &at, "at", "point", "", "the position, or a time such as 03:12 (default: the latest position)", parsePoint)
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		path := "/api/v1/cluster/value"
-		if c.Flags().Changed("at") {
-			path += fmt.Sprintf("?at=%d", at)
+		if at != "" {
+			path += "?at=" + url.QueryEscape(at)
 		}
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var v valueAt
 			return p.show(ctx, ask, path, &v, o.json, func() string {
 				s := v.status()
-				return fmt.Sprintf("position  %d\n", v.Position) +
+				return v.place() +
 					sections(memberTable(s.Members), p.joinTable(s.Joins, false), nodeTable(s.Sequencers))
 			})
 		})
@@ -55,9 +63,22 @@ func (p *program) valueCommand() *cobra.Command {
 	return c
 }
 
+// parsePoint reads a position or a time, and returns it as servers read it.
+func parsePoint(text string) (string, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 {
+		return strconv.FormatInt(n, 10), nil
+	}
+	at, err := setting.ParseInstant(text)
+	if err != nil {
+		return "", fmt.Errorf("%.40q is neither a position nor a time; want a whole number from 0, or such as 03:12, \"2026-11-22 03:12\", 15m or RFC 3339", text)
+	}
+	return wireTime(at), nil
+}
+
 // valueAt is what a server tells of a value.
 type valueAt struct {
-	Position int64 `json:"position"`
+	Position int64     `json:"position"`
+	At       time.Time `json:"at"` // zero: unknown
 	Value    struct {
 		Members    []string          `json:"members"`
 		Pairs      map[string]string `json:"pairs"`
@@ -68,6 +89,15 @@ type valueAt struct {
 			Waiting []string         `json:"waiting"`
 		} `json:"sequencers"`
 	} `json:"value"`
+}
+
+// place says where in the log the value is.
+func (v valueAt) place() string {
+	text := fmt.Sprintf("position  %d\n", v.Position)
+	if !v.At.IsZero() {
+		text += fmt.Sprintf("time      %s\n", localTime(v.At))
+	}
+	return text
 }
 
 // status is as much of a status as the value tells.

@@ -18,3 +18,8 @@ func sections(all ...string) string {
 
 // moment is an instant for people.
 func moment(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// localFormat is how times of the log are printed, and can be given to flags.
+const localFormat = "2006-01-02 15:04:05.000"
+
+func localTime(t time.Time) string { return t.Local().Format(localFormat) }

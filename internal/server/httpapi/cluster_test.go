@@ -106,14 +106,20 @@ func TestClusterAnswers(t *testing.T) {
 		{"HEAD /log?follow=1", 200, ""},
 
 		{"GET ?at=5", 400, failure("bad_request", `the query "at=5" has no effect here; for another position GET /api/v1/cluster/value?at=N`)},
-		{"GET /value?at=-1", 400, failure("bad_request", `at is "-1"; want a whole number from 0`)},
-		{"GET /value?at=9223372036854775808", 400, failure("bad_request", `at is "9223372036854775808"; want a whole number from 0`)},
+		{"GET /value?at=-1", 400, failure("bad_request", `at is "-1"; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
+		{"GET /value?at=9223372036854775808", 400, failure("bad_request", `at is "9223372036854775808"; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
 		{"GET /value?at=1&at=2", 400, failure("bad_request", `at is given 2 times; want it once`)},
 		{"GET /value?from=1", 400, failure("bad_request", `unknown parameter "from"; want at`)},
 		{"GET /log?from=", 400, failure("bad_request", `from is ""; want a whole number from 0`)},
 		{"GET /log?follow=yes", 400, failure("bad_request", `follow is "yes"; want a number from 0 to 1`)},
-		{"GET /log?at=1", 400, failure("bad_request", `unknown parameter "at"; want from, follow`)},
-		{"GET /log?%zz", 400, failure("bad_request", `can't read the query "%zz"; want from=N, follow=1 or both`)},
+		{"GET /log?at=1", 400, failure("bad_request", `unknown parameter "at"; want from, since, until, follow`)},
+		{"GET /log?%zz", 400, failure("bad_request", `can't read the query "%zz"; want from=N, since=TIME, until=TIME, follow=1 or several of them`)},
+		{"GET /value?at=", 400, failure("bad_request", `at is ""; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z`)},
+		{"GET /log?since=03:00", 400, failure("bad_request", `since is "03:00"; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds`)},
+		{"GET /log?until=-1", 400, failure("bad_request", `until is "-1"; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds`)},
+		{"GET /log?until=2&since=3", 400, failure("bad_request", `until is "2", before since, "3"; want a later time`)},
+		{"GET /log?until=2&follow=1", 400, failure("bad_request", `until is given with follow=1, which has no end; leave one of them out`)},
+		{"GET /value?at=2026-11-22T03:12:00Z", 404, failure("unknown_position", "no entry of the log has a time; want a position")},
 		{"GET /value?at=17", 404, failure("unknown_position", "the log does not have position 17 yet; want 0 to 16")},
 		{"GET /nothing", 404, failure("not_found", `there is nothing at "/api/v1/cluster/nothing"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}`)},
 		{"POST ", 405, failure("method_not_allowed", `the method "POST" is not allowed for "/api/v1/cluster"; want GET, HEAD`)},
@@ -147,6 +153,121 @@ func TestStatusOfOne(t *testing.T) {
 		`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node"}],"members":[{"id":"a","joined":2,"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
 	if undated(w.Body.String()) != want {
 		t.Errorf("have %swant %s", w.Body, want)
+	}
+}
+
+// timed is a log whose entries have times: of minutes after 03:00, -1 for an unknown one, at the positions 2, 4, 6 and so on.
+func timed(t *testing.T, minutes ...int) *fakeLog {
+	log := newLog(t)
+	for _, m := range minutes {
+		var at time.Time
+		if m >= 0 {
+			at = time.Date(2026, 11, 22, 3, m, 0, 0, time.UTC)
+		}
+		log.appendAt(t, cluster.PeerGC{By: "a"}, at)
+	}
+	return log
+}
+
+// What is wanted of the log by time is found also where the clocks of the senders differ: from the first entry that is not
+// before to the last that is not after, in the order of the log.
+func TestLogByTime(t *testing.T) {
+	for _, tt := range []struct {
+		minutes []int
+		query   string
+		want    string // the positions
+	}{
+		{[]int{1, 2, 3, 4}, "since=2026-11-22T03:02:00Z", "4 6 8"},
+		{[]int{1, 2, 3, 4}, "since=2026-11-22T04:02:00%2B01:00", "4 6 8"},
+		{[]int{1, 2, 3, 4}, "since=1795316520000", "4 6 8"},
+		{[]int{1, 2, 3, 4}, "since=2026-11-22T03:02:00.001Z", "6 8"},
+		{[]int{1, 2, 3, 4}, "until=2026-11-22T03:03:00Z", "2 4 6"},
+		{[]int{1, 2, 3, 4}, "until=1795316579999", "2 4"},
+		{[]int{1, 2, 3, 4}, "since=2026-11-22T03:02:00Z&until=2026-11-22T03:03:00Z", "4 6"},
+		{[]int{1, 2, 3, 4}, "since=2026-11-22T03:01:00Z&until=2026-11-22T03:03:00Z&from=4", "4 6"},
+		{[]int{1, 2, 3, 4}, "since=2026-11-22T03:05:00Z", ""},
+		{[]int{1, 2, 3, 4}, "until=2026-11-22T03:00:00Z", ""},
+		{[]int{1, 3, 2, 4}, "until=2026-11-22T03:02:00Z", "2 4 6"}, // the entry of 03:03 is before that of 03:02
+		{[]int{1, 3, 2, 4}, "since=2026-11-22T03:03:00Z", "4 6 8"},
+		{[]int{2, 2, 2}, "since=2026-11-22T03:02:00Z&until=2026-11-22T03:02:00Z", "2 4 6"},
+		{[]int{-1, 1, -1, 3, -1}, "since=2026-11-22T03:01:00Z", "4 6 8 10"}, // an unknown time is between its neighbours
+		{[]int{-1, 1, -1, 3, -1}, "until=2026-11-22T03:02:00Z", "2 4"},
+		{[]int{-1, -1}, "since=2026-11-22T03:01:00Z", ""},
+	} {
+		w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log?"+tt.query)
+		var have []string
+		for line := range strings.Lines(w.Body.String()) {
+			e, err := cluster.ParseEntry([]byte(line))
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			have = append(have, fmt.Sprint(e.Position))
+		}
+		if got := strings.Join(have, " "); w.Code != 200 || got != tt.want {
+			t.Errorf("minutes %v, %s: %d, the positions %s; want %s", tt.minutes, tt.query, w.Code, got, tt.want)
+		}
+	}
+}
+
+// A call that follows the log gets what comes after its first entry whatever its time.
+func TestFollowSince(t *testing.T) {
+	log := timed(t, 1, 5)
+	server := httptest.NewServer(serving(log))
+	t.Cleanup(server.Close)
+	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&since=2026-11-22T03:05:00Z")
+	next(t, lines, `{"position":4,"at":"2026-11-22T03:05:00.000Z",`)
+	log.appendAt(t, cluster.PeerGC{By: "a"}, time.Date(2026, 11, 22, 3, 4, 0, 0, time.UTC))
+	next(t, lines, `{"position":6,"at":"2026-11-22T03:04:00.000Z",`)
+}
+
+// A log that may have had earlier entries of the span is told to begin late.
+func TestCutLogByTime(t *testing.T) {
+	log := timed(t, 1, 2, 3, 4)
+	log.cut(t, 2)
+	for query, want := range map[string]string{
+		"since=2026-11-22T03:02:00Z":         "4",
+		"since=2026-11-22T03:03:00Z":         "4", // there may be more
+		"since=2026-11-22T03:04:00Z":         "",
+		"since=2026-11-22T03:03:00Z&from=5":  "",
+		"until=2026-11-22T03:02:00Z":         "4",
+		"until=2026-11-22T03:04:00Z&from=5":  "",
+		"since=2026-11-22T03:05:00Z&from=10": "",
+	} {
+		w := call(serving(log), "GET", "/api/v1/cluster/log?"+query)
+		if got := w.Header().Get(httpapi.LogBeginsAfter); w.Code != 200 || got != want {
+			t.Errorf("%s = %d, begins after %q; want %q", query, w.Code, got, want)
+		}
+	}
+}
+
+// The value at a time is that after the last entry of the log that is not later.
+func TestValueByTime(t *testing.T) {
+	const before = "the log has no entry from 2026-11-22T03:00:00Z or before; want 2026-11-22T03:01:00Z (position "
+	for _, tt := range []struct {
+		minutes []int
+		at      string
+		status  int
+		want    string
+	}{
+		{[]int{1, 2, 3}, "03:02:00Z", 200, `{"position":4,"at":"2026-11-22T03:02:00Z","value":`},
+		{[]int{1, 2, 3}, "03:02:59.999Z", 200, `{"position":4,`},
+		{[]int{1, 2, 3}, "04:02:59.999%2B01:00", 200, `{"position":4,`},
+		{[]int{1, 2, 3}, "23:00:00Z", 200, `{"position":6,`},
+		{[]int{1, 2, 2, 3}, "03:02:00Z", 200, `{"position":6,`}, // the last of those with the same time
+		{[]int{1, 3, 2, 4}, "03:02:00Z", 200, `{"position":6,`},
+		{[]int{1, 3, 2, 4}, "03:03:00Z", 200, `{"position":6,"at":"2026-11-22T03:02:00Z","value":`},
+		{[]int{-1, 1, -1, 3}, "03:02:00Z", 200, `{"position":4,`},
+		{[]int{1, 2, 3}, "03:00:00Z", 404, before + "2) or later"},
+		{[]int{-1, 1, 2}, "03:00:00Z", 404, before + "4) or later"},
+	} {
+		w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/value?at=2026-11-22T"+tt.at)
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) {
+			t.Errorf("minutes %v at %s = %d %s; want %d %s", tt.minutes, tt.at, w.Code, w.Body, tt.status, tt.want)
+		}
+	}
+	w := call(serving(timed(t, 1, -1)), "GET", "/api/v1/cluster/value?at=4")
+	if !strings.HasPrefix(w.Body.String(), `{"position":4,"value":`) {
+		t.Errorf("the value after an entry of an unknown time is %s", w.Body)
 	}
 }
 

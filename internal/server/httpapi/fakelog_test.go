@@ -43,9 +43,13 @@ func newLog(t testing.TB, commands ...cluster.Command) *fakeLog {
 	return f
 }
 
-func (f *fakeLog) append(t testing.TB, c cluster.Command) {
+// append appends a command of an unknown time.
+func (f *fakeLog) append(t testing.TB, c cluster.Command) { f.appendAt(t, c, time.Time{}) }
+
+// appendAt appends a command that was sent at a time.
+func (f *fakeLog) appendAt(t testing.TB, c cluster.Command, at time.Time) {
 	t.Helper()
-	data, err := cluster.Encode(c, time.Time{})
+	data, err := cluster.Encode(c, at)
 	if err != nil {
 		t.Fatal(err)
 	}

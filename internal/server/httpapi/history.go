@@ -3,6 +3,8 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/store"
@@ -10,7 +12,8 @@ import (
 
 // ValueAt is the value of the cluster at a position of the log.
 type ValueAt struct {
-	Position int64         `json:"position"` // of the last entry
+	Position int64         `json:"position"`     // of the last entry
+	At       *time.Time    `json:"at,omitempty"` // when that was sent, by its sender's clock; nil: unknown
 	Value    cluster.Value `json:"value"`
 }
 
@@ -22,6 +25,48 @@ func (e *positionError) Error() string {
 		return fmt.Sprintf("the log does not have position %d yet; want %d to %d", e.at, e.first, e.last)
 	}
 	return fmt.Sprintf("the log no longer has position %d; want %d to %d", e.at, e.first, e.last)
+}
+
+// timeError is returned for a time from before the log.
+type timeError struct {
+	at    time.Time
+	first cluster.Entry // the first that has a time; zero: none has
+}
+
+func (e *timeError) Error() string {
+	if e.first.At.IsZero() {
+		return "no entry of the log has a time; want a position"
+	}
+	return fmt.Sprintf("the log has no entry from %s or before; want %s (position %d) or later",
+		e.at.UTC().Format(time.RFC3339Nano), e.first.At.UTC().Format(time.RFC3339Nano), e.first.Position)
+}
+
+// positionAt returns the position of the last entry of a log that is not later than a time. Entries have the times of their
+// senders' clocks, which differ, so that times need not ascend; the order in the log decides which entry is the last. A
+// *timeError is returned when there is no such entry.
+func positionAt(entries []store.LogEntry, at time.Time) (int64, error) {
+	for _, e := range slices.Backward(entries) {
+		if sent := sentAt(e); !sent.IsZero() && !sent.After(at) {
+			return int64(e.Position), nil
+		}
+	}
+	before := &timeError{at: at}
+	for _, e := range entries {
+		if sent := sentAt(e); !sent.IsZero() {
+			before.first = cluster.Entry{Position: int64(e.Position), At: sent}
+			break
+		}
+	}
+	return 0, before
+}
+
+// sentAt returns when an entry was sent; zero: unknown.
+func sentAt(e store.LogEntry) time.Time {
+	entry, err := cluster.Decode(int64(e.Position), e.Data)
+	if err != nil {
+		return time.Time{}
+	}
+	return entry.At
 }
 
 // valueAt replays a log, read from its beginning, up to a position. A *positionError is returned when the log does not have
@@ -41,6 +86,7 @@ func valueAt(log store.Batch, at int64) (ValueAt, error) {
 	if at < first || at > last {
 		return ValueAt{}, &positionError{at, first, last}
 	}
+	var sent *time.Time
 	for _, e := range log.Entries {
 		if int64(e.Position) > at {
 			break
@@ -50,8 +96,11 @@ func valueAt(log store.Batch, at int64) (ValueAt, error) {
 			return ValueAt{}, fmt.Errorf("the entry at position %d: %w", e.Position, err)
 		}
 		v, _ = cluster.Apply(v, entry)
+		if sent = nil; !entry.At.IsZero() {
+			sent = &entry.At
+		}
 	}
-	return ValueAt{v.Position(), v}, nil
+	return ValueAt{v.Position(), sent, v}, nil
 }
 
 // unreadableEntry is an entry that this program can't read.

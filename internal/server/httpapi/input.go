@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // query holds the parameters of a call.
@@ -49,4 +50,42 @@ func (q query) number(name string, least, most, absent int64) (int64, error) {
 	default:
 		return 0, fmt.Errorf("%s is %.40q; want a number from %d to %d", name, text, least, most)
 	}
+}
+
+// instant reads a time, in RFC 3339 or in Unix milliseconds; zero when it is not given.
+func (q query) instant(name string) (time.Time, error) {
+	text, ok := q[name]
+	if !ok {
+		return time.Time{}, nil
+	}
+	if ms, err := strconv.ParseUint(text, 10, 63); err == nil {
+		return time.UnixMilli(int64(ms)), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s is %.40q; want a time such as 2026-11-22T03:12:00Z, or Unix milliseconds", name, text)
+	}
+	return at, nil
+}
+
+// point is a point of the log: a position, or a time.
+type point struct {
+	position int64     // latest: the last one
+	at       time.Time // zero: the position counts
+}
+
+// point reads a point of the log. A whole number is a position.
+func (q query) point(name string) (p point, err error) {
+	text, ok := q[name]
+	if !ok {
+		return point{position: latest}, nil
+	}
+	if p.at, err = time.Parse(time.RFC3339, text); err == nil {
+		return p, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return p, fmt.Errorf("%s is %.40q; want a whole number from 0, a position, or a time such as 2026-11-22T03:12:00Z", name, text)
+	}
+	return point{position: int64(n)}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"net/http"
+	"sort"
 	"strconv"
 	"time"
 
@@ -57,17 +58,17 @@ func (h *Handler) look(next func(http.ResponseWriter, *http.Request, *auth.Calle
 const latest = int64(-1)
 
 func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
-	at := latest
-	q, err := parameters(r.URL.RawQuery, "at=N", "at")
+	var at point
+	q, err := parameters(r.URL.RawQuery, "at=N or at=TIME", "at")
 	if err == nil {
-		at, err = q.number("at", 0, math.MaxInt64, latest)
+		at, err = q.point("at")
 	}
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
 	var v ValueAt
-	if at != latest {
+	if at.position != latest {
 		v, err = h.replay(r.Context(), log, at)
 	} else {
 		v.Value, err = h.service.Value(who)
@@ -81,14 +82,19 @@ func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *auth.Caller
 	writeJSON(w, v)
 }
 
-func (h *Handler) replay(ctx context.Context, log store.Log, at int64) (ValueAt, error) {
+func (h *Handler) replay(ctx context.Context, log store.Log, at point) (ValueAt, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, logWithin, errNoLog)
 	defer cancel()
 	all, err := log.Read(ctx, 0)
 	if err != nil {
 		return ValueAt{}, because(ctx, err)
 	}
-	return valueAt(all, at)
+	if !at.at.IsZero() {
+		if at.position, err = positionAt(all.Entries, at.at); err != nil {
+			return ValueAt{}, err
+		}
+	}
+	return valueAt(all, at.position)
 }
 
 // because returns why ctx has ended, if it has, or else err.
@@ -99,20 +105,62 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
-	var from, following int64
-	q, err := parameters(r.URL.RawQuery, "from=N, follow=1 or both", "from", "follow")
+// span is which entries of the log a call wants.
+type span struct {
+	from         int64
+	since, until time.Time // zero: from the first one on, or to the last one
+}
+
+// spanOf reads which entries a call wants, and whether it goes on to get new ones.
+func spanOf(text string) (s span, follow bool, err error) {
+	q, err := parameters(text, "from=N, since=TIME, until=TIME, follow=1 or several of them", "from", "since", "until", "follow")
+	var following int64
 	if err == nil {
 		following, err = q.number("follow", 0, 1, 0)
 	}
 	if err == nil {
-		from, err = q.number("from", 0, math.MaxInt64, 0)
+		s.from, err = q.number("from", 0, math.MaxInt64, 0)
 	}
+	if err == nil {
+		s.since, err = q.instant("since")
+	}
+	if err == nil {
+		s.until, err = q.instant("until")
+	}
+	switch follow = following == 1; {
+	case err != nil:
+	case follow && !s.until.IsZero():
+		err = errors.New("until is given with follow=1, which has no end; leave one of them out")
+	case !s.until.IsZero() && s.until.Before(s.since):
+		err = fmt.Errorf("until is %.40q, before since, %.40q; want a later time", q["until"], q["since"])
+	}
+	return s, follow, err
+}
+
+// of returns the entries that are wanted: from the first to the last one whose time is within the span, with all between
+// them, whose times may be others; see positionAt.
+func (s span) of(entries []store.LogEntry) []store.LogEntry {
+	entries = entries[sort.Search(len(entries), func(i int) bool { return int64(entries[i].Position) >= s.from }):]
+	if !s.since.IsZero() {
+		for len(entries) > 0 && sentAt(entries[0]).Before(s.since) {
+			entries = entries[1:]
+		}
+	}
+	if !s.until.IsZero() {
+		last, err := positionAt(entries, s.until)
+		for n := len(entries); n > 0 && (err != nil || int64(entries[n-1].Position) > last); n-- {
+			entries = entries[:n-1]
+		}
+	}
+	return entries
+}
+
+func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
+	wanted, follow, err := spanOf(r.URL.RawQuery)
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
-	follow := following == 1
 	if follow && h.draining() {
 		h.refuse(w, r, server.ErrDraining)
 		return
@@ -120,7 +168,7 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	seen, _ := h.service.Value(who) // zero while nothing was read
-	after := after(from, seen)
+	after := after(wanted.from, seen)
 	batches := read(ctx, log, after)
 	if follow {
 		batches = log.Follow(ctx, after)
@@ -141,10 +189,15 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 		case l.begun && batch.Checkpoint != nil:
 			l.fail(errCut)
 			return
-		case !l.begun:
-			l.begin(batch.Checkpoint, from)
 		}
-		if r.Method == http.MethodHead || l.write(batch.Entries, from) != nil {
+		entries := wanted.of(batch.Entries)
+		if !l.begun {
+			l.begin(batch, wanted, entries)
+		}
+		if len(entries) > 0 {
+			wanted.since = time.Time{} // what follows is wanted, whatever its time
+		}
+		if r.Method == http.MethodHead || l.write(entries) != nil {
 			return
 		}
 	}
@@ -168,24 +221,25 @@ type lines struct {
 	begun   bool
 }
 
-// begin writes the head.
-func (l *lines) begin(anew *store.Checkpoint, from int64) {
-	if anew != nil && int64(anew.Position) >= max(from, 1) {
-		l.w.Header().Set(LogBeginsAfter, strconv.FormatInt(int64(anew.Position), 10))
+// begin writes the head of an answer with some entries of the first batch.
+func (l *lines) begin(batch store.Batch, wanted span, entries []store.LogEntry) {
+	missing := batch.Checkpoint != nil && int64(batch.Checkpoint.Position) >= max(wanted.from, 1)
+	if missing && !wanted.since.IsZero() { // is there an entry from before, so that none is missing?
+		missing = len(entries) == len(batch.Entries)
+	}
+	if missing {
+		l.w.Header().Set(LogBeginsAfter, strconv.FormatInt(int64(batch.Checkpoint.Position), 10))
 	}
 	header(l.w, linesType)
 	l.begun = true
 }
 
-// write writes the entries from a position on.
-func (l *lines) write(entries []store.LogEntry, from int64) error {
+// write writes entries.
+func (l *lines) write(entries []store.LogEntry) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	for _, entry := range entries {
-		if int64(entry.Position) < from {
-			continue
-		}
 		if err := e.Encode(entryLine(entry)); err != nil {
 			return err
 		}
@@ -232,7 +286,9 @@ func (l *lines) send(b []byte) error {
 
 // refuseLog answers a call that can't read the log.
 func (h *Handler) refuseLog(w http.ResponseWriter, r *http.Request, err error) {
-	if _, ok := errors.AsType[*positionError](err); ok {
+	_, position := errors.AsType[*positionError](err)
+	_, instant := errors.AsType[*timeError](err)
+	if position || instant {
 		writeError(w, unknownPosition, err.Error())
 		return
 	}

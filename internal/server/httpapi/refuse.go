@@ -15,7 +15,7 @@ const (
 	methodNotAllowed server.Code = "method_not_allowed" // the path takes other methods: see the `Allow` header
 	notFound         server.Code = "not_found"          // no such path
 	tooLarge         server.Code = "too_large"          // the body has more than 64 KiB
-	unknownPosition  server.Code = "unknown_position"   // the log no longer has, or does not yet have, this position; the message says which it has
+	unknownPosition  server.Code = "unknown_position"   // the log no longer has, or does not yet have, this position or time; the message says which it has
 )
 
 // statuses are the HTTP statuses of the codes.
