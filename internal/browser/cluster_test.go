@@ -91,7 +91,13 @@ func (l *living) join(host string) *being {
 	l.t.Helper()
 	b := &being{client: l.store.Client(host)}
 	var err error
-	o := member.Options{Owner: fmt.Sprintf("%s, process %d", host, 4000+len(l.members)), TTL: 2 * time.Second}
+	n := len(l.members)
+	o := member.Options{Owner: fmt.Sprintf("%s, process %d", host, 4000+n), TTL: 2 * time.Second, Vitals: func() member.Vitals {
+		return member.Vitals{
+			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", n)}, Since: time.Now().Add(-26 * time.Hour),
+			Ready: true, Given: 1 << 40, Rate: 1200 - 50*float64(n),
+		}
+	}}
 	if b.Member, err = member.Join(l.t.Context(), b.client, o); err != nil {
 		l.t.Fatal(err)
 	}
@@ -146,7 +152,7 @@ func (l *living) prepare(id string) {
 	}
 	var data []byte
 	if err == nil {
-		data, err = cluster.Encode(cluster.PrepareJoin{Joiner: id}, time.Time{})
+		data, err = cluster.Encode(cluster.PrepareJoin{Joiner: id}, time.Now())
 	}
 	if err == nil {
 		_, err = client.Append(l.t.Context(), id+"-prepares", data)

@@ -30,15 +30,43 @@ type crowd struct {
 
 func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
 	pulses := map[string]member.Pulse{}
+	third := time.Now().UnixMilli() / 10_000 // each member has written its pulse again since the last one
 	for i, id := range c.Value().Members() {
-		if i%100 != 50 { // these are dead
-			pulses[id] = member.Pulse{Owner: owner(id)}
+		if i%100 == 50 { // these are dead
+			continue
 		}
+		noise := time.Duration(int64(i)*7919+third*104729) % 100
+		pulses[id] = member.Pulse{Owner: owner(id), Clock: time.Now().Add(-noise * 50 * time.Millisecond), Every: 10 * time.Second, Vitals: member.Vitals{
+			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: began,
+			Ready: true, Given: uint64(third * 1000), Rate: 200 + float64(noise), Verdict: "agreed", Offset: (noise - 50) * time.Millisecond / 10,
+			Judged: time.Now(), Left: 30*time.Second - noise*time.Millisecond, RoundTrip: time.Millisecond + noise*20*time.Microsecond,
+		}}
 	}
 	return pulses, nil
 }
 
-func owner(id string) string { return fmt.Sprintf("rack-%s.example.org, process 71", id[1:3]) }
+var began = time.Now().Add(-50 * time.Hour)
+
+// History is that of an hour in which the rate went up, and a tenth of the members was not ready for a while.
+func (c *crowd) History(context.Context) (hour []member.Minute, err error) {
+	now := time.Now().Truncate(time.Minute)
+	for i := range 60 {
+		m := member.Minute{At: now.Add(time.Duration(i-60) * time.Minute)}
+		for n, id := range c.Value().Members() {
+			node := member.NodeMinute{Owner: owner(id), Ready: n%10 > 0 || i < 20 || i > 25, Rate: float64(100 + 2*i + n%7)}
+			if node.Ready {
+				m.Ready++
+			}
+			m.Members++
+			m.Rate += node.Rate
+			m.Nodes = append(m.Nodes, node)
+		}
+		hour = append(hour, m)
+	}
+	return hour, nil
+}
+
+func owner(id string) string { return fmt.Sprintf("rack-%s.example.org, process 71", id[1:4]) }
 
 func (c *crowd) Owners(ctx context.Context, name string) (all []member.Owner, err error) {
 	q, err := c.Lookup(ctx, name)
@@ -94,7 +122,7 @@ func (c *crowd) add(t *testing.T, command cluster.Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made++
-	data, err := cluster.Encode(command, time.Time{})
+	data, err := cluster.Encode(command, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

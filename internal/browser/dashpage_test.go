@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -83,6 +82,7 @@ func (p *page) tabTo(id string) {
 // pointAt points at a member in the ring, which is drawn as an element of its own.
 func (p *page) pointAt(id string) {
 	p.t.Helper()
+	do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#ring")))
 	p.settle()
 	p.mouse(fmt.Sprintf(`$('#ring [data-id=%q] .dot').getBoundingClientRect()`, id), 0.5, 0.5)
 }
@@ -110,10 +110,10 @@ func (p *page) slideTo(position int64) {
 	p.t.Helper()
 	do(p.t, p.ctx, chromedp.Focus(chromedp.CSS("#slider")))
 	for range 500 {
-		before := p.js(`text("#timeline-text")`)
+		before := p.js(`$("#slider").dataset.position`)
 		p.press(kb.ArrowLeft)
-		p.waitFor(fmt.Sprintf(`text("#timeline-text") !== %q`, before))
-		at, _ := strconv.ParseInt(strings.Split(p.js(`text("#timeline-text").replaceAll("\u202f", "")`), " ")[0], 10, 64)
+		p.waitFor(fmt.Sprintf(`$("#slider").dataset.position !== %q`, before))
+		at, _ := strconv.ParseInt(p.js(`$("#slider").dataset.position`), 10, 64)
 		if at == position {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
@@ -31,28 +32,63 @@ type facts struct {
 	Member   string `json:"member"`   // of this server
 	Position int64  `json:"position"` // that it has reached
 	Entries  int64  `json:"entries"`
-	NotReady string `json:"not_ready"` // why the node is not ready; empty: it is
-	NoStore  string `json:"no_store"`  // why the store can't be read; empty: it can
+	NotReady string `json:"not_ready"`          // why the node is not ready; empty: it is
+	NoStore  string `json:"no_store"`           // why the store can't be read; empty: it can
+	StoreMS  int64  `json:"store_ms,omitempty"` // when it could be read last, while it can't; 0: unknown
 }
 
 // peer is a member.
 type peer struct {
 	Watches string `json:"watches,omitempty"`
 	Joined  int64  `json:"joined"`
-	pulse
+	process
 }
 
-// pulse describes the process of a member.
-type pulse struct {
-	Life  string `json:"life,omitempty"` // alive, dead; empty: not known
-	Owner string `json:"owner,omitempty"`
+// process describes the process of a member, except for its signs.
+type process struct {
+	Life      string            `json:"life,omitempty"`  // alive; late: its pulse is overdue; dead; empty: not known
+	AsOf      int64             `json:"as_of,omitempty"` // unless it is alive: when the rest was true, in Unix milliseconds; 0: unknown
+	Owner     string            `json:"owner,omitempty"`
+	Version   string            `json:"version,omitempty"`
+	Addresses map[string]string `json:"addresses,omitempty"`
+	Since     int64             `json:"since,omitempty"` // the process began, in Unix milliseconds
+	Ready     *bool             `json:"ready,omitempty"`
+	Code      string            `json:"code,omitempty"`
+	Why       string            `json:"why,omitempty"`
+	Verdict   string            `json:"verdict,omitempty"`
+}
+
+// signs are the vital signs of a process that change all the time. They are rounded as they are shown, so that most of
+// them are the same at the next look. Nil: unknown.
+type signs struct {
+	Rate   *float64 `json:"rate,omitempty"` // IDs per second
+	Given  *float64 `json:"given,omitempty"`
+	Offset *float64 `json:"offset,omitempty"` // of the wall clock from the others' median, in milliseconds
+	Left   *float64 `json:"left,omitempty"`   // to the nearest horizon, in seconds
+	RTT    *float64 `json:"rtt,omitempty"`    // the store's, in milliseconds
 }
 
 type join struct {
 	Target string `json:"target"`
 	Phase  string `json:"phase"`
-	pulse
+	process
 }
+
+// layout is a layout that IDs may be inspected with, like a sequencer's.
+type layout struct {
+	Definition cluster.Definition `json:"definition"`
+	Capacity   int64              `json:"capacity"`
+}
+
+// layouts are the presets.
+var layouts = func() map[string]layout {
+	all := map[string]layout{}
+	for _, p := range firn.Presets() {
+		d := cluster.Define(p.Layout)
+		all[p.Name] = layout{d, d.Capacity()}
+	}
+	return all
+}()
 
 // origin is the part of a sequencer that never changes.
 type origin struct {
@@ -126,6 +162,7 @@ type reading struct {
 	pulses map[string]member.Pulse // nil: unknown
 	asked  map[string]bool         // the members known then; later ones may be alive too
 	err    error
+	done   bool           // false: nothing was read yet
 	quorum *quorum.Status // nil: there is none, or it is not known yet
 }
 
@@ -146,7 +183,7 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	}
 	status, err := s.service.Look(who, s.reading.pulses)
 	if err != nil {
-		status = server.Status{} // the member has read nothing yet
+		status = server.Status{Problems: []server.Problem{}} // the member has read nothing yet
 	}
 	s.latest, s.made, s.news = sceneOf(status, s.reading, s.service.Ready()), now, false
 	return s.latest, nil
@@ -169,7 +206,7 @@ func (s *scenes) ask(who *auth.Caller, asked map[string]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking, s.news = false, true
-	s.reading = reading{pulses, asked, err, q}
+	s.reading = reading{pulses, asked, err, true, q}
 }
 
 // askedOf are the members and joiners of a value.
@@ -185,12 +222,15 @@ func askedOf(v cluster.Value) map[string]bool {
 }
 
 func sceneOf(status server.Status, r reading, notReady error) *scene {
-	members, joins, sequencers := tree{}, tree{}, tree{}
+	members, joins, sequencers, vitals := tree{}, tree{}, tree{}, tree{}
 	for _, m := range status.Members {
-		members[m.ID] = peer{m.Watches, m.Joined, r.pulseOf(m.ID, m.Pulse)}
+		members[m.ID] = peer{m.Watches, m.Joined, r.processOf(m.ID, m.Pulse)}
+		if m.Vitals != nil {
+			vitals[m.ID] = signsOf(*m.Vitals)
+		}
 	}
 	for _, j := range status.Joins {
-		joins[j.Joiner] = join{j.Target, j.Phase, r.pulseOf(j.Joiner, j.Pulse)}
+		joins[j.Joiner] = join{j.Target, j.Phase, r.processOf(j.Joiner, j.Pulse)}
 	}
 	for _, q := range status.Sequencers {
 		here, nodes := standing{State: q.Here.State, Why: q.Here.Why, Node: -1, Place: q.Here.Place}, tree{}
@@ -204,9 +244,16 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes, "waiting": q.Waiting,
 		}
 	}
+	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady), NoStore: text(r.err)}
+	if r.err != nil {
+		f.StoreMS = milliseconds(status.Store.AsOf)
+	}
+	if !r.done {
+		status.Problems = []server.Problem{} // that the store does not answer, as it was not asked
+	}
 	all := tree{
-		"facts":   facts{status.Member, status.Position, status.Entries, text(notReady), text(r.err)},
-		"members": members, "joins": joins, "sequencers": sequencers,
+		"facts": f, "problems": status.Problems,
+		"members": members, "vitals": vitals, "joins": joins, "sequencers": sequencers,
 	}
 	if r.quorum != nil {
 		all["quorum"] = viewOf(*r.quorum)
@@ -214,15 +261,54 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 	return &scene{status.Position, all}
 }
 
-func (r reading) pulseOf(id string, p server.Pulse) pulse {
+func (r reading) processOf(id string, p server.Pulse) process {
+	about := process{Owner: p.Owner}
 	switch {
 	case p.Alive == nil, !*p.Alive && !r.asked[id]:
-		return pulse{Owner: p.Owner}
-	case *p.Alive:
-		return pulse{"alive", p.Owner}
+	case !*p.Alive:
+		about.Life = "dead"
+	case p.Fresh:
+		about.Life = "alive"
 	default:
-		return pulse{"dead", p.Owner}
+		about.Life = "late"
 	}
+	if about.Life != "alive" {
+		about.AsOf = milliseconds(p.AsOf)
+	}
+	if v := p.Vitals; v != nil {
+		about.Version, about.Addresses, about.Ready, about.Code, about.Why, about.Verdict = v.Version, v.Addresses, &v.Ready, v.Code, v.Why, v.Verdict
+		about.Since = milliseconds(&v.Since)
+	}
+	return about
+}
+
+func signsOf(v member.Vitals) signs {
+	s := signs{Rate: digits(v.Rate, 2), Given: digits(float64(v.Given), 3)}
+	if v.Verdict != "" {
+		s.Offset = digits(float64(v.Offset.Round(time.Millisecond).Milliseconds()), 2)
+	}
+	if v.Left != 0 {
+		left := v.Left.Round(time.Second).Seconds()
+		s.Left = &left
+	}
+	if v.RoundTrip != 0 {
+		s.RTT = digits(float64(v.RoundTrip)/float64(time.Millisecond), 1)
+	}
+	return s
+}
+
+// digits rounds to so many digits.
+func digits(n float64, count int) *float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(n, 'g', count, 64), 64) // it reads what it wrote
+	return &rounded
+}
+
+// milliseconds is a time in Unix milliseconds; 0: unknown.
+func milliseconds(t *time.Time) int64 {
+	if t == nil || t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
 }
 
 func text(err error) string {

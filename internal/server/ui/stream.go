@@ -13,7 +13,7 @@ import (
 
 // The events of the stream:
 //
-//	view   a patch, the first with everything; at most two a second, and only for changes
+//	view   a patch, the first with everything, what never changes, and whether who looks may change things; at most two a second, and only for changes
 //	beat   once a second: the time, and how many IDs were given
 //	end    why the stream ends: an httpapi.Failure
 const (
@@ -93,6 +93,8 @@ func (h *Handler) follow(r *http.Request, e *events) error {
 			changes := shown.tree.patch(next.tree)
 			if shown.tree == nil {
 				changes["reset"] = true // the page forgets what it shows
+				changes["layouts"] = layouts
+				changes["may"] = who.May(auth.Admin, "") == nil
 			}
 			if len(changes) > 0 {
 				e.send(viewEvent, changes)

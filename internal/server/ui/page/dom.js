@@ -31,13 +31,13 @@ export function set(element, name, value) {
 // calm tells whether the user prefers no motion.
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// ink returns a colour of the style sheet for a canvas.
+// ink returns a colour of the style sheet, or any other, for a canvas.
 const inks = new Map();
 const probe = h("i", { hidden: true });
 export function ink(name) {
   if (!inks.has(name)) {
     if (!probe.isConnected) document.body.append(probe);
-    probe.style.color = `var(--${name})`;
+    probe.style.color = name.includes("(") ? name : `var(--${name})`;
     inks.set(name, getComputedStyle(probe).color);
   }
   return inks.get(name);

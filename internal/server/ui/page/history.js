@@ -1,8 +1,8 @@
-// The log: its entries, and the way back to any position in it.
+// The log: its entries, and the way back to any time in it.
 
 import { $, h, ink, sheet, say, set, once } from "./dom.js";
 import { ask, askJSON, Refusal } from "./ask.js";
-import { number, plural, entryText, kindOf } from "./words.js";
+import { clock, number, plural, entryText, kindOf } from "./words.js";
 import { pastOf } from "./model.js";
 
 const rows = 60; // entries that are listed around the position
@@ -18,11 +18,15 @@ export class History {
     this.entries = []; // that are kept, ascending
     this.begins = 0; // the position before the first, whose value can still be looked at
     this.index = null; // where in the past, from 0 for the beginning; null: live
+    this.at = null; // the time there, in milliseconds
     this.past = null; // the model there
     this.slider = $("slider");
     this.list = $("entries");
     this.redraw = once(() => this.draw());
-    this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
+    this.slider.addEventListener("input", () => {
+      const at = Number(this.slider.value);
+      this.go(this.entries.findLastIndex((e) => e.ms <= at) + 1, at);
+    });
     $("step-back").addEventListener("click", () => this.step(-1));
     $("step-on").addEventListener("click", () => this.step(1));
     for (const id of ["live", "past-back"]) $(id).addEventListener("click", () => this.live());
@@ -30,22 +34,52 @@ export class History {
       const at = e.target.closest("li")?.dataset.at;
       if (at) this.goto(Number(at));
     });
-    this.list.addEventListener("keydown", (e) => {
-      const step = { ArrowUp: 1, ArrowDown: -1, ArrowRight: 1, ArrowLeft: -1, PageUp: 10, PageDown: -10 }[e.key];
-      if (step !== undefined) this.step(step);
-      else if (e.key === "Home") this.go(0);
-      else if (e.key === "End" || e.key === "Escape") this.live();
-      else return;
-      e.preventDefault();
-    });
-    this.slider.addEventListener("keydown", (e) => {
-      if (e.key === "Escape") this.live();
-    });
+    for (const element of [this.list, this.slider]) {
+      element.addEventListener("keydown", (e) => {
+        const step = { ArrowUp: 1, ArrowDown: -1, ArrowRight: 1, ArrowLeft: -1, PageUp: 10, PageDown: -10 }[e.key];
+        if (step !== undefined) this.step(step);
+        else if (e.key === "Home") this.go(0);
+        else if (e.key === "End" || e.key === "Escape") this.live();
+        else return;
+        e.preventDefault();
+      });
+    }
     new ResizeObserver(() => this.redraw()).observe(this.slider);
   }
 
   get last() {
     return this.entries.length;
+  }
+
+  // latest is the last entry.
+  get latest() {
+    return this.entries.at(-1);
+  }
+
+  // when tells when an entry was written; those of before the log are known by their positions only.
+  when(position) {
+    const at = this.entries.find((e) => e.position === position)?.at;
+    return at ? clock(at) : `position ${number(position)}`;
+  }
+
+  // spread gives each entry its place on the slider: its time, never before that of an earlier entry, or, if no entry tells
+  // its time, its number.
+  spread() {
+    let last = Date.parse(this.entries.find((e) => e.at)?.at);
+    this.timed = !Number.isNaN(last);
+    this.entries.forEach((e, i) => {
+      if (e.at) last = Math.max(last, Date.parse(e.at));
+      e.ms = this.timed ? last : i + 1;
+    });
+  }
+
+  // from and to are the ends of the slider.
+  get from() {
+    return this.timed ? this.entries[0].ms - 1 : 0;
+  }
+
+  get to() {
+    return this.timed ? Math.max(Date.now(), this.latest.ms) : this.last;
   }
 
   positionOf(index) {
@@ -75,6 +109,7 @@ export class History {
         this.begins = Number(after);
       }
       this.entries.push(...more);
+      this.spread();
       if (kept !== null) this.index = Math.min(this.indexOf(kept), this.last);
     } catch (error) {
       if (!(error instanceof Refusal)) console.debug("the log can't be read at present", error);
@@ -109,20 +144,22 @@ export class History {
 
   live() {
     this.index = null;
+    this.at = null;
     this.past = null;
     this.failed = "";
     this.changed();
     this.redraw();
   }
 
-  // go shows the cluster at an index of the log; at the end that is the present.
-  go(index) {
+  // go shows the cluster at an index of the log, or at a time before the next entry; at the end that is the present.
+  go(index, at) {
     if (index >= this.last) {
       this.live();
       this.announce("live");
       return;
     }
     this.index = Math.max(0, index);
+    this.at = at ?? (this.index === 0 ? this.from : this.entries[this.index - 1].ms);
     this.redraw();
     this.load();
   }
@@ -144,7 +181,19 @@ export class History {
     }
     this.loading = false;
     this.redraw();
-    if (this.index !== null) this.announce(`position ${number(this.positionOf(this.index))}: ${this.entryAt(this.index)}`);
+    if (this.index !== null) this.announce(`${this.time()}: ${this.entryAt(this.index)}`);
+  }
+
+  // time is the time that is shown, for people.
+  time() {
+    if (this.index === null) return "Now";
+    return this.timed ? clock(this.at) : `position ${number(this.positionOf(this.index))}`;
+  }
+
+  // tick moves the present on.
+  tick() {
+    if (!this.timed || document.hidden) return;
+    if ((Date.now() - this.drawnTo) * this.slider.clientWidth > this.drawnTo - this.from) this.redraw();
   }
 
   entryAt(index) {
@@ -153,16 +202,19 @@ export class History {
 
   draw() {
     const index = this.index ?? this.last;
-    set(this.slider, "max", this.last);
-    if (Number(this.slider.value) !== index) this.slider.value = index;
-    const at = this.last === 0 ? (this.wanted ?? 0) : this.positionOf(index);
+    const to = (this.drawnTo = this.last === 0 ? 0 : this.to);
+    set(this.slider, "min", this.last === 0 ? 0 : this.from);
+    set(this.slider, "max", to);
+    this.slider.value = this.at ?? to;
+    const position = this.last === 0 ? (this.wanted ?? 0) : this.positionOf(index);
     const text = this.entryAt(index);
-    set(this.slider, "aria-valuetext", `${this.index === null ? "live, " : ""}position ${number(at)}: ${text}`);
-    say($("timeline-text"), this.failed || `${number(at)} of ${number(this.wanted ?? at)} · ${text}`);
+    set(this.slider, "data-position", position);
+    set(this.slider, "aria-valuetext", `${this.time()}: ${text}`);
+    say($("timeline-text"), this.failed || `${this.time()} · ${this.index === null ? "last: " : ""}${text} · position ${number(position)}`);
     set($("live"), "aria-pressed", this.index === null);
     $("step-back").disabled = index === 0;
     $("step-on").disabled = this.index === null;
-    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")} in the log, from position ${number(this.begins + (this.begins > 0))} on` : "empty");
+    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")}${this.entries[0].at ? ` since ${clock(this.entries[0].at)}` : ""}` : "empty");
     this.drawList(index);
     this.drawMarks(index);
   }
@@ -200,12 +252,14 @@ export class History {
 
   row(e) {
     const kind = kindOf(e);
+    const at = e.at ? new Date(e.at) : null;
+    const other = at && at.toDateString() !== new Date().toDateString();
     return h("li", { "data-at": e.position, class: kind },
-      h("span", { class: "at" }, number(e.position)), h("span", { class: "sign", "aria-hidden": "true" }, signs[kind]),
-      h("span", { class: "words" }, entryText(e), h("code", {}, e.command ?? "unreadable")));
+      h("time", { class: "at", datetime: e.at, title: e.at }, at ? at.toLocaleTimeString("en-GB") : "–", other ? h("small", {}, at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })) : ""), h("span", { class: "sign", "aria-hidden": "true" }, signs[kind]),
+      h("span", { class: "words" }, entryText(e), h("code", {}, `${e.command ?? "unreadable"} · ${number(e.position)}`)));
   }
 
-  // drawMarks marks the kinds of entries along the slider.
+  // drawMarks marks the entries along the slider, where they are in time, by their kinds.
   drawMarks(index) {
     const canvas = $("marks");
     const width = this.slider.clientWidth;
@@ -214,7 +268,7 @@ export class History {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
     const draw = sheet(canvas, width, height);
-    const step = (width - thumb) / Math.max(this.last, 1);
+    const scale = this.last === 0 ? 0 : (width - thumb) / Math.max(this.drawnTo - this.from, 1);
     const kinds = { other: ["line", 5, 11], nodes: ["soft", 4, 10], comes: ["accent", 2, 9], goes: ["bad", 10, 19] };
     const paths = new Map();
     this.entries.forEach((e, i) => {
@@ -222,7 +276,7 @@ export class History {
       const key = `${kind} ${i < index}`;
       if (!paths.has(key)) paths.set(key, [kind, i < index, new Path2D()]);
       const [, top, bottom] = kinds[kind];
-      paths.get(key)[2].rect(thumb / 2 + (i + 1) * step - 1, top, Math.max(1, Math.min(2, step - 0.5)), bottom - top);
+      paths.get(key)[2].rect(thumb / 2 + (e.ms - this.from) * scale - 1, top, 2, bottom - top);
     });
     for (const [kind, before, path] of paths.values()) {
       draw.fillStyle = ink(kinds[kind][0]);

@@ -1,23 +1,24 @@
 // The dashboard: a model of the cluster that the server keeps up to date, and parts that each draw some of it.
 
-import { $, say, set, forgetInks, once, calm } from "./dom.js";
+import { $, h, say, set, forgetInks, once, calm } from "./dom.js";
 import { keepToken, hasToken, logIn } from "./ask.js";
-import { number, plural, hostOf } from "./words.js";
+import { clock, entryText, number, plural, hostOf, rate, stateOf } from "./words.js";
 import { follow } from "./stream.js";
 import { Model } from "./model.js";
 import { Quorum } from "./quorum.js";
 import { Ring } from "./ring.js";
+import { Nodes } from "./nodes.js";
 import { Members } from "./members.js";
 import { Sequencers } from "./sequencers.js";
 import { Rates } from "./rates.js";
 import { History } from "./history.js";
-import { Decode } from "./decode.js";
+import { Inspect } from "./inspect.js";
 
 const live = new Model();
 let pointed = null; // the member that is pointed at
 let kept = null; // the one that stays shown
 let stop = () => {};
-const dirty = { facts: true, peers: true, sequencers: null }; // null: all
+const dirty = { facts: true, peers: true, vitals: true, sequencers: null }; // null: all
 
 const point = (id) => {
   if (id === pointed) return;
@@ -31,48 +32,74 @@ const keep = (id) => {
 const announce = (text) => say($("say"), text);
 
 const ring = new Ring($("ring"), $("dots"), { point, keep, soon });
-const members = new Members({ point, keep, goto: (name, node) => sequencers.open(name, node) });
+const rates = new Rates({ told: () => drawVitals(), may: () => live.facts.position > 0 && live.doubt === null });
+const nodes = new Nodes({ point, keep, history: (owner) => rates.nodes.get(owner) });
+const members = new Members({ goto: (name, node) => sequencers.open(name, node) });
 const sequencers = new Sequencers({ point, keep });
 const quorum = new Quorum();
-const rates = new Rates();
-const decode = new Decode({ keep: (id) => keep(kept === id ? null : id) });
+const inspect = new Inspect({ keep: (id) => keep(kept === id ? null : id) });
 const history = new History({ changed: () => everything(), announce, soon });
+
+live.when = (position) => history.when(position);
 
 // shown is the model that the page shows: the present, or the past.
 const shown = () => history.past ?? live;
 
-// hueOf gives each of a few members a colour of its own, the same in the past; of many, only this node's stands out.
-const hues = new Map();
-function hueOf(model) {
-  if (model.members.size > 8) return (id) => (id === model.facts.member ? "self" : "other");
-  const ring = model.ring;
-  for (const id of ring) {
-    if (hues.has(id)) continue;
-    const taken = new Set([...ring, ...live.members.keys()].map((other) => hues.get(other)));
-    const all = [0, 1, 2, 3, 4, 5, 6, 7];
-    hues.set(id, all.find((n) => !taken.has(n)) ?? all.find((n) => !ring.some((other) => hues.get(other) === n)));
-    if (hues.size > 1000) hues.delete(hues.keys().next().value);
-  }
-  return (id) => (model.members.has(id) ? `m${hues.get(id)}` : "other");
+function look(model) {
+  return { self: model.facts.member, marked: pointed ?? kept, fresh: (id) => model.fresh(id), faint: model.members.size > much };
 }
 
-function look(model) {
-  return { hue: hueOf(model), self: model.facts.member, marked: pointed ?? kept };
+// drawProblems draws the line of what is wrong.
+const few = 3;
+function drawProblems() {
+  const { problems, facts, lost } = live;
+  const all = [...problems];
+  if (facts.no_store && !all.some((p) => p.kind === "store")) all.unshift({ level: "error", text: `the store is out of reach: ${facts.no_store}`, since: facts.store_ms });
+  if (facts.not_ready && !all.some((p) => p.level === "error")) all.unshift({ level: "error", text: `this node is not ready: ${facts.not_ready}` });
+  const key = JSON.stringify([all, lost]);
+  if (key === problemsFor) return;
+  problemsFor = key;
+  const state = all.length === 0 ? (lost ? "doubt" : "good") : all[0].level === "error" ? "bad" : "warn";
+  set($("problems"), "data-state", state);
+  const row = (p) => h("li", { "data-state": p.level === "error" ? "bad" : "warn" }, h("span", { class: "lamp", "aria-hidden": "true" }),
+    h("span", {}, `${p.text[0].toUpperCase()}${p.text.slice(1)}.`, p.since ? h("span", { class: "soft" }, ` Since ${clock(p.since)}.`) : "",
+      p.members?.length ? [" ", h("button", { type: "button", class: "link", onclick: () => keep(p.members[0]) }, "Show")] : ""));
+  const rest = all.slice(few);
+  const open = $("problems").querySelector("details")?.open;
+  $("problems").replaceChildren(
+    all.length === 0 ? h("p", {}, h("span", { class: "lamp", "aria-hidden": "true" }), lost ? "Nothing was wrong when the connection was lost." : "Nothing is wrong.") : h("ul", {}, all.slice(0, few).map(row)),
+    rest.length ? h("details", { open }, h("summary", {}, `and ${plural(rest.length, "other problem", "other problems")}`), h("ul", {}, rest.map(row))) : "");
 }
+let problemsFor;
+
+// drawVitals draws what changes with every reading of the pulses.
+const drawVitals = once(() => {
+  const model = shown();
+  nodes.draw(model);
+  nodes.mark(pointed, kept);
+  const by = new Map();
+  for (const [id, m] of live.members) {
+    const rate = live.vitals.get(id)?.rate;
+    if (rate !== undefined && live.fresh(id)) by.set(m.owner, (by.get(m.owner) ?? 0) + rate);
+  }
+  rates.now(by);
+  say($("rate-now"), by.size || live.doubt !== null ? (by.size ? rate(rates.sum) : "–") : "–");
+  const most = live.members.size;
+  say($("rate-note"), by.size === most ? "of the whole cluster" : `of ${number(by.size)} of ${plural(most, "node", "nodes")}`);
+});
 
 const draw = once(() => {
   const model = shown();
-  const hue = hueOf(model);
   drawFacts();
   if (dirty.peers) {
-    ring.draw(model, hue);
-    members.draw(model, hue);
-    decode.draw(live);
-  }
+    ring.draw(model);
+    drawVitals();
+  } else if (dirty.vitals) drawVitals();
+  inspect.draw(live);
   sequencers.live = live;
   sequencers.draw(model, look(model), dirty.peers ? null : (dirty.sequencers ?? null));
   show.now();
-  Object.assign(dirty, { facts: false, peers: false, sequencers: new Set() });
+  Object.assign(dirty, { facts: false, peers: false, vitals: false, sequencers: new Set() });
 });
 
 // soon draws something: at once while there is little to draw, and else with the next beat, so that all changes since the
@@ -100,41 +127,49 @@ show.now = () => {
   const model = shown();
   const one = pointed ?? kept ?? (model.facts.member || null);
   ring.show(pointed, kept);
-  members.drawOne(model, one, hueOf(model), kept !== null && one === kept);
+  nodes.mark(pointed, kept);
+  members.drawOne(model, one, kept !== null && one === kept);
   sequencers.mark(look(model));
 };
 
 function drawFacts() {
-  const { facts } = live;
+  const { facts, doubt } = live;
   const model = shown();
   quorum.draw(live.quorum);
-  const dead = [...live.members.values()].filter((m) => m.life === "dead").length;
+  drawProblems();
+  document.documentElement.toggleAttribute("data-doubt", doubt !== null);
+  const since = doubt ? `since ${clock(doubt)}` : "now";
+  const states = [...live.members].map(([id, m]) => stateOf(id, m, live).kind);
+  const count = (kind) => states.filter((k) => k === kind).length;
   const parts = [];
   if (live.joins.size) parts.push(`${number(live.joins.size)} joining`);
-  if (dead) parts.push(`${number(dead)} not alive`);
-  say($("ready"), facts.not_ready ? "Not ready" : "Ready");
-  set($("tile-ready"), "data-state", facts.not_ready ? "bad" : "good");
-  say($("ready-why"), facts.not_ready || "giving IDs");
+  if (count("bad")) parts.push(`${number(count("bad"))} not ready`);
+  if (count("doubt")) parts.push(`${number(count("doubt"))} not confirmed`);
+  const alone = live.members.size === 1 && live.members.has(facts.member);
+  say($("ready"), live.lost ? "Not known" : facts.not_ready ? "Not ready" : "Ready");
+  set($("tile-ready"), "data-state", live.lost ? "doubt" : facts.not_ready ? "bad" : "good");
+  say($("ready-why"), live.lost ? since : facts.not_ready || "giving IDs");
   say($("members-count"), number(live.members.size));
-  say($("members-note"), parts.join(", ") || (live.members.size === 1 ? "alone" : "all in the ring"));
-  say($("position"), number(facts.position));
-  say($("position-note"), `${plural(facts.entries, "entry", "entries")} since the log began`);
-  say($("store"), facts.no_store ? "Unreachable" : "Reachable");
-  set($("tile-store"), "data-state", facts.no_store ? "bad" : "good");
-  say($("store-why"), facts.no_store || "it answered the last read");
+  say($("members-note"), parts.join(", ") || (alone ? "alone, ready" : "all ready"));
+  const entry = history.latest;
+  say($("position"), entry?.at ? clock(entry.at) : "not known");
+  say($("position-note"), `${entry ? `${entryText(entry)} · ` : ""}position ${number(facts.position)}`);
+  say($("store"), live.lost ? "Not known" : facts.no_store ? "Out of reach" : "Reachable");
+  set($("tile-store"), "data-state", live.lost ? "doubt" : facts.no_store ? "bad" : "good");
+  say($("store-why"), live.lost ? since : facts.no_store ? `${facts.store_ms ? `since ${clock(facts.store_ms)}: ` : ""}${facts.no_store}` : "it answered the last read");
   const self = live.members.get(facts.member);
   say($("node"), self?.owner ? self.owner : facts.member);
-  document.title = `${facts.not_ready ? "✕ " : ""}firn · ${hostOf(self?.owner) || "dashboard"}`;
+  document.title = `${live.problems.some((p) => p.level === "error") || facts.not_ready ? "✕ " : ""}firn · ${hostOf(self?.owner) || "dashboard"}`;
   const past = history.past;
   document.documentElement.toggleAttribute("data-past", Boolean(past));
   $("past").hidden = !past;
   if (past) {
-    say($("past-text"), `At position ${number(past.facts.position)}`);
-    say($("past-note"), `the state of the cluster then: ${plural(model.members.size, "member", "members")}. Health and rates are current.`);
+    say($("past-text"), `At ${history.time()}`);
+    say($("past-note"), `the cluster as it was, with ${plural(model.members.size, "member", "members")} (position ${number(past.facts.position)}). Problems, vital signs and rates are current.`);
   }
   for (const chip of document.querySelectorAll(".when")) {
     chip.hidden = !past;
-    say(chip, past ? `at position ${number(past.facts.position)}` : "");
+    say(chip, past ? `at ${history.time()}` : "");
   }
 }
 
@@ -149,19 +184,21 @@ function state(s) {
   say($("link-text"), lost ? "Connection lost" : "Connected");
   set($("link"), "data-state", lost ? "bad" : "good");
   $("lost").hidden = !lost;
-  if (lost) {
-    if (!was) lost.since = new Date();
-    lost.since ??= was.since;
+  if (lost) lost.since = was?.since ?? new Date();
+  live.lost = lost ? Number(lost.since) : null;
+  if (Boolean(was) !== Boolean(lost)) {
     rates.broken();
+    everything();
     settle();
   }
   tick();
 }
 
 function tick() {
+  history.tick();
   if (!lost) return;
   const left = Math.ceil((lost.again - Date.now()) / 1000);
-  say($("lost"), `Connection lost (${lost.why}). This page shows the state at ${lost.since.toLocaleTimeString("en-GB")}; ${left > 0 ? `reconnecting in ${left} s` : "reconnecting"}.`);
+  say($("lost"), `Connection lost (${lost.why}). This page shows the state at ${clock(lost.since)}; ${left > 0 ? `reconnecting in ${left} s` : "reconnecting"}.`);
 }
 setInterval(tick, 1000);
 
@@ -179,6 +216,7 @@ function connect() {
       const change = live.apply(patch);
       dirty.facts ||= change.facts;
       dirty.peers ||= change.peers;
+      dirty.vitals ||= change.vitals;
       if (dirty.sequencers) for (const name of change.sequencers) dirty.sequencers.add(name);
       history.reach(live.facts.position, live);
       if (history.past) drawFacts();

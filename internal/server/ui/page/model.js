@@ -3,9 +3,15 @@
 export class Model {
   constructor() {
     this.facts = { member: "", position: 0, entries: 0, not_ready: "", no_store: "" };
-    this.members = new Map(); // id: {watches, joined, life, owner}
-    this.joins = new Map(); // id: {target, phase, life, owner}
+    this.members = new Map(); // id: {watches, joined, life, owner, as_of, version, addresses, since, ready, code, why, verdict}
+    this.joins = new Map(); // id: {target, phase, and as of a member}
     this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, version}
+    this.vitals = new Map(); // id: {rate, given, offset, left, rtt}, rounded
+    this.problems = []; // {level, kind, text, members, since}, worst first
+    this.may = false; // who looks may change things
+    this.when = (position) => `position ${position}`; // that an entry was written, for people
+    this.lost = null; // since when there is no connection to the server
+    this.layouts = {}; // name: {definition, capacity}, that IDs can be read as
     this.quorum = null; // {self, waiting, majority, machines}; null: there is none
     this.owners = new Map(); // id: owner, of those who are gone too
     this.past = false;
@@ -13,24 +19,46 @@ export class Model {
     this.held = null; // who has what, until it changes
   }
 
+  // doubt is since when nothing is confirmed, in milliseconds, 0 if that is not known; null: it is confirmed.
+  get doubt() {
+    return this.lost ?? (this.facts.no_store ? (this.facts.store_ms ?? 0) : null);
+  }
+
+  // fresh tells whether a member is confirmed to live, now or at that position.
+  fresh(id) {
+    return this.past || (this.doubt === null && (this.members.get(id) ?? this.joins.get(id))?.life === "alive");
+  }
+
   // apply applies a patch to the model, and returns what has changed.
   apply(patch) {
-    const dirty = { facts: false, peers: false, sequencers: new Set() };
+    const dirty = { facts: false, peers: false, vitals: false, sequencers: new Set() };
     if (patch.reset) {
       this.members.clear();
       this.joins.clear();
+      this.vitals.clear();
       for (const name of this.sequencers.keys()) dirty.sequencers.add(name);
       this.sequencers.clear();
       dirty.peers = true;
     }
     if (patch.facts) {
-      dirty.peers ||= patch.facts.member !== this.facts.member;
+      dirty.peers ||= patch.facts.member !== this.facts.member || patch.facts.no_store !== this.facts.no_store;
       this.facts = patch.facts;
       dirty.facts = true;
     }
     if (patch.quorum !== undefined || patch.reset) {
       this.quorum = patch.quorum ?? null;
       dirty.facts = true;
+    }
+    if (patch.layouts) this.layouts = patch.layouts;
+    if (patch.may !== undefined) this.may = patch.may;
+    if (patch.problems !== undefined) {
+      this.problems = patch.problems ?? [];
+      dirty.facts = true;
+    }
+    for (const [id, signs] of Object.entries(patch.vitals ?? {})) {
+      if (signs === null) this.vitals.delete(id);
+      else this.vitals.set(id, signs);
+      dirty.vitals = true;
     }
     for (const [map, changes] of [[this.members, patch.members], [this.joins, patch.joins]]) {
       for (const [id, value] of Object.entries(changes ?? {})) {
@@ -138,6 +166,7 @@ export function pastOf(at, answer, live, entries) {
   const m = new Model();
   const v = answer.value;
   m.past = true;
+  m.when = live.when;
   m.facts = { ...live.facts, position: at };
   v.members.forEach((id, i) => {
     const now = live.members.get(id);

@@ -1,17 +1,28 @@
-// IDs per second, computed from the counts of IDs that the server sends.
+// IDs per second: of the cluster in the last hour, which the nodes keep, and of this process in the last five minutes, computed
+// from the counts that the server sends.
 
 import { $, h, ink, sheet, say, once, set, whenSeen } from "./dom.js";
-import { number, rate, plural } from "./words.js";
+import { askJSON } from "./ask.js";
+import { clock, number, rate } from "./words.js";
 
-const kept = 300; // samples, one a second
+const minute = 60e3;
 const lines = 5; // beside the sum
 const dashes = [[], [6, 4], [2, 3], [10, 3, 2, 3], [1, 4]];
 
+// The charts: what they cover, and the time without a sample that is a gap.
+const hour = { covers: 60 * minute, gap: 1.5 * minute, tick: 10 * minute, heads: ["Node", "now, /s", "mean, /s"], text: "in the last hour", note: "Of all nodes, by the minute." };
+const recent = { covers: 5 * minute, gap: 5e3, tick: minute, heads: ["Sequencer", "now, /s", "given"], text: "in the last five minutes", note: "Given by this process." };
+
 export class Rates {
-  constructor() {
+  constructor({ told, may }) {
+    this.told = told; // called when the last hour was read
+    this.may = may; // tells whether it can be read
     this.canvas = $("chart");
-    this.samples = []; // {at, sum, by: Map}
+    this.recent = []; // samples of this process, one a second: {at, sum, by: Map}
+    this.hour = []; // samples of the cluster, one a minute: {at, sum, by: Map, ready, members}
+    this.nodes = new Map(); // owner: {at, rate, ready, offset}, of the last hour
     this.totals = new Map();
+    this.chart = hour;
     this.redraw = whenSeen(this.canvas.parentElement, once(() => this.drawChart()));
     new ResizeObserver(() => this.redraw()).observe(this.canvas.parentElement);
     this.canvas.addEventListener("pointermove", (e) => {
@@ -22,6 +33,34 @@ export class Rates {
       this.pointed = undefined;
       this.redraw();
     });
+    for (const [id, chart] of [["rates-hour", hour], ["rates-recent", recent]]) {
+      $(id).addEventListener("click", () => {
+        this.chart = chart;
+        this.draw();
+      });
+    }
+    document.addEventListener("visibilitychange", () => this.read());
+  }
+
+  // read reads the last hour, once a minute while the page is seen.
+  async read() {
+    if (document.hidden || this.reading || !this.may() || Date.now() - (this.asked ?? 0) < minute - 1000) return;
+    [this.reading, this.asked] = [true, Date.now()];
+    try {
+      this.take(await askJSON("/api/v1/cluster/history"));
+    } catch {
+      // what was read stays, with its times
+    }
+    this.reading = false;
+  }
+
+  take({ minutes, cluster, nodes }) {
+    const times = minutes.map((at) => Date.parse(at));
+    this.nodes = new Map(nodes.map((n) => [n.owner, { at: times.at(-1), times, rate: n.rate, ready: n.ready, offset: n.offset_ns }]));
+    this.hour = times.map((at, i) => ({ at, sum: cluster.rate[i], ready: cluster.ready[i], members: cluster.members[i], by: new Map(nodes.map((n) => [n.owner, n.rate[i]])) })).filter((s) => s.sum !== null);
+    this.means = new Map(nodes.map((n) => [n.owner, mean(n.rate)]));
+    this.draw();
+    this.told();
   }
 
   // beat takes the counts that the server sends once a second. There is a line for each node, or, of one node, for each sequencer.
@@ -45,12 +84,13 @@ export class Rates {
         by.set(name, speed);
         sum += speed;
       }
-      this.samples.push({ at, sum, by });
-      while (this.samples.length > kept) this.samples.shift();
+      this.recent.push({ at, sum, by });
+      while (this.recent[0].at < at - recent.covers) this.recent.shift();
     }
     this.at = at;
     this.totals = totals;
-    this.draw();
+    this.read();
+    if (this.chart === recent) this.draw();
   }
 
   // broken forgets the last counts: the next beat may come from another process.
@@ -58,24 +98,35 @@ export class Rates {
     this.at = undefined;
   }
 
+  // now takes what all nodes that are confirmed give at present, by owner.
+  now(by) {
+    this.by = by;
+    this.sum = [...by.values()].reduce((a, b) => a + b, 0);
+    if (this.chart === hour) this.draw();
+  }
+
   draw() {
-    const last = this.samples.at(-1);
-    const total = [...this.totals.values()].reduce((a, b) => a + b, 0);
-    say($("rate-now"), last ? rate(last.sum) : "–");
-    say($("rate-note"), `${plural(total, "ID", "IDs")} given since the start`);
-    say($("series-kind"), this.several ? "Node" : "Sequencer");
-    this.names = [...this.totals.keys()].sort((a, b) => this.totals.get(b) - this.totals.get(a) || (a < b ? -1 : 1));
-    const key = JSON.stringify(this.names);
+    const cluster = this.chart === hour;
+    set($("rates-hour"), "aria-pressed", cluster);
+    set($("rates-recent"), "aria-pressed", !cluster);
+    say($("rates-note"), this.chart.note);
+    const [counts, last] = cluster ? [this.means ?? new Map(), this.by] : [this.totals, this.recent.at(-1)?.by];
+    const names = [...new Set([...counts.keys(), ...(cluster ? (last?.keys() ?? []) : [])])];
+    const size = (name) => counts.get(name) ?? last?.get(name) ?? 0;
+    names.sort((a, b) => size(b) - size(a) || (a < b ? -1 : 1));
+    this.names = cluster ? names.slice(0, lines) : names;
+    const key = JSON.stringify([cluster, this.several, this.names]);
     if (this.rowsFor !== key) {
       this.rowsFor = key;
+      [$("series-kind"), $("series-now"), $("series-all")].forEach((head, i) => say(head, i === 0 && !cluster && this.several ? "Node" : this.chart.heads[i]));
       this.rows = this.names.map((name, i) => ({ name, speed: h("td"), count: h("td"), line: i < lines ? i : "rest" }));
-      const none = h("tr", {}, h("td", { colspan: 3, class: "soft" }, "No IDs were requested since the process started."));
+      const none = h("tr", {}, h("td", { colspan: 3, class: "soft" }, cluster ? "No node has told its rate yet." : "No IDs were requested since the process started."));
       $("series").replaceChildren(...(this.rows.length === 0 ? [none] : this.rows.map((r) =>
         h("tr", {}, h("th", { scope: "row" }, h("span", { class: "clip" }, h("i", { class: "dash", "data-line": r.line }), r.name)), r.speed, r.count))));
     }
     for (const r of this.rows) {
-      say(r.speed, rate(last?.by.get(r.name) ?? 0));
-      say(r.count, number(this.totals.get(r.name)));
+      say(r.speed, cluster && last?.get(r.name) === undefined ? "–" : rate(last?.get(r.name) ?? 0));
+      say(r.count, cluster ? (counts.has(r.name) ? rate(counts.get(r.name)) : "–") : number(counts.get(r.name)));
     }
     this.redraw();
   }
@@ -84,13 +135,16 @@ export class Rates {
     const width = this.canvas.parentElement.clientWidth - 2 * parseFloat(getComputedStyle(this.canvas.parentElement).paddingLeft);
     const height = 190;
     if (width <= 0) return;
+    const { covers, tick, text } = this.chart;
+    this.samples = this.chart === hour ? this.hour : this.recent;
+    if (this.chart === hour && this.by) this.samples = [...this.hour, { at: Date.now(), sum: this.sum, by: this.by }];
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${height}px`;
     const draw = sheet(this.canvas, width, height);
-    const [left, right, top, bottom] = [46, 6, 10, 22];
+    const [left, right, top, bottom] = [46, 6, 10, 24];
     const most = nice(Math.max(1, ...this.samples.map((s) => s.sum)));
     const end = this.samples.at(-1)?.at ?? Date.now();
-    const x = (at) => left + (width - left - right) * (1 - (end - at) / (kept * 1000));
+    const x = (at) => left + (width - left - right) * (1 - (end - at) / covers);
     const y = (v) => top + (height - top - bottom) * (1 - v / most);
     draw.font = "11px system-ui, sans-serif";
     draw.textBaseline = "middle";
@@ -107,20 +161,25 @@ export class Rates {
       draw.fillText(rate(v), left - 8, y(v));
     }
     draw.textAlign = "center";
-    for (let m = 1; m <= 4; m++) draw.fillText(`${m} min`, x(end - m * 60000), height - 8);
-    draw.textAlign = "right";
-    draw.fillText("now", width - right, height - 8);
+    for (let at = Math.floor(end / tick) * tick; x(at) > left + 14; at -= tick) {
+      if (x(at) < width - right - 14) draw.fillText(new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }), x(at), height - 7);
+    }
+    for (const s of this.samples) { // nodes that were not ready
+      if (s.ready === undefined || s.ready >= s.members) continue;
+      draw.fillStyle = ink("bad");
+      draw.fillRect(x(s.at - minute), y(0) + 1, Math.max(2, x(minute) - x(0)), 4);
+    }
     if (this.samples.length > 1) this.drawLines(draw, x, y);
     this.drawPointed(draw, x, y, { left, right, top, bottom, width, height });
     const last = this.samples.at(-1);
-    set(this.canvas, "aria-label", `IDs per second: now ${rate(last?.sum ?? 0)}, at most ${rate(Math.max(0, ...this.samples.map((s) => s.sum)))} in the last five minutes`);
+    set(this.canvas, "aria-label", `IDs per second: now ${rate(last?.sum ?? 0)}, at most ${rate(Math.max(0, ...this.samples.map((s) => s.sum)))} ${text}`);
   }
 
   drawLines(draw, x, y) {
     const path = (value) => {
       draw.beginPath();
       this.samples.forEach((s, i) => {
-        const gap = i > 0 && s.at - this.samples[i - 1].at > 5000;
+        const gap = i > 0 && s.at - this.samples[i - 1].at > this.chart.gap;
         if (i === 0 || gap) draw.moveTo(x(s.at), y(value(s)));
         else draw.lineTo(x(s.at), y(value(s)));
       });
@@ -160,7 +219,7 @@ export class Rates {
     draw.beginPath();
     draw.arc(x(s.at), y(s.sum), 4, 0, 7);
     draw.fill();
-    const text = `${rate(s.sum)} /s at ${new Date(s.at).toLocaleTimeString("en-GB")}`;
+    const text = `${rate(s.sum)} /s at ${clock(s.at)}${s.ready < s.members ? `, ${number(s.ready)} of ${number(s.members)} ready` : ""}`;
     draw.font = "600 12px system-ui, sans-serif";
     const w = draw.measureText(text).width + 16;
     const bx = Math.min(Math.max(x(s.at) - w / 2, left), width - right - w);
@@ -174,6 +233,33 @@ export class Rates {
     draw.textAlign = "left";
     draw.fillText(text, bx + 8, top + 11.5);
   }
+}
+
+// mean is that of the values that are known; undefined: there are none.
+function mean(values) {
+  const known = values.filter((v) => v !== null);
+  return known.length ? known.reduce((a, b) => a + b, 0) / known.length : undefined;
+}
+
+// spark draws the last hour of a node: its rate, and when it was not ready.
+export function spark(canvas, width, height, { times, rate, ready }) {
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const draw = sheet(canvas, width, height);
+  const most = Math.max(1, ...rate);
+  const x = (i) => width - 1 - ((times.length - 1 - i) * (width - 2)) / 59;
+  draw.strokeStyle = ink("accent");
+  draw.lineWidth = 1.3;
+  draw.beginPath();
+  rate.forEach((v, i) => {
+    if (v === null) return;
+    const to = [x(i), 2 + (height - 7) * (1 - v / most)];
+    if (i === 0 || rate[i - 1] === null) draw.moveTo(...to);
+    draw.lineTo(...to);
+  });
+  draw.stroke();
+  draw.fillStyle = ink("bad");
+  ready.forEach((is, i) => is === false && draw.fillRect(x(i) - 1, height - 3, 2, 3));
 }
 
 // nice is a round number for the top of a scale.

@@ -2,7 +2,7 @@
 // that a thousand cost no more than a few.
 
 import { svg, set, say, calm, ink, sheet } from "./dom.js";
-import { number, plural, short, hostOf } from "./words.js";
+import { clock, colourOf, number, plural, short, hostOf } from "./words.js";
 
 const named = 24; // as many have their names beside them
 const single = 64; // as many are elements of their own
@@ -69,7 +69,7 @@ export class Ring {
     return best;
   }
 
-  draw(model, hue) {
+  draw(model) {
     const ring = model.ring;
     this.model = model;
     this.placed = ring;
@@ -81,7 +81,7 @@ export class Ring {
     this.place(model, ring);
     this.order = [...ring, ...model.joins.keys()];
     this.picture.classList.toggle("crowded", ring.length > single);
-    this.one(model, ring, hue);
+    this.one(model, ring);
     this.many(model, ring);
     this.middle(model, ring);
     if (ring.length > single) this.ripple(before);
@@ -109,7 +109,7 @@ export class Ring {
   }
 
   // one draws the members that are elements, and joiners.
-  one(model, ring, hue) {
+  one(model, ring) {
     const few = ring.length <= single;
     const want = new Map();
     if (few) ring.forEach((id, i) => want.set(id, { peer: model.members.get(id), angle: (2 * Math.PI * i) / ring.length }));
@@ -133,8 +133,8 @@ export class Ring {
         g.setAttribute("class", `joiner ${what.join.phase}${what.join.life === "dead" ? " dead" : ""}${id === this.self ? " self" : ""}`);
         this.name(g, id, "", [x, y], 15, ring.length <= named);
       } else {
-        g.setAttribute("class", `peer ${what.peer.life ?? ""}${id === this.self ? " self" : ""}`);
-        g.style.setProperty("--hue", `var(--${hue(id)})`);
+        g.setAttribute("class", `peer ${what.peer.life === "dead" && model.doubt === null ? "dead" : model.fresh(id) ? "alive" : "doubt"}${id === this.self ? " self" : ""}`);
+        g.style.setProperty("--hue", colourOf(id));
         set(g.querySelector(".dot"), "r", size);
         set(g.querySelector(".halo"), "r", size + 5);
         this.name(g, id, ring.length <= 12 ? hostOf(what.peer.owner) : "", [x, y], size + 12, ring.length <= named);
@@ -215,18 +215,17 @@ export class Ring {
     draw.closePath();
     draw.stroke();
     draw.lineWidth = 2;
-    draw.fillStyle = ink("other");
-    draw.strokeStyle = ink("bad");
     for (const id of ring) {
       const dead = model.members.get(id)?.life === "dead";
+      const hollow = dead || !model.fresh(id);
       draw.beginPath(); // a path of its own for each is a lot cheaper than one for all
-      draw.arc(...this.spots.get(id), dead ? 5 : 4.5, 0, 7);
-      if (dead) {
-        draw.fillStyle = ink("card");
-        draw.fill();
-        draw.stroke();
-        draw.fillStyle = ink("other");
-      } else draw.fill();
+      draw.arc(...this.spots.get(id), dead ? 5 : hollow ? 3.5 : 4.5, 0, 7);
+      draw.fillStyle = hollow ? ink("card") : ink(colourOf(id));
+      draw.globalAlpha = hollow ? 1 : 0.6;
+      draw.fill();
+      draw.globalAlpha = 1;
+      draw.strokeStyle = ink(dead ? "bad" : "used");
+      if (hollow) draw.stroke();
     }
     draw.fillStyle = ink("warn");
     if (model.joins.size > single) {
@@ -243,7 +242,10 @@ export class Ring {
     say(this.note, ring.length === 1 ? "member, alone" : "members");
     const more = [];
     if (model.joins.size > 0) more.push(`${number(model.joins.size)} joining`);
-    if (dead > 0) more.push(`${number(dead)} not alive`);
+    if (dead > 0) more.push(`${number(dead)} gone`);
+    const doubt = ring.filter((id) => !model.fresh(id)).length - dead;
+    if (model.doubt !== null && !model.past) more.splice(0, more.length, `not confirmed${model.doubt ? ` since ${clock(model.doubt)}` : ""}`);
+    else if (doubt > 0) more.push(`${number(doubt)} not confirmed`);
     say(this.note2, more.join(", "));
   }
 

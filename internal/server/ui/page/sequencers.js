@@ -2,7 +2,7 @@
 
 import { $, h, say, set, once } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { number, short, span, layoutOf } from "./words.js";
+import { clock, number, short, span, layoutOf } from "./words.js";
 import * as grid from "./grid.js";
 
 const readEvery = 5000;
@@ -41,11 +41,13 @@ export class Sequencers {
     this.canvas.addEventListener("blur", () => this.move(-1));
     this.canvas.addEventListener("click", (e) => this.choose(this.under(e)));
     this.canvas.addEventListener("keydown", (e) => {
-      const { columns } = this.shape ?? {};
-      const last = (this.cells?.length ?? 0) - 1;
-      const at = Math.max(this.cursor, 0);
-      const to = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at + columns, ArrowUp: at - columns, Home: 0, End: last }[e.key];
-      if (to !== undefined) this.move(this.cursor < 0 ? 0 : Math.min(Math.max(to, 0), last));
+      if (!this.shape) return;
+      const { columns, rows } = this.shape;
+      const at = grid.rowOf(this.shape, this.cursor);
+      const last = rows.at(-1).to;
+      const down = at && (at.free ? at.to + 1 : this.cursor + columns);
+      const to = { ArrowRight: at?.free ? at.to + 1 : this.cursor + 1, ArrowLeft: this.cursor - 1, ArrowDown: down, ArrowUp: this.cursor - columns, Home: 0, End: last }[e.key];
+      if (to !== undefined) this.move(at ? Math.min(Math.max(to, 0), last) : 0);
       else if (e.key === "Enter" || e.key === " ") this.choose(this.cursor);
       else if (e.key === "Escape") this.keep(null);
       else return;
@@ -64,21 +66,27 @@ export class Sequencers {
 
   under(e) {
     const box = this.canvas.getBoundingClientRect();
-    const { columns, pitch, rows } = this.shape;
-    const [x, y] = [Math.floor((e.clientX - box.left) / pitch), Math.floor((e.clientY - box.top) / pitch)];
-    const i = y * columns + x;
-    return x >= 0 && x < columns && y >= 0 && y < rows && i < this.cells.length ? i : -1;
+    const [x, y] = [Math.floor((e.clientX - box.left) / this.shape.pitch), e.clientY - box.top];
+    const row = this.shape.rows.findLast((row) => row.top <= y);
+    return row && x >= 0 && x < this.shape.columns ? row.from + (row.free ? 0 : x) : -1;
   }
 
-  move(cursor) {
+  // move puts the cursor on a node ID, or on the bar that it is in; -1: nowhere.
+  move(node) {
+    const row = grid.rowOf(this.shape, node);
+    const cursor = row?.free ? row.from : node;
     if (cursor === this.cursor) return;
     this.cursor = cursor;
     this.redraw();
-    this.point(cursor < 0 ? null : (this.model.sequencers.get(this.name)?.nodes.get(this.cells[cursor]) ?? null));
+    this.point(this.holder(cursor) ?? null);
   }
 
-  choose(i) {
-    const holder = this.model.sequencers.get(this.name)?.nodes.get(this.cells[i]);
+  holder(node) {
+    return this.model.sequencers.get(this.name)?.nodes.get(node);
+  }
+
+  choose(node) {
+    const holder = this.holder(node);
     if (holder) this.keep(holder);
   }
 
@@ -88,7 +96,7 @@ export class Sequencers {
     this.cursor = -1;
     this.draw(this.model, this.look, new Set());
     if (node >= 0) {
-      this.cursor = this.cells.indexOf(node);
+      this.cursor = node;
       this.canvas.focus();
       this.canvas.scrollIntoView({ block: "nearest" });
       this.redraw();
@@ -142,8 +150,9 @@ export class Sequencers {
     grid.drawSmall(r.picture, r.small, q, this.look, 52);
     r.drawn = true;
     say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
-    say(r.here, q.here && q.here.state !== "none" ? hereText(q.here) : "");
-    r.here.className = `here ${q.here?.state ?? ""}`;
+    const doubt = this.model.doubt;
+    say(r.here, q.here && q.here.state !== "none" ? `${hereText(q.here)}${doubt === null ? "" : ", not confirmed"}` : "");
+    r.here.className = `here ${doubt === null ? (q.here?.state ?? "") : "doubt"}`;
   }
 
   drawSheet(changed) {
@@ -164,12 +173,14 @@ export class Sequencers {
     const facts = [["held", number(q.nodes.size)], ["free", number(q.capacity - q.nodes.size)], ["waiting", number(q.waiting.length)]];
     if (q.definition) {
       const l = layoutOf(q);
+      if (q.definition.nodes < q.capacity) facts.unshift(["node IDs", `${number(q.capacity)}, as ${number(q.definition.nodes)} are rounded up`]);
       facts.push(["allocated to", l.whom], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
     }
     if (q.definition?.attach) facts.push(["attach", q.definition.attach]);
     if (q.rate) facts.push(["per node", `${number(q.rate)} /s`]);
     if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);
-    if (q.here) facts.push(["here", hereText(q.here)]);
+    const doubt = this.model.doubt;
+    if (q.here) facts.push(["this node", `${hereText(q.here)}${doubt === null ? "" : `, not confirmed${doubt ? ` since ${clock(doubt)}` : ""}`}`]);
     const key = JSON.stringify(facts);
     if (this.factsFor === key) return;
     this.factsFor = key;
@@ -181,16 +192,20 @@ export class Sequencers {
     if (!q || this.sheet.clientWidth === 0) return;
     const horizons = this.model.past ? null : this.horizons.get(this.key(q));
     const now = Date.now();
-    this.cells = grid.cellsOf(q, horizons);
     const style = getComputedStyle(this.sheet);
-    this.shape = grid.shapeOf(this.cells.length, this.sheet.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+    this.shape = grid.shapeOf(q, horizons, this.sheet.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
     set(this.canvas, "data-columns", this.shape.columns);
-    this.canvas.style.width = `${this.shape.columns * this.shape.pitch}px`;
-    this.canvas.style.height = `${this.shape.rows * this.shape.pitch}px`;
-    const counts = grid.drawGrid(this.canvas, this.large, this.cells, this.shape, q, horizons, now, { ...this.look, cursor: this.cursor });
+    this.canvas.style.width = `${this.shape.width}px`;
+    this.canvas.style.height = `${this.shape.height}px`;
+    const counts = grid.drawGrid(this.canvas, this.large, this.shape, q, horizons, now, { ...this.look, cursor: this.cursor });
     this.drawCell(q, horizons, now);
     this.drawLegend(q, horizons, counts);
-    say(this.note, this.cells.length < q.capacity ? `${number(this.cells.length)} of ${number(q.capacity)} node IDs are shown: those in use now or before.` : this.model.past ? "The horizons at that position are not known." : "");
+    const notes = [];
+    if (this.shape.hidden > 0) notes.push("Only the first node IDs in use are shown.");
+    if (this.model.past) notes.push("The horizons of then are not known.");
+    else if (horizons && counts[grid.Doubt] > 0) notes.push(`Node IDs with a dashed edge are not confirmed; their horizons are as of ${clock(horizons.read)}.`);
+    say(this.note, notes.join(" "));
+    set(this.canvas, "data-doubt", counts[grid.Doubt]);
     set(this.canvas, "aria-label", `${number(q.capacity)} node IDs of ${this.name}, ${number(q.nodes.size)} held`);
   }
 
@@ -200,9 +215,14 @@ export class Sequencers {
   }
 
   drawCell(q, horizons, now) {
-    const node = this.cells[this.cursor];
-    if (node === undefined) {
+    const node = this.cursor;
+    const row = grid.rowOf(this.shape, node);
+    if (!row) {
       say(this.cell, "Point at a cell, or use the arrow keys, to see its details.");
+      return;
+    }
+    if (row.free) {
+      say(this.cell, `Node IDs ${number(row.from)} to ${number(row.to)}: free, ${horizons ? "never used" : "as far as is known"}.`);
       return;
     }
     const holder = q.nodes.get(node);
@@ -210,7 +230,8 @@ export class Sequencers {
     const lead = horizons?.lead(node, now);
     const owner = n?.owner || this.model.members.get(holder)?.owner;
     const words = [`Node ID ${number(node)}: `];
-    words.push(holder ? `held by ${holder}${owner ? ` (${owner})` : ""}` : n?.live ? `free in the log; ${n.owner || "a former member"} may still use it until its horizon` : n ? "free, used before" : horizons ? "never used" : "free");
+    const doubt = holder && !this.model.fresh(holder);
+    words.push(holder ? `held by ${holder}${owner ? ` (${owner})` : ""}${doubt ? ", not confirmed now" : ""}` : n?.live ? `free in the log; ${n.owner || "a former member"} may still use it until its horizon` : n ? "free, used before" : horizons ? "never used" : "free");
     if (n?.unreadable) words.push(", unreadable horizon");
     else if (lead > 0) words.push(`, horizon ${span(lead)} ahead`);
     else if (lead !== undefined) words.push(`, horizon passed ${span(lead)} ago`);
@@ -218,12 +239,11 @@ export class Sequencers {
   }
 
   drawLegend(q, horizons, counts) {
-    const rest = q.capacity - this.cells.length;
     const entries = [
       [grid.Full, "full", "horizon ahead"], [grid.Low, "low", "less than half the usual lead"], [grid.Past, "over", "held, horizon passed"],
-      [grid.Held, "held", horizons ? "held, horizon not read yet" : "held"], [grid.Closing, "closing", "free in the log, still in use"],
+      [grid.Held, "held", horizons ? "held, horizon not read yet" : "held"], [grid.Doubt, "doubt", "held, not confirmed now"], [grid.Closing, "closing", "free in the log, still in use"],
       [grid.Used, "used", "free, used before"], [grid.Free, "never", horizons ? "never used" : "free"],
-    ].map(([state, kind, text]) => [kind, text, counts[state] + (state === grid.Free ? rest : 0)]).filter((e) => e[2] > 0 || ["full", "low", "over", "never"].includes(e[0]) && horizons);
+    ].map(([state, kind, text]) => [kind, text, counts[state]]).filter((e) => e[2] > 0 || ["full", "low", "over", "never"].includes(e[0]) && horizons);
     const key = JSON.stringify(entries);
     if (this.legendFor === key) return;
     this.legendFor = key;
@@ -246,7 +266,7 @@ export class Sequencers {
         if (!this.horizons.has(key)) this.horizons.set(key, new grid.Horizons());
         this.horizons.get(key).take(answer, Date.now());
       } catch {
-        // the last horizons stay, and are seen to age
+        // the last horizons stay, until they are too old to be shown as confirmed
       }
       this.reading = false;
       this.redraw();

@@ -11,10 +11,26 @@ export const plural = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
 export const short = (id) => (id.length > 8 ? id.slice(0, 6) : id);
 
 // hostOf is the host in an owner such as "host, process 7".
-export const hostOf = (owner) => (owner ?? "").split(", process ")[0];
+export const hostOf = (owner) => (owner ?? "").replace(/(, process |:)\d+$/, "");
 
-// rate is a short text for a number of IDs per second.
+// colourOf is the colour of a member. It follows from the ID, and so is the same everywhere.
+const colours = new Map();
+export function colourOf(id) {
+  if (!colours.has(id)) {
+    let hash = 2166136261; // FNV-1a, and a last mix
+    for (let i = 0; i < id.length; i++) hash = Math.imul(hash ^ id.charCodeAt(i), 16777619);
+    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;
+    const [hue, shade] = [hash % 360, (Math.floor(hash / 360) % 3) * 0.11];
+    if (colours.size > 5000) colours.clear();
+    colours.set(id, `light-dark(oklch(${0.43 + shade} 0.14 ${hue}), oklch(${0.64 + shade} 0.13 ${hue}))`);
+  }
+  return colours.get(id);
+}
+
+// rate is a short text for a number of IDs, or of IDs per second.
 export function rate(n) {
+  if (n >= 1e12) return `${(n / 1e12).toFixed(n >= 1e13 ? 0 : 1)} T`;
+  if (n >= 1e9) return `${(n / 1e9).toFixed(n >= 1e10 ? 0 : 1)} G`;
   if (n >= 1e6) return `${(n / 1e6).toFixed(n >= 1e7 ? 0 : 1)} M`;
   if (n >= 1e4) return `${(n / 1e3).toFixed(n >= 1e5 ? 0 : 1)} k`;
   return n >= 10 || Number.isInteger(n) ? number(n) : n.toFixed(1);
@@ -36,6 +52,34 @@ export function span(ms) {
   if (s < 172800) return `${Math.round(s / 3600)} h`;
   if (s < 86400 * 730) return `${number(s / 86400)} days`;
   return `${number(s / 86400 / 365.25)} years`;
+}
+
+// clock is a time of the day, of this machine's time zone, for a number of milliseconds or a text; with the day unless it
+// is today's.
+export function clock(at) {
+  const time = new Date(at);
+  const day = time.toDateString() === new Date().toDateString() ? "" : `${time.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })} `;
+  return `${day}${time.toLocaleTimeString("en-GB")}`;
+}
+
+// ago is how long ago a time was, roughly.
+export const ago = (at) => span(Math.max(0, Date.now() - at));
+
+// offset is a text for how far a clock is from the others'.
+export const offset = (ms) => (Math.abs(ms) < 5 ? "agrees" : `${span(ms)} ${ms < 0 ? "behind" : "ahead"}`);
+
+// stateOf is the state of a member or joiner: {kind, text, title, rank}, the worst first by rank. What is not confirmed now
+// says since when.
+export function stateOf(id, m, model) {
+  const since = (at) => (at ? ` since ${clock(at)}` : "");
+  if (model.past) return { kind: "", text: m.phase ? `join ${m.phase}` : "", rank: 5 };
+  if (model.doubt !== null) return { kind: "doubt", text: `not confirmed${since(model.doubt)}`, rank: 3 };
+  if (m.life === "dead") return { kind: "bad", text: `gone${since(m.as_of)}`, title: `There is no pulse${since(m.as_of)}.`, rank: 0 };
+  if (m.life === "late") return { kind: "doubt", text: `late${since(m.as_of)}`, title: `The pulse is overdue; the last one was written at ${clock(m.as_of)}.`, rank: 2 };
+  if (m.life !== "alive") return { kind: "doubt", text: "not known yet", rank: 3 };
+  if (m.ready === false) return { kind: "bad", text: m.code ? `not ready: ${m.code}` : "not ready", title: m.why, rank: 1 };
+  if (m.phase) return { kind: "doubt", text: `join ${m.phase}`, rank: 4 };
+  return { kind: "good", text: m.ready ? "ready" : "alive", rank: 5 };
 }
 
 export const moment = (text) => text.replace("T", " ").replace("Z", " UTC");
@@ -61,12 +105,19 @@ const say = {
   "notify-watchers": (a) => [short(a.joiner), " watches its target; the target's watcher is to watch it"],
   "accept-join-cluster": (a) => [short(a.joiner), " is watched, and is now a member"],
   "abort-join-cluster": (a) => ["the join of ", short(a.joiner), " was aborted"],
-  "leave-cluster": (a) => [short(a.member), " is removed: it left or died"],
+  "leave-cluster": (a) => [short(a.member), { left: " left", "session-ended": ` is removed by ${short(a.by ?? "")}: its session ended`, "found-dead": ` is removed by ${short(a.by ?? "")}, which found it dead` }[a.why] ?? " is removed: it left or died"],
+  expel: (a) => [short(a.member), ` is expelled by way of ${short(a.by)}`],
+  "ask-clocks": (a) => [short(a.by), " asks what the clocks of others say"],
   "peer-gc": (a) => [short(a.by), " looks for dead members"],
-  "create-sequencer": (a) => [a.sequencer, ` is created: ${plural(a.definition.nodes, "node ID", "node IDs")} for ${forWhom(a.definition.allocation)}`],
+  "create-sequencer": (a) => [a.sequencer, ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
   attach: (a) => [short(a.member), ` requests a node ID of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
   detach: (a) => [short(a.member), ` detaches from ${a.sequencer}`],
+  drain: (a) => [short(a.member), ` is drained from ${a.sequencer}`],
+  undrain: (a) => [short(a.member), ` may hold node IDs of ${a.sequencer} again`],
+  move: (a) => [`node ID ${a.node} of ${a.sequencer} moves to `, short(a.to)],
+  allocate: (a) => [a.sequencer, ` is allocated to ${forWhom(a.allocation)}`],
+  "set-policy": (a) => [a.shares.length ? `the cluster is shared: ${a.shares.map((s) => `${s.percent ? `${s.percent} %` : "the rest"} for ${s.sequencer}`).join(", ")}` : "the policy is removed"],
   decline: (a) => [short(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
 };
 
@@ -85,10 +136,14 @@ export function kindOf(entry) {
     case "leave-cluster":
     case "abort-join-cluster":
     case "destroy-sequencer":
+    case "expel":
       return "goes";
     case "attach":
     case "detach":
     case "decline":
+    case "drain":
+    case "undrain":
+    case "move":
       return "nodes";
     default:
       return "other";
