@@ -27,6 +27,11 @@ type Definition struct {
 	// itself.
 	Attach AttachPolicy
 
+	// Window is how far ahead of the clock a member's horizon lies: how long it makes IDs while the store is
+	// unavailable, and how long the next owner of its node ID waits if it dies. 1 s to 1 h, and at least three
+	// ticks. The zero value means that of the member.
+	Window time.Duration
+
 	// Layout is the layout of the IDs if Capacity needs all its node bits. Otherwise the spare ones go to the
 	// sequence, see IDLayout.
 	Layout firn.Layout
@@ -172,6 +177,9 @@ func (d Definition) Validate() error {
 	if d.Attach > AttachExplicit {
 		return fmt.Errorf("there is no attach policy %d", uint8(d.Attach))
 	}
+	if least := max(time.Second, 3*d.Layout.Tick); d.Window != 0 && (d.Window < least || d.Window > time.Hour) {
+		return fmt.Errorf("a window of %v; want %v to 1h, at least three ticks, or 0 for that of the node", d.Window, least)
+	}
 	return d.Allocation.Validate()
 }
 
@@ -265,12 +273,20 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"node_lowest", a.NodeLowest, b.NodeLowest},
 		{"after", d.After, wanted.After},
 		{"attach", d.Attach, wanted.Attach},
+		{"window", d.window(), wanted.window()},
 	} {
 		if f.inForce != f.wanted {
 			all = append(all, Difference{f.name, fmt.Sprint(f.inForce), fmt.Sprint(f.wanted)})
 		}
 	}
 	return all
+}
+
+func (d Definition) window() string {
+	if d.Window == 0 {
+		return "that of the node"
+	}
+	return d.Window.String()
 }
 
 // Equal reports whether two definitions are the same, in whatever time zones their epochs are.
@@ -287,6 +303,9 @@ func (d Definition) String() string {
 	}
 	if d.Attach != AttachOnDemand {
 		more += fmt.Sprintf(", attach %v", d.Attach)
+	}
+	if d.Window != 0 {
+		more += fmt.Sprintf(", window %v", d.Window)
 	}
 	return fmt.Sprintf("%d nodes for %v, layout %v%s", d.Nodes, d.Allocation, d.Layout, more)
 }
@@ -305,6 +324,7 @@ type definitionJSON struct {
 	After          firn.ID      `json:"after,omitempty"`
 	Attach         AttachPolicy `json:"attach,omitempty"` // absent: on-demand
 	Layout         *string      `json:"layout,omitempty"` // read, never written
+	Window         *duration    `json:"window,omitempty"` // absent: that of the node
 }
 
 // duration is a time.Duration that is written like 10ms.
@@ -315,25 +335,29 @@ func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 func (d *duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("the tick %.40q; want a duration of 1ms to 1s, such as 10ms", text)
+		return fmt.Errorf("the duration %.40q; want one such as 10ms or 30s", text)
 	}
 	*d = duration(parsed)
 	return nil
 }
 
-// MarshalJSON writes every field, except an after of zero and an attach of on-demand.
+// MarshalJSON writes every field, except an after of zero, an attach of on-demand and a window of zero.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
+	var window *duration
+	if d.Window != 0 {
+		window = (*duration)(&d.Window)
+	}
 	return json.Marshal(definitionJSON{
 		&d.Nodes, &d.Allocation, &epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil, window,
 	})
 }
 
 // UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
 // it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
-// an absent attach is on-demand. An error is returned when a field is unknown or the definition is invalid.
+// an absent attach is on-demand, an absent window is that of the member. An error is returned when a field is unknown or the definition is invalid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("null; want a definition")
@@ -353,7 +377,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	l := &d.Layout
 	fields := definitionJSON{
 		nil, &d.Allocation, &l.Epoch, &tick,
-		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil,
+		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil, (*duration)(&d.Window),
 	}
 	if err := strictJSON(data, &fields); err != nil {
 		return err

@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,7 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		"node_lowest":     func(d *Definition) { d.Layout.NodeLowest = true },
 		"after":           func(d *Definition) { d.After = 7 },
 		"attach":          func(d *Definition) { d.Attach = AttachExplicit },
+		"window":          func(d *Definition) { d.Window = 5 * time.Second },
 	} {
 		wanted := base
 		change(&wanted)
@@ -188,12 +190,49 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		if len(have) != 1 || have[0].Field != field || have[0].InForce == have[0].Wanted {
 			t.Errorf("%s: %v", field, have)
 		}
-		if data, err := json.Marshal(base); err != nil || field != "after" && field != "attach" && !strings.Contains(string(data), `"`+field+`":`) {
+		if data, err := json.Marshal(base); err != nil || !slices.Contains([]string{"after", "attach", "window"}, field) && !strings.Contains(string(data), `"`+field+`":`) {
 			t.Errorf("%s is no field of %s %v", field, data, err)
 		}
 	}
 	if d := base.Differences(base); d != nil {
 		t.Errorf("it differs from itself in %v", d)
+	}
+}
+
+// TestWindow: one that is zero is that of the node, and is not written.
+func TestWindow(t *testing.T) {
+	for window, text := range map[time.Duration]string{0: "", time.Second: `"window":"1s"`, 90 * time.Second: `"window":"1m30s"`, time.Hour: `"window":"1h0m0s"`} {
+		d := Define(firn.Default)
+		d.Window = window
+		data, err := json.Marshal(d)
+		if err != nil || strings.Contains(string(data), "window") != (text != "") || !strings.Contains(string(data), text) {
+			t.Errorf("%v is written as %s %v", window, data, err)
+		}
+		var back Definition
+		if err := json.Unmarshal(data, &back); err != nil || back != d {
+			t.Errorf("%s is read as %v %v", data, back, err)
+		}
+		if said := strings.Contains(d.String(), "window "+window.String()); said != (text != "") {
+			t.Errorf("%v says %s", window, d)
+		}
+	}
+	for text, why := range map[string]string{
+		`{"window":"999ms"}`:              "a window of 999ms; want 1s to 1h",
+		`{"window":"2s","tick":"1s"}`:     "a window of 2s; want 3s to 1h",
+		`{"window":"61m"}`:                "a window of 1h1m0s",
+		`{"window":"-1s"}`:                "a window of -1s",
+		`{"window":"long"}`:               `"long"; want one such as`,
+		`{"window":5}`:                    "number",
+		`{"window":"2999ms","tick":"1s"}`: "a window of 2.999s",
+	} {
+		var d Definition
+		if err := d.UnmarshalJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v; want %q", text, err, why)
+		}
+	}
+	var d Definition
+	if err := d.UnmarshalJSON([]byte(`{"window":"3s","tick":"1s"}`)); err != nil || d.Window != 3*time.Second {
+		t.Errorf("%v, %v", d, err)
 	}
 }
 

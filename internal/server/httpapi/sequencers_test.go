@@ -172,7 +172,7 @@ func TestBadSequencers(t *testing.T) {
 			{`{"name":"a","nodes":0}`, 400, "0 nodes; want 1 to 1024"},
 			{`{"name":"a","nodes":9223372036854775808}`, 400, "nodes is a JSON number 9223372036854775808; want a whole number"},
 			{`{"name":"a","tick":10}`, 400, "tick is a JSON number; want a string"},
-			{`{"name":"a","tick":"10"}`, 400, `the tick \\"10\\"; want a duration of 1ms to 1s`},
+			{`{"name":"a","tick":"10"}`, 400, `the duration \\"10\\"; want one such as 10ms`},
 			{`{"name":"a","tick":"1us"}`, 400, "a tick of 1µs; want 1ms to 1s"},
 			{`{"name":"a","node_lowest":1}`, 400, "node_lowest is a JSON number; want true or false"},
 			{`{"name":"a","layout":"twiter"}`, 400, "no preset has this name"},
