@@ -1,6 +1,7 @@
 package member
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -168,4 +169,19 @@ func TestHistoryOfAStoreThatLosesData(t *testing.T) {
 			t.Errorf("it reads %d minutes, %v", len(hour), err)
 		}
 	})
+}
+
+// A minute of 1024 members is small enough for a value of any store.
+func TestAMinuteOfAThousand(t *testing.T) {
+	pulses := map[string]Pulse{}
+	for i := range 1024 {
+		pulses[fmt.Sprint(i)] = Pulse{
+			Owner:  fmt.Sprintf("ids-%04d.example.org, process %d", i, 10000+i),
+			Vitals: Vitals{Ready: true, Rate: 1234.56, Offset: -12345678},
+		}
+	}
+	value, err := json.Marshal(minuteOf(time.Now(), pulses))
+	if err != nil || len(value) > 128<<10 {
+		t.Errorf("it has %d bytes, %v", len(value), err)
+	}
 }
