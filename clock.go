@@ -16,15 +16,16 @@ type Clock interface{ Now() int64 }
 // itself: 10 s.
 const DefaultMaxStep = 10 * time.Second
 
-// SteadyClock is wall time that never goes back. It reads the wall once, carries that
+// SteadyClock is wall time that never goes back, but for Reset. It reads the wall once, carries that
 // forward by the monotonic clock, and compares with the wall once a second, in the first
 // call of Now that comes then; it has no goroutine.
 //
 //   - It follows a wall that has run ahead at once, by up to its maximum step. A greater
-//     step means a wrong clock or a machine that was suspended: Ahead reports it, and
-//     the owner of the clock decides whether to call Follow.
+//     step means a wrong clock, a correction, or a machine that was suspended: Ahead
+//     reports it, and the owner of the clock decides whether to call Follow.
 //   - It approaches a wall that has fallen back by running an eighth slower until the wall
-//     has caught up: a step back of 10 s takes 80 s.
+//     has caught up: a step back of 10 s takes 80 s. Where nobody depends on that, Reset
+//     takes the wall's time at once.
 //
 // NewSteadyClock makes a SteadyClock; the zero value does not work. It is safe for
 // concurrent use.
@@ -123,6 +124,16 @@ func (c *SteadyClock) Follow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.compareLocked(math.MaxInt64)
+}
+
+// Reset takes the wall's time, whichever way that lies. It is for an owner that makes no
+// IDs by the clock now, and nothing else either that must not see it go back.
+func (c *SteadyClock) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.compareLocked(math.MaxInt64) // counts a step
+	wall, mono := c.read()
+	c.course.Store(&course{from: mono, time: wall, next: mono + compareEvery})
 }
 
 // Steps returns how often the wall was seen to step ahead and back, by 100 ms or more,

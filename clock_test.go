@@ -90,6 +90,26 @@ func TestSteadyClockRunsOnBetweenComparisons(t *testing.T) {
 	}
 }
 
+func TestSteadyClockReset(t *testing.T) {
+	h, c := newHands()
+	for _, step := range []time.Duration{-time.Hour, 2 * time.Hour, -time.Second, time.Second, 0} {
+		h.step(step)
+		c.Reset()
+		if got := lag(h, c); got != 0 || c.Offset() != 0 || c.Ahead() != 0 {
+			t.Errorf("after a step of %v and Reset it lags by %v", step, got)
+		}
+		for range 10 {
+			h.pass(time.Second)
+			if got := lag(h, c); got != 0 {
+				t.Errorf("after a step of %v, Reset and a while it lags by %v", step, got)
+			}
+		}
+	}
+	if ahead, back := c.Steps(); ahead != 2 || back != 2 {
+		t.Errorf("it saw %d steps ahead and %d back", ahead, back)
+	}
+}
+
 // Whatever the wall does, the clock never goes back and never runs faster than the monotonic
 // clock but for steps ahead.
 func TestSteadyClockNeverGoesBack(t *testing.T) {

@@ -85,7 +85,7 @@ func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err err
 // sight returns what the member sees.
 func (s *Sequencer) sight(st *status) attachment.Look {
 	now := s.m.now()
-	look := attachment.Look{Grant: s.looked.plain(), Era: s.m.era.Load(), Stepped: s.m.options.Clock.Ahead() != 0}
+	look := attachment.Look{Grant: s.looked.plain()}
 	for i, t := range st.tenures {
 		if t.fence != nil {
 			look.Tenures[i] = attachment.Sight{
@@ -167,8 +167,6 @@ func (s *Sequencer) step(e attachment.Event) (action attachment.Action) {
 // do does an action that needs the store or the log.
 func (s *Sequencer) do(ctx context.Context, action attachment.Action) error {
 	switch action.Kind {
-	case attachment.Believe:
-		return s.m.believe(ctx, s)
 	case attachment.Claim:
 		return s.claim(ctx)
 	case attachment.Decline:
@@ -182,6 +180,9 @@ func (s *Sequencer) do(ctx context.Context, action attachment.Action) error {
 
 // claim claims the granted node ID, under the session of the incarnation that was granted it.
 func (s *Sequencer) claim(ctx context.Context) error {
+	if err := s.m.checkClock(ctx); err != nil {
+		return err
+	}
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -192,7 +193,11 @@ func (s *Sequencer) claim(ctx context.Context) error {
 	config := s.fences
 	config.Guards, config.NotBefore = []store.Condition{s.guard, floored}, later(s.from, from)
 	config.Before = s.before()
+	if err := s.m.beginClaim(1); err != nil {
+		return err
+	}
 	f, err := fence.Claim(ctx, config, s.looked.incarnation.session, s.looked.node)
+	s.m.endClaim(1)
 	var held *fence.HeldError
 	var behind *fence.ClockBehindError
 	switch before := s.status.Load().state; {
@@ -274,10 +279,10 @@ func (s *Sequencer) whenFree(ctx context.Context, err error) (<-chan struct{}, c
 // failed reports an error, after which the goroutine tries again.
 func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
 	var behind *fence.ClockBehindError
-	var aheadOf *fence.ClockAheadError
+	var clock *ClockError
 	var early *EarlyError
 	var floor *FloorError
-	final := errors.As(err, &behind) || errors.As(err, &aheadOf) || errors.As(err, &early) || errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
+	final := errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &early) || errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
 	s.update(func(st *status) {
 		if (st.generator == nil || s.m.stale(st.inUse())) && st.granted.kind == attachment.Granted {
 			st.why = err

@@ -39,10 +39,12 @@ type Member struct {
 	release context.CancelCauseFunc // ends it, and says why
 	holding sync.WaitGroup          // the goroutines of the sequencers
 
-	era           atomic.Int64 // how many steps of the clock were believed
-	stepping      sync.Mutex   // held while a step is checked; guards what follows
-	contradicted  time.Time    // when others last contradicted a step
-	contradiction error        // and how
+	judging   lock                      // held while the clock is judged
+	judgement atomic.Pointer[judgement] // nil: none yet
+	question  atomic.Pointer[question]  // the latest of the log; nil: none yet
+	believed  atomic.Uint64             // how many steps ahead ID time has followed
+	renewing  lock                      // held while horizons and the pulse are written
+	renew     chan struct{}             // has them written soon
 
 	rejoins    atomic.Uint64
 	losses     atomic.Int64 // how often the store has lost data; changed by the goroutine that plays the log
@@ -66,6 +68,7 @@ type Member struct {
 	outcomes    map[string]chan<- outcome
 	sequencers  map[string]*Sequencer
 	drains      map[string]drain // of this member, by the name of the sequencer
+	claims      int              // how many claims are under way; -1: ID time follows the wall, and there can be none
 	leaving     bool
 	err         error // why it ended
 
@@ -102,6 +105,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	m := &Member{
 		mark: rand.Text(), options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
+		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
 		lookups: newLookups(), player: newPlayer(),
 	}

@@ -80,6 +80,7 @@ type node struct {
 type setup struct {
 	Options
 	store      *memstore.Client
+	wall       *wall
 	definition cluster.Definition
 }
 
@@ -87,12 +88,13 @@ func (w *world) start(name string, changes ...func(*setup)) *node {
 	w.t.Helper()
 	n := &node{world: w, name: name, client: w.service.Client(name), wall: new(wall), done: make(chan struct{})}
 	c := setup{
-		store: n.client, definition: cluster.Define(layout),
+		store: n.client, wall: n.wall, definition: cluster.Define(layout),
 		Options: Options{TTL: ttl, Window: window, Owner: name, Clock: firn.NewSteadyClockFrom(0, n.wall.read)},
 	}
 	for _, change := range changes {
 		change(&c)
 	}
+	n.wall = c.wall
 	ctx, cancel := context.WithCancel(w.t.Context())
 	n.cancel = cancel
 	go func() {

@@ -518,7 +518,11 @@ func TestADeclineThatWasCutOff(t *testing.T) {
 			return memstore.Fault{}
 		})
 		a.client.Lag(time.Second)
-		a.wall.step(15 * time.Second) // not beyond its horizon: else it would give the node ID back
+		thief := w.service.Client("thief")
+		live := fmt.Sprintf("%slive/%d", a.seq.Load().fences.Prefix, a.seq.Load().State().Node)
+		if _, err := thief.Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete(live)}}); err != nil {
+			t.Fatal(err)
+		}
 		<-declined
 		time.Sleep(time.Millisecond)
 		a.client.CutOff(true)

@@ -107,6 +107,8 @@ func (m *Member) heed(c cluster.Command, before, after cluster.Value) error {
 		m.noteDrain(c.Sequencer, c.Member, after)
 	case cluster.Move:
 		m.yield(c, before, after)
+	case cluster.AskClocks:
+		m.heard(question{after.Position(), cluster.Asked(after, after.Position(), c.By)})
 	}
 	return nil
 }

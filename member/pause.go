@@ -21,6 +21,20 @@ var backoff = retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 // the store is.
 var openBackoff = retry.Backoff{First: 100 * time.Millisecond, Max: 500 * time.Millisecond}
 
+// lock is a lock that is held during calls of the store, and waited for until a context ends. It has room for one.
+type lock chan struct{}
+
+func (l lock) lock(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l lock) unlock() { <-l }
+
 // troubles logs errors that may pass, each kind once a minute whatever operations fail: a store out of reach
 // gives one line. Its methods are safe for concurrent use.
 type troubles struct {

@@ -57,7 +57,7 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 // write that comes late replaces no later one, and puts none after the end of the session.
 func (m *Member) pulse(l *incarnation) store.Txn {
 	p := Pulse{
-		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: m.wall(), Every: m.options.Window / 3,
+		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: m.wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
 		Vitals: m.vitals(),
 	}
 	value, err := json.Marshal(p)
@@ -80,6 +80,10 @@ func (m *Member) vitals() (v Vitals) {
 	}
 	if !v.Since.IsZero() {
 		v.Since = m.Wall().Add(-time.Since(v.Since)) // by its own clock
+	}
+	if j := m.judged(); !j.at.IsZero() {
+		v.Verdict, v.Offset, v.Against, v.Others = j.Kind.String(), j.Offset, j.Against, j.Others
+		v.Judged = m.wall().Add(-time.Since(j.at))
 	}
 	v.RoundTrip = time.Duration(m.roundTrip.Load())
 	first := true

@@ -3,10 +3,10 @@ package member
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/firn-id/firn/internal/fence"
-	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
@@ -14,37 +14,58 @@ import (
 // until ctx ends. So more sequencers cost the store bytes, not round trips.
 func (m *Member) renewFences(ctx context.Context) {
 	third := m.options.Window / 3
-	for failures := 0; ; {
+	for failures := 0; ctx.Err() == nil; {
 		wait := third
-		if err := m.extend(ctx); err == nil {
+		if err := m.extend(ctx, 0); err == nil {
 			failures = 0
 		} else {
 			m.troubles.note(ctx, "can't extend the node IDs at present, trying again", err)
 			wait = min(backoff.After(failures), third/2)
 			failures++
 		}
-		if retry.Sleep(ctx, wait) != nil {
-			return
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-m.renew:
+		case <-timer.C:
 		}
+		timer.Stop()
 	}
 }
 
-// extend renews the fences of all sequencers once. Its error may pass.
-func (m *Member) extend(ctx context.Context) error {
+// renewSoon has the fences renewed and the pulse written at once.
+func (m *Member) renewSoon() {
+	select {
+	case m.renew <- struct{}{}:
+	default:
+	}
+}
+
+// extend renews the fences of all sequencers once, and writes the pulse. Its error may pass.
+//
+// If the wall has stepped ahead by so much and ID time is to follow, it renews them to a window beyond that, those
+// too that are not in use yet, and fails unless all are. Zero: the wall has not stepped.
+//
+// While most of the others are against the clock, it renews none: what is reserved is used up.
+func (m *Member) extend(ctx context.Context, ahead time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, m.options.Window/3)
 	defer cancel()
+	if err := m.renewing.lock(ctx); err != nil {
+		return err
+	}
+	defer m.renewing.unlock()
 	var sequencers []*Sequencer
 	var tenures []tenure
 	var fences []*fence.Fence
-	ahead, losses := m.options.Clock.Ahead() != 0, m.losses.Load()
+	out, losses := m.judged().Out(), m.losses.Load()
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
 		t := st.inUse()
-		switch {
-		case t.fence == nil, !st.state.Extended(), m.stale(t):
-		case ahead: // the member must believe the step first
-			s.poke()
-		default:
+		extended := st.state.Extended()
+		if latest := st.latest(); ahead != 0 && latest.generator == nil {
+			t, extended = latest, true
+		}
+		if t.fence != nil && extended && !out && !m.stale(t) {
 			sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
 		}
 	}
@@ -54,18 +75,20 @@ func (m *Member) extend(ctx context.Context) error {
 		pulse = m.pulse(l)
 	}
 	sent := time.Now()
-	version, errs := fence.ExtendAlong(ctx, fences, pulse)
+	version, errs := fence.ExtendAlong(ctx, fences, ahead, pulse)
 	var failed error
 	for i, err := range errs {
 		m.extensions.count(err)
 		switch t := tenures[i]; {
-		case err == nil:
-			t.generator.SetBound(t.fence.Horizon())
 		case errors.Is(err, fence.ErrLost):
 			sequencers[i].poke()
-		default:
+		case err != nil:
 			m.breaks(losses, err)
 			failed = err
+		case ahead != 0 && !t.fence.Horizon().After(m.now().Add(ahead)):
+			failed = fmt.Errorf("node ID %d can't be used at %v yet", t.fence.Node(), m.wall())
+		case t.generator != nil:
+			t.generator.SetBound(t.fence.Horizon())
 		}
 	}
 	switch {
@@ -81,42 +104,4 @@ func (m *Member) extend(ctx context.Context) error {
 		}
 	}
 	return failed
-}
-
-// askWithin bounds how long the member asks the store for others' clocks.
-const askWithin = 5 * time.Second
-
-// believe follows the clock to where it has stepped ahead, unless the owners of other node IDs contradict it in
-// any sequencer: then nothing changes, and the error says by how much. After a believed step the member must
-// claim every node ID again, at the new time. first, which noticed the step, knows that; the other sequencers are
-// told.
-func (m *Member) believe(ctx context.Context, first *Sequencer) error {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	m.stepping.Lock()
-	defer m.stepping.Unlock()
-	clock := m.options.Clock
-	ahead := clock.Ahead()
-	if ahead == 0 {
-		return nil // another sequencer has already followed the step
-	}
-	if time.Since(m.contradicted) < backoff.First {
-		return m.contradiction
-	}
-	for _, s := range m.Sequencers() {
-		config := s.fences
-		config.Before = s.before()
-		if err := fence.CheckClock(ctx, config, m.now().Add(ahead)); err != nil {
-			m.contradicted, m.contradiction = time.Now(), err
-			return err
-		}
-	}
-	clock.Follow()
-	m.era.Add(1)
-	for _, s := range m.Sequencers() {
-		if s != first {
-			s.poke()
-		}
-	}
-	return nil
 }

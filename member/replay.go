@@ -72,6 +72,7 @@ func (m *Member) playOn(ctx context.Context) error {
 		playing, cancel := context.WithCancel(ctx)
 		m.running.Go(func() { m.renewFences(playing) })
 		m.running.Go(func() { m.recordHistory(playing) })
+		m.running.Go(func() { m.watchClock(playing) })
 		err := m.play(playing, m.follow(playing))
 		cancel()
 		if !errors.Is(err, store.ErrRolledBack) {

@@ -127,6 +127,7 @@ func (m *Member) startOver(ctx context.Context, why error) {
 	default:
 	}
 	m.player = newPlayer()
+	m.question.Store(nil)
 	m.lookups.forget()
 	m.rejoins.Add(1)
 	m.miss()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -90,7 +90,7 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 				if taken := w.takes(window/3, nodes[2]); taken > 0 {
 					t.Errorf("%d IDs were given before those of the former store were out of reach", taken)
 				}
-				w.takes(window+fence.DefaultMaxSkew, nodes...)
+				w.takes(window+clocks.Skew, nodes...)
 				for _, n := range nodes {
 					n.ready(time.Second)
 					if losses := n.mem.Load().losses.Load(); losses > 1 {
@@ -100,7 +100,7 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 						t.Errorf("%s: %v", n.name, err)
 					}
 				}
-				if took := time.Since(at); took > 3*window+fence.DefaultMaxSkew {
+				if took := time.Since(at); took > 3*window+clocks.Skew {
 					t.Errorf("it took %v", took)
 				}
 			})
@@ -254,7 +254,7 @@ func TestResume(t *testing.T) {
 		if err := a.Ready(); !errors.As(err, &wait) || !errors.Is(err, ErrNotReady) || wait.By != "a" || !strings.Contains(err.Error(), "the store has lost committed data") {
 			t.Fatalf("Ready: %v; want a FloorError of a", err)
 		}
-		if want := time.Now().Add(fence.DefaultMaxSkew); wait.From.After(want) || wait.From.Before(want.Add(-window)) {
+		if want := time.Now().Add(clocks.Skew); wait.From.After(want) || wait.From.Before(want.Add(-window)) {
 			t.Errorf("IDs begin at %v, want about %v", wait.From, want)
 		}
 		for _, want := range []time.Time{wait.From, {}} { // a second time there is nothing to do
@@ -303,9 +303,9 @@ func TestTheFloorReckonsWithClocksThatDiffer(t *testing.T) {
 		for _, n := range nodes[1:] {
 			n.wall.step(-8 * time.Second)
 		}
-		w.takes(window+2*fence.DefaultMaxSkew, nodes...)
+		w.takes(window+2*clocks.Skew, nodes...)
 		for _, n := range nodes[1:] {
-			n.ready(fence.DefaultMaxSkew)
+			n.ready(clocks.Skew)
 		}
 	})
 }
@@ -348,7 +348,7 @@ func TestHandlesAfterALoss(t *testing.T) {
 		if err != nil {
 			t.Errorf("the reserved time is not used up: %v", err)
 		}
-		w.takes(window+2*fence.DefaultMaxSkew, a, b)
+		w.takes(window+2*clocks.Skew, a, b)
 		a.ready(time.Second)
 		if id, err := ensured.Next(t.Context()); err != nil || id <= before {
 			t.Errorf("ensured: %d after %d, %v", id, before, err)

@@ -95,7 +95,13 @@ func (s *Sequencer) next(g *firn.Generator, err error) (*firn.Generator, error) 
 	return nil, s.notReady()
 }
 
-func (s *Sequencer) notReady() error { return fmt.Errorf("%w: %w", ErrNotReady, s.status.Load().why) }
+func (s *Sequencer) notReady() error {
+	why := s.status.Load().why
+	if err := s.m.judged().err(); err != nil && why == errAtHorizon {
+		why = err
+	}
+	return fmt.Errorf("%w: %w", ErrNotReady, why)
+}
 
 // Ready returns nil when Next can be expected to return an ID. Otherwise it returns an ErrNotReady that says why not; it
 // wraps firn.ErrLifetime when the clock shows a time for which the layout has no IDs.

@@ -43,7 +43,7 @@ func (m *Member) Stats() Stats {
 	ahead, back := clock.Steps()
 	return Stats{
 		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(),
-		Extensions: m.extensions.read(), StepsBelieved: uint64(m.era.Load()),
+		Extensions: m.extensions.read(), StepsBelieved: m.believed.Load(),
 		Position: v.Position(), Entries: v.Entries(),
 		Offset: clock.Offset(), StepsAhead: ahead, StepsBack: back,
 	}

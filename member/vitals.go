@@ -31,4 +31,4 @@ type Vitals struct {
 func (m *Member) Vitals() Vitals { return m.vitals() }
 
 // Wall returns the time by the member's wall clock.
-func (m *Member) Wall() time.Time { return time.Unix(0, m.options.Clock.Wall()) }
+func (m *Member) Wall() time.Time { return m.wall() }

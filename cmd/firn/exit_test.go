@@ -52,7 +52,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("firn %s says %q, want one line with %q", tt.args, say, tt.says)
 		}
 	}
-	for _, err := range []error{member.ErrWaiting, &fence.ClockBehindError{Behind: time.Hour}} {
+	for _, err := range []error{member.ErrWaiting, &fence.ClockBehindError{Behind: time.Hour}, &member.ClockError{Ahead: time.Hour, Of: 2, Others: 2}} {
 		explained := explain(err)
 		if status(fmt.Errorf("wrapped: %w", explained)) != statusNoNode || !strings.HasSuffix(explained.Error(), "--wait waits") {
 			t.Errorf("%v: status %d", explained, status(explained))

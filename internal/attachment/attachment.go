@@ -12,7 +12,6 @@ package attachment
 type State struct {
 	Tenures [2]Tenure // the one in use, and its successor or predecessor
 	Grant   Grant     // at the last Look
-	Era     int64     // at the last Look
 	Alone   bool      // the member declined the node ID of Grant and got it again: there is no other
 	Behind  int       // how many node IDs in a row it declined because the clock is behind their floors
 }
@@ -22,7 +21,6 @@ type Tenure struct {
 	Phase  Phase
 	Node   int64
 	Member string // the member ID under whose session it was claimed
-	Era    int64  // the era of its claim
 	Lost   bool   // its horizon can't be extended any more
 }
 
@@ -69,8 +67,6 @@ type (
 	// Look says what the member observes. It is due after every change, and after every other event.
 	Look struct {
 		Grant   Grant
-		Era     int64    // how many steps of the clock the member has believed
-		Stepped bool     // the clock has stepped ahead, and the member has not believed that yet
 		Tenures [2]Sight // of the tenures in State
 	}
 	// TookIt says that the member has claimed the node ID of State.Grant.
@@ -115,7 +111,6 @@ type ActionKind uint8
 // The kinds of action.
 const (
 	Wait    ActionKind = iota // wait until something changes
-	Believe                   // accept the step of the clock, unless other owners contradict it
 	Claim                     // claim the node ID of the grant, and step with TookIt, HeldByOther or ClockBehind
 	Decline                   // ask the log for another node ID than that of the grant, and step with Declined
 	Use                       // make IDs under the tenure, above all earlier ones; step with NotUsed if that fails
@@ -123,7 +118,7 @@ const (
 )
 
 func (k ActionKind) String() string {
-	return [...]string{"wait", "believe", "claim", "decline", "use", "return"}[k]
+	return [...]string{"wait", "claim", "decline", "use", "return"}[k]
 }
 
 // MostDeclines is how many node IDs in a row a member declines because their floors are ahead of its clock. After
@@ -136,11 +131,10 @@ func Step(s State, e Event) (State, Action) {
 	case Look:
 		return look(s, e)
 	case TookIt:
-		s.Tenures[s.find(Free)] = Tenure{Phase: Claimed, Node: s.Grant.Node, Member: s.Grant.Member, Era: s.Era}
+		s.Tenures[s.find(Free)] = Tenure{Phase: Claimed, Node: s.Grant.Node, Member: s.Grant.Member}
 		s.Alone, s.Behind = false, 0
 	case HeldByOther:
-		// The holder may be this member, from before a step of the clock or under a session that has not ended
-		// yet.
+		// The holder may be this member, under a session that has not ended yet.
 		if i := s.find(Expiring); i >= 0 && s.Tenures[i].Node == s.Grant.Node && !s.Tenures[i].Lost {
 			s.Tenures[i].Phase = Stopped
 		}
@@ -164,15 +158,15 @@ func look(s State, v Look) (State, Action) {
 	if v.Grant != s.Grant {
 		s.Alone = false
 	}
-	s.Grant, s.Era = v.Grant, v.Era
+	s.Grant = v.Grant
 	for i := range s.Tenures {
 		t := &s.Tenures[i]
 		t.Lost = v.Tenures[i].Lost && t.Phase != Free
-		t.Phase = s.phase(*t, v.Tenures[i].Over, v.Stepped)
+		t.Phase = s.phase(*t, v.Tenures[i].Over)
 	}
 	claimed, stopped, expiring := s.find(Claimed), s.find(Stopped), s.find(Expiring)
 	switch {
-	case claimed >= 0 && v.Tenures[claimed].Due && !v.Stepped:
+	case claimed >= 0 && v.Tenures[claimed].Due:
 		if other := 1 - claimed; s.Tenures[other].Phase != Free {
 			s.Tenures[other].Phase = Stopped
 		}
@@ -182,13 +176,10 @@ func look(s State, v Look) (State, Action) {
 		return s, Action{Return, stopped}
 	case v.Grant.Kind != Granted:
 		return s, Action{Kind: Wait}
-	case v.Stepped:
-		return s, Action{Kind: Believe}
 	case claimed >= 0, s.find(Used) >= 0:
 		return s, Action{Kind: Wait}
 	case expiring >= 0 && s.granted(s.Tenures[expiring]) && !s.Alone:
-		// The fence was lost, or can't be extended as far at once as the clock has stepped. The member can claim
-		// another node ID while this one has time left.
+		// The fence was lost. The member can claim another node ID while this one has time left.
 		return s, Action{Kind: Decline}
 	default:
 		return s, Action{Kind: Claim}
@@ -196,8 +187,8 @@ func look(s State, v Look) (State, Action) {
 }
 
 // phase returns the phase of a tenure after a Look.
-func (s *State) phase(t Tenure, over, stepped bool) Phase {
-	extendable := s.granted(t) && t.Era == s.Era && !t.Lost
+func (s *State) phase(t Tenure, over bool) Phase {
+	extendable := s.granted(t) && !t.Lost
 	switch {
 	case t.Phase == Free || t.Phase == Stopped:
 		return t.Phase
@@ -205,7 +196,7 @@ func (s *State) phase(t Tenure, over, stepped bool) Phase {
 		return Stopped
 	case t.Phase == Claimed:
 		return Claimed
-	case extendable && !stepped:
+	case extendable:
 		return Used
 	default:
 		return Expiring

@@ -9,7 +9,7 @@ import (
 
 // This file explores the protocol exhaustively: it runs Step itself, for one sequencer of two node IDs on one member,
 // through every order of everything that can happen. The log grants and revokes, sessions end, others claim, the process
-// crashes, the clock steps and is believed or not, horizons are reached, answers come late or never.
+// crashes, horizons are reached, answers come late or never.
 //
 // In each of these worlds check says what must hold, and from each of them the member comes to rest as it should once
 // the rest of the world is kind to it, see kind.
@@ -20,11 +20,9 @@ type world struct {
 	doing Action // what the member does
 	taken bool   // the claim that it does was applied
 
-	grant   Grant
-	era     int64
-	stepped bool
-	fences  [2]fence // of the state's tenures
-	live    [2]int8  // who has the live key of each node ID: 0: nobody, 1 and 2: those fences, other: somebody else
+	grant  Grant
+	fences [2]fence // of the state's tenures
+	live   [2]int8  // who has the live key of each node ID: 0: nobody, 1 and 2: those fences, other: somebody else
 }
 
 // fence is what the store and the clock know of a tenure.
@@ -55,7 +53,7 @@ func (w world) step(e Event) (n world, broken string) {
 }
 
 func (w *world) look() Look {
-	return Look{Grant: w.grant, Era: w.era, Stepped: w.stepped, Tenures: [2]Sight{w.fences[0].sight, w.fences[1].sight}}
+	return Look{Grant: w.grant, Tenures: [2]Sight{w.fences[0].sight, w.fences[1].sight}}
 }
 
 // check says what is wrong with a step that led from the world before to this one.
@@ -65,7 +63,7 @@ func (w *world) check(before world, e Event) string {
 		was := before.state.Tenures[i].Phase
 		uses, used := t.Phase == Used || t.Phase == Expiring, was == Used || was == Expiring
 		seen := w.fences[i].sight
-		extendable := w.grant == Grant{Granted, t.Node, t.Member} && t.Era == w.era && !seen.Lost && !w.stepped
+		extendable := w.grant == Grant{Granted, t.Node, t.Member} && !seen.Lost
 		if uses {
 			using++
 		}
@@ -91,12 +89,10 @@ func (w *world) check(before world, e Event) string {
 	case a.Kind == Use && w.state.Tenures[a.Slot].Phase != Used,
 		a.Kind == Return && w.state.Tenures[a.Slot].Phase != Stopped:
 		return fmt.Sprintf("%v of slot %d, which is %v", a.Kind, a.Slot, w.state.Tenures[a.Slot].Phase)
-	case a.Kind == Claim && (w.grant.Kind != Granted || w.state.find(Free) < 0 || w.state.find(Claimed) >= 0 || w.stepped):
+	case a.Kind == Claim && (w.grant.Kind != Granted || w.state.find(Free) < 0 || w.state.find(Claimed) >= 0):
 		return "a claim that should not be"
 	case a.Kind == Decline && (w.state.Grant.Kind != Granted || w.state.Alone || w.state.Behind > MostDeclines || w.state.find(Used) >= 0):
 		return "a decline that should not be"
-	case a.Kind == Believe && (w.grant.Kind != Granted || !w.stepped):
-		return "a step of the clock is believed for nothing"
 	}
 	return ""
 }
@@ -106,7 +102,7 @@ func (w *world) mayStop(i int, e Event) bool {
 	t, seen := w.state.Tenures[i], w.fences[i].sight
 	replaced := w.doing.Kind == Use && w.doing.Slot != i
 	revoked := w.grant.Kind >= Unwanted || w.grant.Kind == InLine && t.Member == now
-	over := seen.Over && (seen.Lost || w.grant != Grant{Granted, t.Node, t.Member} || t.Era != w.era)
+	over := seen.Over && (seen.Lost || w.grant != Grant{Granted, t.Node, t.Member})
 	_, held := e.(HeldByOther)
 	inTheWay := held && !t.Lost && t.Node == w.state.Grant.Node
 	return replaced || revoked || over || inTheWay
@@ -119,7 +115,7 @@ func (w world) next(visit func(what string, n world, broken string)) {
 	w.nextOfTheClock(visit)
 	w.nextOfTheMember(visit)
 	n := start()
-	n.era, n.stepped, n.live = w.era, w.stepped, w.live
+	n.live = w.live
 	for id := range n.live {
 		if n.live[id] != 0 {
 			n.live[id] = other // until the session of the process has ended
@@ -165,12 +161,6 @@ func (w world) nextOfTheStore(visit func(string, world, string)) {
 }
 
 func (w world) nextOfTheClock(visit func(string, world, string)) {
-	n := w
-	n.stepped = !w.stepped
-	visit(fmt.Sprintf("the clock has stepped ahead: %v", n.stepped), n, "")
-	n.stepped = false
-	n.era++
-	visit("another sequencer finds that the clock's step is to be believed", n, "")
 	for i, f := range w.fences {
 		n := w
 		seen := &n.fences[i].sight
@@ -184,7 +174,7 @@ func (w world) nextOfTheClock(visit func(string, world, string)) {
 			visit(fmt.Sprintf("the clock reaches the horizon of slot %d", i), n, "")
 		}
 		if w.state.Tenures[i].Phase == Used {
-			n = w
+			n := w
 			n.extend(i)
 			visit(fmt.Sprintf("slot %d is extended", i), n, "")
 		}
@@ -228,11 +218,6 @@ func (w world) nextOfTheMember(visit func(string, world, string)) {
 		}
 	case Decline:
 		does("it is told what came of its decline", Declined{Same: w.grant == w.state.Grant})
-	case Believe:
-		n := failed
-		n.stepped = false
-		n.era++
-		visit("it believes the clock", n, "")
 	case Use:
 		visit("it uses a node ID", failed, "")
 		does("it can't use a node ID", NotUsed{i})
@@ -262,36 +247,26 @@ func (w *world) release(i int) {
 	}
 }
 
-// canonical makes worlds equal that differ only in what can never matter again: which era or former member ID it was; how
+// canonical makes worlds equal that differ only in what can never matter again: which former member ID it was; how
 // many node IDs were declined, as long as another may be; what the next look will show.
 func (w *world) canonical() {
 	if answer := w.doing.Kind; answer != Claim && answer != Decline {
 		w.state.Alone = w.state.Alone && w.state.Grant == w.grant
-		w.state.Grant, w.state.Era = w.grant, w.era
+		w.state.Grant = w.grant
 	}
 	if g := w.grant; g.Node != 0 || g.Kind != Granted && w.state.Tenures[0].Node != 0 {
 		w.swapNodes()
 	}
-	era := func(e *int64) {
-		if *e == w.era {
-			*e = 0
-		} else {
-			*e = -1
-		}
-	}
-	era(&w.state.Era)
 	for i := range w.state.Tenures {
 		t := &w.state.Tenures[i]
-		era(&t.Era)
 		t.Lost = t.Lost && w.doing.Kind == Claim
 		switch t.Phase {
 		case Free:
 			*t = Tenure{}
 		case Stopped:
-			t.Member, t.Era, t.Lost, w.fences[i].sight = "", 0, false, Sight{}
+			t.Member, t.Lost, w.fences[i].sight = "", false, Sight{}
 		}
 	}
-	w.era = 0
 	w.state.Behind = max(w.state.Behind, MostDeclines-1)
 }
 
@@ -330,17 +305,14 @@ func (w *world) key() (k key) {
 	put(3, int64(w.doing.Kind))
 	put(1, int64(w.doing.Slot))
 	put(1, bit(w.taken))
-	put(1, bit(w.stepped))
 	put(4, int64(s.Behind))
 	put(1, bit(s.Alone))
-	put(1, -s.Era)
 	at = 1
 	for i := range s.Tenures {
 		t, f := &s.Tenures[i], &w.fences[i]
 		put(3, int64(t.Phase))
 		put(1, t.Node)
 		put(1, bit(t.Member == now))
-		put(1, -t.Era)
 		put(1, bit(t.Lost))
 		put(1, bit(f.open))
 		put(1, bit(f.sight.Due))
@@ -392,9 +364,6 @@ func (w world) kind(to Kind) (n world, atRest bool, broken string) {
 		}
 		n, broken = w.step(Declined{Same: w.grant == w.state.Grant})
 		return n, false, broken
-	case Believe:
-		w.era, w.stepped, w.doing = w.era+1, false, Action{}
-		return w, false, ""
 	case Use:
 		w.doing = Action{}
 		return w, false, ""

@@ -17,9 +17,8 @@ var backoff = retry.Backoff{First: 20 * time.Millisecond, Max: 2 * time.Second}
 // MaxWait, or as far as NotBefore does: the caller waits for it. While the outcome of an attempt is in doubt,
 // Claim tries again until ctx ends.
 //
-// A *HeldError is returned when an owner holds the node ID, a *ClockBehindError when the clock is too far behind
-// the last owner's horizon, and a *ClockAheadError when it is too far ahead of the living owners of other node
-// IDs; a later Claim may succeed. ErrClosed is returned when a guard no longer holds, which is permanent. An
+// A *HeldError is returned when an owner holds the node ID, and a *ClockBehindError when the clock is too far
+// behind the last owner's horizon; a later Claim may succeed. ErrClosed is returned when a guard no longer holds, which is permanent. An
 // error is also returned when node is negative. Otherwise the error is that of the store or of ctx.
 func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
@@ -50,9 +49,6 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		}
 	}
 	now := config.Clock().UnixMilli()
-	if err := t.checkClock(now, config.MaxSkew, config.Before); err != nil {
-		return nil, err
-	}
 	view, err := t.free(config.Prefix, node, now, config.MaxWait)
 	if err != nil {
 		return nil, err

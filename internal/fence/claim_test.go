@@ -47,49 +47,6 @@ func release(t *testing.T, f *Fence, end time.Time) {
 	}
 }
 
-// A clock that is ahead of what the living owners have written is refused.
-func TestClaimRefusesAClockThatIsAhead(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *place) {
-		wrong := p.party("wrong")
-		wrong.off = time.Hour
-		alone := wrong.mustClaim(0)
-		release(t, alone, time.Now())
-
-		for node := range int64(3) {
-			p.party("right").mustClaim(10 + node)
-		}
-		_, err := wrong.claim(20)
-		wantError[*ClockAheadError](t, err, "59m30s ahead", "the living owners (3)", "up to 10s")
-		all, _ := wrong.client.List(t.Context(), prefix)
-		if len(all) != 1+3*2 {
-			t.Errorf("it has written something: %d keys", len(all))
-		}
-
-		wrong.off = window + 10*time.Second
-		wrong.mustClaim(20)
-	})
-}
-
-// One living owner with a wrong clock does not keep the others out, nor does an own older fence count.
-func TestTheMedianDecidesAboutClocks(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *place) {
-		late := p.party("late")
-		late.off = -time.Hour
-		own := late.mustClaim(0)
-		right := p.party("right")
-		_, err := right.claim(1)
-		wantError[*ClockAheadError](t, err, "the living owners (1)")
-
-		late.off = 0
-		late.config.Before = own
-		late.mustClaim(1)
-		_, err = right.claim(2)
-		wantError[*ClockAheadError](t, err, "the living owners (2)") // of two, the one that is behind counts
-		late.mustClaim(2)
-		right.mustClaim(3)
-	})
-}
-
 // Who claims begins at the later of the last owner's horizon and NotBefore, however far ahead that is.
 func TestClaimBeginsNotBeforeItsOwnFloor(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {

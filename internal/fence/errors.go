@@ -38,16 +38,3 @@ func (e *ClockBehindError) Error() string {
 	return fmt.Sprintf("this machine's clock is %v behind the time up to which node ID %d was used; up to %v is waited for",
 		e.Behind, e.Node, e.MaxWait)
 }
-
-// ClockAheadError is returned when the clock is further ahead of the living owners than MaxSkew: the horizon that
-// it would write could keep the next owner waiting for long.
-type ClockAheadError struct {
-	Ahead   time.Duration // how far the clock is ahead of their median horizon
-	MaxSkew time.Duration
-	Owners  int // the number of living owners
-}
-
-func (e *ClockAheadError) Error() string {
-	return fmt.Sprintf("this machine's clock is %v ahead of the horizons that the living owners (%d) have written; up to %v is accepted",
-		e.Ahead, e.Owners, e.MaxSkew)
-}

@@ -24,20 +24,23 @@ func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fen
 //
 // The fences must share one Store. ExtendAll leaves a fence that another call is writing to that call.
 func ExtendAll(ctx context.Context, fences []*Fence) []error {
-	_, errs := ExtendAlong(ctx, fences, store.Txn{})
+	_, errs := ExtendAlong(ctx, fences, 0, store.Txn{})
 	return errs
 }
 
-// ExtendAlong is ExtendAll, and commits more along with the last transaction if there is room: one condition and
+// ExtendAlong is ExtendAll for a clock that is about to step ahead by so much, which the caller believes: the
+// horizons then lie a window ahead of where it steps to, and MaxStep does not stop that. Zero: it does not step.
+//
+// It also commits more along with the last transaction if there is room: one condition and
 // one operation at most. It returns the version of what that put. Zero means that it was not written, or that
 // nobody can tell: the horizons come first, and are written without it if the store refuses both together.
-func ExtendAlong(ctx context.Context, fences []*Fence, more store.Txn) (version store.Version, errs []error) {
+func ExtendAlong(ctx context.Context, fences []*Fence, ahead time.Duration, more store.Txn) (version store.Version, errs []error) {
 	errs = make([]error, len(fences))
 	var batch []draft
 	for i, f := range fences {
 		if f.tryLock() {
 			defer f.unlock()
-			if d := f.draft(&errs[i]); d.action.Kind == Commit && f.State().Phase == Held {
+			if d := f.draft(ahead, &errs[i]); d.action.Kind == Commit && f.State().Phase == Held {
 				batch = append(batch, d)
 			}
 		}
@@ -59,7 +62,7 @@ func ExtendAlong(ctx context.Context, fences []*Fence, more store.Txn) (version 
 
 // write commits what is due for one fence, and returns the outcome.
 func (f *Fence) write(ctx context.Context) (err error) {
-	if d := f.draft(&err); d.action.Kind == Commit {
+	if d := f.draft(0, &err); d.action.Kind == Commit {
 		commit(ctx, []draft{d}, store.Txn{})
 	}
 	return err
@@ -73,12 +76,13 @@ type draft struct {
 	err    *error // where the outcome goes
 }
 
-func (f *Fence) draft(err *error) draft {
+func (f *Fence) draft(ahead time.Duration, err *error) draft {
 	f.mu.Lock()
 	elapsed := time.Since(f.written)
 	f.mu.Unlock()
 	made := time.Now()
-	return draft{f, made, f.step(Due{Now: f.config.Clock().UnixMilli(), Elapsed: elapsed.Milliseconds()}), err}
+	due := Due{Now: f.config.Clock().Add(ahead).UnixMilli(), Elapsed: elapsed.Milliseconds()}
+	return draft{f, made, f.stepBy(due, ahead), err}
 }
 
 // commit sends the drafts in one transaction, and more along with them, whose version it returns; zero: not

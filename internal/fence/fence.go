@@ -16,7 +16,6 @@ import (
 const (
 	DefaultWindow  = floor.Window
 	DefaultMaxStep = 10 * time.Second
-	DefaultMaxSkew = floor.Skew
 )
 
 // Config is what an owner's fences share. Store and Clock are required.
@@ -43,21 +42,18 @@ type Config struct {
 	// change of one of these keys closes the prefix to all who claim under it.
 	Guards []store.Condition
 
-	// MaxSkew is how far the clock may be ahead of the median horizon of the living owners.
-	// Zero means 10 s.
-	MaxSkew time.Duration
-
-	// Before is an older fence of the same owner, or nil: MaxSkew leaves it out of the living owners.
+	// Before is an older fence of the same owner, or nil. Claim returns store.ErrRolledBack if the store has lost
+	// what that one wrote.
 	Before *Fence
 
-	// MaxStep is how much more than the elapsed time one Extend may move a horizon. Zero means 10 s.
+	// MaxStep is how much more than the elapsed time one Extend may move a horizon, besides a step of the clock
+	// that its caller believes. Zero means 10 s.
 	MaxStep time.Duration
 }
 
 func (c Config) withDefaults() Config {
 	c.Window = cmp.Or(c.Window, DefaultWindow)
 	c.MaxWait = cmp.Or(c.MaxWait, 2*c.Window)
-	c.MaxSkew = cmp.Or(c.MaxSkew, DefaultMaxSkew)
 	c.MaxStep = cmp.Or(c.MaxStep, DefaultMaxStep)
 	return c
 }
@@ -189,11 +185,14 @@ func (f *Fence) TakenOver(ctx context.Context) (bool, error) {
 	return v.Live != 0 && !v.LiveMine || v.Reported != 0 && !v.ReportedMine, err
 }
 
-func (f *Fence) step(e Event) Action {
+func (f *Fence) step(e Event) Action { return f.stepBy(e, 0) }
+
+// stepBy is step where the clock is about to step ahead by so much.
+func (f *Fence) stepBy(e Event, ahead time.Duration) Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var a Action
-	f.state, a = Step(f.state, e, Limits{Window: f.config.Window.Milliseconds(), MaxStep: f.config.MaxStep.Milliseconds()})
+	f.state, a = Step(f.state, e, Limits{Window: f.config.Window.Milliseconds(), MaxStep: (f.config.MaxStep + ahead).Milliseconds()})
 	return a
 }
 

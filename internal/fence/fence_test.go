@@ -335,6 +335,22 @@ func TestAClockThatRanAheadDoesNotPoisonTheHorizon(t *testing.T) {
 	})
 }
 
+// A step that the caller believes moves it in one write, to a window ahead of where the clock steps to.
+func TestAStepThatIsBelievedMovesTheHorizon(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a := p.party("a")
+		fences := a.mustClaimAll(3)
+		time.Sleep(window / 3)
+		more := store.Txn{Then: []store.Op{store.Put("more", nil)}}
+		version, errs := ExtendAlong(t.Context(), fences, time.Hour, more)
+		wantErrors(t, "extending", errs, nil)
+		p.wantWritten(fences, time.Now().Add(time.Hour+window))
+		if kv, err := a.client.Get(t.Context(), "more"); err != nil || version == 0 || kv.Version != version {
+			t.Errorf("along with them it wrote version %d, and there is %+v, %v", version, kv, err)
+		}
+	})
+}
+
 // A clock that fell back leaves the horizon where it is.
 func TestTheHorizonNeverGoesBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {

@@ -44,14 +44,3 @@ func Owners(ctx context.Context, s store.Store, prefix string) ([]Owner, error) 
 }
 
 func compareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
-
-// CheckClock checks a clock as Claim does. A *ClockAheadError is returned when now is too far ahead of the living
-// owners. Otherwise the error is that of the store.
-func CheckClock(ctx context.Context, config Config, now time.Time) error {
-	config = config.withDefaults()
-	t, err := readTable(ctx, config.Store, config.Prefix)
-	if err != nil {
-		return err
-	}
-	return t.checkClock(now.UnixMilli(), config.MaxSkew, config.Before)
-}

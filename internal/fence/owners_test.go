@@ -48,29 +48,3 @@ func TestOwnersAreThoseWhoOwnOrOwned(t *testing.T) {
 		}
 	})
 }
-
-// It says what a claim would say, without a claim.
-func TestCheckClockSaysWhatAClaimWould(t *testing.T) {
-	inBubble(t, func(t *testing.T, p *place) {
-		a, b := p.party("a"), p.party("b")
-		check := func(ahead time.Duration) error {
-			return CheckClock(t.Context(), b.config, time.Now().Add(ahead))
-		}
-		if err := check(time.Hour); err != nil {
-			t.Errorf("without other owners: %v", err)
-		}
-		f := a.mustClaim(0)
-		if err := check(window + DefaultMaxSkew); err != nil {
-			t.Error(err)
-		}
-		wantError[*ClockAheadError](t, check(time.Hour), "59m30s ahead", "the living owners (1)", "up to 10s")
-		b.config.Before = f
-		if err := check(time.Hour); err != nil {
-			t.Errorf("with the only owner not counted: %v", err)
-		}
-		b.client.Close()
-		if err := check(0); err == nil {
-			t.Error("over a closed store: no error")
-		}
-	})
-}

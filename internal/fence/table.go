@@ -2,7 +2,6 @@ package fence
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -45,27 +44,6 @@ const (
 	never      = int64(1)<<62 - 1
 	unreadable = 200 * 365 * 24 * time.Hour
 )
-
-// checkClock compares a clock with the horizons of the living owners except before; owners write these ahead of
-// their clocks. A *ClockAheadError is returned when now is further ahead of their median than maxSkew.
-func (t table) checkClock(now int64, maxSkew time.Duration, before *Fence) error {
-	var horizons []int64
-	for node, v := range t {
-		own := before != nil && before.node == node && before.State().Live == v.Live
-		if v.Live != 0 && !own && v.Horizon != never {
-			horizons = append(horizons, v.Horizon)
-		}
-	}
-	if len(horizons) == 0 {
-		return nil
-	}
-	slices.Sort(horizons)
-	median := horizons[(len(horizons)-1)/2]
-	if ahead := millis(now - median); ahead > maxSkew {
-		return &ClockAheadError{Ahead: ahead, MaxSkew: maxSkew, Owners: len(horizons)}
-	}
-	return nil
-}
 
 // view returns the view of a node ID, which is zero if it was never used.
 func (t table) view(node int64) View {

@@ -59,11 +59,6 @@ var mutants = []mutant{
 		"./internal/fence", fenced,
 	},
 	{
-		"a clock that is ahead is not refused", "internal/fence/table.go",
-		"ahead > maxSkew", "ahead > 10_000*maxSkew",
-		"./internal/fence", fenced,
-	},
-	{
 		"the end of use is rounded down", "internal/fence/fence.go",
 		"t.Add(time.Millisecond - 1).UnixMilli()", "t.UnixMilli()",
 		"./internal/fence", fenced,
@@ -82,6 +77,11 @@ var mutants = []mutant{
 		"a joint transaction in doubt is taken for a success", "internal/fence/extend.go",
 		"	case err == nil:\n", "	case err == nil, errors.Is(err, store.ErrAmbiguous):\n",
 		"./internal/fence", "ExtendAll",
+	},
+	{
+		"a step that is believed moves the horizon by MaxStep", "internal/fence/extend.go",
+		"f.stepBy(due, ahead)", "f.stepBy(due, 0)",
+		"./internal/fence", fenced,
 	},
 	{
 		"a pulse that is refused takes the horizons with it", "internal/fence/extend.go",
@@ -170,12 +170,7 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID is used before the clock has passed its floor", "internal/attachment/attachment.go",
-		"v.Tenures[claimed].Due && !v.Stepped", "!v.Stepped",
-		"./internal/attachment", "Explore",
-	},
-	{
-		"a node ID is used although the clock has stepped", "internal/attachment/attachment.go",
-		"v.Tenures[claimed].Due && !v.Stepped", "v.Tenures[claimed].Due",
+		"claimed >= 0 && v.Tenures[claimed].Due", "claimed >= 0",
 		"./internal/attachment", "Explore",
 	},
 	{
@@ -217,11 +212,6 @@ var mutants = []mutant{
 		"a sequencer with another definition is accepted", "member/create.go",
 		"case ok && !q.Definition().Equal(d):", "case ok && false:",
 		"./member", "Definition|TwoCreate",
-	},
-	{
-		"a fence from before a step of the clock is extended", "internal/attachment/attachment.go",
-		"s.granted(t) && t.Era == s.Era", "s.granted(t)",
-		"./internal/attachment", "Explore",
 	},
 	{
 		"what one machine says counts for two", "store/quorum/exchange.go",
@@ -638,16 +628,6 @@ var mutants = []mutant{
 		"a detach is announced before the node ID is free", "member/grant.go",
 		"attached && !st.wanted && st.state.Empty()", "attached && !st.wanted",
 		"./member", "Detach|Standby",
-	},
-	{
-		"a fence is extended by a clock that has stepped", "member/renew.go",
-		"		case ahead: //", "		case ahead && s == nil: //",
-		"./member", "Clock|Step",
-	},
-	{
-		"a step is believed though another sequencer contradicts it", "member/renew.go",
-		"	for _, s := range m.Sequencers() {\n		config :=", "	for _, s := range m.Sequencers()[1:] {\n		config :=",
-		"./member", "Step",
 	},
 	{
 		"an ID space is continued within the last tick of the former", "cluster/definition.go",

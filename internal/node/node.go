@@ -260,11 +260,12 @@ func (n *Node) drain(ctx context.Context) {
 	n.log.Info("stopped serving, leaving the cluster")
 }
 
-// NoNodeID reports whether an error means that no node ID is free, or that the node's clock is too far behind.
+// NoNodeID reports whether an error means that no node ID is free, or that the node's clock is wrong.
 // With Config.Wait the node waits until that passes.
 func NoNodeID(err error) bool {
 	var behind *fence.ClockBehindError
-	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind)
+	var clock *member.ClockError
+	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind) || errors.As(err, &clock)
 }
 
 // Ready returns nil when the node can issue IDs.

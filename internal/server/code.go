@@ -29,6 +29,7 @@ const (
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
 	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read; the node logs it
 	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or retry
+	Clock            Code = "clock"             // this machine's clock disagrees with those of most other members, or its IDs would be smaller than existing ones; try another server
 	Waiting          Code = "waiting"           // all node IDs are taken, and the member waits for one; try another server
 	Detached         Code = "detached"          // the member is not attached, and the caller's token, the sequencer's definition or --no-auto-attach does not let this call attach it; try another server
 	Unfit            Code = "unfit"             // the member's window is too short for the tick, or the sequencer has none of the node IDs that the member may use; try another server
@@ -57,6 +58,7 @@ func CodeOf(err error) Code {
 	var limit *auth.LimitError
 	var exists *member.ExistsError
 	var unreadable *cluster.UnreadableError
+	var clock *member.ClockError
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case errors.As(err, &input):
@@ -89,6 +91,8 @@ func CodeOf(err error) Code {
 		return Detached
 	case errors.As(err, &unreadable):
 		return Unreadable
+	case errors.As(err, &clock):
+		return Clock
 	case is(member.ErrNotReady), is(auth.ErrNotKept):
 		return NotReady
 	case errors.As(err, &busy), errors.As(err, &scattered), is(ErrCrowded):
@@ -107,7 +111,7 @@ func RetryAfter(err error) time.Duration {
 		return limit.RetryAfter
 	}
 	switch CodeOf(err) {
-	case NotReady, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:
+	case NotReady, Clock, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:
 		return time.Second
 	default:
 		return 0

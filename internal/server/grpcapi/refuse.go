@@ -36,6 +36,7 @@ var statusCodes = map[server.Code]codes.Code{
 	server.Internal:         codes.Internal,
 	server.Unreadable:       codes.Internal,
 	server.NotReady:         codes.Unavailable,
+	server.Clock:            codes.Unavailable,
 	server.Waiting:          codes.Unavailable,
 	server.Detached:         codes.Unavailable,
 	server.Unfit:            codes.Unavailable,

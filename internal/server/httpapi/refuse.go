@@ -38,6 +38,7 @@ var statuses = map[server.Code]int{
 	server.Internal:         http.StatusInternalServerError,
 	server.Unreadable:       http.StatusInternalServerError,
 	server.NotReady:         http.StatusServiceUnavailable,
+	server.Clock:            http.StatusServiceUnavailable,
 	server.Waiting:          http.StatusServiceUnavailable,
 	server.Detached:         http.StatusServiceUnavailable,
 	server.Unfit:            http.StatusServiceUnavailable,

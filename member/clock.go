@@ -1,0 +1,364 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/attachment"
+	"github.com/firn-id/firn/internal/clocks"
+	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/store"
+)
+
+// A member compares its wall clock with those of the others, by their pulses: before it claims a node ID, when the
+// wall steps, and every third of the window. While most of them disagree with it, it claims none and extends none.
+// Where a look at what they wrote does not settle it, it asks a few of them, through the log, to write again. See
+// package clocks, which judges.
+
+const (
+	lookEvery  = time.Second     // how often it looks whether the wall has stepped, and how long a verdict serves for other claims
+	judgeMost  = 5 * time.Second // how long judging may take
+	answerMost = 2 * time.Second // how long those that were asked have
+)
+
+// ClockError is wrapped in an ErrNotReady while most of the other members agree with each other about the time, and
+// not with this machine's wall clock. It passes by itself once the clocks agree.
+type ClockError struct {
+	Ahead      time.Duration // of the median of those others; negative: behind
+	Of, Others int           // so many of the others agree with each other
+}
+
+func (e *ClockError) Error() string {
+	kind := clocks.Ahead
+	if e.Ahead < 0 {
+		kind = clocks.Behind
+	}
+	return "this clock is " + clocks.Verdict{Kind: kind, Offset: e.Ahead, Against: e.Of, Others: e.Others}.String()
+}
+
+// judgement is a verdict on this machine's wall clock.
+type judgement struct {
+	clocks.Verdict
+	at    time.Time // by package time
+	steps uint64    // of the wall, before
+}
+
+// judged returns the latest judgement; at first, that of a clock that is alone.
+func (m *Member) judged() judgement {
+	if j := m.judgement.Load(); j != nil {
+		return *j
+	}
+	return judgement{}
+}
+
+// err returns a *ClockError while most of the others are against the clock.
+func (j judgement) err() error {
+	if !j.Out() {
+		return nil
+	}
+	return &ClockError{Ahead: j.Offset, Of: j.Against, Others: j.Others}
+}
+
+// steps returns how many steps of the wall there were up to now.
+func (m *Member) steps() uint64 {
+	m.options.Clock.Ahead() // compares
+	ahead, back := m.options.Clock.Steps()
+	return ahead + back
+}
+
+// watchClock judges the clock when the wall has stepped, and every third of the window, until ctx ends.
+func (m *Member) watchClock(ctx context.Context) {
+	for retry.Sleep(ctx, lookEvery) == nil {
+		if m.Ready() != nil {
+			continue // it asks as a member, and joins whatever its clock shows
+		}
+		j := m.judged()
+		var err error
+		if m.steps() != j.steps || time.Since(j.at) >= m.options.Window/3 {
+			if m.judging.lock(ctx) != nil {
+				return
+			}
+			err = m.judge(ctx)
+			m.judging.unlock()
+		}
+		if err == nil && !m.judged().Out() {
+			err = m.adjust(ctx)
+		}
+		if err != nil && err != errClaiming {
+			m.troubles.note(ctx, "can't compare clocks at present, trying again", err)
+		}
+	}
+}
+
+// checkClock returns a *ClockError when most of the others are against the clock, by a judgement of a moment ago or a
+// new one.
+func (m *Member) checkClock(ctx context.Context) error {
+	if err := m.judging.lock(ctx); err != nil {
+		return err
+	}
+	defer m.judging.unlock()
+	if j := m.judged(); m.steps() != j.steps || j.at.IsZero() || time.Since(j.at) >= lookEvery {
+		if err := m.judge(ctx); err != nil {
+			return err
+		}
+	}
+	if err := m.judged().err(); err != nil {
+		return err
+	}
+	return m.adjust(ctx)
+}
+
+// judge judges the clock. judging is held.
+func (m *Member) judge(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, judgeMost)
+	defer cancel()
+	was := m.judged()
+	for {
+		is := judgement{steps: m.steps()}
+		var err error
+		if is.Verdict, err = m.compare(ctx, was.Verdict); err != nil {
+			return fmt.Errorf("comparing clocks: %w", err)
+		}
+		if m.steps() != is.steps {
+			continue // what was read before the step is compared with what the wall shows after it
+		}
+		is.at = time.Now()
+		m.judgement.Store(&is)
+		m.tellVerdict(was.Verdict, is.Verdict)
+		return nil
+	}
+}
+
+// tellVerdict has everybody act by a verdict.
+func (m *Member) tellVerdict(was, is clocks.Verdict) {
+	if was.Kind == is.Kind {
+		return
+	}
+	switch {
+	case is.Out():
+		m.log.Error("most other members disagree with this machine's clock: no node ID is claimed or extended until it is set right", "clock", is)
+	case is.Kind == clocks.Tied:
+		m.log.Warn("this clock and those of other members disagree, and there is no majority: it is believed", "clock", is)
+	case was.Out():
+		m.log.Info("other members agree with this machine's clock again", "clock", is)
+	}
+	if was.Out() != is.Out() {
+		m.renewSoon()
+		for _, s := range m.Sequencers() {
+			s.poke()
+		}
+	}
+}
+
+// compare returns the verdict that follows another.
+func (m *Member) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdict, error) {
+	few, err := m.readSome(ctx)
+	if err != nil {
+		return was, err
+	}
+	if is := clocks.Judge(few); is.Kind == clocks.Agreed && is.Against == 0 { // one that disagrees has it look at all
+		return is, nil
+	}
+	all, err := m.Pulses(ctx)
+	if err != nil {
+		return was, err
+	}
+	var readings []clocks.Reading
+	for _, p := range all {
+		if r, ok := m.read(p, p.Every+time.Second); ok {
+			readings = append(readings, r)
+		}
+	}
+	is, ask := clocks.Look(was, readings)
+	if !ask {
+		return is, nil
+	}
+	answers, err := m.ask(ctx, len(all))
+	if err != nil {
+		return was, err
+	}
+	return clocks.Hear(was, answers), nil
+}
+
+// readSome reads the clocks of a few others in a cluster of more; else of none. So the cost for the store does not grow
+// with the square of the members.
+func (m *Member) readSome(ctx context.Context) (few []clocks.Reading, err error) {
+	v, id := m.Value(), m.ID()
+	others := cluster.Asked(v, rand.Int64(), id)
+	if v.Size() <= len(others)+1 {
+		return nil, nil
+	}
+	for _, id := range others {
+		kv, err := m.store.Get(ctx, pulseKey(id))
+		if err != nil {
+			return nil, err
+		}
+		p := readPulse(kv.Value)
+		if r, ok := m.read(p, p.Every+time.Second); ok {
+			few = append(few, r)
+		}
+	}
+	return few, nil
+}
+
+// read reads another's clock in its pulse, which is at most so old.
+func (m *Member) read(p Pulse, age time.Duration) (clocks.Reading, bool) {
+	return clocks.Read(p.Clock, m.wall(), age), !p.Clock.IsZero() && p.Mark != m.mark
+}
+
+// question is an entry of the log that asks members for their clocks.
+type question struct {
+	position int64
+	asked    []string
+}
+
+// heard notes a question of the log, and has the member answer it if it is asked. Called by the player.
+func (m *Member) heard(q question) {
+	m.question.Store(&q)
+	if m.incarnation != nil && slices.Contains(q.asked, m.incarnation.id) {
+		m.incarnation.answers.Store(q.position)
+		m.renewSoon()
+	}
+}
+
+// ask asks members for their clocks, and returns those that answered in time. Where others ask at the same time, as
+// when all clocks step together, one question serves all.
+func (m *Member) ask(ctx context.Context, crowd int) ([]clocks.Reading, error) {
+	since, v := time.Now(), m.Value()
+	batch, err := m.store.Read(ctx, store.Position(v.Position()))
+	if err != nil {
+		return nil, err
+	}
+	end := v.Position() // of the log: what comes later was appended since
+	for _, e := range batch.Entries {
+		end = int64(e.Position)
+	}
+	if err := retry.Sleep(ctx, rand.N(min(time.Duration(crowd)*time.Millisecond, time.Second)+1)); err != nil {
+		return nil, err
+	}
+	q := m.question.Load()
+	if q == nil || q.position <= end {
+		since = time.Now()
+		var by string
+		o, err := m.do(ctx, func(member string) cluster.Command {
+			by = member
+			return cluster.AskClocks{By: by}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if o.missed {
+			return nil, errMissed
+		}
+		q = &question{position: o.value.Position(), asked: cluster.Asked(o.value, o.value.Position(), by)}
+	}
+	return m.hear(ctx, q, since)
+}
+
+// hear reads the answers to a question that was appended since then, until all have answered or the time is over.
+func (m *Member) hear(ctx context.Context, q *question, since time.Time) (answers []clocks.Reading, err error) {
+	waiting, deadline := q.asked, time.Now().Add(answerMost)
+	for tries := 0; len(waiting) > 0; tries++ {
+		var silent []string
+		for _, id := range waiting {
+			kv, err := m.store.Get(ctx, pulseKey(id))
+			if err != nil {
+				return nil, err
+			}
+			p := readPulse(kv.Value)
+			r, ok := m.read(p, time.Since(since))
+			switch {
+			case ok && p.Answers >= q.position:
+				answers = append(answers, r)
+			case ok:
+				silent = append(silent, id)
+			}
+		}
+		waiting = silent
+		if len(waiting) == 0 || !time.Now().Before(deadline) {
+			break
+		}
+		if err := retry.Sleep(ctx, hearBackoff.After(tries)); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// hearBackoff paces the looks for answers.
+var hearBackoff = retry.Backoff{First: 10 * time.Millisecond, Max: 200 * time.Millisecond}
+
+// adjust brings ID time to the wall, which is believed. A member without node IDs takes the wall's time, whichever way
+// that lies. Another one follows a step ahead once its horizons lie beyond it, so that callers notice nothing; it
+// approaches a wall that is behind by itself.
+func (m *Member) adjust(ctx context.Context) error {
+	clock := m.options.Clock
+	if ahead := clock.Ahead(); ahead == 0 && (clock.Offset().Abs() < time.Millisecond || !m.idle()) {
+		return nil
+	}
+	if err := m.beginClaim(-1); err != nil { // whose horizon would be that of the time before
+		return err
+	}
+	defer m.endClaim(-1)
+	ahead := clock.Ahead()
+	switch {
+	case m.idle():
+		clock.Reset()
+	case ahead == 0:
+		return nil
+	default:
+		if err := m.extend(ctx, ahead); err != nil {
+			return err
+		}
+		if clock.Ahead() > ahead+fence.DefaultMaxStep {
+			return nil // it has stepped further, which is judged next
+		}
+		clock.Follow()
+	}
+	if ahead != 0 {
+		m.believed.Add(1)
+		m.log.Info("the wall clock has stepped ahead, and no majority of the others disagrees: following it", "by", ahead)
+	}
+	for _, s := range m.Sequencers() {
+		s.poke() // a floor may be reached
+	}
+	return nil
+}
+
+var errClaiming = errors.New("node IDs can't be claimed while ID time follows the wall clock, nor the other way round")
+
+// beginClaim begins a claim, or with -1 to bring ID time to the wall: many claims may be under way, or the other alone.
+func (m *Member) beginClaim(n int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.claims < 0 || n < 0 && m.claims > 0 {
+		return errClaiming
+	}
+	m.claims += n
+	return nil
+}
+
+func (m *Member) endClaim(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claims -= n
+}
+
+// idle reports whether the member has no node ID, and has given no ID beyond what the wall shows now: its clock may
+// go back.
+func (m *Member) idle() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sequencers {
+		if st := s.status.Load(); st.state.Tenures != [2]attachment.Tenure{} || st.used.After(m.wall()) {
+			return false
+		}
+	}
+	return true
+}
