@@ -29,7 +29,7 @@ type Definition struct {
 
 	// Window is how far ahead of the clock a member's horizon lies: how long it makes IDs while the store is
 	// unavailable, and how long the next owner of its node ID waits if it dies. 1 s to 1 h, and at least three
-	// ticks. The zero value means that of the member.
+	// ticks. A member whose own window is shorter uses that. The zero value means that of the member.
 	Window time.Duration
 
 	// Layout is the layout of the IDs if Capacity needs all its node bits. Otherwise the spare ones go to the
@@ -357,7 +357,8 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads a definition. Absent fields of the layout are those of "layout", as firn.ParseLayout reads
 // it, or else of firn.Default; absent nodes are all that the layout has, an absent allocation is to every member,
-// an absent attach is on-demand, an absent window is that of the member. An error is returned when a field is unknown or the definition is invalid.
+// an absent attach is on-demand, an absent window is that of the member. An error is returned when a field is
+// unknown or the definition is invalid.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return errors.New("null; want a definition")

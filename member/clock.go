@@ -313,7 +313,7 @@ func (m *Member) adjust(ctx context.Context) error {
 	case ahead == 0:
 		return nil
 	default:
-		if err := m.extend(ctx, ahead); err != nil {
+		if err := m.extend(ctx, m.options.Window, ahead); err != nil {
 			return err
 		}
 		if clock.Ahead() > ahead+fence.DefaultMaxStep {

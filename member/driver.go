@@ -37,7 +37,7 @@ func (s *Sequencer) run(ctx context.Context) {
 			return
 		case err != nil:
 			s.failed(ctx, losses, err)
-			wait = min(wait, backoff.After(failures), s.m.options.Window/6)
+			wait = min(wait, backoff.After(failures), s.fences.Window/6)
 			failures++
 		case action.Kind != attachment.Wait:
 			continue
@@ -315,7 +315,7 @@ func (s *Sequencer) untilNext(failed bool) time.Duration {
 			continue // after a pause
 		}
 		// The clock may have reached it since the look, which did not see that.
-		wait = min(wait, max(at.Sub(now), time.Millisecond), s.m.options.Window/3)
+		wait = min(wait, max(at.Sub(now), time.Millisecond), s.fences.Window/3)
 	}
 	return wait
 }

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,13 +67,14 @@ func (g grant) plain() attachment.Grant {
 }
 
 // grant tells the sequencers their grants by the value.
-func (m *Member) grant() {
+func (m *Member) grant(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sequencers {
 		if s.awaitsLog(m.value) {
 			continue
 		}
+		m.renewLocked(ctx, s.fences.Window)
 		v, ok := s.in(m.value)
 		node, has := v.Node(m.incarnation.id)
 		_, drained := m.drains[s.name] // also while it joins again

@@ -43,7 +43,7 @@ type Member struct {
 	judgement atomic.Pointer[judgement] // nil: none yet
 	question  atomic.Pointer[question]  // the latest of the log; nil: none yet
 	believed  atomic.Uint64             // how many steps ahead ID time has followed
-	renewing  lock                      // held while horizons and the pulse are written
+	renewing  lock                      // held while the pulse is written, with the horizons of the own window or of all
 	renew     chan struct{}             // has them written soon
 
 	rejoins    atomic.Uint64
@@ -67,8 +67,9 @@ type Member struct {
 	changed     chan struct{} // closed when value or incarnation changes
 	outcomes    map[string]chan<- outcome
 	sequencers  map[string]*Sequencer
-	drains      map[string]drain // of this member, by the name of the sequencer
-	claims      int              // how many claims are under way; -1: ID time follows the wall, and there can be none
+	windows     map[time.Duration]bool // those whose fences are renewed
+	drains      map[string]drain       // of this member, by the name of the sequencer
+	claims      int                    // how many claims are under way; -1: ID time follows the wall, and there can be none
 	leaving     bool
 	err         error // why it ended
 
@@ -107,6 +108,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
+		windows: map[time.Duration]bool{},
 		lookups: newLookups(), player: newPlayer(),
 	}
 	go m.run(living, open)

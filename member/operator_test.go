@@ -523,3 +523,84 @@ func TestTheAllocationChanges(t *testing.T) {
 		}
 	})
 }
+
+// TestThePolicyIsFollowed: members attach by themselves, each serves the sequencer that it is assigned to, and says so
+// for the other.
+func TestThePolicyIsFollowed(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		nodes := w.startMany("n", 4)
+		m := nodes[0].mem.Load()
+		names := []string{"left", "right"}
+		for _, name := range names {
+			if _, err := m.Create(t.Context(), name, cluster.Define(layout)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		policy := []cluster.Share{{Sequencer: "left", Percent: 75}, {Sequencer: "right"}}
+		if err := m.SetPolicy(t.Context(), policy); err != nil {
+			t.Fatal(err)
+		}
+		shares := func(want map[string]int) {
+			t.Helper()
+			time.Sleep(200 * time.Millisecond)
+			have := map[string]int{}
+			for _, n := range nodes {
+				serves, ok := n.mem.Load().Value().Assigned(n.id())
+				if !ok {
+					t.Errorf("%s serves nothing", n.name)
+				}
+				for _, name := range names {
+					s, ok := n.mem.Load().Sequencer(name)
+					if !ok {
+						t.Fatalf("%s is not attached to %s", n.name, name)
+					}
+					_, err := s.Next(t.Context())
+					switch {
+					case err == nil && serves == name:
+						have[name]++
+					case serves == name, !errors.Is(err, ErrWaiting):
+						t.Errorf("%s serves %s; Next of %s: %v", n.name, serves, name, err)
+					case !strings.Contains(err.Error(), fmt.Sprintf("%q", serves)) || !strings.Contains(err.Error(), "75% for left, the rest for right"):
+						t.Errorf("the error is %v; want the policy, and what the member serves", err)
+					}
+				}
+			}
+			if have["left"] != want["left"] || have["right"] != want["right"] {
+				t.Errorf("%v members serve, want %v", have, want)
+			}
+		}
+		shares(map[string]int{"left": 3, "right": 1})
+		for i := range 4 {
+			nodes = append(nodes, w.start(fmt.Sprint("m", i)))
+			nodes[4+i].ready(time.Second)
+		}
+		shares(map[string]int{"left": 6, "right": 2})
+		for _, n := range nodes {
+			n.serves(time.Millisecond) // of a sequencer that is not in the policy
+		}
+
+		s, _ := nodes[0].mem.Load().Sequencer("left")
+		if err := s.Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if state := s.State(); state.Phase != Detached {
+			t.Errorf("after Detach it is %v", state)
+		}
+
+		if err := m.Destroy(t.Context(), "right"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.SetPolicy(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range nodes[1:] {
+			s, _ := n.mem.Load().Sequencer("left")
+			next(t, s, time.Second)
+		}
+		var refused *RefusedError
+		if err := m.SetPolicy(t.Context(), []cluster.Share{{Sequencer: "right"}}); err == nil || errors.As(err, &refused) && refused.Why == "" {
+			t.Errorf("a policy with a sequencer that does not exist: %v", err)
+		}
+	})
+}

@@ -24,7 +24,8 @@ type Options struct {
 	TTL time.Duration
 
 	// Window is how far ahead of the clock a horizon lies: how long a member makes IDs while the store is
-	// unavailable. At least 3 ms and three ticks of each layout used; zero means 30 s.
+	// unavailable. At least 3 ms and three ticks of each layout used; zero means 30 s. Sequencers whose definition
+	// has a shorter window use that.
 	Window time.Duration
 
 	// Nodes returns which node IDs of a sequencer to ask for. Nil, or a nil result, means any. It must always
@@ -82,6 +83,14 @@ func (o Options) wish(name string, d cluster.Definition) *cluster.Range {
 	return o.Nodes(name, d)
 }
 
+// window returns how far ahead of the clock the horizons of a sequencer lie.
+func (o Options) window(d cluster.Definition) time.Duration {
+	if d.Window == 0 {
+		return o.Window
+	}
+	return min(d.Window, o.Window)
+}
+
 // ValidateFor is Validate, and also checks the options against a sequencer's definition.
 func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	if err := o.Validate(); err != nil {
@@ -91,7 +100,7 @@ func (o Options) ValidateFor(name string, d cluster.Definition) error {
 		return err
 	}
 	o = o.withDefaults()
-	if least := 3 * d.Layout.Tick; o.Window < least {
+	if least := 3 * d.Layout.Tick; o.Window < least { // that of a definition is long enough
 		return fmt.Errorf("a window of %v is too short: want at least %v, three ticks of the layout", o.Window, least)
 	}
 	if r, last := o.wish(name, d), d.Capacity()-1; r != nil && (r.From < 0 || r.To < r.From || r.To > last) {

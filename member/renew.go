@@ -10,13 +10,18 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// renewFences renews the fences of all sequencers together, and the pulse with them, every third of the window,
-// until ctx ends. So more sequencers cost the store bytes, not round trips.
-func (m *Member) renewFences(ctx context.Context) {
-	third := m.options.Window / 3
-	for failures := 0; ctx.Err() == nil; {
+// renewFences renews the fences of all sequencers of one window together, every third of it, and with those of the
+// member's own window the pulse. So more sequencers cost the store bytes, not round trips. It ends with ctx, or when no
+// sequencer has the window.
+func (m *Member) renewFences(ctx context.Context, window time.Duration) {
+	var soon <-chan struct{}
+	if window == m.options.Window {
+		soon = m.renew
+	}
+	third := window / 3
+	for failures := 0; m.needs(ctx, window); {
 		wait := third
-		if err := m.extend(ctx, 0); err == nil {
+		if err := m.extend(ctx, window, 0); err == nil {
 			failures = 0
 		} else {
 			m.troubles.note(ctx, "can't extend the node IDs at present, trying again", err)
@@ -26,14 +31,38 @@ func (m *Member) renewFences(ctx context.Context) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-		case <-m.renew:
+		case <-soon:
 		case <-timer.C:
 		}
 		timer.Stop()
 	}
 }
 
-// renewSoon has the fences renewed and the pulse written at once.
+// renewLocked has the fences of a window renewed from now on. Each window has a goroutine of its own, so that the rounds
+// of one delay no other.
+func (m *Member) renewLocked(ctx context.Context, window time.Duration) {
+	if !m.windows[window] {
+		m.windows[window] = true
+		m.running.Go(func() { m.renewFences(ctx, window) })
+	}
+}
+
+// needs reports whether the fences of a window are to be renewed still.
+func (m *Member) needs(ctx context.Context, window time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	needed := window == m.options.Window
+	for _, s := range m.sequencers {
+		needed = needed || s.fences.Window == window
+	}
+	needed = needed && ctx.Err() == nil
+	if !needed {
+		delete(m.windows, window)
+	}
+	return needed
+}
+
+// renewSoon has the fences of the member's own window renewed and the pulse written at once.
 func (m *Member) renewSoon() {
 	select {
 	case m.renew <- struct{}{}:
@@ -41,24 +70,31 @@ func (m *Member) renewSoon() {
 	}
 }
 
-// extend renews the fences of all sequencers once, and writes the pulse. Its error may pass.
+// extend renews the fences of all sequencers of a window once, and writes the pulse if that is the member's own. Its
+// error may pass.
 //
-// If the wall has stepped ahead by so much and ID time is to follow, it renews them to a window beyond that, those
-// too that are not in use yet, and fails unless all are. Zero: the wall has not stepped.
+// If the wall has stepped ahead by so much and ID time is to follow, it renews those of every window to that far
+// beyond, those too that are not in use yet, and fails unless all are. Zero: the wall has not stepped.
 //
 // While most of the others are against the clock, it renews none: what is reserved is used up.
-func (m *Member) extend(ctx context.Context, ahead time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, m.options.Window/3)
+func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, window/3)
 	defer cancel()
-	if err := m.renewing.lock(ctx); err != nil {
-		return err
+	own := window == m.options.Window
+	if own {
+		if err := m.renewing.lock(ctx); err != nil {
+			return err
+		}
+		defer m.renewing.unlock()
 	}
-	defer m.renewing.unlock()
 	var sequencers []*Sequencer
 	var tenures []tenure
 	var fences []*fence.Fence
 	out, losses := m.judged().Out(), m.losses.Load()
 	for _, s := range m.Sequencers() {
+		if s.fences.Window != window && ahead == 0 {
+			continue
+		}
 		st := s.status.Load()
 		t := st.inUse()
 		extended := st.state.Extended()
@@ -71,7 +107,7 @@ func (m *Member) extend(ctx context.Context, ahead time.Duration) error {
 	}
 	_, l, _ := m.look()
 	var pulse store.Txn
-	if l != nil && !l.over() {
+	if own && l != nil && !l.over() {
 		pulse = m.pulse(l)
 	}
 	sent := time.Now()

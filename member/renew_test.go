@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -150,7 +151,7 @@ func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 		a.ready(time.Second)
 		used := a.mem.Load().Sequencers()[0]
 		for _, phase := range []attachment.Phase{attachment.Claimed, attachment.Expiring} {
-			s := &Sequencer{m: used.m, name: used.name, layout: used.layout}
+			s := &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}
 			st := *used.status.Load()
 			st.state.Tenures[0].Phase = phase
 			s.status.Store(&st)
@@ -159,5 +160,83 @@ func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 				t.Errorf("a driver whose tenure is %v looks again in %v", phase, wait)
 			}
 		}
+	})
+}
+
+// TestAWindowOfItsOwn counts what a sequencer with a short window costs: a round every third of that, while the others
+// are renewed as before. Its IDs go up to its own horizon, and its node ID is free soon after a crash.
+func TestAWindowOfItsOwn(t *testing.T) {
+	const brief = 3 * time.Second
+	scarce := cluster.Define(layout)
+	scarce.Nodes, scarce.Window = 1, brief
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		all := a.many(10)
+		s, err := a.mem.Load().EnsureSequencer(t.Context(), "scarce", scarce)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(window + 500*time.Millisecond)
+		rounds := map[bool]int{}
+		a.client.Inject(func(c memstore.Call) memstore.Fault {
+			if c.Op == memstore.Commit && !strings.HasPrefix(c.Txn.Then[0].Key, "history/") {
+				ofScarce := strings.HasPrefix(c.Txn.Then[len(c.Txn.Then)-1].Key, s.fences.Prefix)
+				if want := 11; !ofScarce && len(c.Txn.Then) < want {
+					t.Errorf("a round of %d operations, want %d horizons at least", len(c.Txn.Then), want)
+				}
+				rounds[ofScarce]++
+			}
+			return memstore.Fault{}
+		})
+		time.Sleep(10 * window)
+		if rounds[true] != 300 || rounds[false] != 30 {
+			t.Errorf("%d rounds for the short window and %d for the others, want 300 and 30", rounds[true], rounds[false])
+		}
+		a.client.Inject(nil)
+		if left := time.Until(s.status.Load().inUse().fence.Horizon()); left > brief || left < brief/2 {
+			t.Errorf("it has %v left", left)
+		}
+		if left := time.Until(all[0].status.Load().inUse().fence.Horizon()); left < window/2 {
+			t.Errorf("another has %v left", left)
+		}
+
+		b := w.start("b")
+		b.ready(time.Second)
+		other, err := b.mem.Load().EnsureSequencer(t.Context(), "scarce", scarce)
+		if err != nil || !errors.Is(other.Ready(), ErrWaiting) {
+			t.Fatal(other, err)
+		}
+		a.client.CutOff(true)
+		began := time.Now()
+		time.Sleep(brief / 2)
+		next(t, s, 0)
+		time.Sleep(brief/2 + time.Millisecond)
+		if id, err := s.Next(t.Context()); err == nil {
+			t.Errorf("it gives %d beyond its horizon", id)
+		}
+		a.serves(window / 2) // of another
+		next(t, other, ttl)
+		if took := time.Since(began); took > ttl+10*time.Millisecond {
+			t.Errorf("another took over after %v, want that once the session has ended", took)
+		}
+		a.client.CutOff(false)
+		if err := b.mem.Load().Destroy(t.Context(), "scarce"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(brief)
+		m := b.mem.Load()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if len(m.windows) != 1 {
+			t.Errorf("it renews the windows %v, want one", m.windows)
+		}
+	})
+	inBubble(t, func(t *testing.T, w *world) { // a member's own window may be shorter
+		a := w.start("a", func(c *setup) { c.Window, c.definition.Window = 5*time.Second, time.Minute })
+		a.ready(time.Second)
+		a.client.CutOff(true)
+		time.Sleep(5*time.Second + time.Millisecond)
+		a.refuses(time.Second)
 	})
 }

@@ -70,7 +70,9 @@ func (m *Member) run(ctx context.Context, open func(context.Context) (store.Stor
 func (m *Member) playOn(ctx context.Context) error {
 	for {
 		playing, cancel := context.WithCancel(ctx)
-		m.running.Go(func() { m.renewFences(playing) })
+		m.mu.Lock()
+		m.renewLocked(playing, m.options.Window)
+		m.mu.Unlock()
 		m.running.Go(func() { m.recordHistory(playing) })
 		m.running.Go(func() { m.watchClock(playing) })
 		err := m.play(playing, m.follow(playing))
@@ -163,7 +165,7 @@ func (m *Member) tend(ctx context.Context) time.Duration {
 	m.followPolicy(ctx)
 	wait := m.collect(ctx)
 	wait = min(wait, m.send(ctx, m.owed()))
-	m.grant()
+	m.grant(ctx)
 	return wait
 }
 

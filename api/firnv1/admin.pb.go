@@ -87,6 +87,7 @@ const (
 	Here_STATE_DETACHED    Here_State = 5 // was detached by a call
 	Here_STATE_DESTROYED   Here_State = 6 // the sequencer was destroyed
 	Here_STATE_ENDED       Here_State = 7 // the server has left the cluster
+	Here_STATE_DRAINED     Here_State = 8 // an operator keeps it detached
 )
 
 // Enum value maps for Here_State.
@@ -100,6 +101,7 @@ var (
 		5: "STATE_DETACHED",
 		6: "STATE_DESTROYED",
 		7: "STATE_ENDED",
+		8: "STATE_DRAINED",
 	}
 	Here_State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -110,6 +112,7 @@ var (
 		"STATE_DETACHED":    5,
 		"STATE_DESTROYED":   6,
 		"STATE_ENDED":       7,
+		"STATE_DRAINED":     8,
 	}
 )
 
@@ -1621,12 +1624,12 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa2\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb5\x02\n" +
 	"\x04Here\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.firn.v1.Here.StateR\x05state\x12\x17\n" +
 	"\x04node\x18\x02 \x01(\x03H\x00R\x04node\x88\x01\x01\x12\x14\n" +
 	"\x05place\x18\x03 \x01(\x03R\x05place\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"\xa4\x01\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\xb7\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -1636,7 +1639,8 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\rSTATE_WAITING\x10\x04\x12\x12\n" +
 	"\x0eSTATE_DETACHED\x10\x05\x12\x13\n" +
 	"\x0fSTATE_DESTROYED\x10\x06\x12\x0f\n" +
-	"\vSTATE_ENDED\x10\aB\a\n" +
+	"\vSTATE_ENDED\x10\a\x12\x11\n" +
+	"\rSTATE_DRAINED\x10\bB\a\n" +
 	"\x05_node\"p\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +

@@ -102,7 +102,10 @@ type Definition struct {
 	// An ID that every new one must exceed, to continue an ID space. 0: none.
 	After int64 `protobuf:"varint,11,opt,name=after,proto3" json:"after,omitempty"`
 	// What makes a server attach. Absent: on demand.
-	Attach        Definition_Attach `protobuf:"varint,12,opt,name=attach,proto3,enum=firn.v1.Definition_Attach" json:"attach,omitempty"`
+	Attach Definition_Attach `protobuf:"varint,12,opt,name=attach,proto3,enum=firn.v1.Definition_Attach" json:"attach,omitempty"`
+	// How far ahead of its clock a server reserves time, if its own window is not shorter: at least 1 s and three ticks.
+	// Absent: the window of each server.
+	Window        *durationpb.Duration `protobuf:"bytes,13,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -219,6 +222,13 @@ func (x *Definition) GetAttach() Definition_Attach {
 		return x.Attach
 	}
 	return Definition_ATTACH_UNSPECIFIED
+}
+
+func (x *Definition) GetWindow() *durationpb.Duration {
+	if x != nil {
+		return x.Window
+	}
+	return nil
 }
 
 // Allocation says how many of the servers that request a node ID get one. With nothing set, every one does.
@@ -429,7 +439,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x05\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcd\x05\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -447,7 +457,8 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	" \x01(\bH\x06R\n" +
 	"nodeLowest\x88\x01\x01\x12\x14\n" +
 	"\x05after\x18\v \x01(\x03R\x05after\x122\n" +
-	"\x06attach\x18\f \x01(\x0e2\x1a.firn.v1.Definition.AttachR\x06attach\"K\n" +
+	"\x06attach\x18\f \x01(\x0e2\x1a.firn.v1.Definition.AttachR\x06attach\x121\n" +
+	"\x06window\x18\r \x01(\v2\x19.google.protobuf.DurationR\x06window\"K\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x12ATTACH_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ATTACH_ON_DEMAND\x10\x01\x12\x13\n" +
@@ -503,13 +514,14 @@ var file_firn_v1_definition_proto_depIdxs = []int32{
 	5, // 1: firn.v1.Definition.epoch:type_name -> google.protobuf.Timestamp
 	6, // 2: firn.v1.Definition.tick:type_name -> google.protobuf.Duration
 	0, // 3: firn.v1.Definition.attach:type_name -> firn.v1.Definition.Attach
-	1, // 4: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
-	4, // 5: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	6, // 4: firn.v1.Definition.window:type_name -> google.protobuf.Duration
+	1, // 5: firn.v1.Conflict.in_force:type_name -> firn.v1.Definition
+	4, // 6: firn.v1.Conflict.differences:type_name -> firn.v1.Difference
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_definition_proto_init() }

@@ -48,6 +48,7 @@ type createOptions struct {
 	nodeLowest bool
 	after      firn.ID
 	attach     cluster.AttachPolicy
+	window     time.Duration // 0: that of each node
 	dryRun     bool
 }
 
@@ -68,6 +69,7 @@ func (p *program) createCommand() *cobra.Command {
 	setting.Bool(flags, &o.nodeLowest, "node-lowest", "put the node bits below the sequence bits")
 	setting.Add(flags, &o.after, "after", "ID", "", "an ID, in decimal, that all new IDs must exceed: the greatest that\nexists already", firn.Parse)
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "when a node attaches: on-demand, when it is asked for an ID; or explicit,\nonly by firn sequencer attach", parseAttach)
+	setting.Duration(flags, &o.window, "window", "", time.Second, "how far ahead a node reserves time, if its own --window is not\nshorter: a short one lets another take over a node ID soon after\na crash (default: that of each node)")
 	setting.Bool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
@@ -115,7 +117,7 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 		return cluster.Definition{}, usageError{err}
 	}
 	d := cluster.Define(l)
-	d.Allocation, d.After, d.Attach = o.allocation, o.after, o.attach
+	d.Allocation, d.After, d.Attach, d.Window = o.allocation, o.after, o.attach, o.window
 	if o.nodes != 0 {
 		d.Nodes = o.nodes
 	}

@@ -68,6 +68,9 @@ func definitionText(s server.StatusSequencer) string {
 	if s.Definition.Attach == cluster.AttachExplicit {
 		lines = append(lines, [2]string{"attach", "explicit: only firn sequencer attach has a node attach"})
 	}
+	if window := s.Definition.Window; window != 0 {
+		lines = append(lines, [2]string{"window", window.String()})
+	}
 	var text strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&text, "%-9s  %s\n", l[0], l[1])

@@ -19,9 +19,9 @@ func TestAScarceNodeIDFailsOver(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
-	args := with(server, "--ttl=5s", "--window=3s", "--no-auto-attach")
+	args := with(server, "--ttl=5s", "--no-auto-attach")
 	nodes := fleet(t, 3, args...)
-	nodes[0].mustCreate("pair", `"nodes":1`)
+	nodes[0].mustCreate("pair", `"nodes":1,"window":"3s"`)
 	p := &pair{t: t}
 	for _, n := range nodes {
 		p.add(n)

@@ -44,6 +44,12 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 		}
 		fields["tick"] = tick.AsDuration().String()
 	}
+	if window := m.GetWindow(); window != nil {
+		if !window.IsValid() {
+			return d, fmt.Errorf("the window of %d seconds and %d nanoseconds is no duration; want at least 1s", window.GetSeconds(), window.GetNanos())
+		}
+		fields["window"] = window.AsDuration().String()
+	}
 	if m.GetAfter() < 0 {
 		return d, fmt.Errorf("after is %d; want an ID, or 0 for none", m.GetAfter())
 	}
@@ -101,6 +107,9 @@ func definitionMessage(d cluster.Definition) *firnv1.Definition {
 		if policy == d.Attach {
 			m.Attach = message
 		}
+	}
+	if d.Window != 0 {
+		m.Window = durationpb.New(d.Window)
 	}
 	switch d.Allocation.Kind {
 	case cluster.AllocateCount:

@@ -17,6 +17,7 @@ var states = map[string]firnv1.Here_State{
 	"attached":  firnv1.Here_STATE_ATTACHED,
 	"waiting":   firnv1.Here_STATE_WAITING,
 	"detached":  firnv1.Here_STATE_DETACHED,
+	"drained":   firnv1.Here_STATE_DRAINED,
 	"destroyed": firnv1.Here_STATE_DESTROYED,
 	"ended":     firnv1.Here_STATE_ENDED,
 }
