@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -135,6 +136,8 @@ type Node struct {
 	Over  bool   // it is not ready, because the layout of the default sequencer has no IDs for this time
 	Dead  int    // members of the cluster without a pulse
 	Alive int    // members with a pulse; negative: unknown
+
+	Problems []server.Problem // that it sees in its cluster
 }
 
 func (n Node) check() (all []Finding) {
@@ -152,6 +155,11 @@ func (n Node) check() (all []Finding) {
 		all = append(all, Warn.about("members", "%d alive, %d whose pulse is gone", n.Alive, n.Dead).do("the others remove them within --ttl; if not, see firn cluster status"))
 	default:
 		all = append(all, OK.about("members", "%d alive", n.Alive))
+	}
+	for _, p := range n.Problems {
+		if p.Kind != server.GoneProblem { // told above
+			all = append(all, Warn.about("cluster", "%s", p.Text).do("see firn cluster status, and run firn doctor on the machine that it is about"))
+		}
 	}
 	return all
 }

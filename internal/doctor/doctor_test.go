@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/quorum"
@@ -99,6 +100,9 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
 		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
 		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
+		{"problem", func(s *Seen) {
+			s.Node.Problems = []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Text: "b's clock is 1h0m behind 2 of 2 others"}}
+		}, Warn, "b's clock is 1h0m behind 2 of 2 others", "cluster status"},
 		{"data of a quorum", func(s *Seen) {
 			s.Data.Alone = errors.New("the directory d belongs to the quorum of a:1; start it with --quorum")
 		}, Fail, "belongs to the quorum of a:1", "start it with --quorum"},

@@ -110,7 +110,7 @@ func (c Config) seeNode(ctx context.Context) *Node {
 	if err != nil || status != http.StatusOK || json.Unmarshal(body, &s) != nil {
 		return d
 	}
-	d.Alive = 0
+	d.Alive, d.Problems = 0, s.Problems
 	for _, m := range s.Members {
 		if m.Alive != nil && !*m.Alive {
 			d.Dead++
