@@ -234,6 +234,7 @@ func (n *Node) join(ctx context.Context) error {
 			return why
 		}
 		for range s.Changes(ctx) { // until ctx ends or the member leaves the sequencer
+			n.member.Refresh()
 		}
 		if s.State().Phase == member.Ended {
 			<-n.member.Done()

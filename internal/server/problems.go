@@ -57,7 +57,8 @@ var kinds = []ProblemKind{
 // soonOver is how long before the end of a layout's time it is a problem.
 const soonOver = 365 * 24 * time.Hour
 
-// settling is for how long a node may be not ready before it is a problem: one that begins is not ready at first.
+// settling is for how long a node must say that it is not ready before that is a problem: one that begins is not ready
+// in its first pulse.
 const settling = 5 * time.Second
 
 // Problems returns what is wrong by a status, worst first. It is pure. Only what is confirmed counts, except for what is
@@ -177,11 +178,8 @@ func (p *problems) clocks() {
 func (p *problems) readiness() {
 	by := map[string][]StatusMember{}
 	for m := range p.fresh {
-		code := Code(m.Vitals.Code)
-		if since := p.since(m); since == nil || p.status.At.Sub(*since) < settling {
-			continue // it may have just begun
-		}
-		if !m.Vitals.Ready && code != Waiting && code != "clock" {
+		v, code := m.Vitals, Code(m.Vitals.Code)
+		if !v.Ready && v.For >= settling && code != Waiting && code != "clock" {
 			by[m.Vitals.Code] = append(by[m.Vitals.Code], m)
 		}
 	}

@@ -59,6 +59,7 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	collectMember(to, stats)
 	if m != nil {
 		to.put(clockOffset, stats.Offset.Seconds())
+		collectVerdict(to, m.Vitals())
 		v := m.Value()
 		to.put(members, float64(v.Size()))
 		to.put(joins, float64(len(maps.Collect(v.Joins()))))
@@ -127,6 +128,19 @@ func collectMember(to sink, s member.Stats) {
 	to.put(clockSteps, float64(s.StepsAhead), "ahead")
 	to.put(clockSteps, float64(s.StepsBack), "back")
 	to.put(stepsBelieved, float64(s.StepsBelieved))
+}
+
+// collectVerdict collects the latest verdict over the clock.
+func collectVerdict(to sink, v member.Vitals) {
+	if v.Verdict == "" {
+		return
+	}
+	for _, one := range []string{"alone", "agreed", "ahead", "behind", "tied", "unclear"} {
+		to.is(clockVerdict, v.Verdict == one, one)
+	}
+	if v.Others > 0 {
+		to.put(clockOthers, v.Offset.Seconds())
+	}
 }
 
 // collectSequencers collects the sequencers to which the member is attached or attaching.

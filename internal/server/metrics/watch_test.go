@@ -29,12 +29,13 @@ func TestANodeThatGivesIDs(t *testing.T) {
 		if _, err := w.service.Consecutive(w.t.Context(), w.who, "", "default", 5); err != nil {
 			w.t.Error(err)
 		}
-		w.has("firn_ready 1", "firn_member_joined 1", "firn_session_live 1", "firn_cluster_members 1", "firn_cluster_pending_joins 0",
+		w.has("firn_ready 1", "firn_member_joined 1", "firn_session_live 1", "firn_cluster_members 2", "firn_cluster_pending_joins 0",
 			`firn_ids_given_total{sequencer="default"} 5`, `firn_ids_given_total{sequencer="orders"} 1`,
 			`firn_sequencer_state{sequencer="orders",state="attached"} 1`, `firn_sequencer_state{sequencer="orders",state="waiting"} 0`,
 			`firn_sequencer_node_ids_free{sequencer="orders"} 1023`, `firn_sequencer_node_ids_held{sequencer="orders"} 1`,
 			`firn_sequencer_members_waiting{sequencer="orders"} 0`, `firn_horizon_left_seconds{sequencer="orders"} 30`,
 			`firn_sequence_waits_total{sequencer="orders"} 0`,
+			`firn_clock_verdict{verdict="agreed"} 1`, `firn_clock_verdict{verdict="behind"} 0`, "firn_clock_others_offset_seconds 0",
 			"firn_log_lag_entries 0", "firn_store_up 1", "firn_clock_offset_seconds 0", `firn_clock_steps_total{direction="ahead"} 0`,
 			`firn_requests_total{call="POST /api/v1/id",code="ok",protocol="http"} 1`,
 			`firn_request_duration_seconds_bucket{call="POST /api/v1/id",protocol="http",le="0.001"} 1`,
@@ -99,7 +100,7 @@ func TestWithoutTheStore(t *testing.T) {
 		w.client.CutOff(true)
 		time.Sleep(2 * time.Second)
 		began := time.Now()
-		w.has("firn_store_up 0", "firn_ready 1", "firn_cluster_members 1")
+		w.has("firn_store_up 0", "firn_ready 1", "firn_cluster_members 2")
 		if took := time.Since(began); took > time.Second {
 			w.t.Errorf("the answer took %v", took)
 		}
