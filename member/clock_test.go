@@ -70,8 +70,8 @@ func TestAllClocksStepTogether(t *testing.T) {
 					}
 					for end := time.Now().Add(2 * window); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 						for _, n := range all {
-							if err := n.take(); err != nil {
-								t.Fatalf("%s: %v", n.name, err)
+							if err := n.take(); err != nil || n.mem.Load().judged().Out() {
+								t.Fatalf("%s: %v; its clock is %v", n.name, err, n.mem.Load().judged())
 							}
 						}
 					}

@@ -46,7 +46,7 @@ func TestClocksOfAQuorum(t *testing.T) {
 
 	leads.goesDown()
 	nodes[leads].step(off[leads] + time.Hour)
-	leads.refuses("not_ready")
+	leads.refuses("clock")
 	ahead(time.Hour)
 	for range 2 {
 		q.extendAgain(q.others(leads)...)

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ func run(only string, atOnce int) error {
 		return err
 	}
 	var all sync.WaitGroup
+	mutants := slices.Concat(mutants, clocks)
 	results := make([]error, len(mutants))
 	free := make(chan struct{}, atOnce)
 	for i, m := range mutants {

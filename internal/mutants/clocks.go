@@ -1,0 +1,97 @@
+package main
+
+const judged = "^Test(Judge|Explore)"
+
+// clocks are faults by which right clocks are refused, or wrong ones served.
+var clocks = []mutant{
+	{
+		"half of the clocks are a majority against one", "internal/clocks/clocks.go",
+		"case len(group) > half:", "case len(group) >= half:",
+		"./internal/clocks", judged,
+	},
+	{
+		"half of the clocks are a majority for one", "internal/clocks/clocks.go",
+		"case v.With+1 > half:", "case v.With+1 >= half:",
+		"./internal/clocks", judged,
+	},
+	{
+		"clocks that differ from each other are a majority", "internal/clocks/clocks.go",
+		"switch group := largest(against); {", "switch group := against; {",
+		"./internal/clocks", judged,
+	},
+	{
+		"a clock does not count itself", "internal/clocks/clocks.go",
+		"v.With+1 > half", "v.With > half",
+		"./internal/clocks", judged,
+	},
+	{
+		"an old reading puts a clock out", "internal/clocks/clocks.go",
+		"	default:\n		return was, true\n", "	default:\n		return v, !v.Out()\n",
+		"./internal/clocks", judged,
+	},
+	{
+		"an old reading is taken for a fresh one", "internal/clocks/clocks.go",
+		"Reading{Least: ahead, Most: ahead + age}", "Reading{Least: ahead, Most: ahead}",
+		"./internal/clocks", judged,
+	},
+	{
+		"the age of a reading makes no difference tolerable", "internal/clocks/clocks.go",
+		"min(r.Most-r.Least, slack)", "min(r.Most-r.Least, 0)",
+		"./internal/clocks", judged,
+	},
+	{
+		"a clock that is out is never let in again", "internal/clocks/clocks.go",
+		"v.Kind != Unclear || !was.Out()", "!was.Out()",
+		"./internal/clocks", judged,
+	},
+	{
+		"a clock is compared with those who disagree on both sides", "internal/clocks/clocks.go",
+		"			from++\n", "			break\n",
+		"./internal/clocks", judged,
+	},
+	{
+		"a node ID is claimed whatever the clock", "member/driver.go",
+		"	if err := s.m.checkClock(ctx); err != nil {", "	if err := s.m.checkClock(ctx); err != nil && s == nil {",
+		"./member", "^TestAWrongClockJoins$",
+	},
+	{
+		"a node ID is extended by a clock that is out", "member/renew.go",
+		"extended && !out && ", "extended && (!out || true) && ",
+		"./member", "^Test(OneClockSteps|TheFirstClockIsWrong)$",
+	},
+	{
+		"ID time follows a step before the horizons lie beyond it", "member/clock.go",
+		"		if err := m.extend(ctx, ahead); err != nil {", "		if err := m.extend(ctx, 0); err != nil {",
+		"./member", "^TestAllClocksStepTogether$",
+	},
+	{
+		"a member without node IDs approaches the wall slowly", "member/clock.go",
+		"	case m.idle():\n", "	case m.idle() && ahead != 0:\n",
+		"./member", "^TestAWrongClockJoins$",
+	},
+	{
+		"a step of the wall is noticed a third of a window later", "member/clock.go",
+		"if m.steps() != j.steps || time.Since(j.at) >= m.options.Window/3", "if time.Since(j.at) >= m.options.Window/3",
+		"./member", "Clock",
+	},
+	{
+		"nobody answers a question", "member/operator.go",
+		"		m.heard(question{", "		m.question.Store(&question{",
+		"./member", "^TestAWrongClockJoins$",
+	},
+	{
+		"an answer to an earlier question counts", "member/clock.go",
+		"case ok && p.Answers >= q.position:", "case ok:",
+		"./member", "^Test(AllClocksStepTogether|OnlyTheLivingJudge)$",
+	},
+	{
+		"a crowd lists all pulses each third of a window", "member/clock.go",
+		"is.Kind == clocks.Agreed && is.Against == 0 {", "is.Kind == clocks.Agreed && is.Against < 0 {",
+		"./member", "^TestACrowdComparesClocks$",
+	},
+	{
+		"a member counts its own pulse as another's", "member/clock.go",
+		"!p.Clock.IsZero() && p.Mark != m.mark", "!p.Clock.IsZero()",
+		"./member", "^Test(TwoHalves|AWrongClockJoins|TheFirstClockIsWrong)$",
+	},
+}
