@@ -194,6 +194,20 @@ var brokenRules = []struct {
 			return next, out
 		}},
 	},
+	{
+		"a member serves no sequencer of the policy after a join",
+		scope{peers: 2, lag: 2, budget: budget{crashes: 1}, nodes: 2, policy: true},
+		rules{apply: func(v Value, e Entry) (Value, Outcome) {
+			next, out := Apply(v, e)
+			if _, ok := e.Command.(AcceptJoin); ok && out == applied {
+				for member := range next.assigned.all() {
+					next.unassign(member)
+					break
+				}
+			}
+			return next, out
+		}},
+	},
 }
 
 // TestExploreFindsBrokenRules tests the exploration itself.

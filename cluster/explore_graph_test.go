@@ -96,6 +96,10 @@ func (x *exploration) begin() {
 	if x.nodes > 0 {
 		v, _ = Apply(v, Entry{Position: 1, Command: CreateSequencer{watchedSequencer, small(x.nodes, Allocation{})}})
 	}
+	if x.policy {
+		v, _ = Apply(v, Entry{Position: 2, Command: CreateSequencer{"other", small(x.nodes, Allocation{})}})
+		v, _ = Apply(v, Entry{Position: 3, Command: SetPolicy{[]Share{{watchedSequencer, 50}, {"other", 50}}}})
+	}
 	x.first = world{base: x.number(v), late: noEntry, left: x.budget}
 	for id := range x.peers {
 		x.first.peers[id] = running | pulsing

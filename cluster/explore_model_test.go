@@ -53,6 +53,7 @@ type scope struct {
 	budget budget
 	lag    uint8
 	nodes  int64 // of a sequencer that they attach to and detach from; 0: there is none
+	policy bool  // half of the members serve that sequencer, the others another one
 }
 
 // move is what happened, for traces.

@@ -30,6 +30,7 @@ var (
 		{peers: 2, lag: 3, budget: budget{crashes: 1}, nodes: 2},
 		{peers: 2, lag: 3, budget: budget{lates: 1, verbs: 1}},
 		{peers: 2, lag: 2, budget: budget{verbs: 2}, nodes: 2},
+		{peers: 2, lag: 2, budget: budget{crashes: 1, verbs: 1}, nodes: 2, policy: true},
 	}
 	middling = []scope{
 		{peers: 3, lag: lag, budget: budget{crashes: 2, comebacks: 1}},
@@ -47,6 +48,7 @@ var (
 		{peers: 3, lag: 3, budget: budget{crashes: 1, losses: 1, verbs: 1}},
 		{peers: 3, lag: 2, budget: budget{verbs: 2}, nodes: 2},
 		{peers: 2, lag: 3, budget: budget{crashes: 1, comebacks: 1, verbs: 2}, nodes: 2},
+		{peers: 3, lag: 2, budget: budget{crashes: 1, verbs: 1}, nodes: 2, policy: true},
 	}
 	deep = []scope{
 		{peers: 4, lag: 8, budget: budget{crashes: 2, aborts: 1}},

@@ -227,6 +227,12 @@ func keyOf(v Value) string {
 	for id := range v.expelled.all() {
 		b.WriteString(" without " + id)
 	}
+	if v.shares.len() > 0 { // then the order in which they joined matters, too
+		for _, member := range v.Members() {
+			serves, _ := v.Assigned(member)
+			fmt.Fprintf(&b, " %s serves %s", member, serves)
+		}
+	}
 	return b.String()
 }
 
@@ -252,7 +258,7 @@ func (t *table) after(n number, e entry) number {
 
 // unsound says what of the members or the node IDs can't be.
 func unsound(v Value) string {
-	for _, wrong := range []string{ringOf(v, v.Members()), nodesOf(v, v.Members()), verbsOf(v)} {
+	for _, wrong := range []string{ringOf(v, v.Members()), nodesOf(v, v.Members()), verbsOf(v), policyOf(v)} {
 		if wrong != "" {
 			return wrong
 		}
@@ -347,8 +353,21 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 		id, _ := v.peers.atMarked(i)
 		candidates[id] = true
 	}
+	joined := func(id string) int64 { return int64(names[idOf(id)]) }
+	if v.shares.len() > 0 {
+		members := v.Members()
+		joined = func(id string) int64 { return int64(slices.Index(members, id)) }
+	}
+	for name, s := range v.shares.all() {
+		r.shares = r.shares.put(name, share{percent: s.percent})
+	}
+	for id, name := range v.assigned.all() {
+		s, _ := r.shares.get(name)
+		s.members = s.members.put(joined(id), as(id))
+		r.shares, r.assigned = r.shares.put(name, s), r.assigned.put(as(id), name)
+	}
 	for id, p := range v.peers.all() {
-		other := &peer{int64(names[idOf(id)]), as(p.watches), as(p.watcher), as(p.joiner)}
+		other := &peer{joined(id), as(p.watches), as(p.watcher), as(p.joiner)}
 		r.peers = r.peers.putMarked(as(id), other, candidates[id])
 	}
 	for id, j := range v.joins.all() {
@@ -364,6 +383,9 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 			w, _ := s.wanting.get(member)
 			w.since = int64(i)
 			q = q.attach(as(member), w)
+			if !r.serves(as(member), name) {
+				q = q.pause(as(member))
+			}
 			if w.node != noNode {
 				q.waiting = q.waiting.without(w.since)
 				q.holding = q.holding.put(w.since, as(member))
