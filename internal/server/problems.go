@@ -44,14 +44,13 @@ const (
 	GoneProblem     ProblemKind = "gone"        // a member's pulse is gone
 	LateProblem     ProblemKind = "late"        // a member's pulse is overdue
 	TieProblem      ProblemKind = "tie"         // clocks disagree, and no majority agrees
-	SmallerProblem  ProblemKind = "smaller_ids" // IDs are smaller than existing ones
 	NodeIDsProblem  ProblemKind = "node_ids"    // few are free, or members wait for one
 	VersionProblem  ProblemKind = "version"     // versions differ
 )
 
 var kinds = []ProblemKind{
 	StoreProblem, QuorumProblem, ClockProblem, NotReadyProblem, HorizonProblem, LayoutProblem,
-	GoneProblem, LateProblem, TieProblem, SmallerProblem, NodeIDsProblem, VersionProblem,
+	GoneProblem, LateProblem, TieProblem, NodeIDsProblem, VersionProblem,
 }
 
 // soonOver is how long before the end of a layout's time it is a problem.
