@@ -58,7 +58,6 @@ var (
 		{peers: 4, lag: 4, budget: budget{crashes: 1, losses: 1}},
 		{peers: 5, lag: 4, budget: budget{crashes: 3}},
 		{peers: 3, lag: 5, budget: budget{crashes: 1}, nodes: 2},
-		{peers: 4, lag: 3, budget: budget{crashes: 1, losses: 1, lates: 1, verbs: 1}},
 		{peers: 3, lag: 3, budget: budget{crashes: 1, verbs: 2}, nodes: 2},
 	}
 )
