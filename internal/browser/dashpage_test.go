@@ -40,7 +40,7 @@ func (p *page) wait(expression, want string) {
 	defer cancel()
 	is := fmt.Sprintf("(() => {%sreturn String(%s) === %q})()", helpers, expression, want)
 	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](is)); err != nil {
-		p.t.Fatalf("%s is %q, want %q: %v", expression, p.js(expression), want, err)
+		p.t.Fatalf("%s is %q, want %q: %v; problems: %s", expression, p.js(expression), want, err, p.js(`text("#problems")`))
 	}
 }
 

@@ -62,15 +62,24 @@ function drawProblems() {
   const state = all.length === 0 ? (lost ? "doubt" : "good") : all[0].level === "error" ? "bad" : "warn";
   set($("problems"), "data-state", state);
   const row = (p) => h("li", { "data-state": p.level === "error" ? "bad" : "warn" }, h("span", { class: "lamp", "aria-hidden": "true" }),
-    h("span", {}, `${p.text[0].toUpperCase()}${p.text.slice(1)}.`, p.since ? h("span", { class: "soft" }, ` Since ${clock(p.since)}.`) : "",
+    h("span", {}, `${sentence(p)}.`, p.since ? h("span", { class: "soft" }, ` Since ${clock(p.since)}.`) : "",
       p.members?.length ? [" ", h("button", { type: "button", class: "link", onclick: () => keep(p.members[0]) }, "Show")] : ""));
   const rest = all.slice(few);
   const open = $("problems").querySelector("details")?.open;
+  const focused = [...$("problems").querySelectorAll("button, summary")].indexOf(document.activeElement);
   $("problems").replaceChildren(
     all.length === 0 ? h("p", {}, h("span", { class: "lamp", "aria-hidden": "true" }), lost ? "Nothing was wrong when the connection was lost." : "Nothing is wrong.") : h("ul", {}, all.slice(0, few).map(row)),
     rest.length ? h("details", { open }, h("summary", {}, `and ${plural(rest.length, "other problem", "other problems")}`), h("ul", {}, rest.map(row))) : "");
+  if (focused >= 0) $("problems").querySelectorAll("button, summary")[focused]?.focus();
 }
 let problemsFor;
+
+// sentence begins with a capital letter, unless it begins with a host's name.
+function sentence({ text, members = [] }) {
+  const first = text.split(/[ ']/)[0];
+  const name = members.some((id) => hostOf(live.members.get(id)?.owner) === first);
+  return name || /[^a-z]/.test(first) ? text : text[0].toUpperCase() + text.slice(1);
+}
 
 // drawVitals draws what changes with every reading of the pulses.
 const drawVitals = once(() => {
@@ -138,6 +147,8 @@ function drawFacts() {
   quorum.draw(live.quorum);
   drawProblems();
   document.documentElement.toggleAttribute("data-doubt", doubt !== null);
+  document.documentElement.toggleAttribute("data-may", live.may);
+  document.documentElement.toggleAttribute("data-rules", [...live.sequencers.values()].some((q) => q.rules));
   const since = doubt ? `since ${clock(doubt)}` : "now";
   const states = [...live.members].map(([id, m]) => stateOf(id, m, live).kind);
   const count = (kind) => states.filter((k) => k === kind).length;

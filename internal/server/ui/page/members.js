@@ -3,6 +3,7 @@
 import { $, h, say } from "./dom.js";
 import { clock, colourOf, number, plural, short, stateOf } from "./words.js";
 import { pageOf } from "./nodes.js";
+import { memberVerbs } from "./verbs.js";
 
 const badge = (text, kind) => h("span", { class: `badge ${kind ?? ""}` }, text);
 
@@ -16,7 +17,7 @@ export class Members {
   drawOne(model, id, kept) {
     const m = model.members.get(id) ?? model.joins.get(id);
     const state = m && stateOf(id, m, model);
-    const key = JSON.stringify([id, m, state, kept, model.heldBy(id), model.facts.member, model.past, model.watcherOf(id)]);
+    const key = JSON.stringify([id, m, state, kept, model.heldBy(id), model.facts.member, model.past, model.may, model.watcherOf(id), model.names().filter((name) => model.sequencers.get(name).rules?.drained.includes(id))]);
     if (this.shown === key) return;
     this.shown = key;
     if (!m) {
@@ -49,6 +50,6 @@ export class Members {
       h("h3", {}, swatch, h("code", {}, id)),
       badges.length ? h("p", { class: "badges" }, badges) : "",
       h("dl", {}, facts.map(([term, text]) => [h("dt", {}, term), h("dd", {}, text)]), h("dt", {}, "Node IDs"), h("dd", {}, held.length ? plural(held.length, "", "").trim() : "none")),
-      held.length ? h("ul", { class: "chips" }, chips) : "");
+      held.length ? h("ul", { class: "chips" }, chips) : "", model.may && !model.past && !m.phase ? memberVerbs(id, model) : "");
   }
 }

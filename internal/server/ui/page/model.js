@@ -5,7 +5,7 @@ export class Model {
     this.facts = { member: "", position: 0, entries: 0, not_ready: "", no_store: "" };
     this.members = new Map(); // id: {watches, joined, life, owner, as_of, version, addresses, since, ready, code, why, verdict}
     this.joins = new Map(); // id: {target, phase, and as of a member}
-    this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, version}
+    this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, rules: {allocation, share, drained}}
     this.vitals = new Map(); // id: {rate, given, offset, left, rtt}, rounded
     this.problems = []; // {level, kind, text, members, since}, worst first
     this.may = false; // who looks may change things
@@ -93,6 +93,7 @@ export class Model {
     }
     if (change.here) q.here = change.here;
     if (change.waiting) q.waiting = change.waiting;
+    if (change.rules) q.rules = change.rules;
     for (const [node, member] of Object.entries(change.nodes ?? {})) {
       if (member === null) q.nodes.delete(Number(node));
       else q.nodes.set(Number(node), member);

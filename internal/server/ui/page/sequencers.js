@@ -2,7 +2,8 @@
 
 import { $, h, say, set, once } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { clock, number, short, span, layoutOf } from "./words.js";
+import { clock, number, short, span, layoutOf, whomOf } from "./words.js";
+import { clusterVerbs, sequencerVerbs } from "./verbs.js";
 import * as grid from "./grid.js";
 
 const readEvery = 5000;
@@ -35,7 +36,9 @@ export class Sequencers {
     this.line = h("p", { class: "line" });
     this.note = h("p", { class: "soft" });
     this.legend = h("ul", { class: "legend" });
-    this.sheet.append(h("div", { class: "sheet-head" }, this.title, this.facts), this.cell, this.canvas, this.note, this.line, this.legend);
+    $("cluster-verbs").replaceWith(clusterVerbs(() => ({ model: this.live })));
+    const verbs = sequencerVerbs(() => ({ q: this.live.sequencers.get(this.name), model: this.live, node: this.chosen ?? -1 }));
+    this.sheet.append(h("div", { class: "sheet-head" }, this.title, this.facts, verbs), this.cell, this.canvas, this.note, this.line, this.legend);
     this.canvas.addEventListener("pointermove", (e) => this.move(this.under(e)));
     this.canvas.addEventListener("pointerleave", () => this.move(-1));
     this.canvas.addEventListener("blur", () => this.move(-1));
@@ -87,6 +90,7 @@ export class Sequencers {
 
   choose(node) {
     const holder = this.holder(node);
+    this.chosen = holder ? node : undefined;
     if (holder) this.keep(holder);
   }
 
@@ -94,6 +98,7 @@ export class Sequencers {
   open(name, node) {
     this.name = name;
     this.cursor = -1;
+    this.chosen = undefined;
     this.draw(this.model, this.look, new Set());
     if (node >= 0) {
       this.cursor = node;
@@ -174,8 +179,10 @@ export class Sequencers {
     if (q.definition) {
       const l = layoutOf(q);
       if (q.definition.nodes < q.capacity) facts.unshift(["node IDs", `${number(q.capacity)}, as ${number(q.definition.nodes)} are rounded up`]);
-      facts.push(["allocated to", l.whom], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
+      facts.push(["allocated to", whomOf(q)], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
     }
+    if (q.rules?.share !== undefined) facts.push(["policy", q.rules.share ? `${q.rules.share} % of the members` : "the rest of the members"]);
+    if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(short).join(", ")]);
     if (q.definition?.attach) facts.push(["attach", q.definition.attach]);
     if (q.rate) facts.push(["per node", `${number(q.rate)} /s`]);
     if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);

@@ -66,7 +66,7 @@ export function clock(at) {
 export const ago = (at) => span(Math.max(0, Date.now() - at));
 
 // offset is a text for how far a clock is from the others'.
-export const offset = (ms) => (Math.abs(ms) < 5 ? "agrees" : `${span(ms)} ${ms < 0 ? "behind" : "ahead"}`);
+export const offset = (ms) => (Math.abs(ms) < 5 ? "agrees" : `${ms < 0 ? "−" : "+"}${span(ms)}`);
 
 // stateOf is the state of a member or joiner: {kind, text, title, rank}, the worst first by rank. What is not confirmed now
 // says since when.
@@ -90,13 +90,16 @@ function forWhom(allocation) {
   return "all members";
 }
 
+// whomOf is whom a sequencer is allocated to.
+export const whomOf = (q) => forWhom(q.rules?.allocation ?? q.definition?.allocation);
+
 // layoutOf is the layout of a sequencer's IDs: node bits that its capacity does not need go to the sequence.
 export function layoutOf(q) {
   const d = q.definition;
   const spare = d.datacenter_bits + d.node_bits - Math.round(Math.log2(q.capacity));
   return {
     time: d.time_bits, datacenter: d.datacenter_bits, node: d.node_bits - spare, sequence: d.sequence_bits + spare,
-    lowest: d.node_lowest, tick: d.tick, epoch: d.epoch, whom: forWhom(d.allocation), after: d.after,
+    lowest: d.node_lowest, tick: d.tick, epoch: d.epoch,
   };
 }
 

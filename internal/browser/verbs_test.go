@@ -1,0 +1,63 @@
+package browser_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/testenv"
+)
+
+// verb opens the question before a verb.
+func (p *page) verb(within, name, title string) {
+	p.t.Helper()
+	p.click(within + " [data-verb=" + name + "]")
+	p.wait(`$("#sure").open + text("#sure-title")`, "true"+title)
+}
+
+// Who is logged in changes the cluster, each time after a question; others see no verbs.
+func TestVerbs(t *testing.T) {
+	testenv.Slow(t)
+	secret := auth.NewSecret()
+	secret.Kept("/var/lib/firn/admin.token", nil)
+	l := live(t, &auth.Policy{Trusted: true, Secret: secret}, "host-a", "host-b", "host-c")
+	p := &page{t, open(t)}
+	w := watch(t, p.ctx)
+	p.visit(l.url, 1440)
+	p.wait(kept, "3")
+	p.waitFor(`text(".may-not").includes("log in") && [...document.querySelectorAll(".verbs")].every(v => v.clientWidth === 0)`)
+
+	do(t, p.ctx, chromedp.Navigate(l.url+"/ui/#login="+secret.NewLogin()))
+	p.wait(`$("#forget").hidden`, "false")
+	p.wait(kept, "3")
+	p.verb(".sequencers", "create", "Create a sequencer")
+	p.enter("#sure-name", "no name!"+kb.Enter)
+	p.waitFor(`text("#sure-why").includes("no name!")`)
+	p.wait(`$("#sure").open`, "true")
+	w.take() // the browser tells of the refusal
+	p.enter("#sure-name", "orders")
+	p.enter("#sure-nodes", "24"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.wait(`text("[data-name=orders] .soft")`, "0 of 32 held")
+	p.click("[data-name=orders]")
+	p.waitFor(`text("#sheet .facts").includes("node IDs32, as 24 are rounded up")`)
+
+	p.verb("#sheet", "attach", "Attach this node")
+	p.press(kb.Escape)
+	p.wait(`$("#sure").open`, "false")
+	p.verb("#sheet", "attach", "Attach this node")
+	p.click("#sure-go")
+	p.wait(`text("[data-name=orders] .here")`, "attached, node ID 0")
+
+	p.verb("#sheet", "destroy", "Destroy")
+	p.wait(`$("#sure-go").disabled`, "true")
+	p.enter("#sure-confirm", "order")
+	p.wait(`$("#sure-go").disabled`, "true")
+	p.pictures("dashboard-confirm")
+	p.enter("#sure-confirm", "orders"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.wait(`$("[data-name=orders]")`, "null")
+	w.quiet(t, l.url)
+}

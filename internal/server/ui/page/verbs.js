@@ -1,0 +1,125 @@
+// The verbs: what those who may change in the cluster, each after a question that says what will happen.
+
+import { $, h, say } from "./dom.js";
+import { ask, sequencerPath } from "./ask.js";
+import { short, whomOf } from "./words.js";
+
+const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
+const allocation = (now) => [
+  { name: "kind", label: "Allocated to", options: kinds, value: now?.kind ?? "all" },
+  { name: "much", label: "Number or percentage", type: "number", min: 1, value: now?.count ?? now?.percent ?? "", optional: true },
+];
+const allocationOf = ({ kind, much }) => (kind === "all" ? { kind } : { kind, [kind]: Number(much) });
+const type = (word) => ({ name: "confirm", label: `Type ${word} to confirm`, word });
+
+// Of each verb: the name of its button, what will happen, the fields to fill in, and the call. Destructive ones want a word
+// to be typed.
+const forCluster = {
+  create: ["Create a sequencer", () => ({
+    says: "A sequencer gives IDs that are unique among its own. Its layout and number of nodes stay as they are created.",
+    fields: [{ name: "name", label: "Name" }, { name: "nodes", label: "Nodes", type: "number", min: 1, value: 1024 }, ...allocation()],
+    call: (v) => ["POST", "/api/v1/sequencers", { name: v.name, nodes: Number(v.nodes), allocation: allocationOf(v) }],
+  })],
+  policy: ["Share the cluster out", ({ model }) => ({
+    says: "Each member holds node IDs of one of these sequencers only, by these percentages. “rest” is what the others leave; empty: not shared out. All empty: no policy.",
+    fields: model.names().map((name) => {
+      const share = model.sequencers.get(name).rules?.share;
+      return { name, label: `${name}, percent`, value: share === undefined ? "" : share || "rest", optional: true };
+    }),
+    call: (v) => {
+      const shares = Object.entries(v).filter(([, percent]) => percent !== "").map(([sequencer, percent]) => (percent === "rest" ? { sequencer } : { sequencer, percent: Number(percent) }));
+      return shares.length ? ["PUT", "/api/v1/cluster/policy", { shares }] : ["DELETE", "/api/v1/cluster/policy"];
+    },
+  })],
+};
+
+const forSequencer = {
+  attach: ["Attach this node", ({ q }) => ({ says: `This node requests a node ID of ${q.name}, and waits in line if none is free.`, call: () => ["POST", sequencerPath(q.name, "/attach")] })],
+  detach: ["Detach this node", ({ q }) => ({ says: `This node stops giving IDs of ${q.name} and gives its node ID back.`, call: () => ["POST", sequencerPath(q.name, "/detach")] })],
+  move: ["Move a node ID", ({ q, model, node }) => ({
+    says: "The new holder gives back the node ID that it had. The former holder stops first if it lives, and else the new one waits until all IDs of the former are in the past.",
+    fields: [
+      { name: "node", label: "Node ID", type: "number", min: 0, value: node >= 0 ? node : ([...q.nodes.keys()].sort((a, b) => a - b)[0] ?? "") },
+      { name: "to", label: "To", options: [...new Set([...q.nodes.values(), ...q.waiting])].map((id) => [id, nameOf(id, model)]) },
+    ],
+    call: (v) => ["POST", sequencerPath(q.name, "/move"), { node: Number(v.node), to: v.to }],
+  })],
+  allocate: ["Change the allocation", ({ q }) => ({
+    says: `${q.name} is allocated to ${whomOf(q)}. Members that it is no longer allocated to give their node IDs back.`,
+    fields: allocation(q.rules?.allocation ?? q.definition?.allocation),
+    call: (v) => ["PUT", sequencerPath(q.name, "/allocation"), allocationOf(v)],
+  })],
+  destroy: ["Destroy", ({ q }) => ({
+    says: `All nodes stop giving IDs of ${q.name}, for ever. One of the same name that is created later gives none of its IDs again.`,
+    fields: [type(q.name)], call: () => ["DELETE", sequencerPath(q.name)],
+  }), "bad"],
+};
+
+const forMember = {
+  drain: ["Drain", ({ id, model }) => ({
+    says: `${nameOf(id, model)} gives its node ID of the sequencer back, and gets none until the drain is undone.`,
+    fields: [{ name: "sequencer", label: "From", options: model.names().filter((name) => !drained(model, name, id)).map((name) => [name, name]) }],
+    call: (v) => ["POST", sequencerPath(v.sequencer, "/drain"), { member: id }],
+  })],
+  undrain: ["Undo a drain", ({ id, model }) => ({
+    says: `${nameOf(id, model)} may hold node IDs of the sequencer again.`,
+    fields: [{ name: "sequencer", label: "Of", options: model.names().filter((name) => drained(model, name, id)).map((name) => [name, name]) }],
+    call: (v) => ["POST", sequencerPath(v.sequencer, "/undrain"), { member: id }],
+  })],
+  expel: ["Expel", ({ id, model }) => ({
+    says: `${nameOf(id, model)} leaves the cluster: it gives no IDs, gives its node IDs back and ends. It can come back only when it is started again.`,
+    fields: [type(short(id))], call: () => ["POST", "/api/v1/cluster/expel", { member: id }],
+  }), "bad"],
+};
+
+const drained = (model, name, id) => model.sequencers.get(name).rules?.drained?.includes(id) ?? false;
+const nameOf = (id, model) => `${short(id)}${model.members.get(id)?.owner ? ` (${model.members.get(id).owner})` : ""}`;
+
+// buttonsFor are the buttons of verbs about something.
+const buttonsFor = (verbs, about, which = Object.keys(verbs)) => h("p", { class: "verbs" }, which.map((key) => {
+  const [name, build, kind] = verbs[key];
+  return h("button", { type: "button", "data-verb": key, class: kind, onclick: () => open(name, build(about()), kind) }, `${name}…`);
+}));
+
+export const clusterVerbs = (about) => buttonsFor(forCluster, about);
+export const sequencerVerbs = (about) => buttonsFor(forSequencer, about);
+export const memberVerbs = (id, model) => buttonsFor(forMember, () => ({ id, model }),
+  ["drain", ...(model.names().some((name) => drained(model, name, id)) ? ["undrain"] : []), "expel"]);
+
+// open asks whether to go on.
+function open(name, { says, fields = [], call }, kind) {
+  const dialog = $("sure");
+  const form = dialog.querySelector("form");
+  const why = h("p", { class: "why", role: "alert", id: "sure-why" });
+  const go = h("button", { type: "submit", class: `primary ${kind ?? ""}`, id: "sure-go" }, name);
+  const inputs = fields.map((f) => {
+    const at = { id: `sure-${f.name}`, name: f.name, required: !f.optional, autocomplete: "off", spellcheck: "false" };
+    const input = f.options ? h("select", at, f.options.map(([value, text]) => h("option", { value }, text))) : h("input", { ...at, type: f.type ?? "text", min: f.min });
+    if (f.value !== undefined) input.value = f.value;
+    return h("p", { class: "field" }, h("label", { for: at.id }, f.label), input);
+  });
+  const word = fields.find((f) => f.word)?.word;
+  if (word) {
+    go.disabled = true;
+    form.oninput = () => (go.disabled = $("sure-confirm").value !== word);
+  } else form.oninput = null;
+  form.onsubmit = async (e) => {
+    e.preventDefault();
+    const values = Object.fromEntries(new FormData(form));
+    delete values.confirm;
+    go.disabled = true;
+    say(why, "");
+    try {
+      const [method, path, body] = call(values);
+      await ask(path, { method, body: body && JSON.stringify(body) });
+      dialog.close();
+      say($("say"), `${name}: done`);
+    } catch (error) {
+      say(why, error.message);
+      go.disabled = false;
+    }
+  };
+  form.replaceChildren(h("h2", { id: "sure-title" }, name), h("p", {}, says), ...inputs, why,
+    h("p", { class: "verbs" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), go));
+  dialog.showModal();
+}
