@@ -26,6 +26,7 @@ type hostile struct {
 	given     map[string]map[firn.ID]string // who gave it
 	gone      map[string]int64              // the latest sequencer of which nobody may give one
 	destroyed int
+	ordered   int // commands of operators that were applied
 }
 
 func (h *hostile) pick(n int64) int64 {
@@ -67,8 +68,35 @@ func (h *hostile) work(ctx context.Context, n *node) {
 		if h.chance(4) {
 			h.destroy(within, m, name)
 		}
+		if h.order(within, m, name, s) == nil {
+			h.mu.Lock()
+			h.ordered++
+			h.mu.Unlock()
+		}
 		cancel()
 		time.Sleep(h.upTo(300 * time.Millisecond))
+	}
+}
+
+// order has a member write a command of an operator about a member that the value has.
+func (h *hostile) order(ctx context.Context, m *Member, name string, s *Sequencer) error {
+	v := m.Value()
+	members := v.Members()
+	if len(members) == 0 || s == nil {
+		return ErrNotReady
+	}
+	id := members[h.pick(int64(len(members)))]
+	switch h.pick(6) {
+	case 0:
+		return m.Drain(ctx, name, id)
+	case 1, 2:
+		return m.Undrain(ctx, name, id)
+	case 3:
+		return m.Move(ctx, name, h.pick(s.Definition().Capacity()), id)
+	case 4:
+		return m.Allocate(ctx, name, cluster.Allocation{Kind: cluster.AllocateCount, Count: 1 + h.pick(4)})
+	default:
+		return m.SetPolicy(ctx, [][]cluster.Share{nil, {{Sequencer: "one", Percent: 50}, {Sequencer: "two"}}}[h.pick(2)])
 	}
 }
 
@@ -131,7 +159,7 @@ func (h *hostile) trouble(ctx context.Context, nodes []*node) {
 // TestNoIDComesAgain: no ID of a name is given twice, whatever the generations, and none of a sequencer for which Destroy
 // has returned.
 func TestNoIDComesAgain(t *testing.T) {
-	total, destroyed := 0, 0
+	total, destroyed, ordered := 0, 0, 0
 	for seed := range uint64(24) {
 		inBubble(t, func(t *testing.T, w *world) {
 			h := &hostile{
@@ -156,10 +184,11 @@ func TestNoIDComesAgain(t *testing.T) {
 			}
 			total += len(h.given["one"]) + len(h.given["two"])
 			destroyed += h.destroyed
+			ordered += h.ordered
 		})
 	}
-	t.Logf("%d IDs, %d times destroyed", total, destroyed)
-	if total < 100_000 || destroyed < 50 {
-		t.Errorf("%d IDs, %d times destroyed: that is not enough to show anything", total, destroyed)
+	t.Logf("%d IDs, %d times destroyed, %d commands of operators", total, destroyed, ordered)
+	if total < 100_000 || destroyed < 50 || ordered < 500 {
+		t.Errorf("%d IDs, %d times destroyed, %d commands of operators: that is not enough to show anything", total, destroyed, ordered)
 	}
 }

@@ -800,6 +800,36 @@ var mutants = []mutant{
 		"./member", "Minute$",
 	},
 	{
+		"an expelled member goes on", "member/operator.go",
+		"slices.Contains(m.ids, c.Member) && after.Expelled(c.Member)", "false",
+		"./member", "^TestExpelEndsAProcess$",
+	},
+	{
+		"a member that was drained attaches under its next ID", "member/grant.go",
+		"m.drainedLocked(name, q, id)", "q.Drained(id)",
+		"./member", "^TestWhatIsDrainedStaysDrained$",
+	},
+	{
+		"the former holder of a node ID that was moved goes on", "member/operator.go",
+		"s.withdraw(t, errMoved)", "_ = t",
+		"./member", "^TestANodeIDIsMoved$",
+	},
+	{
+		"a node ID that becomes free waits for the next attempt to claim it", "member/driver.go",
+		"s.whenFree(ctx, err)", "s.whenFree(ctx, nil)",
+		"./member", "^TestANodeIDIsClaimedOnceItIsFree$",
+	},
+	{
+		"a definition's window is ignored", "member/options.go",
+		"return min(d.Window, o.Window)", "return o.Window",
+		"./member", "^TestAWindowOfItsOwn$",
+	},
+	{
+		"a definition's window exceeds the member's", "member/options.go",
+		"return min(d.Window, o.Window)", "return d.Window",
+		"./member", "^TestAWindowOfItsOwn$",
+	},
+	{
 		"minutes to come are shown as the last hour", "member/history.go",
 		"ago < kept*time.Minute && ago > -time.Minute", "ago < kept*time.Minute",
 		"./member", "^TestHistoryOf",
