@@ -57,7 +57,7 @@ func TestOneMemberWritesEachMinute(t *testing.T) {
 				n.ready(time.Minute)
 				nodes = append(nodes, n)
 			}
-			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(95 * time.Second)))
 			r := w.record()
 			const minutes = 70
 			time.Sleep(minutes * time.Minute)
