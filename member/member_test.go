@@ -824,6 +824,11 @@ func TestNoDuplicateWhateverHappens(t *testing.T) {
 					n.client.CutOff(true)
 					n.cancel()
 					delete(nodes, name)
+				case chance(12): // it is expelled, and started anew
+					if m := n.mem.Load(); m != nil && m.ID() != "" {
+						w.append(cluster.Expel{Member: m.ID(), By: "operator"})
+						delete(nodes, name)
+					}
 				case chance(8):
 					n.client.CutOff(chance(2))
 				case chance(8):

@@ -61,7 +61,7 @@ var clocks = []mutant{
 	},
 	{
 		"ID time follows a step before the horizons lie beyond it", "member/clock.go",
-		"		if err := m.extend(ctx, m.options.Window, ahead); err != nil {", "		if err := m.extend(ctx, 0); err != nil {",
+		"		if err := m.extend(ctx, m.options.Window, ahead); err != nil {", "		if err := m.extend(ctx, m.options.Window, 0); err != nil {",
 		"./member", "^TestAllClocksStepTogether$",
 	},
 	{
