@@ -21,6 +21,9 @@ const (
 	lookEvery    = 2 * time.Second        // between two reads of what changes without an entry in the log
 )
 
+// many members change once a second: pages draw them no sooner.
+const many = 64
+
 // scene is the cluster as a page shows it. It does not change.
 type scene struct {
 	position int64
@@ -177,6 +180,9 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	if now.Sub(s.read) >= pulsesEvery && !s.asking {
 		s.asking, s.read = true, now
 		go s.ask(who, askedOf(v))
+	}
+	if s.latest != nil && v.Size() > many && now.Sub(s.made) < beatEvery-changesEvery/2 {
+		return s.latest, nil
 	}
 	if s.latest != nil && s.latest.position == v.Position() && !s.news && now.Sub(s.made) < lookEvery {
 		return s.latest, nil
