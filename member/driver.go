@@ -18,6 +18,9 @@ type driver struct {
 	looked  grant // the grant at the last look
 	noticed int   // how many warnings about the end of the layout's time were logged
 
+	waited  bool // it waited because its IDs would be smaller than existing ones
+	ordered bool // no ID is known that exceeds those to come, or the log has a warning
+
 	guard   store.Condition // the condition of claims; without a key while unknown
 	from    time.Time       // the earliest instant that IDs may have
 	guarded int64           // the member's losses when both were read
@@ -183,6 +186,9 @@ func (s *Sequencer) claim(ctx context.Context) error {
 	if err := s.m.checkClock(ctx); err != nil {
 		return err
 	}
+	if err := s.checkOrder(ctx); err != nil {
+		return err
+	}
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -280,9 +286,10 @@ func (s *Sequencer) whenFree(ctx context.Context, err error) (<-chan struct{}, c
 func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
 	var behind *fence.ClockBehindError
 	var clock *ClockError
+	var order *OrderError
 	var early *EarlyError
 	var floor *FloorError
-	final := errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &early) || errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
+	final := errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order) || errors.As(err, &early) || errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
 	s.update(func(st *status) {
 		if (st.generator == nil || s.m.stale(st.inUse())) && st.granted.kind == attachment.Granted {
 			st.why = err

@@ -43,6 +43,9 @@ type Options struct {
 	// Offset and RoundTrip. It must not call the member's methods that ask the store. Nil: none.
 	Vitals func() Vitals
 
+	// Order says what to do where existing IDs exceed those that the member would make: GoOn or WaitForIDs.
+	Order Order
+
 	Owner  string            // what the store shows people about this member; decides nothing
 	Clock  *firn.SteadyClock // nil: one over package time
 	Logger *slog.Logger      // nil: silent

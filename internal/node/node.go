@@ -266,7 +266,8 @@ func (n *Node) drain(ctx context.Context) {
 func NoNodeID(err error) bool {
 	var behind *fence.ClockBehindError
 	var clock *member.ClockError
-	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind) || errors.As(err, &clock)
+	var order *member.OrderError
+	return errors.Is(err, member.ErrWaiting) || errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order)
 }
 
 // Ready returns nil when the node can issue IDs.

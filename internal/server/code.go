@@ -59,6 +59,7 @@ func CodeOf(err error) Code {
 	var exists *member.ExistsError
 	var unreadable *cluster.UnreadableError
 	var clock *member.ClockError
+	var order *member.OrderError
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
 	case errors.As(err, &input):
@@ -91,7 +92,7 @@ func CodeOf(err error) Code {
 		return Detached
 	case errors.As(err, &unreadable):
 		return Unreadable
-	case errors.As(err, &clock):
+	case errors.As(err, &clock), errors.As(err, &order):
 		return Clock
 	case is(member.ErrNotReady), is(auth.ErrNotKept):
 		return NotReady

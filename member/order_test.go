@@ -1,0 +1,36 @@
+package member
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// A node that was alone with a clock far ahead has left: the next one goes on with smaller IDs, or waits if it is told to.
+func TestIDsThatAreAhead(t *testing.T) {
+	for _, order := range []Order{GoOn, WaitForIDs} {
+		inBubble(t, func(t *testing.T, w *world) {
+			first := w.start("first", off(time.Hour))
+			first.ready(time.Second)
+			first.leave()
+			second := w.start("second", func(s *setup) { s.Order = order })
+			<-second.done
+			if order == GoOn {
+				second.ready(time.Second)
+				if second.last >= first.last {
+					t.Errorf("it gave %d after %d", second.last, first.last)
+				}
+				return
+			}
+			var ahead *OrderError
+			if err := second.seq.Load().Ready(); !errors.As(err, &ahead) || ahead.Ahead < time.Hour-time.Minute {
+				t.Fatalf("Ready: %v", err)
+			}
+			second.refuses(40 * time.Minute)
+			second.ready(25 * time.Minute)
+			if second.last <= first.last {
+				t.Errorf("it gave %d after %d", second.last, first.last)
+			}
+		})
+	}
+}
