@@ -58,6 +58,9 @@ func (s Sequencer) Allocation() Allocation { return s.allocation }
 // Drained reports whether a member may not attach, see Drain.
 func (s Sequencer) Drained(member string) bool { return s.drained.has(member) }
 
+// DrainedMembers yields the members that may not attach, in the order of their IDs.
+func (s Sequencer) DrainedMembers() iter.Seq[string] { return keys(s.drained) }
+
 // Nodes yields the node IDs in use, in ascending order, with the members that have them.
 func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
 

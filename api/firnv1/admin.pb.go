@@ -72,7 +72,7 @@ func (x Problem_Level) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Problem_Level.Descriptor instead.
 func (Problem_Level) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{14, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30, 0}
 }
 
 // The states.
@@ -140,7 +140,7 @@ func (x Here_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Here_State.Descriptor instead.
 func (Here_State) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{16, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32, 0}
 }
 
 type ListSequencersRequest struct {
@@ -710,6 +710,818 @@ func (x *DetachSequencerResponse) GetHere() *Here {
 	return nil
 }
 
+type DrainMemberRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The member.
+	Member        string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainMemberRequest) Reset() {
+	*x = DrainMemberRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainMemberRequest) ProtoMessage() {}
+
+func (x *DrainMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainMemberRequest.ProtoReflect.Descriptor instead.
+func (*DrainMemberRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DrainMemberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DrainMemberRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type DrainMemberResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ID of the member.
+	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	// The sequencer then.
+	Sequencer     *Sequencer `protobuf:"bytes,2,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainMemberResponse) Reset() {
+	*x = DrainMemberResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainMemberResponse) ProtoMessage() {}
+
+func (x *DrainMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainMemberResponse.ProtoReflect.Descriptor instead.
+func (*DrainMemberResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DrainMemberResponse) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *DrainMemberResponse) GetSequencer() *Sequencer {
+	if x != nil {
+		return x.Sequencer
+	}
+	return nil
+}
+
+type UndrainMemberRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The member.
+	Member        string `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainMemberRequest) Reset() {
+	*x = UndrainMemberRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainMemberRequest) ProtoMessage() {}
+
+func (x *UndrainMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainMemberRequest.ProtoReflect.Descriptor instead.
+func (*UndrainMemberRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *UndrainMemberRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UndrainMemberRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type UndrainMemberResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ID of the member.
+	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	// The sequencer then.
+	Sequencer     *Sequencer `protobuf:"bytes,2,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainMemberResponse) Reset() {
+	*x = UndrainMemberResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainMemberResponse) ProtoMessage() {}
+
+func (x *UndrainMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainMemberResponse.ProtoReflect.Descriptor instead.
+func (*UndrainMemberResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *UndrainMemberResponse) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *UndrainMemberResponse) GetSequencer() *Sequencer {
+	if x != nil {
+		return x.Sequencer
+	}
+	return nil
+}
+
+type MoveNodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The node ID.
+	Node int64 `protobuf:"varint,2,opt,name=node,proto3" json:"node,omitempty"`
+	// The member that gets it.
+	To            string `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveNodeRequest) Reset() {
+	*x = MoveNodeRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveNodeRequest) ProtoMessage() {}
+
+func (x *MoveNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveNodeRequest.ProtoReflect.Descriptor instead.
+func (*MoveNodeRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *MoveNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *MoveNodeRequest) GetNode() int64 {
+	if x != nil {
+		return x.Node
+	}
+	return 0
+}
+
+func (x *MoveNodeRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type MoveNodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The ID of the member that gets it.
+	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	// The sequencer then.
+	Sequencer     *Sequencer `protobuf:"bytes,2,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveNodeResponse) Reset() {
+	*x = MoveNodeResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveNodeResponse) ProtoMessage() {}
+
+func (x *MoveNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveNodeResponse.ProtoReflect.Descriptor instead.
+func (*MoveNodeResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *MoveNodeResponse) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *MoveNodeResponse) GetSequencer() *Sequencer {
+	if x != nil {
+		return x.Sequencer
+	}
+	return nil
+}
+
+type SetAllocationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer's name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How many servers get a node ID. Absent: every one that requests one.
+	Allocation    *Allocation `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAllocationRequest) Reset() {
+	*x = SetAllocationRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAllocationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAllocationRequest) ProtoMessage() {}
+
+func (x *SetAllocationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAllocationRequest.ProtoReflect.Descriptor instead.
+func (*SetAllocationRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SetAllocationRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetAllocationRequest) GetAllocation() *Allocation {
+	if x != nil {
+		return x.Allocation
+	}
+	return nil
+}
+
+type SetAllocationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer then.
+	Sequencer     *Sequencer `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAllocationResponse) Reset() {
+	*x = SetAllocationResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAllocationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAllocationResponse) ProtoMessage() {}
+
+func (x *SetAllocationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAllocationResponse.ProtoReflect.Descriptor instead.
+func (*SetAllocationResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SetAllocationResponse) GetSequencer() *Sequencer {
+	if x != nil {
+		return x.Sequencer
+	}
+	return nil
+}
+
+type ExpelMemberRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The member or joiner.
+	Member        string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExpelMemberRequest) Reset() {
+	*x = ExpelMemberRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExpelMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExpelMemberRequest) ProtoMessage() {}
+
+func (x *ExpelMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExpelMemberRequest.ProtoReflect.Descriptor instead.
+func (*ExpelMemberRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ExpelMemberRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type ExpelMemberResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its ID.
+	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	// Its host and process; empty when unknown.
+	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExpelMemberResponse) Reset() {
+	*x = ExpelMemberResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExpelMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExpelMemberResponse) ProtoMessage() {}
+
+func (x *ExpelMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExpelMemberResponse.ProtoReflect.Descriptor instead.
+func (*ExpelMemberResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ExpelMemberResponse) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *ExpelMemberResponse) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+type GetPolicyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPolicyRequest) Reset() {
+	*x = GetPolicyRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPolicyRequest) ProtoMessage() {}
+
+func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
+func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+type GetPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The policy in force.
+	Policy        *Policy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPolicyResponse) Reset() {
+	*x = GetPolicyResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPolicyResponse) ProtoMessage() {}
+
+func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
+func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *GetPolicyResponse) GetPolicy() *Policy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+type SetPolicyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The shares. Without any there is no policy.
+	Shares        []*Share `protobuf:"bytes,1,rep,name=shares,proto3" json:"shares,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPolicyRequest) Reset() {
+	*x = SetPolicyRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPolicyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPolicyRequest) ProtoMessage() {}
+
+func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPolicyRequest.ProtoReflect.Descriptor instead.
+func (*SetPolicyRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SetPolicyRequest) GetShares() []*Share {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+type SetPolicyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The policy then.
+	Policy        *Policy `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPolicyResponse) Reset() {
+	*x = SetPolicyResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPolicyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPolicyResponse) ProtoMessage() {}
+
+func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPolicyResponse.ProtoReflect.Descriptor instead.
+func (*SetPolicyResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SetPolicyResponse) GetPolicy() *Policy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+// Policy says which share of the members serves which sequencer.
+type Policy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The shares; none: there is no policy.
+	Shares        []*Share `protobuf:"bytes,1,rep,name=shares,proto3" json:"shares,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Policy) Reset() {
+	*x = Policy{}
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Policy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Policy) ProtoMessage() {}
+
+func (x *Policy) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Policy.ProtoReflect.Descriptor instead.
+func (*Policy) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Policy) GetShares() []*Share {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+// Share is the share of the members that serves a sequencer.
+type Share struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sequencer's name.
+	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	// The percentage of the members, 1 to 100; 0: the rest, at most once.
+	Percent int64 `protobuf:"varint,2,opt,name=percent,proto3" json:"percent,omitempty"`
+	// The IDs of these members, in answers.
+	Members       []string `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Share) Reset() {
+	*x = Share{}
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Share) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Share) ProtoMessage() {}
+
+func (x *Share) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Share.ProtoReflect.Descriptor instead.
+func (*Share) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Share) GetSequencer() string {
+	if x != nil {
+		return x.Sequencer
+	}
+	return ""
+}
+
+func (x *Share) GetPercent() int64 {
+	if x != nil {
+		return x.Percent
+	}
+	return 0
+}
+
+func (x *Share) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
 type ClusterStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -718,7 +1530,7 @@ type ClusterStatusRequest struct {
 
 func (x *ClusterStatusRequest) Reset() {
 	*x = ClusterStatusRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[12]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +1542,7 @@ func (x *ClusterStatusRequest) String() string {
 func (*ClusterStatusRequest) ProtoMessage() {}
 
 func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[12]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +1555,7 @@ func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusRequest.ProtoReflect.Descriptor instead.
 func (*ClusterStatusRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 type ClusterStatusResponse struct {
@@ -774,7 +1586,7 @@ type ClusterStatusResponse struct {
 
 func (x *ClusterStatusResponse) Reset() {
 	*x = ClusterStatusResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[13]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1598,7 @@ func (x *ClusterStatusResponse) String() string {
 func (*ClusterStatusResponse) ProtoMessage() {}
 
 func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[13]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1611,7 @@ func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusResponse.ProtoReflect.Descriptor instead.
 func (*ClusterStatusResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ClusterStatusResponse) GetMember() string {
@@ -893,7 +1705,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1717,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[14]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1730,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Problem) GetLevel() Problem_Level {
@@ -985,14 +1797,20 @@ type Sequencer struct {
 	// How many node IDs are free.
 	Free int64 `protobuf:"varint,9,opt,name=free,proto3" json:"free,omitempty"`
 	// The state of the answering server.
-	Here          *Here `protobuf:"bytes,10,opt,name=here,proto3" json:"here,omitempty"`
+	Here *Here `protobuf:"bytes,10,opt,name=here,proto3" json:"here,omitempty"`
+	// How many of the servers that request a node ID get one now. That of the definition is what it was created with.
+	Allocation *Allocation `protobuf:"bytes,11,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	// Its share by the policy: a percentage of the members, or 0: the rest. Absent: the policy does not name it.
+	Share *int64 `protobuf:"varint,12,opt,name=share,proto3,oneof" json:"share,omitempty"`
+	// The IDs of drained members.
+	Drained       []string `protobuf:"bytes,13,rep,name=drained,proto3" json:"drained,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Sequencer) Reset() {
 	*x = Sequencer{}
-	mi := &file_firn_v1_admin_proto_msgTypes[15]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1822,7 @@ func (x *Sequencer) String() string {
 func (*Sequencer) ProtoMessage() {}
 
 func (x *Sequencer) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[15]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1835,7 @@ func (x *Sequencer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sequencer.ProtoReflect.Descriptor instead.
 func (*Sequencer) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Sequencer) GetName() string {
@@ -1090,6 +1908,27 @@ func (x *Sequencer) GetHere() *Here {
 	return nil
 }
 
+func (x *Sequencer) GetAllocation() *Allocation {
+	if x != nil {
+		return x.Allocation
+	}
+	return nil
+}
+
+func (x *Sequencer) GetShare() int64 {
+	if x != nil && x.Share != nil {
+		return *x.Share
+	}
+	return 0
+}
+
+func (x *Sequencer) GetDrained() []string {
+	if x != nil {
+		return x.Drained
+	}
+	return nil
+}
+
 // Here is the state of the answering server for a sequencer.
 type Here struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1107,7 +1946,7 @@ type Here struct {
 
 func (x *Here) Reset() {
 	*x = Here{}
-	mi := &file_firn_v1_admin_proto_msgTypes[16]
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1958,7 @@ func (x *Here) String() string {
 func (*Here) ProtoMessage() {}
 
 func (x *Here) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[16]
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1971,7 @@ func (x *Here) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Here.ProtoReflect.Descriptor instead.
 func (*Here) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Here) GetState() Here_State {
@@ -1180,7 +2019,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_firn_v1_admin_proto_msgTypes[17]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +2031,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[17]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +2044,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Member) GetId() string {
@@ -1253,7 +2092,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +2104,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[18]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +2117,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Join) GetJoiner() string {
@@ -1328,7 +2167,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +2179,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[19]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +2192,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Pulse) GetAlive() bool {
@@ -1426,7 +2265,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1438,7 +2277,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[20]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1451,7 +2290,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{20}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Vitals) GetVersion() string {
@@ -1580,7 +2419,51 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x16DetachSequencerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"<\n" +
 	"\x17DetachSequencerResponse\x12!\n" +
-	"\x04here\x18\x01 \x01(\v2\r.firn.v1.HereR\x04here\"\x16\n" +
+	"\x04here\x18\x01 \x01(\v2\r.firn.v1.HereR\x04here\"@\n" +
+	"\x12DrainMemberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\"_\n" +
+	"\x13DrainMemberResponse\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x120\n" +
+	"\tsequencer\x18\x02 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"B\n" +
+	"\x14UndrainMemberRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\"a\n" +
+	"\x15UndrainMemberResponse\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x120\n" +
+	"\tsequencer\x18\x02 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"I\n" +
+	"\x0fMoveNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\x03R\x04node\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\tR\x02to\"\\\n" +
+	"\x10MoveNodeResponse\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x120\n" +
+	"\tsequencer\x18\x02 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"_\n" +
+	"\x14SetAllocationRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\v2\x13.firn.v1.AllocationR\n" +
+	"allocation\"I\n" +
+	"\x15SetAllocationResponse\x120\n" +
+	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\",\n" +
+	"\x12ExpelMemberRequest\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\"C\n" +
+	"\x13ExpelMemberResponse\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\"\x12\n" +
+	"\x10GetPolicyRequest\"<\n" +
+	"\x11GetPolicyResponse\x12'\n" +
+	"\x06policy\x18\x01 \x01(\v2\x0f.firn.v1.PolicyR\x06policy\":\n" +
+	"\x10SetPolicyRequest\x12&\n" +
+	"\x06shares\x18\x01 \x03(\v2\x0e.firn.v1.ShareR\x06shares\"<\n" +
+	"\x11SetPolicyResponse\x12'\n" +
+	"\x06policy\x18\x01 \x01(\v2\x0f.firn.v1.PolicyR\x06policy\"0\n" +
+	"\x06Policy\x12&\n" +
+	"\x06shares\x18\x01 \x03(\v2\x0e.firn.v1.ShareR\x06shares\"Y\n" +
+	"\x05Share\x12\x1c\n" +
+	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x18\n" +
+	"\apercent\x18\x02 \x01(\x03R\apercent\x12\x18\n" +
+	"\amembers\x18\x03 \x03(\tR\amembers\"\x16\n" +
 	"\x14ClusterStatusRequest\"\xa4\x03\n" +
 	"\x15ClusterStatusResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1a\n" +
@@ -1606,7 +2489,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05Level\x12\x15\n" +
 	"\x11LEVEL_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLEVEL_ERROR\x10\x01\x12\x11\n" +
-	"\rLEVEL_WARNING\x10\x02\"\x90\x03\n" +
+	"\rLEVEL_WARNING\x10\x02\"\x84\x04\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
@@ -1620,11 +2503,17 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\awaiting\x18\b \x03(\tR\awaiting\x12\x12\n" +
 	"\x04free\x18\t \x01(\x03R\x04free\x12!\n" +
 	"\x04here\x18\n" +
-	" \x01(\v2\r.firn.v1.HereR\x04here\x1a8\n" +
+	" \x01(\v2\r.firn.v1.HereR\x04here\x123\n" +
+	"\n" +
+	"allocation\x18\v \x01(\v2\x13.firn.v1.AllocationR\n" +
+	"allocation\x12\x19\n" +
+	"\x05share\x18\f \x01(\x03H\x00R\x05share\x88\x01\x01\x12\x18\n" +
+	"\adrained\x18\r \x03(\tR\adrained\x1a8\n" +
 	"\n" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb5\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
+	"\x06_share\"\xb5\x02\n" +
 	"\x04Here\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.firn.v1.Here.StateR\x05state\x12\x17\n" +
 	"\x04node\x18\x02 \x01(\x03H\x00R\x04node\x88\x01\x01\x12\x14\n" +
@@ -1676,14 +2565,21 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"round_trip\x18\r \x01(\v2\x19.google.protobuf.DurationR\troundTrip\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xd2\x04\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xcf\b\n" +
 	"\x05Admin\x12Q\n" +
 	"\x0eListSequencers\x12\x1e.firn.v1.ListSequencersRequest\x1a\x1f.firn.v1.ListSequencersResponse\x12K\n" +
 	"\fGetSequencer\x12\x1c.firn.v1.GetSequencerRequest\x1a\x1d.firn.v1.GetSequencerResponse\x12T\n" +
 	"\x0fCreateSequencer\x12\x1f.firn.v1.CreateSequencerRequest\x1a .firn.v1.CreateSequencerResponse\x12W\n" +
 	"\x10DestroySequencer\x12 .firn.v1.DestroySequencerRequest\x1a!.firn.v1.DestroySequencerResponse\x12T\n" +
 	"\x0fAttachSequencer\x12\x1f.firn.v1.AttachSequencerRequest\x1a .firn.v1.AttachSequencerResponse\x12T\n" +
-	"\x0fDetachSequencer\x12\x1f.firn.v1.DetachSequencerRequest\x1a .firn.v1.DetachSequencerResponse\x12N\n" +
+	"\x0fDetachSequencer\x12\x1f.firn.v1.DetachSequencerRequest\x1a .firn.v1.DetachSequencerResponse\x12H\n" +
+	"\vDrainMember\x12\x1b.firn.v1.DrainMemberRequest\x1a\x1c.firn.v1.DrainMemberResponse\x12N\n" +
+	"\rUndrainMember\x12\x1d.firn.v1.UndrainMemberRequest\x1a\x1e.firn.v1.UndrainMemberResponse\x12?\n" +
+	"\bMoveNode\x12\x18.firn.v1.MoveNodeRequest\x1a\x19.firn.v1.MoveNodeResponse\x12N\n" +
+	"\rSetAllocation\x12\x1d.firn.v1.SetAllocationRequest\x1a\x1e.firn.v1.SetAllocationResponse\x12H\n" +
+	"\vExpelMember\x12\x1b.firn.v1.ExpelMemberRequest\x1a\x1c.firn.v1.ExpelMemberResponse\x12B\n" +
+	"\tGetPolicy\x12\x19.firn.v1.GetPolicyRequest\x1a\x1a.firn.v1.GetPolicyResponse\x12B\n" +
+	"\tSetPolicy\x12\x19.firn.v1.SetPolicyRequest\x1a\x1a.firn.v1.SetPolicyResponse\x12N\n" +
 	"\rClusterStatus\x12\x1d.firn.v1.ClusterStatusRequest\x1a\x1e.firn.v1.ClusterStatusResponseB$Z\"github.com/firn-id/firn/api/firnv1b\x06proto3"
 
 var (
@@ -1699,7 +2595,7 @@ func file_firn_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_firn_v1_admin_proto_goTypes = []any{
 	(Problem_Level)(0),               // 0: firn.v1.Problem.Level
 	(Here_State)(0),                  // 1: firn.v1.Here.State
@@ -1715,71 +2611,112 @@ var file_firn_v1_admin_proto_goTypes = []any{
 	(*AttachSequencerResponse)(nil),  // 11: firn.v1.AttachSequencerResponse
 	(*DetachSequencerRequest)(nil),   // 12: firn.v1.DetachSequencerRequest
 	(*DetachSequencerResponse)(nil),  // 13: firn.v1.DetachSequencerResponse
-	(*ClusterStatusRequest)(nil),     // 14: firn.v1.ClusterStatusRequest
-	(*ClusterStatusResponse)(nil),    // 15: firn.v1.ClusterStatusResponse
-	(*Problem)(nil),                  // 16: firn.v1.Problem
-	(*Sequencer)(nil),                // 17: firn.v1.Sequencer
-	(*Here)(nil),                     // 18: firn.v1.Here
-	(*Member)(nil),                   // 19: firn.v1.Member
-	(*Join)(nil),                     // 20: firn.v1.Join
-	(*Pulse)(nil),                    // 21: firn.v1.Pulse
-	(*Vitals)(nil),                   // 22: firn.v1.Vitals
-	nil,                              // 23: firn.v1.Sequencer.NodesEntry
-	nil,                              // 24: firn.v1.Vitals.AddressesEntry
-	(*Definition)(nil),               // 25: firn.v1.Definition
-	(*timestamppb.Timestamp)(nil),    // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 27: google.protobuf.Duration
+	(*DrainMemberRequest)(nil),       // 14: firn.v1.DrainMemberRequest
+	(*DrainMemberResponse)(nil),      // 15: firn.v1.DrainMemberResponse
+	(*UndrainMemberRequest)(nil),     // 16: firn.v1.UndrainMemberRequest
+	(*UndrainMemberResponse)(nil),    // 17: firn.v1.UndrainMemberResponse
+	(*MoveNodeRequest)(nil),          // 18: firn.v1.MoveNodeRequest
+	(*MoveNodeResponse)(nil),         // 19: firn.v1.MoveNodeResponse
+	(*SetAllocationRequest)(nil),     // 20: firn.v1.SetAllocationRequest
+	(*SetAllocationResponse)(nil),    // 21: firn.v1.SetAllocationResponse
+	(*ExpelMemberRequest)(nil),       // 22: firn.v1.ExpelMemberRequest
+	(*ExpelMemberResponse)(nil),      // 23: firn.v1.ExpelMemberResponse
+	(*GetPolicyRequest)(nil),         // 24: firn.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),        // 25: firn.v1.GetPolicyResponse
+	(*SetPolicyRequest)(nil),         // 26: firn.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 27: firn.v1.SetPolicyResponse
+	(*Policy)(nil),                   // 28: firn.v1.Policy
+	(*Share)(nil),                    // 29: firn.v1.Share
+	(*ClusterStatusRequest)(nil),     // 30: firn.v1.ClusterStatusRequest
+	(*ClusterStatusResponse)(nil),    // 31: firn.v1.ClusterStatusResponse
+	(*Problem)(nil),                  // 32: firn.v1.Problem
+	(*Sequencer)(nil),                // 33: firn.v1.Sequencer
+	(*Here)(nil),                     // 34: firn.v1.Here
+	(*Member)(nil),                   // 35: firn.v1.Member
+	(*Join)(nil),                     // 36: firn.v1.Join
+	(*Pulse)(nil),                    // 37: firn.v1.Pulse
+	(*Vitals)(nil),                   // 38: firn.v1.Vitals
+	nil,                              // 39: firn.v1.Sequencer.NodesEntry
+	nil,                              // 40: firn.v1.Vitals.AddressesEntry
+	(*Definition)(nil),               // 41: firn.v1.Definition
+	(*timestamppb.Timestamp)(nil),    // 42: google.protobuf.Timestamp
+	(*Allocation)(nil),               // 43: firn.v1.Allocation
+	(*durationpb.Duration)(nil),      // 44: google.protobuf.Duration
 }
 var file_firn_v1_admin_proto_depIdxs = []int32{
-	17, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
-	17, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	25, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
-	17, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	26, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
-	18, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
-	18, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
-	19, // 7: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
-	20, // 8: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
-	17, // 9: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
-	26, // 10: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
-	26, // 11: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
-	16, // 12: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
-	0,  // 13: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
-	26, // 14: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
-	25, // 15: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
-	26, // 16: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
-	23, // 17: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
-	18, // 18: firn.v1.Sequencer.here:type_name -> firn.v1.Here
-	1,  // 19: firn.v1.Here.state:type_name -> firn.v1.Here.State
-	21, // 20: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
-	21, // 21: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
-	26, // 22: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
-	22, // 23: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
-	24, // 24: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
-	26, // 25: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
-	27, // 26: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
-	26, // 27: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
-	27, // 28: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
-	27, // 29: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
-	2,  // 30: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
-	4,  // 31: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
-	6,  // 32: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
-	8,  // 33: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
-	10, // 34: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
-	12, // 35: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
-	14, // 36: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
-	3,  // 37: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
-	5,  // 38: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
-	7,  // 39: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
-	9,  // 40: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
-	11, // 41: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
-	13, // 42: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
-	15, // 43: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
-	37, // [37:44] is the sub-list for method output_type
-	30, // [30:37] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	33, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
+	33, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	41, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
+	33, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	42, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
+	34, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
+	34, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
+	33, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	33, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	33, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
+	43, // 10: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
+	33, // 11: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
+	28, // 12: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
+	29, // 13: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
+	28, // 14: firn.v1.SetPolicyResponse.policy:type_name -> firn.v1.Policy
+	29, // 15: firn.v1.Policy.shares:type_name -> firn.v1.Share
+	35, // 16: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
+	36, // 17: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
+	33, // 18: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
+	42, // 19: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
+	42, // 20: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
+	32, // 21: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
+	0,  // 22: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
+	42, // 23: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
+	41, // 24: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
+	42, // 25: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
+	39, // 26: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
+	34, // 27: firn.v1.Sequencer.here:type_name -> firn.v1.Here
+	43, // 28: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
+	1,  // 29: firn.v1.Here.state:type_name -> firn.v1.Here.State
+	37, // 30: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
+	37, // 31: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
+	42, // 32: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
+	38, // 33: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
+	40, // 34: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
+	42, // 35: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
+	44, // 36: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
+	42, // 37: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
+	44, // 38: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
+	44, // 39: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
+	2,  // 40: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
+	4,  // 41: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
+	6,  // 42: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
+	8,  // 43: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
+	10, // 44: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
+	12, // 45: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
+	14, // 46: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
+	16, // 47: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
+	18, // 48: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
+	20, // 49: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
+	22, // 50: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
+	24, // 51: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
+	26, // 52: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
+	30, // 53: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
+	3,  // 54: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
+	5,  // 55: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
+	7,  // 56: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
+	9,  // 57: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
+	11, // 58: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
+	13, // 59: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
+	15, // 60: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
+	17, // 61: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
+	19, // 62: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
+	21, // 63: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
+	23, // 64: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
+	25, // 65: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
+	27, // 66: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
+	31, // 67: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
+	54, // [54:68] is the sub-list for method output_type
+	40, // [40:54] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_admin_proto_init() }
@@ -1788,14 +2725,15 @@ func file_firn_v1_admin_proto_init() {
 		return
 	}
 	file_firn_v1_definition_proto_init()
-	file_firn_v1_admin_proto_msgTypes[16].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[31].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_admin_proto_rawDesc), len(file_firn_v1_admin_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   23,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

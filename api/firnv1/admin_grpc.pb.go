@@ -25,6 +25,13 @@ const (
 	Admin_DestroySequencer_FullMethodName = "/firn.v1.Admin/DestroySequencer"
 	Admin_AttachSequencer_FullMethodName  = "/firn.v1.Admin/AttachSequencer"
 	Admin_DetachSequencer_FullMethodName  = "/firn.v1.Admin/DetachSequencer"
+	Admin_DrainMember_FullMethodName      = "/firn.v1.Admin/DrainMember"
+	Admin_UndrainMember_FullMethodName    = "/firn.v1.Admin/UndrainMember"
+	Admin_MoveNode_FullMethodName         = "/firn.v1.Admin/MoveNode"
+	Admin_SetAllocation_FullMethodName    = "/firn.v1.Admin/SetAllocation"
+	Admin_ExpelMember_FullMethodName      = "/firn.v1.Admin/ExpelMember"
+	Admin_GetPolicy_FullMethodName        = "/firn.v1.Admin/GetPolicy"
+	Admin_SetPolicy_FullMethodName        = "/firn.v1.Admin/SetPolicy"
 	Admin_ClusterStatus_FullMethodName    = "/firn.v1.Admin/ClusterStatus"
 )
 
@@ -52,6 +59,24 @@ type AdminClient interface {
 	// DetachSequencer detaches the answering server from a sequencer. FAILED_PRECONDITION (attached_again) is returned when it
 	// attached again during the call.
 	DetachSequencer(ctx context.Context, in *DetachSequencerRequest, opts ...grpc.CallOption) (*DetachSequencerResponse, error)
+	// DrainMember has a member give back its node ID of a sequencer, and keeps it from attaching again until UndrainMember. A
+	// member is given by its ID or its owner, or by the beginning of either if it is that of no other. INVALID_ARGUMENT is
+	// returned when there is no such member, and FAILED_PRECONDITION (refused) when the cluster does not allow the change. That
+	// is so for the calls that follow, too.
+	DrainMember(ctx context.Context, in *DrainMemberRequest, opts ...grpc.CallOption) (*DrainMemberResponse, error)
+	// UndrainMember lets a drained member attach again.
+	UndrainMember(ctx context.Context, in *UndrainMemberRequest, opts ...grpc.CallOption) (*UndrainMemberResponse, error)
+	// MoveNode gives a node ID of a sequencer to another member, which must be attached.
+	MoveNode(ctx context.Context, in *MoveNodeRequest, opts ...grpc.CallOption) (*MoveNodeResponse, error)
+	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
+	// the sequencer was created with.
+	SetAllocation(ctx context.Context, in *SetAllocationRequest, opts ...grpc.CallOption) (*SetAllocationResponse, error)
+	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started anew.
+	ExpelMember(ctx context.Context, in *ExpelMemberRequest, opts ...grpc.CallOption) (*ExpelMemberResponse, error)
+	// GetPolicy returns which share of the members serves which sequencer.
+	GetPolicy(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error)
+	// SetPolicy changes which share of the members serves which sequencer.
+	SetPolicy(ctx context.Context, in *SetPolicyRequest, opts ...grpc.CallOption) (*SetPolicyResponse, error)
 	// ClusterStatus returns what the answering server knows of its cluster.
 	ClusterStatus(ctx context.Context, in *ClusterStatusRequest, opts ...grpc.CallOption) (*ClusterStatusResponse, error)
 }
@@ -124,6 +149,76 @@ func (c *adminClient) DetachSequencer(ctx context.Context, in *DetachSequencerRe
 	return out, nil
 }
 
+func (c *adminClient) DrainMember(ctx context.Context, in *DrainMemberRequest, opts ...grpc.CallOption) (*DrainMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainMemberResponse)
+	err := c.cc.Invoke(ctx, Admin_DrainMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) UndrainMember(ctx context.Context, in *UndrainMemberRequest, opts ...grpc.CallOption) (*UndrainMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UndrainMemberResponse)
+	err := c.cc.Invoke(ctx, Admin_UndrainMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) MoveNode(ctx context.Context, in *MoveNodeRequest, opts ...grpc.CallOption) (*MoveNodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveNodeResponse)
+	err := c.cc.Invoke(ctx, Admin_MoveNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) SetAllocation(ctx context.Context, in *SetAllocationRequest, opts ...grpc.CallOption) (*SetAllocationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetAllocationResponse)
+	err := c.cc.Invoke(ctx, Admin_SetAllocation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) ExpelMember(ctx context.Context, in *ExpelMemberRequest, opts ...grpc.CallOption) (*ExpelMemberResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExpelMemberResponse)
+	err := c.cc.Invoke(ctx, Admin_ExpelMember_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) GetPolicy(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetPolicyResponse)
+	err := c.cc.Invoke(ctx, Admin_GetPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminClient) SetPolicy(ctx context.Context, in *SetPolicyRequest, opts ...grpc.CallOption) (*SetPolicyResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetPolicyResponse)
+	err := c.cc.Invoke(ctx, Admin_SetPolicy_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) ClusterStatus(ctx context.Context, in *ClusterStatusRequest, opts ...grpc.CallOption) (*ClusterStatusResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ClusterStatusResponse)
@@ -158,6 +253,24 @@ type AdminServer interface {
 	// DetachSequencer detaches the answering server from a sequencer. FAILED_PRECONDITION (attached_again) is returned when it
 	// attached again during the call.
 	DetachSequencer(context.Context, *DetachSequencerRequest) (*DetachSequencerResponse, error)
+	// DrainMember has a member give back its node ID of a sequencer, and keeps it from attaching again until UndrainMember. A
+	// member is given by its ID or its owner, or by the beginning of either if it is that of no other. INVALID_ARGUMENT is
+	// returned when there is no such member, and FAILED_PRECONDITION (refused) when the cluster does not allow the change. That
+	// is so for the calls that follow, too.
+	DrainMember(context.Context, *DrainMemberRequest) (*DrainMemberResponse, error)
+	// UndrainMember lets a drained member attach again.
+	UndrainMember(context.Context, *UndrainMemberRequest) (*UndrainMemberResponse, error)
+	// MoveNode gives a node ID of a sequencer to another member, which must be attached.
+	MoveNode(context.Context, *MoveNodeRequest) (*MoveNodeResponse, error)
+	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
+	// the sequencer was created with.
+	SetAllocation(context.Context, *SetAllocationRequest) (*SetAllocationResponse, error)
+	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started anew.
+	ExpelMember(context.Context, *ExpelMemberRequest) (*ExpelMemberResponse, error)
+	// GetPolicy returns which share of the members serves which sequencer.
+	GetPolicy(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error)
+	// SetPolicy changes which share of the members serves which sequencer.
+	SetPolicy(context.Context, *SetPolicyRequest) (*SetPolicyResponse, error)
 	// ClusterStatus returns what the answering server knows of its cluster.
 	ClusterStatus(context.Context, *ClusterStatusRequest) (*ClusterStatusResponse, error)
 	mustEmbedUnimplementedAdminServer()
@@ -187,6 +300,27 @@ func (UnimplementedAdminServer) AttachSequencer(context.Context, *AttachSequence
 }
 func (UnimplementedAdminServer) DetachSequencer(context.Context, *DetachSequencerRequest) (*DetachSequencerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DetachSequencer not implemented")
+}
+func (UnimplementedAdminServer) DrainMember(context.Context, *DrainMemberRequest) (*DrainMemberResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DrainMember not implemented")
+}
+func (UnimplementedAdminServer) UndrainMember(context.Context, *UndrainMemberRequest) (*UndrainMemberResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UndrainMember not implemented")
+}
+func (UnimplementedAdminServer) MoveNode(context.Context, *MoveNodeRequest) (*MoveNodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MoveNode not implemented")
+}
+func (UnimplementedAdminServer) SetAllocation(context.Context, *SetAllocationRequest) (*SetAllocationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetAllocation not implemented")
+}
+func (UnimplementedAdminServer) ExpelMember(context.Context, *ExpelMemberRequest) (*ExpelMemberResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ExpelMember not implemented")
+}
+func (UnimplementedAdminServer) GetPolicy(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetPolicy not implemented")
+}
+func (UnimplementedAdminServer) SetPolicy(context.Context, *SetPolicyRequest) (*SetPolicyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetPolicy not implemented")
 }
 func (UnimplementedAdminServer) ClusterStatus(context.Context, *ClusterStatusRequest) (*ClusterStatusResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ClusterStatus not implemented")
@@ -320,6 +454,132 @@ func _Admin_DetachSequencer_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_DrainMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).DrainMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_DrainMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).DrainMember(ctx, req.(*DrainMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_UndrainMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndrainMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).UndrainMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_UndrainMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).UndrainMember(ctx, req.(*UndrainMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_MoveNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).MoveNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_MoveNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).MoveNode(ctx, req.(*MoveNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_SetAllocation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetAllocationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).SetAllocation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_SetAllocation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).SetAllocation(ctx, req.(*SetAllocationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_ExpelMember_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExpelMemberRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ExpelMember(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ExpelMember_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ExpelMember(ctx, req.(*ExpelMemberRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_GetPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).GetPolicy(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_GetPolicy_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).GetPolicy(ctx, req.(*GetPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Admin_SetPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetPolicyRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).SetPolicy(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_SetPolicy_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).SetPolicy(ctx, req.(*SetPolicyRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Admin_ClusterStatus_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ClusterStatusRequest)
 	if err := dec(in); err != nil {
@@ -368,6 +628,34 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DetachSequencer",
 			Handler:    _Admin_DetachSequencer_Handler,
+		},
+		{
+			MethodName: "DrainMember",
+			Handler:    _Admin_DrainMember_Handler,
+		},
+		{
+			MethodName: "UndrainMember",
+			Handler:    _Admin_UndrainMember_Handler,
+		},
+		{
+			MethodName: "MoveNode",
+			Handler:    _Admin_MoveNode_Handler,
+		},
+		{
+			MethodName: "SetAllocation",
+			Handler:    _Admin_SetAllocation_Handler,
+		},
+		{
+			MethodName: "ExpelMember",
+			Handler:    _Admin_ExpelMember_Handler,
+		},
+		{
+			MethodName: "GetPolicy",
+			Handler:    _Admin_GetPolicy_Handler,
+		},
+		{
+			MethodName: "SetPolicy",
+			Handler:    _Admin_SetPolicy_Handler,
 		},
 		{
 			MethodName: "ClusterStatus",

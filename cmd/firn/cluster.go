@@ -4,30 +4,33 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const clusterHelp = `Cluster shows the state of a cluster.
+const clusterHelp = `Cluster shows the state of a cluster, and changes it.
 
 The members of a cluster write commands to one log, and each of them replays the log
 to the same state: which members there are, which member watches which, who is joining,
 and which member has which node ID of which sequencer.
 
-All commands but replay ask a running server, at its address for administrators. Only
-resume changes anything.`
+All commands but replay ask a running server, at its address for administrators. Expel,
+policy set, policy clear and resume change the cluster; the others only look at it.`
 
 const clusterExamples = `  firn cluster status
   firn cluster dashboard
   firn cluster log --since 03:00 --until 03:20
   firn cluster value --at 03:12
+  firn cluster expel ids-2:7231
+  firn cluster policy set orders=75% users=rest
   firn cluster replay entries.jsonl`
 
 func (p *program) clusterCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "cluster",
-		Short:   "Show the state of a cluster",
+		Short:   "Show the state of a cluster, and change it",
 		Long:    clusterHelp,
 		Example: clusterExamples,
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.dashboardCommand(), p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand(), p.resumeCommand())
+	c.AddCommand(p.dashboardCommand(), p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand(),
+		p.expelCommand(), p.policyCommand(), p.resumeCommand())
 	return c
 }

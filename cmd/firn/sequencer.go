@@ -4,7 +4,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const sequencerHelp = `Sequencer creates, shows and destroys sequencers. Each is an ID space with a name.
+const sequencerHelp = `Sequencer creates, shows and destroys sequencers, and says which nodes have their node
+IDs. Each is an ID space with a name.
 
 A sequencer's definition never changes: the layout of its IDs, and how many nodes can
 make them. Each node makes its IDs under a node ID that no other node has at the time.
@@ -19,6 +20,8 @@ detach change that server; the others do the same at every node of a cluster.`
 const sequencerExamples = `  firn sequencer create orders --nodes 128
   firn id --sequencer orders
   firn sequencer list
+  firn sequencer drain orders ids-2:7231
+  firn sequencer allocate orders 50%
   firn sequencer destroy orders`
 
 func (p *program) sequencerCommand() *cobra.Command {
@@ -30,6 +33,7 @@ func (p *program) sequencerCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(), p.destroyCommand(), p.attachCommand(), p.detachCommand())
+	c.AddCommand(p.createCommand(), p.listCommand(), p.showCommand(), p.destroyCommand(), p.attachCommand(), p.detachCommand(),
+		p.drainCommand(), p.undrainCommand(), p.moveCommand(), p.allocateCommand())
 	return c
 }

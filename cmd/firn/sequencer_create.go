@@ -35,7 +35,7 @@ bits that they do not need go to the sequence: fewer nodes make more IDs each.`
 const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
   firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
-  firn sequencer create ledger --nodes 1 --attach explicit
+  firn sequencer create ledger --nodes 1 --attach explicit --window 2s
   firn sequencer create tweets --layout twitter --after 1541815603606036480`
 
 // createOptions are the flags of firn sequencer create.
@@ -163,7 +163,7 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 	}
 	l := d.IDLayout()
 	s := server.StatusSequencer{
-		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Until: server.Until(l), Rate: l.Rate(),
+		Name: name, Definition: d, Capacity: d.Capacity(), Free: d.Capacity(), Allocation: d.Allocation, Until: server.Until(l), Rate: l.Rate(),
 	}
 	if asJSON {
 		return p.printf("%s\n", marshal(struct {
@@ -175,7 +175,7 @@ func (p *program) dryRun(name string, d cluster.Definition, asJSON bool) error {
 			Rate       float64            `json:"rate"`
 		}{name, d, l.String(), s.Capacity, s.Until, s.Rate}))
 	}
-	return p.printf("%s would be created so, and could not be changed later\n\n%s", name, definitionText(s))
+	return p.printf("%s would be created so, and could not be changed later\n\n%s", name, linesText(definitionLines(s)))
 }
 
 // create has a server create a sequencer, and prints it.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 )
 
 const listHelp = `List shows the sequencers of a cluster: how many node IDs each has, how many are free,
-how many nodes wait for one, and whether the server that answers is attached.
+how many nodes wait for one or are drained, for how many nodes they are, and whether the
+server that answers is attached.
 
 With --json it prints the server's answer.`
 
@@ -62,6 +64,8 @@ func (p *program) listTable(all []server.StatusSequencer) string {
 		{Head: "NODE IDS", Right: true},
 		{Head: "FREE", Right: true},
 		{Head: "WAITING", Right: true},
+		{Head: "DRAINED", Right: true},
+		{Head: "FOR"},
 		{Head: "IDS/S PER NODE", Right: true},
 		{Head: "UNTIL"},
 		{Head: "HERE", Colour: p.colours(hereColour)},
@@ -70,8 +74,16 @@ func (p *program) listTable(all []server.StatusSequencer) string {
 	for _, s := range all {
 		rows = append(rows, []string{
 			console.Shown(s.Name), strconv.FormatInt(s.Capacity, 10), strconv.FormatInt(s.Free, 10), strconv.Itoa(len(s.Waiting)),
-			console.Number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), console.ShownText(s.Here.String()),
+			strconv.Itoa(len(s.Drained)), forText(s), console.Number(s.Rate), s.Until.Format(time.DateOnly) + timeLeft(time.Until(s.Until)), console.ShownText(s.Here.String()),
 		})
 	}
 	return console.Table(columns, rows)
+}
+
+// forText says how many nodes get a node ID.
+func forText(s server.StatusSequencer) string {
+	if s.Share != nil {
+		return fmt.Sprintf("%v, policy %s", s.Allocation, shareText(*s.Share))
+	}
+	return s.Allocation.String()
 }

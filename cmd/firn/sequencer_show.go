@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,8 +18,9 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-const showHelp = `Show shows a sequencer: its definition, which nodes have its node IDs, and whether the
-server that answers is attached to it, waits for a node ID, or neither.
+const showHelp = `Show shows a sequencer: its definition, how many nodes get its node IDs now, which nodes
+have them or are drained, and whether the server that answers is attached to it, or
+waits for a node ID.
 
 With --json it prints the server's answer.`
 
@@ -49,11 +51,18 @@ func sequencerText(s server.StatusSequencer) string {
 	if s.Here.Why != "" && s.Here.State != member.Detached.String() {
 		here += ": " + console.ShownText(s.Here.Why)
 	}
-	return definitionText(s) + fmt.Sprintf("%-9s  at position %d\n%-9s  %s\n", "created", s.Created, "here", here)
+	lines := append(definitionLines(s), [2]string{"created", fmt.Sprintf("at position %d", s.Created)})
+	if s.Share != nil {
+		lines = append(lines, [2]string{"policy", shareText(*s.Share) + " of the nodes"})
+	}
+	for _, id := range s.Drained {
+		lines = append(lines, [2]string{"drained", console.Shown(id)})
+	}
+	return linesText(append(lines, [2]string{"here", here}))
 }
 
-// definitionText describes what a sequencer is created with.
-func definitionText(s server.StatusSequencer) string {
+// definitionLines describes what a sequencer is created with.
+func definitionLines(s server.StatusSequencer) [][2]string {
 	l := s.Definition.IDLayout()
 	lines := [][2]string{
 		{"sequencer", console.Shown(s.Name)},
@@ -71,6 +80,10 @@ func definitionText(s server.StatusSequencer) string {
 	if window := s.Definition.Window; window != 0 {
 		lines = append(lines, [2]string{"window", window.String()})
 	}
+	return lines
+}
+
+func linesText(lines [][2]string) string {
 	var text strings.Builder
 	for _, l := range lines {
 		fmt.Fprintf(&text, "%-9s  %s\n", l[0], l[1])
@@ -92,7 +105,15 @@ func timeLeft(left time.Duration) string {
 
 // nodesText says how many nodes there can be.
 func nodesText(s server.StatusSequencer) string {
-	text := fmt.Sprintf("%d, for %v; %d free", s.Capacity, s.Definition.Allocation, s.Free)
+	text := strconv.FormatInt(s.Definition.Nodes, 10)
+	if s.Capacity != s.Definition.Nodes {
+		text += fmt.Sprintf(", rounded up to %s", console.Plural(s.Capacity, "node ID"))
+	}
+	text += fmt.Sprintf(", for %v", s.Allocation)
+	if created := s.Definition.Allocation; s.Allocation != created {
+		text += fmt.Sprintf(" (created for %v)", created)
+	}
+	text += fmt.Sprintf("; %d held, %d free", s.Capacity-s.Free, s.Free)
 	if d := datacenters(s.Definition.IDLayout()); d != "" {
 		text += "; " + d
 	}

@@ -32,6 +32,7 @@ type Audit struct {
 	Who       string // the name of the caller's token; empty: Anonymous
 	Call      string // such as "DELETE /api/v1/sequencers/{name}"; never text that callers choose
 	Sequencer string // empty: none, or unknown
+	Member    string // that the call is about, as the caller named it where it is unknown; empty: none
 	Outcome   Code
 
 	// asked: the caller sent no secret, as the command line does first, and is told which one to send.
@@ -57,21 +58,29 @@ func (s *Service) Audited(a Audit) {
 	if a.Sequencer != "" {
 		args = append(args, "sequencer", harmless(a.Sequencer))
 	}
+	if a.Member != "" {
+		args = append(args, "member", harmless(a.Member))
+	}
 	s.options.Audit.Write(level, a.Protocol+" "+a.Who+" "+string(a.Outcome), message, append(args, "outcome", string(a.Outcome))...)
 }
 
 // changed audits a finished call that changes something. Refuse audits calls that were refused before they began.
 func (s *Service) changed(ctx context.Context, who *auth.Caller, call, sequencer string, err error) {
+	s.finished(ctx, who, Audit{Call: call, Sequencer: sequencer}, err)
+}
+
+// finished is changed for calls that are about more than a sequencer.
+func (s *Service) finished(ctx context.Context, who *auth.Caller, a Audit, err error) {
 	var denied *auth.DeniedError
 	if errors.As(err, &denied) {
 		return
 	}
-	outcome := OK
+	a.Origin, _ = ctx.Value(originKey{}).(Origin)
+	a.Who, a.Outcome = who.Name(), OK
 	if err != nil {
-		outcome = CodeOf(err)
+		a.Outcome = CodeOf(err)
 	}
-	from, _ := ctx.Value(originKey{}).(Origin)
-	s.Audited(Audit{Origin: from, Who: who.Name(), Call: call, Sequencer: sequencer, Outcome: outcome})
+	s.Audited(a)
 }
 
 // Refuse returns the code of an error. It audits callers that were not authenticated or not allowed, and logs

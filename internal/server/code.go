@@ -24,6 +24,7 @@ const (
 	Exists           Code = "exists"            // a sequencer of this name has another definition
 	InUse            Code = "in_use"            // nobody can destroy the default sequencer
 	AttachedAgain    Code = "attached_again"    // the member attached again during the call
+	Refused          Code = "refused"           // the cluster's rules do not allow this change now; the message says why
 	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, it never allows so many in one call
 	Quota            Code = "quota"             // the cluster has as many sequencers as the node allows; destroy some, or raise --max-sequencers
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
@@ -31,7 +32,7 @@ const (
 	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or retry
 	Clock            Code = "clock"             // this machine's clock disagrees with those of most other members, or its IDs would be smaller than existing ones; try another server
 	Waiting          Code = "waiting"           // all node IDs are taken, and the member waits for one; try another server
-	Detached         Code = "detached"          // the member is not attached, and the caller's token, the sequencer's definition or --no-auto-attach does not let this call attach it; try another server
+	Detached         Code = "detached"          // the member is not attached, and the caller's token, the sequencer's definition or --no-auto-attach does not let this call attach it, or an administrator has drained it; try another server
 	Unfit            Code = "unfit"             // the member's window is too short for the tick, or the sequencer has none of the node IDs that the member may use; try another server
 	Unavailable      Code = "unavailable"       // the store does not answer; it may have made a change or not
 	Overloaded       Code = "overloaded"        // the call wants more IDs than the node can make in 10 s, or the node has too many calls at a time
@@ -57,6 +58,7 @@ func CodeOf(err error) Code {
 	var quota *quotaError
 	var limit *auth.LimitError
 	var exists *member.ExistsError
+	var refused *member.RefusedError
 	var unreadable *cluster.UnreadableError
 	var clock *member.ClockError
 	var order *member.OrderError
@@ -74,6 +76,8 @@ func CodeOf(err error) Code {
 		return Quota
 	case errors.As(err, &exists):
 		return Exists
+	case errors.As(err, &refused):
+		return Refused
 	case is(errNoQuorum):
 		return NoQuorum
 	case is(errInUse):
@@ -88,7 +92,7 @@ func CodeOf(err error) Code {
 		return Unfit
 	case is(member.ErrWaiting):
 		return Waiting
-	case is(member.ErrDetached), errors.As(err, &detached):
+	case is(member.ErrDetached), is(member.ErrDrained), errors.As(err, &detached):
 		return Detached
 	case errors.As(err, &unreadable):
 		return Unreadable

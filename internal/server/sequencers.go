@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -16,13 +17,16 @@ import (
 type StatusSequencer struct {
 	Name       string             `json:"name"`
 	Definition cluster.Definition `json:"definition"`
-	Created    int64              `json:"created"`  // the position of the entry that created it
-	Capacity   int64              `json:"capacity"` // number of node IDs
-	Until      time.Time          `json:"until"`    // when the time of its layout ends
-	Rate       float64            `json:"rate"`     // IDs per second and node
-	Nodes      map[int64]string   `json:"nodes"`    // the member that has each node ID
-	Waiting    []string           `json:"waiting"`  // members waiting for a node ID, in order
-	Free       int64              `json:"free"`     // number of node IDs that no member has
+	Created    int64              `json:"created"`         // the position of the entry that created it
+	Capacity   int64              `json:"capacity"`        // number of node IDs: those of the definition, rounded up to a power of two
+	Until      time.Time          `json:"until"`           // when the time of its layout ends
+	Rate       float64            `json:"rate"`            // IDs per second and node
+	Nodes      map[int64]string   `json:"nodes"`           // the member that has each node ID
+	Waiting    []string           `json:"waiting"`         // members waiting for a node ID, in order
+	Free       int64              `json:"free"`            // number of node IDs that no member has
+	Allocation cluster.Allocation `json:"allocation"`      // in force; that of the definition is what it was created with
+	Share      *int64             `json:"share,omitempty"` // percent of the members by the policy, 0: the rest; nil: the policy does not name it
+	Drained    []string           `json:"drained"`         // members that may not attach
 	Here       Here               `json:"here"`
 }
 
@@ -62,11 +66,30 @@ func Until(l firn.Layout) time.Time {
 
 // describe returns what the cluster and this member know about a sequencer.
 func (s *Service) describe(name string, q cluster.Sequencer) StatusSequencer {
+	return s.describeUnder(sharesOf(s.member.Value()), name, q)
+}
+
+// sharesOf returns the percentages of a policy, by sequencer.
+func sharesOf(v cluster.Value) map[string]int64 {
+	shares := map[string]int64{}
+	for _, share := range v.Policy() {
+		shares[share.Sequencer] = share.Percent
+	}
+	return shares
+}
+
+// describeUnder is describe under a policy with these shares.
+func (s *Service) describeUnder(shares map[string]int64, name string, q cluster.Sequencer) StatusSequencer {
 	d := q.Definition()
-	return StatusSequencer{
+	described := StatusSequencer{
 		Name: name, Definition: d, Created: q.Created(), Capacity: d.Capacity(), Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
 		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: s.here(name),
+		Allocation: q.Allocation(), Drained: slices.AppendSeq([]string{}, q.DrainedMembers()),
 	}
+	if share, ok := shares[name]; ok {
+		described.Share = &share
+	}
+	return described
 }
 
 func (s *Service) here(name string) Here {
@@ -94,9 +117,9 @@ func (s *Service) Here(who *auth.Caller, name string) (Here, error) {
 }
 
 func (s *Service) describeAll(v cluster.Value) []StatusSequencer {
-	all := []StatusSequencer{}
+	all, shares := []StatusSequencer{}, sharesOf(v)
 	for name, q := range v.Sequencers() {
-		all = append(all, s.describe(name, q))
+		all = append(all, s.describeUnder(shares, name, q))
 	}
 	return all
 }

@@ -64,6 +64,13 @@ type Member interface {
 	Sequencer(name string) (*member.Sequencer, bool)
 	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
 	Destroy(ctx context.Context, name string) error
+
+	Expel(ctx context.Context, id string) error
+	Drain(ctx context.Context, sequencer, id string) error
+	Undrain(ctx context.Context, sequencer, id string) error
+	Move(ctx context.Context, sequencer string, node int64, to string) error
+	Allocate(ctx context.Context, sequencer string, a cluster.Allocation) error
+	SetPolicy(ctx context.Context, shares []cluster.Share) error
 }
 
 // Options configure a Service. The zero value is valid.

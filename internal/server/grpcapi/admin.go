@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 )
 
@@ -69,6 +70,70 @@ func (a *admin) DetachSequencer(ctx context.Context, r *firnv1.DetachSequencerRe
 		return nil, err
 	}
 	return &firnv1.DetachSequencerResponse{Here: hereMessage(here)}, nil
+}
+
+func (a *admin) DrainMember(ctx context.Context, r *firnv1.DrainMemberRequest) (*firnv1.DrainMemberResponse, error) {
+	p, err := a.service.DrainMember(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), r.GetMember())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.DrainMemberResponse{Member: p.Member, Sequencer: sequencerMessage(p.StatusSequencer)}, nil
+}
+
+func (a *admin) UndrainMember(ctx context.Context, r *firnv1.UndrainMemberRequest) (*firnv1.UndrainMemberResponse, error) {
+	p, err := a.service.UndrainMember(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), r.GetMember())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.UndrainMemberResponse{Member: p.Member, Sequencer: sequencerMessage(p.StatusSequencer)}, nil
+}
+
+func (a *admin) MoveNode(ctx context.Context, r *firnv1.MoveNodeRequest) (*firnv1.MoveNodeResponse, error) {
+	p, err := a.service.MoveNode(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), r.GetNode(), r.GetTo())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.MoveNodeResponse{Member: p.Member, Sequencer: sequencerMessage(p.StatusSequencer)}, nil
+}
+
+func (a *admin) SetAllocation(ctx context.Context, r *firnv1.SetAllocationRequest) (*firnv1.SetAllocationResponse, error) {
+	to, err := readAllocation(r.GetAllocation())
+	if err != nil {
+		return nil, server.Input(err)
+	}
+	q, err := a.service.Allocate(origin(ctx).In(ctx), callerOf(ctx), r.GetName(), to)
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.SetAllocationResponse{Sequencer: sequencerMessage(q)}, nil
+}
+
+func (a *admin) ExpelMember(ctx context.Context, r *firnv1.ExpelMemberRequest) (*firnv1.ExpelMemberResponse, error) {
+	e, err := a.service.Expel(origin(ctx).In(ctx), callerOf(ctx), r.GetMember())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.ExpelMemberResponse{Member: e.Member, Owner: e.Owner}, nil
+}
+
+func (a *admin) GetPolicy(ctx context.Context, _ *firnv1.GetPolicyRequest) (*firnv1.GetPolicyResponse, error) {
+	p, err := a.service.Policy(ctx, callerOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.GetPolicyResponse{Policy: policyMessage(p)}, nil
+}
+
+func (a *admin) SetPolicy(ctx context.Context, r *firnv1.SetPolicyRequest) (*firnv1.SetPolicyResponse, error) {
+	var shares []cluster.Share
+	for _, s := range r.GetShares() {
+		shares = append(shares, cluster.Share{Sequencer: s.GetSequencer(), Percent: s.GetPercent()})
+	}
+	p, err := a.service.SetPolicy(origin(ctx).In(ctx), callerOf(ctx), shares)
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.SetPolicyResponse{Policy: policyMessage(p)}, nil
 }
 
 func (a *admin) ClusterStatus(ctx context.Context, _ *firnv1.ClusterStatusRequest) (*firnv1.ClusterStatusResponse, error) {

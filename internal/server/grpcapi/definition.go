@@ -28,7 +28,7 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	put(fields, "sequence_bits", m.SequenceBits)
 	put(fields, "node_lowest", m.NodeLowest)
 	if a := m.GetAllocation(); a != nil {
-		if fields["allocation"], err = allocation(a); err != nil {
+		if fields["allocation"], err = readAllocation(a); err != nil {
 			return d, err
 		}
 	}
@@ -81,16 +81,17 @@ func put[T any](fields map[string]any, name string, value *T) {
 	}
 }
 
-func allocation(a *firnv1.Allocation) (map[string]any, error) {
+// readAllocation reads a message. It checks no ranges.
+func readAllocation(a *firnv1.Allocation) (cluster.Allocation, error) {
 	switch to := a.GetTo().(type) {
 	case nil:
-		return map[string]any{"kind": cluster.AllocateAll}, nil
+		return cluster.Allocation{}, nil
 	case *firnv1.Allocation_Count:
-		return map[string]any{"kind": cluster.AllocateCount, "count": to.Count}, nil
+		return cluster.Allocation{Kind: cluster.AllocateCount, Count: to.Count}, nil
 	case *firnv1.Allocation_Percent:
-		return map[string]any{"kind": cluster.AllocatePercent, "percent": to.Percent}, nil
+		return cluster.Allocation{Kind: cluster.AllocatePercent, Percent: to.Percent}, nil
 	default:
-		return nil, fmt.Errorf("unknown kind of allocation %T; want count, percent or neither", to)
+		return cluster.Allocation{}, fmt.Errorf("unknown kind of allocation %T; want count, percent or neither", to)
 	}
 }
 
@@ -98,26 +99,31 @@ func definitionMessage(d cluster.Definition) *firnv1.Definition {
 	l := d.Layout
 	bits := func(n int) *int32 { return new(int32(n)) } // 0 to 62
 	m := &firnv1.Definition{
-		Nodes: &d.Nodes, Allocation: &firnv1.Allocation{},
+		Nodes: &d.Nodes, Allocation: allocationMessage(d.Allocation),
 		Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
 		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits), SequenceBits: bits(l.SequenceBits),
 		NodeLowest: &l.NodeLowest, After: int64(d.After),
+	}
+	if d.Window != 0 {
+		m.Window = durationpb.New(d.Window)
 	}
 	for message, policy := range attachPolicies {
 		if policy == d.Attach {
 			m.Attach = message
 		}
 	}
-	if d.Window != 0 {
-		m.Window = durationpb.New(d.Window)
-	}
-	switch d.Allocation.Kind {
-	case cluster.AllocateCount:
-		m.Allocation.To = &firnv1.Allocation_Count{Count: d.Allocation.Count}
-	case cluster.AllocatePercent:
-		m.Allocation.To = &firnv1.Allocation_Percent{Percent: d.Allocation.Percent}
-	}
 	return m
+}
+
+func allocationMessage(a cluster.Allocation) *firnv1.Allocation {
+	switch a.Kind {
+	case cluster.AllocateCount:
+		return &firnv1.Allocation{To: &firnv1.Allocation_Count{Count: a.Count}}
+	case cluster.AllocatePercent:
+		return &firnv1.Allocation{To: &firnv1.Allocation_Percent{Percent: a.Percent}}
+	default:
+		return &firnv1.Allocation{}
+	}
 }
 
 func conflictMessage(e *member.ExistsError) *firnv1.Conflict {

@@ -30,6 +30,7 @@ func sequencerMessage(q server.StatusSequencer) *firnv1.Sequencer {
 	return &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
 		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free, Here: hereMessage(q.Here),
+		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained,
 	}
 }
 
@@ -39,6 +40,14 @@ func sequencerMessages(all []server.StatusSequencer) []*firnv1.Sequencer {
 		messages[i] = sequencerMessage(q)
 	}
 	return messages
+}
+
+func policyMessage(p server.Policy) *firnv1.Policy {
+	m := &firnv1.Policy{}
+	for _, s := range p.Shares {
+		m.Shares = append(m.Shares, &firnv1.Share{Sequencer: s.Sequencer, Percent: s.Percent, Members: p.Assigned[s.Sequencer]})
+	}
+	return m
 }
 
 func statusMessage(s server.Status) *firnv1.ClusterStatusResponse {

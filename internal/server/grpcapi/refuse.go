@@ -30,6 +30,7 @@ var statusCodes = map[server.Code]codes.Code{
 	server.Exists:           codes.AlreadyExists,
 	server.InUse:            codes.FailedPrecondition,
 	server.AttachedAgain:    codes.FailedPrecondition,
+	server.Refused:          codes.FailedPrecondition,
 	server.RateLimited:      codes.ResourceExhausted,
 	server.Quota:            codes.ResourceExhausted,
 	server.Overloaded:       codes.ResourceExhausted,

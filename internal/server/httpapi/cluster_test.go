@@ -52,7 +52,7 @@ const (
 		`"joins":[{"joiner":"c","target":"a","phase":"prepared","fresh":false}],` +
 		`"sequencers":[{"name":"orders","definition":{"nodes":1,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms",` +
 		`"time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false},` +
-		`"created":10,"capacity":1,"until":"2095-09-07T15:47:35.552Z","rate":4194304000,"nodes":{"0":"a"},"waiting":["b"],"free":0,"here":{"state":"none"}}]}`
+		`"created":10,"capacity":1,"until":"2095-09-07T15:47:35.552Z","rate":4194304000,"nodes":{"0":"a"},"waiting":["b"],"free":0,"allocation":{"kind":"all"},"drained":[],"here":{"state":"none"}}]}`
 	valueOfExample = `{"position":16,"value":{"members":["a","b"],"pairs":{"a":"b","b":"a"},"prepared":{"c":"a"},"accepted":{},` +
 		`"sequencers":{"orders":{"nodes":{"0":"a"},"waiting":["b"]}}}}`
 	emptyValue   = `{"position":%d,"value":{"members":[],"pairs":{},"prepared":{},"accepted":{},"sequencers":{}}}`

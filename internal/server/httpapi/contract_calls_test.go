@@ -16,6 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/servertest"
@@ -86,6 +87,17 @@ var goodCalls = []anExchange{
 	{target: "GET /metrics?again=4", status: 503, code: "overloaded"},
 	{target: "GET /livez", status: 200},
 	{target: "GET /readyz", status: 200},
+	{target: "POST " + ordersPath + "/move", body: `{"node":0,"to":"a"}`, status: 200},
+	{target: "POST " + ordersPath + "/drain", body: `{"member":"b"}`, status: 200},
+	{target: "GET " + ordersPath, status: 200},
+	{target: "GET /api/v1/cluster/value", status: 200},
+	{target: "POST " + ordersPath + "/undrain", body: `{"member":"b"}`, status: 200},
+	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"percent","percent":50}`, status: 200},
+	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"orders","percent":75},{"sequencer":"default"}]}`, status: 200},
+	{target: "GET /api/v1/cluster/policy", status: 200},
+	{target: "GET " + ordersPath, status: 200},
+	{target: "GET /api/v1/cluster/value", status: 200},
+	{target: "DELETE /api/v1/cluster/policy", status: 200},
 	{target: "DELETE " + ordersPath, status: 200},
 	{target: "GET /api/v1/cluster/log", status: 200},
 }
@@ -135,6 +147,35 @@ var badCalls = []anExchange{
 	{target: "GET /api/v1/cluster/log?follow=yes", status: 400, code: "bad_request", undocumented: true},
 	{target: "GET /api/v1/cluster/log?follow=2", status: 400, code: "bad_request", undocumented: true},
 
+	{target: "POST /api/v1/cluster/expel?x", body: aMember, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/cluster/expel", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/cluster/expel", body: `{"member":""}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/cluster/expel", body: `{"members":["a"]}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/cluster/expel", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
+	{target: "POST /api/v1/sequencers/default/drain", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/sequencers/default/drain", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
+	{target: "POST /api/v1/sequencers/default/undrain", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/sequencers/default/undrain", body: `{"member":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
+	{target: "POST /api/v1/sequencers/default/move", body: `{"to":"a"}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers/default/move", body: `{"node":-1,"to":"a"}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/sequencers/default/move", body: `{"node":1,"to":"nobody"}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/sequencers/default/move", body: `{"node":1024,"to":"a"}`, status: 409, code: "refused"},
+	{target: "POST /api/v1/sequencers/default/move", body: `{"to":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+	{target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"some"}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"count","count":0}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "PUT /api/v1/sequencers/default/allocation", body: `{"kind":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+	{target: "GET /api/v1/cluster/policy?x", status: 400, code: "bad_request"},
+	{target: "DELETE /api/v1/cluster/policy?x", status: 400, code: "bad_request"},
+	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[]}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"default","percent":101}]}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"default","percent":99}]}`, status: 400, code: "bad_request"},
+	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"nothing"}]}`, status: 404, code: "unknown_sequencer"},
+	{target: "PUT /api/v1/cluster/policy", body: `{"shares":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
+
+	{target: "POST " + ordersPath + "/drain", body: aMember, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/undrain", body: aMember, status: 404, code: "unknown_sequencer"},
+	{target: "POST " + ordersPath + "/move", body: `{"node":0,"to":"a"}`, status: 404, code: "unknown_sequencer"},
+	{target: "PUT " + ordersPath + "/allocation", body: `{"kind":"all"}`, status: 404, code: "unknown_sequencer"},
 	{target: "GET " + ordersPath, status: 404, code: "unknown_sequencer"},
 	{target: "DELETE " + ordersPath, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/id", status: 404, code: "unknown_sequencer"},
@@ -169,16 +210,25 @@ var quorumCalls = []anExchange{
 const (
 	replacement = `{"lost":"ids-2:7420","instead":"ids-4:7420"}`
 	removal     = `{"machines":["ids-2:7420","ids-3:7420"]}`
+	aMember     = `{"member":"a"}`
 )
 
 // bodies are those of calls that need one.
 var bodies = map[string]string{
 	"POST /api/v1/sequencers": `{"name":"orders"}`, "POST /api/v1/quorum/replace": replacement, "POST /api/v1/quorum/remove": removal,
+	"POST /api/v1/cluster/expel": aMember, "POST " + ordersPath + "/drain": aMember, "POST " + ordersPath + "/undrain": aMember,
+	"POST " + ordersPath + "/move": `{"node":0,"to":"a"}`, "PUT " + ordersPath + "/allocation": `{"kind":"all"}`,
+	"PUT /api/v1/cluster/policy": `{"shares":[{"sequencer":"orders"}]}`,
 }
 
 // failingCalls are those that need the member, and those that need the cluster.
 var (
 	failingCalls = []string{"POST /api/v1/id", "POST /api/v1/ids", "GET /readyz"}
+
+	failingVerbs = []string{
+		"POST " + ordersPath + "/drain", "POST " + ordersPath + "/undrain", "POST " + ordersPath + "/move", "PUT /api/v1/cluster/policy",
+		"PUT " + ordersPath + "/allocation", "POST /api/v1/cluster/expel",
+	}
 
 	failingQuorumCalls = []string{"POST /api/v1/quorum/replace", "POST /api/v1/quorum/remove", "GET /api/v1/quorum/backup"}
 
@@ -241,6 +291,15 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404, "unknown_sequencer")
 	c.makeFail(t, ofCluster(member.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
+	c.makeFail(t, ofCluster(&member.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")
+	allVerbs := append(failingVerbs, "DELETE /api/v1/cluster/policy")
+	c.makeFail(t, ofCluster(store.ErrUnavailable), allVerbs, 503, "unavailable")
+	c.makeFail(t, ofCluster(surprise), allVerbs, 500, "internal")
+	c.expect(t, newHandler(&servertest.Issuer{Same: true}, example(t), nil), []anExchange{
+		{target: "POST /api/v1/cluster/expel", body: `{"member":"c"}`, status: 200}, // a joiner
+		{target: "POST /api/v1/cluster/expel", body: `{"member":"b"}`, status: 200},
+		{target: "GET /api/v1/cluster", status: 200},
+	})
 	damaged := example(t)
 	damaged.entries[1].Data = []byte(`{"version":2}`)
 	c.expect(t, newHandler(&servertest.Issuer{Same: true}, damaged, nil), []anExchange{
@@ -251,6 +310,7 @@ func (c *contract) makeAll(t *testing.T) {
 	c.expect(t, newHandler(&servertest.Issuer{Same: true}, new(servertest.Member), nil), []anExchange{
 		{target: "GET /api/v1/sequencers", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster", status: 503, code: "not_ready"},
+		{target: "GET /api/v1/cluster/policy", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster/value", status: 503, code: "not_ready"},
 		{target: "GET /api/v1/cluster/log", status: 503, code: "not_ready"},
 	})

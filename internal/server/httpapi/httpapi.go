@@ -59,6 +59,7 @@ func New(s *server.Service, p *auth.Policy, options ...Option) *Handler {
 	h.post("/api/v1/cluster/resume", bare(omit, h.resume))
 	h.get("/api/v1/cluster/value", h.look(h.value))
 	h.get(logPath, h.look(h.entries))
+	h.serveVerbs()
 	h.get("/api/v1/quorum", bare(omit, h.quorum))
 	h.post("/api/v1/quorum/replace", bare(omit, h.replaceMachine))
 	h.post("/api/v1/quorum/remove", bare(omit, h.removeMachines))
@@ -117,8 +118,8 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// ServeHTTP implements [http.Handler]. It reads no body but those of POST
-// /api/v1/sequencers and of calls that change the quorum. While the service drains,
+// ServeHTTP implements [http.Handler]. It reads only the bodies of calls
+// that change something. While the service drains,
 // clients are told to close their connections, and calls that follow the log end.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	crowded := r.Context().Value(probesOnly{}) != nil

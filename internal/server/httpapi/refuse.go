@@ -32,6 +32,7 @@ var statuses = map[server.Code]int{
 	server.Exists:           http.StatusConflict,
 	server.InUse:            http.StatusConflict,
 	server.AttachedAgain:    http.StatusConflict,
+	server.Refused:          http.StatusConflict,
 	tooLarge:                http.StatusRequestEntityTooLarge,
 	server.RateLimited:      http.StatusTooManyRequests,
 	server.Quota:            http.StatusTooManyRequests,

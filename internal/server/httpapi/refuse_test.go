@@ -42,6 +42,15 @@ func (f failing) Lookup(context.Context, string) (cluster.Sequencer, error) {
 
 func (f failing) Destroy(context.Context, string) error { return f.err }
 
+func (f failing) Expel(context.Context, string) error               { return f.err }
+func (f failing) Drain(context.Context, string, string) error       { return f.err }
+func (f failing) Undrain(context.Context, string, string) error     { return f.err }
+func (f failing) Move(context.Context, string, int64, string) error { return f.err }
+func (f failing) Allocate(context.Context, string, cluster.Allocation) error {
+	return f.err
+}
+func (f failing) SetPolicy(context.Context, []cluster.Share) error { return f.err }
+
 func (f failing) History(context.Context) ([]member.Minute, error) { return nil, f.err }
 
 func (f failing) Resume(context.Context) (time.Time, error) { return time.Time{}, f.err }

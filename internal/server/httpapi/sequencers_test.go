@@ -99,7 +99,7 @@ func TestLifeOfASequencer(t *testing.T) {
 		const shown = `"name":"orders","definition":\{"nodes":2,"allocation":\{"kind":"all"\},` + before + `,"tick":"1ms","time_bits":41,` +
 			`"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false\},` +
 			`"created":\d+,"capacity":2,"until":"2068-09-06T15:47:35.552Z","rate":2097152000,`
-		w := a.ask("POST /api/v1/sequencers", orders, 201, `^\{`+shown+`"nodes":\{\},"waiting":\[\],"free":2,"here":\{"state":"none"\}\}\n$`)
+		w := a.ask("POST /api/v1/sequencers", orders, 201, `^\{`+shown+`"nodes":\{\},"waiting":\[\],"free":2,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"none"\}\}\n$`)
 		if at := w.Header().Get("Location"); at != "/api/v1/sequencers/orders" {
 			t.Errorf("Location: %q", at)
 		}
@@ -116,7 +116,7 @@ func TestLifeOfASequencer(t *testing.T) {
 		b.ask("POST /api/v1/sequencers/orders/ids", "", 200, `^\{"ids":\[\d+\],"ids_str":\["\d+"\]\}\n$`)
 		a.ask("GET /api/v1/sequencers/orders/ids/4194304000000001", "", 200, `"time":"1999-01-12T13:46:40.000Z",.*"node_id":0,"sequence":1`)
 
-		in := `^\{` + shown + `"nodes":\{"0":"` + a.member.ID() + `","1":"` + b.member.ID() + `"\},"waiting":\[\],"free":0,"here":\{"state":"attached","node":%d\}\}`
+		in := `^\{` + shown + `"nodes":\{"0":"` + a.member.ID() + `","1":"` + b.member.ID() + `"\},"waiting":\[\],"free":0,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"attached","node":%d\}\}`
 		synctest.Wait()
 		a.ask("GET /api/v1/sequencers/orders", "", 200, fmt.Sprintf(in, 0))
 		b.ask("GET /api/v1/sequencers/orders", "", 200, fmt.Sprintf(in, 1))
@@ -188,7 +188,7 @@ func TestBadSequencers(t *testing.T) {
 			a.ask("POST /api/v1/sequencers", tt.body, tt.status, code("bad_request", tt.says))
 		}
 		a.ask("POST /api/v1/sequencers", long, 413, code("too_large", "more than 65536 bytes"))
-		a.ask("GET /api/v1/sequencers", "", 200, `^\{"sequencers":\[\{"name":"default",[^[]*\[\],[^[]*\]\}\n$`)
+		a.ask("GET /api/v1/sequencers", "", 200, `^\{"sequencers":\[\{"name":"default",[^[]*\[\],[^[]*\[\],[^[]*\]\}\n$`)
 
 		for _, tt := range []struct {
 			target string
@@ -247,7 +247,7 @@ func TestWaiting(t *testing.T) {
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("it took %v", took)
 		}
-		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\["`+b.member.ID()+`"\],"free":0,"here":\{"state":"waiting","place":1,"why":".*place 1 in line; .*"\}\}`)
+		b.ask("GET /api/v1/sequencers/orders", "", 200, `"waiting":\["`+b.member.ID()+`"\],"free":0,"allocation":\{"kind":"all"\},"drained":\[\],"here":\{"state":"waiting","place":1,"why":".*place 1 in line; .*"\}\}`)
 		a.ask("POST /api/v1/sequencers/orders/detach", "", 200, "")
 		synctest.Wait()
 		b.ask("POST /api/v1/sequencers/orders/attach", "", 200, `"attached","node":0`)

@@ -131,6 +131,54 @@ func (m *Member) Create(context.Context, string, cluster.Definition) (bool, erro
 // Destroy finds no sequencer to destroy.
 func (m *Member) Destroy(_ context.Context, name string) error { return m.none(name) }
 
+// Expel applies the command to the value, like the methods below.
+func (m *Member) Expel(_ context.Context, id string) error {
+	return m.order(cluster.Expel{Member: id, By: m.Name})
+}
+
+// Drain drains a member.
+func (m *Member) Drain(_ context.Context, sequencer, id string) error {
+	return m.order(cluster.Drain{Sequencer: sequencer, Member: id})
+}
+
+// Undrain ends a Drain.
+func (m *Member) Undrain(_ context.Context, sequencer, id string) error {
+	return m.order(cluster.Undrain{Sequencer: sequencer, Member: id})
+}
+
+// Move moves a node ID.
+func (m *Member) Move(_ context.Context, sequencer string, node int64, to string) error {
+	return m.order(cluster.Move{Sequencer: sequencer, Node: node, To: to})
+}
+
+// Allocate changes an allocation.
+func (m *Member) Allocate(ctx context.Context, sequencer string, a cluster.Allocation) error {
+	if _, err := m.Lookup(ctx, sequencer); err != nil {
+		return err
+	}
+	return m.order(cluster.Allocate{Sequencer: sequencer, Allocation: a})
+}
+
+// SetPolicy sets the policy.
+func (m *Member) SetPolicy(_ context.Context, shares []cluster.Share) error {
+	return m.order(cluster.SetPolicy{Shares: shares})
+}
+
+// order applies a command to the value, and returns a *member.RefusedError when it is refused.
+func (m *Member) order(c cluster.Command) error {
+	if err := m.Ready(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, outcome := cluster.Apply(m.value, cluster.Entry{Position: m.value.Position() + 1, Command: c})
+	if outcome.Result == cluster.Refused {
+		return &member.RefusedError{Command: c, Why: outcome.Why}
+	}
+	m.value = v
+	return nil
+}
+
 // Attach never attaches.
 func (m *Member) Attach(_ context.Context, name string) (*member.Sequencer, error) {
 	return nil, m.none(name)

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/remote"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/setting"
+)
+
+const expelHelp = `Expel removes a node from the cluster. It stops giving IDs, gives its node IDs back, and
+its process ends; it comes back only when it is started anew. A node that can't read the
+log may give IDs for the time that it has reserved; nobody else uses that time.
+
+NODE is the ID or the owner of a member as firn cluster status shows them, or the
+beginning of either, if it is that of no other.
+
+On a terminal it first shows the node, and asks. --yes leaves that out, and is needed
+where standard input is not a terminal.`
+
+func (p *program) expelCommand() *cobra.Command {
+	var o lookOptions
+	var yes bool
+	c := &cobra.Command{
+		Use:        "expel NODE",
+		SuggestFor: []string{"remove", "kick", "evict", "rm"},
+		Short:      "Remove a node from the cluster",
+		Long:       expelHelp,
+		Example:    "  firn cluster expel ids-2:7231\n  firn cluster expel 5f2a --yes",
+		Args:       named("NODE"),
+	}
+	setting.Bool(c.Flags(), &yes, "yes", "do not ask whether to expel it")
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
+			member := args[0]
+			if !yes {
+				var err error
+				if member, err = p.confirmExpel(ctx, ask, member); err != nil {
+					return err
+				}
+			}
+			var e server.Expelled
+			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/expel", marshal(httpapi.Meaning{Member: member}), &e)
+			return p.answer(body, err, o.json, func() string { return nodeName(e.Member, e.Owner) + " is expelled\n" })
+		})
+	}
+	return c
+}
+
+// nodeName names a node for people.
+func nodeName(id, owner string) string {
+	if owner == "" {
+		return console.Shown(id)
+	}
+	return fmt.Sprintf("%s (%s)", console.Shown(id), console.ShownText(owner))
+}
+
+// confirmExpel shows the node that is meant, and returns its member ID. An error is returned unless a person agrees.
+func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text string) (id string, err error) {
+	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes to expel it without", text)
+	if !console.IsTerminal(p.stdin) {
+		return "", unasked
+	}
+	var s server.Status
+	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster", nil, &s); err != nil {
+		return "", err
+	}
+	var candidates []server.Candidate
+	for _, m := range s.Members {
+		candidates = append(candidates, server.Candidate{ID: m.ID, Owner: m.Owner})
+	}
+	for _, j := range s.Joins {
+		candidates = append(candidates, server.Candidate{ID: j.Joiner, Owner: j.Owner})
+	}
+	meant, err := server.Meant(text, candidates)
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(p.stderr, "%s %s.\nIts process ends, and comes back only when it is started anew.\nType yes to expel it: ",
+		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID))
+	typed, err := p.typed(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		fmt.Fprintln(p.stderr)
+		return "", unasked
+	case typed != "yes":
+		return "", fmt.Errorf("%s is not expelled: %.80q is not yes", nodeName(meant.ID, meant.Owner), typed)
+	}
+	return meant.ID, nil
+}
+
+// holdings says which node IDs a member has.
+func holdings(sequencers []server.StatusSequencer, member string) string {
+	const most = 5
+	var all []string
+	for _, s := range sequencers {
+		for _, node := range slices.Sorted(maps.Keys(s.Nodes)) {
+			if s.Nodes[node] == member {
+				all = append(all, fmt.Sprintf("%d of %s", node, console.Shown(s.Name)))
+			}
+		}
+	}
+	switch n := len(all); {
+	case n == 0:
+		return "holds no node ID"
+	case n == 1:
+		return "holds the node ID " + all[0]
+	case n > most:
+		return fmt.Sprintf("holds %d node IDs: %s and %d more", n, strings.Join(all[:most], ", "), n-most)
+	default:
+		return fmt.Sprintf("holds %d node IDs: %s", n, strings.Join(all, ", "))
+	}
+}
+
+// named is for commands with these arguments; one called SEQUENCER is the name of a sequencer.
+func named(want ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(want):
+			return usagef("%s needs %s", c.CommandPath(), strings.Join(want[len(args):], " and "))
+		case len(args) > len(want):
+			return usagef("%q: %s takes no more than %s", args[len(want)], c.CommandPath(), strings.Join(want, " "))
+		}
+		for i, name := range want {
+			if name != "SEQUENCER" {
+				continue
+			}
+			if _, err := parseSequencer(args[i]); err != nil {
+				return usageError{err}
+			}
+		}
+		return nil
+	}
+}

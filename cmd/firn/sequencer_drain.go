@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/remote"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
+)
+
+const drainHelp = `Drain has a node give back its node ID of a sequencer, and keeps it from attaching again:
+calls for IDs there get the error detached. Firn sequencer undrain ends that; so does
+starting the node anew.
+
+NODE is the ID or the owner of a member as firn cluster status shows them, or the
+beginning of either, if it is that of no other. Any server can be asked.`
+
+func (p *program) drainCommand() *cobra.Command {
+	return p.placeCommand("drain", "Keep a node from attaching to a sequencer", drainHelp, "is drained; firn sequencer undrain ends that")
+}
+
+const undrainHelp = `Undrain lets a node attach to a sequencer again, after firn sequencer drain. A node that
+was attached before attaches by itself.
+
+NODE is named as in firn sequencer drain.`
+
+func (p *program) undrainCommand() *cobra.Command {
+	return p.placeCommand("undrain", "Let a node attach to a sequencer again", undrainHelp, "is no longer drained")
+}
+
+// placeCommand changes what a node has of a sequencer.
+func (p *program) placeCommand(do, short, long, done string) *cobra.Command {
+	var o lookOptions
+	c := &cobra.Command{
+		Use: do + " SEQUENCER NODE", Short: short, Long: long, Example: "  firn sequencer " + do + " orders ids-2:7231", Args: named("SEQUENCER", "NODE"),
+	}
+	o.add(c.Flags(), "print a JSON object")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
+			var placed server.Placed
+			body, err := ask.Call(ctx, http.MethodPost, remote.SequencerPath(args[0], "/"+do), marshal(httpapi.Meaning{Member: args[1]}), &placed)
+			return p.answer(body, err, o.json, func() string { return args[0] + ": " + nodeName(placed.Member, placed.Owner) + " " + done + "\n" })
+		})
+	}
+	return c
+}
