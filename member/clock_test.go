@@ -245,12 +245,12 @@ func TestACrowdComparesClocks(t *testing.T) {
 		for _, n := range all {
 			n.ready(time.Minute)
 			n.client.Inject(func(c memstore.Call) memstore.Fault {
-				switch {
-				case c.Op == memstore.List:
+				switch c.Op {
+				case memstore.List:
 					lists.Add(1)
-				case c.Op == memstore.Get:
+				case memstore.Get:
 					gets.Add(1)
-				case c.Op == memstore.Commit:
+				case memstore.Commit:
 					commits.Add(1)
 				}
 				return memstore.Fault{}
@@ -265,7 +265,7 @@ func TestACrowdComparesClocks(t *testing.T) {
 	})
 }
 
-// ctx of a claim that waits for others' clocks ends.
+// A member can leave while it waits for the clocks of others.
 func TestLeaveWhileClocksAreCompared(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b := w.two()
