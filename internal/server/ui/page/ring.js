@@ -1,7 +1,7 @@
 // The ring of members as a picture. A few members are elements that move; many are dots on a canvas behind the picture, so
 // that a thousand cost no more than a few.
 
-import { svg, set, say, calm, ink, sheet } from "./dom.js";
+import { svg, set, say, calm, ink, sheet, whenSeen } from "./dom.js";
 import { clock, colourOf, number, plural, short, hostOf } from "./words.js";
 
 const named = 24; // as many have their names beside them
@@ -15,7 +15,8 @@ export class Ring {
   constructor(picture, canvas, { point, keep, soon }) {
     this.picture = picture;
     this.canvas = canvas;
-    new ResizeObserver(() => this.placed && this.many(this.model, this.placed)).observe(picture);
+    this.paint = whenSeen(picture, () => this.placed && this.many(this.model, this.placed));
+    new ResizeObserver(this.paint).observe(picture);
     this.tell = point;
     this.keep = keep;
     this.soon = soon;
@@ -82,7 +83,8 @@ export class Ring {
     this.order = [...ring, ...model.joins.keys()];
     this.picture.classList.toggle("crowded", ring.length > single);
     this.one(model, ring);
-    this.many(model, ring);
+    set(this.canvas, "data-dots", ring.length > single ? ring.length : 0);
+    this.paint();
     this.middle(model, ring);
     if (ring.length > single) this.ripple(before);
     this.mark();
@@ -194,7 +196,6 @@ export class Ring {
 
   // many draws many members as dots, and a line from each to the one that it watches.
   many(model, ring) {
-    set(this.canvas, "data-dots", ring.length > single ? ring.length : 0);
     if (ring.length <= single) {
       this.canvas.hidden = true;
       return;
