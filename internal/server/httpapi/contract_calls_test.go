@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -280,6 +281,7 @@ func (c *contract) makeAll(t *testing.T) {
 		return newHandler(&servertest.Issuer{Err: err, IDs: firn.Default}, example(t), nil)
 	}
 	c.makeFail(t, ofMember(notReady), failingCalls, 503, "not_ready")
+	c.makeFail(t, ofMember(fmt.Errorf("%w: %w", member.ErrNotReady, &member.ClockError{Ahead: time.Hour, Of: 2, Others: 2})), failingCalls, 503, "clock")
 	c.makeFail(t, ofMember(firn.ErrLifetime), failingCalls, 503, "lifetime")
 	c.makeFail(t, ofMember(context.DeadlineExceeded), failingCalls[:2], 503, "overloaded")
 	c.makeFail(t, ofMember(surprise), failingCalls, 500, "internal")

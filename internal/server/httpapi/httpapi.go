@@ -135,10 +135,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 	err := h.service.Ready()
+	code := server.CodeOf(err)
 	switch {
 	case err == nil:
 		writeOK(w)
-	case errors.Is(err, member.ErrNotReady) && server.CodeOf(err) != server.Lifetime: // the message says why
+	case errors.Is(err, member.ErrNotReady) && code != server.Lifetime && code != server.Clock: // the message says why
 		w.Header().Set("Retry-After", "1")
 		writeError(w, server.NotReady, err.Error())
 	default:
