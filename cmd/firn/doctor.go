@@ -17,7 +17,8 @@ checks the clock, the layout's lifetime, certificates, the limit of open files, 
 addresses to listen on, and the store: the data directory and its disk; the machines
 of --quorum, whether each answers with the same key, their clocks and disks, and
 whether the data belongs to them; or the servers of --etcd, their versions and
-alarms, this node's right to read and write, the members, and the free node IDs.
+alarms, this node's right to read and write, the members, the free node IDs, and
+whether this machine's clock agrees with the other nodes' clocks.
 
 Give it the flags, variables or config file of firn serve, on the node's machine and
 as the node's user: sudo -u firn firn doctor --config /etc/firn/firn.yaml. It works

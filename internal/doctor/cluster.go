@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -95,13 +96,9 @@ type Nodes struct {
 	NodeIDs  int64
 	Live     int           // node IDs that have an owner
 	Members  int           // members with a pulse
-	Horizon  time.Duration // the latest horizon of an owner, from now by this clock
-	Furthest time.Duration // the latest horizon of all
+	Furthest time.Duration // the latest horizon, from now by this clock
 	Window   time.Duration
 }
-
-// maxSkew is how far a clock may be ahead of the others.
-const maxSkew = 10 * time.Second
 
 func (n Nodes) check() (all []Finding) {
 	all = append(all, OK.about("members", "%d alive", n.Members))
@@ -115,27 +112,47 @@ func (n Nodes) check() (all []Finding) {
 		found.Level, found.Do = Warn, more
 	}
 	all = append(all, found)
-	// A living node renews its horizon every third of its window: it never lies in the past.
-	switch latest := max(n.Horizon, n.Furthest); {
-	case n.Live > 0 && n.Horizon < -maxSkew:
-		all = append(all, Fail.about("clocks", "this machine's clock is at least %v ahead of all other nodes' clocks", (-n.Horizon).Round(time.Second)).
-			do("correct it: the other nodes would refuse this node"))
-	case latest > 3*n.Window+maxSkew:
-		all = append(all, Warn.about("clocks", "a node ID was used until %v from now, by this machine's clock", latest.Round(time.Second)).
-			do("this clock is behind, or another was ahead: correct them; nobody uses that node ID until then"))
-	case n.Live > 0:
-		all = append(all, OK.about("clocks", "this machine's clock agrees with the other nodes' clocks"))
+	if n.Furthest > 3*n.Window+clocks.Skew {
+		all = append(all, Warn.about("node IDs", "one was used until %v from now, by this machine's clock", n.Furthest.Round(time.Second)).
+			do("nothing, if this clock is right: another was ahead, and nobody uses that node ID until then"))
+	}
+	return all
+}
+
+// Clocks is what members of the cluster say about clocks in their pulses.
+type Clocks struct {
+	Here  clocks.Verdict // about this machine's clock
+	Wrong []string       // what other members say whose clocks a majority contradicts
+}
+
+func (c Clocks) check() (all []Finding) {
+	const about = "clocks"
+	const setRight = "set it right: run chrony or systemd-timesyncd on that machine; a node there is served within 5 s"
+	switch v := c.Here; v.Kind {
+	case clocks.Ahead, clocks.Behind:
+		all = append(all, Fail.about(about, "this machine's clock is %s", v).do(setRight))
+	case clocks.Tied:
+		all = append(all, Warn.about(about, "no majority of the clocks agrees: %d of %d others agree with this machine's", v.With, v.Others).
+			do("set right those that are wrong; until then all nodes are served, and their IDs carry different times"))
+	case clocks.Unclear:
+		all = append(all, Warn.about(about, "the other nodes have not said lately what their clocks show").do("check that they reach the store, and look again"))
+	case clocks.Agreed:
+		all = append(all, OK.about(about, "this machine's clock agrees with %d of %d others", v.With, v.Others))
+	}
+	for _, wrong := range c.Wrong {
+		all = append(all, Warn.about(about, "%s", wrong).do(setRight))
 	}
 	return all
 }
 
 // Node is a node that already runs on this machine.
 type Node struct {
-	URL   string
-	Why   string // why it is not ready; empty: ready
-	Over  bool   // it is not ready, because the layout of the default sequencer has no IDs for this time
-	Dead  int    // members of the cluster without a pulse
-	Alive int    // members with a pulse; negative: unknown
+	URL    string
+	Member string // its member ID; empty: unknown
+	Why    string // why it is not ready; empty: ready
+	Over   bool   // it is not ready, because the layout of the default sequencer has no IDs for this time
+	Dead   int    // members of the cluster without a pulse
+	Alive  int    // members with a pulse; negative: unknown
 
 	Problems []server.Problem // that it sees in its cluster
 }

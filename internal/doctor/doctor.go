@@ -37,6 +37,7 @@ type Seen struct {
 	Quorum *Quorum
 	Store  *Store
 	Nodes  *Nodes
+	Clocks *Clocks
 	Node   *Node
 }
 
@@ -67,6 +68,9 @@ func Check(s Seen) (all []Finding) {
 	}
 	if s.Nodes != nil {
 		add(s.Nodes.check()...)
+	}
+	if s.Clocks != nil {
+		add(s.Clocks.check()...)
 	}
 	if s.Node != nil {
 		add(s.Node.check()...)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -33,7 +34,8 @@ func healthy() Seen {
 			{Endpoint: "http://c:2379", Version: "3.6.9", Size: 20 << 20},
 		}},
 		Quorum: threeMachines(),
-		Nodes:  &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Horizon: 25 * time.Second, Furthest: 25 * time.Second, Window: 30 * time.Second},
+		Nodes:  &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Furthest: 25 * time.Second, Window: 30 * time.Second},
+		Clocks: &Clocks{Here: clocks.Verdict{Kind: clocks.Agreed, With: 2, Others: 2}},
 		Node:   &Node{URL: "http://localhost:8080", Alive: 3},
 	}
 }
@@ -95,8 +97,16 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
 		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more node bits"},
 		{"no node IDs", func(s *Seen) { s.Nodes.Live = 1024 }, Fail, "0 of 1024 are free", "--wait"},
-		{"ahead", func(s *Seen) { s.Nodes.Horizon = -time.Minute }, Fail, "at least 1m0s ahead of all other nodes", "correct it"},
-		{"behind", func(s *Seen) { s.Nodes.Furthest = time.Hour }, Warn, "until 1h0m0s from now", "behind"},
+		{"used far ahead", func(s *Seen) { s.Nodes.Furthest = time.Hour }, Warn, "until 1h0m0s from now", "nobody uses that node ID until then"},
+		{"ahead", func(s *Seen) {
+			s.Clocks.Here = clocks.Verdict{Kind: clocks.Ahead, Offset: time.Hour, Against: 2, Others: 2}
+		}, Fail, "this machine's clock is 1h0m ahead of 2 of 2 others", "set it right"},
+		{"behind", func(s *Seen) {
+			s.Clocks.Here = clocks.Verdict{Kind: clocks.Behind, Offset: -time.Hour, Against: 2, Others: 2}
+		}, Fail, "this machine's clock is 1h0m behind 2 of 2 others", "set it right"},
+		{"no majority", func(s *Seen) { s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3} }, Warn, "no majority of the clocks agrees: 1 of 3", "those that are wrong"},
+		{"old pulses", func(s *Seen) { s.Clocks.Here.Kind = clocks.Unclear }, Warn, "have not said lately", "reach the store"},
+		{"another is late", func(s *Seen) { s.Clocks.Wrong = []string{"the clock of b, process 7 is 1h0m behind 2 of 2 others"} }, Warn, "the clock of b, process 7 is", "on that machine"},
 		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
 		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
 		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
@@ -119,10 +129,16 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"a machine waits", func(s *Seen) { s.Quorum.Status.Machines[1].Doing = "it is catching up" }, Warn, "waiting: it is catching up", "by itself"},
 		{"another is one of them", func(s *Seen) { s.Quorum.List[1] = "d:7420" }, Warn, "kept by a:7420,b:7420,c:7420, and --quorum is a:7420,d:7420,c:7420", "--quorum a:7420,b:7420,c:7420"},
 		{"the disk of another is slow", func(s *Seen) { s.Quorum.Status.Machines[1].Sync = 210 * time.Millisecond }, Warn, "takes 210ms", "faster disk"},
-		{"clocks apart", func(s *Seen) {
-			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = -800*time.Millisecond, 700*time.Millisecond
-		}, Warn, "the clock of c:7420 is 1.5s ahead of that of b:7420", "chrony"},
-		{"clocks far apart", func(s *Seen) { s.Quorum.Status.Machines[2].Clock = -time.Hour }, Fail, "the clock of this machine is 1h0m0s ahead of that of c:7420", "chrony"},
+		{"a clock that others contradict", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = -4*time.Second, 300*time.Millisecond
+		}, Warn, "the clock of b:7420 is 4s behind 2 of 2 others", "on that machine"},
+		{"a clock that others contradict by much", func(s *Seen) { s.Quorum.Status.Machines[2].Clock = time.Hour }, Warn, "the clock of c:7420 is 1h0m ahead of 2 of 2 others", "on that machine"},
+		{"this clock, which others contradict", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = time.Hour, time.Hour
+		}, Fail, "the clock of this machine is 1h0m behind 2 of 2 others", "on that machine"},
+		{"clocks of which no majority agrees", func(s *Seen) {
+			s.Quorum.Status.Machines[1].Clock, s.Quorum.Status.Machines[2].Clock = time.Hour, -time.Hour
+		}, Warn, "no majority of the machines' clocks agrees: that of b:7420 is 2h0m ahead of that of c:7420", "on all machines"},
 		{"data of another cluster", func(s *Seen) { s.Quorum.Data.Cluster = "y" }, Fail, "belongs to cluster y, and the other machines to x", "a directory of its own"},
 		{"data that is lost", func(s *Seen) { s.Quorum.Data.State = "lost" }, Warn, "its log is gone", "replaces itself"},
 		{"data of a machine that was removed", func(s *Seen) { s.Quorum.Data.State = "removed" }, Warn, "was removed from cluster x", "firn quorum replace"},
@@ -188,10 +204,10 @@ func TestLimitsOfChecks(t *testing.T) {
 	}
 	q := threeMachines() // in doubt they are not
 	q.Status.Machines[1].Clock, q.Status.Machines[1].RoundTrip = farClock+time.Second, 2*time.Second
-	if f, _ := q.checkClocks(); f.Level != OK {
-		t.Errorf("%+v; want ok", f)
+	if f := q.checkClocks(); len(f) != 1 || f[0].Level != OK {
+		t.Errorf("%+v; want one that is ok", f)
 	}
-	if found := (Nodes{NodeIDs: 10, Window: time.Second}).check(); len(found) != 2 {
+	if found := new(Clocks).check(); len(found) != 0 {
 		t.Errorf("found %v; want nothing of clocks where there is no other node", found)
 	}
 }

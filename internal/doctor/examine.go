@@ -38,9 +38,12 @@ func Examine(ctx context.Context, c Config) Seen {
 		Now: time.Now(), Clock: seeClock(), Layout: Layout{Name: c.Layout.String(), Until: server.Until(c.Layout)},
 		Files: c.seeCertificates(), Limit: c.seeLimit(), Ports: c.seePorts(ctx),
 	}
+	if seen.Ports[0].Firn {
+		seen.Node = c.seeNode(ctx)
+	}
 	switch {
 	case len(c.Etcd.Endpoints) > 0:
-		seen.Store, seen.Nodes = c.seeEtcd(ctx)
+		c.seeEtcd(ctx, &seen)
 	case len(c.Quorum.Machines) > 0:
 		seen.Quorum = c.seeQuorum(ctx)
 		if seen.Quorum.Self != "" {
@@ -51,11 +54,8 @@ func Examine(ctx context.Context, c Config) Seen {
 		seen.Data = c.seeDataDir()
 		seen.Data.Alone = quorum.CheckAlone(c.DataDir)
 	}
-	if seen.Ports[0].Firn {
-		seen.Node = c.seeNode(ctx)
-		if seen.Nodes != nil {
-			seen.Node.Alive = -1 // the finding about node IDs has the count
-		}
+	if seen.Node != nil && seen.Nodes != nil {
+		seen.Node.Alive = -1 // the finding about node IDs has the count
 	}
 	return seen
 }

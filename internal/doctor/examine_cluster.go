@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/firn-id/firn/internal/clocks"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/member"
@@ -110,7 +113,7 @@ func (c Config) seeNode(ctx context.Context) *Node {
 	if err != nil || status != http.StatusOK || json.Unmarshal(body, &s) != nil {
 		return d
 	}
-	d.Alive, d.Problems = 0, s.Problems
+	d.Member, d.Alive, d.Problems = s.Member, 0, s.Problems
 	for _, m := range s.Members {
 		if m.Alive != nil && !*m.Alive {
 			d.Dead++
@@ -121,50 +124,98 @@ func (c Config) seeNode(ctx context.Context) *Node {
 	return d
 }
 
-// seeEtcd examines the servers of the etcd cluster, and reads the owners of node IDs.
-func (c Config) seeEtcd(ctx context.Context) (*Store, *Nodes) {
+// seeEtcd examines the servers of the etcd cluster, and reads what members have written: node IDs and pulses.
+func (c Config) seeEtcd(ctx context.Context, seen *Seen) {
 	d := &Store{Prefix: c.Etcd.Prefix}
+	seen.Store = d
 	s, err := etcdstore.Open(c.Etcd)
 	if err != nil { // unlikely: the caller has opened it
 		d.Err = err
-		return d, nil
+		return
 	}
 	defer func() { _ = s.Close() }() // it has no sessions
 	if d.Servers, d.Read, d.Err = s.Examine(ctx); d.Err != nil {
-		return d, nil
+		return
 	}
-	return d, c.seeNodes(ctx, s)
+	seen.Nodes = c.seeNodes(ctx, s)
+	own := ""
+	if seen.Node != nil {
+		own = seen.Node.Member
+	}
+	if seen.Clocks = seeClocks(ctx, s, own); seen.Clocks != nil && own != "" {
+		seen.Clocks.Wrong = nil // the problems that the node sees have them
+	}
 }
+
+// pulses is where members say that they live.
+const pulses = "peers/"
 
 // seeNodes reads the owners of the default sequencer's node IDs; nil: unknown.
 func (c Config) seeNodes(ctx context.Context, s store.Store) *Nodes {
 	const workers = "sequencers/" + member.DefaultSequencer + "/workers/"
 	kvs, err := s.List(ctx, workers)
-	pulses, errPulses := s.List(ctx, "peers/")
+	alive, errPulses := s.List(ctx, pulses)
 	if err != nil || errPulses != nil {
 		return nil
 	}
-	d := &Nodes{NodeIDs: c.Layout.NodeIDs(), Members: len(pulses), Window: c.Window}
-	live, now := map[string]bool{}, time.Now()
+	d := &Nodes{NodeIDs: c.Layout.NodeIDs(), Members: len(alive), Window: c.Window}
+	now := time.Now()
 	for _, kv := range kvs {
-		if node, ok := strings.CutPrefix(kv.Key, workers+"live/"); ok {
-			live[node] = true
+		if strings.HasPrefix(kv.Key, workers+"live/") {
+			d.Live++
 		}
-	}
-	d.Live = len(live)
-	first := true
-	for _, kv := range kvs {
-		node, ok := strings.CutPrefix(kv.Key, workers+"last_reported_time/")
+		_, ok := strings.CutPrefix(kv.Key, workers+"last_reported_time/")
 		text, _, _ := strings.Cut(string(kv.Value), " ")
-		horizon, err := strconv.ParseInt(text, 10, 64)
-		if !ok || err != nil {
-			continue
-		}
-		ahead := time.UnixMilli(horizon).Sub(now)
-		d.Furthest = max(d.Furthest, ahead)
-		if live[node] && (first || ahead > d.Horizon) {
-			d.Horizon, first = ahead, false
+		if horizon, err := strconv.ParseInt(text, 10, 64); ok && err == nil {
+			d.Furthest = max(d.Furthest, time.UnixMilli(horizon).Sub(now))
 		}
 	}
 	return d
+}
+
+// lookEach is how often pulses are read again while they are too old to tell the time.
+const lookEach = 250 * time.Millisecond
+
+// seeClocks compares this machine's clock with those of members, except that of the node here; nil: unknown. If what they
+// wrote last is too old to tell, it waits until they have written again.
+func seeClocks(ctx context.Context, s store.Store, own string) *Clocks {
+	type sight struct {
+		version store.Version
+		reading clocks.Reading
+	}
+	began, due := time.Now(), time.Duration(0)
+	for before, last := map[string]sight{}, began; ; {
+		all, err := s.List(ctx, pulses)
+		if err != nil {
+			return nil
+		}
+		now := time.Now()
+		d, seen, readings := &Clocks{}, map[string]sight{}, []clocks.Reading(nil)
+		for _, kv := range all {
+			var p member.Pulse
+			if strings.TrimPrefix(kv.Key, pulses) == own || json.Unmarshal(kv.Value, &p) != nil || p.Clock.IsZero() {
+				continue
+			}
+			for _, kind := range []clocks.Kind{clocks.Ahead, clocks.Behind} {
+				if v := p.Vitals; v.Verdict == kind.String() {
+					d.Wrong = append(d.Wrong, fmt.Sprintf("the clock of %s is %s", p.Owner, clocks.Verdict{Kind: kind, Offset: v.Offset, Against: v.Against, Others: v.Others}))
+				}
+			}
+			one, known := before[kv.Key]
+			if one.version != kv.Version {
+				age := p.Every + time.Second
+				due = max(due, age)
+				if known {
+					age = now.Sub(last)
+				}
+				one = sight{kv.Version, clocks.Read(p.Clock, now, age)}
+			}
+			seen[kv.Key], readings = one, append(readings, one.reading)
+		}
+		d.Here = clocks.Judge(readings)
+		if d.Here.Kind != clocks.Unclear || time.Since(began) > due || retry.Sleep(ctx, lookEach) != nil {
+			return d
+		}
+		before, last = seen, now
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/clocks"
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -71,9 +73,7 @@ func (q Quorum) check() (all []Finding) {
 		record := strings.Join(q.Status.Record, ",")
 		add(Warn.about(about, "the cluster's data is kept by %s, and --quorum is %s", record, strings.Join(q.List, ",")).do("give every node --quorum " + record))
 	}
-	if f, ok := q.checkClocks(); ok {
-		add(f)
-	}
+	all = append(all, q.checkClocks()...)
 	if f, ok := q.checkData(); ok {
 		add(f)
 	}
@@ -105,38 +105,60 @@ func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {
 	return all
 }
 
-// checkClocks compares the clocks of the machines that answer with each other and with that of this machine.
-func (q Quorum) checkClocks() (Finding, bool) {
+// checkClocks compares the clocks of the machines that answer, and of this one. More than half that agree are right: only the
+// others are found to be wrong.
+func (q Quorum) checkClocks() (all []Finding) {
 	const about = "clocks"
-	first, last := quorum.Machine{Address: "this machine"}, quorum.Machine{Address: "this machine"}
-	asked := false
+	const here = "this machine"
+	machines := []quorum.Machine{{Address: here}}
 	for _, m := range q.Status.Machines {
-		if m.Err != "" || m.Address == q.Self {
+		if m.Err == "" && m.Address != q.Self {
+			machines = append(machines, m)
+		}
+	}
+	if len(machines) == 1 {
+		return nil
+	}
+	slices.SortFunc(machines, func(a, b quorum.Machine) int { return cmp.Compare(a.Clock, b.Clock) })
+	first, last := machines[0], machines[len(machines)-1]
+	apart := func(a, b quorum.Machine) (far, doubt time.Duration) {
+		return (a.Clock - b.Clock).Abs(), (a.RoundTrip + b.RoundTrip) / 2
+	}
+	agree := func(a, b quorum.Machine) bool {
+		far, doubt := apart(a, b)
+		return far-doubt <= farClock
+	}
+	if far, doubt := apart(first, last); far-doubt <= farClock {
+		return []Finding{OK.about(about, "the machines' clocks are %v apart, give or take %v", far.Round(time.Millisecond), doubt.Round(100*time.Microsecond))}
+	}
+	middle := machines[len(machines)/2] // it belongs to any majority
+	right := 0
+	for _, m := range machines {
+		if agree(m, middle) {
+			right++
+		}
+	}
+	if 2*right <= len(machines) {
+		far, _ := apart(last, first)
+		return []Finding{Warn.about(about, "no majority of the machines' clocks agrees: that of %s is %v ahead of that of %s", last.Address, server.Rough(far), first.Address).
+			do("set them right: run chrony or systemd-timesyncd on all machines")}
+	}
+	for _, m := range machines {
+		if agree(m, middle) {
 			continue
 		}
-		asked = true
-		if m.Clock < first.Clock {
-			first = m
-		}
-		if m.Clock > last.Clock {
-			last = m
-		}
-	}
-	apart := last.Clock - first.Clock
-	doubt := (first.RoundTrip + last.RoundTrip) / 2
-	switch {
-	case !asked:
-		return Finding{}, false
-	case apart-doubt > farClock:
-		level := Warn
-		if apart-doubt > maxSkew {
+		far, doubt := apart(m, middle)
+		level, way := Warn, "ahead of"
+		if m.Address == here && far-doubt > clocks.Skew {
 			level = Fail
 		}
-		return level.about(about, "the clock of %s is %v ahead of that of %s", last.Address, apart.Round(time.Millisecond), first.Address).
-			do("set them right: run chrony or systemd-timesyncd on both machines"), true
-	default:
-		return OK.about(about, "the machines' clocks are %v apart, give or take %v", apart.Round(time.Millisecond), doubt.Round(100*time.Microsecond)), true
+		if m.Clock < middle.Clock {
+			way = "behind"
+		}
+		all = append(all, level.about(about, "the clock of %s is %v %s %d of %d others", m.Address, server.Rough(far), way, right, len(machines)-1).
+			do("set it right: run chrony or systemd-timesyncd on that machine"))
 	}
+	return all
 }
 
 // checkData says what the data directory is to the cluster.
