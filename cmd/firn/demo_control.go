@@ -36,8 +36,11 @@ func (p *program) demoCommands() []*cobra.Command {
 	onStore := func(do, short string) *cobra.Command {
 		return p.demoControl(do+"-store", short, 0, func([]string) (string, error) { return demo.StorePath + do, nil })
 	}
-	step := p.demoControl("step-clock N STEP", "Set a node's clock, by a step such as +5s or -1h", 2, func(args []string) (string, error) {
-		n, err := parseDemoNode(args[0])
+	step := p.demoControl("step-clock N|all STEP", "Set a clock, or all, by a step such as +5s or -1h", 2, func(args []string) (string, error) {
+		n, err := args[0], error(nil)
+		if n != demo.All {
+			n, err = parseDemoNode(args[0])
+		}
 		if err != nil {
 			return "", err
 		}
@@ -75,7 +78,7 @@ func (p *program) demoControl(use, short string, arguments int, path func(args [
 		Use:     use,
 		Short:   short,
 		Long:    short + ", of the running demo, and say what to look at.\n\nFIRN_ADMIN stands in for --admin.",
-		Example: "  firn demo " + strings.NewReplacer(" N", " 2", "STEP", "-1h").Replace(use),
+		Example: "  firn demo " + strings.NewReplacer(" N|all", " 2", " N", " 2", "STEP", "-1h").Replace(use),
 		Args:    cobra.ArbitraryArgs, // the flags may be among them
 	}
 	o.add(c)

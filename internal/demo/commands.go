@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/server"
 )
@@ -109,15 +109,11 @@ other node could use. If the others took it out, it joins again.
 }
 
 func (d *demo) stepClock(h *host, r *http.Request) (string, error) {
-	step, err := time.ParseDuration(r.FormValue("step"))
+	step, err := d.step(r, h)
 	if err != nil {
-		return "", server.Input(err)
+		return "", err
 	}
-	total := time.Duration(h.offset.Load()) + step
-	if total.Abs() > mostOffset {
-		return "", notNow("the clock of node %d would be wrong by %s; want at most %v", h.number, console.Signed(total), console.Brief(mostOffset))
-	}
-	h.offset.Store(int64(total))
+	total := time.Duration(h.offset.Load())
 	d.say("the clock of node %d is set by %s", h.number, console.Signed(step))
 	text := fmt.Sprintf("The clock of node %d was set by %s, and is now %s.\n", h.number, console.Signed(step), wrongBy(total))
 	p := h.running()
@@ -126,19 +122,64 @@ func (d *demo) stepClock(h *host, r *http.Request) (string, error) {
 	}
 	take := d.then("Take IDs from it, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", h.url, d.self))
 	back := d.then("Look at it:", "demo status") + d.then("Set it back:", fmt.Sprintf("demo step-clock %d %s", h.number, console.Signed(-step)))
-	switch ahead := total - time.Until(time.Unix(0, p.clock.Now())); { // by the node's own clock
-	case ahead > firn.DefaultMaxStep && d.runs() > 1:
-		return text + fmt.Sprintf(`The node believes a step ahead of more than %v only if the other nodes agree. Otherwise it
-uses up the time that it has reserved, at most %v, and is then not ready until its clock is
-right. Callers use the others.
-`, console.Brief(firn.DefaultMaxStep), console.Brief(d.config.Window)) + back, nil
-	case ahead > firn.DefaultMaxStep:
-		return text + "No other node contradicts it, so the node believes it soon.\n" + take, nil
-	case ahead < -time.Second:
-		return text + "The node's time never goes back: it runs an eighth slower until the clock has caught up. Its\nIDs still ascend.\n" + take, nil
-	default:
-		return text + "The node follows at once. Its IDs still ascend, and none comes twice.\n" + take, nil
+	switch v := d.judge(h); {
+	case v.Out():
+		return text + fmt.Sprintf(`It is %s, which agree. So the node uses up the time that it has
+reserved, at most %v, and is then not ready until its clock is right. Callers use the
+others, and notice nothing.
+`, v, console.Brief(d.config.Window)) + back, nil
+	case v.Kind == clocks.Tied:
+		return text + "The clocks differ, and no majority agrees: nobody knows who is right. All nodes are served,\nand warn.\n" + back, nil
 	}
+	if ahead := total - time.Until(time.Unix(0, p.clock.Now())); ahead < -time.Second { // by the node's own clock
+		return text + "The node's time never goes back: it runs an eighth slower until the clock has caught up. Its\nIDs still ascend.\n" + take, nil
+	}
+	return text + "No majority contradicts it, and the node follows. Its IDs still ascend, and none comes twice.\n" + take, nil
+}
+
+func (d *demo) stepClocks(_ *host, r *http.Request) (string, error) {
+	step, err := d.step(r, d.hosts...)
+	if err != nil {
+		return "", err
+	}
+	d.say("all clocks are set by %s", console.Signed(step))
+	text := fmt.Sprintf("All clocks were set by %s, as by a common time server. They agree as before, so nobody is\nrefused. ", console.Signed(step))
+	if step > 0 {
+		text += "The nodes follow within seconds, and callers notice nothing.\n"
+	} else {
+		text += "The nodes' time never goes back: it runs an eighth slower until the clocks\nhave caught up. IDs still ascend.\n"
+	}
+	return text + d.then("Take IDs, and see their time:", fmt.Sprintf("id -n 3 | %s decode", d.self)) +
+		d.then("Set them back:", fmt.Sprintf("demo step-clock %s %s", All, console.Signed(-step))), nil
+}
+
+// step sets clocks by the step of a request, and returns it. If one would be too wrong then, none is set.
+func (d *demo) step(r *http.Request, hosts ...*host) (time.Duration, error) {
+	step, err := time.ParseDuration(r.FormValue("step"))
+	if err != nil {
+		return 0, server.Input(err)
+	}
+	for _, h := range hosts {
+		if total := time.Duration(h.offset.Load()) + step; total.Abs() > mostOffset {
+			return 0, notNow("the clock of node %d would be wrong by %s; want at most %v", h.number, console.Signed(total), console.Brief(mostOffset))
+		}
+	}
+	for _, h := range hosts {
+		h.offset.Add(int64(step))
+	}
+	return step, nil
+}
+
+// judge judges the clock of a host, as its node will by those of the other nodes.
+func (d *demo) judge(h *host) clocks.Verdict {
+	var others []clocks.Reading
+	for _, other := range d.hosts {
+		if other != h && other.running() != nil {
+			ahead := time.Duration(other.offset.Load() - h.offset.Load())
+			others = append(others, clocks.Reading{Least: ahead, Most: ahead})
+		}
+	}
+	return clocks.Judge(others)
 }
 
 func wrongBy(total time.Duration) string {

@@ -25,12 +25,15 @@ const (
 	NodesPath  = path + "nodes/"
 )
 
+// All stands for the number of a node where a command is for all of them: step-clock.
+const All = "all"
+
 // Answer is the answer to a command.
 type Answer struct {
 	Text string `json:"text"` // for people: what it did, and what to look at
 }
 
-// command changes a demo, or one of its hosts; only step-clock needs the request. It returns an Answer's text.
+// command changes a demo, or one of its hosts; nil: all. Only step-clock needs the request. It returns an Answer's text.
 type command func(h *host, r *http.Request) (string, error)
 
 // listen listens for administrators, who must be on this machine: there are no tokens.
@@ -56,7 +59,7 @@ func (d *demo) handler() http.Handler {
 	own.HandleFunc("GET "+StatusPath, func(w http.ResponseWriter, _ *http.Request) { answer(w, d.status(), nil) })
 	for path, do := range map[string]command{
 		NodesPath + "{node}/kill": d.kill, NodesPath + "{node}/start": d.start, NodesPath + "{node}/pause": d.pause,
-		NodesPath + "{node}/resume": d.resume, NodesPath + "{node}/step-clock": d.stepClock,
+		NodesPath + "{node}/resume": d.resume, NodesPath + "{node}/step-clock": d.stepClock, NodesPath + All + "/step-clock": d.stepClocks,
 		StorePath + "stop": d.stopStore, StorePath + "start": d.startStore,
 	} {
 		own.HandleFunc("POST "+path, func(w http.ResponseWriter, r *http.Request) {

@@ -44,7 +44,8 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 			tries,
 			try{killed, []string{d.command(fmt.Sprintf("demo kill %d", one)), d.command(fmt.Sprintf("demo start %d", one))}},
 			try{"pause a node, as kill -STOP does", []string{d.command(fmt.Sprintf("demo pause %d", one)), d.command(fmt.Sprintf("demo resume %d", one))}},
-			try{"set a clock: the IDs still ascend", []string{d.command("demo step-clock 1 +5s"), d.command("demo step-clock 1 -1h")}},
+			try{"set all clocks: they agree, so nobody notices", []string{d.command("demo step-clock all +1h")}},
+			try{"set one clock: its node is told, and the others serve", []string{d.command("demo step-clock 1 +2h"), d.command("demo step-clock 1 -2h")}},
 			try{fmt.Sprintf("take the store away: IDs still flow for up to %v", console.Brief(d.config.Window)), []string{d.command("demo stop-store"), d.command("demo start-store")}},
 		)
 	}
