@@ -130,11 +130,18 @@ func serveSteppable(t testing.TB, name string, args ...string) *node {
 
 func start(t testing.TB, binary func() (string, error), name, drills string, args ...string) *node {
 	t.Helper()
+	return startOff(t, binary, 0, name, drills, args...)
+}
+
+// startOff is start with a wall clock that is off from the beginning.
+func startOff(t testing.TB, binary func() (string, error), off time.Duration, name, drills string, args ...string) *node {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &node{t: t, name: name, exited: make(chan struct{}), log: new(lines), clockAt: filepath.Join(t.TempDir(), "clock")}
+	n.step(off)
 	n.cmd = exec.Command(path, append([]string{"serve", "--http-addr=127.0.0.1:0"}, args...)...)
 	n.cmd.Env = append(os.Environ(), "FAKE_WALL_FILE="+n.clockAt, "DRILLS="+drills)
 	stderr, err := n.cmd.StderrPipe()

@@ -109,7 +109,11 @@ var (
 	clockSteps = counter("firn_clock_steps_total", "steps",
 		"Steps of the wall clock by 100 ms or more, by direction: ahead or back.", "direction")
 	stepsBelieved = counter("firn_clock_steps_believed_total", "steps",
-		"Steps ahead of more than 10 s that the node followed, as no other node contradicted its wall clock.")
+		"Steps ahead of more than 10 s that the node followed, as no majority of the others contradicted its wall clock.")
+	clockRefused = gauge("firn_clock_refused", "0 or 1",
+		"1 while a majority of the other nodes contradicts this machine's wall clock, so that the node renews no horizon.")
+	clockFromOthers = gauge("firn_clock_from_others_seconds", "seconds",
+		"How far this machine's wall clock is ahead of the median of the other nodes', when last compared; negative: behind, absent without others.")
 
 	storeUp = gauge("firn_store_up", "0 or 1",
 		"1 if the store answers a read within a second; absent while it is not open.")
