@@ -296,7 +296,7 @@ func TestHostileNames(t *testing.T) {
 	w := watch(t, p.ctx)
 	p.visit(l.url, 1440)
 	p.wait(kept, "2")
-	p.pointAt(l.members[1].ID())
+	p.click(fmt.Sprintf(`#nodes-body [data-id=%q] .state`, l.members[1].ID()))
 	p.waitFor(`text("#member").includes("<script>alert(2)</script>, process 4001")`)
 	p.find("onerror")
 	p.wait(`document.querySelectorAll("#nodes-body tr").length`, "1")

@@ -82,9 +82,16 @@ func (p *page) tabTo(id string) {
 // pointAt points at a member in the ring, which is drawn as an element of its own.
 func (p *page) pointAt(id string) {
 	p.t.Helper()
-	do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#ring")))
-	p.settle()
-	p.mouse(fmt.Sprintf(`$('#ring [data-id=%q] .dot').getBoundingClientRect()`, id), 0.5, 0.5)
+	for range 50 { // what is above the ring may grow, and move it away
+		do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#ring")))
+		p.settle()
+		p.mouse(fmt.Sprintf(`$('#ring [data-id=%q] .dot').getBoundingClientRect()`, id), 0.5, 0.5)
+		run(p.t, p.ctx, chromedp.Evaluate[any](`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))`, chromedp.EvalAwaitPromise))
+		if p.js(`text("#member code")`) == id {
+			return
+		}
+	}
+	p.t.Fatalf("the pointer does not come to %s", id)
 }
 
 // cell points at a node ID of the grid, which has all.

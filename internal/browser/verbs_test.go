@@ -51,6 +51,20 @@ func TestVerbs(t *testing.T) {
 	p.click("#sure-go")
 	p.wait(`text("[data-name=orders] .here")`, "attached, node ID 0")
 
+	// A member is drained, and no longer; then expelled.
+	b := l.members[1].ID()
+	p.click(`#nodes-body [data-id="` + b + `"] .state`)
+	p.waitFor(`text("#member").includes("pinned")`)
+	p.verb("#member", "drain", "Drain")
+	p.click("#sure-go")
+	p.waitFor(`$("#member [data-verb=undrain]")`)
+	p.verb("#member", "undrain", "Undo a drain")
+	p.click("#sure-go")
+	p.wait(`$("#member [data-verb=undrain]")`, "null")
+	p.verb("#member", "expel", "Expel")
+	p.enter("#sure-confirm", b[:6]+kb.Enter)
+	p.wait(`document.querySelectorAll('#nodes-body [data-id="`+b+`"]').length`, "0")
+
 	p.verb("#sheet", "destroy", "Destroy")
 	p.wait(`$("#sure-go").disabled`, "true")
 	p.enter("#sure-confirm", "order")

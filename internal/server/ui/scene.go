@@ -102,6 +102,13 @@ type origin struct {
 	Rate       float64            `json:"rate"`
 }
 
+// rules are what operators have said of a sequencer.
+type rules struct {
+	Allocation cluster.Allocation `json:"allocation"`
+	Share      *int64             `json:"share,omitempty"` // nil: the policy does not name it
+	Drained    []string           `json:"drained"`
+}
+
 // standing is the state of this member for a sequencer.
 type standing struct {
 	State string `json:"state"`
@@ -248,6 +255,7 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 		}
 		sequencers[q.Name] = tree{
 			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes, "waiting": q.Waiting,
+			"rules": rules{q.Allocation, q.Share, q.Drained},
 		}
 	}
 	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady), NoStore: text(r.err)}

@@ -219,7 +219,7 @@ func TestStream(t *testing.T) {
 data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
 			`"may":true,"members":{"a":{"watches":"b","joined":1,"as_of":946684800000,"ready":false},"b":{"watches":"a","joined":4}},"problems":[],"reset":true,` +
 			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
-			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
+			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
 `)
 		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},"b":{"watches":"a","joined":4,"life":"dead"}},` +
 			`"problems":[{"level":"warning","kind":"gone","text":"member b is gone, and is still in the cluster","members":["b"]}]}` + "\n")
@@ -228,13 +228,13 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
 			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
-			`"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}` + "\n")
+			`"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},"members":{"a":{"joined":1,"life":"alive","owner":"host-a","ready":false},"b":null},"problems":[],"sequencers":{"orders":null}}` + "\n")
 		f.Apply(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
 			`"sequencers":{"origin":{"here":{"state":"none","why":"","node":-1,"place":0},` +
-			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"waiting":[]}}}` + "\n")
+			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
 		f.Fail(errors.New("the store does not answer"))

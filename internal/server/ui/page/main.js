@@ -148,7 +148,6 @@ function drawFacts() {
   drawProblems();
   document.documentElement.toggleAttribute("data-doubt", doubt !== null);
   document.documentElement.toggleAttribute("data-may", live.may);
-  document.documentElement.toggleAttribute("data-rules", [...live.sequencers.values()].some((q) => q.rules));
   const since = doubt ? `since ${clock(doubt)}` : "now";
   const states = [...live.members].map(([id, m]) => stateOf(id, m, live).kind);
   const count = (kind) => states.filter((k) => k === kind).length;
