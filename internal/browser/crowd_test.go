@@ -35,11 +35,12 @@ func (c *crowd) Pulses(context.Context) (map[string]member.Pulse, error) {
 		if i%100 == 50 { // these are dead
 			continue
 		}
-		noise := time.Duration(int64(i)*7919+third*104729) % 100
-		pulses[id] = member.Pulse{Owner: owner(id), Clock: time.Now().Add(-noise * 50 * time.Millisecond), Every: 10 * time.Second, Vitals: member.Vitals{
+		noise := (int64(i)*7919 + third*104729) % 100
+		ms := time.Duration(noise * 1e6)
+		pulses[id] = member.Pulse{Owner: owner(id), Clock: time.Now().Add(-50 * ms), Every: 10 * time.Second, Vitals: member.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: began,
-			Ready: true, Given: uint64(third * 1000), Rate: 200 + float64(noise), Verdict: "agreed", Offset: (noise - 50) * time.Millisecond / 10,
-			Judged: time.Now(), Left: 30*time.Second - noise*time.Millisecond, RoundTrip: time.Millisecond + noise*20*time.Microsecond,
+			Ready: true, Given: uint64(third * 1000), Rate: 200 + float64(noise), Verdict: "agreed", Offset: ms/10 - 5*time.Millisecond,
+			Judged: time.Now(), Left: 30*time.Second - ms, RoundTrip: time.Millisecond + ms/50,
 		}}
 	}
 	return pulses, nil
