@@ -47,6 +47,8 @@ type judgement struct {
 	clocks.Verdict
 	at    time.Time // by package time
 	steps uint64    // of the wall, before
+
+	others clocks.Reading // of those that may agree
 }
 
 // judged returns the latest judgement; at first, that of a clock that is alone.
@@ -80,7 +82,9 @@ func (m *Member) watchClock(ctx context.Context) {
 		}
 		j := m.judged()
 		var err error
-		if m.steps() != j.steps || time.Since(j.at) >= m.options.Window/3 {
+		third := m.options.Window / 3
+		jitter := rand.N(third / 5) // so that pulses are read at different ages
+		if m.steps() != j.steps || time.Since(j.at) >= third-jitter {
 			if m.judging.lock(ctx) != nil {
 				return
 			}
@@ -120,15 +124,23 @@ func (m *Member) judge(ctx context.Context) error {
 	defer cancel()
 	was := m.judged()
 	for {
-		is := judgement{steps: m.steps()}
+		is := judgement{steps: m.steps(), others: clocks.Unknown}
+		var readings []clocks.Reading
 		var err error
-		if is.Verdict, err = m.compare(ctx, was.Verdict); err != nil {
+		if is.Verdict, readings, err = m.compare(ctx, was.Verdict); err != nil {
 			return fmt.Errorf("comparing clocks: %w", err)
 		}
 		if m.steps() != is.steps {
 			continue // what was read before the step is compared with what the wall shows after it
 		}
 		is.at = time.Now()
+		if !was.at.IsZero() && was.steps == is.steps {
+			is.others = was.others
+		}
+		is.others = clocks.Narrow(is.others, is.at.Sub(was.at), readings)
+		if is.Kind == clocks.Agreed {
+			is.Offset = -is.others.Middle()
+		}
 		m.judgement.Store(&is)
 		m.tellVerdict(was.Verdict, is.Verdict)
 		return nil
@@ -156,18 +168,18 @@ func (m *Member) tellVerdict(was, is clocks.Verdict) {
 	}
 }
 
-// compare returns the verdict that follows another.
-func (m *Member) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdict, error) {
+// compare returns the verdict that follows another, and the readings that it rests on.
+func (m *Member) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdict, []clocks.Reading, error) {
 	few, err := m.readSome(ctx)
 	if err != nil {
-		return was, err
+		return was, nil, err
 	}
 	if is := clocks.Judge(few); is.Kind == clocks.Agreed && is.Against == 0 { // one that disagrees has it look at all
-		return is, nil
+		return is, few, nil
 	}
 	all, err := m.Pulses(ctx)
 	if err != nil {
-		return was, err
+		return was, nil, err
 	}
 	var readings []clocks.Reading
 	for _, p := range all {
@@ -177,13 +189,13 @@ func (m *Member) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdic
 	}
 	is, ask := clocks.Look(was, readings)
 	if !ask {
-		return is, nil
+		return is, readings, nil
 	}
 	answers, err := m.ask(ctx, len(all))
 	if err != nil {
-		return was, err
+		return was, nil, err
 	}
-	return clocks.Hear(was, answers), nil
+	return clocks.Hear(was, answers), answers, nil
 }
 
 // readSome reads the clocks of a few others in a cluster of more; else of none. So the cost for the store does not grow

@@ -33,6 +33,30 @@ func Read(showed, mine time.Time, age time.Duration) Reading {
 	return Reading{Least: ahead, Most: ahead + age}
 }
 
+// Unknown is the reading of a clock that agrees with this one, as far as is known.
+var Unknown = Reading{-2 * Skew, 2 * Skew}
+
+// Narrow returns a reading of the clocks that may agree with this one, taken for one clock, from what was known before and
+// new readings. Each is old by another time, so that together they narrow it down. What was known is forgotten where a
+// new one contradicts it.
+func Narrow(known Reading, passed time.Duration, others []Reading) Reading {
+	drift := passed / 10_000 // by which clocks run apart, at most
+	known = Reading{known.Least - drift, known.Most + drift}
+	for _, r := range others {
+		if r.differs() {
+			continue
+		}
+		known = Reading{max(known.Least, r.Least), min(known.Most, r.Most)}
+		if known.Least > known.Most {
+			known = r
+		}
+	}
+	return known
+}
+
+// Middle returns how far the clock is probably ahead. A reading is seldom as old as it may be.
+func (r Reading) Middle() time.Duration { return r.Least + max(0, r.Most-r.Least-slack)/2 }
+
 // slack returns how uncertain the reading is, up to the most that is tolerated.
 func (r Reading) slack() time.Duration { return min(r.Most-r.Least, slack) }
 

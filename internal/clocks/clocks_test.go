@@ -52,3 +52,27 @@ func TestJudge(t *testing.T) {
 		}
 	}
 }
+
+// Two clocks that agree are read every ten to eleven seconds, each time at another age.
+func TestNarrow(t *testing.T) {
+	const (
+		ahead = 1300 * time.Millisecond
+		every = 10 * time.Second
+	)
+	known := Unknown
+	for look := range 30 {
+		var readings []Reading
+		for other := range 2 {
+			age := (time.Duration(look)*time.Second + time.Duration(other)*3700*time.Millisecond) % every
+			readings = append(readings, Reading{ahead - age, ahead - age + every + time.Second})
+		}
+		known = Narrow(known, every, append(readings, Reading{time.Hour, time.Hour + every}))
+	}
+	if off := (known.Middle() - ahead).Abs(); off > 500*time.Millisecond {
+		t.Errorf("after thirty looks it is known to be %v ahead, within %v to %v; want %v", known.Middle(), known.Least, known.Most, ahead)
+	}
+	moved := Reading{-5 * time.Second, -4 * time.Second}
+	if now := Narrow(known, every, []Reading{moved}); now != moved {
+		t.Errorf("the others have moved, and they are known as %v; want %v", now, moved)
+	}
+}
