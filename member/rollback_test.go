@@ -47,6 +47,9 @@ func (w *world) takes(d time.Duration, nodes ...*node) (taken int) {
 	return taken
 }
 
+// behind is by how much a clock is behind: a multiple of how often takes takes, so that ticks meet.
+const behind = 8001 * time.Millisecond
+
 // losses are ways in which a store loses data.
 var losses = map[string]func(w *world) (lose func()){
 	"wiped": func(w *world) func() {
@@ -72,7 +75,7 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				a, b := w.two()
-				b.wall.step(-8 * time.Second)
+				b.wall.step(-behind)
 				lose := loss(w)
 				w.takes(3*window, a, b)                                                                   // b approaches its clock slowly
 				for time.Until(a.seq.Load().status.Load().inUse().fence.Horizon()) < window-time.Second { // that of a is as far ahead as it can be
@@ -209,7 +212,7 @@ func TestANodeIDThatWasTakenOverOnAnEmptyStoreIsNotUsed(t *testing.T) {
 		a.client.CutOff(true)
 		w.service.RollBack(memstore.Backup{}, 0)
 		late := w.start("late", onOneNode)
-		late.wall.step(-8 * time.Second)
+		late.wall.step(-behind)
 		late.settled()
 		a.client.CutOff(false)
 		a.startsOver()
@@ -236,7 +239,7 @@ func TestAClaimThatDoesNotKnowTheFloor(t *testing.T) {
 				return memstore.Fault{}
 			})
 		})
-		late.wall.step(-8 * time.Second)
+		late.wall.step(-behind)
 		a.startsOver()
 		late.refuses(window)
 		late.ready(window)
@@ -297,14 +300,14 @@ func TestTheFloorReckonsWithClocksThatDiffer(t *testing.T) {
 		a.ready(time.Second)
 		b := w.start("b", few)
 		b.ready(time.Second)
-		b.wall.step(-8 * time.Second)
+		b.wall.step(-behind)
 		w.takes(3*window, a, b) // b approaches its clock slowly
 		a.client.CutOff(true)
 		w.service.RollBack(memstore.Backup{}, 0)
 		b.startsOver()
 		nodes := []*node{a, w.start("late", few), w.start("later", few)}
 		for _, n := range nodes[1:] {
-			n.wall.step(-8 * time.Second)
+			n.wall.step(-behind)
 		}
 		w.takes(window+2*clocks.Skew, nodes...)
 		for _, n := range nodes[1:] {

@@ -35,17 +35,17 @@ type ProblemKind string
 
 // The kinds, worst first.
 const (
-	StoreProblem    ProblemKind = "store"       // out of reach
-	QuorumProblem   ProblemKind = "quorum"      // machines are lost
-	ClockProblem    ProblemKind = "clock"       // a majority disagrees with a node's clock
-	NotReadyProblem ProblemKind = "not_ready"   // nodes can't issue IDs
-	HorizonProblem  ProblemKind = "horizon"     // reserved time ends, and more is not reserved
-	LayoutProblem   ProblemKind = "layout"      // the time of a layout ends
-	GoneProblem     ProblemKind = "gone"        // a member's pulse is gone
-	LateProblem     ProblemKind = "late"        // a member's pulse is overdue
-	TieProblem      ProblemKind = "tie"         // clocks disagree, and no majority agrees
-	NodeIDsProblem  ProblemKind = "node_ids"    // few are free, or members wait for one
-	VersionProblem  ProblemKind = "version"     // versions differ
+	StoreProblem    ProblemKind = "store"     // out of reach
+	QuorumProblem   ProblemKind = "quorum"    // machines are lost
+	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
+	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
+	HorizonProblem  ProblemKind = "horizon"   // reserved time ends, and more is not reserved
+	LayoutProblem   ProblemKind = "layout"    // the time of a layout ends
+	GoneProblem     ProblemKind = "gone"      // a member's pulse is gone
+	LateProblem     ProblemKind = "late"      // a member's pulse is overdue
+	TieProblem      ProblemKind = "tie"       // clocks disagree, and no majority agrees
+	NodeIDsProblem  ProblemKind = "node_ids"  // few are free, or members wait for one
+	VersionProblem  ProblemKind = "version"   // versions differ
 )
 
 var kinds = []ProblemKind{
@@ -108,19 +108,20 @@ func (p *problems) store() {
 	if s.Reached {
 		return
 	}
-	text := "the store does not answer this node"
+	var text strings.Builder
+	text.WriteString("the store does not answer this node")
 	if s.AsOf != nil {
-		text += ", for " + Rough(p.status.At.Sub(*s.AsOf))
+		text.WriteString(", for " + Rough(p.status.At.Sub(*s.AsOf)))
 	}
 	if s.Why != "" {
-		text += ": " + s.Why
+		text.WriteString(": " + s.Why)
 	}
 	for m := range p.fresh {
 		if left := p.left(m); m.ID == p.status.Member && left > 0 {
-			text += "; its reserved time ends in " + Rough(left)
+			text.WriteString("; its reserved time ends in " + Rough(left))
 		}
 	}
-	p.add(Failing, StoreProblem, s.AsOf, nil, "%s", text)
+	p.add(Failing, StoreProblem, s.AsOf, nil, "%s", text.String())
 }
 
 func (p *problems) quorum() {

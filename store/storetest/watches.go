@@ -48,7 +48,7 @@ func goneRewritten(s *suite) {
 		version := s.putUnder(session, "key", fmt.Sprint("alone ", i))
 		_, err := s.Commit(s.ctx, store.Txn{
 			If:   when("key", version),
-			Then: []store.Op{store.Put("other", nil), store.PutEphemeral("key", []byte(fmt.Sprint("with others ", i)), session)},
+			Then: []store.Op{store.Put("other", nil), store.PutEphemeral("key", fmt.Append(nil, "with others ", i), session)},
 		})
 		s.must("Commit", err)
 	}
