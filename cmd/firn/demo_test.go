@@ -224,7 +224,7 @@ func TestDemo(t *testing.T) {
 		{"firn sequencer create orders", nil},
 		{"firn id --sequencer orders", nil},
 		{"firn cluster status", func(out string) {
-			if strings.Count(out, "  node ") != 3 {
+			if strings.Count(out, "\nnode ") != 3 {
 				t.Errorf("of 3 members it shows\n%s", out)
 			}
 		}},

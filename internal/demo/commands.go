@@ -149,7 +149,7 @@ func (d *demo) stepClocks(_ *host, r *http.Request) (string, error) {
 	} else {
 		text += "The nodes' time never goes back: it runs an eighth slower until the clocks\nhave caught up. IDs still ascend.\n"
 	}
-	return text + d.then("Take IDs, and see their time:", fmt.Sprintf("id -n 3 | %s decode", d.self)) +
+	return text + d.then("Take IDs, and see their time:", fmt.Sprintf("id -n 3 --server %s | %s decode", d.hosts[0].url, d.self)) +
 		d.then("Set them back:", fmt.Sprintf("demo step-clock %s %s", All, console.Signed(-step))), nil
 }
 
