@@ -139,7 +139,7 @@ func (m *Member) judge(ctx context.Context) error {
 		}
 		is.others = clocks.Narrow(is.others, is.at.Sub(was.at), readings)
 		if is.Kind == clocks.Agreed {
-			is.Offset = -is.others.Middle()
+			is.Offset = -is.others.Surely()
 		}
 		m.judgement.Store(&is)
 		m.tellVerdict(was.Verdict, is.Verdict)

@@ -219,7 +219,7 @@ func vitalColumns(p server.Pulse, now time.Time) []string {
 	}
 	row[0] = console.Number(v.Rate)
 	if v.Others > 0 {
-		row[1] = short(v.Offset)
+		row[1] = short(v.Offset.Round(100 * time.Millisecond))
 		if v.Offset >= 0 {
 			row[1] = "+" + row[1]
 		}

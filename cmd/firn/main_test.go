@@ -25,7 +25,10 @@ import (
 // patience is how long tests wait for what must come, on a machine that is busy.
 const patience = 30 * time.Second
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"firn": main}) }
+func TestMain(m *testing.M) {
+	time.Local = time.UTC // in which the tests expect times to be shown
+	testscript.Main(m, map[string]func(){"firn": main})
+}
 
 // The scripts are the manual: what people type, and what they get.
 //

@@ -54,8 +54,8 @@ func Narrow(known Reading, passed time.Duration, others []Reading) Reading {
 	return known
 }
 
-// Middle returns how far the clock is probably ahead. A reading is seldom as old as it may be.
-func (r Reading) Middle() time.Duration { return r.Least + max(0, r.Most-r.Least-slack)/2 }
+// Surely returns how far the clock is ahead at least, either way: zero when it may show the same as this one.
+func (r Reading) Surely() time.Duration { return max(r.Least, min(r.Most, 0)) }
 
 // slack returns how uncertain the reading is, up to the most that is tolerated.
 func (r Reading) slack() time.Duration { return min(r.Most-r.Least, slack) }

@@ -71,7 +71,7 @@ var clocks = []mutant{
 	},
 	{
 		"a step of the wall is noticed a third of a window later", "member/clock.go",
-		"if m.steps() != j.steps || time.Since(j.at) >= m.options.Window/3", "if time.Since(j.at) >= m.options.Window/3",
+		"if m.steps() != j.steps || time.Since(j.at) >= third-jitter", "if time.Since(j.at) >= third-jitter",
 		"./member", "Clock",
 	},
 	{

@@ -103,17 +103,13 @@ var (
 	clockOffset = gauge("firn_clock_offset_seconds", "seconds",
 		"How far this machine's wall clock is ahead of the time in the IDs; negative: behind.")
 	clockOthers = gauge("firn_clock_others_offset_seconds", "seconds",
-		"How far this machine's wall clock was ahead of the median of the other members' clocks when it was last judged; negative: behind, absent without others.")
+		"How far this machine's wall clock is ahead of the other members' at least, when last compared; negative: behind, absent without others.")
 	clockVerdict = gauge("firn_clock_verdict", "0 or 1",
 		"1 for the latest verdict over this machine's wall clock, 0 for the others: alone, agreed, ahead or behind (of most of the others: the node is not ready), tied (no majority agrees) or unclear; absent until it is judged.", "verdict")
 	clockSteps = counter("firn_clock_steps_total", "steps",
 		"Steps of the wall clock by 100 ms or more, by direction: ahead or back.", "direction")
 	stepsBelieved = counter("firn_clock_steps_believed_total", "steps",
 		"Steps ahead of more than 10 s that the node followed, as no majority of the others contradicted its wall clock.")
-	clockRefused = gauge("firn_clock_refused", "0 or 1",
-		"1 while a majority of the other nodes contradicts this machine's wall clock, so that the node renews no horizon.")
-	clockFromOthers = gauge("firn_clock_from_others_seconds", "seconds",
-		"How far this machine's wall clock is ahead of the median of the other nodes', when last compared; negative: behind, absent without others.")
 
 	storeUp = gauge("firn_store_up", "0 or 1",
 		"1 if the store answers a read within a second; absent while it is not open.")

@@ -59,7 +59,6 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	collectMember(to, stats)
 	if m != nil {
 		to.put(clockOffset, stats.Offset.Seconds())
-		collectClock(to, m.Vitals())
 		collectVerdict(to, m.Vitals())
 		v := m.Value()
 		to.put(members, float64(v.Size()))
@@ -113,13 +112,6 @@ func (w *watcher) collectListeners(to sink) {
 		if c, err := w.TLS.GetCertificate(new(tls.ClientHelloInfo)); err == nil && c.Leaf != nil {
 			to.put(notAfter, float64(c.Leaf.NotAfter.Unix()))
 		}
-	}
-}
-
-func collectClock(to sink, v member.Vitals) {
-	to.is(clockRefused, v.Verdict == "ahead" || v.Verdict == "behind")
-	if v.Others > 0 {
-		to.put(clockFromOthers, v.Offset.Seconds())
 	}
 }
 

@@ -36,7 +36,7 @@ func TestANodeThatGivesIDs(t *testing.T) {
 			`firn_sequencer_members_waiting{sequencer="orders"} 0`, `firn_horizon_left_seconds{sequencer="orders"} 30`,
 			`firn_sequence_waits_total{sequencer="orders"} 0`,
 			`firn_clock_verdict{verdict="agreed"} 1`, `firn_clock_verdict{verdict="behind"} 0`, "firn_clock_others_offset_seconds 0",
-			"firn_log_lag_entries 0", "firn_store_up 1", "firn_clock_offset_seconds 0", "firn_clock_refused 0", `firn_clock_steps_total{direction="ahead"} 0`,
+			"firn_log_lag_entries 0", "firn_store_up 1", "firn_clock_offset_seconds 0", `firn_clock_steps_total{direction="ahead"} 0`,
 			`firn_requests_total{call="POST /api/v1/id",code="ok",protocol="http"} 1`,
 			`firn_request_duration_seconds_bucket{call="POST /api/v1/id",protocol="http",le="0.001"} 1`,
 		)

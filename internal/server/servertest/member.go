@@ -3,6 +3,7 @@ package servertest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,7 @@ func (m *Member) SetValue(v cluster.Value) {
 func (m *Member) SetPulses(pulses map[string]member.Pulse) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pulses = pulses
+	m.pulses = maps.Clone(pulses)
 }
 
 // SetHistory sets the minutes of the last hour.
