@@ -28,8 +28,12 @@ type OrderError struct {
 }
 
 func (e *OrderError) Error() string {
-	return fmt.Sprintf("IDs may exist up to %s (node ID %d), which is %v ahead of this clock: new ones would be unique, but smaller; "+
-		"it waits for the clock, unless it is told to go on", e.Until.UTC().Format(time.RFC3339), e.Node, e.Ahead.Round(time.Second))
+	ahead := e.Ahead.Round(time.Second).String()
+	if days := e.Ahead / (24 * time.Hour); days >= 2 {
+		ahead = fmt.Sprintf("%d days", days)
+	}
+	return fmt.Sprintf("IDs may exist up to %s (node ID %d), which is %s ahead of this clock: new ones would be unique, but smaller; "+
+		"it was told to wait until the clock is there", e.Until.UTC().Format(time.RFC3339), e.Node, ahead)
 }
 
 // checkOrder returns an *OrderError when the member is to wait because its IDs would be smaller than existing ones, and
@@ -54,15 +58,17 @@ func (s *Sequencer) checkOrder(ctx context.Context) error {
 	}
 	if !last.Horizon.After(now.Add(margin)) {
 		s.ordered = true
+		s.update(func(st *status) { st.smaller = time.Time{} })
 		return nil
 	}
+	s.update(func(st *status) { st.smaller = last.Horizon })
 	e := &OrderError{Node: last.Node, Until: last.Horizon, Ahead: last.Horizon.Sub(now)}
 	if s.m.options.Order == WaitForIDs {
 		s.waited = true
 		return e
 	}
 	s.ordered = true
-	s.m.log.Warn("new IDs are unique, but smaller than existing ones: a node ID was used up to far beyond this clock, so an earlier clock was ahead",
+	s.m.log.Warn("new IDs are unique, but smaller than existing ones: an earlier clock was ahead, and this member was not told to wait",
 		"sequencer", s.name, "node", e.Node, "until", e.Until, "ahead", e.Ahead.Round(time.Second))
 	return nil
 }

@@ -15,6 +15,9 @@ func TestIDsThatAreAhead(t *testing.T) {
 			first.leave()
 			second := w.start("second", func(s *setup) { s.Order = order })
 			<-second.done
+			if until := second.mem.Load().Vitals().SmallerUntil; until.Before(time.Now().Add(time.Hour - time.Minute)) {
+				t.Errorf("its vital signs tell of IDs up to %v", until)
+			}
 			if order == GoOn {
 				second.ready(time.Second)
 				if second.last >= first.last {
@@ -28,6 +31,9 @@ func TestIDsThatAreAhead(t *testing.T) {
 			}
 			second.refuses(40 * time.Minute)
 			second.ready(25 * time.Minute)
+			if until := second.mem.Load().Vitals().SmallerUntil; !until.IsZero() {
+				t.Errorf("it makes IDs, and its vital signs tell of larger ones up to %v", until)
+			}
 			if second.last <= first.last {
 				t.Errorf("it gave %d after %d", second.last, first.last)
 			}

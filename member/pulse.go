@@ -88,10 +88,14 @@ func (m *Member) vitals() (v Vitals) {
 	v.RoundTrip = time.Duration(m.roundTrip.Load())
 	first := true
 	for _, s := range m.Sequencers() {
-		if t := s.status.Load().inUse(); t.fence != nil {
+		st := s.status.Load()
+		if t := st.inUse(); t.fence != nil {
 			if left := t.fence.Horizon().Sub(m.now()); first || left < v.Left {
 				v.Left, first = left, false
 			}
+		}
+		if st.smaller.After(m.now()) {
+			v.SmallerUntil = later(v.SmallerUntil, st.smaller)
 		}
 	}
 	return v

@@ -56,12 +56,13 @@ type status struct {
 	used      time.Time        // the end of the last tick that stopped generators used
 	why       error            // why there are no IDs, or none from the horizon on
 
-	created int64 // position in the log, which identifies the generation; 0: unknown, after the store lost data
-	ensured bool  // EnsureSequencer was called: the member creates it again after the store lost data
-	wanted  bool  // Attach was called last, not Detach
-	granted grant // by the cluster's value
-	settled bool  // the attempt at a node ID that Attach began has an outcome
-	ended   bool  // the member has left, or can't go on
+	created int64     // position in the log, which identifies the generation; 0: unknown, after the store lost data
+	ensured bool      // EnsureSequencer was called: the member creates it again after the store lost data
+	wanted  bool      // Attach was called last, not Detach
+	granted grant     // by the cluster's value
+	smaller time.Time // IDs may exist up to this instant, so that those made before it are smaller; zero: none are known
+	settled bool      // the attempt at a node ID that Attach began has an outcome
+	ended   bool      // the member has left, or can't go on
 
 	changed chan struct{} // closed when another status has replaced this one
 }

@@ -23,6 +23,8 @@ type Vitals struct {
 	Others  int           `json:"others,omitempty"`  // of so many
 	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
 
+	SmallerUntil time.Time `json:"smaller_until,omitzero"` // IDs may exist up to this instant, beyond its clock, so that its own are smaller; zero: none are known
+
 	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon, negative once passed; zero: it holds no node ID
 	RoundTrip time.Duration `json:"rtt_ns,omitzero"`  // of its latest write to the store
 }

@@ -66,7 +66,7 @@ func TestEveryFlag(t *testing.T) {
 		"address": {":1", `":1"`}, "directory": {"d", "d"}, setting.KindList: {"a:1,b:2", "[a:1, 'b:2']"}, "file": {"f", "f"},
 		"name": {"n", "n"}, "text": {"1", "'1'"}, "path": {"/p", "/p"}, "layout": {"twitter", "twitter"},
 		"time": {"2020-01-01", "2020-01-01"}, setting.KindNumber: {"3", "3"}, setting.KindBool: {"true", "true"}, "duration": {"5s", "5s"},
-		"format": {"json", "json"}, "level": {"warn", "warn"}, "URL": {"http://h:1", "http://h:1"}, setting.KindShare: {"0.5", "0.5"},
+		"format": {"json", "json"}, "level": {"warn", "warn"}, "choice": {"wait", "wait"}, "URL": {"http://h:1", "http://h:1"}, setting.KindShare: {"0.5", "0.5"},
 	}
 	var all serveOptions
 	c := &cobra.Command{}
@@ -116,6 +116,7 @@ func TestStrictFile(t *testing.T) {
 		{"node:", "node: it is empty; want a whole number"},
 		{"wait: 1", "wait: it is 1; want true or false"},
 		{"wait: yes", `wait: it is the string "yes"; want true or false`},
+		{"if-ids-are-ahead: stop", `if-ids-are-ahead: "stop" is not right; want one of [go-on wait]`},
 		{"ttl: 20", "ttl: it is 20; want a string"},
 		{"ttl: [20s]", "ttl: it is a list; want a string"},
 		{"ttl: {s: 20}", "ttl: it is a mapping; want a string"},

@@ -16,7 +16,7 @@ import (
 const (
 	statusOK          = 0
 	statusFailure     = 1
-	statusNoNode      = 3   // no node ID is free, or the clock is too far behind
+	statusNoNode      = 3   // no node ID is free, the clock is wrong, or existing IDs are ahead of it
 	statusExpelled    = 4   // an operator has expelled the node from its cluster
 	statusUsage       = 78  // a flag, an argument, a variable or the config file is wrong: EX_CONFIG of sysexits.h
 	statusInterrupted = 130 // a client command was interrupted, as shells count it

@@ -61,15 +61,16 @@ func TestEveryLineOfTheConfigFile(t *testing.T) {
 // What is given comes back out of the config file, whatever it looks like.
 func TestConfigFileKeepsValues(t *testing.T) {
 	for name, texts := range map[string][]string{
-		"etcd-user":     {"firn", "true", "5", "2026-01-01", "null", "~", "a: b", "# a", "'", `"`, "- a", "{a}", "é", " a ", "*a", "&a", "!a", "%", "@", "a,b"},
-		"http-addr":     {":8080", "[::1]:80", "127.0.0.1:0"},
-		"epoch":         {"2026-01-01", "2026-01-01T00:00:00Z"},
-		"etcd":          {"a:1", "a:1,b:2", "https://[::1]:2379"},
-		"node":          {"0", "7"},
-		"random-start":  {"true", "false"},
-		"window":        {"1m30s"},
-		"log-level":     {"debug"},
-		"etcd-password": {strings.Repeat("long ", 100)},
+		"etcd-user":        {"firn", "true", "5", "2026-01-01", "null", "~", "a: b", "# a", "'", `"`, "- a", "{a}", "é", " a ", "*a", "&a", "!a", "%", "@", "a,b"},
+		"http-addr":        {":8080", "[::1]:80", "127.0.0.1:0"},
+		"epoch":            {"2026-01-01", "2026-01-01T00:00:00Z"},
+		"etcd":             {"a:1", "a:1,b:2", "https://[::1]:2379"},
+		"node":             {"0", "7"},
+		"random-start":     {"true", "false"},
+		"window":           {"1m30s"},
+		"log-level":        {"debug"},
+		"if-ids-are-ahead": {"wait", "go-on"},
+		"etcd-password":    {strings.Repeat("long ", 100)},
 	} {
 		for _, text := range texts {
 			flags := serveFlags()

@@ -25,7 +25,7 @@ A cluster can have many ID spaces, each with its own layout:
   firn id --sequencer orders
 
 Exit statuses: 0 success; 1 failure; 2 a crash, as of every Go program; 3 no node ID
-is free, or this machine's clock is too far behind; 4 an operator expelled the node;
+is free, or this machine's clock is wrong; 4 an operator expelled the node;
 78 a flag, an argument, a variable or the config file is wrong; 130 a signal
 interrupted a client command.`
 

@@ -53,10 +53,10 @@ it is not ready, serves on for the drain delay, finishes the calls it has, and g
 its node ID back. A second signal ends it at once.
 
 Exit statuses: 0 stopped by a signal; 1 failure; 2 a crash; 3 no node ID is free, or
-this machine's clock is too far behind (--wait waits instead); 4 an operator
-expelled the node from the cluster; 78 wrong configuration. Restart it after all but
-0, 4 and 78: a wrong configuration stays wrong until somebody corrects it, and a node
-that was expelled comes back when it is started.`
+this machine's clock is wrong (--wait waits instead); 4 an operator expelled the node
+from the cluster; 78 wrong configuration. Restart it after all but 0, 4 and 78: a
+wrong configuration stays wrong until somebody corrects it, and a node that was
+expelled comes back when it is started.`
 
 const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080

@@ -14,6 +14,7 @@ import (
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
 )
 
@@ -74,7 +75,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 
 	setting.Duration(flags, &o.Window, "window", d.Window.String(), least, "how far ahead a node reserves time in etcd: how long it gives IDs\nwhile etcd is unreachable")
 	setting.Duration(flags, &o.TTL, "ttl", d.TTL.String(), least, "how long a node may be silent before others may take its node ID")
-	setting.Bool(flags, &o.Wait, "wait", "at the start, wait when no node ID is free or the clock is too far\nbehind")
+	setting.Bool(flags, &o.Wait, "wait", "at the start, wait when no node ID is free or the clock is wrong")
+	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on", "if IDs exist that an earlier clock made far ahead of this one: go-on\n(new IDs are unique, but smaller), or wait until the clock is there", parseOrder)
 	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach", "never attach to a sequencer because a caller asks for one of its\nIDs, but only by firn sequencer attach")
 
 	setting.Duration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0, "how long a node that stops serves on, not ready, so that balancers\nnotice")
@@ -90,8 +92,21 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 
 	must(c.MarkFlagDirname("data-dir"))
 	must(c.MarkFlagFilename("config", "yaml", "yml"))
+	must(c.RegisterFlagCompletionFunc("if-ids-are-ahead", cobra.FixedCompletions([]string{"go-on", "wait"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// parseOrder reads what to do where existing IDs are ahead of the clock.
+func parseOrder(text string) (member.Order, error) {
+	switch _, err := setting.OneOf("go-on", "wait")(text); {
+	case err != nil:
+		return 0, err
+	case text == "wait":
+		return member.WaitForIDs, nil
+	default:
+		return member.GoOn, nil
+	}
 }
 
 func parseLevel(levels []string) func(string) (slog.Level, error) {

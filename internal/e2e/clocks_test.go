@@ -361,3 +361,34 @@ func TestTwoHalvesAnHourApart(t *testing.T) {
 	c.unnoticed(c.nodes...)
 	c.ledger.unique(t, 1000)
 }
+
+// A node alone ran with a clock in 2094, and starts again with the right one. Its IDs are smaller than those before: it says
+// so, or waits if it was told to.
+func TestIDsAreAheadOfTheClock(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	const years = 68 * 365 * 24 * time.Hour
+	c := newClocked(t, 6*time.Second, 0)
+	future := c.start(years)
+	c.joins(future)
+	future.taken(t, c.ledger, 100)
+	c.leaves(future)
+
+	waits := c.start(0, "--if-ids-are-ahead=wait")
+	if status := waits.ended(); status != 3 || !strings.Contains(waits.log.String(), "2094") {
+		t.Errorf("%s ended with status %d:\n%s", waits.name, status, waits.log)
+	}
+	waits = c.start(0, "--if-ids-are-ahead=wait", "--wait")
+	c.told(waits, "2094")
+	waits.kill()
+
+	goes := c.start(0)
+	c.joins(goes)
+	if log := goes.log.String(); !strings.Contains(log, "level=WARN") || !strings.Contains(log, "2094") || !strings.Contains(log, "--if-ids-are-ahead") {
+		t.Errorf("%s does not warn of smaller IDs:\n%s", goes.name, log)
+	}
+	c.says(goes, "2094", "cluster", "status", "--admin="+goes.admin)
+	goes.taken(t, c.ledger, 100)
+	c.unnoticed(goes)
+	c.ledger.unique(t, 200)
+}

@@ -55,6 +55,11 @@ var clocks = []mutant{
 		"./member", "^TestAWrongClockJoins$",
 	},
 	{
+		"a node that is to wait gives smaller IDs", "member/order.go",
+		"		s.waited = true\n		return e\n", "		s.waited = true\n",
+		"./member", "^TestIDsThatAreAhead$",
+	},
+	{
 		"a node ID is extended by a clock that is out", "member/renew.go",
 		"extended && !out && ", "extended && (!out || true) && ",
 		"./member", "^Test(OneClockSteps|TheFirstClockIsWrong)$",

@@ -46,7 +46,8 @@ type Config struct {
 
 	Window       time.Duration // how far ahead of the clock a horizon lies
 	TTL          time.Duration // how long the store keeps the session of a silent node
-	Wait         bool          // wait at the start if no node ID is free or the clock is too far behind
+	Wait         bool          // wait at the start if no node ID is free or the clock is wrong
+	Order        member.Order  // what to do where existing IDs are ahead of the clock
 	NoAutoAttach bool          // see server.Options
 
 	DrainDelay      time.Duration // how long a stopping node still serves, not ready
@@ -134,7 +135,7 @@ func (c Config) memberOptions() member.Options {
 		owner = fmt.Sprintf("%s, process %d", host, os.Getpid())
 	}
 	return member.Options{
-		Nodes: c.nodes, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart,
+		Nodes: c.nodes, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart, Order: c.Order,
 		Owner: owner, Clock: c.Clock, Logger: c.Logger,
 	}
 }

@@ -230,7 +230,9 @@ func (n *Node) join(ctx context.Context) error {
 		if s, err = n.member.EnsureSequencer(ctx, member.DefaultSequencer, n.config.definition()); err != nil {
 			break
 		}
-		if why := s.Ready(); starts && NoNodeID(why) && !n.config.Wait || errors.Is(why, firn.ErrLifetime) {
+		why := s.Ready()
+		n.tellOrder(why)
+		if starts && NoNodeID(why) && !n.config.Wait || errors.Is(why, firn.ErrLifetime) {
 			return why
 		}
 		for range s.Changes(ctx) { // until ctx ends or the member leaves the sequencer
@@ -247,6 +249,18 @@ func (n *Node) join(ctx context.Context) error {
 	return nil // ctx has ended
 }
 
+// tellOrder logs which setting decides where existing IDs are ahead of the clock.
+func (n *Node) tellOrder(why error) {
+	var order *member.OrderError
+	until := n.member.Vitals().SmallerUntil
+	switch {
+	case errors.As(why, &order):
+		n.log.Warn("new IDs would be smaller than existing ones: with --if-ids-are-ahead go-on this node does not wait for its clock", "until", order.Until)
+	case !until.IsZero() && n.config.Order == member.GoOn:
+		n.log.Warn("new IDs are smaller than existing ones: with --if-ids-are-ahead wait a node waits for its clock", "until", until)
+	}
+}
+
 // drain ends the service without an error to any caller: first balancers stop sending callers, then the node
 // serves those that are left.
 func (n *Node) drain(ctx context.Context) {
@@ -261,8 +275,8 @@ func (n *Node) drain(ctx context.Context) {
 	n.log.Info("stopped serving, leaving the cluster")
 }
 
-// NoNodeID reports whether an error means that no node ID is free, or that the node's clock is wrong.
-// With Config.Wait the node waits until that passes.
+// NoNodeID reports whether an error means that no node ID is free, that the node's clock is wrong, or that existing
+// IDs are ahead of it. With Config.Wait the node waits until that passes.
 func NoNodeID(err error) bool {
 	var behind *fence.ClockBehindError
 	var clock *member.ClockError

@@ -44,13 +44,14 @@ const (
 	GoneProblem     ProblemKind = "gone"      // a member's pulse is gone
 	LateProblem     ProblemKind = "late"      // a member's pulse is overdue
 	TieProblem      ProblemKind = "tie"       // clocks disagree, and no majority agrees
+	OrderProblem    ProblemKind = "order"     // existing IDs are ahead of a clock
 	NodeIDsProblem  ProblemKind = "node_ids"  // few are free, or members wait for one
 	VersionProblem  ProblemKind = "version"   // versions differ
 )
 
 var kinds = []ProblemKind{
 	StoreProblem, QuorumProblem, ClockProblem, NotReadyProblem, HorizonProblem, LayoutProblem,
-	GoneProblem, LateProblem, TieProblem, NodeIDsProblem, VersionProblem,
+	GoneProblem, LateProblem, TieProblem, OrderProblem, NodeIDsProblem, VersionProblem,
 }
 
 // soonOver is how long before the end of a layout's time it is a problem.
@@ -67,6 +68,7 @@ func Problems(s Status) []Problem {
 	p.store()
 	p.quorum()
 	p.clocks()
+	p.order()
 	p.readiness()
 	p.pulses()
 	p.sequencers()
@@ -173,6 +175,38 @@ func (p *problems) clocks() {
 		p.add(Warning, TieProblem, nil, tied, "clocks disagree, and no majority agrees, so that each is believed: %s from the others", list(offsets))
 	}
 }
+
+// order finds members whose IDs are smaller than existing ones, and those that wait because theirs would be.
+func (p *problems) order() {
+	var until time.Time
+	var smaller []string
+	for m := range p.fresh {
+		v := m.Vitals
+		switch {
+		case !v.SmallerUntil.After(p.status.At):
+		case v.Ready:
+			smaller = append(smaller, m.ID)
+			if v.SmallerUntil.After(until) {
+				until = v.SmallerUntil
+			}
+		case Code(v.Code) == Clock && v.Verdict != "ahead" && v.Verdict != "behind":
+			p.add(Failing, OrderProblem, p.since(m), []string{m.ID},
+				"IDs may exist up to %s, %s: %s waits, since its own would be unique, but smaller; with --if-ids-are-ahead go-on it does not",
+				instant(v.SmallerUntil), p.ahead(v.SmallerUntil), p.names[m.ID])
+		}
+	}
+	if len(smaller) > 0 {
+		p.add(Warning, OrderProblem, nil, smaller,
+			"IDs may exist up to %s, %s: those that %s are unique, but smaller; with --if-ids-are-ahead wait a node waits instead",
+			instant(until), p.ahead(until), p.verb(smaller, "gives", "give"))
+	}
+}
+
+func (p *problems) ahead(t time.Time) string {
+	return Rough(t.Sub(p.status.At)) + " ahead of the clock"
+}
+
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // readiness finds members that can't issue IDs, by code. Those that wait for a node ID are told with the sequencer.
 func (p *problems) readiness() {

@@ -89,6 +89,14 @@ func TestProblems(t *testing.T) {
 		"tie": {all(vitals(0, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", time.Hour }), vitals(1, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", -time.Hour })), []string{
 			"warning tie: clocks disagree, and no majority agrees, so that each is believed: ids-1 +1h0m and ids-2 -1h0m from the others [a b]",
 		}},
+		"smaller": {all(vitals(0, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) }), vitals(2, func(v *member.Vitals) { v.SmallerUntil = noon.Add(2 * time.Hour) })), []string{
+			"warning order: IDs may exist up to 2026-11-22T14:00:00Z, 2h0m ahead of the clock: those that ids-1 and ids-3 give are unique, but smaller; with --if-ids-are-ahead wait a node waits instead [a c]",
+		}},
+		"smaller no more": {vitals(0, func(v *member.Vitals) { v.SmallerUntil = noon }), nil},
+		"waits for IDs": {all(notReady(1, "clock", "IDs may exist", 28*time.Second), vitals(1, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{
+			"error order: IDs may exist up to 2026-11-22T13:00:00Z, 1h0m ahead of the clock: ids-2 waits, since its own would be unique, but smaller; with --if-ids-are-ahead go-on it does not [b] since 11:59:30",
+		}},
+		"behind, too":        {all(behind, vitals(1, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{"error clock: ids-2's clock is 59m56s behind 2 of 2 others [b] since 11:59:30"}},
 		"not ready":          {notReady(1, "not_ready", "it has reached its horizon", 10*time.Second), []string{"error not_ready: ids-2 is not ready: it has reached its horizon [b] since 11:59:48"}},
 		"not ready at first": {notReady(1, "not_ready", "it is joining", 2*time.Second), nil},
 		"not ready, both": {all(notReady(1, "not_ready", "it has reached its horizon", 10*time.Second), notReady(2, "not_ready", "it has reached its horizon", 20*time.Second)), []string{
