@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -178,6 +179,7 @@ func TestAWindowOfItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(window + 500*time.Millisecond)
+		var mu sync.Mutex // guards rounds
 		rounds := map[bool]int{}
 		a.client.Inject(func(c memstore.Call) memstore.Fault {
 			if c.Op == memstore.Commit && !strings.HasPrefix(c.Txn.Then[0].Key, "history/") {
@@ -185,14 +187,18 @@ func TestAWindowOfItsOwn(t *testing.T) {
 				if want := 11; !ofScarce && len(c.Txn.Then) < want {
 					t.Errorf("a round of %d operations, want %d horizons at least", len(c.Txn.Then), want)
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				rounds[ofScarce]++
 			}
 			return memstore.Fault{}
 		})
 		time.Sleep(10 * window)
+		mu.Lock()
 		if rounds[true] != 300 || rounds[false] != 30 {
 			t.Errorf("%d rounds for the short window and %d for the others, want 300 and 30", rounds[true], rounds[false])
 		}
+		mu.Unlock()
 		a.client.Inject(nil)
 		if left := time.Until(s.status.Load().inUse().fence.Horizon()); left > brief || left < brief/2 {
 			t.Errorf("it has %v left", left)

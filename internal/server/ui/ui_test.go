@@ -237,9 +237,10 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
+		synctest.Wait() // until the read that is due has ended
 		f.Fail(errors.New("the store does not answer"))
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684800000},"members":{"a":{"joined":1,"as_of":946684803500,"owner":"host-a","ready":false}},` +
-			`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node, for 4s: the store does not answer","since":"2000-01-01T00:00:00Z"}]}` + "\n")
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000},"members":{"a":{"joined":1,"as_of":946684806500,"owner":"host-a","ready":false}},` +
+			`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node, for 4s: the store does not answer","since":"2000-01-01T00:00:03Z"}]}` + "\n")
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done
