@@ -51,7 +51,7 @@ func (w *world) leaves() (all []cluster.Leave) {
 		if leave, ok := entry.Command.(cluster.Leave); ok {
 			all = append(all, leave)
 		}
-		if entry.At.Sub(time.Now()).Abs() > time.Hour {
+		if time.Until(entry.At).Abs() > time.Hour {
 			w.t.Errorf("the entry at %d is from %v", e.Position, entry.At)
 		}
 	}
