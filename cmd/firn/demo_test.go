@@ -62,6 +62,7 @@ func startDemo(t *testing.T, args ...string) *demoRun {
 	t.Cleanup(func() {
 		_ = d.cmd.Process.Kill() // it has ended, when all is well
 		<-d.ended
+		_ = d.cmd.Wait() // until all of stderr is read; an error if it has been waited for
 		if t.Failed() {
 			t.Logf("the demo printed:\n%s\n%s", d.rest, &stderr)
 		}
@@ -239,9 +240,8 @@ func TestDemo(t *testing.T) {
 		{"firn demo pause 2", func(string) { d.all(2, 2, demo.Paused) }},
 		{"firn demo resume 2", func(string) { d.all(3, 2, demo.Ready) }},
 		{"firn demo step-clock all +1h", func(string) {
-			before := d.ascends()
 			d.until("IDs of an hour later", func(s demo.Status) bool {
-				return ready(s) && timeOf(t, d.ascends()).Sub(timeOf(t, before)) > 59*time.Minute
+				return ready(s) && time.Until(timeOf(t, d.ascends())) > 59*time.Minute
 			})
 		}},
 		{"firn demo step-clock 1 +2h", func(string) {
