@@ -148,7 +148,6 @@ var reasons = []string{
 	"needs a Kubernetes cluster",
 	"needs Docker",
 	"needs systemd",
-	"needs an older log",
 	"needs machines of its own",
 	"needs the network",
 	"runs this test",
