@@ -225,6 +225,32 @@ func TestDestroyEndsEveryHandle(t *testing.T) {
 	})
 }
 
+// An owner whose clock is behind may make IDs though its horizon has passed by the clock of the one that destroys.
+func TestDestroyWaitsForAClockThatIsBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.two()
+		b.wall.step(-9 * time.Second)
+		brief := cluster.Define(layout)
+		brief.Window = 3 * time.Second
+		time.Sleep(5 * window) // b approaches its clock slowly
+		if _, err := a.mem.Load().EnsureSequencer(t.Context(), "brief", brief); err != nil {
+			t.Fatal(err)
+		}
+		late, err := b.mem.Load().EnsureSequencer(t.Context(), "brief", brief)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		b.client.CutOff(true)
+		if err := a.mem.Load().Destroy(t.Context(), "brief"); err != nil {
+			t.Fatal(err)
+		}
+		if id, err := late.Next(t.Context()); err == nil {
+			t.Errorf("b, out of reach and late, makes IDs of it still: %v", id)
+		}
+	})
+}
+
 // TestDestroyWaitsForThoseOutOfReach: they may use up their reserved time, and Destroy returns after that.
 func TestDestroyWaitsForThoseOutOfReach(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -419,3 +419,21 @@ func wantError[E error](t *testing.T, err error, says ...string) {
 		}
 	}
 }
+
+// A store that was set back shows an older version of the horizon: what came after is not known to it.
+func TestAHorizonThatWentBackIsNoticed(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		q := p.party("a")
+		f := q.mustClaim(0)
+		backup := p.service.Backup()
+		time.Sleep(window / 3)
+		if err := f.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.service.RollBack(backup, 0)
+		time.Sleep(window / 3)
+		if err := f.Extend(t.Context()); !errors.Is(err, store.ErrRolledBack) {
+			t.Errorf("%v, want ErrRolledBack", err)
+		}
+	})
+}

@@ -587,7 +587,7 @@ var mutants = []mutant{
 	{
 		"a horizon that went back is accepted", "internal/fence/fence.go",
 		"v.Reported < known", "v.Reported < 0",
-		"./member", "LostData",
+		"./internal/fence", "WentBack",
 	},
 	{
 		"an older generation claims under the newer one", "member/generation.go",
