@@ -231,7 +231,6 @@ func (n *Node) join(ctx context.Context) error {
 			break
 		}
 		why := s.Ready()
-		n.tellOrder(why)
 		if starts && NoNodeID(why) && !n.config.Wait || errors.Is(why, firn.ErrLifetime) {
 			return why
 		}
@@ -247,18 +246,6 @@ func (n *Node) join(ctx context.Context) error {
 		return err
 	}
 	return nil // ctx has ended
-}
-
-// tellOrder logs which setting decides where existing IDs are ahead of the clock.
-func (n *Node) tellOrder(why error) {
-	var order *member.OrderError
-	until := n.member.Vitals().SmallerUntil
-	switch {
-	case errors.As(why, &order):
-		n.log.Warn("new IDs would be smaller than existing ones: with --if-ids-are-ahead go-on this node does not wait for its clock", "until", order.Until)
-	case !until.IsZero() && n.config.Order == member.GoOn:
-		n.log.Warn("new IDs are smaller than existing ones: with --if-ids-are-ahead wait a node waits for its clock", "until", until)
-	}
 }
 
 // drain ends the service without an error to any caller: first balancers stop sending callers, then the node
