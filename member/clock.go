@@ -30,7 +30,7 @@ const (
 // ClockError is wrapped in an ErrNotReady while most of the other members agree with each other about the time, and
 // not with this machine's wall clock. It passes by itself once the clocks agree.
 type ClockError struct {
-	Ahead      time.Duration // of the median of those others; negative: behind
+	Ahead      time.Duration // of the median of those others, at least; negative: behind
 	Of, Others int           // so many of the others agree with each other
 }
 
@@ -221,7 +221,7 @@ func (m *Member) readSome(ctx context.Context) (few []clocks.Reading, err error)
 
 // read reads another's clock in its pulse, which is at most so old.
 func (m *Member) read(p Pulse, age time.Duration) (clocks.Reading, bool) {
-	return clocks.Read(p.Clock, m.wall(), age), !p.Clock.IsZero() && p.Mark != m.mark
+	return clocks.Read(p.Clock, m.Wall(), age), !p.Clock.IsZero() && p.Mark != m.mark
 }
 
 // question is an entry of the log that asks members for their clocks.
@@ -368,7 +368,7 @@ func (m *Member) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sequencers {
-		if st := s.status.Load(); st.state.Tenures != [2]attachment.Tenure{} || st.used.After(m.wall()) {
+		if st := s.status.Load(); st.state.Tenures != [2]attachment.Tenure{} || st.used.After(m.Wall()) {
 			return false
 		}
 	}

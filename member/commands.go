@@ -65,7 +65,7 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		}
 		drill(c.Name())
 		// If an append in doubt is in the log after all, the command is there twice: commands are idempotent.
-		data, err := cluster.Encode(c, m.wall())
+		data, err := cluster.Encode(c, m.Wall())
 		var position store.Position
 		if err == nil {
 			position, err = m.store.Append(ctx, newID(), data)

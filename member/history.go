@@ -28,7 +28,7 @@ type NodeMinute struct {
 	Owner  string        `json:"owner"`               // see Options.Owner
 	Ready  bool          `json:"ready,omitempty"`     // see Vitals, as what follows
 	Rate   float64       `json:"rate,omitempty"`      // IDs per second
-	Offset time.Duration `json:"offset_ns,omitempty"` // of its wall clock from the others' median, in whole milliseconds
+	Offset time.Duration `json:"offset_ns,omitempty"` // see Vitals, in whole milliseconds
 }
 
 const (
@@ -61,18 +61,12 @@ func (m *Member) recordHistory(ctx context.Context) {
 		if retry.Sleep(ctx, time.Duration(turn)*turnEvery) != nil {
 			return
 		}
-		if passed := m.Wall().Sub(at); passed < 0 || passed >= time.Minute || m.out() {
+		if passed := m.Wall().Sub(at); passed < 0 || passed >= time.Minute || m.judged().Out() {
 			continue // the clock has stepped, or others take it for wrong
 		}
 		losses := m.losses.Load()
 		m.breaks(losses, m.recordMinute(ctx, at))
 	}
-}
-
-// out reports whether the others take this member's clock for wrong.
-func (m *Member) out() bool {
-	v := m.vitals().Verdict
-	return v == "ahead" || v == "behind"
 }
 
 // turn returns how many members are before this one in writing a minute; negative: enough.
@@ -154,8 +148,8 @@ func (m *Member) History(ctx context.Context) ([]Minute, error) {
 		return nil, err
 	}
 	now := m.Wall()
-	if m.out() {
-		now = now.Add(-m.vitals().Offset)
+	if verdict := m.judged(); verdict.Out() {
+		now = now.Add(-verdict.Offset)
 	}
 	var hour []Minute
 	for _, kv := range all {

@@ -351,7 +351,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 	if err != nil {
 		return outcome{}, err
 	}
-	data, err := cluster.Encode(command(incarnation.id), m.wall())
+	data, err := cluster.Encode(command(incarnation.id), m.Wall())
 	if err != nil {
 		return outcome{}, err
 	}
@@ -417,9 +417,6 @@ func passes(err error) bool {
 
 // now returns ID time.
 func (m *Member) now() time.Time { return time.Unix(0, m.options.Clock.Now()) }
-
-// wall returns the wall clock's time, which may step.
-func (m *Member) wall() time.Time { return time.Unix(0, m.options.Clock.Wall()) }
 
 // newID returns a fresh ID of 65 random bits.
 func newID() string { return strings.ToLower(rand.Text()[:13]) }

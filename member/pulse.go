@@ -57,8 +57,8 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 // write that comes late replaces no later one, and puts none after the end of the session.
 func (m *Member) pulse(l *incarnation) store.Txn {
 	p := Pulse{
-		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: m.wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
-		Vitals: m.vitals(),
+		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
+		Vitals: m.Vitals(),
 	}
 	value, err := json.Marshal(p)
 	if err != nil { // a rate that is no number
@@ -70,35 +70,6 @@ func (m *Member) pulse(l *incarnation) store.Txn {
 		If:   []store.Condition{{Key: key, Version: l.pulse}},
 		Then: []store.Op{store.PutEphemeral(key, value, l.session)},
 	}
-}
-
-func (m *Member) vitals() (v Vitals) {
-	if m.options.Vitals != nil {
-		v = m.options.Vitals()
-	} else {
-		v.Ready = m.Ready() == nil
-	}
-	if !v.Since.IsZero() {
-		v.Since = m.Wall().Add(-time.Since(v.Since)) // by its own clock
-	}
-	if j := m.judged(); !j.at.IsZero() {
-		v.Verdict, v.Offset, v.Against, v.Others = j.Kind.String(), j.Offset, j.Against, j.Others
-		v.Judged = m.wall().Add(-time.Since(j.at))
-	}
-	v.RoundTrip = time.Duration(m.roundTrip.Load())
-	first := true
-	for _, s := range m.Sequencers() {
-		st := s.status.Load()
-		if t := st.inUse(); t.fence != nil {
-			if left := t.fence.Horizon().Sub(m.now()); first || left < v.Left {
-				v.Left, first = left, false
-			}
-		}
-		if st.smaller.After(m.now()) {
-			v.SmallerUntil = later(v.SmallerUntil, st.smaller)
-		}
-	}
-	return v
 }
 
 // putPulse puts the pulse of a new incarnation.

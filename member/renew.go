@@ -122,7 +122,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 			m.breaks(losses, err)
 			failed = err
 		case ahead != 0 && !t.fence.Horizon().After(m.now().Add(ahead)):
-			failed = fmt.Errorf("node ID %d can't be used at %v yet", t.fence.Node(), m.wall())
+			failed = fmt.Errorf("node ID %d can't be used at %v yet", t.fence.Node(), m.Wall())
 		case t.generator != nil:
 			t.generator.SetBound(t.fence.Horizon())
 		}

@@ -308,7 +308,7 @@ func (m *Member) leaveCluster(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
-	data, err := cluster.Encode(cluster.Leave{Member: m.incarnation.id, Why: cluster.CauseLeft, By: m.incarnation.id}, m.wall())
+	data, err := cluster.Encode(cluster.Leave{Member: m.incarnation.id, Why: cluster.CauseLeft, By: m.incarnation.id}, m.Wall())
 	if err == nil {
 		_, err = m.store.Append(ctx, newID(), data)
 	}

@@ -18,7 +18,7 @@ type Vitals struct {
 	Rate  float64 `json:"rate"`  // IDs per second, lately
 
 	Verdict string        `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
-	Offset  time.Duration `json:"offset_ns"`         // of its wall clock from the others' median then
+	Offset  time.Duration `json:"offset_ns"`         // by how much its wall clock was ahead of the others' median then, at least; negative: behind
 	Against int           `json:"against,omitempty"` // how many others disagreed with it
 	Others  int           `json:"others,omitempty"`  // of so many
 	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
@@ -30,10 +30,37 @@ type Vitals struct {
 }
 
 // Vitals returns the member's vital signs now. It does not ask the store.
-func (m *Member) Vitals() Vitals { return m.vitals() }
+func (m *Member) Vitals() (v Vitals) {
+	if m.options.Vitals != nil {
+		v = m.options.Vitals()
+	} else {
+		v.Ready = m.Ready() == nil
+	}
+	if !v.Since.IsZero() {
+		v.Since = m.Wall().Add(-time.Since(v.Since)) // by its own clock
+	}
+	if j := m.judged(); !j.at.IsZero() {
+		v.Verdict, v.Offset, v.Against, v.Others = j.Kind.String(), j.Offset, j.Against, j.Others
+		v.Judged = m.Wall().Add(-time.Since(j.at))
+	}
+	v.RoundTrip = time.Duration(m.roundTrip.Load())
+	first := true
+	for _, s := range m.Sequencers() {
+		st := s.status.Load()
+		if t := st.inUse(); t.fence != nil {
+			if left := t.fence.Horizon().Sub(m.now()); first || left < v.Left {
+				v.Left, first = left, false
+			}
+		}
+		if st.smaller.After(m.now()) {
+			v.SmallerUntil = later(v.SmallerUntil, st.smaller)
+		}
+	}
+	return v
+}
 
-// Wall returns the time by the member's wall clock.
-func (m *Member) Wall() time.Time { return m.wall() }
+// Wall returns the time by the member's wall clock, which may step.
+func (m *Member) Wall() time.Time { return time.Unix(0, m.options.Clock.Wall()) }
 
 // Refresh has the member write its vital signs soon, rather than within a third of the window: for when they have
 // changed.

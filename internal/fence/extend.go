@@ -109,8 +109,8 @@ func commit(ctx context.Context, drafts []draft, more store.Txn) store.Version {
 		commit(ctx, drafts, store.Txn{})
 		return 0
 	case half > 0:
-		commit(ctx, drafts[:half], more)
-		commit(ctx, drafts[half:], more)
+		commit(ctx, drafts[:half], store.Txn{})
+		commit(ctx, drafts[half:], store.Txn{})
 		return 0
 	}
 	for _, d := range drafts {
