@@ -230,7 +230,7 @@ func (c Allocate) apply(v *Value) Outcome {
 
 const (
 	noSequencer     = "there is no sequencer of this name"
-	noMember        = "only members have node IDs, and this is none"
+	noMember        = "only members have node IDs, and this is not a member"
 	otherGeneration = "the sequencer that was meant is gone, and this is another of its name"
 )
 

@@ -31,7 +31,7 @@ var (
 	ErrDestroyed = errors.New("the sequencer was destroyed; one that is created again needs a new handle")
 
 	// ErrExpelled is why a member has ended that an operator has expelled from the cluster, see Member.Expel.
-	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started anew")
+	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started again")
 
 	// ErrNoSequencer is returned when no sequencer has the name.
 	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")

@@ -474,7 +474,7 @@ func TestANodeIDThatIsTakenBack(t *testing.T) {
 
 // A sequencer that is created again with another definition is another one: the handle of the former makes no
 // more IDs, in any layout, and the name can be asked for again.
-func TestASequencerThatIsCreatedAnewIsAnother(t *testing.T) {
+func TestASequencerThatIsCreatedAgainIsAnother(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
@@ -824,7 +824,7 @@ func TestNoDuplicateWhateverHappens(t *testing.T) {
 					n.client.CutOff(true)
 					n.cancel()
 					delete(nodes, name)
-				case chance(12): // it is expelled, and started anew
+				case chance(12): // it is expelled, and started again
 					if m := n.mem.Load(); m != nil && m.ID() != "" {
 						w.append(cluster.Expel{Member: m.ID(), By: "operator"})
 						delete(nodes, name)

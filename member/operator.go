@@ -18,7 +18,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Command.Name(), e.Why) }
 
 // Expel removes a member or joiner, given by its member ID, from the cluster. Its process stops making IDs as soon as
-// it reads of that, gives back its node IDs, and ends with ErrExpelled; it can come back when it is started anew. A
+// it reads of that, gives back its node IDs, and ends with ErrExpelled; it can come back when it is started again. A
 // process that does not read the log may use the time that it had reserved: nobody else gets that time.
 //
 // Like the other commands of an operator, Expel returns once this member has replayed the outcome. A *RefusedError is
@@ -31,7 +31,7 @@ func (m *Member) Expel(ctx context.Context, id string) error {
 
 // Drain detaches a member, given by its member ID, from a sequencer, and keeps it detached until Undrain: its calls
 // for IDs return ErrDrained, and no Attach undoes that. It stays drained when it joins again under another member ID,
-// but not when its process is started anew.
+// but not when its process is started again.
 //
 // ErrNoSequencer is returned when no sequencer has this name; the other errors are those of Expel.
 func (m *Member) Drain(ctx context.Context, sequencer, id string) error {

@@ -159,7 +159,7 @@ func TestExpelEndsAProcess(t *testing.T) {
 		if err := a.mem.Load().Expel(t.Context(), "nobody"); !errors.As(err, &refused) || refused.Why == "" {
 			t.Errorf("expelling nobody: %v, want a RefusedError", err)
 		}
-		w.start("b", few).settled() // started anew, it may come back
+		w.start("b", few).settled() // started again, it may come back
 	})
 }
 

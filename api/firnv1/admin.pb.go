@@ -2251,7 +2251,7 @@ type Vitals struct {
 	Rate float64 `protobuf:"fixed64,8,opt,name=rate,proto3" json:"rate,omitempty"`
 	// The verdict over its clock, when it was last judged: alone, agreed, ahead, behind, tied or unclear; empty: never.
 	Verdict string `protobuf:"bytes,9,opt,name=verdict,proto3" json:"verdict,omitempty"`
-	// By how much its wall clock was ahead of the others' median then; negative: behind.
+	// By how much its wall clock was ahead of the others' median then, at least; negative: behind.
 	Offset *durationpb.Duration `protobuf:"bytes,10,opt,name=offset,proto3" json:"offset,omitempty"`
 	// When its clock was judged, by the answering server's clock; absent: never.
 	Judged *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=judged,proto3" json:"judged,omitempty"`

@@ -71,7 +71,7 @@ type AdminClient interface {
 	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
 	// the sequencer was created with.
 	SetAllocation(ctx context.Context, in *SetAllocationRequest, opts ...grpc.CallOption) (*SetAllocationResponse, error)
-	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started anew.
+	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started again.
 	ExpelMember(ctx context.Context, in *ExpelMemberRequest, opts ...grpc.CallOption) (*ExpelMemberResponse, error)
 	// GetPolicy returns which share of the members serves which sequencer.
 	GetPolicy(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error)
@@ -265,7 +265,7 @@ type AdminServer interface {
 	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
 	// the sequencer was created with.
 	SetAllocation(context.Context, *SetAllocationRequest) (*SetAllocationResponse, error)
-	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started anew.
+	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started again.
 	ExpelMember(context.Context, *ExpelMemberRequest) (*ExpelMemberResponse, error)
 	// GetPolicy returns which share of the members serves which sequencer.
 	GetPolicy(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error)

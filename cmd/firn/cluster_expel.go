@@ -18,7 +18,7 @@ import (
 )
 
 const expelHelp = `Expel removes a node from the cluster. It stops giving IDs, gives its node IDs back, and
-its process ends; it comes back only when it is started anew. A node that can't read the
+its process ends; it comes back only when it is started again. A node that can't read the
 log may give IDs for the time that it has reserved; nobody else uses that time.
 
 NODE is the ID or the owner of a member as firn cluster status shows them, or the
@@ -86,7 +86,7 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(p.stderr, "%s %s.\nIts process ends, and comes back only when it is started anew.\nType yes to expel it: ",
+	fmt.Fprintf(p.stderr, "%s %s.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: ",
 		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID))
 	typed, err := p.typed(ctx)
 	switch {

@@ -13,7 +13,7 @@ import (
 
 const drainHelp = `Drain has a node give back its node ID of a sequencer, and keeps it from attaching again:
 calls for IDs there get the error detached. Firn sequencer undrain ends that; so does
-starting the node anew.
+restarting the node.
 
 NODE is the ID or the owner of a member as firn cluster status shows them, or the
 beginning of either, if it is that of no other. Any server can be asked.`

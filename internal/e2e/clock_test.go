@@ -10,7 +10,7 @@ import (
 )
 
 // steppableClock is package time with a wall clock that is off by what a file says, such as -10s or 1h. It is read
-// anew every 20 ms; the monotonic clock stays what it is, as when NTP or an operator steps the clock. It is built
+// every 20 ms; the monotonic clock stays what it is, as when NTP or an operator steps the clock. It is built
 // into the node from an overlay of Go's own source, so the program that ships has no hook for it.
 func steppableClock() map[string]string {
 	root, err := exec.Command("go", "env", "GOROOT").Output()

@@ -219,7 +219,7 @@ var mutants = []mutant{
 		"./store/quorum", "^TestNamesThatLeadToOneMachine$",
 	},
 	{
-		"a node alone begins anew where a quorum's log was lost", "store/quorum/disk.go",
+		"a node alone begins again where a quorum's log was lost", "store/quorum/disk.go",
 		"case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:", "case w.State == plan.Empty, len(w.Known) == 1:",
 		"./store/quorum", "^TestCheckAlone$",
 	},
@@ -557,7 +557,7 @@ var mutants = []mutant{
 	{
 		"a sequencer created again is taken for its former generation", "member/grant.go",
 		"!ok || found.Created() != s.status.Load().created", "!ok",
-		"./member", "CreatedAnew",
+		"./member", "CreatedAgain",
 	},
 	{
 		"node IDs are claimed for a generation that is over", "member/driver.go",

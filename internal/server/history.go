@@ -30,7 +30,7 @@ type HistoryNode struct {
 	Owner  string           `json:"owner"` // its host and process
 	Rate   []*float64       `json:"rate"`  // IDs per second
 	Ready  []*bool          `json:"ready"`
-	Offset []*time.Duration `json:"offset_ns"` // of its wall clock from the others' median
+	Offset []*time.Duration `json:"offset_ns"` // by how much its wall clock was ahead of the others' median, at least
 }
 
 // maxMinutes is how many minutes a History has at most.

@@ -16,7 +16,7 @@ type Expelled struct {
 	Owner  string `json:"owner,omitempty"` // its host and process; empty: unknown
 }
 
-// Expel removes a member or joiner from the cluster. Its process stays out until it is started anew. See Meant for how a
+// Expel removes a member or joiner from the cluster. Its process stays out until it is started again. See Meant for how a
 // caller names it.
 func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string) (_ Expelled, err error) {
 	about := Audit{Call: "expel", Member: name}
@@ -134,7 +134,7 @@ func (s *Service) Policy(ctx context.Context, who *auth.Caller) (Policy, error) 
 	return policyOf(v), nil
 }
 
-// SetPolicy replaces the policy. Without shares there is none.
+// SetPolicy replaces the policy. Without shares there is no policy.
 func (s *Service) SetPolicy(ctx context.Context, who *auth.Caller, shares []cluster.Share) (_ Policy, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "set policy", "", err) }(ctx)
 	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)

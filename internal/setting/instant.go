@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Instant is a point in time. The zero value is none.
+// Instant is a point in time. The zero value stands for no point in time.
 type Instant struct {
 	time.Time
 	daily bool // it was given as a time of day

@@ -202,7 +202,7 @@ func replaced(r record, lost, instead string) ([]string, error) {
 	case slices.Contains(r.Machines, instead):
 		return nil, &MachineError{instead, "is one of them already", r.Machines}
 	case i < 0:
-		return nil, &MachineError{lost, "is none of them", r.Machines}
+		return nil, &MachineError{lost, "is not one of them", r.Machines}
 	}
 	return append(slices.Delete(slices.Clone(r.Machines), i, i+1), instead), nil
 }
@@ -216,7 +216,7 @@ func (q *Quorum) Remove(ctx context.Context, machines ...string) error {
 			for _, address := range machines {
 				i := slices.Index(left, address)
 				if i < 0 {
-					return nil, &MachineError{address, "is none of them, or is named twice", r.Machines}
+					return nil, &MachineError{address, "is not one of them, or is named twice", r.Machines}
 				}
 				left = slices.Delete(left, i, i+1)
 			}

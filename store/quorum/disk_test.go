@@ -17,7 +17,7 @@ func TestCheckAlone(t *testing.T) {
 		{`{"state":"started","cluster":"x"}`, " belongs to a quorum; "},
 		{`{"state":"promised","cluster":"x"}`, " belongs to a quorum; "}, // another machine may have formed it
 		{`{"state":"formed","cluster":"x","known":["a:1"]}`, " belongs to the quorum of a:1; "},
-		{`{"state":"lost","cluster":"x","known":["a:1"]}`, " belongs to the quorum of a:1; "}, // the log is not to be begun anew
+		{`{"state":"lost","cluster":"x","known":["a:1"]}`, " belongs to the quorum of a:1; "}, // the log is not to begin again
 		{`{"state":"removed","cluster":"x","known":["a:1","b:1","c:1"]}`, " was part of the quorum of a:1, b:1, c:1, from which its machine was removed; give another directory"},
 		{`{"state":`, " can't be read: "},
 	} {

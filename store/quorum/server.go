@@ -328,7 +328,7 @@ func (q *Quorum) note(s *server, answers map[string]answer) {
 			}
 			switch {
 			case a.Disk.State != plan.Started || a.Disk.Cluster != w.Cluster:
-				if w.Saw[address] > 0 { // it has begun anew
+				if w.Saw[address] > 0 { // it has begun again
 					delete(w.Saw, address)
 					change = true
 				}
@@ -358,7 +358,7 @@ func (q *Quorum) leftBehind(ctx context.Context, s *server) error {
 	for _, a := range answers {
 		if a.err == nil && a.Running && a.Disk.Cluster == was.Cluster {
 			gone := plan.Disk{State: plan.Removed, Cluster: was.Cluster}
-			if slices.Contains(a.Record, q.selfAddress()) { // it is to begin anew
+			if slices.Contains(a.Record, q.selfAddress()) { // it is to begin again
 				gone.State = plan.Lost
 			}
 			q.log.Warn("the server in this process was removed from the quorum", "cluster", was.Cluster, "now", gone.State.String())

@@ -245,7 +245,7 @@ func TestLimitersGoOnAcrossChanges(t *testing.T) {
 		spend("token-b", true)
 		f.becomes(entry("c", "token-c") + entry("a", "token-a", "rate: 0.001") + entry("b", "token-b", "rate: 0.002"))
 		spend("token-a", false)
-		spend("token-b", true) // another rate begins anew
+		spend("token-b", true) // another rate begins again
 		f.becomes("rubbish")
 		spend("token-a", false)
 		f.becomes(entry("renamed", "token-a", "rate: 0.001") + entry("b", "token-b"))

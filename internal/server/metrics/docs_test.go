@@ -18,7 +18,7 @@ import (
 	"github.com/firn-id/firn/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md anew")
+var update = flag.Bool("update", false, "write docs/metrics.md again")
 
 const (
 	documentation = "../../../docs/metrics.md"

@@ -116,7 +116,7 @@ func TestAuditTrail(t *testing.T) {
 	}
 }
 
-// A token that is withdrawn stops working on a connection that has shown it, though not everything is asked anew.
+// A token that is withdrawn stops working on a connection that has shown it, though not everything is asked again.
 func TestWithdrawnToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &tokens{known: map[string]bool{"s3cret": true}}

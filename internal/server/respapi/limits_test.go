@@ -51,7 +51,7 @@ func untilClosed(t *testing.T, c net.Conn) (time.Duration, int64) {
 	return time.Since(since), n
 }
 
-// A client that is idle is disconnected after a while, which begins anew with each command.
+// A client that is idle is disconnected after a while, which begins again with each command.
 func TestIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		served(t, newServer(newCounting()), func(l *listener) {

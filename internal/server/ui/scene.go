@@ -66,7 +66,7 @@ type process struct {
 type signs struct {
 	Rate   *float64 `json:"rate,omitempty"` // IDs per second
 	Given  *float64 `json:"given,omitempty"`
-	Offset *float64 `json:"offset,omitempty"` // of the wall clock from the others' median, in milliseconds
+	Offset *float64 `json:"offset,omitempty"` // by how much the wall clock was ahead of the others' median, at least, in milliseconds
 	Left   *float64 `json:"left,omitempty"`   // to the nearest horizon, in seconds
 	RTT    *float64 `json:"rtt,omitempty"`    // the store's, in milliseconds
 }

@@ -68,7 +68,7 @@ func (d *Dir) Check() (last uint64, err error) {
 	return last, d.explain("the data can't be examined", err)
 }
 
-// SetAside moves the data to "set-aside" in the directory, in place of what was there, so that a server may begin anew.
+// SetAside moves the data to "set-aside" in the directory, in place of what was there, so that a server may begin again.
 func (d *Dir) SetAside() error {
 	aside := filepath.Join(d.Path, "set-aside")
 	if err := os.RemoveAll(aside); err != nil {
