@@ -142,10 +142,12 @@ func becomesReady(url string) error {
 
 func end(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
-		ts.Fatalf("usage: end NAME STATUS [SIGNAL]")
+		ts.Fatalf("usage: end NAME STATUS [SIGNAL|itself]")
 	}
 	s := find(ts, args[0])
-	s.signal(ts, append(args, "TERM")[2])
+	if name := append(args, "TERM")[2]; name != "itself" {
+		s.signal(ts, name)
+	}
 	select {
 	case <-s.end:
 	case <-time.After(patience):

@@ -114,6 +114,34 @@ func TestDestroyAsks(t *testing.T) {
 	}
 }
 
+// Expel shows the node that is meant and what it holds, and wants a yes before it asks the server to expel it: by its whole
+// ID, so that it is the one that was shown.
+func TestExpelAsks(t *testing.T) {
+	l := newLooked(t)
+	for _, tt := range []struct {
+		node, typed string
+		status      int
+		want        string
+	}{
+		{"host-a", "no\n", statusFailure, "firn: a (host-a, process 7) is not expelled: \"no\" is not yes\n"},
+		{"host-a", "y\n", statusFailure, "\"y\" is not yes"},
+		{"host-a", "a\n", statusFailure, "\"a\" is not yes"},
+		{"host-a", "\n", statusFailure, "\"\" is not yes"},
+		{"host-a", "\x04", statusUsage, "add --yes"},
+		{"host-a", " yes \n", statusOK, "expel it: a (host-a, process 7) is expelled\n"},
+	} {
+		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, "cluster", "expel", tt.node, "--admin", l.url)
+		const question = "a (host-a, process 7) holds the node ID 0 of orders.\nIts process ends, and comes back only when it is started anew.\nType yes to expel it: "
+		if status != tt.status || !strings.Contains(shown, question) || !strings.Contains(shown, tt.want) || l.Value().Expelled("a") != (status == statusOK) {
+			t.Errorf("%q: status %d, expelled: %v, %s", tt.typed, status, l.Value().Expelled("a"), shown)
+		}
+	}
+	status, shown := onTerminal(t, []string{"NO_COLOR=1"}, "", "cluster", "expel", "host-a", "--admin", l.url)
+	if status != statusFailure || !strings.Contains(shown, "no member is \"host-a\"; want") || strings.Contains(shown, "Type yes") {
+		t.Errorf("the expelled one again: status %d, %s", status, shown)
+	}
+}
+
 // Replace and remove show the machines, and want addresses typed before they ask for a change.
 func TestQuorumChangesAsk(t *testing.T) {
 	q := servertest.ThreeMachines()

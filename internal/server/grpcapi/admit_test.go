@@ -114,6 +114,20 @@ func TestAdminIsForbidden(t *testing.T) {
 	}
 }
 
+// Whoever shows no token is told so by every call of Admin, and nothing is done. The trail tells of each.
+func TestAdminNeedsAToken(t *testing.T) {
+	r := newRig(t, new(servertest.Issuer), new(servertest.Member), &auth.Policy{Tokens: two(t)})
+	for name, call := range adminCalls(r.admin) {
+		wants(t, name, call(within(t), "orders"), refusal{code: codes.Unauthenticated, reason: "unauthenticated", says: "missing token: send"})
+		if want := "call=/firn.v1.Admin/" + name + " outcome=unauthenticated\n"; !strings.Contains(r.trail.String(), want) {
+			t.Errorf("the trail does not say %s:\n%s", want, r.trail.String())
+		}
+	}
+}
+
+// ofNoSequencer are the calls of Admin that are about no sequencer.
+var ofNoSequencer = []string{"ListSequencers", "GetPolicy", "ExpelMember", "ClusterStatus"}
+
 // adminCalls are the calls of Admin by name, each for a sequencer.
 func adminCalls(c firnv1.AdminClient) map[string]func(context.Context, string) error {
 	return map[string]func(context.Context, string) error{
@@ -139,6 +153,34 @@ func adminCalls(c firnv1.AdminClient) map[string]func(context.Context, string) e
 		},
 		"DetachSequencer": func(ctx context.Context, name string) error {
 			_, err := c.DetachSequencer(ctx, &firnv1.DetachSequencerRequest{Name: name})
+			return err
+		},
+		"DrainMember": func(ctx context.Context, name string) error {
+			_, err := c.DrainMember(ctx, &firnv1.DrainMemberRequest{Name: name, Member: "a"})
+			return err
+		},
+		"UndrainMember": func(ctx context.Context, name string) error {
+			_, err := c.UndrainMember(ctx, &firnv1.UndrainMemberRequest{Name: name, Member: "a"})
+			return err
+		},
+		"MoveNode": func(ctx context.Context, name string) error {
+			_, err := c.MoveNode(ctx, &firnv1.MoveNodeRequest{Name: name, To: "a"})
+			return err
+		},
+		"SetAllocation": func(ctx context.Context, name string) error {
+			_, err := c.SetAllocation(ctx, &firnv1.SetAllocationRequest{Name: name})
+			return err
+		},
+		"SetPolicy": func(ctx context.Context, name string) error {
+			_, err := c.SetPolicy(ctx, &firnv1.SetPolicyRequest{Shares: []*firnv1.Share{{Sequencer: name}}})
+			return err
+		},
+		"GetPolicy": func(ctx context.Context, _ string) error {
+			_, err := c.GetPolicy(ctx, &firnv1.GetPolicyRequest{})
+			return err
+		},
+		"ExpelMember": func(ctx context.Context, _ string) error {
+			_, err := c.ExpelMember(ctx, &firnv1.ExpelMemberRequest{Member: "a"})
 			return err
 		},
 		"ClusterStatus": func(ctx context.Context, _ string) error {
