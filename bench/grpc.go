@@ -93,7 +93,7 @@ func dialShared() func(address string, i int) (load.Connection, error) {
 	shared := map[string]load.Connection{}
 	return func(address string, _ int) (c load.Connection, err error) {
 		if shared[address] == nil {
-			shared[address], err = dial("grpc", address)
+			shared[address], err = dial("grpc", address, load.Access{})
 		}
 		return shared[address], err
 	}

@@ -53,6 +53,43 @@ func runHTTP(ctx context.Context, s settings, c *contest) ([]table, error) {
 	return tables, nil
 }
 
+// runPacked measures batches from firn serve over HTTP, packed and in JSON. The caller reads every ID.
+func runPacked(ctx context.Context, s settings, c *contest) ([]table, error) {
+	if err := c.addFirn(ctx, "packed", "http", nil, "--layout", "41/1/21"); err != nil { // many more IDs/s than a caller takes
+		return nil, err
+	}
+	other := *c.rivals[0] // the same server
+	other.name = "JSON"
+	c.rivals = append(c.rivals, &other)
+	for _, r := range c.rivals {
+		r.ask = overLoad(batchOf, func(address string, _ int) (load.Connection, error) {
+			return dial("http", address, load.Access{JSON: r.name == "JSON"})
+		})
+	}
+	var tables []table
+	for _, connections := range []int{1, 16} {
+		if err := c.askInTurn(ctx, s, connections); err != nil {
+			return nil, err
+		}
+		t := table{
+			Title: fmt.Sprintf("packed: batches of %d over HTTP, %s", batchOf, counted(connections, "connection")),
+			Note:  "One server, asked for packed IDs and for JSON in turn. Callers, on the same machine, read every ID.",
+			columns: []column{
+				{"ids_per_second", "IDs/s", "%.0f"},
+				{"cpu_ns", "server CPU ns/ID", "%.1f"},
+				{"to_json", "IDs/s to JSON", "%.2f"},
+			},
+		}
+		packed, json := c.rivals[0], c.rivals[1]
+		for _, r := range c.rivals {
+			t.add(r.name, batchOf*r.median(perSecond), r.cpuPerAnswer()*1e3/batchOf, r.ratioTo(json))
+		}
+		t.Targets = []target{atLeast("IDs/s of packed to JSON", packed.ratioTo(json), 5)}
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
 // startForHTTP starts firn serve, a server that always answers the same, and nginx and Redis where they are installed.
 func (c *contest) startForHTTP(ctx context.Context, s settings) error {
 	constant, err := s.build(ctx, "constant")
@@ -146,6 +183,7 @@ http {
 		listen %s;
 		location = /api/v1/id {
 			add_header Cache-Control no-store;
+			add_header Vary Accept;
 			return 200 '%s';
 		}
 	}

@@ -149,7 +149,7 @@ func freeAddress(ctx context.Context) (string, error) {
 }
 
 // dial returns a connection of internal/load to a server. It is made when it is first used.
-func dial(protocol, address string) (load.Connection, error) {
+func dial(protocol, address string, a load.Access) (load.Connection, error) {
 	p, err := load.ProtocolByName(protocol)
 	if err != nil {
 		return nil, err
@@ -158,12 +158,12 @@ func dial(protocol, address string) (load.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.Connect(u, load.Access{})
+	return p.Connect(u, a)
 }
 
 // awaitID waits until a server gives IDs, and returns how long that took since its start.
 func (p *process) awaitID(ctx context.Context, protocol, address string) (time.Duration, error) {
-	conn, err := dial(protocol, address)
+	conn, err := dial(protocol, address, load.Access{})
 	if err != nil {
 		return 0, err
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +12,10 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/packed"
 )
 
-// Limits on answers, in bytes. Each ID is in them as a number and as a string.
+// Limits on answers, in bytes. In JSON each ID is in them as a number and as a string.
 const (
 	perID        = len(`9223372036854775807,"9223372036854775807",`)
 	aroundIDs    = 4 << 10
@@ -26,26 +28,33 @@ var errTooLong = errors.New("the answer is too long")
 // readAnswer reads what a node answers to a request for n IDs.
 func readAnswer(node string, r *http.Response, n int) ([]firn.ID, error) {
 	if r.StatusCode != http.StatusOK {
-		body, err := readAtMost(r.Body, longestError)
+		body, err := readAtMost(r, longestError)
 		if err != nil && !errors.Is(err, errTooLong) {
 			return nil, &nodeError{node, err}
 		}
 		return nil, readError(node, r, body)
 	}
-	body, err := readAtMost(r.Body, aroundIDs+n*perID)
+	parse, limit := parsePacked, n*packed.Size
+	if r.Header.Get("Content-Type") != packed.Type { // an older node
+		parse, limit = parseAnswer, aroundIDs+n*perID
+	}
+	body, err := readAtMost(r, limit)
 	if err != nil {
 		return nil, &nodeError{node, err}
 	}
-	ids, err := parseAnswer(body, n)
+	ids, err := parse(body, n)
 	if err != nil {
 		return nil, &nodeError{node, fmt.Errorf("wrong answer: %w", err)}
 	}
 	return ids, nil
 }
 
-// readAtMost reads up to limit bytes. It returns errTooLong if there are more.
-func readAtMost(r io.Reader, limit int) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+// readAtMost reads a body of up to limit bytes. It returns errTooLong if there are more.
+func readAtMost(r *http.Response, limit int) ([]byte, error) {
+	var all bytes.Buffer
+	all.Grow(int(min(max(r.ContentLength, 0), int64(limit))) + bytes.MinRead) // which ReadFrom wants to be free
+	_, err := all.ReadFrom(io.LimitReader(r.Body, int64(limit)+1))
+	b := all.Bytes()
 	if err == nil && len(b) > limit {
 		return b[:limit], errTooLong
 	}
@@ -68,14 +77,28 @@ func parseAnswer(body []byte, n int) ([]firn.ID, error) {
 	if len(ids) != n {
 		return nil, fmt.Errorf("%d IDs; want %d", len(ids), n)
 	}
+	return ids, ascend(ids)
+}
+
+// parsePacked does as parseAnswer, for an answer of packed IDs.
+func parsePacked(body []byte, n int) ([]firn.ID, error) {
+	ids := make([]firn.ID, n)
+	if err := packed.Read(ids, body); err != nil {
+		return nil, err
+	}
+	return ids, ascend(ids)
+}
+
+// ascend returns an error unless ids are positive and ascend.
+func ascend(ids []firn.ID) error {
 	last := firn.ID(0)
 	for _, id := range ids {
 		if id <= last {
-			return nil, fmt.Errorf("%d comes after %d; want IDs above zero that ascend", id, last)
+			return fmt.Errorf("%d comes after %d; want IDs above zero that ascend", id, last)
 		}
 		last = id
 	}
-	return ids, nil
+	return nil
 }
 
 func readError(node string, r *http.Response, body []byte) *Error {

@@ -1,11 +1,19 @@
 package client
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/packed"
 )
 
 func TestParseAnswer(t *testing.T) {
@@ -70,4 +78,84 @@ func FuzzAnswer(f *testing.F) {
 		}
 		_ = readError("a", answer(503, ""), body).Error()
 	})
+}
+
+func TestPackedAnswer(t *testing.T) {
+	for _, c := range []struct {
+		kind string // empty: that of packed IDs
+		body []byte
+		n    int
+		want string
+	}{
+		{"", packed.Append(nil, 5, 6), 2, "[5 6]"},
+		{"", packed.Append(nil, math.MaxInt64), 1, "[9223372036854775807]"},
+		{"", nil, 2, "0 bytes; want 16 for 2 IDs"},
+		{"", packed.Append(nil, 5), 2, "8 bytes; want 16 for 2 IDs"},
+		{"", packed.Append(nil, 5, 6)[:15], 2, "15 bytes; want 16 for 2 IDs"},
+		{"", packed.Append(nil, 5, 6, 7), 2, "the answer is too long"},
+		{"", packed.Append(nil, 5, 6), 1, "the answer is too long"},
+		{"", packed.Append(nil, 6, 5), 2, "5 comes after 6"},
+		{"", packed.Append(nil, 6, 6), 2, "6 comes after 6"},
+		{"", packed.Append(nil, 0, 6), 2, "0 comes after 0"},
+		{"", packed.Append(nil, 5, -6), 2, "ID 2 of 2 is -6; want 0 or more"},
+		{"", []byte(`{"ids_str":["5","6"]}`), 2, "the answer is too long"},
+		{"application/json", packed.Append(nil, 5, 6), 2, "wrong answer: invalid character"},
+	} {
+		r := answer(200, string(c.body), "Content-Type", cmp.Or(c.kind, packed.Type))
+		r.ContentLength = int64(len(c.body))
+		ids, err := readAnswer("a", r, c.n)
+		if got := fmt.Sprint(ids); err == nil && got != c.want || err != nil && (!strings.Contains(err.Error(), c.want) || ids != nil) {
+			t.Errorf("%q for %d: %s, %v; want %s", c.body, c.n, got, err, c.want)
+		}
+	}
+}
+
+// serve is a node of one answer, over a real connection.
+func serve(t *testing.T, h http.HandlerFunc) *Client {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	c, err := New([]string{s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// The client asks for packed IDs, and takes JSON from a node that does not know them.
+func TestNewAndOldNodes(t *testing.T) {
+	for _, old := range []bool{false, true} {
+		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Header.Get("Accept") != packed.Type:
+				t.Errorf("Accept: %q", r.Header["Accept"])
+			case old:
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"ids":[7,8],"ids_str":["7","8"]}`)
+			default:
+				w.Header().Set("Content-Type", packed.Type)
+				_, _ = w.Write(packed.Append(nil, 7, 8))
+			}
+		})
+		ids := make([]firn.ID, 2)
+		if err := c.Fill(within(t, 10*time.Second), ids); err != nil || ids[0] != 7 || ids[1] != 8 {
+			t.Errorf("old: %v: %v, %v", old, ids, err)
+		}
+	}
+}
+
+// An answer whose end is missing gives no IDs.
+func TestTruncatedPackedAnswer(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", packed.Type)
+		w.Header().Set("Content-Length", "16")
+		_, _ = w.Write(packed.Append(nil, 7))
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	ids := make([]firn.ID, 2)
+	if err := c.Fill(within(t, 200*time.Millisecond), ids); !errors.Is(err, io.ErrUnexpectedEOF) || ids[0] != 0 {
+		t.Errorf("%v, %v", ids, err)
+	}
 }

@@ -7,7 +7,11 @@ import (
 	"strconv"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/packed"
 )
+
+// accept asks for packed IDs. A node that does not know them gives JSON.
+var accept = []string{packed.Type}
 
 // post sends one request for n IDs, and tells whether the node closes the connection after it.
 func (c *Client) post(ctx context.Context, node, path string, n int) (ids []firn.ID, leaving bool, err error) {
@@ -21,6 +25,7 @@ func (c *Client) post(ctx context.Context, node, path string, n int) (ids []firn
 	}
 	// Makes package http send the request again when an idle connection turns out to be closed. An empty value is not sent.
 	request.Header["Idempotency-Key"] = []string{}
+	request.Header["Accept"] = accept
 	if c.config.token != nil {
 		if token := c.config.token(); token != "" {
 			request.Header.Set("Authorization", "Bearer "+token)

@@ -51,12 +51,13 @@ func run(args []string) error {
 
 // serveHTTP does what firn serve does, with the same limits, and with the headers of an ID.
 func serveHTTP(l net.Listener, body []byte) error {
-	contentType, cacheControl := []string{"application/json"}, []string{"no-store"}
+	contentType, cacheControl, vary := []string{"application/json"}, []string{"no-store"}, []string{"Accept"}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/id", func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		h["Content-Type"] = contentType
 		h["Cache-Control"] = cacheControl
+		h["Vary"] = vary
 		_, _ = w.Write(body) // it fails only when the caller has gone away
 	})
 	s := &http.Server{

@@ -24,6 +24,7 @@ type Access struct {
 	Sequencer string // empty: the default one
 	Token     string // empty: none
 	TLS       *tls.Config
+	JSON      bool // over HTTP, ask for IDs in JSON; else packed
 }
 
 // Protocols has the protocols of firn serve.

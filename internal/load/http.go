@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/packed"
 )
 
 // httpConnection asks over HTTP/1.1, on one connection that stays open.
@@ -21,6 +22,7 @@ type httpConnection struct {
 	transport *http.Transport
 	base      string // URL of the sequencer's calls
 	token     string
+	json      bool // to ask for
 	body      bytes.Buffer
 }
 
@@ -44,7 +46,7 @@ func dialHTTP(u *url.URL, a Access) (Connection, error) {
 		Protocols:           new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
-	return &httpConnection{transport: t, base: base, token: a.Token}, nil
+	return &httpConnection{transport: t, base: base, token: a.Token, json: a.JSON}, nil
 }
 
 func (c *httpConnection) Close() { c.transport.CloseIdleConnections() }
@@ -57,6 +59,9 @@ func (c *httpConnection) Take(ctx context.Context, ids []firn.ID) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, http.NoBody)
 	if err != nil {
 		return err
+	}
+	if !c.json {
+		request.Header.Set("Accept", packed.Type)
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
@@ -72,6 +77,12 @@ func (c *httpConnection) Take(ctx context.Context, ids []firn.ID) error {
 	}
 	if response.StatusCode != http.StatusOK {
 		return httpError(response, c.body.Bytes())
+	}
+	if response.Header.Get("Content-Type") == packed.Type {
+		if err := packed.Read(ids, c.body.Bytes()); err != nil {
+			return badAnswer("the answer can't be read: %w", err)
+		}
+		return nil
 	}
 	return parseHTTP(c.body.Bytes(), ids)
 }

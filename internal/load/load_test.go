@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/load"
+	"github.com/firn-id/firn/internal/packed"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/grpcapi"
@@ -140,6 +142,22 @@ func TestEveryProtocolBringsIDs(t *testing.T) {
 	}
 }
 
+// Over HTTP the IDs come packed, or in JSON for those who want that.
+func TestJSONOverHTTP(t *testing.T) {
+	for accept, a := range map[string]load.Access{packed.Type: {}, "": {JSON: true}} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Get("Accept"); got != accept {
+				t.Errorf("Accept: %q; want %q", got, accept)
+			}
+			_, _ = io.WriteString(w, `{"ids":[1,2],"ids_str":["1","2"]}`) // as an older server does
+		}))
+		defer s.Close()
+		if r := result(t, load.Plan{Connect: connect(t, "http", s.URL, a), Connections: 1, Batch: 2, Count: 2}); r.IDs != 2 {
+			t.Errorf("%+v; want 2 IDs", r)
+		}
+	}
+}
+
 // A run finds an ID that a server issues again, even on another connection.
 func TestDuplicatesAreFound(t *testing.T) {
 	var calls atomic.Int64
@@ -201,18 +219,23 @@ func TestErrorsThatNoServerTells(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = closed.Close() // so that no process listens there
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	few := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"ids":[1],"ids_str":["1"]}`)
 	}))
 	defer few.Close()
+	half := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", packed.Type)
+		_, _ = w.Write(packed.Append(nil, 1)) // the caller wants two
+	}))
+	defer half.Close()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
+	_ = closed.Close() // so that no process listens there; last, so that none of the others gets its port
 	for _, tt := range []struct{ protocol, server, want string }{
 		{"http", closed.Addr().String(), "unreachable"},
 		{"grpc", closed.Addr().String(), "unreachable"},
@@ -221,6 +244,7 @@ func TestErrorsThatNoServerTells(t *testing.T) {
 		{"grpc", strings.TrimPrefix(other.URL, "http://"), "unreachable"},
 		{"redis", strings.TrimPrefix(other.URL, "http://"), "bad_answer"},
 		{"http", few.URL, "bad_answer"},
+		{"http", half.URL, "bad_answer"},
 		{"http", silent.Addr().String(), "timeout"},
 		{"grpc", silent.Addr().String(), "timeout"},
 		{"redis", silent.Addr().String(), "timeout"},

@@ -720,6 +720,21 @@ var mutants = []mutant{
 		"./client", all,
 	},
 	{
+		"packed IDs need not ascend", "client/answer.go",
+		"	if err := packed.Read(ids, body); err != nil {\n		return nil, err\n	}\n	return ids, ascend(ids)", "	return ids, packed.Read(ids, body)",
+		"./client", "Packed",
+	},
+	{
+		"more packed IDs than were asked for are taken", "internal/packed/packed.go",
+		"len(b) != len(ids)*Size", "len(b) < len(ids)*Size",
+		"./internal/packed", all,
+	},
+	{
+		"who prefers JSON gets packed IDs", "internal/server/httpapi/accept.go",
+		"forPacked > 0 && forPacked >= forJSON", "forPacked > 0",
+		"./internal/server/httpapi", "Packed",
+	},
+	{
 		"the client retries its caller's mistake at another server", "client/errors.go",
 		"return ok && e.final()", "return ok && e == nil",
 		"./client", all,

@@ -3,19 +3,22 @@ package httpapi
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/packed"
 	"github.com/firn-id/firn/internal/server"
 )
 
 // Values of headers, shared by all answers; none changes them.
 var (
-	jsonType  = []string{"application/json"}
-	linesType = []string{"application/x-ndjson"}
-	bytesType = []string{"application/octet-stream"}
-	textType  = []string{"text/plain; charset=utf-8"}
-	noStore   = []string{"no-store"}
+	jsonType   = []string{"application/json"}
+	linesType  = []string{"application/x-ndjson"}
+	bytesType  = []string{packed.Type}
+	textType   = []string{"text/plain; charset=utf-8"}
+	noStore    = []string{"no-store"}
+	varyAccept = []string{"Accept"}
 )
 
 // piece is how many bytes of an answer are written at once, and atOnce how many may be appended between two checks.
@@ -35,6 +38,11 @@ func writeID(w http.ResponseWriter, id firn.ID) {
 	_, _ = w.Write(b) // if it fails the caller has gone away
 }
 
+func writePackedID(w http.ResponseWriter, id firn.ID) {
+	header(w, bytesType)
+	_, _ = w.Write(packed.Append(make([]byte, 0, packed.Size), id)) // if it fails the caller has gone away
+}
+
 // writeIDs writes an answer with many IDs, piece by piece. The caller has limited time to read each.
 func writeIDs(w http.ResponseWriter, ids *server.Batch) {
 	header(w, jsonType)
@@ -50,6 +58,22 @@ func writeIDs(w http.ResponseWriter, ids *server.Batch) {
 	}
 	l.b = append(l.b, "]}\n"...)
 	_ = l.write() // if it fails the caller has gone away
+}
+
+// writePackedIDs does as writeIDs. Its answer says how long it is, so that the caller notices when the end is missing.
+func writePackedIDs(w http.ResponseWriter, ids *server.Batch) {
+	size := ids.Len() * packed.Size
+	header(w, bytesType)
+	w.Header()["Content-Length"] = []string{strconv.Itoa(size)}
+	l := list{w: w, control: http.NewResponseController(w), b: make([]byte, 0, min(piece+atOnce, size))}
+	for some := range ids.All() {
+		if l.b = packed.Append(l.b, some...); len(l.b) >= piece && l.write() != nil {
+			return
+		}
+	}
+	if len(l.b) > 0 {
+		_ = l.write() // if it fails the caller has gone away
+	}
 }
 
 // list is an answer with many IDs.

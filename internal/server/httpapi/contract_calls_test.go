@@ -18,6 +18,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/packed"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/servertest"
@@ -29,6 +30,7 @@ import (
 // anExchange is a call and what it should come to. A mistake in it that the document can tell is marked.
 type anExchange struct {
 	target, body string
+	accept       string
 	status       int
 	code         string // of the error
 	undocumented bool   // the document does not allow the call
@@ -38,7 +40,7 @@ type anExchange struct {
 func (c *contract) expect(t *testing.T, h http.Handler, calls []anExchange) {
 	t.Helper()
 	for _, want := range calls {
-		e := c.call(h, want.target, want.body)
+		e := c.call(h, want.target, want.body, want.accept)
 		if e.status != want.status || !strings.Contains(e.answer, `"code":"`+want.code) && want.code != "" {
 			t.Errorf("%v = %d %s, want %d %s", e, e.status, e.answer, want.status, want.code)
 		}
@@ -59,6 +61,8 @@ var goodCalls = []anExchange{
 	{target: "POST /api/v1/id", status: 200},
 	{target: "POST /api/v1/ids", status: 200},
 	{target: "POST /api/v1/ids?count=1000", status: 200},
+	{target: "POST /api/v1/id", accept: packed.Type, status: 200},
+	{target: "POST /api/v1/ids?count=1000", accept: packed.Type, status: 200},
 	{target: "GET /api/v1/ids/4194304000000001", status: 200},
 	{target: "POST /api/v1/sequencers", body: orders, status: 201},
 	{target: "POST /api/v1/sequencers", body: orders, status: 200},
@@ -70,6 +74,8 @@ var goodCalls = []anExchange{
 	{target: "GET " + ordersPath, status: 200},
 	{target: "POST " + ordersPath + "/id", status: 200},
 	{target: "POST " + ordersPath + "/ids?count=2", status: 200},
+	{target: "POST " + ordersPath + "/id", accept: packed.Type, status: 200},
+	{target: "POST " + ordersPath + "/ids", accept: packed.Type, status: 200},
 	{target: "GET " + ordersPath + "/ids/4194304000000001", status: 200},
 	{target: "GET " + ordersPath + "/nodes", status: 200},
 	{target: "GET " + ordersPath + "/nodes?from=1&limit=2", status: 200},
@@ -106,6 +112,7 @@ var goodCalls = []anExchange{
 // badCalls are those that who calls has to change.
 var badCalls = []anExchange{
 	{target: "POST /api/v1/id?count=2", status: 400, code: "bad_request"},
+	{target: "POST /api/v1/ids?coutn=2", accept: packed.Type, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/ids?count=0", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/ids?count=100001", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/ids?coutn=2", status: 400, code: "bad_request"},

@@ -29,6 +29,7 @@ type contract struct {
 // exchange is a call with its answer.
 type exchange struct {
 	method, path, body string
+	accept             string
 	status             int
 	header             http.Header
 	answer             string
@@ -46,15 +47,18 @@ func newContract(t *testing.T) *contract {
 }
 
 // call sends a request, given as its method and path, and remembers the answer.
-func (c *contract) call(h http.Handler, target, body string) exchange {
+func (c *contract) call(h http.Handler, target, body, accept string) exchange {
 	method, path, _ := strings.Cut(target, " ")
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	if accept != "" {
+		r.Header.Set("Accept", accept)
+	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	e := exchange{method, path, body, w.Code, w.Header(), w.Body.String()}
+	e := exchange{method, path, body, accept, w.Code, w.Header(), w.Body.String()}
 	c.exchanges = append(c.exchanges, e)
 	return e
 }

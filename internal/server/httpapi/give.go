@@ -18,15 +18,20 @@ func sequencerOf(r *http.Request) string {
 }
 
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	w.Header()["Vary"] = varyAccept
 	id, err := h.service.Next(r.Context(), who, sequencerOf(r))
-	if err != nil {
+	switch {
+	case err != nil:
 		h.refuse(w, r, err)
-		return
+	case acceptsPacked(r.Header):
+		writePackedID(w, id)
+	default:
+		writeID(w, id)
 	}
-	writeID(w, id)
 }
 
 func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	w.Header()["Vary"] = varyAccept
 	var count int64
 	q, err := parameters(r.URL.RawQuery, "count=N", "count")
 	if err == nil {
@@ -36,8 +41,12 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 		badRequest(w, err)
 		return
 	}
+	write := writeIDs
+	if acceptsPacked(r.Header) {
+		write = writePackedIDs
+	}
 	err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *server.Batch) error {
-		writeIDs(w, ids)
+		write(w, ids)
 		return nil
 	})
 	if err != nil {
