@@ -27,7 +27,11 @@ the server ends.
 
 --since and --until take a time of day such as 03:12, the latest that has passed; a
 date and a time such as "2026-11-22 03:12"; a duration such as 15m, for 15 minutes ago;
-or RFC 3339. Times are local ones, unless they have an offset.
+or RFC 3339. Times are local ones, unless they have an offset. After --since a time of
+day for --until is the first one from there on.
+
+An entry is what its sender asked for. One that does not fit the state is refused and
+changes nothing; firn cluster replay shows the outcome of each.
 
 An entry has the time of its sender's clock, so times need not ascend; the order of the
 log is what counts. Log prints from the first entry that is not before --since to the
@@ -147,6 +151,9 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 			fmt.Fprint(out, entry.text())
 		}
 		last = entry.Position
+	}
+	if last == 0 && !asJSON && !follow && lines.Err() == nil {
+		fmt.Fprintln(out, "no entries")
 	}
 	if err := out.Flush(); err != nil { // this one, or that of a write before
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -176,9 +177,10 @@ func TestLookAsText(t *testing.T) {
 		{"cluster log", logText},
 		{"cluster log --from 9", logHead + "2026-11-22 03:09:00.000         9  c asks to join\n2026-11-22 03:10:00.000        10  c watches"},
 		{"cluster log --since 2026-11-22T03:10:00Z", logHead + "2026-11-22 03:10:00.000        10  c watches"},
-		{"cluster log --until 2026-11-22T03:01:59Z", ""},
+		{"cluster log --until 2026-11-22T03:01:59Z", "no entries\n"},
 		{"cluster value --at 2026-11-22T03:02:30Z", "position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n"},
-		{"cluster log --from 11", ""},
+		{"cluster log --from 11", "no entries\n"},
+		{"cluster log --from 11 --json", ""},
 	} {
 		if status, out, errs := l.firn(t, tt.args); status != 0 || errs != "" || !strings.HasPrefix(out, tt.want) || tt.want == "" && out != "" {
 			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s", tt.args, status, errs, out, tt.want)
@@ -256,6 +258,20 @@ func TestLookInVain(t *testing.T) {
 		if status != tt.status || !strings.Contains(errs, tt.says) || strings.Count(errs, "\n") != 1 || out != "" {
 			t.Errorf("firn %s: status %d, %q, %q; want %d, %q", tt.args, status, out, errs, tt.status, tt.says)
 		}
+	}
+}
+
+// A time of day ends a span that begins on another day, on that day.
+func TestLookAtAnotherDay(t *testing.T) {
+	var o logOptions
+	for text, i := range map[string]*setting.Instant{"2026-01-01T03:00:00Z": &o.since, time.Date(2026, 1, 1, 3, 20, 0, 0, time.UTC).Local().Format("15:04"): &o.until} {
+		var err error
+		if *i, err = setting.ParseInstant(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if path, err := o.path(); err != nil || !strings.HasSuffix(path, "&since=2026-01-01T03%3A00%3A00Z&until=2026-01-01T03%3A20%3A00Z") {
+		t.Errorf("%s, %v", path, err)
 	}
 }
 

@@ -35,10 +35,15 @@ func ParseInstant(text string) (Instant, error) {
 	return Instant{}, fmt.Errorf("%.40q is not a time; want one such as 03:12, \"2026-11-22 03:12\", 2026-11-22T03:12:00Z, or 15m for 15 minutes ago", text)
 }
 
-// Following returns the first such time of day after another instant, and i itself when i is no time of day.
+// Following returns the first such time of day from another instant on, and i itself when i is no time of day.
 func (i Instant) Following(other Instant) Instant {
-	if i.daily && i.Before(other.Time) {
-		i.Time = i.AddDate(0, 0, 1)
+	if !i.daily {
+		return i
 	}
-	return i
+	day := other.Local()
+	at := time.Date(day.Year(), day.Month(), day.Day(), i.Hour(), i.Minute(), i.Second(), i.Nanosecond(), time.Local)
+	if at.Before(other.Time) {
+		at = at.AddDate(0, 0, 1)
+	}
+	return Instant{at, true}
 }

@@ -42,8 +42,11 @@ func TestParseInstant(t *testing.T) {
 	})
 }
 
-// The end of a span over midnight comes after its beginning.
+// A time of day that ends a span is the first after its beginning.
 func TestFollowing(t *testing.T) {
+	local := time.Local
+	time.Local = time.UTC
+	defer func() { time.Local = local }()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 22, 10, 0, 0, 0, time.Local)))
 		at := func(text string) Instant {
@@ -58,7 +61,11 @@ func TestFollowing(t *testing.T) {
 			{"09:00", "08:30", "2026-11-23 08:30:00"},
 			{"23:50", "00:10", "2026-11-22 00:10:00"},
 			{"09:59", "10:05", "2026-11-22 10:05:00"}, // it has not passed yet
-			{"1h", "2h", "2026-11-22 08:00:00"},       // no time of day
+			{"2026-11-20 03:00", "03:20", "2026-11-20 03:20:00"},
+			{"2026-11-20 03:00", "03:00", "2026-11-20 03:00:00"},
+			{"2026-11-20 03:00", "02:00", "2026-11-21 02:00:00"},
+			{"2026-11-20T23:30:00-05:00", "05:00", "2026-11-21 05:00:00"}, // which begins on the 21st here
+			{"1h", "2h", "2026-11-22 08:00:00"},                           // no time of day
 		} {
 			if got := at(tt.until).Following(at(tt.since)).Format(time.DateTime); got != tt.want {
 				t.Errorf("%s following %s is %s, want %s", tt.until, tt.since, got, tt.want)

@@ -1,0 +1,86 @@
+package main
+
+const (
+	byTime   = "^Test(LogByTime|FollowSince|CutLogByTime|ValueByTime)$"
+	instants = "^Test(ParseInstant|Following)$"
+	looked   = "^TestLook"
+)
+
+// times are faults by which a search of the log by time finds something else.
+var times = []mutant{
+	{
+		"an entry of the very time is later", "internal/server/httpapi/history.go",
+		"!sent.After(at)", "sent.Before(at)",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"the first entry that is not later counts", "internal/server/httpapi/history.go",
+		"range slices.Backward(entries)", "range slices.All(entries)",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"the search ends at an entry that is later", "internal/server/httpapi/history.go",
+		"	for _, e := range slices.Backward(entries) {\n		if sent := sentAt(e); ", "	for i, e := range slices.Backward(entries) {\n		if sent := sentAt(e); (i == 0 || !sentAt(entries[i-1]).After(at)) && ",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"an entry of an unknown time is earlier than any", "internal/server/httpapi/history.go",
+		"!sent.IsZero() && !sent.After(at)", "!sent.After(at)",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"an entry of the very time is before it", "internal/server/httpapi/log.go",
+		"sentAt(entries[0]).Before(s.since)", "!sentAt(entries[0]).After(s.since)",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"all entries are found where all are later", "internal/server/httpapi/log.go",
+		"(err != nil || int64(entries[n-1].Position) > last)", "(err == nil && int64(entries[n-1].Position) > last)",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"entries that come are left out by their time", "internal/server/httpapi/log.go",
+		"			wanted.since = time.Time{} // what follows is wanted, whatever its time\n", "",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"a log that was cut is whole", "internal/server/httpapi/log.go",
+		"missing = len(entries) == len(batch.Entries)", "missing = false",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"a log that was cut always lacks something", "internal/server/httpapi/log.go",
+		"missing = len(entries) == len(batch.Entries)", "missing = true",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"the value at a time is the latest", "internal/server/httpapi/input.go",
+		"		return p, nil\n	}\n	n, err", "		return point{position: latest}, nil\n	}\n	n, err",
+		"./internal/server/httpapi", byTime,
+	},
+	{
+		"a time of day is one that will come", "internal/setting/instant.go",
+		"today.After(now)", "today.Before(now)",
+		"./internal/setting", instants,
+	},
+	{
+		"a time of day that has not passed is meant", "internal/setting/instant.go",
+		"				today = today.AddDate(0, 0, -1)\n", "",
+		"./internal/setting", instants,
+	},
+	{
+		"a time without an offset is UTC", "internal/setting/instant.go",
+		"time.ParseInLocation(format, text, time.Local)", "time.ParseInLocation(format, text, time.UTC)",
+		"./internal/setting", instants,
+	},
+	{
+		"the end of a span is before its beginning", "internal/setting/instant.go",
+		"at = at.AddDate(0, 0, 1)", "at = at.AddDate(0, 0, 0)",
+		"./internal/setting", instants,
+	},
+	{
+		"the end of a span is days after its beginning", "cmd/firn/cluster_log.go",
+		"		o.until = o.until.Following(o.since)\n", "",
+		"./cmd/firn", looked,
+	},
+}
