@@ -99,11 +99,11 @@ func (k *AllocationKind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("the allocation kind %.40q; want all, count or percent", text)
 }
 
-// String returns who gets node IDs: "all members", "2 members", "50% of the members".
+// String returns who gets node IDs: "all members", "1 member", "2 members", "50% of the members".
 func (a Allocation) String() string {
 	switch a.Kind {
 	case AllocateCount:
-		return fmt.Sprintf("%d members", a.Count)
+		return counted(a.Count, "member")
 	case AllocatePercent:
 		return fmt.Sprintf("%d%% of the members", a.Percent)
 	default:
@@ -307,7 +307,15 @@ func (d Definition) String() string {
 	if d.Window != 0 {
 		more += fmt.Sprintf(", window %v", d.Window)
 	}
-	return fmt.Sprintf("%d nodes for %v, layout %v%s", d.Nodes, d.Allocation, d.Layout, more)
+	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.Layout, more)
+}
+
+// counted formats a number of things, whose name is in the singular.
+func counted(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // definitionJSON is a definition as JSON.

@@ -111,12 +111,12 @@ func TestVerbs(t *testing.T) {
 		{[]Command{Drain{"s", "b"}, Leave{Member: "b"}}, Applied, "0:a 1:d 2:c"},
 		{[]Command{Drain{"s", "e"}, Expel{"e", "a"}}, Applied, "0:a 1:b 2:c, waiting d"},
 		{[]Command{Expel{"b", "a"}}, Applied, "0:a 1:d 2:c"},
-		{[]Command{Allocate{"s", 14, count(1)}}, Applied, "0:a, waiting b c d, for 1 members"},
+		{[]Command{Allocate{"s", 14, count(1)}}, Applied, "0:a, waiting b c d, for 1 member"},
 		{[]Command{Allocate{"s", 13, count(1)}}, Refused, "0:a 1:b 2:c, waiting d"}, // another generation
 		{[]Command{Allocate{"s", 0, count(3)}}, Unchanged, "0:a 1:b 2:c, waiting d"},
 		{[]Command{Allocate{"s", 0, Allocation{}}}, Applied, "0:a 1:b 2:c, waiting d, for all members"}, // d accepts 0 and 1 only
 		{[]Command{Allocate{"s", 0, count(1)}, Allocate{"s", 0, count(3)}}, Applied, "0:a 1:c 3:b, waiting d"},
-		{[]Command{Allocate{"s", 0, count(1)}, CreateSequencer{"s", small(4, count(3))}}, Unchanged, "0:a, waiting b c d, for 1 members"}, // the definition is as it was
+		{[]Command{Allocate{"s", 0, count(1)}, CreateSequencer{"s", small(4, count(3))}}, Unchanged, "0:a, waiting b c d, for 1 member"}, // the definition is as it was
 	} {
 		before := verbs(t)
 		v, out := before, Outcome{}

@@ -76,7 +76,10 @@ func (p *program) statusText(s server.Status, wide bool) string {
 	return text + sections(p.membersTable(s, wide), p.joinTable(s.Joins, true), sequencerTable(s.Sequencers), nodeTable(s.Sequencers))
 }
 
-// problemText is a line for each problem.
+// terminalWidth is how many columns terminals have at least.
+const terminalWidth = 80
+
+// problemText is a line for each problem, for programs to search; a terminal gets long ones in several.
 func (p *program) problemText(s server.Status) string {
 	if len(s.Problems) == 0 {
 		return "no problems\n"
@@ -95,7 +98,21 @@ func (p *program) problemText(s server.Status) string {
 		}
 		rows = append(rows, []string{console.Shown(string(one.Level)), since, printable(one.Text)})
 	}
-	return console.Table(columns, rows)
+	if !console.IsTerminal(p.stdout) {
+		return console.Table(columns, rows)
+	}
+	console.Fit(columns[:2], rows)
+	left := terminalWidth - columns[0].Width - columns[1].Width - 4
+	var wrapped [][]string
+	for _, row := range rows {
+		for i, line := range console.Wrap(row[2], left) {
+			if i > 0 {
+				row = []string{"", ""}
+			}
+			wrapped = append(wrapped, []string{row[0], row[1], line})
+		}
+	}
+	return console.Table(columns, wrapped)
 }
 
 // clockTime is a time, with the day if it is not of the same.
@@ -321,7 +338,7 @@ func sequencerTable(sequencers []server.StatusSequencer) string {
 		capacity := s.Free + int64(len(s.Nodes))
 		rows = append(rows, []string{
 			console.Shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10),
-			s.Definition.Allocation.String(), s.Definition.IDLayout().String(),
+			forText(s), s.Definition.IDLayout().String(),
 		})
 	}
 	return console.Table(columns, rows)

@@ -71,6 +71,29 @@ func TestColours(t *testing.T) {
 	}
 }
 
+// A terminal gets what is wrong in lines that fit it; others get a line for each problem.
+func TestStatusOnTerminal(t *testing.T) {
+	const why = "IDs may exist up to 2094-11-05T10:00:00Z, 24819 days ahead of the clock: ids-2 waits, since its own would be unique, but smaller"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"at":"2026-11-22T10:00:00Z","problems":[{"level":"error","text":%q,"since":"2026-11-22T09:59:00Z"},{"level":"warning","text":"ids-3 is gone"}]}`, why)
+	}))
+	defer server.Close()
+	status, shown := onTerminal(t, []string{"NO_COLOR=1"}, "", "cluster", "status", "--admin", server.URL)
+	const want = `PROBLEM  SINCE      WHAT
+error    09:59:00Z  IDs may exist up to 2094-11-05T10:00:00Z, 24819 days ahead
+                    of the clock: ids-2 waits, since its own would be unique,
+                    but smaller
+warning  -          ids-3 is gone
+`
+	if status != statusOK || !strings.HasPrefix(shown, want) {
+		t.Errorf("status %d, %s", status, shown)
+	}
+	var out, errs strings.Builder
+	if run(t.Context(), []string{"cluster", "status", "--admin", server.URL}, nil, strings.NewReader(""), &out, &errs); !strings.Contains(out.String(), why+"\n") {
+		t.Errorf("without a terminal: %s%s", out.String(), errs.String())
+	}
+}
+
 // Destroy shows who uses a sequencer, and wants its name before it asks the server to destroy it.
 func TestDestroyAsks(t *testing.T) {
 	var destroyed bool
@@ -131,7 +154,7 @@ func TestExpelAsks(t *testing.T) {
 		{"host-a", " yes \n", statusOK, "expel it: a (host-a, process 7) is expelled\n"},
 	} {
 		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, "cluster", "expel", tt.node, "--admin", l.url)
-		const question = "a (host-a, process 7) holds the node ID 0 of orders.\nIts process ends, and comes back only when it is started anew.\nType yes to expel it: "
+		const question = "a (host-a, process 7) holds the node ID 0 of orders.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: "
 		if status != tt.status || !strings.Contains(shown, question) || !strings.Contains(shown, tt.want) || l.Value().Expelled("a") != (status == statusOK) {
 			t.Errorf("%q: status %d, expelled: %v, %s", tt.typed, status, l.Value().Expelled("a"), shown)
 		}
