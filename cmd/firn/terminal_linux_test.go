@@ -151,7 +151,7 @@ func TestExpelAsks(t *testing.T) {
 		{"host-a", "a\n", statusFailure, "\"a\" is not yes"},
 		{"host-a", "\n", statusFailure, "\"\" is not yes"},
 		{"host-a", "\x04", statusUsage, "add --yes"},
-		{"host-a", " yes \n", statusOK, "expel it: a (host-a, process 7) is expelled\n"},
+		{"host-a", " yes \n", statusOK, "a (host-a, process 7) is expelled\n"},
 	} {
 		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, "cluster", "expel", tt.node, "--admin", l.url)
 		const question = "a (host-a, process 7) holds the node ID 0 of orders.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: "
