@@ -92,7 +92,7 @@ func (l *living) join(host string) *being {
 	b := &being{client: l.store.Client(host)}
 	var err error
 	n := len(l.members)
-	o := member.Options{Owner: fmt.Sprintf("%s, process %d", host, 4000+n), TTL: 2 * time.Second, Vitals: func() member.Vitals {
+	o := member.Options{Owner: fmt.Sprintf("%s, process %d", host, 4000+n), TTL: 5 * time.Second, Vitals: func() member.Vitals {
 		return member.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", n)}, Since: time.Now().Add(-26 * time.Hour),
 			Ready: true, Given: 1 << 40, Rate: 1200 - 50*float64(n),

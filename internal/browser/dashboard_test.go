@@ -186,13 +186,18 @@ func TestKeyboard(t *testing.T) {
 	p.press(kb.Enter)
 	p.waitFor(`text("#member").includes("pinned")`)
 	p.tabTo("entries")
-	last := p.js(`text("#entries li .at")`)
+	const position, live = `$("#slider").dataset.position`, `$("#live").getAttribute("aria-pressed")`
+	p.waitFor(`$("#entries li")`)
 	p.press(kb.ArrowDown)
 	p.wait(`$("#past").hidden`, "false")
+	at := p.js(position)
 	p.press(kb.ArrowDown)
+	p.waitFor(position + ` !== "` + at + `"`)
 	p.press(kb.ArrowUp)
-	p.press(kb.ArrowUp)
+	p.wait(position, at)
+	p.press(kb.End) // there may be entries by now that were not there before
 	p.wait(`$("#past").hidden`, "true")
+	p.wait(live, "true")
 	p.press(kb.Home)
 	p.waitFor(`text("#past-note").includes("(position 0)")`)
 	p.wait(kept, "0")
@@ -204,6 +209,7 @@ func TestKeyboard(t *testing.T) {
 	p.wait(`text("#parts dl div.node strong")`, "800")
 
 	p.tabTo("sheet-grid")
+	p.waitFor(`$("#sheet-grid").dataset.columns`)
 	for range 4 {
 		p.press(kb.ArrowRight)
 	}
@@ -223,7 +229,26 @@ func TestKeyboard(t *testing.T) {
 	p.waitFor(`text("#past-note").includes("(position 0)")`)
 	p.press(kb.End)
 	p.wait(`$("#past").hidden`, "true")
-	p.wait(`text("#entries li .at")`, last)
+	p.wait(live, "true")
+}
+
+// Keys go on from where one is, also before that is drawn.
+func TestKeysBeforeAFrame(t *testing.T) {
+	testenv.Slow(t)
+	_, _, url := told(t)
+	p := &page{t, open(t)}
+	p.visit(url, 1440)
+	p.wait(kept, "3")
+	p.wait(`text("#member code")`, "a1")
+	do(t, p.ctx, chromedp.Focus(chromedp.CSS("#ring")))
+	p.js(`(window.held = [], window.requestAnimationFrame = draw => held.push(draw))`)
+	p.press(kb.ArrowRight)
+	p.press(kb.ArrowRight)
+	p.press(kb.Enter)
+	p.js(`held.splice(0).forEach(draw => draw())`)
+	ring := p.js(`[...document.querySelectorAll("#ring .peer")].map(g => g.dataset.id).join()`)
+	p.wait(`text("#member code")`, strings.Split(ring, ",")[2])
+	p.waitFor(`text("#member").includes("pinned")`)
 }
 
 // With tokens the page asks for one, says why one does not do, and keeps the right one as long as the tab is open.

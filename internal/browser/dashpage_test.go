@@ -150,9 +150,15 @@ func (p *page) pictures(name string) {
 				p.t.Fatal(err)
 			}
 			do(p.t, p.ctx, chromedp.EmulateViewport(width, 900))
-			height := run(p.t, p.ctx, chromedp.Evaluate[int64](`document.documentElement.scrollHeight`))
-			do(p.t, p.ctx, chromedp.EmulateViewport(width, height)) // what sticks to an edge is at that of the page
-			p.settle()
+			for height := int64(900); ; { // what sticks to an edge is at that of the page, whose parts get their sizes once they are seen
+				p.settle()
+				whole := run(p.t, p.ctx, chromedp.Evaluate[int64](`document.documentElement.scrollHeight`))
+				if whole == height {
+					break
+				}
+				height = whole
+				do(p.t, p.ctx, chromedp.EmulateViewport(width, height))
+			}
 			if wide := run(p.t, p.ctx, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
 				p.t.Errorf("%s at %d is %d wide", name, width, wide)
 			}

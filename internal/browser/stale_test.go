@@ -155,7 +155,7 @@ func TestLastHour(t *testing.T) {
 		p.wait(`document.querySelectorAll("#series tr").length`, "3")
 		p.wait(`text("#series tr th")`, "host-c3, process 7")
 		p.waitFor(`Number(text("#series td:nth-child(3)").replace("\u202f", "")) > 1000`)
-		p.wait(`$('#nodes-body [data-id=b2] canvas').width > 0`, "true")
+		p.waitFor(`$("#nodes-body [data-id=b2] svg .line")?.getAttribute("d").split("L").length === 60`)
 	}
 	p.pictures("dashboard-hour")
 }

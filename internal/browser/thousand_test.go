@@ -61,6 +61,10 @@ func TestDashboardOfAThousand(t *testing.T) {
 	p.wait(`text("[data-kind=over] b")`, "28")
 	p.wait(`text("#rate-now").length > 1`, "true")
 	p.pictures("dashboard-1024")
+	if *load > 0 {
+		p.js(`scrollTo(0, 0)`)
+		measure(t, ctx, c)
+	}
 
 	c.join(t)
 	p.wait(`text("#members-count")`, number(1025))
@@ -68,9 +72,6 @@ func TestDashboardOfAThousand(t *testing.T) {
 	p.find("3kq7wm5xh2rvc")
 	p.wait(`text("#nodes-body tr .who")`, "rack-kq7.example.org, process 713kq7wm · this node")
 	w.quiet(t, url)
-	if *load > 0 {
-		measure(t, ctx, c)
-	}
 }
 
 // Rings of any size can be read.

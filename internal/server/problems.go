@@ -241,16 +241,12 @@ func (p *problems) readiness() {
 // pulses finds members whose pulses are gone or overdue.
 func (p *problems) pulses() {
 	for _, m := range p.status.Members {
-		ago := ""
-		if m.AsOf != nil {
-			ago = ", last heard of " + Rough(p.status.At.Sub(*m.AsOf)) + " ago"
-		}
 		switch {
 		case m.Alive == nil || m.Fresh:
 		case !*m.Alive:
-			p.add(Warning, GoneProblem, m.AsOf, []string{m.ID}, "%s is gone%s, and is still in the cluster", p.names[m.ID], ago)
+			p.add(Warning, GoneProblem, m.AsOf, []string{m.ID}, "%s is gone, and is still in the cluster", p.names[m.ID])
 		default:
-			text := p.names[m.ID] + " has not renewed its pulse" + ago
+			text := p.names[m.ID] + " has not renewed its pulse"
 			if left := p.left(m); left > 0 {
 				text += "; its reserved time ends in " + Rough(left)
 			}

@@ -58,6 +58,12 @@ export function sheet(canvas, width, height) {
   return draw;
 }
 
+// whenSized tells the room that an element has for its content, at first and when that changes. To read it from the document
+// would have the browser lay the page out once more.
+export function whenSized(element, tell) {
+  new ResizeObserver((entries) => tell(entries.at(-1).contentRect)).observe(element);
+}
+
 // whenSeen draws a part of the page only while it is visible, and when it becomes visible.
 export function whenSeen(element, draw) {
   let seen = false;

@@ -1,6 +1,6 @@
 // The log: its entries, and the way back to any time in it.
 
-import { $, h, ink, sheet, say, set, once } from "./dom.js";
+import { $, h, ink, sheet, say, set, once, whenSized } from "./dom.js";
 import { ask, askJSON, Refusal } from "./ask.js";
 import { clock, number, plural, entryText, kindOf } from "./words.js";
 import { pastOf } from "./model.js";
@@ -44,7 +44,11 @@ export class History {
         e.preventDefault();
       });
     }
-    new ResizeObserver(() => this.redraw()).observe(this.slider);
+    this.width = 0; // of the slider
+    whenSized(this.slider, ({ width }) => {
+      this.width = width;
+      this.redraw();
+    });
   }
 
   get last() {
@@ -193,7 +197,7 @@ export class History {
   // tick moves the present on.
   tick() {
     if (!this.timed || document.hidden) return;
-    if ((Date.now() - this.drawnTo) * this.slider.clientWidth > this.drawnTo - this.from) this.redraw();
+    if ((Date.now() - this.drawnTo) * this.width > this.drawnTo - this.from) this.redraw();
   }
 
   entryAt(index) {
@@ -225,7 +229,8 @@ export class History {
     const here = this.index === null ? null : this.positionOf(index);
     const key = `${this.entries[from]?.position}/${shown[0]?.position}/${here}`;
     if (this.listed === key) return;
-    this.listed = key;
+    const moved = this.listedAt !== here;
+    [this.listed, this.listedAt] = [key, here];
     const want = new Map(shown.map((e) => [e.position, e]));
     for (const [at, row] of this.rows) {
       if (want.has(at)) continue;
@@ -245,6 +250,7 @@ export class History {
       row.classList.toggle("later", here !== null && e.position > here);
       set(row, "aria-current", e.position === here ? "step" : null);
     }
+    if (!moved) return; // who reads further down goes on there
     const row = this.list.querySelector(".here");
     if (row) this.list.scrollTop += row.getBoundingClientRect().top - this.list.getBoundingClientRect().top - this.list.clientHeight / 3;
     else if (here === null) this.list.scrollTop = 0;
@@ -262,7 +268,7 @@ export class History {
   // drawMarks marks the entries along the slider, where they are in time, by their kinds.
   drawMarks(index) {
     const canvas = $("marks");
-    const width = this.slider.clientWidth;
+    const { width } = this;
     if (width === 0) return;
     const [height, thumb] = [20, 18];
     canvas.style.width = `${width}px`;

@@ -31,11 +31,11 @@ const keep = (id) => {
 };
 const announce = (text) => say($("say"), text);
 
-const ring = new Ring($("ring"), $("dots"), { point, keep, soon });
+const ring = new Ring($("ring"), $("dots"), { point, keep, soon, marked: () => pointed ?? kept });
 const rates = new Rates({ told: () => drawVitals(), may: () => live.facts.position > 0 && live.doubt === null });
 const nodes = new Nodes({ point, keep, history: (owner) => rates.nodes.get(owner) });
 const members = new Members({ goto: (name, node) => sequencers.open(name, node) });
-const sequencers = new Sequencers({ point, keep });
+const sequencers = new Sequencers({ point, keep, soon });
 const quorum = new Quorum();
 const inspect = new Inspect({ keep: (id) => keep(kept === id ? null : id) });
 const history = new History({ changed: () => everything(), announce, soon });
@@ -172,13 +172,13 @@ function drawFacts() {
   document.title = `${live.problems.some((p) => p.level === "error") || facts.not_ready ? "✕ " : ""}firn · ${hostOf(self?.owner) || "dashboard"}`;
   const past = history.past;
   document.documentElement.toggleAttribute("data-past", Boolean(past));
-  $("past").hidden = !past;
+  $("past").toggleAttribute("hidden", !past);
   if (past) {
     say($("past-text"), `At ${history.time()}`);
     say($("past-note"), `the cluster as it was, with ${plural(model.members.size, "member", "members")} (position ${number(past.facts.position)}). Problems, vital signs and rates are current.`);
   }
   for (const chip of document.querySelectorAll(".when")) {
-    chip.hidden = !past;
+    chip.toggleAttribute("hidden", !past);
     say(chip, past ? `at ${history.time()}` : "");
   }
 }
@@ -204,13 +204,14 @@ function state(s) {
   tick();
 }
 
+// tick is called each second: by a beat, so that all that changes is one frame, or by a timer while there are none.
 function tick() {
   history.tick();
   if (!lost) return;
   const left = Math.ceil((lost.again - Date.now()) / 1000);
   say($("lost"), `Connection lost (${lost.why}). This page shows the state at ${clock(lost.since)}; ${left > 0 ? `reconnecting in ${left} s` : "reconnecting"}.`);
 }
-setInterval(tick, 1000);
+setInterval(() => lost && tick(), 1000);
 
 function connect() {
   stop();
@@ -235,6 +236,7 @@ function connect() {
     },
     beat(b) {
       rates.beat(b);
+      tick();
       settle();
     },
     state,

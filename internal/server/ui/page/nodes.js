@@ -1,6 +1,6 @@
 // The table of nodes with their vital signs. Only the rows that are seen are in the document: a thousand cost no more than ten.
 
-import { $, h, say, set, once } from "./dom.js";
+import { $, h, svg, say, set, once, whenSized } from "./dom.js";
 import { ago, clock, colourOf, offset, plural, rate, short, span, stateOf } from "./words.js";
 import { spark } from "./rates.js";
 
@@ -31,6 +31,8 @@ export class Nodes {
     this.rows = new Map(); // that are in the document, by ID
     this.sorted = { by: "state", down: false };
     this.order = [];
+    this.top = 0; // how far the rows are scrolled
+    this.high = 0; // the room for them
     this.redraw = once(() => this.drawRows());
     this.heads = new Map(columns.map(([key, label, , first]) => {
       const button = h("button", { type: "button", onclick: () => this.sort(key, first) }, label);
@@ -38,8 +40,15 @@ export class Nodes {
     }));
     $("nodes-head").append(...this.heads.values());
     this.field.addEventListener("input", () => this.draw(this.model));
-    this.box.addEventListener("scroll", () => this.redraw());
-    new ResizeObserver(() => this.redraw()).observe(this.box);
+    this.box.addEventListener("scroll", () => {
+      this.top = this.box.scrollTop;
+      this.redraw();
+    });
+    whenSized(this.box, (room) => {
+      if (this.high === room.height) return;
+      this.high = room.height;
+      this.redraw();
+    });
     const idOf = (e) => e.target.closest("tr")?.dataset.id;
     this.body.addEventListener("pointerover", (e) => this.point(idOf(e) ?? null));
     this.body.addEventListener("pointerleave", () => this.point(null));
@@ -75,9 +84,10 @@ export class Nodes {
   draw(model) {
     this.model = model;
     const words = this.field.value.trim().toLowerCase();
-    if (words !== "") model.indexHeld();
+    const node = /(^|[\s·])\d+$/.test(words); // it may be a node ID
+    if (node) model.indexHeld();
     const fits = (id, m) => words === "" || id.includes(words) || (m.owner ?? "").toLowerCase().includes(words) ||
-      model.heldBy(id).some(([name, node]) => String(node) === words || `${name} ${node}` === words.replace("·", " ").replace(/\s+/g, " "));
+      node && model.heldBy(id).some(([name, node]) => String(node) === words || `${name} ${node}` === words.replace("·", " ").replace(/\s+/g, " "));
     const all = [];
     for (const [id, m] of [...model.members, ...model.joins]) {
       if (fits(id, m)) all.push({ id, m, name: m.owner || id, state: stateOf(id, m, model), signs: model.vitals.get(id) ?? {} });
@@ -95,8 +105,8 @@ export class Nodes {
   // drawRows draws the rows that are seen.
   drawRows() {
     if (!this.model) return;
-    const from = Math.max(0, Math.floor(this.box.scrollTop / height) - beyond);
-    const to = Math.min(this.order.length, from + Math.ceil((this.box.clientHeight || 480) / height) + 2 * beyond);
+    const from = Math.max(0, Math.floor(this.top / height) - beyond);
+    const to = Math.min(this.order.length, from + Math.ceil((this.high || 480) / height) + 2 * beyond);
     const seen = this.order.slice(from, to);
     const want = new Set(seen.map((r) => r.id));
     for (const [id, row] of this.rows) {
@@ -123,7 +133,7 @@ export class Nodes {
   row(id) {
     const swatch = h("i", { class: "swatch" });
     swatch.style.setProperty("--hue", colourOf(id));
-    const parts = { link: h("a", { target: "_blank", rel: "noreferrer" }), state: h("span", { class: "clip" }), rate: h("span", {}), spark: h("canvas", { "aria-hidden": "true" }) };
+    const parts = { link: h("a", { target: "_blank", rel: "noreferrer" }), state: h("span", { class: "clip" }), rate: h("span", {}), spark: svg("svg", { viewBox: "0 0 72 22", "aria-hidden": "true" }) };
     const cells = Object.fromEntries(columns.map(([key]) => [key, h("td", { class: key })]));
     parts.id = h("code", {}, short(id));
     cells.node.append(swatch, h("span", { class: "who" }, parts.link, parts.id));
@@ -152,10 +162,9 @@ export class Nodes {
     say(row.cells.since, known(m.since, ago));
     set(row.cells.since, "title", m.since ? `since ${clock(m.since)}` : null);
     const past = this.history(m.owner);
-    const drawn = `${past?.at} ${devicePixelRatio} ${state.kind}`;
-    if (past && row.drawn !== drawn) {
-      row.drawn = drawn;
-      spark(row.spark, 72, 22, past);
+    if (past && row.drawn !== past.at) {
+      row.drawn = past.at;
+      spark(row.spark, past);
     }
   }
 

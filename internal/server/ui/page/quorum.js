@@ -16,7 +16,7 @@ export class Quorum {
 
   // draw shows the quorum; null hides it.
   draw(quorum) {
-    this.card.hidden = !quorum;
+    this.card.toggleAttribute("hidden", !quorum);
     const key = JSON.stringify(quorum);
     if (!quorum || this.shown === key) return;
     this.shown = key;

@@ -1,7 +1,7 @@
 // IDs per second: of the cluster in the last hour, which the nodes keep, and of this process in the last five minutes, computed
 // from the counts that the server sends.
 
-import { $, h, ink, sheet, say, once, set, whenSeen } from "./dom.js";
+import { $, h, svg, ink, sheet, say, once, set, whenSeen, whenSized } from "./dom.js";
 import { askJSON } from "./ask.js";
 import { clock, number, rate } from "./words.js";
 
@@ -24,7 +24,11 @@ export class Rates {
     this.totals = new Map();
     this.chart = hour;
     this.redraw = whenSeen(this.canvas.parentElement, once(() => this.drawChart()));
-    new ResizeObserver(() => this.redraw()).observe(this.canvas.parentElement);
+    whenSized(this.canvas.parentElement, ({ width }) => {
+      if (this.width === width) return;
+      this.width = width;
+      this.redraw();
+    });
     this.canvas.addEventListener("pointermove", (e) => {
       this.pointed = e.clientX - this.canvas.getBoundingClientRect().left;
       this.redraw();
@@ -132,9 +136,9 @@ export class Rates {
   }
 
   drawChart() {
-    const width = this.canvas.parentElement.clientWidth - 2 * parseFloat(getComputedStyle(this.canvas.parentElement).paddingLeft);
+    const { width } = this;
     const height = 190;
-    if (width <= 0) return;
+    if (!width) return;
     const { covers, tick, text } = this.chart;
     this.samples = this.chart === hour ? this.hour : this.recent;
     if (this.chart === hour && this.by) this.samples = [...this.hour, { at: Date.now(), sum: this.sum, by: this.by }];
@@ -241,25 +245,13 @@ function mean(values) {
   return known.length ? known.reduce((a, b) => a + b, 0) / known.length : undefined;
 }
 
-// spark draws the last hour of a node: its rate, and when it was not ready.
-export function spark(canvas, width, height, { times, rate, ready }) {
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const draw = sheet(canvas, width, height);
+// spark draws the last hour of a node, in a picture of 72 by 22: its rate, and when it was not ready.
+export function spark(picture, { times, rate, ready }) {
   const most = Math.max(1, ...rate);
-  const x = (i) => width - 1 - ((times.length - 1 - i) * (width - 2)) / 59;
-  draw.strokeStyle = ink("accent");
-  draw.lineWidth = 1.3;
-  draw.beginPath();
-  rate.forEach((v, i) => {
-    if (v === null) return;
-    const to = [x(i), 2 + (height - 7) * (1 - v / most)];
-    if (i === 0 || rate[i - 1] === null) draw.moveTo(...to);
-    draw.lineTo(...to);
-  });
-  draw.stroke();
-  draw.fillStyle = ink("bad");
-  ready.forEach((is, i) => is === false && draw.fillRect(x(i) - 1, height - 3, 2, 3));
+  const x = (i) => 71 - ((times.length - 1 - i) * 70) / 59;
+  const line = rate.map((v, i) => (v === null ? "" : `${(rate[i - 1] ?? null) === null ? "M" : "L"}${x(i).toFixed(1)} ${(17 - (15 * v) / most).toFixed(1)}`));
+  const off = ready.map((is, i) => (is === false ? `M${(x(i) - 1).toFixed(1)} 19h2v3h-2z` : ""));
+  picture.replaceChildren(svg("path", { class: "line", d: line.join("") }), svg("path", { class: "off", d: off.join("") }));
 }
 
 // nice is a round number for the top of a scale.

@@ -12,7 +12,7 @@ const point = (p) => `${p[0].toFixed(1)} ${p[1].toFixed(1)}`;
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 export class Ring {
-  constructor(picture, canvas, { point, keep, soon }) {
+  constructor(picture, canvas, { point, keep, soon, marked }) {
     this.picture = picture;
     this.canvas = canvas;
     this.paint = whenSeen(picture, () => this.placed && this.many(this.model, this.placed));
@@ -20,6 +20,7 @@ export class Ring {
     this.tell = point;
     this.keep = keep;
     this.soon = soon;
+    this.marked = marked; // tells the member that is pointed at or pinned, also before that is drawn
     this.spots = new Map(); // where everybody is, members and joiners: id -> [x, y]
     this.order = [];
     this.drawn = new Map(); // the elements of those that are drawn one by one
@@ -44,11 +45,11 @@ export class Ring {
     p.addEventListener("click", (e) => this.keep(this.nearest(e)));
     p.addEventListener("keydown", (e) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, PageDown: 32, PageUp: -32 }[e.key];
-      const here = this.order.indexOf(this.pointed ?? this.kept ?? this.self);
+      const here = this.order.indexOf(this.marked() ?? this.self);
       const n = this.order.length;
       if (step !== undefined && n > 0) this.tell(this.order[(((here + step) % n) + n) % n]);
       else if (e.key === "Home") this.tell(this.self);
-      else if (e.key === "Enter" || e.key === " ") this.keep(this.pointed);
+      else if (e.key === "Enter" || e.key === " ") this.keep(this.marked());
       else if (e.key === "Escape") this.keep(null);
       else return;
       e.preventDefault();
@@ -191,6 +192,8 @@ export class Ring {
     for (const [id, join] of model.joins) {
       if (this.spots.has(join.target)) d += `M${point(this.spots.get(id))}L${point(this.spots.get(join.target))}`;
     }
+    if (this.linksFor === d) return;
+    this.linksFor = d;
     this.layers.links.replaceChildren(...(d ? [svg("path", { d, class: "link" })] : []));
   }
 

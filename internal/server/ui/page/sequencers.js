@@ -1,6 +1,6 @@
 // The sequencers: one with its node IDs, and the others to choose from.
 
-import { $, h, say, set, once } from "./dom.js";
+import { $, h, say, set, once, whenSized } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
 import { clock, number, short, span, layoutOf, whomOf } from "./words.js";
 import { clusterVerbs, sequencerVerbs } from "./verbs.js";
@@ -10,9 +10,11 @@ const readEvery = 5000;
 const soonest = 2500; // between two readings when something has changed
 
 export class Sequencers {
-  constructor({ keep, point }) {
+  constructor({ keep, point, soon }) {
     this.keep = keep;
     this.point = point;
+    this.soon = soon;
+    this.width = 0; // that there is for the grid
     this.tabs = $("tabs");
     this.sheet = $("sheet");
     this.rows = new Map();
@@ -21,7 +23,11 @@ export class Sequencers {
     this.cursor = -1;
     this.build();
     this.redraw = once(() => this.drawGrid());
-    new ResizeObserver(() => this.redraw()).observe(this.sheet);
+    whenSized(this.sheet, ({ width }) => {
+      if (this.width === width) return;
+      this.width = width;
+      this.redraw();
+    });
     new IntersectionObserver((seen) => {
       this.visible = seen.at(-1).isIntersecting;
       if (this.visible) this.read();
@@ -157,7 +163,7 @@ export class Sequencers {
     say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
     const doubt = this.model.doubt;
     say(r.here, q.here && q.here.state !== "none" ? `${hereText(q.here)}${doubt === null ? "" : ", not confirmed"}` : "");
-    r.here.className = `here ${doubt === null ? (q.here?.state ?? "") : "doubt"}`;
+    set(r.here, "class", `here ${doubt === null ? (q.here?.state ?? "") : "doubt"}`);
   }
 
   drawSheet(changed) {
@@ -196,11 +202,10 @@ export class Sequencers {
 
   drawGrid() {
     const q = this.model?.sequencers.get(this.name);
-    if (!q || this.sheet.clientWidth === 0) return;
+    if (!q || this.width === 0) return;
     const horizons = this.model.past ? null : this.horizons.get(this.key(q));
     const now = Date.now();
-    const style = getComputedStyle(this.sheet);
-    this.shape = grid.shapeOf(q, horizons, this.sheet.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight));
+    this.shape = grid.shapeOf(q, horizons, this.width);
     set(this.canvas, "data-columns", this.shape.columns);
     this.canvas.style.width = `${this.shape.width}px`;
     this.canvas.style.height = `${this.shape.height}px`;
@@ -276,7 +281,7 @@ export class Sequencers {
         // the last horizons stay, until they are too old to be shown as confirmed
       }
       this.reading = false;
-      this.redraw();
+      this.soon(this.redraw);
     }
     const wait = due ? readEvery : Math.max(200, within - since);
     clearTimeout(this.timer);

@@ -58,9 +58,13 @@ export function span(ms) {
 // is today's.
 export function clock(at) {
   const time = new Date(at);
-  const day = time.toDateString() === new Date().toDateString() ? "" : `${time.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric" })} `;
-  return `${day}${time.toLocaleTimeString("en-GB")}`;
+  return `${today(time) ? "" : `${days.format(time)} `}${times.format(time)}`;
 }
+const days = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+const times = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+
+// today tells whether a time is of this day.
+export const today = (at) => new Date(at).setHours(0, 0, 0, 0) === new Date().setHours(0, 0, 0, 0);
 
 // ago is how long ago a time was, roughly.
 export const ago = (at) => span(Math.max(0, Date.now() - at));
@@ -75,7 +79,7 @@ export function stateOf(id, m, model) {
   if (model.past) return { kind: "", text: m.phase ? `join ${m.phase}` : "", rank: 5 };
   if (model.doubt !== null) return { kind: "doubt", text: `not confirmed${since(model.doubt)}`, rank: 3 };
   if (m.life === "dead") return { kind: "bad", text: `gone${since(m.as_of)}`, title: `There is no pulse${since(m.as_of)}.`, rank: 0 };
-  if (m.life === "late") return { kind: "doubt", text: `late${since(m.as_of)}`, title: `The pulse is overdue; the last one was written at ${clock(m.as_of)}.`, rank: 2 };
+  if (m.life === "late") return { kind: "doubt", text: `late${since(m.as_of)}`, title: `The pulse is overdue${m.as_of ? `; the last one was written at ${clock(m.as_of)}` : ""}.`, rank: 2 };
   if (m.life !== "alive") return { kind: "doubt", text: "not known yet", rank: 3 };
   if (m.ready === false) return { kind: "bad", text: m.code ? `not ready: ${m.code}` : "not ready", title: m.why, rank: 1 };
   if (m.phase) return { kind: "doubt", text: `join ${m.phase}`, rank: 4 };
