@@ -62,9 +62,32 @@ func TestCheckpointIsAsDocumented(t *testing.T) {
 	}
 }
 
+// damage replaces a part of a checkpoint.
+type damage struct{ old, change, why string } // why: part of the error; empty: it stays readable
+
+// refuses demands that checkpoints with such damages are refused.
+func refuses(t *testing.T, data string, damages []damage) {
+	t.Helper()
+	for _, c := range damages {
+		damaged := strings.Replace(data, c.old, c.change, 1)
+		if damaged == data {
+			t.Errorf("there is no %s in %s", c.old, data)
+			continue
+		}
+		_, err := DecodeCheckpoint([]byte(damaged))
+		var unreadable *UnreadableError
+		switch {
+		case c.why == "" && err != nil:
+			t.Errorf("%s to %s: %v", c.old, c.change, err)
+		case c.why != "" && (!errors.As(err, &unreadable) || !strings.Contains(err.Error(), c.why)):
+			t.Errorf("%s to %s: %v, want an UnreadableError with %q", c.old, c.change, err, c.why)
+		}
+	}
+}
+
 func TestDamagedCheckpointIsRefused(t *testing.T) {
 	data := string(checkpoint(t, sample(t)))
-	for _, c := range []struct{ old, change, why string }{
+	refuses(t, data, []damage{
 		{`"version":2`, `"version":3`, "version 3"},
 		{`"version":2`, `"vers":2`, "version 0"},
 		{`"entries"`, `"entrees"`, "entrees"},
@@ -117,21 +140,7 @@ func TestDamagedCheckpointIsRefused(t *testing.T) {
 		{`"at":60`, `"at":-1`, `"d" expelled at -1`},
 		{`"at":66`, `"at":73`, `"e" expelled at 73`},
 		{`{"version"`, `{}{"version"`, "after top-level"},
-	} {
-		damaged := strings.Replace(data, c.old, c.change, 1)
-		if damaged == data {
-			t.Errorf("there is no %s in %s", c.old, data)
-			continue
-		}
-		_, err := DecodeCheckpoint([]byte(damaged))
-		var unreadable *UnreadableError
-		switch {
-		case c.why == "" && err != nil:
-			t.Errorf("%s to %s: %v", c.old, c.change, err)
-		case c.why != "" && (!errors.As(err, &unreadable) || !strings.Contains(err.Error(), c.why)):
-			t.Errorf("%s to %s: %v, want an UnreadableError with %q", c.old, c.change, err, c.why)
-		}
-	}
+	})
 	for _, text := range []string{"", "null", "[]", `"x"`, "{", `{"version":1`, data[:len(data)/2]} {
 		if _, err := DecodeCheckpoint([]byte(text)); err == nil {
 			t.Errorf("%q: no error", text)
@@ -151,7 +160,7 @@ func TestDamagedPolicyIsRefused(t *testing.T) {
 		t.Fatalf("%s; want %s", v, want)
 	}
 	data := string(checkpoint(t, v))
-	for _, c := range []struct{ old, change, why string }{
+	refuses(t, data, []damage{
 		{`"sequencer":"x","percent":50`, `"sequencer":"x","percent":60`, "110 percent"},
 		{`"sequencer":"x","percent":50`, `"sequencer":"x","percent":20`, "not shared out"},
 		{`"sequencer":"y","percent":50`, `"sequencer":"y","percent":40`, ""}, // a third one may be gone
@@ -164,21 +173,7 @@ func TestDamagedPolicyIsRefused(t *testing.T) {
 		{`"drained":["b"]`, `"drained":[]`, ""},
 		{`"policy":[{"sequencer":"x","percent":50},{"sequencer":"y","percent":50}]`, `"policy":[]`, "want a sequencer of the policy"},
 		{`,"node":1}`, `}`, "free or held"},
-	} {
-		damaged := strings.Replace(data, c.old, c.change, 1)
-		if damaged == data {
-			t.Errorf("there is no %s in %s", c.old, data)
-			continue
-		}
-		_, err := DecodeCheckpoint([]byte(damaged))
-		var unreadable *UnreadableError
-		switch {
-		case c.why == "" && err != nil:
-			t.Errorf("%s to %s: %v", c.old, c.change, err)
-		case c.why != "" && (!errors.As(err, &unreadable) || !strings.Contains(err.Error(), c.why)):
-			t.Errorf("%s to %s: %v, want an UnreadableError with %q", c.old, c.change, err, c.why)
-		}
-	}
+	})
 	random := rand.New(rand.NewPCG(2, 4))
 	for range 2000 {
 		damaged := []byte(data)

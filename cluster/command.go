@@ -255,33 +255,18 @@ func (c Attach) validate() error {
 	if r := c.Nodes; r != nil && (r.From < 0 || r.To < r.From) {
 		return fmt.Errorf(`node IDs from %d to %d; want 0 <= "from" <= "to"`, r.From, r.To)
 	}
-	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
+	return checkPlace(c.Sequencer, "member", c.Member)
 }
 
-func (c Detach) validate() error {
-	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
-}
-
+func (c Detach) validate() error  { return checkPlace(c.Sequencer, "member", c.Member) }
+func (c Drain) validate() error   { return checkPlace(c.Sequencer, "member", c.Member) }
+func (c Undrain) validate() error { return checkPlace(c.Sequencer, "member", c.Member) }
 func (c Decline) validate() error {
-	if c.Node < 0 {
-		return fmt.Errorf("node ID %d; want 0 or more", c.Node)
-	}
-	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
-}
-
-func (c Drain) validate() error {
-	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
-}
-
-func (c Undrain) validate() error {
-	return errors.Join(CheckName(c.Sequencer), checkID("member", c.Member))
+	return errors.Join(checkNode(c.Node), checkPlace(c.Sequencer, "member", c.Member))
 }
 
 func (c Move) validate() error {
-	if c.Node < 0 {
-		return fmt.Errorf("node ID %d; want 0 or more", c.Node)
-	}
-	return errors.Join(CheckName(c.Sequencer), checkID("to", c.To))
+	return errors.Join(checkNode(c.Node), checkPlace(c.Sequencer, "to", c.To))
 }
 
 func (c Allocate) validate() error {
@@ -324,6 +309,18 @@ func checkShares(shares []Share) error {
 	}
 	if total > 100 {
 		return fmt.Errorf("shares of %d percent together; want at most 100", total)
+	}
+	return nil
+}
+
+// checkPlace checks the names of a sequencer and of a member, which is the value of a field.
+func checkPlace(sequencer, field, id string) error {
+	return errors.Join(CheckName(sequencer), checkID(field, id))
+}
+
+func checkNode(node int64) error {
+	if node < 0 {
+		return fmt.Errorf("node ID %d; want 0 or more", node)
 	}
 	return nil
 }

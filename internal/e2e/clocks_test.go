@@ -167,6 +167,18 @@ func (c *clocked) onlyAsks(after int64) (asks int) {
 	return asks
 }
 
+// undisturbed demands that clocks which stepped disturbed nobody: the nodes have the node IDs from before, nothing but
+// questions is in the log after a position, and no caller was refused.
+func (c *clocked) undisturbed(before []int64, after int64) {
+	c.t.Helper()
+	if now := c.nodeIDs(); !slices.Equal(now, before) {
+		c.t.Errorf("the nodes had the node IDs %v, and now %v", before, now)
+	}
+	c.t.Logf("%d questions", c.onlyAsks(after))
+	c.unnoticed(c.nodes...)
+	c.ledger.unique(c.t, 1000)
+}
+
 // position is how far the first node has read the log.
 func (c *clocked) position() int64 {
 	c.t.Helper()
@@ -260,12 +272,7 @@ func TestAllClocksStepAhead(t *testing.T) {
 		}
 		c.served(time.Second)
 	}
-	if now := c.nodeIDs(); !slices.Equal(now, before) {
-		t.Errorf("the nodes had the node IDs %v, and now %v", before, now)
-	}
-	t.Logf("%d questions", c.onlyAsks(from))
-	c.unnoticed(c.nodes...)
-	c.ledger.unique(t, 1000)
+	c.undisturbed(before, from)
 }
 
 // Storms of small steps on all nodes, and a step back of all by an hour, disturb nobody: the time of a node never goes back.
@@ -282,12 +289,7 @@ func TestClocksStepAboutAndBack(t *testing.T) {
 	}
 	c.step(-time.Hour)
 	c.served(c.window + c.window/3) // horizons move on
-	if now := c.nodeIDs(); !slices.Equal(now, before) {
-		t.Errorf("the nodes had the node IDs %v, and now %v", before, now)
-	}
-	t.Logf("%d questions", c.onlyAsks(from))
-	c.unnoticed(c.nodes...)
-	c.ledger.unique(t, 1000)
+	c.undisturbed(before, from)
 }
 
 // A clock that three others contradict by more than 10 s keeps its node from being served, whichever way it is off, and
@@ -342,7 +344,7 @@ func TestTwoHalvesAnHourApart(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	c := newClocked(t, 6*time.Second, 4)
-	before := c.nodeIDs()
+	before, from := c.nodeIDs(), c.position()
 	for _, n := range c.nodes[:2] {
 		n.step(time.Hour)
 	}
@@ -354,12 +356,8 @@ func TestTwoHalvesAnHourApart(t *testing.T) {
 			return nil
 		})
 	}
-	c.served(2 * c.window)
-	if now := c.nodeIDs(); !slices.Equal(now, before) {
-		t.Errorf("the nodes had the node IDs %v, and now %v", before, now)
-	}
-	c.unnoticed(c.nodes...)
-	c.ledger.unique(t, 1000)
+	c.served(2 * c.window) // horizons move on
+	c.undisturbed(before, from)
 }
 
 // A node alone ran with a clock in 2094, and starts again with the right one. Its IDs are smaller than those before: it says
