@@ -90,20 +90,24 @@ const late = time.Second
 // unsure is by how much the clocks of others may differ, which are believed where nothing better is known.
 const unsure = 10 * time.Second
 
-// age returns how long ago a pulse was written, and whether it is not overdue. wall is the member's wall clock at now.
-func (s sight) age(now, wall time.Time) (age time.Duration, fresh bool) {
+// age returns how long ago a pulse was written, if that is known, and whether it is not overdue. Where it is not known, the
+// age is the least that it can be. wall is the member's wall clock at now.
+func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 	age = wall.Sub(s.pulse.Clock)
 	if v := s.pulse.Vitals; v.Verdict == "ahead" || v.Verdict == "behind" {
 		age += v.Offset
 	}
-	allowed := s.pulse.Every + late
-	if s.before.IsZero() {
-		allowed += unsure
-	} else {
+	least, allowed := max(now.Sub(s.first), 0), s.pulse.Every+late
+	switch {
+	case !s.before.IsZero():
 		age = min(age, now.Sub(s.before))
+	case age > allowed+unsure && least <= allowed+unsure: // or its clock is behind
+		return least, false, false
+	default:
+		allowed += unsure
 	}
-	age = max(age, now.Sub(s.first), 0)
-	return age, age <= allowed
+	age = max(age, least)
+	return age, true, age <= allowed
 }
 
 // looking is what a Status is made from, at one time.
@@ -154,8 +158,10 @@ func (l looking) pulse(id string) (p Pulse) {
 		p.Owner, p.Every = seen.pulse.Owner, seen.pulse.Every
 		p.Fresh = p.Alive != nil && *p.Alive
 		if !seen.pulse.Clock.IsZero() { // else it is of an older version
-			age, fresh := seen.age(l.now, l.at)
-			p.AsOf, p.Fresh = new(l.ago(age)), p.Fresh && fresh
+			age, known, fresh := seen.age(l.now, l.at)
+			if p.Fresh = p.Fresh && fresh; known {
+				p.AsOf = new(l.ago(age))
+			}
 			v := seen.pulse.Vitals
 			for _, at := range []*time.Time{&v.Since, &v.Judged} {
 				if !at.IsZero() {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +74,32 @@ func TestHowOldAPulseIs(t *testing.T) {
 		if status, err := s.Status(t.Context(), who); err != nil || len(status.Members) != 1 || len(status.Problems) != 0 {
 			t.Errorf("after it was taken out: %v %v", status, err)
 		}
+
+		// One that was not seen before, and whose clock says that it is old: it is overdue, or its clock is behind.
+		unknown := func(what string, known bool) {
+			t.Helper()
+			status, err := s.Status(t.Context(), who)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, problems := status.Members[1], status.Problems
+			if (b.AsOf != nil) != known || b.Fresh || len(problems) != 1 || problems[0].Kind != server.LateProblem ||
+				strings.HasSuffix(problems[0].Text, ", or its clock is behind") == known {
+				t.Errorf("%s: as of %v, fresh: %v, problems %v", what, b.AsOf, b.Fresh, problems)
+			}
+		}
+		first := &servertest.Member{Name: "a"}
+		first.SetValue(f.Value())
+		first.Apply(cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		f, s = first, server.New(first, server.Options{})
+		written(-time.Hour, ready)
+		unknown("just seen", false)
+		time.Sleep(21 * time.Second)
+		unknown("seen a while ago", false)
+		time.Sleep(time.Second)
+		unknown("not renewed since", true)
+		written(-time.Hour, ready)
+		expect("renewed", 0, true)
 
 		behind := &servertest.Member{Name: "a"}
 		behind.SetValue(f.Value())

@@ -247,6 +247,9 @@ func (p *problems) pulses() {
 			p.add(Warning, GoneProblem, m.AsOf, []string{m.ID}, "%s is gone, and is still in the cluster", p.names[m.ID])
 		default:
 			text := p.names[m.ID] + " has not renewed its pulse"
+			if m.AsOf == nil {
+				text += ", or its clock is behind"
+			}
 			if left := p.left(m); left > 0 {
 				text += "; its reserved time ends in " + Rough(left)
 			}
