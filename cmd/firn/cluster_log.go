@@ -105,8 +105,8 @@ func (o logOptions) path() (string, error) {
 	return "/api/v1/cluster/log?" + query.Encode(), nil
 }
 
-// wireTime is a time as servers read it.
-func wireTime(i setting.Instant) string { return i.UTC().Format(time.RFC3339Nano) }
+// wireTime is a time as servers read it: to the millisecond, as the times of entries are.
+func wireTime(i setting.Instant) string { return i.UTC().Format("2006-01-02T15:04:05.999Z07:00") }
 
 // longestEntry is how long the line of an entry may be: longer than what a log takes, since it may be
 // written in more characters there.

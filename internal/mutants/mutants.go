@@ -851,7 +851,7 @@ var mutants = []mutant{
 	},
 	{
 		"an overdue pulse passes for fresh", "internal/server/look.go",
-		"return age, age <= allowed", "return age, true",
+		"return age, true, age <= allowed", "return age, true, true",
 		"./internal/server", "^TestHowOldAPulseIs$",
 	},
 	{
@@ -860,8 +860,18 @@ var mutants = []mutant{
 		"./internal/server", "^TestHowOldAPulseIs$",
 	},
 	{
+		"a late clock makes a pulse old that was just seen", "internal/server/look.go",
+		"case age > allowed+unsure && least <= allowed+unsure:", "case s.first.IsZero():",
+		"./internal/server", "^TestHowOldAPulseIs$",
+	},
+	{
+		"a pulse is never overdue at first sight", "internal/server/look.go",
+		"case age > allowed+unsure && least <= allowed+unsure:", "case age > allowed+unsure:",
+		"./internal/server", "^TestHowOldAPulseIs$",
+	},
+	{
 		"a clock ahead makes its pulse new forever", "internal/server/look.go",
-		"age = max(age, now.Sub(s.first), 0)", "age = max(age, 0)",
+		"	age = max(age, least)\n", "	age = max(age, 0)\n",
 		"./internal/server", "^TestHowOldAPulseIs$",
 	},
 	{
