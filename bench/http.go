@@ -139,11 +139,15 @@ type lean struct {
 }
 
 func dialLean(address string, _ int) (load.Connection, error) {
-	conn, err := net.Dial("tcp", address)
+	network, host := "tcp", address
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, address, host = "unix", path, "localhost"
+	}
+	conn, err := net.Dial(network, address)
 	if err != nil {
 		return nil, err
 	}
-	return &lean{conn, bufio.NewReader(conn), fmt.Appendf(nil, "POST /api/v1/id HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", address)}, nil
+	return &lean{conn, bufio.NewReader(conn), fmt.Appendf(nil, "POST /api/v1/id HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n", host)}, nil
 }
 
 func (l *lean) Close() { _ = l.Conn.Close() }

@@ -3,8 +3,8 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, limit, serve, http, packed, crowd, grpc, redis, sequencer, cluster-cost and attach; without
-// any, all of them run. Tables go to standard output, progress to standard error.
+// The sections are next, fill, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost and attach;
+// without any, all of them run. Tables go to standard output, progress to standard error.
 package main
 
 import (
@@ -36,6 +36,7 @@ func sections() []section {
 		{"serve", inContest(runServe)},
 		{"http", inContest(runHTTP)},
 		{"packed", inContest(runPacked)},
+		{"unix", inContest(runUnix)},
 		{"crowd", inContest(runCrowd)},
 		{"grpc", inContest(runGRPC)},
 		{"redis", inContest(runRedis)},

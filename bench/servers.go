@@ -198,6 +198,11 @@ func (c *contest) add(ctx context.Context, name, protocol string, ask askFunc, s
 	if err != nil {
 		return err
 	}
+	return c.addAt(ctx, address, name, protocol, ask, start)
+}
+
+// addAt does as add, at an address.
+func (c *contest) addAt(ctx context.Context, address, name, protocol string, ask askFunc, start func(address string) (*process, error)) error {
 	p, err := start(address)
 	if errors.Is(err, exec.ErrNotFound) {
 		c.notes += fmt.Sprintf("\nNot here: %s. %v", name, err)

@@ -17,11 +17,13 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // DefaultTimeout limits Next and Fill when their context has no deadline.
@@ -36,6 +38,7 @@ type Client struct {
 	nodes     []string // URLs without a slash at the end
 	config    config
 	transport http.RoundTripper
+	sockets   map[string]http.RoundTripper // of nodes that are Unix sockets
 	standard  *Sequencer
 
 	life  context.Context // ends when Close has waited for the calls
@@ -48,11 +51,13 @@ type Client struct {
 	sequencers map[string]*Sequencer
 }
 
-// New returns a client of the nodes with these URLs, such as http://ids-1:8080 or https://[::1]:8443. One URL may be that of
-// a balancer. New sends nothing, so nodes may be down.
+// New returns a client of the nodes with these URLs, such as http://ids-1:8080 or https://[::1]:8443, or with the Unix socket
+// of a node on this machine, such as unix:/run/firn/firn.sock. One URL may be that of a balancer. New sends nothing, so nodes
+// may be down.
 //
 // An error is returned when there is no URL, when one is not http:// or https:// with a host, an optional port and nothing
-// else, when two are the same, or when an option is wrong.
+// else, nor unix: with an absolute path, when two are the same, or when an option is wrong: WithTransport reaches no Unix
+// socket.
 func New(nodes []string, options ...Option) (*Client, error) {
 	urls, err := parseNodes(nodes)
 	if err != nil {
@@ -65,7 +70,20 @@ func New(nodes []string, options ...Option) (*Client, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	c := &Client{nodes: urls, config: config, transport: config.newTransport(), sequencers: map[string]*Sequencer{}}
+	c := &Client{
+		nodes: urls, config: config, transport: config.newTransport(), sockets: map[string]http.RoundTripper{}, sequencers: map[string]*Sequencer{},
+	}
+	for _, node := range urls {
+		path, err := unixsocket.Parse(node)
+		if err != nil {
+			continue
+		}
+		own, ok := c.transport.(*http.Transport)
+		if !ok || config.transport != nil {
+			return nil, fmt.Errorf("%s is a Unix socket, which WithTransport does not reach; want no WithTransport", node)
+		}
+		c.sockets[node] = unixsocket.Transport(own, path)
+	}
 	c.life, c.end = context.WithCancel(context.Background())
 	c.standard = newSequencer(c, "")
 	return c, nil
@@ -111,6 +129,9 @@ func (c *Client) Close() error {
 	}
 	if own, ok := c.transport.(*http.Transport); ok && c.config.transport == nil {
 		own.CloseIdleConnections()
+	}
+	for _, own := range c.sockets {
+		own.(*http.Transport).CloseIdleConnections()
 	}
 	return nil
 }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,14 +23,19 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/packed"
 )
 
 func TestNodes(t *testing.T) {
 	for _, c := range []struct{ nodes, want string }{
 		{"http://a:8080 https://B:8443/ http://[::1]:80 https://c:443", "http://a:8080 https://b:8443 http://[::1] https://c"},
+		{"unix:/run/firn.sock http://a unix:///run/b/../c", "unix:/run/firn.sock http://a unix:/run/c"},
+		{"unix:/run/firn.sock unix:/run//firn.sock", "node 2 is the same as node 1: unix:/run/firn.sock"},
+		{"unix:firn.sock", "node 1: \"unix:firn.sock\" is not the address of a Unix socket"},
+		{"unix:/" + strings.Repeat("a", 107), "has 108 bytes"},
 		{"", "no nodes; want"},
-		{"a:8080", "node 1: \"a:8080\" begins with neither"},
-		{"ftp://a", "neither http:// nor https://"},
+		{"a:8080", "node 1: \"a:8080\" begins with none of http://, https:// and unix:"},
+		{"ftp://a", "none of http://, https://"},
 		{"http://a http://:8080", "node 2: \"http://:8080\" has no host"},
 		{"http://a/ids", "more than a host and a port"},
 		{"http://a?x=1", "more than a host and a port"},
@@ -254,4 +262,58 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Errorf("%d connections for 64 callers and %d requests", n, last.Load())
 	}
 	t.Logf("%d connections, %d requests for 1920 calls", opened.Load(), last.Load())
+}
+
+// Nodes may be Unix sockets, each of its own, beside others; the client's proxy and the transport of others do not reach them.
+func TestUnixSockets(t *testing.T) {
+	dir, err := os.MkdirTemp("", "firn") // whose path is short enough
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	var nodes []string
+	for i, name := range []string{"a", "b"} {
+		l, err := net.Listen("unix", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Host != "localhost" || r.Method != http.MethodPost {
+				t.Errorf("%s to %s", r.Method, r.Host)
+			}
+			w.Header().Set("Content-Type", packed.Type)
+			_, _ = w.Write(packed.Append(nil, firn.ID(i+1)))
+		})}
+		go func() { _ = s.Serve(l) }()
+		t.Cleanup(func() { _ = s.Close() })
+		nodes = append(nodes, "unix:"+l.Addr().String())
+	}
+	c, err := New(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	seen := map[firn.ID]bool{}
+	for range 10 {
+		id, err := c.Next(within(t, 10*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[id] = true
+	}
+	if !seen[1] || !seen[2] {
+		t.Errorf("IDs come from %v; want both nodes", seen)
+	}
+	if _, err := New(nodes, WithTransport(http.DefaultTransport)); err == nil || !strings.Contains(err.Error(), nodes[0]+" is a Unix socket, which WithTransport does not reach") {
+		t.Error(err)
+	}
+	gone, err := New([]string{nodes[0] + "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	if _, err := gone.Next(within(t, 50*time.Millisecond)); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), nodes[0]+"x") {
+		t.Error(err)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/url"
 	"strings"
+
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // parseNodes returns the URLs with which requests begin.
@@ -18,7 +20,7 @@ func parseNodes(nodes []string) ([]string, error) {
 	for i, text := range nodes {
 		parsed, err := parseNode(text)
 		if err != nil {
-			return nil, fmt.Errorf("node %d: %w; want a URL such as http://ids-1:8080", i+1, err)
+			return nil, fmt.Errorf("node %d: %w; want a URL such as http://ids-1:8080, or unix:/run/firn/firn.sock", i+1, err)
 		}
 		if j, twice := first[parsed]; twice {
 			return nil, fmt.Errorf("node %d is the same as node %d: %s", i+1, j+1, parsed)
@@ -31,6 +33,10 @@ func parseNodes(nodes []string) ([]string, error) {
 
 // parseNode returns a URL in its canonical form. An error does not show what may be a password.
 func parseNode(text string) (string, error) {
+	if unixsocket.Is(text) {
+		path, err := unixsocket.Parse(text)
+		return unixsocket.Scheme + path, err
+	}
 	u, err := url.Parse(text)
 	if err != nil {
 		if inner, ok := errors.AsType[*url.Error](err); ok {
@@ -44,7 +50,7 @@ func parseNode(text string) (string, error) {
 	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	switch {
 	case standard == "":
-		return "", fmt.Errorf("%.100q begins with neither http:// nor https://", text)
+		return "", fmt.Errorf("%.100q begins with none of http://, https:// and unix:", text)
 	case u.Hostname() == "":
 		return "", fmt.Errorf("%.100q has no host", text)
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

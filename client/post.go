@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/packed"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // accept asks for packed IDs. A node that does not know them gives JSON.
@@ -15,7 +16,11 @@ var accept = []string{packed.Type}
 
 // post sends one request for n IDs, and tells whether the node closes the connection after it.
 func (c *Client) post(ctx context.Context, node, path string, n int) (ids []firn.ID, leaving bool, err error) {
-	url := node + path + "/id"
+	url, transport := node, c.transport
+	if socket := c.sockets[node]; socket != nil {
+		url, transport = unixsocket.URL, socket
+	}
+	url += path + "/id"
 	if n > 1 {
 		url += "s?count=" + strconv.Itoa(n)
 	}
@@ -31,7 +36,7 @@ func (c *Client) post(ctx context.Context, node, path string, n int) (ids []firn
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
-	response, err := c.transport.RoundTrip(request) // an http.Client would follow redirects
+	response, err := transport.RoundTrip(request) // an http.Client would follow redirects
 	if err != nil {
 		return nil, false, &nodeError{node, err}
 	}

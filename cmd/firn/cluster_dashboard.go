@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/ui"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 const dashboardHelp = `Dashboard prints the address of the dashboard, with a login for one browser. The login
@@ -31,6 +32,9 @@ func (p *program) dashboardCommand() *cobra.Command {
 	o.server.addAdmin(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
+			if unixsocket.Is(ask.Base) {
+				return usagef("--admin: browsers do not open Unix sockets such as %s; start the node with --admin-addr 127.0.0.1:9080, or look with firn cluster status", ask.Base)
+			}
 			var login ui.Login
 			at := ask.Base
 			ask.Showed = func(url string) { at = url }

@@ -148,7 +148,7 @@ func examined(c node.Config) doctor.Config {
 func addresses(c node.Config) (all []doctor.Address) {
 	for _, a := range [][2]string{{"http-addr", c.HTTPAddr}, {"admin-addr", c.AdminAddr}, {"grpc-addr", c.GRPCAddr}, {"redis-addr", c.RedisAddr}, {"metrics-addr", c.MetricsAddr}} {
 		if a[1] != "" {
-			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: node.URL(a[1], c.TLS.Cert != "")})
+			all = append(all, doctor.Address{Flag: a[0], At: a[1], URL: node.URL(a[1], c.TLS.Cert != ""), Passed: strings.HasPrefix(a[1], node.FromSystemd)})
 		}
 	}
 	return all

@@ -2,16 +2,19 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
-
+	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // layoutFlags choose a layout: --layout and --epoch.
@@ -61,15 +64,39 @@ func parseAddress(text string) (string, error) {
 	return text, nil
 }
 
+// parseListener reads where a node listens: an address, a Unix socket, or a socket that systemd passes.
+func parseListener(text string) (string, error) {
+	if unixsocket.Is(text) {
+		path, err := unixsocket.Parse(text)
+		return unixsocket.Scheme + path, err
+	}
+	if name, ok := strings.CutPrefix(text, node.FromSystemd); ok && name != "" {
+		return text, nil
+	}
+	if _, err := parseAddress(text); err != nil {
+		return "", fmt.Errorf("%.120q is not an address; want one such as :8080, 127.0.0.1:8080, [::1]:8080, unix:/run/firn/firn.sock or systemd:http", text)
+	}
+	return text, nil
+}
+
 // noAddress is nowhere to listen.
 const noAddress = "none"
 
-// parseAddressOrNone returns an empty address for nowhere.
-func parseAddressOrNone(text string) (string, error) {
+// parseListenerOrNone returns an empty address for nowhere.
+func parseListenerOrNone(text string) (string, error) {
 	if text == noAddress {
 		return "", nil
 	}
-	return parseAddress(text)
+	return parseListener(text)
+}
+
+// parseMode reads the permissions of a file.
+func parseMode(text string) (fs.FileMode, error) {
+	mode, err := strconv.ParseUint(text, 8, 32)
+	if err != nil || mode > 0o777 || mode&0o600 != 0o600 {
+		return 0, fmt.Errorf("%.40q is not a mode of a socket; want octal digits such as 0600, for the node's own user, 0660, for its group too, or 0666, for all users", text)
+	}
+	return fs.FileMode(mode), nil
 }
 
 // must stops the program: a mistake in it was found.

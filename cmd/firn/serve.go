@@ -42,6 +42,9 @@ started the node, and root, can change the cluster (firn sequencer): firn comman
 find the node's secret in a file that only these users can read. With --tokens, a
 file of tokens says who may do what instead.
 
+An address is host:port, unix:PATH (a Unix socket), or systemd:NAME (the socket that
+systemd passes under this name).
+
 Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr) or a
 key (http-addr) of the YAML file that --config names. A flag overrides a variable,
 and a variable overrides the file. Empty variables, and variables that begin with
@@ -64,6 +67,7 @@ const serveExamples = `  firn serve
   firn serve --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --wait
   firn serve --etcd https://etcd:2379 --etcd-ca ca.pem --etcd-cert firn.pem --etcd-key firn.key
   firn serve --grpc-addr :9090
+  firn serve --http-addr unix:/run/firn/firn.sock --socket-mode 0660
   firn serve --layout twitter --datacenter 11
   firn serve --etcd 10.0.0.1:2379 --no-auto-attach
   FIRN_LOG_FORMAT=json firn serve --config /etc/firn.yaml`

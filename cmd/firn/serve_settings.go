@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/unixsocket"
 	"github.com/spf13/pflag"
 )
 
@@ -71,8 +73,15 @@ func (p *program) greet(n *node.Node) {
 	if !console.IsTerminal(p.stderr) {
 		return
 	}
-	fmt.Fprintf(p.stderr, "\nfirn serves IDs on %s; try\n\n  curl -X POST %[1]s/api/v1/id\n\n", n.URL())
-	if admin := n.AdminURL(); admin != "" {
+	try := fmt.Sprintf("curl -X POST %s/api/v1/id", n.URL())
+	if unixsocket.Is(n.URL()) {
+		try = "firn id --server " + n.URL()
+	}
+	fmt.Fprintf(p.stderr, "\nfirn serves IDs on %s; try\n\n  %s\n\n", n.URL(), try)
+	switch admin := n.AdminURL(); {
+	case unixsocket.Is(admin):
+		fmt.Fprintf(p.stderr, "and look at the cluster:\n\n  firn cluster status --admin %s\n\n", admin)
+	case admin != "":
 		what, login := "and look at the cluster with a browser:", ui.Login{Code: n.Login()}
 		if login.Code != "" {
 			what = "and look at the cluster with a browser (this address is good once; firn cluster dashboard prints another):"
@@ -151,8 +160,15 @@ func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error
 			return usagef("%s has no effect without --%s; give both", from.Of(pair[0]), pair[1])
 		}
 	}
+	if flags.Changed("socket-mode") && !slices.ContainsFunc([]string{s.HTTPAddr, s.AdminAddr, s.GRPCAddr, s.RedisAddr, s.MetricsAddr}, unixsocket.Is) {
+		return usagef("%s has no effect without an address such as unix:/run/firn/firn.sock", from.Of("socket-mode"))
+	}
 	if !flags.Changed("admin-addr") {
-		_, port, _ := net.SplitHostPort(s.HTTPAddr) // it was parsed before
+		_, port, err := net.SplitHostPort(s.HTTPAddr)
+		if unixsocket.Is(s.HTTPAddr) || strings.HasPrefix(s.HTTPAddr, node.FromSystemd) || err != nil {
+			s.AdminAddr = node.Defaults().AdminAddr
+			return nil
+		}
 		number, _ := strconv.Atoi(port)
 		if number != 0 { // else any port will do here, too
 			number += adminPortAbove

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // serverFlags say which server to ask, and how to be let in.
@@ -49,7 +50,12 @@ func (s *serverFlags) client() (remote.Client, error) {
 		return c, usageError{err}
 	}
 	c.Token = token
-	if config != nil {
+	switch path, err := unixsocket.Parse(s.url); {
+	case err == nil && config != nil:
+		return c, usagef("--%s: %s is a Unix socket, without TLS, and --ca, --cert and --key are for TLS; leave them out", s.name, s.url)
+	case err == nil:
+		c.HTTP = &http.Client{Transport: unixsocket.Transport(http.DefaultTransport.(*http.Transport), path)}
+	case config != nil:
 		c.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}}
 	}
 	return c, nil

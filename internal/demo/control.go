@@ -38,7 +38,7 @@ type command func(h *host, r *http.Request) (string, error)
 
 // listen listens for administrators, who must be on this machine: there are no tokens.
 func (d *demo) listen() (err error) {
-	if d.listener, err = node.Listen(node.Admin, d.config.AdminAddr); err == nil {
+	if d.listener, err = node.Defaults().Listen(node.Admin, d.config.AdminAddr); err == nil {
 		d.admin = "http://" + node.Reachable(d.listener.Addr().String())
 	}
 	return err

@@ -123,8 +123,10 @@ func (c *checks) path(name, text string) {
 var userName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,30}$`)
 
 // user is the name of a user or group of a machine.
-func (c *checks) user(text string) {
-	c.that(userName.MatchString(text), "user", "%.40q is not a name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text)
+func (c *checks) user(text string) { c.named("user", text) }
+
+func (c *checks) named(name, text string) {
+	c.that(userName.MatchString(text), name, "%.40q is not a name of a user; want up to 31 of a-z, 0-9, - and _, such as firn", text)
 }
 
 // balance is one of the ways to choose a node.

@@ -29,8 +29,11 @@ func samples() map[string]kind {
 	kubernetes.Image, kubernetes.OTLPEndpoint = testImage, "https://otlp:4317"
 	prometheus := NewPrometheus()
 	prometheus.Nodes, prometheus.TokenFile = haproxy.Nodes, "/etc/prometheus/firn.token"
+	socket := NewSystemdSocket()
+	socket.Listen = "/run/firn.sock"
 	return map[string]kind{
-		"haproxy": haproxy, "nginx": nginx, "keepalived": keepalived, "systemd": NewSystemd(), "kubernetes": kubernetes,
+		"systemd-socket": socket,
+		"haproxy":        haproxy, "nginx": nginx, "keepalived": keepalived, "systemd": NewSystemd(), "kubernetes": kubernetes,
 		"docker": Docker{}, "compose": NewCompose(), "prometheus": prometheus,
 	}
 }
@@ -106,6 +109,13 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(h *HAProxy) { h.Fall = 0 }), "fall: 0 is not right; want a whole number from 1 to 100"},
 		{with(func(h *HAProxy) { h.Retries = -1 }), "retries: -1 is not right; want a whole number from 0 to 100"},
 
+		{with(func(s *SystemdSocket) { s.Name = "https" }), `name: "https" is not an address of firn serve; want one of http, admin, grpc, redis, metrics`},
+		{with(func(s *SystemdSocket) { s.Service = "firn" }), `service: "firn" is not the name of a service; want one such as firn.service`},
+		{with(func(s *SystemdSocket) { s.Listen = "localhost:80" }), `listen: "localhost:80" has a name; systemd wants an IP address`},
+		{with(func(s *SystemdSocket) { s.Listen = "/run/" + strings.Repeat("a", 103) }), "listen: /run/" + strings.Repeat("a", 103) + " has 108 bytes; a Unix socket's path can have at most 107"},
+		{with(func(s *SystemdSocket) { s.Listen, s.Mode = "/run/s", "660" }), `mode: "660" is not a mode; want four octal digits such as 0660`},
+		{with(func(s *SystemdSocket) { s.Listen, s.Group = "/run/s", "" }), `group: "" is not a name of a user`},
+
 		{with(func(k *Keepalived) { k.VIP = "" }), `vip: "" is not an address with its prefix; want one such as 10.0.0.100/24`},
 		{with(func(k *Keepalived) { k.VIP = "10.0.0.100" }), `vip: "10.0.0.100" is not an address with its prefix`},
 		{with(func(k *Keepalived) { k.VIP = "127.0.0.1/8" }), `vip: "127.0.0.1/8" is not an address`},
@@ -164,6 +174,8 @@ func with[T any](change func(*T)) kind {
 		p.VIP = "10.0.0.100/24"
 	case *Systemd:
 		*p = NewSystemd()
+	case *SystemdSocket:
+		*p = NewSystemdSocket()
 	case *Kubernetes:
 		*p = NewKubernetes()
 		p.Image = testImage

@@ -157,8 +157,17 @@ func TestSystemdAccepts(t *testing.T) {
 	accepts(t, path, "systemd-analyze", "security", "--offline=yes", "--threshold=20", path)
 
 	s.Watchdog, s.DrainDelay = 0, 90*time.Minute
-	path = made(t, "firn.service", s)
-	accepts(t, path, "systemd-analyze", "verify", "--man=no", path)
+	service := made(t, "firn.service", s)
+	accepts(t, service, "systemd-analyze", "verify", "--man=no", service)
+
+	for _, at := range []string{":8080", "127.0.0.1:80", "[::]:8080", "/run/firn.sock"} {
+		socket := NewSystemdSocket()
+		socket.Listen = at
+		path = made(t, "firn-http.socket", socket)
+		if out := accepts(t, path, "systemd-analyze", "verify", "--man=no", path, service); out != "" {
+			t.Errorf("%s: it says:\n%s", at, out)
+		}
+	}
 }
 
 func TestPrometheusAccepts(t *testing.T) {

@@ -26,9 +26,10 @@ type Config struct {
 
 // Address is an address to listen on.
 type Address struct {
-	Flag string // that sets it, without its dashes
-	At   string // host:port
-	URL  string // to reach it from this machine
+	Flag   string // that sets it, without its dashes
+	At     string // host:port, or unix:PATH
+	URL    string // to reach it from this machine
+	Passed bool   // systemd passes the socket
 }
 
 // Examine examines everything that a node with this configuration needs, and the node if it runs already. It

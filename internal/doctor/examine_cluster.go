@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/unixsocket"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -35,6 +36,10 @@ const longestAnswer = 64 << 20
 func (c Config) seePorts(ctx context.Context) (all []Port) {
 	running := false
 	for _, a := range c.Addresses {
+		if a.Passed {
+			all = append(all, Port{Flag: a.Flag, Address: a.At, Passed: true})
+			continue
+		}
 		p := seePort(a.Flag, a.At)
 		if p.InUse {
 			p.Firn = running
@@ -51,8 +56,16 @@ func (c Config) seePorts(ctx context.Context) (all []Port) {
 // seePort tries to listen on an address.
 func seePort(flag, address string) Port {
 	p := Port{Flag: flag, Address: address}
-	l, err := net.Listen("tcp", address)
+	path, notUnix := unixsocket.Parse(address)
+	var l net.Listener
+	var err error
+	if notUnix != nil {
+		l, err = net.Listen("tcp", address)
+	} else if p.InUse, err = unixsocket.Living(path); err == nil && !p.InUse {
+		l, err = unixsocket.Listen(path, 0o600)
+	}
 	switch {
+	case p.InUse:
 	case err == nil:
 		_ = l.Close() // nobody has connected
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -65,11 +78,15 @@ func seePort(flag, address string) Port {
 
 // ask reads the answer of the node at an address. It accepts any certificate: the address is on this machine.
 func ask(ctx context.Context, a Address, path string) (status int, body []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.URL+path, nil)
+	base, transport := a.URL, &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	if socket, err := unixsocket.Parse(a.At); err == nil {
+		base, transport = unixsocket.URL, unixsocket.Transport(transport, socket)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	client := http.Client{Timeout: seeWithin, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	client := http.Client{Timeout: seeWithin, Transport: transport}
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, nil, err

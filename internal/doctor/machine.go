@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // Clock is what the kernel knows about this machine's clock.
@@ -147,6 +149,7 @@ func (d DataDir) check() (all []Finding) {
 // Port is the state of an address to listen on.
 type Port struct {
 	Flag, Address string
+	Passed        bool // systemd listens, and passes the socket to the node
 	InUse         bool
 	Firn          bool   // by a firn node
 	Error         string // why no process can listen there, if it is not in use
@@ -154,12 +157,16 @@ type Port struct {
 
 func (p Port) check() Finding {
 	switch {
+	case p.Passed:
+		return OK.about(p.Flag, "%s: systemd listens, and passes the socket to the node", p.Address)
+	case p.Error != "" && unixsocket.Is(p.Address):
+		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).do("choose a path in a directory that this user can write, such as /run/firn")
 	case p.Error != "":
 		return Fail.about(p.Flag, "%s: %s", p.Address, p.Error).do("choose another address with --" + p.Flag + "; ports below 1024 need CAP_NET_BIND_SERVICE")
 	case p.InUse && p.Firn:
 		return OK.about(p.Flag, "%s: a node serves there", p.Address)
 	case p.InUse:
-		return Fail.about(p.Flag, "%s: another program listens there", p.Address).do("end it (ss -ltnp shows it), or choose another address with --" + p.Flag)
+		return Fail.about(p.Flag, "%s: another program listens there", p.Address).do("end it (ss -ltnxp shows it), or choose another address with --" + p.Flag)
 	}
 	return OK.about(p.Flag, "%s is free", p.Address)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // AboutTokens is the About of findings about tokens.
@@ -46,7 +47,7 @@ func (c Config) plainAddresses() (all []string) {
 		return nil
 	}
 	for _, a := range c.Addresses {
-		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && a.Flag != "metrics-addr" { // callers send no tokens there
+		if host, _, _ := net.SplitHostPort(a.At); !auth.Loopback(host) && !unixsocket.Is(a.At) && !a.Passed && a.Flag != "metrics-addr" { // callers send no tokens there
 			all = append(all, fmt.Sprintf("--%s %s", a.Flag, a.At))
 		}
 	}

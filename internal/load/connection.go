@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // Connection asks one server. It is not safe for concurrent use, except over gRPC.
@@ -56,8 +57,11 @@ func ProtocolByName(name string) (Protocol, error) {
 	return Protocol{}, fmt.Errorf("%.40q is not right; want one of %v", name, names)
 }
 
-// Parse parses the URL of a server, or its host:port, which means no TLS.
+// Parse parses the URL of a server, its host:port, which means no TLS, or the address of its Unix socket.
 func (p Protocol) Parse(text string) (*url.URL, error) {
+	if unixsocket.Is(text) {
+		return unixsocket.ParseURL(text)
+	}
 	full := text
 	if !strings.Contains(text, "://") {
 		full = p.clear + "://" + text
@@ -65,7 +69,7 @@ func (p Protocol) Parse(text string) (*url.URL, error) {
 	u, err := url.Parse(full)
 	if err != nil || u.Scheme != p.clear && u.Scheme != p.secure || u.Hostname() == "" ||
 		u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, fmt.Errorf("%.80q is not the URL of a server that speaks %s; want one such as %s, or %s:// for TLS", text, p.Name, p.Default, p.secure)
+		return nil, fmt.Errorf("%.80q is not the URL of a server that speaks %s; want one such as %s, %s:// for TLS, or unix:/run/firn/firn.sock", text, p.Name, p.Default, p.secure)
 	}
 	if u.Port() == "" && p.Name != "http" {
 		return nil, fmt.Errorf("%.80q has no port; want one such as %s", text, p.Default)

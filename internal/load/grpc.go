@@ -31,7 +31,11 @@ func dialGRPC(u *url.URL, a Access) (Connection, error) {
 	if a.TLS != nil {
 		security = credentials.NewTLS(a.TLS.Clone())
 	}
-	conn, err := grpc.NewClient("passthrough:///"+u.Host, grpc.WithTransportCredentials(security))
+	target := "passthrough:///" + u.Host
+	if u.Scheme == "unix" {
+		target = u.String()
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(security))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/packed"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // httpConnection asks over HTTP/1.1, on one connection that stays open.
@@ -33,7 +34,11 @@ const (
 )
 
 func dialHTTP(u *url.URL, a Access) (Connection, error) {
-	base := strings.TrimSuffix(u.String(), "/") + "/api/v1"
+	base := strings.TrimSuffix(u.String(), "/")
+	if u.Scheme == "unix" {
+		base = unixsocket.URL
+	}
+	base += "/api/v1"
 	if a.Sequencer != "" {
 		base += "/sequencers/" + url.PathEscape(a.Sequencer)
 	}
@@ -46,6 +51,9 @@ func dialHTTP(u *url.URL, a Access) (Connection, error) {
 		Protocols:           new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true)
+	if u.Scheme == "unix" {
+		t = unixsocket.Transport(t, u.Path)
+	}
 	return &httpConnection{transport: t, base: base, token: a.Token, json: a.JSON}, nil
 }
 

@@ -18,8 +18,9 @@ import (
 // redisConnection asks over the Redis protocol. A client library would make the program half as large again, for
 // three commands.
 type redisConnection struct {
-	host, sequencer, token string
-	tls                    *tls.Config
+	network, address string
+	sequencer, token string
+	tls              *tls.Config
 
 	conn net.Conn // nil: closed
 	in   *bufio.Reader
@@ -31,7 +32,10 @@ func dialRedis(u *url.URL, a Access) (Connection, error) {
 	if name == "" {
 		name = "default"
 	}
-	c := &redisConnection{host: u.Host, sequencer: name, token: a.Token, tls: a.TLS.Clone()}
+	c := &redisConnection{network: "tcp", address: u.Host, sequencer: name, token: a.Token, tls: a.TLS.Clone()}
+	if u.Scheme == "unix" {
+		c.network, c.address = "unix", u.Path
+	}
 	if c.tls != nil && c.tls.ServerName == "" {
 		c.tls.ServerName = u.Hostname()
 	}
@@ -97,9 +101,9 @@ func (c *redisConnection) open(ctx context.Context) error {
 	var conn net.Conn
 	var err error
 	if c.tls == nil {
-		conn, err = dialer.DialContext(ctx, "tcp", c.host)
+		conn, err = dialer.DialContext(ctx, c.network, c.address)
 	} else {
-		conn, err = (&tls.Dialer{NetDialer: dialer, Config: c.tls}).DialContext(ctx, "tcp", c.host)
+		conn, err = (&tls.Dialer{NetDialer: dialer, Config: c.tls}).DialContext(ctx, c.network, c.address)
 	}
 	if err != nil {
 		return err

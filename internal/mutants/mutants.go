@@ -655,8 +655,33 @@ var mutants = []mutant{
 		"./internal/server/auth", all,
 	},
 	{
+		"a Unix socket listens before its file has its mode", "internal/unixsocket/listen_unix.go",
+		"	if err := chmod(", "	_ = syscall.Listen(fd, backlog)\n	if err := chmod(",
+		"./internal/unixsocket", "Mode",
+	},
+	{
+		"the socket of a process that listens is replaced", "internal/unixsocket/listen_unix.go",
+		"	case there:\n", "	case there && path == \"\":\n",
+		"./internal/unixsocket", "Others",
+	},
+	{
+		"two that start at once replace each other's sockets", "internal/unixsocket/listen_unix.go",
+		"syscall.LOCK_EX|syscall.LOCK_NB", "syscall.LOCK_SH|syscall.LOCK_NB",
+		"./internal/unixsocket", "OneListens",
+	},
+	{
+		"a listener that closes removes another's socket", "internal/unixsocket/listen_unix.go",
+		"err == nil && os.SameFile(now, l.made)", "err == nil && now != nil",
+		"./internal/unixsocket", "Close",
+	},
+	{
+		"a socket of systemd lets other machines administer without tokens", "internal/node/servers.go",
+		"if a == Admin && listener.Addr()", "if a == Metrics && listener.Addr()",
+		"./cmd/firn", "SocketActivation",
+	},
+	{
 		"the client sends the secret to any listener", "internal/secretfile/secretfile.go",
-		"		if listensAt(u, a) {\n", "		if listensAt(u, a) || true {\n",
+		"		if a == server || listensAt(u, a) {\n", "		if a == server || listensAt(u, a) || true {\n",
 		"./cmd/firn", "Squatter",
 	},
 	{
@@ -731,7 +756,7 @@ var mutants = []mutant{
 	},
 	{
 		"who prefers JSON gets packed IDs", "internal/server/httpapi/accept.go",
-		"forPacked > 0 && forPacked >= forJSON", "forPacked > 0",
+		"forPacked >= forJSON", "forJSON >= 0",
 		"./internal/server/httpapi", "Packed",
 	},
 	{

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -22,13 +23,15 @@ import (
 
 // Config configures a node. Begin with Defaults: the zero value is not valid.
 type Config struct {
-	// The addresses to listen on, each host:port; port 0: any free port. Empty: no listener; HTTPAddr must not be
-	// empty. Without MetricsAddr, HTTPAddr serves the metrics. Without tokens, other machines must not reach
-	// AdminAddr.
+	// The addresses to listen on, each host:port (port 0: any free port), unix:PATH, or systemd:NAME for the socket
+	// that systemd passes under this name. Empty: no listener; HTTPAddr must not be empty. Without MetricsAddr,
+	// HTTPAddr serves the metrics. Without tokens, other machines must not reach AdminAddr.
 	HTTPAddr, AdminAddr, GRPCAddr, RedisAddr, MetricsAddr string
 
+	SocketMode fs.FileMode // permissions of the Unix sockets that the node makes; zero: of nobody but root
+
 	TokensFile string         // see auth.OpenTokens; empty: anyone may take IDs
-	TLS        conns.TLSFiles // zero: no TLS
+	TLS        conns.TLSFiles // zero: no TLS; Unix sockets never have it
 
 	MaxConnections int // of callers at a time, on all addresses; 0: as memory and open files allow
 	MaxCalls       int // at a time; 0: as memory allows
@@ -85,7 +88,7 @@ type Store interface {
 func Defaults() Config {
 	return Config{
 		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", DataDir: "./firn-data", Layout: firn.Default,
-		Window: fence.DefaultWindow, TTL: member.DefaultTTL,
+		SocketMode: 0o600, Window: fence.DefaultWindow, TTL: member.DefaultTTL,
 		DrainDelay: time.Second, ShutdownTimeout: 10 * time.Second, OTLPRatio: 0.01,
 	}
 }
@@ -108,8 +111,8 @@ func (c Config) validate() error {
 	if c.HTTPAddr == "" {
 		return settingf("http-addr", "there is no address to listen on; want one such as :8080")
 	}
-	if host, _, _ := net.SplitHostPort(c.AdminAddr); c.AdminAddr != "" && c.TokensFile == "" && !auth.Loopback(host) {
-		return settingf("admin-addr", "others can reach %s, so that it needs tokens; want 127.0.0.1 or [::1], or tokens", c.AdminAddr)
+	if err := c.validateAddresses(); err != nil {
+		return err
 	}
 	if c.Node != nil && *c.Node >= c.Layout.NodeIDs() {
 		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, *c.Node)

@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // Limits on clients. An answer begins within 10 s.
@@ -48,8 +49,11 @@ func countCalls(c net.Conn, state http.ConnState) {
 	}
 }
 
-// URL returns the URL of an address on this machine for people: with localhost where it can.
+// URL returns the URL of an address on this machine for people: with localhost where it can. A Unix socket's is its address.
 func URL(address string, secure bool) string {
+	if unixsocket.Is(address) {
+		return address
+	}
 	host, port, _ := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); host == "" || ip != nil && (ip.IsUnspecified() || ip.IsLoopback()) {
 		host = "localhost"
@@ -64,13 +68,13 @@ func URL(address string, secure bool) string {
 // URL returns the URL of the node for people on this machine.
 func (n *Node) URL() string { return URL(n.Addr(Public), n.tls != nil) }
 
-// AdminURL returns the URL for administrators; empty: there is none. It has no host name: a process that listens
+// AdminURL returns the URL for administrators, or the address of a Unix socket; empty: there is none. It has no host name: a process that listens
 // at another address of that name could get the login.
 func (n *Node) AdminURL() string {
 	at := n.Addr(Admin)
 	switch {
-	case at == "":
-		return ""
+	case at == "" || unixsocket.Is(at):
+		return at
 	case n.tls != nil:
 		return "https://" + Reachable(at)
 	default:

@@ -17,27 +17,27 @@ import (
 )
 
 // public serves all callers over HTTP.
-func (n *Node) public() *protocolServer {
+func (n *Node) public(secure *tls.Config) *protocolServer {
 	var options []httpapi.Option
 	if n.config.MetricsAddr == "" {
 		options = append(options, n.withMetrics())
 	}
-	return n.http(Public, n.api(&auth.Policy{Tokens: n.tokens}, options...))
+	return n.http(Public, secure, n.api(&auth.Policy{Tokens: n.tokens}, options...))
 }
 
 // admin serves administrators over HTTP.
-func (n *Node) admin() *protocolServer {
+func (n *Node) admin(secure *tls.Config) *protocolServer {
 	p := &auth.Policy{Tokens: n.tokens, Trusted: true, Secret: n.secret}
 	mux := http.NewServeMux()
 	mux.Handle("/", n.api(p, httpapi.WithProfiles(), n.withMetrics()))
 	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))
 	mux.Handle(ui.Root, ui.New(n.service, p, ui.Options{Given: n.config.Given}))
-	return n.http(Admin, mux)
+	return n.http(Admin, secure, mux)
 }
 
 // probes serves health probes and metrics over HTTP, and requires no token.
-func (n *Node) probes() *protocolServer {
-	return n.http(Metrics, httpapi.NewProbes(n.service, n.withMetrics()))
+func (n *Node) probes(secure *tls.Config) *protocolServer {
+	return n.http(Metrics, secure, httpapi.NewProbes(n.service, n.withMetrics()))
 }
 
 func (n *Node) withMetrics() httpapi.Option { return httpapi.WithMetrics(n.metrics.Handler(n.log)) }
@@ -47,31 +47,31 @@ func (n *Node) api(p *auth.Policy, options ...httpapi.Option) http.Handler {
 	return n.traces.web(httpapi.New(n.service, p, options...))
 }
 
-func (n *Node) http(a Address, handler http.Handler) *protocolServer {
-	s := newHTTP(handler, n.tls, log.New(httpErrors{n, a}, "", 0))
+func (n *Node) http(a Address, secure *tls.Config, handler http.Handler) *protocolServer {
+	s := newHTTP(handler, secure, log.New(httpErrors{n, a}, "", 0))
 	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }} // it has stopped listening
-	if n.tls != nil {
+	if secure != nil {
 		p.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
 	}
 	return p
 }
 
 // grpc serves gRPC clients.
-func (n *Node) grpc() *protocolServer {
+func (n *Node) grpc(secure *tls.Config) *protocolServer {
 	options := n.traces.served()
-	if n.tls != nil {
-		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(n.tls.Clone()), n}))
+	if secure != nil {
+		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(secure.Clone()), n}))
 	}
 	s := grpcapi.New(n.service, &auth.Policy{Tokens: n.tokens}, options...)
 	return &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() {}} // Shutdown has cut off the calls that took too long
 }
 
 // redis serves Redis clients.
-func (n *Node) redis() *protocolServer {
+func (n *Node) redis(secure *tls.Config) *protocolServer {
 	s := respapi.New(n.service, &auth.Policy{Tokens: n.tokens}, n.log)
 	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: s.Close}
-	if n.tls != nil {
-		p.serve = func(l net.Listener) error { return s.Serve(handshakes{tls.NewListener(l, n.tls), n}) }
+	if secure != nil {
+		p.serve = func(l net.Listener) error { return s.Serve(handshakes{tls.NewListener(l, secure), n}) }
 	}
 	return p
 }

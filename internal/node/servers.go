@@ -2,7 +2,7 @@ package node
 
 import (
 	"context"
-	"errors"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // Address names an address that a node listens on, as settings, its log and its metrics do.
@@ -44,9 +45,15 @@ type servers struct {
 
 // listenOn listens on an address. Callers share one limit of connections; administrators and probes have another.
 func (n *Node) listenOn(a Address, address string) (net.Listener, error) {
-	listener, err := Listen(a, address)
+	listener, err := n.config.Listen(a, address)
 	if err != nil {
 		return nil, err
+	}
+	if a == Admin && listener.Addr().Network() != "unix" { // systemd may have passed it
+		if err := n.config.checkReach(listener.Addr().String()); err != nil {
+			_ = listener.Close() // no caller was served
+			return nil, err
+		}
 	}
 	listener = untaken{listener}
 	if n.config.Wrap != nil {
@@ -61,29 +68,19 @@ func (n *Node) listenOn(a Address, address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Listen listens on the address in a setting. The error is a SettingError.
-func Listen(a Address, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err == nil {
-		return l, nil
-	}
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	return nil, settingf(a.setting, "can't listen on %s: %w", address, err)
-}
-
 // untaken is a listener whose connections buffer few bytes that callers do not read: the kernel would buffer
 // megabytes for each, which count as this process's memory.
 type untaken struct{ net.Listener }
 
 func (l untaken) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetWriteBuffer(maxUntaken) // on failure the buffer stays as it is
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	if buffered, ok := c.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		_ = buffered.SetWriteBuffer(maxUntaken) // on failure the buffer stays as it is
+	}
+	return unixsocket.WithPeer(c), nil
 }
 
 // maxUntaken is how many unread bytes the kernel buffers for a caller. Linux doubles it.
@@ -104,24 +101,22 @@ func (n *Node) Listen() (err error) {
 			}
 		}
 	}()
-	c := n.config
-	for _, one := range []struct {
-		at      Address
-		address string
-		server  func() *protocolServer
-	}{
-		{Public, c.HTTPAddr, n.public}, {Admin, c.AdminAddr, n.admin}, {GRPC, c.GRPCAddr, n.grpc}, {Redis, c.RedisAddr, n.redis}, {Metrics, c.MetricsAddr, n.probes},
-	} {
-		if one.address == "" {
-			continue
-		}
-		l, err := n.listenOn(one.at, one.address)
+	serves := map[Address]func(*tls.Config) *protocolServer{Public: n.public, Admin: n.admin, GRPC: n.grpc, Redis: n.redis, Metrics: n.probes}
+	for _, one := range n.config.addresses() {
+		l, err := n.listenOn(one.Address, one.at)
 		if err != nil {
 			return err
 		}
-		p := one.server()
-		p.Address, p.listener = one.at, l
+		secure := n.tls
+		if l.Addr().Network() == "unix" {
+			secure = nil // the mode of its file says who can connect, and nobody between can listen in
+		}
+		p := serves[one.Address](secure)
+		p.Address, p.listener = one.Address, l
 		s.all = append(s.all, p)
+	}
+	if names := leftOver(); len(names) > 0 {
+		n.log.Warn("systemd passes sockets that no address takes", "names", names)
 	}
 	if n.quorum != nil { // the last thing that can fail: from now on other machines reach this one
 		if err := n.startQuorum(); err != nil {
@@ -178,16 +173,16 @@ func (s *servers) stop(within time.Duration) {
 func (s *servers) addresses() []any {
 	var all []any
 	for _, one := range s.all {
-		all = append(all, one.log, one.listener.Addr().String())
+		all = append(all, one.log, unixsocket.AddressOf(one.listener.Addr()))
 	}
 	return all
 }
 
-// Addr returns the host:port of an address; empty: the node does not listen there.
+// Addr returns the host:port of an address, or unix:PATH; empty: the node does not listen there.
 func (n *Node) Addr(a Address) string {
 	for _, one := range n.servers.all {
 		if one.Address == a {
-			return one.listener.Addr().String()
+			return unixsocket.AddressOf(one.listener.Addr())
 		}
 	}
 	return ""

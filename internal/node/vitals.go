@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"net"
 	"os"
+	"strings"
 
+	"github.com/firn-id/firn/internal/unixsocket"
 	"github.com/firn-id/firn/member"
 )
 
@@ -15,7 +17,8 @@ func (n *Node) vitals() member.Vitals {
 	return v
 }
 
-// reachedAt returns where others reach a node that listens, by protocol: http and admin are URLs.
+// reachedAt returns where others reach a node that listens, by protocol: http and admin are URLs. A Unix socket's address is
+// as in its setting: only users of the machine reach it.
 func (n *Node) reachedAt() map[string]string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -32,8 +35,12 @@ func (n *Node) reachedAt() map[string]string {
 		listen    string
 		forPeople string
 	}{{"http", Public, c.HTTPAddr, scheme}, {"admin", Admin, c.AdminAddr, scheme}, {"grpc", GRPC, c.GRPCAddr, ""}, {"redis", Redis, c.RedisAddr, ""}} {
-		if one.listen != "" {
-			all[one.name] = one.forPeople + reached(one.listen, n.Addr(one.at), host)
+		switch at := n.Addr(one.at); {
+		case one.listen == "":
+		case unixsocket.Is(at):
+			all[one.name] = at
+		default:
+			all[one.name] = one.forPeople + reached(one.listen, at, host)
 		}
 	}
 	return all
@@ -42,6 +49,9 @@ func (n *Node) reachedAt() map[string]string {
 // reached returns host:port where others reach a listener, from the address in its setting and the one that it has. An
 // address without a host, or of any, gets the host's name.
 func reached(setting, listens, name string) string {
+	if strings.HasPrefix(setting, FromSystemd) {
+		setting = listens
+	}
 	host, _, _ := net.SplitHostPort(setting)
 	_, port, _ := net.SplitHostPort(listens)
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // Access names the files with a caller's credentials for a server. Empty: no file.
@@ -55,15 +57,19 @@ func (a Access) Load() (token string, config *tls.Config, err error) {
 	return token, config, nil
 }
 
-// ParseURL parses the URL of a server, or its host:port.
+// ParseURL parses the URL of a server, its host:port, or the address of its Unix socket.
 func ParseURL(text string) (string, error) {
+	if unixsocket.Is(text) {
+		path, err := unixsocket.Parse(text)
+		return unixsocket.Scheme + path, err
+	}
 	full := text
 	if !strings.Contains(text, "://") {
 		full = "http://" + text
 	}
 	u, err := url.Parse(full)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%.80q is not a URL of a server; want one such as http://127.0.0.1:8080", text)
+		return "", fmt.Errorf("%.80q is not a URL of a server; want one such as http://127.0.0.1:8080, or unix:/run/firn/firn.sock", text)
 	}
 	return strings.TrimSuffix(full, "/"), nil
 }

@@ -17,16 +17,17 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/secretfile"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/unixsocket"
 	"github.com/firn-id/firn/member"
 )
 
 // Client asks a server.
 type Client struct {
-	Base      string // its URL
-	Token     string // to send; empty: none
-	HTTP      *http.Client
-	Sequencer string // for Fill; empty: the default sequencer
-	Hint      string // what to do if no server answers; may be empty
+	Base      string       // its URL, or the address of its Unix socket
+	Token     string       // to send; empty: none
+	HTTP      *http.Client // connects to the Unix socket, if Base is one's
+	Sequencer string       // for Fill; empty: the default sequencer
+	Hint      string       // what to do if no server answers; may be empty
 
 	// Showed gets the URL to which the client sent a node's secret. Nil: no call.
 	Showed func(url string)
@@ -87,10 +88,13 @@ func (c Client) withSecret(file string) (Client, error) {
 	transport = transport.Clone()
 	transport.Proxy, transport.DisableKeepAlives = nil, true
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", address)
+		network, at := unixsocket.Network(address)
+		return new(net.Dialer).DialContext(ctx, network, at)
 	}
 	if u, err := url.Parse(c.Base); err == nil && c.Showed != nil {
-		u.Host = address
+		if !unixsocket.Is(c.Base) {
+			u.Host = address
+		}
 		c.Showed(u.String())
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // it follows no redirects
@@ -100,7 +104,11 @@ func (c Client) withSecret(file string) (Client, error) {
 
 // send sends a request once.
 func (c Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, c.Base+path, bytes.NewReader(body))
+	base := c.Base
+	if unixsocket.Is(base) {
+		base = unixsocket.URL
+	}
+	request, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

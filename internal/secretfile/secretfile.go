@@ -9,10 +9,11 @@
 // The server's answer tells a command the path of the file. Anyone may have sent that answer: another user's
 // process can listen at the address while no node does, or at ::1 when a node listens at 127.0.0.1. So a command
 // sends the secret only to an address that the file itself names, and only in the same network. Only that node
-// listens there, or a process that came after it, when the secret is worthless.
+// listens there, or a process that came after it, when the secret is worthless. The address may be that of a Unix socket.
 package secretfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/unixsocket"
 )
 
 // Name is the name of the file in a data directory.
@@ -44,7 +46,7 @@ func network() string {
 }
 
 // parse returns the token in a secret's file, and the addresses in this network to which commands may send it.
-func parse(text string) (token string, addresses []netip.AddrPort, err error) {
+func parse(text string) (token string, addresses []string, err error) {
 	token, rest, _ := strings.Cut(text, "\n")
 	line, _, _ := strings.Cut(rest, "\n")
 	list, in, ok := strings.Cut(strings.TrimPrefix(line, head), " in ")
@@ -55,11 +57,11 @@ func parse(text string) (token string, addresses []netip.AddrPort, err error) {
 		return "", nil, errors.New("it is the secret of a node in another network, such as that of a container")
 	}
 	for text := range strings.FieldsSeq(list) {
-		a, err := netip.ParseAddrPort(text)
-		if err != nil || !a.Addr().IsLoopback() {
+		_, notUnix := unixsocket.Parse(text)
+		if a, err := netip.ParseAddrPort(text); notUnix != nil && (err != nil || !a.Addr().IsLoopback()) {
 			return "", nil, errors.New("it is not the secret of a node")
 		}
-		addresses = append(addresses, a)
+		addresses = append(addresses, text)
 	}
 	return token, addresses, nil
 }
@@ -68,8 +70,11 @@ func parse(text string) (token string, addresses []netip.AddrPort, err error) {
 // only this user can read.
 func RuntimePath(address string) (string, error) {
 	dir, err := runtimeDir()
-	_, port, _ := net.SplitHostPort(address)
-	return filepath.Join(dir, "admin-"+port+".token"), err
+	_, of, notTCP := net.SplitHostPort(address)
+	if notTCP != nil || unixsocket.Is(address) {
+		of = strings.ReplaceAll(strings.TrimPrefix(address, unixsocket.Scheme), "/", "-")
+	}
+	return filepath.Join(dir, "admin-"+of+".token"), err
 }
 
 // runtimeDir returns a directory for this user alone, which need not outlive the process.
@@ -98,7 +103,7 @@ func runtimeDir() (string, error) {
 }
 
 // Write writes a token to a file, and replaces the file if it exists. Commands may send the token to the given
-// addresses: IP addresses of this machine that other machines can't reach, with ports.
+// addresses: IP addresses of this machine that other machines can't reach, with ports, and Unix sockets.
 func Write(path, token string, addresses []string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".admin-*.token") // only its owner can read it
 	if err != nil {
@@ -139,7 +144,7 @@ func Read(path, server string) (token, address string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	if !auth.Loopback(u.Hostname()) {
+	if !unixsocket.Is(server) && !auth.Loopback(u.Hostname()) {
 		return "", "", errors.New("it is on another machine: copy its first line from there, for --token-file")
 	}
 	text, err := readOwn(path)
@@ -151,15 +156,19 @@ func Read(path, server string) (token, address string, err error) {
 		return "", "", err
 	}
 	for _, a := range addresses {
-		if listensAt(u, a) {
-			return token, a.String(), nil
+		if a == server || listensAt(u, a) {
+			return token, a, nil
 		}
 	}
-	return "", "", fmt.Errorf("it is for another address than %s", u.Host)
+	return "", "", fmt.Errorf("it is for another address than %s", cmp.Or(u.Host, server))
 }
 
 // listensAt reports whether a URL means an address on this machine.
-func listensAt(u *url.URL, a netip.AddrPort) bool {
+func listensAt(u *url.URL, address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	if err != nil || u.Host == "" {
+		return false
+	}
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
