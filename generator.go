@@ -24,8 +24,12 @@ var (
 	ErrStopped = errors.New("the generator is stopped")
 )
 
-// DefaultLookAhead is how far IDs may run ahead of the clock under saturation: 4 ms.
-const DefaultLookAhead = 4 * time.Millisecond
+// IDs may run ahead of the clock under saturation: by DefaultLookAhead, 4 ms, or by up to
+// MaxLookAhead, 16 ms, while the machine wakes callers so late that they lose rate.
+const (
+	DefaultLookAhead = 4 * time.Millisecond
+	MaxLookAhead     = 16 * time.Millisecond
+)
 
 // Generator makes the IDs of one node. Its state is one word: the place (tick and sequence)
 // that comes next. There is one rule: the next ID is at the greater of that place and the
@@ -48,15 +52,20 @@ type Generator struct {
 	// limit is the first place that may not be used; it only grows.
 	limit atomic.Uint64
 
+	// lookAhead is in nanoseconds, from leastAhead to mostAhead.
+	lookAhead atomic.Uint64
+
 	clock        Clock
-	epoch        int64  // Unix nanoseconds
-	tick         uint64 // nanoseconds
-	lookAhead    uint64 // nanoseconds
+	coarse       *CoarseClock // clock, if it is one
+	epoch        int64        // Unix nanoseconds
+	tick         uint64       // nanoseconds
 	sequenceBits uint8
 	packing      packing
 
 	perTick     uint64 // places in a tick: 2^sequenceBits
 	ticks       uint64 // how many ticks the layout has
+	leastAhead  uint64
+	mostAhead   uint64
 	layout      Layout
 	node        int64
 	randomStart bool
@@ -74,14 +83,19 @@ type Generator struct {
 // two lines of 64 bytes, since processors fetch them in pairs.
 const cacheLine = 128
 
+// syncEvery is after how many IDs a generator has a CoarseClock look at its source, so that
+// busy goroutines that delay its ticks do not delay it for long.
+const syncEvery = 512
+
 // stopped is a place beyond every limit.
 const stopped = math.MaxUint64
 
 // Option changes how a generator works.
 type Option func(*Generator)
 
-// WithClock sets the generator's clock. Without it the generator has a SteadyClock of its
-// own that follows every step ahead, since no owner can decide about them.
+// WithClock sets the generator's clock. Without it the generator has a CoarseClock of its
+// own, over a SteadyClock that follows every step ahead, since no owner can decide about
+// them.
 func WithClock(c Clock) Option {
 	return func(g *Generator) { g.clock = c }
 }
@@ -105,9 +119,15 @@ func FailAtBound() Option {
 
 // WithLookAhead sets how far IDs may run ahead of the clock under saturation. It lets
 // callers sleep and still get the full rate, since a sleep overshoots. Zero or negative: no
-// look-ahead, which costs rate. Without it: DefaultLookAhead. IDs never run ahead of the bound.
+// look-ahead, which costs rate. Without it: DefaultLookAhead, and up to MaxLookAhead while
+// sleeps overshoot by more. IDs never run ahead of the bound.
 func WithLookAhead(d time.Duration) Option {
-	return func(g *Generator) { g.lookAhead = uint64(max(d, 0)) }
+	return func(g *Generator) { g.setLookAhead(d, d) }
+}
+
+func (g *Generator) setLookAhead(least, most time.Duration) {
+	g.leastAhead, g.mostAhead = uint64(max(least, 0)), uint64(max(most, 0))
+	g.lookAhead.Store(g.leastAhead)
 }
 
 // WithRandomStart begins the sequence of each tick at a random place in its lower half. A
@@ -139,16 +159,17 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 		sequenceBits: uint8(layout.SequenceBits),
 		perTick:      1 << layout.SequenceBits,
 		ticks:        1 << layout.TimeBits,
-		lookAhead:    uint64(DefaultLookAhead),
 	}
+	g.setLookAhead(DefaultLookAhead, MaxLookAhead)
 	g.limit.Store(g.ticks * g.perTick)
 	for _, option := range options {
 		option(g)
 	}
 	if g.clock == nil {
-		g.clock = NewSteadyClock(math.MaxInt64)
+		g.clock = NewCoarseClock(NewSteadyClock(math.MaxInt64))
 	}
-	if _, err := layout.TickAt(time.Unix(0, g.clock.Now())); err != nil {
+	g.coarse, _ = g.clock.(*CoarseClock)
+	if _, err := layout.TickAt(time.Unix(0, g.now())); err != nil {
 		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed: %w", err)
 	}
 	g.unused = g.next.Load()
@@ -176,6 +197,16 @@ func (g *Generator) TryNext() (ID, error) {
 // (ErrNotYet or ErrBound) and the error of ctx. Next returns ErrStopped once the generator is
 // stopped, and ErrLifetime once the time bits of the layout have run out.
 func (g *Generator) Next(ctx context.Context) (ID, error) {
+	if c := g.coarse; c != nil {
+		// What reserve does in most cases, without its detours: the clock ticks, and next lies in
+		// the tick that it shows. A clock that sleeps shows a negative time.
+		next := g.next.Load()
+		begins := next >> (g.sequenceBits & 63) * g.tick
+		if uint64(c.shown.Load()-g.epoch)-begins < g.tick && next%syncEvery != 0 &&
+			next < g.limit.Load() && g.next.CompareAndSwap(next, next+1) {
+			return g.packing.id(next), nil
+		}
+	}
 	for {
 		place, _, err := g.reserve(1)
 		if err == nil {
@@ -243,32 +274,54 @@ func (g *Generator) Stop() time.Time {
 
 // reserve takes up to n places of one tick, and returns the first and how many they are.
 func (g *Generator) reserve(n uint64) (place, count uint64, err error) {
-	now := g.clock.Now()
-	if now < g.epoch {
-		return 0, 0, g.refusal(g.next.Load(), now)
-	}
-	elapsed := uint64(now - g.epoch) // below 2^63, since an epoch is not negative
+	now, exact := g.read(n)
+	lookAhead := g.lookAhead.Load()
 	for {
+		elapsed := uint64(now - g.epoch) // below 2^63, since an epoch is not negative
 		next := g.next.Load()
 		tick := next >> (g.sequenceBits & 63)
 		place, end := next, (tick+1)<<(g.sequenceBits&63)
+		switch {
 		// The tick of next may be used if it has begun, or will within the look-ahead, and has
 		// not ended: 0 <= elapsed + lookAhead - begin < lookAhead + tick, in one comparison.
-		if elapsed+g.lookAhead-tick*g.tick >= g.lookAhead+g.tick {
+		case now >= g.epoch && elapsed+lookAhead-tick*g.tick < lookAhead+g.tick:
+		case now >= g.epoch && next < min(elapsed/g.tick, g.ticks)*g.perTick:
 			first := min(elapsed/g.tick, g.ticks) * g.perTick
-			if next >= first {
-				return 0, 0, g.refusal(next, now)
-			}
 			place, end = g.enter(first), first+g.perTick
+		default:
+			end = 0
 		}
-		if end = min(end, g.limit.Load()); place >= end {
+		if end = min(end, g.limit.Load()); place < end {
+			count = min(n, end-place)
+			if g.next.CompareAndSwap(next, place+count) {
+				return place, count, nil
+			}
+		} else if exact {
 			return 0, 0, g.refusal(next, now)
-		}
-		count = min(n, end-place)
-		if g.next.CompareAndSwap(next, place+count) {
-			return place, count, nil
+		} else {
+			now, exact = g.now(), true
 		}
 	}
+}
+
+// read reads the clock for the next n places, and reports whether it shows the true time.
+func (g *Generator) read(n uint64) (now int64, exact bool) {
+	switch c := g.coarse; {
+	case c == nil:
+		return g.clock.Now(), true
+	case (g.next.Load()+n-1)%syncEvery < n: // one of these places is a multiple of it
+		return c.Sync(), true
+	default:
+		return c.Now(), false
+	}
+}
+
+// now returns the true time. A CoarseClock shows it from then on.
+func (g *Generator) now() int64 {
+	if g.coarse != nil {
+		return g.coarse.Sync()
+	}
+	return g.clock.Now()
 }
 
 // enter returns the place to begin with in the tick whose first place is given.

@@ -49,7 +49,7 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 		return cause
 	}
 	g.mu.Lock()
-	if g.refusal(g.next.Load(), g.clock.Now()) != cause {
+	if g.refusal(g.next.Load(), g.now()) != cause {
 		g.mu.Unlock()
 		return nil // the bound has moved, or the generator was stopped, since the refusal
 	}
@@ -58,7 +58,7 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 	}
 	gate := g.gate
 	if cause == ErrNotYet && g.opener == nil {
-		g.opener = time.AfterFunc(g.untilHalfway(), g.open)
+		g.opener = time.AfterFunc(g.untilNeeded(), g.wake)
 	}
 	g.mu.Unlock()
 
@@ -73,13 +73,37 @@ func (g *Generator) wait(ctx context.Context, cause error) error {
 	}
 }
 
-// untilHalfway is how long to sleep until half of the look-ahead before the next place is
-// free again: long enough for a sleep to be worth it, short enough for its overshoot not
-// to cost rate.
-func (g *Generator) untilHalfway() time.Duration {
+// untilNeeded is how long to sleep until the look-ahead before the next place is free again
+// but for half of the least: long enough for a sleep to be worth it, short enough for its
+// overshoot not to cost rate.
+func (g *Generator) untilNeeded() time.Duration {
 	begins := g.layout.TickStart(int64(g.next.Load() / g.perTick))
-	wait := begins.Sub(time.Unix(0, g.clock.Now())) - time.Duration(g.lookAhead/2)
+	wait := begins.Sub(time.Unix(0, g.now())) - time.Duration(g.lookAhead.Load()-g.leastAhead/2)
 	return min(max(wait, 0), longestSleep)
+}
+
+// wake opens the gate when its time has come, and has the look-ahead follow how late it is.
+func (g *Generator) wake() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ends := g.layout.TickStart(int64(g.next.Load()/g.perTick) + 1)
+	lost := time.Unix(0, g.now()).Sub(ends) // since then nobody took a place
+	g.lookAhead.Store(follow(g.lookAhead.Load(), g.leastAhead, g.mostAhead, lost))
+	g.openLocked()
+}
+
+// shrinkBy is by how much a look-ahead shrinks with each wake-up in time: from the most to
+// the least in about two seconds of saturation.
+const shrinkBy = 16 * time.Microsecond
+
+// follow returns the look-ahead after a wake-up that lost so much time, in which no IDs were
+// made; negative: none. It then doubles what lies between the time of a wake-up and the loss, which a wake-up may be late.
+func follow(lookAhead, least, most uint64, lost time.Duration) uint64 {
+	if lost <= 0 {
+		return max(lookAhead, least+uint64(shrinkBy)) - uint64(shrinkBy)
+	}
+	rest := least / 2
+	return min(rest+2*(lookAhead-rest+min(uint64(lost), most)), most)
 }
 
 // open lets all callers at the gate try again.

@@ -92,9 +92,18 @@ type source interface {
 	Fill(ctx context.Context, ids []firn.ID) error
 }
 
-func firnNext(name string, layout firn.Layout) contender {
-	return sourceNext(name, must(firn.NewGenerator(layout, 1)))
+func firnNext(name string, layout firn.Layout, options ...firn.Option) contender {
+	ctx, g := context.Background(), must(firn.NewGenerator(layout, 1, options...))
+	return contender{name, func(n int) (last int64) {
+		for range n {
+			last = int64(must(g.Next(ctx)))
+		}
+		return last
+	}}
 }
+
+func trueClock() firn.Option   { return firn.WithClock(firn.NewSteadyClock(0)) }
+func coarseClock() firn.Option { return firn.WithClock(firn.NewCoarseClock(firn.NewSteadyClock(0))) }
 
 func sourceNext(name string, s source) contender {
 	ctx := context.Background()

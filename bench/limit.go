@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,31 +34,9 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 	}
 	var tables []table
 	for _, goroutines := range []int{1, 2, 64} {
-		rates, costs := speeds{}, speeds{}
-		for round := range s.limits {
-			for _, c := range contenders {
-				s.tell("%s at the limit, round %d of %d: %s", plural(goroutines), round+1, s.limits, c.name)
-				got, err := saturate(ctx, c.loop, goroutines, s.limit)
-				if err != nil {
-					return nil, err
-				}
-				rates[c.name] = append(rates[c.name], 100*got.rate/firn.Default.Rate())
-				costs[c.name] = append(costs[c.name], got.cpu)
-			}
-		}
-		t := table{
-			Title: "limit: 4 096 IDs per millisecond, " + plural(goroutines),
-			Note:  "CPU is user and system time of the process. Other work on the machine lowers the rate.",
-			columns: []column{
-				{"rate_percent_max", "max % of the limit", "%.2f"},
-				{"rate_percent", "median % of the limit", "%.2f"},
-				{"cpu_ns_min", "min CPU ns/ID", "%.0f"},
-				{"cpu_ns", "median CPU ns/ID", "%.0f"},
-				{"cpu_to_peer", "CPU to the spinning peer", "%.2f"},
-			},
-		}
-		for _, c := range contenders {
-			t.add(c.name, slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer))
+		t, rates, costs, err := limitTable(ctx, s, contenders, peer, goroutines, 0)
+		if err != nil {
+			return nil, err
 		}
 		t.Targets = []target{
 			atLeast("Next, % of the limit, median", rates.median(next), 99.5),
@@ -66,7 +45,54 @@ func runLimit(ctx context.Context, s settings) ([]table, error) {
 		}
 		tables = append(tables, t)
 	}
-	return tables, nil
+	t, rates, _, err := limitTable(ctx, s, []contender{
+		contenders[0],
+		firnNext("firn Next, look-ahead fixed at 4 ms", firn.Default, firn.WithLookAhead(firn.DefaultLookAhead)),
+		contenders[2],
+	}, peer, 1, runtime.NumCPU()+1)
+	t.Targets = []target{
+		atLeast("Next, % of the limit, median", rates.median(next), 90),
+		atLeast("Next, % of the limit, best round", slices.Max(rates[next]), 90),
+	}
+	return append(tables, t), err
+}
+
+// limitTable measures contenders at their limit, beside so many busy loops.
+func limitTable(ctx context.Context, s settings, contenders []contender, peer string, goroutines, loops int) (t table, rates, costs speeds, err error) {
+	rates, costs = speeds{}, speeds{}
+	for round := range s.limits {
+		for _, c := range contenders {
+			s.tell("%s at the limit, %s, round %d of %d: %s", plural(goroutines), counted(loops, "busy loop"), round+1, s.limits, c.name)
+			var got saturation
+			err := beside(ctx, loops, func() (err error) {
+				got, err = saturate(ctx, c.loop, goroutines, s.limit)
+				return err
+			})
+			if err != nil {
+				return t, nil, nil, err
+			}
+			rates[c.name] = append(rates[c.name], 100*got.rate/firn.Default.Rate())
+			costs[c.name] = append(costs[c.name], got.cpu)
+		}
+	}
+	t = table{
+		Title: "limit: 4 096 IDs per millisecond, " + plural(goroutines),
+		Note:  "CPU is user and system time of the process. Other work on the machine lowers the rate.",
+		columns: []column{
+			{"rate_percent_max", "max % of the limit", "%.2f"},
+			{"rate_percent", "median % of the limit", "%.2f"},
+			{"cpu_ns_min", "min CPU ns/ID", "%.0f"},
+			{"cpu_ns", "median CPU ns/ID", "%.0f"},
+			{"cpu_to_peer", "CPU to the spinning peer", "%.2f"},
+		},
+	}
+	if loops > 0 {
+		t.Title += ", beside " + counted(loops, "busy loop")
+	}
+	for _, c := range contenders {
+		t.add(c.name, slices.Max(rates[c.name]), rates.median(c.name), costs.least(c.name), costs.median(c.name), costs.ratio(c.name, peer))
+	}
+	return t, rates, costs, nil
 }
 
 // saturate runs the loop on so many goroutines for the given time. What was made in the first

@@ -3,7 +3,7 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost and attach;
+// The sections are next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost and attach;
 // without any, all of them run. Tables go to standard output, progress to standard error.
 package main
 
@@ -32,6 +32,7 @@ func sections() []section {
 	return []section{
 		{"next", runNext},
 		{"fill", runFill},
+		{"fresh", runFresh},
 		{"limit", runLimit},
 		{"serve", inContest(runServe)},
 		{"http", inContest(runHTTP)},
@@ -52,6 +53,7 @@ type settings struct {
 	sample   time.Duration // how long one sample takes
 	limit    time.Duration // how long one sample at the limit of a layout takes
 	limits   int           // samples at the limit of each contender
+	fresh    time.Duration // for how long the age of IDs is measured, each time
 	loads    int           // samples of each server
 	load     time.Duration // how long one of them takes
 	crowds   int           // rounds of single IDs, alone and beside others
@@ -69,12 +71,12 @@ func (s settings) tell(format string, args ...any) {
 
 var (
 	thorough = settings{
-		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5,
+		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, fresh: 4 * time.Second,
 		loads: 31, load: 250 * time.Millisecond, crowds: 5, crowd: 3 * time.Second,
 		window: 3 * time.Second, keeps: 10, attaches: 300,
 	}
 	quick = settings{
-		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1,
+		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, fresh: 50 * time.Millisecond,
 		loads: 1, load: 200 * time.Millisecond, crowds: 1, crowd: 200 * time.Millisecond,
 		window: 600 * time.Millisecond, keeps: 2, attaches: 10,
 	}

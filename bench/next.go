@@ -9,15 +9,19 @@ import (
 )
 
 const (
-	nextFirn     = "firn Next, 1+21 bits"
+	nextFirn     = "firn Next, 1+21 bits, true clock"
+	nextCoarse   = "firn Next, 1+21 bits, CoarseClock"
 	nextBwmarrin = "bwmarrin/snowflake, 1+21 bits"
+	nextShards   = "bytentropy/snowflake's scheme"
 )
 
 // runNext measures single IDs, of layouts that never exhaust where there are layouts.
 func runNext(ctx context.Context, s settings) ([]table, error) {
 	clocked := []string{nextBwmarrin, "yitter/idgenerator M2, 1+21 bits", "sony/sonyflake v2, 21 bits at 1 ms"}
 	contenders := slices.Concat(floors(), []contender{
-		firnNext(nextFirn, wide),
+		firnNext(nextFirn, wide, trueClock()),
+		firnNext(nextCoarse, wide, coarseClock()),
+		newShards().contender(nextShards),
 		bwmarrin(nextBwmarrin, 1, 21),
 		yitter(clocked[1]),
 		sony(clocked[2], sonyflake.Settings{BitsSequence: 21, BitsMachineID: 1, TimeUnit: time.Millisecond}),
@@ -34,6 +38,10 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 			fastest = name
 		}
 	}
+	fastestOfAll := nextShards
+	if got.median(fastest) < got.median(nextShards) {
+		fastestOfAll = fastest
+	}
 	sum := make([]float64, len(got[floorClock])) // of a clock read and a compare-and-swap, round by round
 	for i := range sum {
 		sum[i] = got[floorClock][i] + got[floorCAS][i]
@@ -41,24 +49,27 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 	t := table{
 		Title: "next: one ID at a time, " + plural(goroutines),
 		Note: "The floor: one clock read and one compare-and-swap, each measured alone. The fastest peer that\n" +
-			"reads a clock: " + fastest + ". Ratios are medians over the rounds.",
+			"reads a clock for each ID: " + fastest + ". Ratios are medians over the rounds.",
 		columns: []column{
 			{"min_ns", "min ns/ID", "%.1f"},
 			{"median_ns", "median ns/ID", "%.1f"},
 			{"cpu_ns", "median CPU ns/ID", "%.1f"},
 			{"to_floor", "to floor", "%.2f"},
-			{"to_peer", "to fastest peer", "%.2f"},
+			{"to_peer", "to that peer", "%.2f"},
+			{"to_any", "to " + fastestOfAll, "%.2f"},
 			{"allocations", "allocs/ID", "%.0f"},
 		},
 	}
 	for _, c := range contenders {
 		t.add(c.name, got.least(c.name), got.median(c.name), cpu.median(c.name),
-			got.ratioTo(c.name, sum), got.ratio(c.name, fastest), allocations(c))
+			got.ratioTo(c.name, sum), got.ratio(c.name, fastest), got.ratio(c.name, fastestOfAll), allocations(c))
 	}
 	if goroutines > 1 {
 		t.Note += "\nWhere the CPU time per ID is no more than the time, the goroutines took turns on one CPU."
 	} else {
 		t.Targets = append(t.Targets,
+			atMost("Next, CoarseClock, to the fastest peer of any kind", got.ratio(nextCoarse, fastestOfAll), 1),
+			atMost("Next, CoarseClock, to the fastest peer of any kind, of the minima", got.least(nextCoarse)/got.least(fastestOfAll), 1),
 			atMost("Next to the floor", got.ratioTo(nextFirn, sum), 1.25),
 			atMost("Next to the floor, of the minima", got.least(nextFirn)/(got.least(floorClock)+got.least(floorCAS)), 1.25))
 	}
@@ -71,7 +82,7 @@ func nextTable(got, cpu speeds, contenders []contender, clocked []string, gorout
 // runFill measures batches of IDs of a layout that never exhausts.
 func runFill(ctx context.Context, s settings) ([]table, error) {
 	const fill = "firn Fill of 1024, 1+21 bits"
-	contenders := []contender{firnFill(fill, wide, 1024), firnNext(nextFirn, wide), bwmarrin(nextBwmarrin, 1, 21)}
+	contenders := []contender{firnFill(fill, wide, 1024), firnNext(nextFirn, wide, trueClock()), bwmarrin(nextBwmarrin, 1, 21)}
 	return measureTables(ctx, s, contenders, func(got, _ speeds, goroutines int) table {
 		t := table{
 			Title: "fill: batches of 1024 IDs, " + plural(goroutines),

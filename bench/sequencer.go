@@ -25,7 +25,7 @@ func runSequencer(ctx context.Context, s settings) ([]table, error) {
 		return nil, err
 	}
 	generator := must(firn.NewGenerator(wide, 0, // with the options that a member gives to its own
-		firn.WithClock(firn.NewSteadyClock(0)), firn.FailAtBound(),
+		firn.WithClock(firn.NewCoarseClock(firn.NewSteadyClock(0))), firn.FailAtBound(),
 		firn.WithFloor(wide.Epoch), firn.WithBound(time.Now().Add(24*time.Hour))))
 	const next, fill = "Sequencer.Next", "Sequencer.Fill of 1024"
 	const bareNext, bareFill = "Generator.Next", "Generator.Fill of 1024"
@@ -36,7 +36,7 @@ func runSequencer(ctx context.Context, s settings) ([]table, error) {
 	return measureTables(ctx, s, contenders, func(got, cpu speeds, goroutines int) table {
 		t := table{
 			Title: "sequencer: a member's sequencer beside a generator alone, " + plural(goroutines),
-			Note: "Both have 1+21 bits, a SteadyClock and a bound. The member keeps its node ID meanwhile, in a store in memory.\n" +
+			Note: "Both have 1+21 bits, a CoarseClock and a bound. The member keeps its node ID meanwhile, in a store in memory.\n" +
 				"Ratios are medians over the rounds.",
 			columns: []column{
 				{"min_ns", "min ns/ID", "%.2f"},

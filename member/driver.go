@@ -151,7 +151,7 @@ func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
 // generate makes the generator of a tenure. It starts after the ticks that earlier generators have used.
 func (s *Sequencer) generate(t tenure, used time.Time) (*firn.Generator, error) {
 	options := []firn.Option{
-		firn.WithClock(s.m.options.Clock), firn.FailAtBound(),
+		firn.WithClock(s.m.clock), firn.FailAtBound(),
 		firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound(t.fence.Horizon()),
 		firn.WithWaits(&s.waits),
 	}

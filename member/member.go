@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
@@ -32,6 +33,7 @@ type Member struct {
 	mark     string      // of this process, in its pulses
 	store    store.Store // set once, under mu, before there is an incarnation; see opened
 	options  Options
+	clock    *firn.CoarseClock // of all generators, over that of the options, by which everything else goes
 	log      *slog.Logger
 	troubles troubles
 
@@ -108,7 +110,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
-		windows: map[time.Duration]bool{},
+		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock),
 		lookups: newLookups(), player: newPlayer(),
 	}
 	go m.run(living, open)

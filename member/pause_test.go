@@ -5,6 +5,7 @@ package member
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,9 +42,12 @@ func TestPausedAtEveryPoint(t *testing.T) {
 	}
 	t.Logf("%d points", len(points))
 
+	next := func(n *node) (firn.ID, error) { return n.Next(n.world.t.Context()) }
 	takes := map[string]func(*node) (firn.ID, error){
-		"Next": func(n *node) (firn.ID, error) { return n.Next(n.world.t.Context()) },
-		"Fill": (*node).fillOne,
+		"Next":                     next,
+		"Fill":                     (*node).fillOne,
+		"Next, by a ticking clock": next,
+		"Fill, by a ticking clock": (*node).fillOne,
 	}
 	// What happens meanwhile, and who then owns the node ID.
 	happens := map[string]func(a *node) (successor *node){
@@ -69,6 +73,13 @@ func TestPausedAtEveryPoint(t *testing.T) {
 					a := w.start("a", onOneNode)
 					a.ready(time.Second)
 					time.Sleep(5 * time.Millisecond)
+					if strings.HasSuffix(name, "ticking clock") {
+						for range 1000 { // so many at once that the clock ticks
+							if err := a.take(); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
 
 					paused, resume := make(chan struct{}), make(chan struct{})
 					goOn := sync.OnceFunc(func() { close(resume) })

@@ -105,12 +105,12 @@ var mutants = []mutant{
 	},
 	{
 		"the clock is followed back", "generator.go",
-		"			if next >= first {\n", "			if next == first {\n",
+		"now >= g.epoch && next < min(elapsed/g.tick, g.ticks)*g.perTick:", "now >= g.epoch && next != min(elapsed/g.tick, g.ticks)*g.perTick:",
 		".", all,
 	},
 	{
 		"the look-ahead does not end", "generator.go",
-		"elapsed+g.lookAhead-tick*g.tick >= g.lookAhead+g.tick", "elapsed+2*g.lookAhead-tick*g.tick >= 2*g.lookAhead+g.tick",
+		"elapsed+lookAhead-tick*g.tick < lookAhead+g.tick", "elapsed+2*lookAhead-tick*g.tick < 2*lookAhead+g.tick",
 		".", all,
 	},
 	{

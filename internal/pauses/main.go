@@ -22,7 +22,8 @@ var hotPath = []struct {
 	file, call string
 	functions  []string
 }{
-	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "reserve", "enter"}},
+	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "reserve", "enter", "read", "now"}},
+	{"coarse_clock.go", "PausePoint", []string{"Now", "Sync", "look", "wake"}},
 	{"member/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "next"}},
 }
 
