@@ -1,5 +1,5 @@
-// Package firn makes unique, time-ordered 64-bit IDs ("snowflakes") in memory, as
-// fast as it reads the clock, and safely under any clock.
+// Package firn makes unique, time-ordered 64-bit IDs ("snowflakes") in memory, faster
+// than it could read the clock for each, and safely under any clock.
 //
 // An ID is a place in time:
 //
@@ -16,7 +16,8 @@
 // IDs and keeps that promise through crashes, pauses and wrong clocks.
 //
 // IDs of one generator ascend. IDs of several generators are ordered only as well as
-// their clocks agree. An ID tells its reader when and by which node it was made:
+// their clocks agree. Where IDs are taken faster than 512 000 in a second, their times come
+// from a [CoarseClock], and may lie a millisecond or two behind; else they are exact. An ID tells its reader when and by which node it was made:
 // [Layout.Time] and [Layout.NodeID] read it, and a [Sealer] hides it from strangers.
 // Where IDs must be impossible to guess, use random ones instead.
 //

@@ -97,7 +97,7 @@ func (l Layout) Compose(p Parts) (ID, error) {
 }
 
 // Time returns when an ID was made: the instant at which its tick begins, in UTC.
-// Under saturation that is up to [DefaultLookAhead] after the clock. The errors are
+// Under saturation that is up to [MaxLookAhead] after the clock. The errors are
 // those of [Layout.Decompose].
 func (l Layout) Time(id ID) (time.Time, error) {
 	p, err := l.Decompose(id)
