@@ -102,6 +102,36 @@ func apportioned(v Value, counts map[string]int, members int) bool {
 	return least >= most
 }
 
+// Members lack a node ID when none is free that they accept, and not when the allocation or the policy has them wait.
+func TestLacking(t *testing.T) {
+	v := must(t, Value{}, CreateSequencer{"x", small(2, Allocation{})}, CreateSequencer{"y", small(4, Allocation{})})
+	for _, id := range []string{"a", "b", "c", "d"} {
+		v = joined(t, v, id)
+		v = must(t, v, Attach{Sequencer: "x", Member: id})
+	}
+	count := func(n int64) Allocation { return Allocation{Kind: AllocateCount, Count: n} }
+	for _, tt := range []struct {
+		commands []Command
+		want     string
+	}{
+		{nil, "[c d]"},
+		{[]Command{Allocate{"x", 0, count(3)}}, "[c]"},
+		{[]Command{Allocate{"x", 0, count(2)}}, "[]"},
+		{[]Command{Allocate{"x", 0, count(1)}}, "[]"},
+		{[]Command{SetPolicy{[]Share{{"x", 50}, {"y", 50}}}}, "[]"},
+		{[]Command{SetPolicy{[]Share{{"x", 75}, {"y", 0}}}}, "[c]"},
+		{[]Command{Drain{"x", "a"}}, "[d]"},
+		{[]Command{Detach{"x", "a"}, Detach{"x", "b"}, Detach{"x", "c"}, Detach{"x", "d"}, Attach{"x", "a", &Range{1, 1}}, Attach{"x", "b", &Range{1, 1}}}, "[b]"},
+	} {
+		if got := fmt.Sprint(must(t, v, tt.commands...).Lacking("x")); got != tt.want {
+			t.Errorf("after %v %s lack a node ID of x, want %s", tt.commands, got, tt.want)
+		}
+	}
+	if got := v.Lacking("z"); got != nil {
+		t.Errorf("%v lack a node ID of a sequencer that does not exist", got)
+	}
+}
+
 // Members come and go, are drained and come back, and the policy changes. Without drained members the shares are
 // always those of the largest remainders, and no assignment with such shares has fewer members change. With drained
 // members none comes nearer to what is due.

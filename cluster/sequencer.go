@@ -1,6 +1,9 @@
 package cluster
 
-import "iter"
+import (
+	"fmt"
+	"iter"
+)
 
 // Sequencer is a named ID space at a value: which members want a node ID, and which one each has. It is immutable
 // and safe for concurrent use.
@@ -72,6 +75,21 @@ func (s Sequencer) Waiting() []string {
 		for _, member := range line.all() {
 			members = append(members, member)
 		}
+	}
+	return members
+}
+
+// Lacking returns the members that wait for a node ID of a sequencer because none that they accept is free, rather than
+// because of the allocation or the policy, in the order of their attach.
+func (v Value) Lacking(sequencer string) []string {
+	s, _ := v.sequencers.get(sequencer)
+	wanted := min(s.allocation.holders(v.peers.len()), int64(s.wanting.len()-s.paused.len()))
+	var members []string
+	for _, member := range s.waiting.all() {
+		if int64(s.holding.len()+len(members)) >= wanted {
+			break
+		}
+		members = append(members, member)
 	}
 	return members
 }
@@ -184,9 +202,9 @@ func (c Move) apply(v *Value) Outcome {
 	return v.change(c.Sequencer, c.To, func(s Sequencer, w want, ok bool) (Sequencer, Outcome) {
 		switch {
 		case !ok:
-			return s, refused("the member is not attached to this sequencer")
+			return s, refused("the member is not attached to this sequencer; it has to attach first")
 		case c.Node >= s.definition.Capacity():
-			return s, refused("the sequencer has fewer node IDs")
+			return s, refused(fmt.Sprintf("there is no node ID %d; want 0 to %d", c.Node, s.definition.Capacity()-1))
 		case w.node == c.Node:
 			return s, unchanged
 		case !w.accepts(c.Node):

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
@@ -53,12 +54,12 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 	return found, nil
 }
 
-// pulse returns what writes the pulse as it is now, under the condition that it is as this member knows it. So a
-// write that comes late replaces no later one, and puts none after the end of the session.
-func (m *Member) pulse(l *incarnation) store.Txn {
+// pulse returns what writes the pulse as it is once these fences are renewed, under the condition that it is as this
+// member knows it. So a write that comes late replaces no later one, and puts none after the end of the session.
+func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) store.Txn {
 	p := Pulse{
 		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
-		Vitals: m.Vitals(),
+		Vitals: m.vitals(renewed),
 	}
 	value, err := json.Marshal(p)
 	if err != nil { // a rate that is no number
@@ -90,7 +91,7 @@ func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
 func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
 	for {
 		sent := time.Now()
-		version, err := m.store.Commit(ctx, m.pulse(l))
+		version, err := m.store.Commit(ctx, m.pulse(l, nil))
 		if err == nil {
 			l.pulse = version
 			m.roundTrip.Store(int64(time.Since(sent)))

@@ -108,7 +108,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	_, l, _ := m.look()
 	var pulse store.Txn
 	if own && l != nil && !l.over() {
-		pulse = m.pulse(l)
+		pulse = m.pulse(l, fences)
 	}
 	sent := time.Now()
 	version, errs := fence.ExtendAlong(ctx, fences, ahead, pulse)

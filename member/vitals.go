@@ -1,6 +1,11 @@
 package member
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"github.com/firn-id/firn/internal/fence"
+)
 
 // Vitals are facts about a member for people. They decide nothing. Zero values are unknown.
 type Vitals struct {
@@ -25,12 +30,15 @@ type Vitals struct {
 
 	SmallerUntil time.Time `json:"smaller_until,omitzero"` // IDs may exist up to this instant, beyond its clock, so that its own are smaller; zero: none are known
 
-	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon, negative once passed; zero: it holds no node ID
+	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon that it renews with its pulse, negative once passed; zero: it holds no such node ID
 	RoundTrip time.Duration `json:"rtt_ns,omitzero"`  // of its latest write to the store
 }
 
 // Vitals returns the member's vital signs now. It does not ask the store.
-func (m *Member) Vitals() (v Vitals) {
+func (m *Member) Vitals() Vitals { return m.vitals(nil) }
+
+// vitals returns the vital signs once these fences are renewed.
+func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	if m.options.Vitals != nil {
 		v = m.options.Vitals()
 	} else {
@@ -47,8 +55,12 @@ func (m *Member) Vitals() (v Vitals) {
 	first := true
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
-		if t := st.inUse(); t.fence != nil {
-			if left := t.fence.Horizon().Sub(m.now()); first || left < v.Left {
+		if t := st.inUse(); t.fence != nil && s.fences.Window == m.options.Window { // others are renewed between pulses, too
+			left := t.fence.Horizon().Sub(m.now())
+			if slices.Contains(renewed, t.fence) {
+				left = m.options.Window
+			}
+			if first || left < v.Left {
 				v.Left, first = left, false
 			}
 		}

@@ -2255,7 +2255,8 @@ type Vitals struct {
 	Offset *durationpb.Duration `protobuf:"bytes,10,opt,name=offset,proto3" json:"offset,omitempty"`
 	// When its clock was judged, by the answering server's clock; absent: never.
 	Judged *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=judged,proto3" json:"judged,omitempty"`
-	// How far its nearest horizon was ahead, negative once passed; absent: it holds no node ID.
+	// How far its nearest horizon was ahead, of sequencers without a shorter window, negative once passed; absent: it holds no
+	// such node ID.
 	Left *durationpb.Duration `protobuf:"bytes,12,opt,name=left,proto3" json:"left,omitempty"`
 	// How long its latest write to the store took; absent: unknown.
 	RoundTrip *durationpb.Duration `protobuf:"bytes,13,opt,name=round_trip,json=roundTrip,proto3" json:"round_trip,omitempty"`

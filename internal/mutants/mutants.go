@@ -900,6 +900,21 @@ var mutants = []mutant{
 		"./internal/server", "^TestHowOldAPulseIs$",
 	},
 	{
+		"a pulse tells the time left before its horizons are renewed", "member/vitals.go",
+		"slices.Contains(renewed, t.fence)", "slices.Contains(renewed[:0], t.fence)",
+		"./member", "^TestAPulseIsWrittenAgain$",
+	},
+	{
+		"a pulse tells the time left of a horizon that is renewed without it", "member/vitals.go",
+		"t.fence != nil && s.fences.Window == m.options.Window {", "t.fence != nil {",
+		"./member", "^TestAPulseIsWrittenAgain$",
+	},
+	{
+		"a member lacks a node ID that the allocation gives to none", "cluster/sequencer.go",
+		"min(s.allocation.holders(v.peers.len()), int64(s.wanting.len()-s.paused.len()))\n	var", "int64(s.wanting.len() - s.paused.len())\n	var",
+		"./cluster", "^TestLacking$",
+	},
+	{
 		"what is not confirmed counts as a problem", "internal/server/problems.go",
 		"if m.Fresh && m.Vitals != nil && !yield(m) {", "if m.Vitals != nil && !yield(m) {",
 		"./internal/server", "^TestProblems$",

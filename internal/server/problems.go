@@ -271,8 +271,12 @@ func (p *problems) sequencers() {
 		}
 		used := int64(len(q.Nodes))
 		switch total := q.Free + used; {
-		case len(q.Waiting) > 0:
-			p.add(Warning, NodeIDsProblem, nil, q.Waiting, "%s for a node ID of %s: none of %d is free", p.verb(q.Waiting, "waits", "wait"), q.Name, total)
+		case len(q.Lacking) > 0:
+			which := fmt.Sprintf("none of %d is free", total)
+			if q.Free > 0 {
+				which = fmt.Sprintf("none that is accepted is free, of %d", total)
+			}
+			p.add(Warning, NodeIDsProblem, nil, q.Lacking, "%s for a node ID of %s: %s", p.verb(q.Lacking, "waits", "wait"), q.Name, which)
 		case total >= 10 && q.Free*10 < total:
 			p.add(Warning, NodeIDsProblem, nil, nil, "%d of %d node IDs of %s are free", q.Free, total, q.Name)
 		}

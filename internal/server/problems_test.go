@@ -103,13 +103,17 @@ func TestProblems(t *testing.T) {
 			"error not_ready: ids-2 and ids-3 are not ready: it has reached its horizon [b c] since 11:59:38",
 		}},
 		"detached": {notReady(1, "detached", "the sequencer is detached", time.Minute), []string{"warning not_ready: ids-2 is not ready: the sequencer is detached [b] since 11:58:58"}},
-		"waiting": {all(notReady(1, "waiting", "no node ID is free", time.Minute), sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting = 0, []string{"b"} })), []string{
+		"waiting": {all(notReady(1, "waiting", "no node ID is free", time.Minute), sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting, q.Lacking = 0, []string{"b", "c"}, []string{"b"} })), []string{
 			"warning node_ids: ids-2 waits for a node ID of default: none of 3 is free [b] of default",
 		}},
-		"few node IDs":    {sequencer(func(q *server.StatusSequencer) { q.Nodes, q.Free = map[int64]string{}, 0; fill(q, 29); q.Free = 3 }), []string{"warning node_ids: 3 of 32 node IDs of default are free [] of default"}},
-		"as many as used": {sequencer(func(q *server.StatusSequencer) { q.Free = 0 }), nil},
-		"horizon":         {vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), []string{"error horizon: the reserved time of ids-2 ends in 7s [b]"}},
-		"layout":          {sequencer(func(q *server.StatusSequencer) { q.Until = noon.AddDate(0, 0, 100) }), []string{"warning layout: the time of the layout of default ends on 2027-03-02, in 100 days [] of default"}},
+		"waiting for another": {sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting, q.Lacking = 1021, []string{"b"}, []string{"b"} }), []string{
+			"warning node_ids: ids-2 waits for a node ID of default: none that is accepted is free, of 1024 [b] of default",
+		}},
+		"waiting by the allocation": {sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting = 1021, []string{"b"} }), nil},
+		"few node IDs":              {sequencer(func(q *server.StatusSequencer) { q.Nodes, q.Free = map[int64]string{}, 0; fill(q, 29); q.Free = 3 }), []string{"warning node_ids: 3 of 32 node IDs of default are free [] of default"}},
+		"as many as used":           {sequencer(func(q *server.StatusSequencer) { q.Free = 0 }), nil},
+		"horizon":                   {vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), []string{"error horizon: the reserved time of ids-2 ends in 7s [b]"}},
+		"layout":                    {sequencer(func(q *server.StatusSequencer) { q.Until = noon.AddDate(0, 0, 100) }), []string{"warning layout: the time of the layout of default ends on 2027-03-02, in 100 days [] of default"}},
 		"layout over": {sequencer(func(q *server.StatusSequencer) { q.Until = noon.Add(-time.Hour) }), []string{
 			"error layout: the time of the layout of default ended on 2026-11-22: it has no more IDs [] of default since 11:00:00",
 		}},

@@ -28,6 +28,8 @@ type StatusSequencer struct {
 	Share      *int64             `json:"share,omitempty"` // percent of the members by the policy, 0: the rest; nil: the policy does not name it
 	Drained    []string           `json:"drained"`         // members that may not attach
 	Here       Here               `json:"here"`
+
+	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
 }
 
 // Here is the answering member's state in a sequencer, see member.State.
@@ -119,7 +121,9 @@ func (s *Service) Here(who *auth.Caller, name string) (Here, error) {
 func (s *Service) describeAll(v cluster.Value) []StatusSequencer {
 	all, shares := []StatusSequencer{}, sharesOf(v)
 	for name, q := range v.Sequencers() {
-		all = append(all, s.describeUnder(shares, name, q))
+		described := s.describeUnder(shares, name, q)
+		described.Lacking = v.Lacking(name)
+		all = append(all, described)
 	}
 	return all
 }

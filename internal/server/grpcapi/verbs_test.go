@@ -191,7 +191,7 @@ func TestRefusedVerbs(t *testing.T) {
 		err  error
 		want refusal
 	}{
-		"a node ID that does not exist":   {move(4, idA), refused("the sequencer has fewer node IDs")},
+		"a node ID that does not exist":   {move(4, idA), refused("there is no node ID 4; want 0 to 3")},
 		"to a member that isn't attached": {move(0, "host-b"), refused("the member is not attached to this sequencer")},
 
 		"a negative node ID":       {move(-1, idA), bad("the node ID -1; want 0 or more")},
