@@ -117,7 +117,6 @@ func (l *looked) firn(t *testing.T, args string) (status int, stdout, stderr str
 const (
 	statusText = `PROBLEM  SINCE  WHAT
 warning  -      member b?[2J is gone, and is still in the cluster
-warning  -      member b?[2J waits for a node ID of orders: none of 1 is free
 
 position  10, after 10 entries
 told by   b
