@@ -667,7 +667,7 @@ var mutants = []mutant{
 	{
 		"two that start at once replace each other's sockets", "internal/unixsocket/listen_unix.go",
 		"syscall.LOCK_EX|syscall.LOCK_NB", "syscall.LOCK_SH|syscall.LOCK_NB",
-		"./internal/unixsocket", "OneListens",
+		"./internal/unixsocket", "OthersWait",
 	},
 	{
 		"a listener that closes removes another's socket", "internal/unixsocket/listen_unix.go",

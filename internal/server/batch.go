@@ -1,7 +1,9 @@
 package server
 
 import (
+	"encoding/binary"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/firn-id/firn"
@@ -41,6 +43,21 @@ func (b *Batch) All() iter.Seq[[]firn.ID] {
 			}
 		}
 	}
+}
+
+// AppendLittleEndian appends the IDs to a slice, each as 8 bytes, as fixed64 in protobuf.
+func (b *Batch) AppendLittleEndian(to []byte) []byte {
+	at := len(to)
+	to = slices.Grow(to, 8*b.count)[:at+8*b.count]
+	for _, r := range b.runs {
+		id := uint64(r.first)
+		for place := to[at : at+8*r.count]; len(place) >= 8; place = place[8:] {
+			binary.LittleEndian.PutUint64(place, id)
+			id += uint64(r.step)
+		}
+		at += 8 * r.count
+	}
+	return to
 }
 
 // Keep keeps the batch's share of memory after the call, for an answer that is delivered later. Call release

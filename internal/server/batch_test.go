@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -32,6 +33,15 @@ func TestBatch(t *testing.T) {
 		}
 		for range b.All() {
 			break
+		}
+		bytes := b.AppendLittleEndian([]byte("ab"))
+		if len(bytes) != 2+8*len(want) || string(bytes[:2]) != "ab" {
+			t.Fatalf("seed %d: %d IDs in %d bytes", seed, len(want), len(bytes))
+		}
+		for i, id := range want {
+			if got := firn.ID(binary.LittleEndian.Uint64(bytes[2+8*i:])); got != id {
+				t.Fatalf("seed %d: ID %d is %d in bytes, want %d", seed, i, got, id)
+			}
 		}
 	}
 }

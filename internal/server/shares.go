@@ -31,6 +31,7 @@ type claim struct {
 	connection string // the address of its other end
 	size       int64
 	granted    chan struct{}
+	released   bool // guarded by the shares
 }
 
 // maxWaiting is the most claims that wait at a time: only callers that already hold much wait.
@@ -78,7 +79,7 @@ func (s *shares) hold(ctx context.Context, caller party, connection string, size
 			return nil, err
 		}
 	}
-	return sync.OnceFunc(func() { s.release(c) }), nil
+	return func() { s.release(c) }, nil
 }
 
 func (s *shares) wait(ctx context.Context, c *claim) error {
@@ -113,6 +114,10 @@ func (s *shares) take(c *claim) {
 func (s *shares) release(c *claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.released {
+		return
+	}
+	c.released = true
 	s.free += c.size
 	if s.callers[c.caller] -= c.size; s.callers[c.caller] == 0 {
 		delete(s.callers, c.caller)

@@ -82,8 +82,8 @@ func listen(fd int, file *os.File, path string, mode fs.FileMode) (net.Listener,
 // chmod is another function in tests.
 var chmod = os.Chmod
 
-// lockWithin is how long another process that is about to listen in the same directory may take.
-const lockWithin = 5 * time.Second
+// lockWithin is how long another process that is about to listen in the same directory may take; less in tests.
+var lockWithin = 5 * time.Second
 
 // lock keeps two processes that start at once from taking each other's new socket for that of a dead process.
 func lock(dir string) (unlock func(), err error) {

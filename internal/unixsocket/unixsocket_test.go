@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestParse(t *testing.T) {
@@ -182,6 +183,26 @@ func TestOneListens(t *testing.T) {
 	defer func() { _ = (<-listeners).Close() }()
 	if there, err := Living(path); !there || err != nil {
 		t.Errorf("the one that listens can't be reached: %v, %v", there, err)
+	}
+}
+
+// Who comes while another is about to listen waits for it, and does not take its new socket for that of a dead process.
+func TestOthersWait(t *testing.T) {
+	defer func(mode func(string, fs.FileMode) error, within time.Duration) { chmod, lockWithin = mode, within }(chmod, lockWithin)
+	path, came := place(t), false
+	lockWithin = 20 * time.Millisecond
+	chmod = func(name string, mode fs.FileMode) error {
+		if !came { // the second does not come so far
+			came = true
+			if _, err := Listen(path, 0o600); err == nil || !strings.HasPrefix(err.Error(), "another process has locked "+filepath.Dir(path)) {
+				t.Errorf("it did not wait: %v", err)
+			}
+		}
+		return os.Chmod(name, mode)
+	}
+	mustListen(t, path, 0o600)
+	if there, err := Living(path); !came || !there || err != nil {
+		t.Errorf("%v, %v", there, err)
 	}
 }
 

@@ -78,7 +78,7 @@ func (s *Server) keepCounted(ctx context.Context, answer any) {
 		return
 	}
 	a.parts.Add(1)
-	s.keep(connOf(ctx), answer, a.end, nil)
+	s.keep(connOf(ctx), answer, nil, a.end, nil)
 }
 
 // refuseWithin limits the time of a call beyond the limit.

@@ -3,9 +3,9 @@ package grpcapi
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn"
@@ -43,8 +43,7 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 	var answer firnv1.NextBatchResponse
 	from := connOf(ctx)
 	err := g.service.Many(ctx, callerOf(ctx), from.at, named(r.GetSequencer()), int(r.GetCount()), func(ids *server.Batch) error {
-		answer.Ids = appendIDs(nil, ids)
-		g.keep(from, &answer, ids.Keep(), nil)
+		g.keep(from, &answer, encode(ids), ids.Keep(), nil)
 		return nil
 	})
 	if err != nil {
@@ -53,14 +52,16 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 	return &answer, nil
 }
 
-func appendIDs(to []int64, ids *server.Batch) []int64 {
-	to = slices.Grow(to, ids.Len())
-	for some := range ids.All() {
-		for _, id := range some {
-			to = append(to, int64(id))
-		}
-	}
-	return to
+// encode returns a NextBatchResponse or a StreamResponse with IDs as protobuf has it: field 1, packed. To fill the messages
+// first, and to have package proto encode them, would take three times as long.
+func encode(ids *server.Batch) *[]byte {
+	const field = 1
+	size := ids.Len() * 8
+	b := buffers.Get(max(protowire.SizeTag(field)+protowire.SizeBytes(size), leastBuffer))
+	*b = protowire.AppendTag((*b)[:0], field, protowire.BytesType)
+	*b = protowire.AppendVarint(*b, uint64(size))
+	*b = ids.AppendLittleEndian(*b)
+	return b
 }
 
 func (g *giver) Decode(ctx context.Context, r *firnv1.DecodeRequest) (*firnv1.DecodeResponse, error) {

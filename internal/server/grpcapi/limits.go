@@ -26,7 +26,7 @@ const (
 // Limits on what is sent to callers and not read by them.
 const (
 	streamSize = 32 << 10         // bytes that a stream needs besides its messages
-	sendAhead  = 32 << 10         // bytes of a stream, plus one message
+	sendAhead  = 60 << 10         // bytes of a stream, plus one message; below 64 KiB, at which gRPC blocks
 	sendMost   = 16               // messages of a stream
 	sendWithin = 30 * time.Second // for room for the next message of a stream, which then ends
 	takeWithin = time.Minute      // for reading an answer, then the connection ends

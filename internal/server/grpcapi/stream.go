@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server"
@@ -35,33 +34,32 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 	ctx, cancel := context.WithCancel(to.Context())
 	defer cancel()
 	defer context.AfterFunc(g.ending, cancel)()
-	name, endless := named(r.GetSequencer()), left == 0
+	name, endless, shown := named(r.GetSequencer()), left == 0, token(ctx)
 	from, sent := connOf(ctx), sent{taken: make(chan int, sendMost)}
 	release, err := g.service.Hold(ctx, callerOf(ctx), from.at, streamSize)
 	if err != nil {
 		return g.why(err)
 	}
 	defer release()
-	var answer firnv1.StreamResponse // Send is done with it when it returns
+	var answer firnv1.StreamResponse // stands for what is encoded already; Send is done with it when it returns
 	for endless || left > 0 {
 		if !endless {
 			size = min(size, left)
 			left -= size
 		}
 		if sent.full() {
-			answer.Reset() // the wait may be long
 			if err := sent.wait(ctx); err != nil {
 				return g.why(err)
 			}
 		}
 		err := g.inTime(ctx, func() error {
-			who, err := g.policy.Admit(token(ctx)) // again for each, as the token may have been revoked
+			who, err := g.policy.Admit(shown) // again for each, as the token may have been revoked
 			if err != nil {
 				return err
 			}
 			return g.service.Many(ctx, who, from.at, name, int(size), func(ids *server.Batch) error {
-				answer.Ids = appendIDs(answer.Ids[:0], ids)
-				g.keep(from, &answer, ids.Keep(), sent.add(&answer))
+				encoded := encode(ids)
+				g.keep(from, &answer, encoded, ids.Keep(), sent.add(len(*encoded)))
 				return nil
 			})
 		})
@@ -81,9 +79,8 @@ type sent struct {
 	taken           chan int // the bytes of each message that was read; it has room for all
 }
 
-// add notes a message, and returns what to call when it is read.
-func (s *sent) add(m proto.Message) (taken func()) {
-	size := proto.Size(m)
+// add notes a message of so many bytes, and returns what to call when it is read.
+func (s *sent) add(size int) (taken func()) {
 	s.messages++
 	s.bytes += size
 	return func() { s.taken <- size }
@@ -93,11 +90,11 @@ func (s *sent) add(m proto.Message) (taken func()) {
 // message more.
 func (s *sent) full() bool { return s.messages == sendMost || s.bytes > sendAhead }
 
-// wait waits until there is room for a message.
+// wait waits until there is room for several messages: to wake up for each would cost as much as to make it.
 func (s *sent) wait(ctx context.Context) error {
 	late := time.NewTimer(sendWithin)
 	defer late.Stop()
-	for s.full() {
+	for s.messages > sendMost/2 || s.bytes > sendAhead/2 {
 		select {
 		case size := <-s.taken:
 			s.messages--

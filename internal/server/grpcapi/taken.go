@@ -36,6 +36,7 @@ type conn struct {
 
 	mu      sync.Mutex // guards what follows
 	untaken map[*message]struct{}
+	late    *time.Timer // calls check; nil: it does not run
 	closed  bool
 }
 
@@ -59,11 +60,32 @@ func (c *conn) Close() error {
 	defer c.mu.Unlock()
 	c.closed = true
 	for m := range c.untaken {
-		m.late.Stop()
 		m.release()
 	}
 	clear(c.untaken)
+	if c.late != nil {
+		c.late.Stop()
+	}
 	return c.Conn.Close()
+}
+
+// check closes the connection if an answer was not read in time. One timer does for all answers of a connection: a stream
+// has tens of thousands a second.
+func (c *conn) check() {
+	c.mu.Lock()
+	var left time.Duration
+	for m := range c.untaken {
+		left = max(left, time.Since(m.since))
+	}
+	if left = takeWithin - left; len(c.untaken) == 0 || c.closed {
+		c.late = nil
+	} else if left > 0 {
+		c.late.Reset(left)
+	}
+	c.mu.Unlock()
+	if left <= 0 {
+		_ = c.Close() // the caller sees it
+	}
 }
 
 // connOf returns the connection of a call.
@@ -82,26 +104,27 @@ var nowhere = &conn{closed: true}
 // message is an answer that the caller has not read yet.
 type message struct {
 	conn    *conn
-	release func()      // gives back its memory
-	late    *time.Timer // closes the connection
-	done    func()      // to be called once it is read; may be nil
+	encoded *[]byte // the answer, of buffers; nil: to be encoded
+	since   time.Time
+	release func() // gives back its memory
+	done    func() // to be called once it is read; may be nil
 }
 
 // keep calls release when the caller has read an answer, or its connection has ended, which happens when that takes too
-// long. The answer must then be sent.
-func (s *Server) keep(c *conn, answer any, release, done func()) {
-	m := &message{conn: c, release: release, done: done}
+// long, and done when gRPC is done with the answer. The answer must then be sent. Encoded is what is sent for it; nil: its
+// own encoding.
+func (s *Server) keep(c *conn, answer any, encoded *[]byte, release, done func()) {
+	m := &message{conn: c, encoded: encoded, release: release, done: done}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed { // nobody will read it
 		release()
-		if done != nil {
-			done()
+	} else {
+		if m.since = time.Now(); c.late == nil {
+			c.late = time.AfterFunc(takeWithin, c.check)
 		}
-		return
+		c.untaken[m] = struct{}{}
 	}
-	m.late = time.AfterFunc(takeWithin, func() { _ = c.Close() })
-	c.untaken[m] = struct{}{}
 	s.answers.Store(answer, m)
 }
 
@@ -112,7 +135,6 @@ func (m *message) taken() {
 	delete(m.conn.untaken, m)
 	m.conn.mu.Unlock()
 	if there {
-		m.late.Stop()
 		m.release()
 	}
 	if m.done != nil {
@@ -131,7 +153,11 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	m, answer := kept.(*message), v.(proto.Message)
+	m := kept.(*message)
+	if m.encoded != nil {
+		return mem.BufferSlice{mem.NewBuffer(m.encoded, m)}, nil
+	}
+	answer := v.(proto.Message)
 	b := buffers.Get(max(proto.Size(answer), leastBuffer))
 	var err error
 	if *b, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend((*b)[:0], answer); err != nil {
