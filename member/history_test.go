@@ -189,3 +189,21 @@ func TestAMinuteOfAThousand(t *testing.T) {
 		t.Errorf("it has %d bytes, %v", len(value), err)
 	}
 }
+
+// A member knows when the store last answered a write of its vital signs.
+func TestAnswered(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		time.Sleep(window)
+		if ago := time.Since(a.mem.Load().Answered()); ago < 0 || ago > window/2 {
+			t.Errorf("it answered %v ago", ago)
+		}
+		a.client.CutOff(true)
+		cut := time.Now()
+		time.Sleep(2 * window)
+		if at := a.mem.Load().Answered(); at.IsZero() || at.After(cut) {
+			t.Errorf("it answered at %v, after it was cut off at %v", at, cut)
+		}
+	})
+}

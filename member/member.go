@@ -51,7 +51,8 @@ type Member struct {
 	rejoins    atomic.Uint64
 	losses     atomic.Int64 // how often the store has lost data; changed by the goroutine that plays the log
 	extensions extensions
-	roundTrip  atomic.Int64 // of the latest write of the pulse, in nanoseconds
+	roundTrip  atomic.Int64              // of the latest write of the pulse, in nanoseconds
+	answered   atomic.Pointer[time.Time] // when the store answered it; nil: never
 	lookups    lookups
 
 	stop context.CancelFunc // ends the goroutine that plays the log

@@ -94,7 +94,7 @@ func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
 		version, err := m.store.Commit(ctx, m.pulse(l, nil))
 		if err == nil {
 			l.pulse = version
-			m.roundTrip.Store(int64(time.Since(sent)))
+			m.wrote(sent)
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {

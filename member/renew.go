@@ -131,7 +131,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	case failed != nil || pulse.Then == nil:
 	case version != 0:
 		l.pulse = version
-		m.roundTrip.Store(int64(time.Since(sent)))
+		m.wrote(sent)
 	default:
 		err := m.writePulse(ctx, l)
 		m.breaks(losses, err)

@@ -22,7 +22,8 @@ import (
 type crowd struct {
 	servertest.Member
 	client *memstore.Client
-	names  []string // of the sequencers
+	names  []string         // of the sequencers
+	now    func() time.Time // for entries
 
 	mu   sync.Mutex // guards what follows
 	made int        // entries and members
@@ -88,10 +89,10 @@ func (c *crowd) Owners(ctx context.Context, name string) (all []member.Owner, er
 	return all, nil
 }
 
-// gather is a crowd of so many members, all attached to each of so many sequencers.
-func gather(t *testing.T, members, sequencers int) *crowd {
+// gather is a crowd of so many members, all attached to each of so many sequencers, whose entries are written at times.
+func gather(t *testing.T, members, sequencers int, now func() time.Time) *crowd {
 	t.Helper()
-	c := &crowd{client: memstore.NewService().Client("crowd")}
+	c := &crowd{client: memstore.NewService().Client("crowd"), now: now}
 	c.Name, c.Journal = "3kq7wm5xh2rvc", c.client
 	t.Cleanup(func() { c.client.Close() })
 	for i := range sequencers {
@@ -123,7 +124,7 @@ func (c *crowd) add(t *testing.T, command cluster.Command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made++
-	data, err := cluster.Encode(command, time.Now())
+	data, err := cluster.Encode(command, c.now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -86,7 +87,7 @@ func (p *page) pointAt(id string) {
 		do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#ring")))
 		p.settle()
 		p.mouse(fmt.Sprintf(`$('#ring [data-id=%q] .dot').getBoundingClientRect()`, id), 0.5, 0.5)
-		run(p.t, p.ctx, chromedp.Evaluate[any](`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))`, chromedp.EvalAwaitPromise))
+		p.frames()
 		if p.js(`text("#member code")`) == id {
 			return
 		}
@@ -97,12 +98,26 @@ func (p *page) pointAt(id string) {
 // cell points at a node ID of the grid, which has all.
 func (p *page) cell(node int) {
 	p.t.Helper()
-	do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#sheet-grid")))
-	columns, err := strconv.Atoi(p.js(`$("#sheet-grid").dataset.columns`))
-	if err != nil {
-		p.t.Fatal(err)
+	for range 50 { // what is above the grid may get its size only now, and move it away
+		do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#sheet-grid")))
+		p.waitFor(`$("#sheet-grid").dataset.columns`)
+		columns, err := strconv.Atoi(p.js(`$("#sheet-grid").dataset.columns`))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.mouse(`$("#sheet-grid").getBoundingClientRect()`, (float64(node%columns)+0.5)/float64(columns), 0.1)
+		p.frames()
+		if strings.HasPrefix(p.js(`text("#cell")`), fmt.Sprintf("Node ID %d:", node)) {
+			return
+		}
 	}
-	p.mouse(`$("#sheet-grid").getBoundingClientRect()`, (float64(node%columns)+0.5)/float64(columns), 0.1)
+	p.t.Fatalf("the pointer does not come to node ID %d: %s", node, p.js(`text("#cell")`))
+}
+
+// frames waits for two frames.
+func (p *page) frames() {
+	p.t.Helper()
+	run(p.t, p.ctx, chromedp.Evaluate[any](`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))`, chromedp.EvalAwaitPromise))
 }
 
 // mouse moves the mouse to a place within a box.

@@ -23,10 +23,16 @@ import (
 
 var load = flag.Duration("dashboard-load", 0, "for how long to measure what the dashboard of a thousand members costs")
 
-// crowded serves the dashboard of a crowd.
+// crowded serves the dashboard of a crowd that is gathered.
 func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
 	t.Helper()
-	c := gather(t, members, sequencers)
+	c := gather(t, members, sequencers, time.Now)
+	return c, c.serve(t)
+}
+
+// serve serves the dashboard of a crowd.
+func (c *crowd) serve(t *testing.T) string {
+	t.Helper()
 	began := time.Now()
 	s := server.New(c, server.Options{Default: new(servertest.Issuer)})
 	served := httptest.NewServer(administer(s, &auth.Policy{Trusted: true}, ui.Options{Given: func() []ui.NodeGiven {
@@ -41,7 +47,7 @@ func crowded(t *testing.T, members, sequencers int) (*crowd, string) {
 		served.CloseClientConnections()
 		served.Close()
 	})
-	return c, served.URL
+	return served.URL
 }
 
 // A thousand members and ten sequencers can be read, and somebody who comes is seen among them.

@@ -1,6 +1,8 @@
 package browser_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -73,5 +75,75 @@ func TestVerbs(t *testing.T) {
 	p.enter("#sure-confirm", "orders"+kb.Enter)
 	p.wait(`$("#sure").open`, "false")
 	p.wait(`$("[data-name=orders]")`, "null")
+	w.quiet(t, l.url)
+}
+
+// Who is logged in moves a node ID, changes an allocation and shares the cluster out. What is refused says why, and the
+// question stays; who may not change things sees none of these.
+func TestVerbsOfSequencers(t *testing.T) {
+	testenv.Slow(t)
+	secret := auth.NewSecret()
+	secret.Kept("/var/lib/firn/admin.token", nil)
+	l := live(t, &auth.Policy{Trusted: true, Secret: secret}, "host-a", "host-b", "host-c")
+	l.attach(0, "orders", nodes(16))
+	a := l.members[0].ID()
+	moved, _ := find(t, l.members[1], "default").NodeID()
+	p := &page{t, open(t)}
+	w := watch(t, p.ctx)
+	p.visit(l.url, 1440)
+	p.wait(kept, "3")
+	p.waitFor(`["move", "allocate", "policy"].every(verb => $("[data-verb=" + verb + "]").getClientRects().length === 0)`)
+
+	do(t, p.ctx, chromedp.Navigate(l.url+"/ui/#login="+secret.NewLogin()))
+	p.wait(`$("#forget").hidden`, "false")
+	p.wait(kept, "3")
+	p.click("[data-name=default]")
+	refused := func(why string) {
+		t.Helper()
+		p.waitFor(`text("#sure-why") !== ""`)
+		if have := p.js(`text("#sure-why")`); !strings.Contains(have, why) {
+			t.Errorf("it is refused: %s; want %s", have, why)
+		}
+		p.wait(`$("#sure").open`, "true")
+		w.take() // the browser tells of the refusal
+	}
+
+	p.verb("#sheet", "move", "Move a node ID")
+	p.js(`($("#sure-to").value = "` + a + `")`)
+	p.enter("#sure-node", "9999"+kb.Enter)
+	refused("fewer node IDs")
+	p.pictures("dashboard-refused")
+	p.enter("#sure-node", fmt.Sprint(moved)+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith("node ID ` + fmt.Sprint(moved) + ` of default is to move to ` + a[:6] + `"))`)
+	p.waitFor(`text("#member .chips").includes("default · ` + fmt.Sprint(moved) + `")`)
+	p.cell(int(moved))
+	p.waitFor(`text("#cell").startsWith("Node ID ` + fmt.Sprint(moved) + `: held by ` + a + `")`)
+
+	p.verb("#sheet", "allocate", "Change the allocation")
+	p.js(`($("#sure-kind").value = "percent")`)
+	p.enter("#sure-much", "500"+kb.Enter)
+	refused("500")
+	p.js(`($("#sure-kind").value = "count")`)
+	p.enter("#sure-much", "2"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.waitFor(`text("#sheet .facts").includes("allocated to2 members")`)
+	p.wait(`text("[data-name=default] .soft")`, "2 of 1\u202f024 held, 1 waiting")
+
+	p.verb(".sequencers", "policy", "Share the cluster out")
+	p.enter("#sure-default", "150"+kb.Enter)
+	refused("150")
+	p.enter("#sure-default", "60")
+	p.enter("#sure-orders", "rest"+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.waitFor(`text("#sheet .facts").includes("policy60 % of the members")`)
+	p.click("[data-name=orders]")
+	p.waitFor(`text("#sheet .facts").includes("policythe rest of the members")`)
+	p.verb(".sequencers", "policy", "Share the cluster out")
+	p.wait(`$("#sure-default").value + $("#sure-orders").value`, "60rest")
+	p.enter("#sure-default", "")
+	p.enter("#sure-orders", ""+kb.Enter)
+	p.wait(`$("#sure").open`, "false")
+	p.waitFor(`!text("#sheet .facts").includes("policy")`)
 	w.quiet(t, l.url)
 }

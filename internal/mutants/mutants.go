@@ -880,6 +880,21 @@ var mutants = []mutant{
 		"./internal/server", "^TestHowOldAPulseIs$",
 	},
 	{
+		"a store is silent since somebody looked last", "internal/server/look.go",
+		"if l.answered = s.member.Answered(); l.answered.Before(l.read) {", "if true {",
+		"./internal/server", "^TestSinceWhenTheStoreIsSilent$",
+	},
+	{
+		"a short window is reported to end all the time", "internal/server/problems.go",
+		"left < m.Every && !p.short(m) {", "left < m.Every {",
+		"./internal/server", "^TestProblems$",
+	},
+	{
+		"the dashboard does not know that a machine is lost", "internal/server/look.go",
+		"return s.statusOf(v, pulses, q), nil", "return s.statusOf(v, pulses, nil), nil",
+		"./internal/server/ui", "^TestProblemsOfTheQuorum$",
+	},
+	{
 		"a late clock makes its pulse old", "internal/server/look.go",
 		"age = min(age, now.Sub(s.before))", "_ = now",
 		"./internal/server", "^TestHowOldAPulseIs$",

@@ -8,6 +8,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // Pulses returns the pulses of all living members, by ID, for callers that watch continuously: it counts against
@@ -29,14 +30,14 @@ func (s *Service) readPulses(ctx context.Context) (map[string]member.Pulse, erro
 	return pulses, err
 }
 
-// Look returns a Status with pulses that were read before; nil: unknown. It does not ask the store, and counts
-// against no limit.
-func (s *Service) Look(who *auth.Caller, pulses map[string]member.Pulse) (Status, error) {
+// Look returns a Status with pulses and the state of the quorum that were read before; nil: unknown. It does not ask the
+// store, and counts against no limit.
+func (s *Service) Look(who *auth.Caller, pulses map[string]member.Pulse, q *quorum.Status) (Status, error) {
 	v, err := s.Value(who)
 	if err != nil {
 		return Status{}, err
 	}
-	return s.statusOf(v, pulses), nil
+	return s.statusOf(v, pulses, q), nil
 }
 
 // sights are the pulses that were read last: what is known of members while the store does not answer, and of those
@@ -112,14 +113,15 @@ func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 
 // looking is what a Status is made from, at one time.
 type looking struct {
-	member string        // the ID of the answering member
-	own    member.Vitals // its own
-	now    time.Time
-	at     time.Time // now, by its wall clock, as it is shown
-	alive  map[string]member.Pulse
-	seen   map[string]sight
-	read   time.Time
-	err    error
+	member   string        // the ID of the answering member
+	own      member.Vitals // its own
+	now      time.Time
+	at       time.Time // now, by its wall clock, as it is shown
+	alive    map[string]member.Pulse
+	seen     map[string]sight
+	read     time.Time
+	answered time.Time
+	err      error
 }
 
 // looking looks at what is remembered, and at the pulses that were read before; nil: it is unknown who is alive.
@@ -130,14 +132,19 @@ func (s *Service) looking(pulses map[string]member.Pulse) looking {
 	s.sights.mu.Lock()
 	defer s.sights.mu.Unlock()
 	l.seen, l.read, l.err = s.sights.seen, s.sights.read, s.sights.err
+	if l.answered = s.member.Answered(); l.answered.Before(l.read) {
+		l.answered = l.read
+	}
 	return l
 }
 
 func (l looking) store() StatusStore {
 	found := StatusStore{Reached: l.alive != nil}
 	if !l.read.IsZero() {
-		at := l.ago(l.now.Sub(l.read))
-		found.AsOf = &at
+		found.AsOf = new(l.ago(l.now.Sub(l.read)))
+	}
+	if !found.Reached && !l.answered.IsZero() {
+		found.Answered = new(l.ago(l.now.Sub(l.answered)))
 	}
 	if !found.Reached && l.err != nil {
 		found.Why = l.err.Error()

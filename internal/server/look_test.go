@@ -110,3 +110,39 @@ func TestHowOldAPulseIs(t *testing.T) {
 		expect("a clock that is known to be late", 4*time.Second, true, server.ClockProblem)
 	})
 }
+
+// A store that does not answer is out of reach since it last answered anything, however long ago somebody looked at the
+// members.
+func TestSinceWhenTheStoreIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, wrote := range []time.Duration{0, time.Hour} {
+			f := &servertest.Member{Name: "a"}
+			f.Apply(cluster.PrepareJoin{Joiner: "a"})
+			f.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}})
+			s := server.New(f, server.Options{})
+			who, err := (&auth.Policy{Trusted: true}).Admit("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			looked := time.Now()
+			if _, err := s.Status(t.Context(), who); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Hour)
+			if wrote > 0 {
+				f.Wrote = looked.Add(wrote)
+			}
+			f.Fail(errors.New("no answer"))
+			status, err := s.Status(t.Context(), who)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is := status.Store; is.Reached || !is.AsOf.Equal(looked) || !is.Answered.Equal(looked.Add(wrote)) {
+				t.Errorf("%+v: it told of the members at %v and answered at %v, want %v and %v", is, is.AsOf, is.Answered, looked, looked.Add(wrote))
+			}
+			if p := status.Problems[0]; p.Kind != server.StoreProblem || !p.Since.Equal(looked.Add(wrote)) {
+				t.Errorf("the problem is %+v", p)
+			}
+		}
+	})
+}

@@ -112,8 +112,8 @@ func (p *problems) store() {
 	}
 	var text strings.Builder
 	text.WriteString("the store does not answer this node")
-	if s.AsOf != nil {
-		text.WriteString(", for " + Rough(p.status.At.Sub(*s.AsOf)))
+	if s.Answered != nil {
+		text.WriteString(", for " + Rough(p.status.At.Sub(*s.Answered)))
 	}
 	if s.Why != "" {
 		text.WriteString(": " + s.Why)
@@ -123,7 +123,7 @@ func (p *problems) store() {
 			text.WriteString("; its reserved time ends in " + Rough(left))
 		}
 	}
-	p.add(Failing, StoreProblem, s.AsOf, nil, "%s", text.String())
+	p.add(Failing, StoreProblem, s.Answered, nil, "%s", text.String())
 }
 
 func (p *problems) quorum() {
@@ -232,7 +232,7 @@ func (p *problems) readiness() {
 	}
 	for m := range p.fresh {
 		left := p.left(m)
-		if v := m.Vitals; p.status.Store.Reached && v.Ready && m.Every > 0 && left > 0 && left < m.Every {
+		if v := m.Vitals; p.status.Store.Reached && v.Ready && m.Every > 0 && left > 0 && left < m.Every && !p.short(m) {
 			p.add(Failing, HorizonProblem, nil, []string{m.ID}, "the reserved time of %s ends in %s", p.names[m.ID], Rough(left))
 		}
 	}
@@ -310,6 +310,22 @@ func (p *problems) left(m StatusMember) time.Duration {
 		return 0
 	}
 	return m.Vitals.Left - p.status.At.Sub(*m.AsOf)
+}
+
+// short reports whether a member holds a node ID of a sequencer with a window of its own that is so short that its pulse,
+// which comes three times in the window of the node, can't tell whether more is reserved.
+func (p *problems) short(m StatusMember) bool {
+	for _, q := range p.status.Sequencers {
+		if w := q.Definition.Window; w == 0 || w >= 3*m.Every {
+			continue
+		}
+		for _, holder := range q.Nodes {
+			if holder == m.ID {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // since is since when a member is as it is; nil: unknown.

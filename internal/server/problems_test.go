@@ -52,7 +52,7 @@ func TestProblems(t *testing.T) {
 		return func(s *server.Status) { s.Members[i].Fresh, s.Members[i].AsOf = false, new(noon.Add(-14*time.Second)) }
 	}
 	noStore := func(s *server.Status) {
-		s.Store = server.StatusStore{AsOf: new(noon.Add(-19 * time.Second)), Why: "the store is unavailable"}
+		s.Store = server.StatusStore{AsOf: new(noon.Add(-time.Minute)), Answered: new(noon.Add(-19 * time.Second)), Why: "the store is unavailable"}
 		for i := range s.Members {
 			s.Members[i].Alive, s.Members[i].Fresh = nil, i == 0
 		}
@@ -113,7 +113,11 @@ func TestProblems(t *testing.T) {
 		"few node IDs":              {sequencer(func(q *server.StatusSequencer) { q.Nodes, q.Free = map[int64]string{}, 0; fill(q, 29); q.Free = 3 }), []string{"warning node_ids: 3 of 32 node IDs of default are free [] of default"}},
 		"as many as used":           {sequencer(func(q *server.StatusSequencer) { q.Free = 0 }), nil},
 		"horizon":                   {vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), []string{"error horizon: the reserved time of ids-2 ends in 7s [b]"}},
-		"layout":                    {sequencer(func(q *server.StatusSequencer) { q.Until = noon.AddDate(0, 0, 100) }), []string{"warning layout: the time of the layout of default ends on 2027-03-02, in 100 days [] of default"}},
+		"horizon of a short window": {all(vitals(1, func(v *member.Vitals) { v.Left = 3 * time.Second }), sequencer(func(q *server.StatusSequencer) { q.Definition.Window = 4 * time.Second })), nil},
+		"horizon of a window that is not short": {all(vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), sequencer(func(q *server.StatusSequencer) { q.Definition.Window = time.Minute })), []string{
+			"error horizon: the reserved time of ids-2 ends in 7s [b]",
+		}},
+		"layout": {sequencer(func(q *server.StatusSequencer) { q.Until = noon.AddDate(0, 0, 100) }), []string{"warning layout: the time of the layout of default ends on 2027-03-02, in 100 days [] of default"}},
 		"layout over": {sequencer(func(q *server.StatusSequencer) { q.Until = noon.Add(-time.Hour) }), []string{
 			"error layout: the time of the layout of default ended on 2026-11-22: it has no more IDs [] of default since 11:00:00",
 		}},

@@ -53,6 +53,7 @@ type Member interface {
 	Log() (store.Log, error)
 	Vitals() member.Vitals
 	Wall() time.Time
+	Answered() time.Time
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
 	History(ctx context.Context) ([]member.Minute, error)
 	Owners(ctx context.Context, name string) ([]member.Owner, error)

@@ -26,11 +26,13 @@ type Status struct {
 	Quorum     *quorum.Status    `json:"quorum,omitempty"` // nil: the store is not a quorum
 }
 
-// StatusStore says whether the store answers, in a Status. While it does not, what is said of members is as of AsOf.
+// StatusStore says whether the store answers, in a Status. Times are by the answering server's clock; nil: not since that
+// began.
 type StatusStore struct {
-	Reached bool       `json:"reached"`
-	AsOf    *time.Time `json:"as_of,omitempty"` // when it last answered, by the answering server's clock; nil: not since that began
-	Why     string     `json:"why,omitempty"`   // it does not answer
+	Reached  bool       `json:"reached"`
+	AsOf     *time.Time `json:"as_of,omitempty"`    // when it last told of the members, which the rest of the Status is as of
+	Answered *time.Time `json:"answered,omitempty"` // while it does not: when it last answered that or a write; to a third of the window
+	Why      string     `json:"why,omitempty"`      // it does not answer
 }
 
 // StatusMember is a member in a Status.
@@ -65,12 +67,12 @@ const (
 	Accepted = "accepted"
 )
 
-// statusOf describes a value, with the pulses of the living members; nil: unknown.
-func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse) Status {
+// statusOf describes a value, with the pulses of the living members, and the quorum; nil: unknown.
+func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse, q *quorum.Status) Status {
 	l := s.looking(pulses)
 	status := Status{
 		Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
-		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v),
+		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q,
 	}
 	for _, id := range v.Members() {
 		m := StatusMember{ID: id, Pulse: l.pulse(id)}
@@ -111,10 +113,7 @@ func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) 
 	if err != nil {
 		pulses = nil
 	}
-	status := s.statusOf(v, pulses)
-	status.Quorum = <-about
-	status.Problems = Problems(status)
-	return status, nil
+	return s.statusOf(v, pulses, <-about), nil
 }
 
 // Resumed is the answer to Resume.

@@ -22,6 +22,7 @@ type Member struct {
 	Journal  store.Log
 	Owned    []member.Owner // of every sequencer
 	OwnedErr error
+	Wrote    time.Time // when the store answered a write
 
 	mu     sync.Mutex // guards what follows
 	value  cluster.Value
@@ -101,6 +102,9 @@ func (m *Member) Vitals() member.Vitals {
 
 // Wall returns the time.
 func (m *Member) Wall() time.Time { return time.Now() }
+
+// Answered returns Wrote.
+func (m *Member) Answered() time.Time { return m.Wrote }
 
 // Pulses returns what SetPulses has set.
 func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {

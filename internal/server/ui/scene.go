@@ -37,7 +37,8 @@ type facts struct {
 	Entries  int64  `json:"entries"`
 	NotReady string `json:"not_ready"`          // why the node is not ready; empty: it is
 	NoStore  string `json:"no_store"`           // why the store can't be read; empty: it can
-	StoreMS  int64  `json:"store_ms,omitempty"` // when it could be read last, while it can't; 0: unknown
+	StoreMS  int64  `json:"store_ms,omitempty"` // when it answered last, while it can't be read; 0: unknown
+	AsOf     int64  `json:"as_of,omitempty"`    // when the members were read last, while they can't be; 0: unknown
 }
 
 // peer is a member.
@@ -194,7 +195,7 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	if s.latest != nil && s.latest.position == v.Position() && !s.news && now.Sub(s.made) < lookEvery {
 		return s.latest, nil
 	}
-	status, err := s.service.Look(who, s.reading.pulses)
+	status, err := s.service.Look(who, s.reading.pulses, s.reading.quorum)
 	if err != nil {
 		status = server.Status{Problems: []server.Problem{}} // the member has read nothing yet
 	}
@@ -260,7 +261,7 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 	}
 	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady), NoStore: text(r.err)}
 	if r.err != nil {
-		f.StoreMS = milliseconds(status.Store.AsOf)
+		f.StoreMS, f.AsOf = milliseconds(status.Store.Answered), milliseconds(status.Store.AsOf)
 	}
 	if !r.done {
 		status.Problems = []server.Problem{} // that the store does not answer, as it was not asked

@@ -239,7 +239,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
 		synctest.Wait() // until the read that is due has ended
 		f.Fail(errors.New("the store does not answer"))
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000},"members":{"a":{"joined":1,"as_of":946684806500,"owner":"host-a","ready":false}},` +
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000,"as_of":946684803000},"members":{"a":{"joined":1,"as_of":946684806500,"owner":"host-a","ready":false}},` +
 			`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node, for 4s: the store does not answer","since":"2000-01-01T00:00:03Z"}]}` + "\n")
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
@@ -270,6 +270,20 @@ data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to m
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done
+	})
+}
+
+// A machine of the quorum that is lost is a problem of the cluster.
+func TestProblemsOfTheQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := server.New(two(), server.Options{Quorum: servertest.ThreeMachines()})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		w := httptest.NewRecorder()
+		ui.New(s, trusted, ui.Options{}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
+		if want := "machines of the quorum can't be reached: ids-3:7420"; !strings.Contains(w.Body.String(), want) {
+			t.Errorf("it does not say that %s: %s", want, w.Body)
+		}
 	})
 }
 

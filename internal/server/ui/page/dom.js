@@ -70,8 +70,9 @@ export function whenSeen(element, draw) {
   let owed = false;
   new IntersectionObserver((entries) => {
     seen = entries.at(-1).isIntersecting;
-    if (seen && owed) draw();
+    if (!seen || !owed) return;
     owed = false;
+    draw();
   }, { rootMargin: "100px" }).observe(element);
   return () => {
     if (seen) draw();

@@ -16,6 +16,7 @@ export class History {
     this.soon = soon;
     this.rows = new Map(); // of the list, by position
     this.entries = []; // that are kept, ascending
+    this.known = false; // the log was read
     this.begins = 0; // the position before the first, whose value can still be looked at
     this.index = null; // where in the past, from 0 for the beginning; null: live
     this.at = null; // the time there, in milliseconds
@@ -113,6 +114,7 @@ export class History {
         this.begins = Number(after);
       }
       this.entries.push(...more);
+      this.known = true;
       this.spread();
       if (kept !== null) this.index = Math.min(this.indexOf(kept), this.last);
     } catch (error) {
@@ -201,7 +203,7 @@ export class History {
   }
 
   entryAt(index) {
-    return index === 0 ? "before the first entry in the log" : entryText(this.entries[index - 1]);
+    return index === 0 ? (this.known ? "before the first entry in the log" : "the log is not known yet") : entryText(this.entries[index - 1]);
   }
 
   draw() {
@@ -218,7 +220,7 @@ export class History {
     set($("live"), "aria-pressed", this.index === null);
     $("step-back").disabled = index === 0;
     $("step-on").disabled = this.index === null;
-    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")}${this.entries[0].at ? ` since ${clock(this.entries[0].at)}` : ""}` : "empty");
+    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")}${this.entries[0].at ? ` since ${clock(this.entries[0].at)}` : ""}` : this.known ? "empty" : "not known: it can’t be read at present");
     this.drawList(index);
     this.drawMarks(index);
   }

@@ -21,7 +21,7 @@ export class Model {
 
   // doubt is since when nothing is confirmed, in milliseconds, 0 if that is not known; null: it is confirmed.
   get doubt() {
-    return this.lost ?? (this.facts.no_store ? (this.facts.store_ms ?? 0) : null);
+    return this.lost ?? (this.facts.no_store ? (this.facts.as_of ?? 0) : null);
   }
 
   // fresh tells whether a member is confirmed to live, now or at that position.

@@ -3,15 +3,16 @@
 
 import { $, h, svg, ink, sheet, say, once, set, whenSeen, whenSized } from "./dom.js";
 import { askJSON } from "./ask.js";
-import { clock, number, rate } from "./words.js";
+import { clock, nameOf, number, rate } from "./words.js";
 
 const minute = 60e3;
 const lines = 5; // beside the sum
 const dashes = [[], [6, 4], [2, 3], [10, 3, 2, 3], [1, 4]];
 
-// The charts: what they cover, and the time without a sample that is a gap.
-const hour = { covers: 60 * minute, gap: 1.5 * minute, tick: 10 * minute, heads: ["Node", "now, /s", "mean, /s"], text: "in the last hour", note: "Of all nodes, by the minute." };
-const recent = { covers: 5 * minute, gap: 5e3, tick: minute, heads: ["Sequencer", "now, /s", "given"], text: "in the last five minutes", note: "Given by this process." };
+// The charts: what they cover, the time without a sample that is a gap, and how long the last one may come after the one before:
+// a minute is read up to a minute after it was written.
+const hour = { covers: 60 * minute, gap: 1.5 * minute, late: 3 * minute, tick: 10 * minute, heads: ["Node", "now, /s", "mean, /s"], text: "in the last hour", note: "Of all nodes, by the minute." };
+const recent = { covers: 5 * minute, gap: 5e3, late: 5e3, tick: minute, heads: ["Sequencer", "now, /s", "given"], text: "in the last five minutes", note: "Given by this process." };
 
 export class Rates {
   constructor({ told, may }) {
@@ -119,14 +120,14 @@ export class Rates {
     const size = (name) => counts.get(name) ?? last?.get(name) ?? 0;
     names.sort((a, b) => size(b) - size(a) || (a < b ? -1 : 1));
     this.names = cluster ? names.slice(0, lines) : names;
-    const key = JSON.stringify([cluster, this.several, this.names]);
+    const key = JSON.stringify([cluster, this.several, this.names, this.may()]);
     if (this.rowsFor !== key) {
       this.rowsFor = key;
       [$("series-kind"), $("series-now"), $("series-all")].forEach((head, i) => say(head, i === 0 && !cluster && this.several ? "Node" : this.chart.heads[i]));
       this.rows = this.names.map((name, i) => ({ name, speed: h("td"), count: h("td"), line: i < lines ? i : "rest" }));
-      const none = h("tr", {}, h("td", { colspan: 3, class: "soft" }, cluster ? "No node has told its rate yet." : "No IDs were requested since the process started."));
+      const none = h("tr", {}, h("td", { colspan: 3, class: "soft" }, cluster ? this.may() ? "No node has told its rate yet." : "Not known at present." : "No IDs were requested since the process started."));
       $("series").replaceChildren(...(this.rows.length === 0 ? [none] : this.rows.map((r) =>
-        h("tr", {}, h("th", { scope: "row" }, h("span", { class: "clip" }, h("i", { class: "dash", "data-line": r.line }), r.name)), r.speed, r.count))));
+        h("tr", {}, h("th", { scope: "row", title: r.name }, h("span", { class: "clip" }, h("i", { class: "dash", "data-line": r.line }), cluster ? nameOf(r.name, names) : r.name)), r.speed, r.count))));
     }
     for (const r of this.rows) {
       say(r.speed, cluster && last?.get(r.name) === undefined ? "–" : rate(last?.get(r.name) ?? 0));
@@ -180,26 +181,31 @@ export class Rates {
   }
 
   drawLines(draw, x, y) {
+    const stretches = []; // without gaps
+    this.samples.forEach((s, i) => {
+      const last = i === this.samples.length - 1;
+      if (i === 0 || s.at - this.samples[i - 1].at > this.chart[last ? "late" : "gap"]) stretches.push([]);
+      stretches.at(-1).push(s);
+    });
     const path = (value) => {
       draw.beginPath();
-      this.samples.forEach((s, i) => {
-        const gap = i > 0 && s.at - this.samples[i - 1].at > this.chart.gap;
-        if (i === 0 || gap) draw.moveTo(x(s.at), y(value(s)));
-        else draw.lineTo(x(s.at), y(value(s)));
-      });
+      for (const stretch of stretches) stretch.forEach((s, i) => draw[i === 0 ? "moveTo" : "lineTo"](x(s.at), y(value(s))));
     };
     draw.lineJoin = "round";
-    path((s) => s.sum);
-    draw.strokeStyle = ink("accent");
-    draw.lineWidth = 2;
-    draw.stroke();
-    draw.lineTo(x(this.samples.at(-1).at), y(0));
-    draw.lineTo(x(this.samples[0].at), y(0));
-    draw.closePath();
+    draw.beginPath();
+    for (const stretch of stretches) {
+      draw.moveTo(x(stretch[0].at), y(0));
+      for (const s of stretch) draw.lineTo(x(s.at), y(s.sum));
+      draw.lineTo(x(stretch.at(-1).at), y(0));
+    }
     draw.globalAlpha = 0.12;
     draw.fillStyle = ink("accent");
     draw.fill();
     draw.globalAlpha = 1;
+    path((s) => s.sum);
+    draw.strokeStyle = ink("accent");
+    draw.lineWidth = 2;
+    draw.stroke();
     if (this.names.length < 2) return;
     this.names.slice(0, lines).forEach((name, i) => {
       path((s) => s.by.get(name) ?? 0);

@@ -163,7 +163,7 @@ export class Ring {
     const side = Math.abs(x) < 40 ? "middle" : x > 0 ? "start" : "end";
     const dx = (x / length) * away;
     const dy = (y / length) * away + (side === "middle" ? (y > 0 ? 12 : host ? -16 : -2) : host ? -2 : 4);
-    for (const [text, words, down] of [[name, shown ? short(id) : "", 0], [under, shown ? cut(host, 16) : "", 15]]) {
+    for (const [text, words, down] of [[name, shown ? short(id) : "", 0], [under, shown ? cut(host, 14) : "", 15]]) {
       say(text, words);
       set(text, "text-anchor", side);
       set(text, "x", dx.toFixed(1));
@@ -256,9 +256,11 @@ export class Ring {
   // ripple shows for a moment where one of many members has come or gone. Nothing moves, as that would cost too much.
   ripple(before) {
     if (before.size === 0) return;
-    const changed = [...this.spots].filter(([id]) => !before.has(id)).concat([...before].filter(([id]) => !this.spots.has(id)).map(([id, p]) => [id, p, true]));
+    const changed = [];
+    for (const [id, spot] of this.spots) if (!before.has(id)) changed.push([spot, false]);
+    for (const [id, spot] of before) if (!this.spots.has(id)) changed.push([spot, true]);
     if (changed.length > 12) return;
-    for (const [, [cx, cy], gone] of changed) {
+    for (const [[cx, cy], gone] of changed) {
       const circle = svg("circle", { cx, cy, r: 11, class: gone ? "ripple went" : "ripple came" });
       this.layers.marks.append(circle);
       this.soon(() => circle.remove());

@@ -1,6 +1,6 @@
 // The sequencers: one with its node IDs, and the others to choose from.
 
-import { $, h, say, set, once, whenSized } from "./dom.js";
+import { $, h, say, set, once, whenSeen, whenSized } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
 import { clock, number, short, span, layoutOf, whomOf } from "./words.js";
 import { clusterVerbs, sequencerVerbs } from "./verbs.js";
@@ -23,6 +23,8 @@ export class Sequencers {
     this.cursor = -1;
     this.build();
     this.redraw = once(() => this.drawGrid());
+    this.stale = new Set(); // the names of the sequencers whose small pictures are not up to date
+    this.redrawSmall = whenSeen(this.tabs, once(() => this.drawSmall()));
     whenSized(this.sheet, ({ width }) => {
       if (this.width === width) return;
       this.width = width;
@@ -158,12 +160,21 @@ export class Sequencers {
 
   drawRow(name, r) {
     const q = this.model.sequencers.get(name);
-    grid.drawSmall(r.picture, r.small, q, this.look, 52);
     r.drawn = true;
+    this.stale.add(name);
+    this.redrawSmall();
     say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
     const doubt = this.model.doubt;
     say(r.here, q.here && q.here.state !== "none" ? `${hereText(q.here)}${doubt === null ? "" : ", not confirmed"}` : "");
     set(r.here, "class", `here ${doubt === null ? (q.here?.state ?? "") : "doubt"}`);
+  }
+
+  drawSmall() {
+    for (const name of this.stale) {
+      const [r, q] = [this.rows.get(name), this.model.sequencers.get(name)];
+      if (r && q) grid.drawSmall(r.picture, r.small, q, this.look, 52);
+    }
+    this.stale.clear();
   }
 
   drawSheet(changed) {

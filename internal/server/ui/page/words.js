@@ -13,6 +13,12 @@ export const short = (id) => (id.length > 8 ? id.slice(0, 6) : id);
 // hostOf is the host in an owner such as "host, process 7".
 export const hostOf = (owner) => (owner ?? "").replace(/(, process |:)\d+$/, "");
 
+// nameOf is the name of a process where there is little room: the host, and its process if others are on that host.
+export function nameOf(owner, owners) {
+  const host = hostOf(owner);
+  return owners.some((other) => other !== owner && hostOf(other) === host) ? `${owner.slice(host.length).replace(/^\D+/, "")} · ${host}` : host;
+}
+
 // colourOf is the colour of a member. It follows from the ID, and so is the same everywhere.
 const colours = new Map();
 export function colourOf(id) {
@@ -122,7 +128,7 @@ const say = {
   detach: (a) => [short(a.member), ` detaches from ${a.sequencer}`],
   drain: (a) => [short(a.member), ` is drained from ${a.sequencer}`],
   undrain: (a) => [short(a.member), ` may hold node IDs of ${a.sequencer} again`],
-  move: (a) => [`node ID ${a.node} of ${a.sequencer} moves to `, short(a.to)],
+  move: (a) => [`node ID ${a.node} of ${a.sequencer} is to move to `, short(a.to)],
   allocate: (a) => [a.sequencer, ` is allocated to ${forWhom(a.allocation)}`],
   "set-policy": (a) => [a.shares.length ? `the cluster is shared: ${a.shares.map((s) => `${s.percent ? `${s.percent} %` : "the rest"} for ${s.sequencer}`).join(", ")}` : "the policy is removed"],
   decline: (a) => [short(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
