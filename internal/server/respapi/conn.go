@@ -23,6 +23,7 @@ type conn struct {
 	waits      time.Time // when the deadline of an idle connection was last set
 	args       [][]byte  // of the command being served
 	size       int       // of that command, which ends at begin
+	pipelined  bool      // several commands were read together last time
 
 	out    []byte         // replies not written yet
 	writes time.Time      // when the deadline for writing was last set
@@ -78,6 +79,7 @@ func (c *conn) step() bool {
 	}
 	c.args, c.size = args, size
 	c.begin += size
+	c.pipelined = c.pipelined || c.begin < c.end
 	if len(args) > 0 {
 		c.do(args)
 	}
@@ -101,7 +103,10 @@ func (c *conn) fill() bool {
 	if c.s.closing.Load() { // checked after the deadline was set, as stop sets another deadline later
 		return false
 	}
-	runtime.Gosched() // more may come meanwhile: then this goroutine need not be parked and woken
+	if !c.pipelined { // a client that pipelines first reads all replies
+		runtime.Gosched() // more may come meanwhile: then this goroutine need not be parked and woken
+	}
+	c.pipelined = false
 	conns.End(c.net)
 	n, err := c.net.Read(c.in[c.end:])
 	conns.Begin(c.net)
