@@ -113,8 +113,8 @@ func (c Leave) apply(v *Value) Outcome {
 		v.set(watcher, w)
 	}
 	for name, s := range v.sequencers.all() {
-		if s.wanting.has(c.Member) {
-			v.sequencers = v.sequencers.put(name, s.detach(c.Member))
+		if w := s.want(c.Member); w != nil {
+			v.sequencers = v.sequencers.put(name, s.detach(w))
 		} else if s.drained.has(c.Member) {
 			s.drained = s.drained.without(c.Member)
 			v.sequencers = v.sequencers.put(name, s)

@@ -9,27 +9,32 @@ import (
 	"github.com/firn-id/firn"
 )
 
-// churn is a cluster of so many members that share a sequencer, and the entries by which its members are replaced
-// one after the other, forever.
+// churn is a cluster of so many members that share a sequencer, of which each wants so many node IDs, and the entries by
+// which its members are replaced one after the other, forever.
 type churn struct {
 	value    Value
 	position int64
 	members  int
+	nodeIDs  int64
 }
 
-func newChurn(members int) *churn {
-	c := &churn{members: members}
+func newChurn(members int, nodeIDs int64) *churn {
+	c := &churn{members: members, nodeIDs: nodeIDs}
 	for i := range members {
 		c.join(i)
 		if i == 0 {
 			c.append(CreateSequencer{"default", Definition{Nodes: 1024, Layout: firn.Default}})
 		}
-		c.append(Attach{Sequencer: "default", Member: c.id(i)})
+		c.append(c.attach(i))
 	}
 	return c
 }
 
 func (c *churn) id(i int) string { return fmt.Sprintf("m%07d", i) }
+
+func (c *churn) attach(i int) Command {
+	return Attach{Sequencer: "default", Member: c.id(i), NodeIDs: c.nodeIDs}
+}
 
 func (c *churn) append(command Command) {
 	c.position++
@@ -50,15 +55,18 @@ func (c *churn) replaceOne(i int) []Command {
 		PrepareJoin{next},
 		NotifyWatchers{next},
 		AcceptJoin{next},
-		Attach{Sequencer: "default", Member: next},
+		c.attach(i + c.members),
 	}
 }
 
 // A member leaves and another joins and attaches: five entries.
 func BenchmarkApply(b *testing.B) {
-	for _, members := range []int{16, 1024} {
-		b.Run(fmt.Sprint(members, "members"), func(b *testing.B) {
-			c := newChurn(members)
+	for _, size := range []struct {
+		members int
+		nodeIDs int64
+	}{{16, 1}, {1024, 1}, {16, 4}, {512, 4}} {
+		b.Run(fmt.Sprintf("%dmembers,%deach", size.members, size.nodeIDs), func(b *testing.B) {
+			c := newChurn(size.members, size.nodeIDs)
 			var entries []Entry
 			for i := range 20_000 {
 				for _, command := range c.replaceOne(i) {
@@ -88,7 +96,7 @@ func TestReplayFromACheckpointInBoundedMemory(t *testing.T) {
 	if underRace {
 		replaced = 5_000
 	}
-	c := newChurn(members)
+	c := newChurn(members, 1)
 	checkpoint, err := EncodeCheckpoint(c.value)
 	if err != nil {
 		t.Fatal(err)

@@ -51,11 +51,13 @@ type sequencerCheckpoint struct {
 }
 
 type wantJSON struct {
-	Member string `json:"member"`
-	Since  int64  `json:"since"`
-	From   *int64 `json:"from,omitempty"`
-	To     *int64 `json:"to,omitempty"`
-	Node   *int64 `json:"node,omitempty"`
+	Member string  `json:"member"`
+	Since  int64   `json:"since"`
+	From   *int64  `json:"from,omitempty"`
+	To     *int64  `json:"to,omitempty"`
+	Most   int     `json:"node_ids,omitempty"` // how many it wants, if more than one
+	Node   *int64  `json:"node,omitempty"`
+	More   []int64 `json:"more,omitempty"` // the node IDs that it has beside Node, in the order of Sequencer.Held
 }
 
 // EncodeCheckpoint encodes a whole value as JSON, compressed with gzip if the JSON has 64 KiB or more.
@@ -123,13 +125,16 @@ func (s Sequencer) checkpoint() sequencerCheckpoint {
 		}
 	}
 	for _, member := range line.all() {
-		want, _ := s.wanting.get(member)
+		want := s.want(member)
 		j := wantJSON{Member: member, Since: want.since}
 		if want.nodes != nil {
 			j.From, j.To = &want.nodes.From, &want.nodes.To
 		}
-		if want.node != noNode {
-			j.Node = &want.node
+		if want.most > 1 {
+			j.Most = want.most
+		}
+		if len(want.held) > 0 {
+			j.Node, j.More = &want.held[0], want.held[1:]
 		}
 		w.Wanting = append(w.Wanting, j)
 	}
@@ -294,32 +299,32 @@ func (r sequencerCheckpoint) sequencer(v Value, name string) (Sequencer, error) 
 	since := s.created
 	for _, j := range r.Wanting {
 		if !v.peers.has(j.Member) || s.wanting.has(j.Member) || j.Since <= since || j.Since > v.position || !j.sound() {
-			return s, fmt.Errorf("the attach of %q at %d; want each member once, rising positions, and a valid range of node IDs", j.Member, j.Since)
+			return s, fmt.Errorf("the attach of %q at %d; want each member once, rising positions, a valid range of node IDs, and at most as many of these as it wants, up to %d", j.Member, j.Since, MaxNodeIDs)
 		}
 		since = j.Since
-		w := want{since: j.Since, node: noNode}
+		w := &want{member: j.Member, since: j.Since, most: max(j.Most, 1)}
 		if j.From != nil {
 			w.nodes = &Range{*j.From, *j.To}
 		}
-		s = s.attach(j.Member, w)
+		s = s.attach(w)
 		serves := v.serves(j.Member, name)
 		if !serves {
 			s = s.pause(j.Member)
 		}
-		if j.Node == nil {
+		held := j.held()
+		if len(held) == 0 {
 			continue
 		}
 		if !serves {
-			return s, fmt.Errorf("%q has the node ID %d, and serves another sequencer of the policy", j.Member, *j.Node)
+			return s, fmt.Errorf("%q has the node ID %d, and serves another sequencer of the policy", j.Member, held[0])
 		}
-		if err := account(*j.Node); err != nil {
-			return s, err
+		for _, node := range held {
+			if err := account(node); err != nil {
+				return s, err
+			}
+			s.nodes = s.nodes.put(node, j.Member)
 		}
-		w.node = *j.Node
-		s.wanting = s.wanting.put(j.Member, w)
-		s.waiting = s.waiting.without(w.since)
-		s.holding = s.holding.put(w.since, j.Member)
-		s.nodes = s.nodes.put(w.node, j.Member)
+		s = s.hold(w, held)
 	}
 	for _, member := range r.Drained {
 		if !v.peers.has(member) || s.wanting.has(member) || s.drained.has(member) {
@@ -336,10 +341,22 @@ func (r sequencerCheckpoint) sequencer(v Value, name string) (Sequencer, error) 
 	return s, nil
 }
 
-// sound reports whether the range is absent, or valid with the node ID in it.
+// held returns the node IDs that the member has.
+func (j wantJSON) held() []int64 {
+	if j.Node == nil {
+		return nil
+	}
+	return append([]int64{*j.Node}, j.More...)
+}
+
+// sound reports whether the range is absent, or valid with the node IDs in it, and these are not too many.
 func (j wantJSON) sound() bool {
+	if j.Most < 0 || j.Most > MaxNodeIDs || len(j.held()) > max(j.Most, 1) || j.Node == nil && j.More != nil {
+		return false
+	}
 	if j.From == nil || j.To == nil {
 		return j.From == nil && j.To == nil
 	}
-	return 0 <= *j.From && *j.From <= *j.To && (j.Node == nil || *j.From <= *j.Node && *j.Node <= *j.To)
+	within := Range{*j.From, *j.To}
+	return 0 <= within.From && within.From <= within.To && !slices.ContainsFunc(j.held(), func(node int64) bool { return !within.holds(node) })
 }

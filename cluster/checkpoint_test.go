@@ -192,6 +192,31 @@ func TestDamagedPolicyIsRefused(t *testing.T) {
 	}
 }
 
+func TestDamagedNodeIDsAreRefused(t *testing.T) {
+	v := joined(t, joined(t, Value{}, "a"), "b")
+	v = must(t, v, CreateSequencer{"s", small(4, Allocation{})},
+		Attach{"s", "a", nil, 4}, Attach{"s", "b", &Range{0, 2}, 2}, Decline{"s", "a", 0})
+	const want = "s 0:a 1:b 2:b 3:a, wanting more a"
+	if !strings.HasSuffix(v.String(), want) {
+		t.Fatalf("%s; want %s", v, want)
+	}
+	data := string(checkpoint(t, v))
+	refuses(t, data, []damage{
+		{`"node":2,"more":[1]`, `"node":1,"more":[2]`, ""},
+		{`"node_ids":2,`, `"node_ids":3,`, ""},
+		{`"node_ids":4,`, `"node_ids":65,`, `attach of "a"`},
+		{`"node_ids":4,`, `"node_ids":-1,`, `attach of "a"`},
+		{`"node_ids":4,`, ``, `attach of "a"`},
+		{`"node":3,"more":[0]`, `"more":[0]`, `attach of "a"`},
+		{`"more":[1]`, `"more":[1,0]`, `attach of "b"`},
+		{`"node":2,"more":[1]`, `"node":1,"more":[3]`, `attach of "b"`},
+		{`"more":[1]`, `"more":[2]`, "node ID 2"},
+		{`"more":[1]`, `"more":[0]`, "node ID 0"},
+		{`,"more":[1]`, ``, "3 node IDs are free or held; want 4"},
+		{`"more":[1]}],"fresh":null,"freed":null`, `"more":[]}],"fresh":null,"freed":[1]`, "first in line"},
+	})
+}
+
 // A checkpoint that an older version wrote.
 func TestCheckpointOfVersion1(t *testing.T) {
 	const definition = `"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false}`
@@ -263,6 +288,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	f.Add(checkpoint(f, sample(f)))
 	f.Add(checkpoint(f, Value{}))
 	f.Add(checkpoint(f, joined(f, shared(f, Share{"a", 75}, Share{"b", 0}), "m")))
+	f.Add(checkpoint(f, must(f, joined(f, Value{}, "a"), CreateSequencer{"s", small(4, Allocation{})}, Attach{"s", "a", nil, 3})))
 	f.Add([]byte(`{"version":1,"ring":[{"id":"a","joined":0}],"joins":[{"joiner":"b","target":"a"}],"sequencers":null}`))
 	f.Add([]byte(`{"version":1,"position":-1,"ring":[{"id":"a"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) { acceptedIsSound(t, data) })
@@ -293,7 +319,7 @@ func TestZeroValue(t *testing.T) {
 		t.Errorf("duties: %v", duties)
 	}
 	var s Sequencer
-	if _, ok := s.Node("a"); ok || s.Attached("a") || len(s.Waiting()) != 0 {
+	if s.Held("a") != nil || s.Attached("a") || len(s.Waiting()) != 0 || len(s.WantingMore()) != 0 {
 		t.Error("the zero sequencer is not empty")
 	}
 }

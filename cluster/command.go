@@ -91,14 +91,16 @@ type (
 		Created   int64  `json:"created,omitempty"`
 	}
 
-	// Attach puts a member at the end of the line for a node ID.
+	// Attach puts a member at the end of the line for a node ID. If it wants several, it gets the second one once
+	// all that stand in line have one, or can't have one; the third once all that want two have two; and so on.
 	Attach struct {
 		Sequencer string
 		Member    string
 		Nodes     *Range // the node IDs that the member accepts; nil means all
+		NodeIDs   int64  // how many it wants, 1 to MaxNodeIDs; 0 means 1
 	}
 
-	// Detach removes a member from that line, and frees its node ID.
+	// Detach removes a member from that line, and frees its node IDs.
 	Detach struct {
 		Sequencer string `json:"sequencer"`
 		Member    string `json:"member"`
@@ -123,8 +125,9 @@ type (
 		Member    string `json:"member"`
 	}
 
-	// Move gives a node ID to an attached member, which returns the one that it had. The former holder waits in
-	// its old place in the line. It is refused when that member can't have the node ID.
+	// Move gives a node ID to an attached member, which returns another one if it has as many as it wants. The
+	// former holder gets another one, or waits in its old place in the line. It is refused when that member can't
+	// have the node ID.
 	Move struct {
 		Sequencer string `json:"sequencer"`
 		Node      int64  `json:"node"`
@@ -151,6 +154,9 @@ type Share struct {
 	Sequencer string `json:"sequencer"`
 	Percent   int64  `json:"percent,omitempty"` // 1 to 100; 0 is what the others leave
 }
+
+// MaxNodeIDs is how many node IDs of a sequencer a member can have.
+const MaxNodeIDs = 64
 
 // Range is the node IDs From to To, both included; 0 <= From <= To.
 type Range struct{ From, To int64 }
@@ -255,8 +261,14 @@ func (c Attach) validate() error {
 	if r := c.Nodes; r != nil && (r.From < 0 || r.To < r.From) {
 		return fmt.Errorf(`node IDs from %d to %d; want 0 <= "from" <= "to"`, r.From, r.To)
 	}
+	if c.NodeIDs < 0 || c.NodeIDs > MaxNodeIDs {
+		return fmt.Errorf(`%d "node_ids"; want 1 to %d, or 0 for 1`, c.NodeIDs, MaxNodeIDs)
+	}
 	return checkPlace(c.Sequencer, "member", c.Member)
 }
+
+// most returns how many node IDs the member wants.
+func (c Attach) most() int { return int(max(c.NodeIDs, 1)) }
 
 func (c Detach) validate() error  { return checkPlace(c.Sequencer, "member", c.Member) }
 func (c Drain) validate() error   { return checkPlace(c.Sequencer, "member", c.Member) }
@@ -363,13 +375,17 @@ type attachJSON struct {
 	Member    string `json:"member"`
 	From      *int64 `json:"from,omitempty"`
 	To        *int64 `json:"to,omitempty"`
+	NodeIDs   int64  `json:"node_ids,omitempty"` // if more than one
 }
 
-// MarshalJSON writes the range as "from" and "to".
+// MarshalJSON writes the range as "from" and "to", and "node_ids" if the member wants more than one.
 func (c Attach) MarshalJSON() ([]byte, error) {
 	w := attachJSON{Sequencer: c.Sequencer, Member: c.Member}
 	if c.Nodes != nil {
 		w.From, w.To = &c.Nodes.From, &c.Nodes.To
+	}
+	if c.NodeIDs != 1 {
+		w.NodeIDs = c.NodeIDs
 	}
 	return json.Marshal(w)
 }
@@ -381,7 +397,10 @@ func (c *Attach) UnmarshalJSON(data []byte) error {
 	if err := strictJSON(data, &r); err != nil {
 		return err
 	}
-	*c = Attach{Sequencer: r.Sequencer, Member: r.Member}
+	*c = Attach{Sequencer: r.Sequencer, Member: r.Member, NodeIDs: r.NodeIDs}
+	if c.NodeIDs == 1 {
+		c.NodeIDs = 0
+	}
 	if (r.From == nil) != (r.To == nil) {
 		return errors.New(`"from" without "to", or the other way round; give both or neither`)
 	}

@@ -135,7 +135,7 @@ var brokenRules = []struct {
 			next, out := Apply(v, e)
 			if c, ok := e.Command.(Detach); ok && out == applied {
 				s, _ := v.sequencers.get(c.Sequencer)
-				if node, ok := s.Node(c.Member); ok {
+				for _, node := range s.Held(c.Member) {
 					s, _ = next.sequencers.get(c.Sequencer)
 					s.free = s.free.give(node)
 					next.sequencers = next.sequencers.put(c.Sequencer, s)
@@ -190,6 +190,19 @@ var brokenRules = []struct {
 					s.wanting = s.wanting.put(holder, w)
 					next.sequencers = next.sequencers.put(watchedSequencer, s)
 				}
+			}
+			return next, out
+		}},
+	},
+	{
+		"a member has two node IDs and another that wants one has none",
+		scope{peers: 2, lag: 2, nodes: 2, wants: 2},
+		rules{apply: func(v Value, e Entry) (Value, Outcome) {
+			next, out := Apply(v, e)
+			s, _ := v.sequencers.get(watchedSequencer)
+			if c, ok := e.Command.(Attach); ok && out == applied && s.free.empty() {
+				s = s.attach(&want{member: c.Member, since: e.Position, most: c.most()})
+				next.sequencers = next.sequencers.put(watchedSequencer, s)
 			}
 			return next, out
 		}},

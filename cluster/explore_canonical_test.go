@@ -87,7 +87,7 @@ func (w *world) rename(names [most + 1]uint8) {
 	for _, e := range log {
 		if e != noEntry {
 			give(e.about())
-			if e.op() != opMove {
+			if e.op() == opPrepare {
 				give(e.target())
 			}
 			give(e.sender())

@@ -45,6 +45,7 @@ type budget struct {
 	aborts    uint8 // a joiner loses its patience
 	lates     uint8 // a command is late: meanwhile its sender goes on, or crashes
 	verbs     uint8 // an operator expels, drains or moves
+	declines  uint8 // a member can't use a node ID
 }
 
 // scope is what is explored.
@@ -53,6 +54,7 @@ type scope struct {
 	budget budget
 	lag    uint8
 	nodes  int64 // of a sequencer that they attach to and detach from; 0: there is none
+	wants  uint8 // each of them wants one of these, or so many; 0: one
 	policy bool  // half of the members serve that sequencer, the others another one
 }
 
@@ -265,11 +267,22 @@ func (m *model) sends(w world, id uint8, values *[lag + 1]number, pulses ids) {
 		m.send(n, id, newEntry(opAbort, id, nobody), values, "loses its patience and appends", false)
 	}
 	if m.nodes > 0 && k.members.has(id) {
-		op := opAttach // in vain, if it is drained
-		if k.attached.has(id) {
-			op = opDetach
+		switch {
+		case k.attached.has(id):
+			m.send(w, id, newEntry(opDetach, id, nobody), values, "appends", false)
+		case m.wants > 0:
+			m.send(w, id, newEntry(opAttach, id, m.wants), values, "appends", false)
+			fallthrough
+		default: // in vain, if it is drained
+			m.send(w, id, newEntry(opAttach, id, nobody), values, "appends", false)
 		}
-		m.send(w, id, newEntry(op, id, nobody), values, "appends", false)
+	}
+	for node := range uint8(m.nodes) {
+		if k.held[id]>>node&1 != 0 && w.left.declines > 0 {
+			n := w
+			n.left.declines--
+			m.send(n, id, newEntry(opDecline, id, node), values, "can't use it and appends", false)
+		}
 	}
 }
 
@@ -291,7 +304,7 @@ func (m *model) send(w world, id uint8, e entry, values *[lag + 1]number, what s
 // append puts a command into the log. A prepare may get each of the candidates, as its position has it.
 func (m *model) append(w world, id uint8, e entry, values *[lag + 1]number, what string, due bool) {
 	last := values[w.n]
-	targets := []uint8{nobody}
+	targets := []uint8{e.target()}
 	if k := m.values[last]; e.op() == opPrepare && len(k.candidates) > 0 {
 		targets = k.candidates
 	}

@@ -39,7 +39,8 @@ var letters = [most]string{"a", "b", "c", "d", "e", "f", "g"}
 
 func idOf(letter string) uint8 { return letter[0] - 'a' }
 
-// entry is a command in a world's log, packed: what, by whom, about whom, and the target of a prepare.
+// entry is a command in a world's log, packed: what, by whom, about whom, and the target of a prepare. Others have a
+// number there.
 type entry uint16
 
 type operation uint8
@@ -51,7 +52,8 @@ const (
 	opAbort
 	opLeave
 	opGC
-	opAttach
+	opAttach  // the target is how many node IDs the member wants; nobody: one
+	opDecline // the target is the node ID
 	opDetach
 	opExpel // from here on: the verbs of an operator, which no peer owes
 	opDrain
@@ -72,7 +74,7 @@ func (e entry) by(sender uint8) entry { return e&^7 | entry(sender) }
 
 func (e entry) renamed(names *[most + 1]uint8) entry {
 	target := e.target()
-	if e.op() != opMove {
+	if e.op() == opPrepare {
 		target = names[target]
 	}
 	return newEntry(e.op(), names[e.about()], target).by(names[e.sender()])
@@ -82,7 +84,7 @@ func (e entry) renamed(names *[most + 1]uint8) entry {
 const watchedSequencer = "s"
 
 func (e entry) command() Command {
-	id := letters[e.about()]
+	id, number := letters[e.about()], int64(e.target())
 	return [...]Command{
 		PrepareJoin{id},
 		NotifyWatchers{id},
@@ -90,12 +92,13 @@ func (e entry) command() Command {
 		AbortJoin{id},
 		Leave{Member: id},
 		PeerGC{id},
-		Attach{Sequencer: watchedSequencer, Member: id},
+		Attach{Sequencer: watchedSequencer, Member: id, NodeIDs: number % nobody},
+		Decline{watchedSequencer, id, number},
 		Detach{watchedSequencer, id},
 		Expel{id, "operator"},
 		Drain{watchedSequencer, id},
 		Undrain{watchedSequencer, id},
-		Move{watchedSequencer, int64(e.target()), id},
+		Move{watchedSequencer, number, id},
 	}[e.op()]
 }
 
@@ -126,6 +129,7 @@ type known struct {
 	members    ids
 	pending    ids
 	attached   ids
+	held       [most]uint8 // which node IDs each has, as a set
 	expelled   ids
 	candidates []uint8
 	watches    [most]ids
@@ -179,8 +183,12 @@ func (t *table) number(v Value) number {
 		if v.Expelled(letter) {
 			k.expelled |= 1 << id
 		}
-		if s, _ := v.Sequencer(watchedSequencer); s.Attached(letter) {
+		s, _ := v.Sequencer(watchedSequencer)
+		if s.Attached(letter) {
 			k.attached |= 1 << id
+		}
+		for _, node := range s.Held(letter) {
+			k.held[id] |= 1 << node
 		}
 		for _, watched := range t.watches(v, letter) {
 			k.watches[id] |= 1 << idOf(watched)
@@ -219,8 +227,7 @@ func keyOf(v Value) string {
 		c := s.checkpoint()
 		fmt.Fprintf(&b, ";%s %v %v", name, c.Fresh, c.Freed)
 		for _, w := range c.Wanting {
-			node, _ := s.Node(w.Member)
-			fmt.Fprintf(&b, " %s:%d,%v", w.Member, node, w.Node != nil)
+			fmt.Fprintf(&b, " %s:%v of %d", w.Member, s.Held(w.Member), w.Most)
 		}
 		fmt.Fprintf(&b, " drained %v", c.Drained)
 	}
@@ -380,16 +387,18 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 		}
 		for i, wanting := range s.checkpoint().Wanting {
 			member := wanting.Member
-			w, _ := s.wanting.get(member)
-			w.since = int64(i)
-			q = q.attach(as(member), w)
+			w := *s.want(member)
+			held := w.held
+			w.member, w.since, w.held = as(member), int64(i), nil
+			q = q.attach(&w)
 			if !r.serves(as(member), name) {
 				q = q.pause(as(member))
 			}
-			if w.node != noNode {
-				q.waiting = q.waiting.without(w.since)
-				q.holding = q.holding.put(w.since, as(member))
-				q.nodes = q.nodes.put(w.node, as(member))
+			if len(held) > 0 {
+				q = q.hold(&w, held)
+			}
+			for _, node := range held {
+				q.nodes = q.nodes.put(node, as(member))
 			}
 		}
 		r.sequencers = r.sequencers.put(name, q)

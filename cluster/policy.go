@@ -107,7 +107,7 @@ func (v *Value) assign(members ...string) {
 		best, most := "", 0
 		for name := range v.shares.all() {
 			n := lacks(name)
-			if s, _ := v.sequencers.get(name); n > 0 && s.holds(member) {
+			if s, _ := v.sequencers.get(name); n > 0 && len(s.Held(member)) > 0 {
 				n += v.peers.len() // it stays where it is
 			}
 			if !v.isDrained(member, name) && (best == "" || n > most) {
@@ -264,14 +264,14 @@ func (v *Value) unassign(member string) {
 	v.sequencers = v.sequencers.put(name, s.pause(member))
 }
 
-// pause takes a member's node ID back, if it has one, and lets it stay attached without one.
+// pause takes a member's node IDs back, and lets it stay attached without any.
 func (s Sequencer) pause(member string) Sequencer {
-	w, ok := s.wanting.get(member)
-	if !ok {
+	w := s.want(member)
+	if w == nil {
 		return s
 	}
-	if w.node != noNode {
-		s = s.giveBack(member)
+	if len(w.held) > 0 {
+		s = s.giveBack(w, w.held...)
 	}
 	s.waiting = s.waiting.without(w.since)
 	s.paused = s.paused.put(w.since, member)
@@ -280,7 +280,7 @@ func (s Sequencer) pause(member string) Sequencer {
 
 // resume lets a paused member wait for a node ID again, in its old place.
 func (s Sequencer) resume(member string) Sequencer {
-	if w, ok := s.wanting.get(member); ok && s.paused.has(w.since) {
+	if w := s.want(member); w != nil && s.paused.has(w.since) {
 		s.paused = s.paused.without(w.since)
 		s.waiting = s.waiting.put(w.since, member)
 	}

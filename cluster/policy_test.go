@@ -121,7 +121,7 @@ func TestLacking(t *testing.T) {
 		{[]Command{SetPolicy{[]Share{{"x", 50}, {"y", 50}}}}, "[]"},
 		{[]Command{SetPolicy{[]Share{{"x", 75}, {"y", 0}}}}, "[c]"},
 		{[]Command{Drain{"x", "a"}}, "[d]"},
-		{[]Command{Detach{"x", "a"}, Detach{"x", "b"}, Detach{"x", "c"}, Detach{"x", "d"}, Attach{"x", "a", &Range{1, 1}}, Attach{"x", "b", &Range{1, 1}}}, "[b]"},
+		{[]Command{Detach{"x", "a"}, Detach{"x", "b"}, Detach{"x", "c"}, Detach{"x", "d"}, Attach{"x", "a", &Range{1, 1}, 0}, Attach{"x", "b", &Range{1, 1}, 0}}, "[b]"},
 	} {
 		if got := fmt.Sprint(must(t, v, tt.commands...).Lacking("x")); got != tt.want {
 			t.Errorf("after %v %s lack a node ID of x, want %s", tt.commands, got, tt.want)

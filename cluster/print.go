@@ -28,6 +28,7 @@ type shareJSON struct {
 type sequencerJSON struct {
 	Nodes      map[int64]string `json:"nodes"`
 	Waiting    []string         `json:"waiting"`
+	More       []string         `json:"wanting_more,omitempty"` // those with a node ID that want more, first who gets the next
 	Drained    []string         `json:"drained,omitempty"`
 	Allocation *Allocation      `json:"allocation,omitempty"` // if it is another than that of the definition
 }
@@ -53,7 +54,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		}
 	}
 	for name, s := range v.sequencers.all() {
-		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting(), slices.Collect(keys(s.drained)), s.changedAllocation()}
+		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(), slices.Collect(keys(s.drained)), s.changedAllocation()}
 	}
 	w.Expelled = slices.Collect(values(v.expulsions))
 	for name, s := range v.shares.all() {
@@ -108,15 +109,18 @@ func (v Value) String() string {
 		for node, member := range s.nodes.all() {
 			line = append(line, fmt.Sprintf("%d:%s", node, member))
 		}
-		if waiting := s.Waiting(); len(waiting) > 0 {
-			line[len(line)-1] += ","
-			line = append(line, "waiting")
-			line = append(line, waiting...)
-		}
-		if s.drained.len() > 0 {
-			line[len(line)-1] += ","
-			line = append(line, "drained")
-			line = slices.AppendSeq(line, keys(s.drained))
+		for _, list := range []struct {
+			title   string
+			members []string
+		}{
+			{"waiting", s.Waiting()},
+			{"wanting more", s.WantingMore()},
+			{"drained", slices.Collect(keys(s.drained))},
+		} {
+			if len(list.members) > 0 {
+				line[len(line)-1] += ","
+				line = append(append(line, list.title), list.members...)
+			}
 		}
 		if a := s.changedAllocation(); a != nil {
 			line[len(line)-1] += ","

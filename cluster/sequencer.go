@@ -1,38 +1,52 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
+	"slices"
 )
 
-// Sequencer is a named ID space at a value: which members want a node ID, and which one each has. It is immutable
+// Sequencer is a named ID space at a value: which members want node IDs, and which ones each has. It is immutable
 // and safe for concurrent use.
 type Sequencer struct {
 	definition Definition
 	allocation Allocation          // the one in force
 	created    int64               // the position of its create-sequencer command
-	wanting    tree[string, want]  // every attached member
+	wanting    tree[string, *want] // every attached member
 	waiting    tree[int64, string] // the attached without a node ID, in the order of their attach
 	paused     tree[int64, string] // the attached that can't have one as they serve another sequencer of the policy
 	holding    tree[int64, string] // the attached with a node ID, in the same order
+	several    tree[place, string] // those of them that want several, by how many they have; who wants more is marked
 	nodes      tree[int64, string] // the member that has each node ID
 	free       freeList
 	drained    tree[string, struct{}] // the members that may not attach
 }
 
-// want is what an attached member wants and has.
+// want is what an attached member wants and has. It is immutable.
 type want struct {
-	since int64  // the position of its attach
-	nodes *Range // the node IDs that it accepts; nil means all
-	node  int64  // the node ID that it has, or noNode
+	member string
+	since  int64   // the position of its attach
+	nodes  *Range  // the node IDs that it accepts; nil means all
+	most   int     // how many it wants
+	held   []int64 // those that it has; it gives back the last one first
 }
-
-const noNode = -1
 
 // accepts reports whether the member accepts a node ID.
-func (w want) accepts(node int64) bool {
+func (w *want) accepts(node int64) bool {
 	return w.nodes == nil || w.nodes.holds(node)
 }
+
+// place is where a member stands among those that want several node IDs: who has fewer stands before who has more,
+// and of those with equally many who attached first.
+type place string
+
+func (w *want) place() place {
+	return place(binary.BigEndian.AppendUint64([]byte{byte(len(w.held))}, uint64(w.since)))
+}
+
+// has returns how many node IDs the member has.
+func (p place) has() int { return int(p[0]) }
 
 // Definition returns what the sequencer was created with.
 func (s Sequencer) Definition() Definition { return s.definition }
@@ -40,15 +54,13 @@ func (s Sequencer) Definition() Definition { return s.definition }
 // Created returns the position of the entry that created it. That position tells the generations of a name apart.
 func (s Sequencer) Created() int64 { return s.created }
 
-// Node returns the node ID that a member has, and false when it has none.
-func (s Sequencer) Node(member string) (int64, bool) {
-	w, ok := s.wanting.get(member)
-	return w.node, ok && w.node != noNode
-}
-
-func (s Sequencer) holds(member string) bool {
-	_, ok := s.Node(member)
-	return ok
+// Held returns the node IDs that a member has, or nil. The member gives back the last one first: the latest that it
+// was given, unless that was by a Move. The caller does not change them.
+func (s Sequencer) Held(member string) []int64 {
+	if w := s.want(member); w != nil {
+		return w.held
+	}
+	return nil
 }
 
 // Attached reports whether a member is attached: it has a node ID or waits for one.
@@ -67,7 +79,7 @@ func (s Sequencer) DrainedMembers() iter.Seq[string] { return keys(s.drained) }
 // Nodes yields the node IDs in use, in ascending order, with the members that have them.
 func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
 
-// Waiting returns the members that wait for a node ID, in the order of their attach. After them come the attached
+// Waiting returns the attached members without a node ID, in the order of their attach. After them come the attached
 // that have to wait until the policy lets them serve this sequencer, see Value.Assigned.
 func (s Sequencer) Waiting() []string {
 	members := make([]string, 0, s.waiting.len()+s.paused.len())
@@ -75,6 +87,16 @@ func (s Sequencer) Waiting() []string {
 		for _, member := range line.all() {
 			members = append(members, member)
 		}
+	}
+	return members
+}
+
+// WantingMore returns the members that have a node ID and want more, first who gets the next one.
+func (s Sequencer) WantingMore() []string {
+	var members []string
+	for i := range s.several.marked() {
+		_, member := s.several.atMarked(i)
+		members = append(members, member)
 	}
 	return members
 }
@@ -128,14 +150,14 @@ func (c DestroySequencer) apply(v *Value) Outcome {
 }
 
 func (c Attach) apply(v *Value) Outcome {
-	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
 		switch {
-		case ok:
+		case w != nil:
 			return s, unchanged
 		case s.drained.has(c.Member):
 			return s, refused("the member is drained from this sequencer")
 		}
-		s = s.attach(c.Member, want{since: v.position, nodes: c.Nodes, node: noNode})
+		s = s.attach(&want{member: c.Member, since: v.position, nodes: c.Nodes, most: c.most()})
 		if !v.serves(c.Member, c.Sequencer) {
 			s = s.pause(c.Member)
 		}
@@ -144,31 +166,32 @@ func (c Attach) apply(v *Value) Outcome {
 }
 
 func (c Detach) apply(v *Value) Outcome {
-	return v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
-		if !ok {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
+		if w == nil {
 			return s, unchanged
 		}
-		return s.detach(c.Member), applied
+		return s.detach(w), applied
 	})
 }
 
 func (c Decline) apply(v *Value) Outcome {
-	return v.change(c.Sequencer, c.Member, func(s Sequencer, w want, ok bool) (Sequencer, Outcome) {
-		if !ok || w.node == noNode || w.node != c.Node {
+	return v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
+		if w == nil || !slices.Contains(w.held, c.Node) {
 			return s, unchanged
 		}
-		s = s.giveBack(c.Member)
-		return s.take(c.Member), applied
+		s = s.giveBack(w, c.Node)
+		s, _ = s.take(s.want(c.Member))
+		return s, applied
 	})
 }
 
 func (c Drain) apply(v *Value) Outcome {
-	out := v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, ok bool) (Sequencer, Outcome) {
+	out := v.change(c.Sequencer, c.Member, func(s Sequencer, w *want) (Sequencer, Outcome) {
 		if s.drained.has(c.Member) {
 			return s, unchanged
 		}
-		if ok {
-			s = s.detach(c.Member)
+		if w != nil {
+			s = s.detach(w)
 		}
 		s.drained = s.drained.put(c.Member, struct{}{})
 		return s, applied
@@ -184,7 +207,7 @@ func (c Drain) apply(v *Value) Outcome {
 }
 
 func (c Undrain) apply(v *Value) Outcome {
-	out := v.change(c.Sequencer, c.Member, func(s Sequencer, _ want, _ bool) (Sequencer, Outcome) {
+	out := v.change(c.Sequencer, c.Member, func(s Sequencer, _ *want) (Sequencer, Outcome) {
 		if !s.drained.has(c.Member) {
 			return s, unchanged
 		}
@@ -199,32 +222,39 @@ func (c Undrain) apply(v *Value) Outcome {
 }
 
 func (c Move) apply(v *Value) Outcome {
-	return v.change(c.Sequencer, c.To, func(s Sequencer, w want, ok bool) (Sequencer, Outcome) {
+	return v.change(c.Sequencer, c.To, func(s Sequencer, w *want) (Sequencer, Outcome) {
 		switch {
-		case !ok:
+		case w == nil:
 			return s, refused("the member is not attached to this sequencer; it has to attach first")
 		case c.Node >= s.definition.Capacity():
 			return s, refused(fmt.Sprintf("there is no node ID %d; want 0 to %d", c.Node, s.definition.Capacity()-1))
-		case w.node == c.Node:
+		case slices.Contains(w.held, c.Node):
 			return s, unchanged
 		case !w.accepts(c.Node):
 			return s, refused("the member does not accept this node ID")
 		case s.paused.has(w.since):
 			return s, refused("the policy has the member serve another sequencer")
 		}
-		if w.node != noNode {
-			s = s.giveBack(c.To)
+		if n := len(w.held); n == w.most {
+			s = s.giveBack(w, w.held[n-1])
 		}
 		if holder, held := s.nodes.get(c.Node); held {
-			s = s.giveBack(holder)
+			s = s.giveBack(s.want(holder), c.Node)
 		}
-		s = s.takeWithin(c.To, &Range{c.Node, c.Node})
+		w = s.want(c.To)
+		s, _ = s.takeWithin(w, &Range{c.Node, c.Node})
+		s = s.hold(s.want(c.To), append([]int64{c.Node}, w.held...))
 		if want := s.holders(v.peers.len()); s.holding.len() > want {
 			_, last := s.holding.at(want)
 			if last == c.To {
 				_, last = s.holding.at(want - 1)
 			}
-			s = s.giveBack(last)
+			w = s.want(last)
+			s = s.giveBack(w, w.held...)
+		}
+		s = s.allocate(v.peers.len())
+		if !slices.Contains(s.Held(c.To), c.Node) {
+			return s, refused("a member that has fewer node IDs accepts no other")
 		}
 		return s, applied
 	})
@@ -252,8 +282,9 @@ const (
 	otherGeneration = "the sequencer that was meant is gone, and this is another of its name"
 )
 
-// change applies a member's command to a sequencer, and allocates the node IDs again.
-func (v *Value) change(name, member string, do func(s Sequencer, w want, ok bool) (Sequencer, Outcome)) Outcome {
+// change applies a member's command to a sequencer, and allocates the node IDs again. What the member wants is nil when
+// it is not attached.
+func (v *Value) change(name, member string, do func(s Sequencer, w *want) (Sequencer, Outcome)) Outcome {
 	s, ok := v.sequencers.get(name)
 	if !ok {
 		return refused(noSequencer)
@@ -261,8 +292,7 @@ func (v *Value) change(name, member string, do func(s Sequencer, w want, ok bool
 	if !v.peers.has(member) {
 		return refused(noMember)
 	}
-	w, ok := s.wanting.get(member)
-	s, out := do(s, w, ok)
+	s, out := do(s, s.want(member))
 	if out.Result == Applied {
 		v.sequencers = v.sequencers.put(name, s.allocate(v.peers.len()))
 	}
@@ -278,54 +308,94 @@ func (v *Value) allocateAll() {
 	}
 }
 
-func (s Sequencer) attach(member string, w want) Sequencer {
-	s.wanting = s.wanting.put(member, w)
-	s.waiting = s.waiting.put(w.since, member)
+// want returns what a member wants and has, and nil when it is not attached.
+func (s Sequencer) want(member string) *want {
+	w, _ := s.wanting.get(member)
+	return w
+}
+
+func (s Sequencer) attach(w *want) Sequencer {
+	s.wanting = s.wanting.put(w.member, w)
+	s.waiting = s.waiting.put(w.since, w.member)
 	return s
 }
 
-// detach removes an attached member from the line, and takes back its node ID, if it has one.
-func (s Sequencer) detach(member string) Sequencer {
-	w, _ := s.wanting.get(member)
-	if w.node != noNode {
-		s = s.giveBack(member)
+// detach removes an attached member from the line, and takes back its node IDs.
+func (s Sequencer) detach(w *want) Sequencer {
+	if len(w.held) > 0 {
+		s = s.giveBack(w, w.held...)
 	}
-	s.wanting = s.wanting.without(member)
+	s.wanting = s.wanting.without(w.member)
 	s.waiting, s.paused = s.waiting.without(w.since), s.paused.without(w.since)
 	return s
 }
 
-// giveBack puts a member's node ID at the end of the free list; the member waits again, in its old place.
-func (s Sequencer) giveBack(member string) Sequencer {
-	w, _ := s.wanting.get(member)
-	s.nodes = s.nodes.without(w.node)
-	s.free = s.free.give(w.node)
-	w.node = noNode
-	s.wanting = s.wanting.put(member, w)
-	s.holding = s.holding.without(w.since)
-	s.waiting = s.waiting.put(w.since, member)
-	return s
+// giveBack puts node IDs of a member at the end of the free list. A member that has none left waits again, in its old
+// place.
+func (s Sequencer) giveBack(w *want, nodes ...int64) Sequencer {
+	var left []int64
+	for _, node := range w.held {
+		if !slices.Contains(nodes, node) {
+			left = append(left, node)
+		}
+	}
+	for _, node := range nodes {
+		s.nodes = s.nodes.without(node)
+		s.free = s.free.give(node)
+	}
+	return s.hold(w, left)
 }
 
-// take gives a waiting member the first free node ID that it accepts, if there is one.
-func (s Sequencer) take(member string) Sequencer {
-	w, _ := s.wanting.get(member)
-	return s.takeWithin(member, w.nodes)
+// take gives a member another node ID, if there is one: the first free one that it accepts, or else one of whoever
+// has the most, and of these is the last in line, if that is at least two more than the member has.
+func (s Sequencer) take(w *want) (Sequencer, bool) {
+	if s, ok := s.takeWithin(w, w.nodes); ok {
+		return s, true
+	}
+	for i := s.several.len() - 1; i >= 0; i-- {
+		at, member := s.several.at(i)
+		if at.has() < len(w.held)+2 {
+			break
+		}
+		other := s.want(member)
+		for _, node := range slices.Backward(other.held) {
+			if w.accepts(node) {
+				return s.giveBack(other, node).takeWithin(w, &Range{node, node})
+			}
+		}
+	}
+	return s, false
 }
 
-// takeWithin gives a waiting member the first free node ID of a range, or of all if that is nil, if there is one.
-func (s Sequencer) takeWithin(member string, within *Range) Sequencer {
-	w, _ := s.wanting.get(member)
+// takeWithin gives a member the first free node ID of a range, or of all if that is nil, if there is one.
+func (s Sequencer) takeWithin(w *want, within *Range) (Sequencer, bool) {
 	free, node, ok := s.free.take(within)
 	if !ok {
-		return s
+		return s, false
 	}
 	s.free = free
-	s.nodes = s.nodes.put(node, member)
-	w.node = node
-	s.wanting = s.wanting.put(member, w)
-	s.waiting = s.waiting.without(w.since)
-	s.holding = s.holding.put(w.since, member)
+	s.nodes = s.nodes.put(node, w.member)
+	return s.hold(w, append(slices.Clip(w.held), node)), true
+}
+
+// hold makes these the node IDs of a member, and puts it where those with as many stand.
+func (s Sequencer) hold(w *want, nodes []int64) Sequencer {
+	next := *w
+	next.held = nodes
+	s.wanting = s.wanting.put(w.member, &next)
+	had, has := len(w.held) > 0, len(nodes) > 0
+	switch {
+	case has && !had:
+		s.waiting, s.holding = s.waiting.without(w.since), s.holding.put(w.since, w.member)
+	case had && !has:
+		s.waiting, s.holding = s.waiting.put(w.since, w.member), s.holding.without(w.since)
+	}
+	if w.most > 1 {
+		s.several = s.several.without(w.place())
+		if has {
+			s.several = s.several.putMarked(next.place(), w.member, len(nodes) < w.most)
+		}
+	}
 	return s
 }
 
@@ -335,21 +405,51 @@ func (s Sequencer) holders(members int) int {
 }
 
 // allocate makes as many members hold a node ID as the allocation wants, with as few moves as possible: if too
-// many do, the last in line give theirs back; if too few do, the first in line that can get one get one.
+// many do, the last in line give theirs back; if too few do, the first in line that can get one get one. Then those that
+// want more get one after the other, and whoever can have a first one meanwhile comes first again.
 func (s Sequencer) allocate(members int) Sequencer {
 	want := s.holders(members)
 	for s.holding.len() > want {
-		_, member := s.holding.at(want)
-		s = s.giveBack(member)
+		_, last := s.holding.at(want)
+		w := s.want(last)
+		s = s.giveBack(w, w.held...)
 	}
-	if s.holding.len() == want {
-		return s
-	}
-	for _, member := range s.waiting.all() {
-		if s.holding.len() == want || s.free.empty() {
-			break
+	for more := true; more; {
+		for _, member := range s.waiting.all() {
+			if s.holding.len() == want || s.exhausted(0) {
+				break
+			}
+			s, _ = s.take(s.want(member))
 		}
-		s = s.take(member)
+		s, more = s.takeMore()
 	}
 	return s
+}
+
+// takeMore gives a node ID to the first of those that want more that can get one, if there is one: of those that have
+// the fewest, who attached first.
+func (s Sequencer) takeMore() (Sequencer, bool) {
+	for i := range s.several.marked() {
+		at, member := s.several.atMarked(i)
+		if s.exhausted(at.has()) {
+			break
+		}
+		if s, ok := s.take(s.want(member)); ok {
+			return s, true
+		}
+	}
+	return s, false
+}
+
+// exhausted reports whether nobody with so many node IDs can get another: none is free, and nobody has two more.
+func (s Sequencer) exhausted(has int) bool {
+	if !s.free.empty() {
+		return false
+	}
+	last := s.several.len() - 1
+	if last < 0 {
+		return true
+	}
+	at, _ := s.several.at(last)
+	return at.has() < has+2
 }

@@ -81,9 +81,9 @@ func (w *walk) command() Command {
 	case 8, 9, 10:
 		return Detach{Sequencer: name, Member: who}
 	case 11, 12, 13:
-		node, ok := s.Node(who)
-		if !ok || w.one(6) {
-			node = w.rand.Int64N(9)
+		node := w.rand.Int64N(9)
+		if held := s.Held(who); len(held) > 0 && !w.one(6) {
+			node = held[w.rand.IntN(len(held))]
 		}
 		return Decline{Sequencer: name, Member: who, Node: node}
 	case 14:
@@ -116,6 +116,9 @@ func (w *walk) command() Command {
 		if w.one(3) {
 			from := w.rand.Int64N(8)
 			attach.Nodes = &Range{from, from + w.rand.Int64N(4)}
+		}
+		if w.one(2) {
+			attach.NodeIDs = w.rand.Int64N(5)
 		}
 		return attach
 	}
@@ -305,7 +308,7 @@ func policyOf(v Value) string {
 		serving[serves]++
 		for _, s := range policy {
 			of, _ := v.Sequencer(s.Sequencer)
-			if of.holds(member) && s.Sequencer != serves {
+			if len(of.Held(member)) > 0 && s.Sequencer != serves {
 				return fmt.Sprintf("%s serves %q, and has a node ID of %s", member, serves, s.Sequencer)
 			}
 		}
@@ -389,7 +392,7 @@ func nodesOf(v Value, members []string) string {
 	for name, s := range v.Sequencers() {
 		holder, held := map[int64]string{}, 0
 		for _, member := range members {
-			if node, ok := s.Node(member); ok {
+			for _, node := range s.Held(member) {
 				if other := holder[node]; other != "" {
 					return fmt.Sprintf("node ID %d of %s has two members: %s and %s", node, name, other, member)
 				}
@@ -405,6 +408,28 @@ func nodesOf(v Value, members []string) string {
 		}
 		if held != 0 {
 			return fmt.Sprintf("%s: %d node IDs are held and not listed", name, held)
+		}
+		if wrong := fairnessOf(s, s.holders(len(members))); wrong != "" {
+			return name + ": " + wrong
+		}
+	}
+	return ""
+}
+
+// fairnessOf says who could have another node ID and does not: nobody has it, or somebody who has at least two more.
+func fairnessOf(s Sequencer, holders int) string {
+	for member, w := range s.wanting.all() {
+		has := len(s.Held(member))
+		if has > w.most {
+			return fmt.Sprintf("%s wants %d node IDs, and has %d", member, w.most, has)
+		}
+		if has == w.most || has == 0 && (s.paused.has(w.since) || s.holding.len() >= holders) {
+			continue
+		}
+		for node := range s.definition.Capacity() {
+			if holder, held := s.nodes.get(node); w.accepts(node) && (!held || len(s.Held(holder)) >= has+2) {
+				return fmt.Sprintf("%s has %d of the %d node IDs that it wants, and %d is that of %q, which has %d", member, has, w.most, node, holder, len(s.Held(holder)))
+			}
 		}
 	}
 	return ""

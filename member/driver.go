@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -239,8 +240,7 @@ func (s *Sequencer) decline(ctx context.Context) error {
 		return err
 	}
 	v, _ := s.in(o.value)
-	node, ok := v.Node(s.looked.incarnation.id)
-	same := ok && node == s.looked.node
+	same := slices.Contains(v.Held(s.looked.incarnation.id), s.looked.node)
 	s.update(func(st *status) {
 		st.step(attachment.Declined{Same: same})
 		if !same && st.granted == s.looked {

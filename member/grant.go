@@ -76,13 +76,13 @@ func (m *Member) grant(ctx context.Context) {
 		}
 		m.renewLocked(ctx, s.fences.Window)
 		v, ok := s.in(m.value)
-		node, has := v.Node(m.incarnation.id)
+		held := v.Held(m.incarnation.id)
 		_, drained := m.drains[s.name] // also while it joins again
 		switch {
 		case !ok:
 			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
-		case has:
-			s.tell(grant{kind: attachment.Granted, incarnation: m.incarnation, node: node}, nil)
+		case len(held) > 0:
+			s.tell(grant{kind: attachment.Granted, incarnation: m.incarnation, node: held[0]}, nil)
 		case v.Attached(m.incarnation.id):
 			s.tell(m.inLine(s, v))
 		case drained:

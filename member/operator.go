@@ -134,8 +134,7 @@ func (m *Member) yield(c cluster.Move, before, after cluster.Value) {
 	}
 	was, _ := before.Sequencer(c.Sequencer)
 	is, _ := after.Sequencer(c.Sequencer)
-	had, _ := was.Node(m.incarnation.id)
-	if has, ok := is.Node(m.incarnation.id); had != c.Node || ok && has == c.Node {
+	if !slices.Contains(was.Held(m.incarnation.id), c.Node) || slices.Contains(is.Held(m.incarnation.id), c.Node) {
 		return
 	}
 	s, ok := m.Sequencer(c.Sequencer)

@@ -14,9 +14,9 @@ import (
 )
 
 const moveHelp = `Move gives a node ID of a sequencer to another node, which must be attached and gives
-back the one that it had. The former holder stops first, and gets another node ID if
-there is one for it. If it does not answer, the node ID can be used once its session has
-ended and its reserved time has passed.
+back another one if it has as many as it wants. The former holder stops first, and gets
+another node ID if there is one for it. If it does not answer, the node ID can be used
+once its session has ended and its reserved time has passed.
 
 NODE is the ID or the owner of a member as firn cluster status shows them, or the
 beginning of either, if it is that of no other. Any server can be asked.`

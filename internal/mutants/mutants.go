@@ -441,12 +441,12 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID that was given back still belongs to its old member", "cluster/sequencer.go",
-		"	s.nodes = s.nodes.without(w.node)\n", "",
+		"		s.nodes = s.nodes.without(node)\n", "",
 		"./cluster", replayed,
 	},
 	{
 		"a checkpoint omits the node IDs that waiting members want", "cluster/checkpoint.go",
-		"		if want.nodes != nil {\n", "		if want.nodes != nil && want.node != noNode {\n",
+		"		if want.nodes != nil {\n", "		if want.nodes != nil && len(want.held) > 0 {\n",
 		"./cluster", replayed,
 	},
 	{
@@ -476,7 +476,7 @@ var mutants = []mutant{
 	},
 	{
 		"a drained member keeps its node ID", "cluster/sequencer.go",
-		"			s = s.detach(c.Member)\n		}\n		s.drained", "		}\n		s.drained",
+		"			s = s.detach(w)\n		}\n		s.drained", "		}\n		s.drained",
 		"./cluster", shortly,
 	},
 	{
@@ -491,13 +491,83 @@ var mutants = []mutant{
 	},
 	{
 		"a moved node ID stays with its former holder, too", "cluster/sequencer.go",
-		"			s = s.giveBack(holder)\n", "			w, _ := s.wanting.get(holder)\n			s = s.giveBack(holder)\n			s.wanting = s.wanting.put(holder, w)\n",
+		"			s = s.giveBack(s.want(holder), c.Node)\n", "			former := s.want(holder)\n			s = s.giveBack(former, c.Node)\n			s.wanting = s.wanting.put(holder, former)\n",
 		"./cluster", replayed,
 	},
 	{
 		"a move takes the node ID from the member that it gave it to", "cluster/sequencer.go",
 		"			if last == c.To {", "			if false {",
 		"./cluster", replayed,
+	},
+	{
+		"a member has two node IDs while another has none", "cluster/sequencer.go",
+		"		if at.has() < len(w.held)+2 {", "		if at.has() < len(w.held)+3 {",
+		"./cluster", replayed,
+	},
+	{
+		"when no node ID is free nobody gets one from who has more", "cluster/sequencer.go",
+		"	return at.has() < has+2", "	return at.has() < has+3",
+		"./cluster", shortly,
+	},
+	{
+		"a node ID of who has more goes to a member that does not accept it", "cluster/sequencer.go",
+		"			if w.accepts(node) {", "			if true {",
+		"./cluster", replayed,
+	},
+	{
+		"a member gets more node IDs than it wants", "cluster/sequencer.go",
+		"len(nodes) < w.most)", "len(nodes) <= w.most)",
+		"./cluster", replayed,
+	},
+	{
+		"of those with as many node IDs the last in line gets the next", "cluster/sequencer.go",
+		"uint64(w.since)", "^uint64(w.since)",
+		"./cluster", replayed,
+	},
+	{
+		"only one node ID more is given at a time", "cluster/sequencer.go",
+		"	for more := true; more; {", "	for more := true; more; more = false {",
+		"./cluster", replayed,
+	},
+	{
+		"a declined node ID takes the others of its member with it", "cluster/sequencer.go",
+		"		s = s.giveBack(w, c.Node)\n", "		s = s.giveBack(w, w.held...)\n",
+		"./cluster", replayed,
+	},
+	{
+		"a moved node ID is the first to go back", "cluster/sequencer.go",
+		"append([]int64{c.Node}, w.held...)", "append(slices.Clip(w.held), c.Node)",
+		"./cluster", replayed,
+	},
+	{
+		"a move that the rules undo is said to be done", "cluster/sequencer.go",
+		"		if !slices.Contains(s.Held(c.To), c.Node) {", "		if false {",
+		"./cluster", replayed,
+	},
+	{
+		"node IDs that one value gives show up in another", "cluster/sequencer.go",
+		"append(slices.Clip(w.held), node)", "append(w.held, node)",
+		"./cluster", "TestValuesStayAsTheyAre",
+	},
+	{
+		"a member that serves another sequencer keeps all node IDs but one", "cluster/policy.go",
+		"		s = s.giveBack(w, w.held...)\n", "		s = s.giveBack(w, w.held[0])\n",
+		"./cluster", replayed,
+	},
+	{
+		"a checkpoint forgets how many node IDs a member wants", "cluster/checkpoint.go",
+		"		if want.most > 1 {", "		if false {",
+		"./cluster", replayed,
+	},
+	{
+		"a checkpoint forgets all node IDs of a member but one", "cluster/checkpoint.go",
+		"j.Node, j.More = &want.held[0], want.held[1:]", "j.Node = &want.held[0]",
+		"./cluster", replayed,
+	},
+	{
+		"an attach loses how many node IDs the member wants", "cluster/command.go",
+		"Member: r.Member, NodeIDs: r.NodeIDs}", "Member: r.Member}",
+		"./cluster", "TestCommandsAreRead",
 	},
 	{
 		"another allocation changes the next generation", "cluster/sequencer.go",

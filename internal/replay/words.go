@@ -33,6 +33,9 @@ func Words(c cluster.Command) string {
 		return c.Sequencer + " is destroyed"
 	case cluster.Attach:
 		text := fmt.Sprintf("%s wants a node ID of %s", console.Shown(c.Member), c.Sequencer)
+		if c.NodeIDs > 1 {
+			text = fmt.Sprintf("%s wants %d node IDs of %s", console.Shown(c.Member), c.NodeIDs, c.Sequencer)
+		}
 		if c.Nodes != nil {
 			text += fmt.Sprintf(", from %d to %d", c.Nodes.From, c.Nodes.To)
 		}

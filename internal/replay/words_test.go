@@ -26,6 +26,7 @@ func TestWords(t *testing.T) {
 		"orders is destroyed":                                               cluster.DestroySequencer{Sequencer: "orders"},
 		"a wants a node ID of orders":                                       cluster.Attach{Sequencer: "orders", Member: "a"},
 		"a wants a node ID of orders, from 1 to 3":                          cluster.Attach{Sequencer: "orders", Member: "a", Nodes: &cluster.Range{From: 1, To: 3}},
+		"a wants 4 node IDs of orders":                                      cluster.Attach{Sequencer: "orders", Member: "a", NodeIDs: 4},
 		"a detaches from orders":                                            cluster.Detach{Sequencer: "orders", Member: "a"},
 		"a can't use node ID 3 of orders, and wants another":                cluster.Decline{Sequencer: "orders", Member: "a", Node: 3},
 		"a is drained from orders":                                          cluster.Drain{Sequencer: "orders", Member: "a"},

@@ -124,7 +124,7 @@ const say = {
   "peer-gc": (a) => [short(a.by), " looks for dead members"],
   "create-sequencer": (a) => [a.sequencer, ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
-  attach: (a) => [short(a.member), ` requests a node ID of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
+  attach: (a) => [short(a.member), ` requests ${a.node_ids ? `${a.node_ids} node IDs` : "a node ID"} of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
   detach: (a) => [short(a.member), ` detaches from ${a.sequencer}`],
   drain: (a) => [short(a.member), ` is drained from ${a.sequencer}`],
   undrain: (a) => [short(a.member), ` may hold node IDs of ${a.sequencer} again`],
