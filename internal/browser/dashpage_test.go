@@ -173,7 +173,9 @@ func (p *page) pictures(name string) {
 				}
 				height = whole
 				do(p.t, p.ctx, chromedp.EmulateViewport(width, height))
+				p.frames()
 			}
+			p.waitFor(`[...document.querySelectorAll("#chart, #sheet-grid")].every(c => c.clientWidth === 0 || c.clientWidth > c.parentElement.clientWidth / 3)`)
 			if wide := run(p.t, p.ctx, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
 				p.t.Errorf("%s at %d is %d wide", name, width, wide)
 			}

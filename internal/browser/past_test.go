@@ -44,6 +44,11 @@ func TestCauses(t *testing.T) {
 	p.waitFor(`$("#slider").getAttribute("aria-valuetext").endsWith("is expelled by way of ` + short(by) + `")`)
 	p.wait(kept, "2")
 	p.pictures("dashboard-causes")
+
+	// One whose clock is late is told apart.
+	c.now = func() time.Time { return time.Now().Add(-time.Hour) }
+	c.join(t)
+	p.waitFor(`text("#entries li:first-child .at").endsWith("late clock")`)
 }
 
 // The slider goes over days as over seconds, and says which day it is at.

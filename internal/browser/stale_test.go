@@ -143,7 +143,7 @@ func TestLastHour(t *testing.T) {
 		for n := range 3 {
 			rate := float64(400 + 300*n + (i*(n+3)*37)%200)
 			m.Rate += rate
-			m.Nodes = append(m.Nodes, member.NodeMinute{Owner: fmt.Sprintf("host-%s, process 7", []string{"a1", "b2", "c3"}[n]), Ready: n != 1 || ready == 3, Rate: rate})
+			m.Nodes = append(m.Nodes, member.NodeMinute{Owner: fmt.Sprintf("host-%s, process 7", []string{"a1", "b2", "c3"}[n]), Ready: n != 1 || ready == 3, Rate: rate, Offset: time.Duration(n*i) * time.Millisecond})
 		}
 		hour = append(hour, m)
 	}
@@ -156,6 +156,7 @@ func TestLastHour(t *testing.T) {
 		p.wait(`text("#series tr th")`, "host-c3")
 		p.waitFor(`Number(text("#series td:nth-child(3)").replace("\u202f", "")) > 1000`)
 		p.waitFor(`$("#nodes-body [data-id=b2] svg .line")?.getAttribute("d").split("L").length === 60`)
+		p.waitFor(`$("#nodes-body [data-id=b2] .clock .line").getAttribute("d").endsWith("71.0 2.0")`) // the farthest
 	}
 	p.pictures("dashboard-hour")
 }

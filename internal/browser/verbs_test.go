@@ -111,7 +111,7 @@ func TestVerbsOfSequencers(t *testing.T) {
 	p.verb("#sheet", "move", "Move a node ID")
 	p.js(`($("#sure-to").value = "` + a + `")`)
 	p.enter("#sure-node", "9999"+kb.Enter)
-	refused("fewer node IDs")
+	refused("there is no node ID 9999")
 	p.pictures("dashboard-refused")
 	p.enter("#sure-node", fmt.Sprint(moved)+kb.Enter)
 	p.wait(`$("#sure").open`, "false")

@@ -78,6 +78,11 @@ export class History {
     });
   }
 
+  // late tells whether the clock of an entry's sender was behind, as an earlier entry is of a later time.
+  late(e) {
+    return e.at && e.ms - Date.parse(e.at) > 1000;
+  }
+
   // from and to are the ends of the slider.
   get from() {
     return this.timed ? this.entries[0].ms - 1 : 0;
@@ -263,7 +268,7 @@ export class History {
     const at = e.at ? new Date(e.at) : null;
     const other = at && at.toDateString() !== new Date().toDateString();
     return h("li", { "data-at": e.position, class: kind },
-      h("time", { class: "at", datetime: e.at, title: e.at }, at ? at.toLocaleTimeString("en-GB") : "–", other ? h("small", {}, at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })) : ""), h("span", { class: "sign", "aria-hidden": "true" }, signs[kind]),
+      h("time", { class: "at", datetime: e.at, title: e.at }, at ? at.toLocaleTimeString("en-GB") : "–", other ? h("small", {}, at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })) : "", this.late(e) ? h("small", {}, "late clock") : ""), h("span", { class: "sign", "aria-hidden": "true" }, signs[kind]),
       h("span", { class: "words" }, entryText(e), h("code", {}, `${e.command ?? "unreadable"} · ${number(e.position)}`)));
   }
 

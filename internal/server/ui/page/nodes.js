@@ -2,7 +2,7 @@
 
 import { $, h, svg, say, set, once, whenSized } from "./dom.js";
 import { ago, clock, colourOf, offset, plural, rate, short, span, stateOf } from "./words.js";
-import { spark } from "./rates.js";
+import { spark, sparkClock } from "./rates.js";
 
 const height = 42; // of a row, as in the style sheet
 const beyond = 6; // rows on either side of those that are seen
@@ -133,12 +133,14 @@ export class Nodes {
   row(id) {
     const swatch = h("i", { class: "swatch" });
     swatch.style.setProperty("--hue", colourOf(id));
-    const parts = { link: h("a", { target: "_blank", rel: "noreferrer" }), state: h("span", { class: "clip" }), rate: h("span", {}), spark: svg("svg", { viewBox: "0 0 72 22", "aria-hidden": "true" }) };
+    const parts = { link: h("a", { target: "_blank", rel: "noreferrer" }), state: h("span", { class: "clip" }), rate: h("span", {}), clock: h("span", {}) };
+    for (const name of ["spark", "sparkClock"]) parts[name] = svg("svg", { viewBox: "0 0 72 22", "aria-hidden": "true" });
     const cells = Object.fromEntries(columns.map(([key]) => [key, h("td", { class: key })]));
     parts.id = h("code", {}, short(id));
     cells.node.append(swatch, h("span", { class: "who" }, parts.link, parts.id));
     cells.state.append(h("span", { class: "lamp", "aria-hidden": "true" }), parts.state);
     cells.rate.append(parts.spark, parts.rate);
+    cells.clock.append(parts.sparkClock, parts.clock);
     return { ...parts, cells, swatch, tr: h("tr", { "data-id": id }, Object.values(cells)) };
   }
 
@@ -155,7 +157,7 @@ export class Nodes {
     set(row.state, "title", state.title ?? state.text);
     say(row.rate, known(signs.rate, rate));
     say(row.cells.given, known(signs.given, rate));
-    say(row.cells.clock, known(signs.offset, offset));
+    say(row.clock, known(signs.offset, offset));
     say(row.cells.left, known(signs.left, (s) => (s < 0 ? "passed" : span(s * 1000))));
     say(row.cells.rtt, known(signs.rtt, (ms) => (ms < 0.1 ? "< 0.1 ms" : `${ms} ms`)));
     say(row.cells.version, m.version || "–");
@@ -165,6 +167,7 @@ export class Nodes {
     if (past && row.drawn !== past.at) {
       row.drawn = past.at;
       spark(row.spark, past);
+      sparkClock(row.sparkClock, past);
     }
   }
 

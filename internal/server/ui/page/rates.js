@@ -254,11 +254,24 @@ function mean(values) {
 // spark draws the last hour of a node, in a picture of 72 by 22: its rate, and when it was not ready.
 export function spark(picture, { times, rate, ready }) {
   const most = Math.max(1, ...rate);
-  const x = (i) => 71 - ((times.length - 1 - i) * 70) / 59;
-  const line = rate.map((v, i) => (v === null ? "" : `${(rate[i - 1] ?? null) === null ? "M" : "L"}${x(i).toFixed(1)} ${(17 - (15 * v) / most).toFixed(1)}`));
+  const x = across(times);
   const off = ready.map((is, i) => (is === false ? `M${(x(i) - 1).toFixed(1)} 19h2v3h-2z` : ""));
-  picture.replaceChildren(svg("path", { class: "line", d: line.join("") }), svg("path", { class: "off", d: off.join("") }));
+  picture.replaceChildren(svg("path", { class: "line", d: along(rate, x, (v) => 17 - (15 * v) / most) }), svg("path", { class: "off", d: off.join("") }));
 }
+
+const least = 20e6; // ns: clocks that differ by less look the same
+
+// sparkClock draws how far the clock of a node was from the others' in the last hour: ahead is above the middle.
+export function sparkClock(picture, { times, offset }) {
+  const most = Math.max(least, ...offset.map(Math.abs));
+  picture.replaceChildren(svg("path", { class: "zero", d: "M1 11h70" }), svg("path", { class: "line", d: along(offset, across(times), (v) => 11 - (9 * v) / most) }));
+}
+
+// across places the minutes of the last hour.
+const across = (times) => (i) => 71 - ((times.length - 1 - i) * 70) / 59;
+
+// along is the line through values, with a gap where one is not known.
+const along = (values, x, y) => values.map((v, i) => (v === null ? "" : `${(values[i - 1] ?? null) === null ? "M" : "L"}${x(i).toFixed(1)} ${y(v).toFixed(1)}`)).join("");
 
 // nice is a round number for the top of a scale.
 function nice(n) {
