@@ -50,7 +50,7 @@ func parseNode(text string) (string, error) {
 	standard := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	switch {
 	case standard == "":
-		return "", fmt.Errorf("%.100q begins with none of http://, https:// and unix:", text)
+		return "", fmt.Errorf("%.100q begins with neither http:// nor https:// nor unix: as URLs here do", text)
 	case u.Hostname() == "":
 		return "", fmt.Errorf("%.100q has no host", text)
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

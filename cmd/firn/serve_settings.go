@@ -164,11 +164,11 @@ func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error
 		return usagef("%s has no effect without an address such as unix:/run/firn/firn.sock", from.Of("socket-mode"))
 	}
 	if !flags.Changed("admin-addr") {
-		_, port, err := net.SplitHostPort(s.HTTPAddr)
-		if unixsocket.Is(s.HTTPAddr) || strings.HasPrefix(s.HTTPAddr, node.FromSystemd) || err != nil {
+		if unixsocket.Is(s.HTTPAddr) || strings.HasPrefix(s.HTTPAddr, node.FromSystemd) { // it has no port
 			s.AdminAddr = node.Defaults().AdminAddr
 			return nil
 		}
+		_, port, _ := net.SplitHostPort(s.HTTPAddr) // it was parsed before
 		number, _ := strconv.Atoi(port)
 		if number != 0 { // else any port will do here, too
 			number += adminPortAbove

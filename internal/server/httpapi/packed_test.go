@@ -56,7 +56,7 @@ func TestWhoGetsPackedIDs(t *testing.T) {
 		}
 	}
 	for _, lines := range [][]string{{"text/html", packed.Type}, {packed.Type + ";q=0.5", "application/json;q=0.4"}} {
-		r := httptest.NewRequest("POST", "http://localhost/api/v1/id", nil)
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/id", nil)
 		r.Header["Accept"] = lines
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Header().Get("Content-Type") != packed.Type {
