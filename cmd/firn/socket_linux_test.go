@@ -238,6 +238,7 @@ func started(t *testing.T, names string, sockets []net.Listener, text string, ar
 		_ = c.Process.Signal(syscall.SIGTERM)
 		_ = c.Wait()
 	})
+	defer time.AfterFunc(patience, func() { _ = c.Process.Kill() }).Stop() // so that its log ends
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		log += lines.Text() + "\n"
 		if strings.Contains(lines.Text(), text) {
