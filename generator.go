@@ -223,22 +223,37 @@ func (g *Generator) Next(ctx context.Context) (ID, error) {
 // are never used.
 func (g *Generator) Fill(ctx context.Context, ids []ID) error {
 	for rest := ids; len(rest) > 0; {
-		place, n, err := g.reserve(uint64(len(rest)))
+		n, err := g.TryFill(rest)
 		if err != nil {
 			if err := g.wait(ctx, err); err != nil {
 				clear(ids)
 				return err
 			}
-			continue
-		}
-		id, step := g.packing.id(place), g.packing.id(1)-g.packing.id(0)
-		for i := range rest[:n] {
-			rest[i] = id
-			id += step
 		}
 		rest = rest[n:]
 	}
 	return nil
+}
+
+// TryFill fills the beginning of ids with the next IDs, in ascending order, and returns how
+// many. It never waits. When there is none now, it returns an error as TryNext does.
+func (g *Generator) TryFill(ids []ID) (n int, err error) {
+	for n < len(ids) {
+		place, count, err := g.reserve(uint64(len(ids) - n))
+		if err != nil {
+			if n > 0 {
+				return n, nil
+			}
+			return 0, err
+		}
+		id, step := g.packing.id(place), g.packing.id(1)-g.packing.id(0)
+		for i := range ids[n:][:count] {
+			ids[n+i] = id
+			id += step
+		}
+		n += int(count)
+	}
+	return n, nil
 }
 
 // SetBound moves the bound forward to t, so that the generator may use ticks that end at or

@@ -171,7 +171,7 @@ func TestNoIDComesAgain(t *testing.T) {
 			var nodes []*node
 			var all sync.WaitGroup
 			for i := range 4 {
-				n := w.start(fmt.Sprint("n", i), func(c *setup) { c.Window = 6 * time.Second })
+				n := w.start(fmt.Sprint("n", i), func(c *setup) { c.Window, c.NodeIDs = 6*time.Second, 1+i%3 })
 				nodes = append(nodes, n)
 				n.settled()
 				n.client.Inject(h.fault)

@@ -368,8 +368,10 @@ func (m *Member) idle() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sequencers {
-		if st := s.status.Load(); st.state.Tenures != [2]attachment.Tenure{} || st.used.After(m.Wall()) {
-			return false
+		for _, l := range s.status.Load().lanes {
+			if l.state.Tenures != [2]attachment.Tenure{} || l.used.After(m.Wall()) {
+				return false
+			}
 		}
 	}
 	return true

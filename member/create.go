@@ -82,7 +82,7 @@ func (m *Member) Sequencers() []*Sequencer {
 	defer m.mu.Unlock()
 	all := make([]*Sequencer, 0, len(m.sequencers))
 	for _, s := range m.sequencers {
-		if s.grant().kind != attachment.Destroyed {
+		if !s.status.Load().destroyed() {
 			all = append(all, s)
 		}
 	}
@@ -98,7 +98,7 @@ func (m *Member) Sequencer(name string) (*Sequencer, bool) {
 		return nil, false
 	}
 	s := (*all)[name]
-	return s, s != nil && s.grant().kind != attachment.Destroyed
+	return s, s != nil && !s.status.Load().destroyed()
 }
 
 func (m *Member) showSequencersLocked() {

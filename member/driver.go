@@ -14,88 +14,116 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// driver holds what only the goroutine of a sequencer uses. It does what package attachment decides.
-type driver struct {
-	looked  grant // the grant at the last look
-	noticed int   // how many warnings about the end of the layout's time were logged
+// lane is the way of a Sequencer to one node ID, with a goroutine of its own, which does what package attachment
+// decides. What the others may know of a lane is in the Sequencer's status.
+type lane struct {
+	*Sequencer
+	index int
+	wake  chan struct{} // has its goroutine look again
 
-	waited  bool // it waited because its IDs would be smaller than existing ones
-	ordered bool // no ID is known that exceeds those to come, or the log has a warning
+	// The fields below belong to the goroutine.
+
+	looked grant // the grant at the last look
 
 	guard   store.Condition // the condition of claims; without a key while unknown
 	from    time.Time       // the earliest instant that IDs may have
 	guarded int64           // the member's losses when both were read
 }
 
+// current returns what the status has of the lane.
+func (l *lane) current() *laneStatus { return &l.status.Load().lanes[l.index] }
+
+// update replaces the status with one in which the lane is what change makes of it.
+func (l *lane) update(change func(*laneStatus)) {
+	l.Sequencer.update(func(st *status) { change(&st.lanes[l.index]) })
+}
+
+// poke has the lane's goroutine look again.
+func (l *lane) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// before returns the fence of the latest tenure, whose horizon does not count against this member's clock. It is
+// nil when the store knows none.
+func (l *lane) before() *fence.Fence {
+	if t := l.current().latest(); !l.m.stale(t) {
+		return t.fence
+	}
+	return nil
+}
+
 // run looks and acts, until ctx ends or the sequencer is destroyed.
-func (s *Sequencer) run(ctx context.Context) {
+func (l *lane) run(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
-		losses := s.m.losses.Load()
-		action, err := s.look(ctx)
+		losses := l.m.losses.Load()
+		action, err := l.look(ctx)
 		if err == nil {
-			err = s.do(ctx, action)
+			err = l.do(ctx, action)
 		}
-		wait := s.untilNext(err != nil)
-		switch st := s.status.Load(); {
+		wait := l.untilNext(err != nil)
+		switch st := l.current(); {
 		case st.state.Empty() && st.granted.kind == attachment.Destroyed:
 			return
 		case err != nil:
-			s.failed(ctx, losses, err)
-			wait = min(wait, backoff.After(failures), s.fences.Window/6)
+			l.failed(ctx, losses, err)
+			wait = min(wait, backoff.After(failures), l.fences.Window/6)
 			failures++
 		case action.Kind != attachment.Wait:
 			continue
 		default:
 			failures = 0
 		}
-		free, unwatch := s.whenFree(ctx, err)
+		free, unwatch := l.whenFree(ctx, err)
 		select {
 		case <-ctx.Done():
-		case <-s.wake:
+		case <-l.wake:
 		case <-free:
 		case <-time.After(wait):
 		}
 		unwatch()
 	}
-	s.finish(context.Cause(ctx))
-	for action, _ := s.look(ctx); action.Kind == attachment.Return; action, _ = s.look(ctx) {
-		if err := s.giveBack(context.WithoutCancel(ctx), action.Slot); err != nil {
-			s.m.log.Warn("can't give back a node ID; it is free when the session ends", "sequencer", s.name, "err", err)
+	l.finish(context.Cause(ctx))
+	for action, _ := l.look(ctx); action.Kind == attachment.Return; action, _ = l.look(ctx) {
+		if err := l.giveBack(context.WithoutCancel(ctx), action.Slot); err != nil {
+			l.m.log.Warn("can't give back a node ID; it is free when the session ends", "sequencer", l.name, "err", err)
 			return
 		}
 	}
 }
 
 // look steps the state by what the member sees, and returns what to do next.
-func (s *Sequencer) look(ctx context.Context) (action attachment.Action, err error) {
-	before := s.status.Load().state
-	s.update(func(st *status) {
-		s.looked = st.granted
+func (l *lane) look(ctx context.Context) (action attachment.Action, err error) {
+	before := l.current().state
+	l.update(func(st *laneStatus) {
+		l.looked = st.granted
 		if ctx.Err() != nil { // the member leaves
-			s.looked = grant{kind: attachment.Unwanted}
+			l.looked = grant{kind: attachment.Unwanted}
 		}
-		action = st.step(s.sight(st))
-		err = s.show(st, action)
+		action = st.step(l.sight(st))
+		err = l.show(st, action)
 	})
-	st := s.status.Load()
+	st := l.current()
 	for i, t := range st.state.Tenures {
-		if t.Lost && !before.Tenures[i].Lost && !st.tenures[i].withdrawn && s.looked.kind == attachment.Granted {
-			s.m.log.Warn("lost the node ID, asking for another", "sequencer", s.name, "node", t.Node, "usable_until", st.tenures[i].fence.Horizon())
+		if t.Lost && !before.Tenures[i].Lost && !st.tenures[i].withdrawn && l.looked.kind == attachment.Granted {
+			l.m.log.Warn("lost the node ID, asking for another", "sequencer", l.name, "node", t.Node, "usable_until", st.tenures[i].fence.Horizon())
 		}
 	}
 	return action, err
 }
 
 // sight returns what the member sees.
-func (s *Sequencer) sight(st *status) attachment.Look {
-	now := s.m.now()
-	look := attachment.Look{Grant: s.looked.plain()}
+func (l *lane) sight(st *laneStatus) attachment.Look {
+	now := l.m.now()
+	look := attachment.Look{Grant: l.looked.plain()}
 	for i, t := range st.tenures {
 		if t.fence != nil {
 			look.Tenures[i] = attachment.Sight{
 				Due:  !now.Before(t.fence.Floor()),
 				Over: !now.Before(t.fence.Horizon()) || t.withdrawn,
-				Lost: t.fence.State().Phase != fence.Held || s.m.stale(t) || t.withdrawn,
+				Lost: t.fence.State().Phase != fence.Held || l.m.stale(t) || t.withdrawn,
 			}
 		}
 	}
@@ -103,7 +131,7 @@ func (s *Sequencer) sight(st *status) attachment.Look {
 }
 
 // step steps the state, and forgets tenures that are over.
-func (st *status) step(e attachment.Event) (action attachment.Action) {
+func (st *laneStatus) step(e attachment.Event) (action attachment.Action) {
 	st.state, action = attachment.Step(st.state, e)
 	for i, t := range st.state.Tenures {
 		if t.Phase == attachment.Free {
@@ -115,7 +143,7 @@ func (st *status) step(e attachment.Event) (action attachment.Action) {
 
 // show stops and makes generators as the state says. A caller whose generator was stopped waits until the status is
 // replaced, and finds the next generator in it.
-func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
+func (l *lane) show(st *laneStatus, action attachment.Action) (err error) {
 	for i, t := range st.tenures {
 		if t.generator != nil && st.state.Tenures[i].Phase == attachment.Stopped {
 			st.used = later(st.used, t.generator.Stop())
@@ -124,7 +152,7 @@ func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
 	latest := st.latest()
 	if action.Kind == attachment.Use {
 		st.why = errAtHorizon
-		if st.tenures[action.Slot].generator, err = s.generate(latest, st.used); err != nil {
+		if st.tenures[action.Slot].generator, err = l.generate(latest, st.used); err != nil {
 			st.step(attachment.NotUsed{Slot: action.Slot})
 		}
 	} else if latest.fence != nil && latest.generator == nil {
@@ -133,15 +161,15 @@ func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
 	st.generator = nil
 	if i := st.state.InUse(); i >= 0 && !st.tenures[i].withdrawn {
 		st.generator = st.tenures[i].generator
-		if st.state.Tenures[i].Lost && s.looked.kind == attachment.Granted {
+		if st.state.Tenures[i].Lost && l.looked.kind == attachment.Granted {
 			st.why = errLost
 		}
 	}
-	switch s.looked.kind {
+	switch l.looked.kind {
 	case attachment.InLine, attachment.Destroyed:
 		st.settled = true
 	case attachment.Unwanted:
-		st.settled = st.settled || s.looked.drained
+		st.settled = st.settled || l.looked.drained
 	case attachment.Granted:
 		i := st.state.Latest()
 		st.settled = st.settled || i >= 0 && st.state.Tenures[i].Phase != attachment.Expiring
@@ -150,88 +178,88 @@ func (s *Sequencer) show(st *status, action attachment.Action) (err error) {
 }
 
 // generate makes the generator of a tenure. It starts after the ticks that earlier generators have used.
-func (s *Sequencer) generate(t tenure, used time.Time) (*firn.Generator, error) {
+func (l *lane) generate(t tenure, used time.Time) (*firn.Generator, error) {
 	options := []firn.Option{
-		firn.WithClock(s.m.clock), firn.FailAtBound(),
+		firn.WithClock(l.m.clock), firn.FailAtBound(),
 		firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound(t.fence.Horizon()),
-		firn.WithWaits(&s.waits),
+		firn.WithWaits(&l.waits),
 	}
-	if s.m.options.RandomStart {
+	if l.m.options.RandomStart {
 		options = append(options, firn.WithRandomStart())
 	}
-	return firn.NewGenerator(s.layout, t.fence.Node(), options...)
+	return firn.NewGenerator(l.layout, t.fence.Node(), options...)
 }
 
 // step steps the state by the outcome of an action.
-func (s *Sequencer) step(e attachment.Event) (action attachment.Action) {
-	s.update(func(st *status) { action = st.step(e) })
+func (l *lane) step(e attachment.Event) (action attachment.Action) {
+	l.update(func(st *laneStatus) { action = st.step(e) })
 	return action
 }
 
 // do does an action that needs the store or the log.
-func (s *Sequencer) do(ctx context.Context, action attachment.Action) error {
+func (l *lane) do(ctx context.Context, action attachment.Action) error {
 	switch action.Kind {
 	case attachment.Claim:
-		return s.claim(ctx)
+		return l.claim(ctx)
 	case attachment.Decline:
-		return s.decline(ctx)
+		return l.decline(ctx)
 	case attachment.Return:
-		return s.giveBack(ctx, action.Slot)
+		return l.giveBack(ctx, action.Slot)
 	default:
 		return nil
 	}
 }
 
 // claim claims the granted node ID, under the session of the incarnation that was granted it.
-func (s *Sequencer) claim(ctx context.Context) error {
-	if err := s.m.checkClock(ctx); err != nil {
+func (l *lane) claim(ctx context.Context) error {
+	if err := l.m.checkClock(ctx); err != nil {
 		return err
 	}
-	if err := s.checkOrder(ctx); err != nil {
+	if err := l.checkOrder(ctx); err != nil {
 		return err
 	}
-	if err := s.open(ctx); err != nil {
+	if err := l.open(ctx); err != nil {
 		return err
 	}
-	from, floored, err := s.m.floored(ctx)
+	from, floored, err := l.m.floored(ctx)
 	if err != nil {
 		return err
 	}
-	config := s.fences
-	config.Guards, config.NotBefore = []store.Condition{s.guard, floored}, later(s.from, from)
-	config.Before = s.before()
-	if err := s.m.beginClaim(1); err != nil {
+	config := l.fences
+	config.Guards, config.NotBefore = []store.Condition{l.guard, floored}, later(l.from, from)
+	config.Before = l.before()
+	if err := l.m.beginClaim(1); err != nil {
 		return err
 	}
-	f, err := fence.Claim(ctx, config, s.looked.incarnation.session, s.looked.node)
-	s.m.endClaim(1)
+	f, err := fence.Claim(ctx, config, l.looked.incarnation.session, l.looked.node)
+	l.m.endClaim(1)
 	var held *fence.HeldError
 	var behind *fence.ClockBehindError
-	switch before := s.status.Load().state; {
+	switch before := l.current().state; {
 	case err == nil:
-		s.update(func(st *status) {
+		l.update(func(st *laneStatus) {
 			st.step(attachment.TookIt{})
-			st.tenures[st.state.Latest()] = tenure{fence: f, losses: s.looked.incarnation.losses}
+			st.tenures[st.state.Latest()] = tenure{fence: f, losses: l.looked.incarnation.losses}
 		})
-		s.m.log.Info("claimed a node ID", "sequencer", s.name, "node", f.Node(), "from", f.Floor(), "horizon", f.Horizon())
+		l.m.log.Info("claimed a node ID", "sequencer", l.name, "node", f.Node(), "from", f.Floor(), "horizon", f.Horizon())
 	case errors.Is(err, fence.ErrClosed):
-		s.guard = store.Condition{} // the generation has ended, or another has begun
+		l.guard = store.Condition{} // the generation has ended, or another has begun
 	case errors.As(err, &held):
-		if s.step(attachment.HeldByOther{}); s.status.Load().state != before {
+		if l.step(attachment.HeldByOther{}); l.current().state != before {
 			return nil // ended by this member
 		}
 	case errors.As(err, &behind):
-		if s.step(attachment.ClockBehind{}).Kind == attachment.Decline {
-			return s.decline(ctx)
+		if l.step(attachment.ClockBehind{}).Kind == attachment.Decline {
+			return l.decline(ctx)
 		}
 	}
 	return err
 }
 
 // decline asks the log for another node ID.
-func (s *Sequencer) decline(ctx context.Context) error {
-	o, err := s.m.do(ctx, func(string) cluster.Command {
-		return cluster.Decline{Sequencer: s.name, Member: s.looked.incarnation.id, Node: s.looked.node}
+func (l *lane) decline(ctx context.Context) error {
+	o, err := l.m.do(ctx, func(string) cluster.Command {
+		return cluster.Decline{Sequencer: l.name, Member: l.looked.incarnation.id, Node: l.looked.node}
 	})
 	if err == nil && o.missed {
 		err = errMissed
@@ -239,21 +267,21 @@ func (s *Sequencer) decline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v, _ := s.in(o.value)
-	same := slices.Contains(v.Held(s.looked.incarnation.id), s.looked.node)
-	s.update(func(st *status) {
+	v, _ := l.in(o.value)
+	same := slices.Contains(v.Held(l.looked.incarnation.id), l.looked.node)
+	l.update(func(st *laneStatus) {
 		st.step(attachment.Declined{Same: same})
-		if !same && st.granted == s.looked {
+		if !same && st.granted == l.looked {
 			st.granted = grant{} // until the member learns of the other
 		}
 	})
-	s.m.poke()
+	l.m.poke()
 	return nil
 }
 
 // giveBack releases a node ID, unless the store has lost it.
-func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
-	if t := s.status.Load().tenures[slot]; !s.m.stale(t) {
+func (l *lane) giveBack(ctx context.Context, slot int) error {
+	if t := l.current().tenures[slot]; !l.m.stale(t) {
 		ctx, cancel := context.WithTimeout(ctx, leaveWithin)
 		defer cancel()
 		err := t.fence.Release(ctx, func() time.Time {
@@ -266,48 +294,48 @@ func (s *Sequencer) giveBack(ctx context.Context, slot int) error {
 			return fmt.Errorf("giving back node ID %d: %w", t.fence.Node(), err)
 		}
 	}
-	s.step(attachment.Returned{Slot: slot})
+	l.step(attachment.Returned{Slot: slot})
 	return nil
 }
 
 // whenFree returns a channel that is closed when the node ID is free that a claim found held by another owner. It is
 // nil after any other error, and while the store can't watch.
-func (s *Sequencer) whenFree(ctx context.Context, err error) (<-chan struct{}, context.CancelFunc) {
+func (l *lane) whenFree(ctx context.Context, err error) (<-chan struct{}, context.CancelFunc) {
 	var held *fence.HeldError
 	if !errors.As(err, &held) {
 		return nil, func() {}
 	}
 	ctx, unwatch := context.WithCancel(ctx)
-	free, _ := s.m.store.Gone(ctx, held.Live)
+	free, _ := l.m.store.Gone(ctx, held.Live)
 	return free, unwatch
 }
 
 // failed reports an error, after which the goroutine tries again.
-func (s *Sequencer) failed(ctx context.Context, losses int64, err error) {
+func (l *lane) failed(ctx context.Context, losses int64, err error) {
 	var behind *fence.ClockBehindError
 	var clock *ClockError
 	var order *OrderError
 	var early *EarlyError
 	var floor *FloorError
 	final := errors.As(err, &behind) || errors.As(err, &clock) || errors.As(err, &order) || errors.As(err, &early) || errors.As(err, &floor) || errors.Is(err, firn.ErrLifetime)
-	s.update(func(st *status) {
-		if (st.generator == nil || s.m.stale(st.inUse())) && st.granted.kind == attachment.Granted {
+	l.update(func(st *laneStatus) {
+		if (st.generator == nil || l.m.stale(st.inUse())) && st.granted.kind == attachment.Granted {
 			st.why = err
 		}
 		st.settled = st.settled || final
 	})
-	s.m.breaks(losses, err)
-	s.m.troubles.note(ctx, "can't claim or give back a node ID at present, trying again", err)
+	l.m.breaks(losses, err)
+	l.m.troubles.note(ctx, "can't claim or give back a node ID at present, trying again", err)
 }
 
 // untilNext returns how long to wait while nothing changes. It is at most a third of a window where the clock decides,
 // since a timer may run at another rate.
-func (s *Sequencer) untilNext(failed bool) time.Duration {
-	wait, now := idle, s.m.now()
-	if s.looked.kind == attachment.Granted {
-		wait = s.notice(now)
+func (l *lane) untilNext(failed bool) time.Duration {
+	wait, now := idle, l.m.now()
+	if l.looked.kind == attachment.Granted {
+		wait = l.notice(now)
 	}
-	st := s.status.Load()
+	st := l.current()
 	for i, t := range st.state.Tenures {
 		var at time.Time
 		switch t.Phase {
@@ -322,7 +350,7 @@ func (s *Sequencer) untilNext(failed bool) time.Duration {
 			continue // after a pause
 		}
 		// The clock may have reached it since the look, which did not see that.
-		wait = min(wait, max(at.Sub(now), time.Millisecond), s.fences.Window/3)
+		wait = min(wait, max(at.Sub(now), time.Millisecond), l.fences.Window/3)
 	}
 	return wait
 }

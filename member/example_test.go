@@ -34,7 +34,7 @@ func ExampleJoin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	node, _ := orders.NodeID()
+	node := orders.NodeIDs()[0]
 	fmt.Println("node ID:", node)
 	fmt.Println("ascending:", first < second)
 	fmt.Println("members:", len(m.Value().Members()))

@@ -120,20 +120,20 @@ func (i generation) closed(horizon time.Time) generation {
 }
 
 // open makes it possible to claim node IDs for this sequencer, and for no other of its name.
-func (s *Sequencer) open(ctx context.Context) error {
-	if s.guard.Key != "" && s.guarded == s.m.losses.Load() {
+func (l *lane) open(ctx context.Context) error {
+	if l.guard.Key != "" && l.guarded == l.m.losses.Load() {
 		return nil
 	}
-	losses := s.m.losses.Load()
-	created := s.status.Load().created
-	i, at, err := s.m.changeGeneration(ctx, s.name, func(i generation, at store.Condition) (generation, bool, error) {
+	losses := l.m.losses.Load()
+	created := l.status.Load().created
+	i, at, err := l.m.changeGeneration(ctx, l.name, func(i generation, at store.Condition) (generation, bool, error) {
 		switch {
 		case i.Created > created, i.Created == created && i.Destroyed:
 			return i, false, errSuperseded
 		case i.Created < created:
-			return i.successor(created, s.definition), false, nil
+			return i.successor(created, l.definition), false, nil
 		case i.Former != nil:
-			horizon, err := fence.Revoke(ctx, s.m.store, s.fences.Prefix, at)
+			horizon, err := fence.Revoke(ctx, l.m.store, l.fences.Prefix, at)
 			return i.closed(horizon), false, err
 		}
 		return i, true, nil
@@ -141,9 +141,9 @@ func (s *Sequencer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from, err := s.m.above(s.definition, i.After)
+	from, err := l.m.above(l.definition, i.After)
 	if err == nil {
-		s.guard, s.from, s.guarded = at, from, losses
+		l.guard, l.from, l.guarded = at, from, losses
 	}
 	return err
 }

@@ -30,8 +30,8 @@ func (m *Member) attaches(v cluster.Value, id string) []cluster.Command {
 			owed = append(owed, cluster.Drain{Sequencer: name, Member: id})
 		case drained:
 		case st.wanted && !attached:
-			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition())})
-		case attached && !st.wanted && st.state.Empty(): // the next member to attach finds the node ID free
+			owed = append(owed, cluster.Attach{Sequencer: name, Member: id, Nodes: m.options.wish(name, q.Definition()), NodeIDs: int64(m.options.NodeIDs)})
+		case attached && !st.wanted && st.empty(): // the next member to attach finds the node ID free
 			owed = append(owed, cluster.Detach{Sequencer: name, Member: id})
 		}
 	}
@@ -82,7 +82,7 @@ func (m *Member) grant(ctx context.Context) {
 		case !ok:
 			s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
 		case len(held) > 0:
-			s.tell(grant{kind: attachment.Granted, incarnation: m.incarnation, node: held[0]}, nil)
+			s.deal(m.incarnation, held)
 		case v.Attached(m.incarnation.id):
 			s.tell(m.inLine(s, v))
 		case drained:
@@ -133,32 +133,75 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 	}
 }
 
-// tell notes a new grant of the sequencer, and why that leaves it without IDs; nil: it does not.
+// tell notes a new grant of all lanes, and why that leaves them without IDs; nil: it does not.
 func (s *Sequencer) tell(g grant, why error) {
-	s.updateIf(func(st *status) bool { return s.tellLocked(st, g, why) })
+	s.updateIf(func(st *status) bool {
+		return s.tellLocked(st, func(int) (grant, error) { return g, why })
+	})
 }
 
-func (s *Sequencer) tellLocked(st *status, g grant, why error) bool {
-	if !st.wanted && g.kind != attachment.Destroyed {
-		g, why = grant{kind: attachment.Unwanted}, ErrDetached
-	}
-	if st.granted == g || st.granted.kind == attachment.Destroyed {
-		return false
-	}
-	st.granted = g
-	if why != nil {
-		st.why = why
-	}
-	s.poke()
-	return true
+// deal notes the node IDs that the member has.
+func (s *Sequencer) deal(by *incarnation, held []int64) {
+	s.updateIf(func(st *status) bool {
+		nodes := deal(st.lanes, held)
+		return s.tellLocked(st, func(lane int) (grant, error) {
+			if nodes[lane] == noNode {
+				return grant{kind: attachment.InLine, incarnation: by}, errFewer
+			}
+			return grant{kind: attachment.Granted, incarnation: by, node: nodes[lane]}, nil
+		})
+	})
 }
 
-// poke has the sequencer's goroutine look again.
-func (s *Sequencer) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
+// noNode stands for no node ID.
+const noNode = -1
+
+// deal returns which of the node IDs each lane is granted. A lane keeps the one that it was granted, or that it still has
+// from before, while it is among them.
+func deal(lanes []laneStatus, held []int64) []int64 {
+	dealt := slices.Repeat([]int64{noNode}, len(lanes))
+	left := slices.Clone(held)
+	give := func(lane int, node int64) {
+		if i := slices.Index(left, node); i >= 0 && dealt[lane] == noNode {
+			dealt[lane] = node
+			left = slices.Delete(left, i, i+1)
+		}
 	}
+	for i, l := range lanes {
+		if l.granted.kind == attachment.Granted {
+			give(i, l.granted.node)
+		}
+	}
+	for i, l := range lanes {
+		for _, t := range l.state.Tenures {
+			if t.Phase != attachment.Free {
+				give(i, t.Node)
+			}
+		}
+	}
+	for i := range lanes {
+		if len(left) > 0 {
+			give(i, left[0])
+		}
+	}
+	return dealt
 }
 
-func (s *Sequencer) grant() grant { return s.status.Load().granted }
+func (s *Sequencer) tellLocked(st *status, of func(lane int) (grant, error)) (news bool) {
+	for i := range st.lanes {
+		l := &st.lanes[i]
+		g, why := of(i)
+		if !st.wanted && g.kind != attachment.Destroyed {
+			g, why = grant{kind: attachment.Unwanted}, ErrDetached
+		}
+		if l.granted == g || l.granted.kind == attachment.Destroyed {
+			continue
+		}
+		l.granted, news = g, true
+		if why != nil {
+			l.why = why
+		}
+		s.lanes[i].poke()
+	}
+	return news
+}

@@ -32,6 +32,8 @@ func (s *Sequencer) notice(now time.Time) time.Duration {
 	end := s.layout.Lifetime()
 	left := end.Sub(now)
 	due := noticed(left)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if due > s.noticed {
 		s.noticed = due
 		say := s.m.log.Warn

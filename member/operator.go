@@ -134,16 +134,18 @@ func (m *Member) yield(c cluster.Move, before, after cluster.Value) {
 	}
 	was, _ := before.Sequencer(c.Sequencer)
 	is, _ := after.Sequencer(c.Sequencer)
-	if !slices.Contains(was.Held(m.incarnation.id), c.Node) || slices.Contains(is.Held(m.incarnation.id), c.Node) {
+	if had, has := was.Held(m.incarnation.id), is.Held(m.incarnation.id); !slices.Contains(had, c.Node) || slices.Contains(has, c.Node) {
 		return
 	}
 	s, ok := m.Sequencer(c.Sequencer)
 	if !ok {
 		return
 	}
-	for _, t := range s.status.Load().tenures {
-		if t.fence != nil && t.fence.Node() == c.Node {
-			s.withdraw(t, errMoved)
+	for _, l := range s.status.Load().lanes {
+		for _, t := range l.tenures {
+			if t.fence != nil && t.fence.Node() == c.Node {
+				s.withdraw(t, errMoved)
+			}
 		}
 	}
 }

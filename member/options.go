@@ -28,6 +28,12 @@ type Options struct {
 	// has a shorter window use that.
 	Window time.Duration
 
+	// NodeIDs is how many node IDs to ask for in each sequencer, 1 to 64; zero means 1. With several, goroutines that
+	// run at the same time take IDs side by side, and the member makes as many times the IDs of one. Nobody gets a
+	// second before everybody who wants one has a first. IDs that one goroutine takes then ascend only to within the
+	// look-ahead (see firn.WithLookAhead) and a tick.
+	NodeIDs int
+
 	// Nodes returns which node IDs of a sequencer to ask for. Nil, or a nil result, means any. It must always
 	// return the same for the same arguments.
 	Nodes func(name string, d cluster.Definition) *cluster.Range
@@ -54,6 +60,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, DefaultTTL)
 	o.Window = cmp.Or(o.Window, fence.DefaultWindow)
+	o.NodeIDs = cmp.Or(o.NodeIDs, 1)
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, DefaultCheckpointEvery)
 	if o.Clock == nil {
 		o.Clock = firn.NewSteadyClock(0)
@@ -72,6 +79,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("a TTL of %v is too short: want at least 1s", o.TTL)
 	case o.Window < 3*time.Millisecond:
 		return fmt.Errorf("a window of %v is too short: want at least 3ms", o.Window)
+	case o.NodeIDs < 1 || o.NodeIDs > cluster.MaxNodeIDs:
+		return fmt.Errorf("%d node IDs in each sequencer; want 1 to %d", o.NodeIDs, cluster.MaxNodeIDs)
 	case o.CheckpointEvery < 1:
 		return fmt.Errorf("a checkpoint every %d entries; want at least 1", o.CheckpointEvery)
 	}

@@ -39,6 +39,10 @@ func (e *OrderError) Error() string {
 // checkOrder returns an *OrderError when the member is to wait because its IDs would be smaller than existing ones, and
 // else warns about that. It looks until there is no such reason, and then not again.
 func (s *Sequencer) checkOrder(ctx context.Context) error {
+	if err := s.ordering.lock(ctx); err != nil {
+		return err
+	}
+	defer s.ordering.unlock()
 	if s.ordered {
 		return nil
 	}

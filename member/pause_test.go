@@ -4,6 +4,8 @@ package member
 
 import (
 	"errors"
+	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -11,17 +13,27 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 )
 
 // A process may stop between any two statements on the way to an ID, for longer than its lease and its window,
 // while another member takes over its only node ID, or while it gives that back itself. No ID repeats, none of
-// its later IDs lies in its successor's time, and it goes on afterwards.
+// its later IDs lies in its successor's time, and it goes on afterwards. So it is with several node IDs, too.
 //
 // Run it with: go run ./internal/pauses
 func TestPausedAtEveryPoint(t *testing.T) {
+	for _, nodes := range []int{1, 2} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) { pausedAtEveryPoint(t, nodes) })
+	}
+}
+
+func pausedAtEveryPoint(t *testing.T, nodes int) {
+	layout := oneNode
+	layout.NodeBits, layout.SequenceBits = bits.Len(uint(nodes))-1, layout.SequenceBits-(bits.Len(uint(nodes))-1)
+	owns := func(c *setup) { c.definition, c.NodeIDs = cluster.Define(layout), nodes }
 	var points []string
 	inBubble(t, func(t *testing.T, w *world) {
-		a := w.start("a", onOneNode)
+		a := w.start("a", owns)
 		a.ready(time.Second)
 		firn.PausePoint = func(point string) {
 			if !slices.Contains(points, point) {
@@ -29,7 +41,7 @@ func TestPausedAtEveryPoint(t *testing.T) {
 			}
 		}
 		defer func() { firn.PausePoint = func(string) {} }()
-		for range 5000 { // more than a tick has, so that it also runs ahead
+		for range nodes * 5000 { // more than a tick has, so that it also runs ahead
 			if err := a.take(); err != nil {
 				t.Fatal(err)
 			}
@@ -53,11 +65,11 @@ func TestPausedAtEveryPoint(t *testing.T) {
 	happens := map[string]func(a *node) (successor *node){
 		"is frozen": func(a *node) *node {
 			a.client.CutOff(true)
-			return a.world.start("b", onOneNode)
+			return a.world.start("b", owns)
 		},
 		"leaves": func(a *node) *node {
 			a.leave()
-			return a.world.start("b", onOneNode)
+			return a.world.start("b", owns)
 		},
 		"loses its session": func(a *node) *node {
 			a.world.service.Expire(a.session())
@@ -70,7 +82,7 @@ func TestPausedAtEveryPoint(t *testing.T) {
 		for name, take := range takes {
 			for what, happen := range happens {
 				inBubble(t, func(t *testing.T, w *world) {
-					a := w.start("a", onOneNode)
+					a := w.start("a", owns)
 					a.ready(time.Second)
 					time.Sleep(5 * time.Millisecond)
 					if strings.HasSuffix(name, "ticking clock") {
@@ -113,6 +125,7 @@ func TestPausedAtEveryPoint(t *testing.T) {
 					armed = false
 					b := happen(a)
 					b.ready(ttl + 2*window)
+					b.holds(nodes, ttl+2*window)
 					b.serves(time.Second)
 					goOn()
 					r := <-results
@@ -123,9 +136,12 @@ func TestPausedAtEveryPoint(t *testing.T) {
 						if w.given[r.id] != "" {
 							t.Errorf("%s at %q while it %s: %d was given by %s", name, point, what, r.id, w.given[r.id])
 						}
-						p, _ := oneNode.Decompose(r.id)
-						if ends := oneNode.TickStart(p.Tick + 1); ends.After(b.seq.Load().status.Load().latest().fence.Floor()) {
-							t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, b.seq.Load().status.Load().latest().fence.Floor())
+						p, _ := layout.Decompose(r.id)
+						for _, l := range b.seq.Load().status.Load().lanes {
+							next := l.latest().fence
+							if ends := layout.TickStart(p.Tick + 1); next.Node() == p.Node && ends.After(next.Floor()) {
+								t.Errorf("%s at %q while it %s: %d ends at %v, after the successor's floor %v", name, point, what, r.id, ends, next.Floor())
+							}
 						}
 					case errors.Is(r.err, ErrNotReady):
 						refused++

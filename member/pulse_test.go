@@ -105,8 +105,8 @@ func TestALatePulse(t *testing.T) {
 						t.Fatalf("outcome %v: a pulse of %v after one of %v", outcome, p.Clock, last)
 					}
 					last = p.Clock
-					if st := a.seq.Load().status.Load(); !alone && time.Until(st.inUse().fence.Horizon()) < window/2 {
-						t.Fatalf("outcome %v: the horizon is %v", outcome, st.inUse().fence.Horizon())
+					if st := a.seq.Load().status.Load(); !alone && time.Until(st.lanes[0].inUse().fence.Horizon()) < window/2 {
+						t.Fatalf("outcome %v: the horizon is %v", outcome, st.lanes[0].inUse().fence.Horizon())
 					}
 				}
 				if age := time.Since(last); !failed || age > window/3+time.Second {
@@ -128,7 +128,7 @@ func TestAPulseThatCannotBeWritten(t *testing.T) {
 		}
 		for range int(2 * window / time.Second) {
 			time.Sleep(time.Second)
-			if left := time.Until(a.seq.Load().status.Load().inUse().fence.Horizon()); left < window/2 {
+			if left := time.Until(a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()); left < window/2 {
 				t.Fatalf("it has %v left", left)
 			}
 		}

@@ -95,14 +95,15 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 		if s.fences.Window != window && ahead == 0 {
 			continue
 		}
-		st := s.status.Load()
-		t := st.inUse()
-		extended := st.state.Extended()
-		if latest := st.latest(); ahead != 0 && latest.generator == nil {
-			t, extended = latest, true
-		}
-		if t.fence != nil && extended && !out && !m.stale(t) {
-			sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
+		for _, l := range s.status.Load().lanes {
+			t := l.inUse()
+			extended := l.state.Extended()
+			if latest := l.latest(); ahead != 0 && latest.generator == nil {
+				t, extended = latest, true
+			}
+			if t.fence != nil && extended && !out && !m.stale(t) {
+				sequencers, tenures, fences = append(sequencers, s), append(tenures, t), append(fences, t.fence)
+			}
 		}
 	}
 	_, l, _ := m.look()

@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,7 @@ func TestAllFencesInOneTransaction(t *testing.T) {
 				if _, err := s.Next(t.Context()); err != nil {
 					t.Errorf("%s: %v", s.Name(), err)
 				}
-				if left := time.Until(s.status.Load().inUse().fence.Horizon()); left < 2*window/3-time.Second {
+				if left := time.Until(s.status.Load().lanes[0].inUse().fence.Horizon()); left < 2*window/3-time.Second {
 					t.Errorf("%s has %v left", s.Name(), left)
 				}
 			}
@@ -70,7 +71,7 @@ func TestOneOfManyIsLost(t *testing.T) {
 		a.ready(time.Second)
 		all := a.many(100)
 		lost := all[37]
-		node, _ := lost.NodeID()
+		node := lost.NodeIDs()[0]
 		thief := w.service.Client("thief")
 		_, err := thief.Commit(t.Context(), store.Txn{Then: []store.Op{store.Delete(fmt.Sprintf("%slive/%d", lost.fences.Prefix, node))}})
 		if err != nil {
@@ -103,7 +104,7 @@ func TestAStepIsBelievedForAllSequencersOrNone(t *testing.T) {
 					if id, err := s.Next(t.Context()); err == nil {
 						t.Fatalf("%s gives %d", s.Name(), id)
 					}
-					if h := s.status.Load().inUse(); h.fence != nil && h.fence.Horizon().After(time.Now().Add(window)) {
+					if h := s.status.Load().lanes[0].inUse(); h.fence != nil && h.fence.Horizon().After(time.Now().Add(window)) {
 						t.Fatalf("%s has the horizon %v", s.Name(), h.fence.Horizon())
 					}
 				}
@@ -152,12 +153,13 @@ func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 		a.ready(time.Second)
 		used := a.mem.Load().Sequencers()[0]
 		for _, phase := range []attachment.Phase{attachment.Claimed, attachment.Expiring} {
-			s := &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}
+			l := &lane{Sequencer: &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}}
 			st := *used.status.Load()
-			st.state.Tenures[0].Phase = phase
-			s.status.Store(&st)
+			st.lanes = slices.Clone(st.lanes)
+			st.lanes[0].state.Tenures[0].Phase = phase
+			l.status.Store(&st)
 			time.Sleep(2 * window) // past the horizon that the copy knows
-			if wait := s.untilNext(false); wait > window/3 {
+			if wait := l.untilNext(false); wait > window/3 {
 				t.Errorf("a driver whose tenure is %v looks again in %v", phase, wait)
 			}
 		}
@@ -200,10 +202,10 @@ func TestAWindowOfItsOwn(t *testing.T) {
 		}
 		mu.Unlock()
 		a.client.Inject(nil)
-		if left := time.Until(s.status.Load().inUse().fence.Horizon()); left > brief || left < brief/2 {
+		if left := time.Until(s.status.Load().lanes[0].inUse().fence.Horizon()); left > brief || left < brief/2 {
 			t.Errorf("it has %v left", left)
 		}
-		if left := time.Until(all[0].status.Load().inUse().fence.Horizon()); left < window/2 {
+		if left := time.Until(all[0].status.Load().lanes[0].inUse().fence.Horizon()); left < window/2 {
 			t.Errorf("another has %v left", left)
 		}
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/attachment"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
@@ -146,7 +145,7 @@ func (m *Member) forget() {
 	}
 	for _, s := range m.sequencers {
 		st := s.status.Load()
-		if st.granted.kind == attachment.Destroyed {
+		if st.destroyed() {
 			continue
 		}
 		s.update(func(st *status) { st.created = 0 })
@@ -191,7 +190,7 @@ func (s *Sequencer) awaitsLog(v cluster.Value) bool {
 // createAgain creates the sequencer after a loss, until the handle is tied to one again or destroyed.
 func (s *Sequencer) createAgain(ctx context.Context) {
 	for tries := 0; s.m.Wait(ctx) == nil; tries++ {
-		if st := s.status.Load(); st.created > 0 || st.granted.kind == attachment.Destroyed {
+		if st := s.status.Load(); st.created > 0 || st.destroyed() {
 			return
 		}
 		q, _, err := s.m.create(ctx, s.name, s.definition)
@@ -213,12 +212,14 @@ func (s *Sequencer) createAgain(ctx context.Context) {
 // which all lie below the floor.
 func (m *Member) tellFloor(ctx context.Context, why error) {
 	var own time.Time // the latest instant of this member's own IDs
-	inUse := map[*Sequencer]tenure{}
+	inUse := map[tenure]*Sequencer{}
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
-		own = later(own, st.used)
-		if t := st.inUse(); t.fence != nil {
-			inUse[s] = t
+		for _, l := range st.lanes {
+			own = later(own, l.used)
+		}
+		for t := range st.inUse {
+			inUse[t] = s
 			own = later(own, t.fence.Horizon())
 		}
 	}
@@ -240,7 +241,7 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 		}
 	}
 	m.log.Warn("the store has lost data; wrote the time before which members make no IDs", "from", from)
-	for s, t := range inUse {
+	for t, s := range inUse {
 		if taken, err := t.fence.TakenOver(ctx); taken || err != nil {
 			s.withdraw(t, errLostData)
 		}

@@ -77,8 +77,8 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 				a, b := w.two()
 				b.wall.step(-behind)
 				lose := loss(w)
-				w.takes(3*window, a, b)                                                                   // b approaches its clock slowly
-				for time.Until(a.seq.Load().status.Load().inUse().fence.Horizon()) < window-time.Second { // that of a is as far ahead as it can be
+				w.takes(3*window, a, b)                                                                            // b approaches its clock slowly
+				for time.Until(a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()) < window-time.Second { // that of a is as far ahead as it can be
 					w.takes(100*time.Millisecond, a, b)
 				}
 				lose()

@@ -1,16 +1,20 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/attachment"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/internal/spread"
 )
 
 // DefaultSequencer is the sequencer of calls that name no sequencer.
@@ -25,13 +29,16 @@ type Sequencer struct {
 	definition cluster.Definition
 	layout     firn.Layout
 	fences     fence.Config
-	waits      firn.Waits    // of all generators
-	wake       chan struct{} // has its goroutine look again
+	waits      firn.Waits // of all generators
+	lanes      []*lane    // one for each node ID that it asks for
 
-	mu     sync.Mutex // held while status is replaced
-	status atomic.Pointer[status]
+	mu      sync.Mutex // held while status is replaced
+	status  atomic.Pointer[status]
+	noticed int // how many warnings about the end of the layout's time were logged; guarded by mu
 
-	driver
+	ordering lock // guards what follows
+	waited   bool // it waited because its IDs would be smaller than existing ones
+	ordered  bool // no ID is known that exceeds those to come, or the log has a warning
 }
 
 func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
@@ -42,62 +49,131 @@ func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 			Owner: m.options.Owner, Clock: m.now,
 			Window: m.options.window(v.Definition()), MaxWait: 2 * m.options.Window,
 		},
-		wake: make(chan struct{}, 1),
+		ordering: make(lock, 1),
 	}
-	s.status.Store(&status{created: v.Created(), wanted: true, why: errAttaching, changed: make(chan struct{})})
+	st := &status{created: v.Created(), wanted: true, changed: make(chan struct{})}
+	for i := range m.options.NodeIDs {
+		s.lanes = append(s.lanes, &lane{Sequencer: s, index: i, wake: make(chan struct{}, 1)})
+		st.lanes = append(st.lanes, laneStatus{why: errAttaching})
+	}
+	s.status.Store(st)
 	return s
+}
+
+// run has the lanes do their work, until ctx ends or the sequencer is destroyed.
+func (s *Sequencer) run(ctx context.Context) {
+	var lanes sync.WaitGroup
+	for _, l := range s.lanes {
+		lanes.Go(func() { l.run(ctx) })
+	}
+	lanes.Wait()
+}
+
+// poke has the lanes look again.
+func (s *Sequencer) poke() {
+	for _, l := range s.lanes {
+		l.poke()
+	}
 }
 
 // Next returns the next ID. It may wait milliseconds for the clock, until ctx ends. It never waits for the store:
 // ErrNotReady is returned when the member can make no ID now.
-func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
-	g := s.status.Load().generator
-	for g != nil {
-		id, err := g.Next(ctx)
-		if err == nil {
+func (s *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
+	if generators := s.status.Load().generators; len(generators) > 0 {
+		if id, err := generators[spread.Pick(len(generators))].TryNext(); err == nil {
 			return id, nil
 		}
-		if g, err = s.next(g, err); err != nil {
-			return 0, err
-		}
 	}
-	return 0, s.notReady()
+	err = s.take(0, func(g *firn.Generator, wait bool) (err error) {
+		if wait {
+			id, err = g.Next(ctx)
+		} else {
+			id, err = g.TryNext()
+		}
+		return err
+	})
+	return id, err
 }
 
-// Fill fills ids with the next IDs, in ascending order. It waits and fails as Next does; on an error it zeroes
-// ids.
-func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
-	g := s.status.Load().generator
-	for g != nil {
-		err := g.Fill(ctx, ids)
-		if err == nil {
+// Fill fills ids with the next IDs of one node ID, in ascending order. It waits and fails as Next does; on an error it
+// zeroes ids.
+func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error { return s.FillAfter(ctx, 0, ids) }
+
+// FillAfter is Fill with IDs that all exceed another one, such as the last of a Fill before: those of several calls then
+// ascend throughout. It takes them under the node ID of the other while that is in use.
+func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
+	for {
+		err := s.take(after, func(g *firn.Generator, wait bool) error {
+			n := 0
+			if !wait {
+				var err error
+				if n, err = g.TryFill(ids); err != nil {
+					return err
+				}
+			}
+			return g.Fill(ctx, ids[n:])
+		})
+		if err == nil && (len(ids) == 0 || ids[0] > after) {
 			return nil
 		}
-		if g, err = s.next(g, err); err != nil {
+		if err == nil { // of another node ID, which is not as far ahead of the clock
+			err = retry.Sleep(ctx, time.Millisecond)
+		}
+		if err != nil {
+			clear(ids)
 			return err
 		}
 	}
-	clear(ids)
-	return s.notReady()
 }
 
-// next returns the generator to use after g has failed, and nil when there is none.
-func (s *Sequencer) next(g *firn.Generator, err error) (*firn.Generator, error) {
-	switch {
-	case errors.Is(err, firn.ErrStopped): // mu is held from the stop of a generator until its replacement
-		s.mu.Lock()
-		defer s.mu.Unlock()
-	case !errors.Is(err, firn.ErrBound):
-		return nil, err
+// take has a generator make IDs: that of the caller's lane if it has some now, or else another one's that has, or else
+// that of the first lane that only has to wait for the clock. A caller that has taken an ID goes on with its lane.
+func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) error) error {
+	for {
+		generators := s.status.Load().generators
+		own := s.own(generators, after)
+		stopped, waits := false, (*firn.Generator)(nil)
+		for i := range generators {
+			g := generators[(own+i)%len(generators)]
+			switch err := from(g, after != 0); {
+			case err == nil:
+				return nil
+			case errors.Is(err, firn.ErrNotYet):
+				waits = cmp.Or(waits, g)
+			case errors.Is(err, firn.ErrStopped):
+				stopped = true
+			case !errors.Is(err, firn.ErrBound):
+				return err
+			}
+		}
+		if waits != nil {
+			err := from(waits, true)
+			if stopped = errors.Is(err, firn.ErrStopped); !stopped && !errors.Is(err, firn.ErrBound) {
+				return err
+			}
+		}
+		if stopped { // mu is held from the stop of a generator until its replacement
+			s.mu.Lock()
+			s.mu.Unlock() //nolint:staticcheck // the wait is what it is for
+		}
+		if slices.Equal(generators, s.status.Load().generators) {
+			return s.notReady()
+		}
 	}
-	if now := s.status.Load().generator; now != g {
-		return now, nil
+}
+
+// own returns the index of the generator of which a caller takes IDs.
+func (s *Sequencer) own(generators []*firn.Generator, after firn.ID) int {
+	if node, err := s.layout.NodeID(after); after != 0 && err == nil {
+		if i := slices.IndexFunc(generators, func(g *firn.Generator) bool { return g.NodeID() == node }); i >= 0 {
+			return i
+		}
 	}
-	return nil, s.notReady()
+	return spread.Pick(len(generators))
 }
 
 func (s *Sequencer) notReady() error {
-	why := s.status.Load().why
+	why := s.status.Load().lane().why
 	if err := s.m.judged().err(); err != nil && why == errAtHorizon {
 		why = err
 	}
@@ -107,18 +183,19 @@ func (s *Sequencer) notReady() error {
 // Ready returns nil when Next can be expected to return an ID. Otherwise it returns an ErrNotReady that says why not; it
 // wraps firn.ErrLifetime when the clock shows a time for which the layout has no IDs.
 func (s *Sequencer) Ready() error {
-	t := s.status.Load().inUse()
-	if t.fence == nil {
+	st, now := s.status.Load(), s.m.now()
+	if len(st.generators) == 0 {
 		return s.notReady()
 	}
-	now := s.m.now()
 	if err := s.lifetime(now); err != nil {
 		return err
 	}
-	if now.Add(s.layout.Tick).After(t.fence.Horizon()) {
-		return s.notReady()
+	for t := range st.inUse {
+		if !now.Add(s.layout.Tick).After(t.fence.Horizon()) {
+			return nil
+		}
 	}
-	return nil
+	return s.notReady()
 }
 
 // Attach attaches the sequencer again after Detach, and waits for the outcome. It does nothing when the sequencer
@@ -137,16 +214,20 @@ func (s *Sequencer) Attach(ctx context.Context) error {
 // attached makes sure that the sequencer is attached, and returns it once the outcome is known.
 func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	s.updateIf(func(st *status) bool {
-		if st.wanted || st.granted.kind == attachment.Destroyed {
+		if st.wanted || st.destroyed() {
 			return false
 		}
-		st.wanted, st.granted, st.settled, st.why = true, grant{}, false, errAttaching
+		st.wanted = true
+		for i := range st.lanes {
+			l := &st.lanes[i]
+			l.granted, l.settled, l.why = grant{}, false, errAttaching
+		}
 		return true
 	})
 	s.m.poke()
 	for {
 		st := s.status.Load()
-		if st.settled {
+		if st.settled() {
 			return s, nil
 		}
 		select {
@@ -168,7 +249,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 	s.updateIf(func(st *status) bool {
 		was := st.wanted
 		st.wanted = false
-		return s.tellLocked(st, grant{}, nil) || was
+		return s.tellLocked(st, func(int) (grant, error) { return grant{}, nil }) || was
 	})
 	s.m.poke()
 	for {
@@ -180,7 +261,7 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", ErrNotReady, ErrDestroyed)
 		case st.wanted:
 			return ErrAttachedAgain
-		case st.state.Empty() && (incarnation == nil || !q.Attached(incarnation.id)):
+		case st.empty() && (incarnation == nil || !q.Attached(incarnation.id)):
 			return nil
 		}
 		select {
@@ -206,13 +287,13 @@ func (s *Sequencer) Layout() firn.Layout { return s.layout }
 // Parts takes an ID of the sequencer apart. An error is returned when its layout has no such ID.
 func (s *Sequencer) Parts(id firn.ID) (firn.Parts, error) { return s.layout.Decompose(id) }
 
-// NodeID returns the node ID that is in use, and whether there is one.
-func (s *Sequencer) NodeID() (int64, bool) {
-	t := s.status.Load().inUse()
-	if t.fence == nil {
-		return 0, false
+// NodeIDs returns the node IDs that are in use.
+func (s *Sequencer) NodeIDs() []int64 {
+	var nodes []int64
+	for _, g := range s.status.Load().generators {
+		nodes = append(nodes, g.NodeID())
 	}
-	return t.fence.Node(), true
+	return nodes
 }
 
 // fencePrefix returns the prefix of the keys of a sequencer's fences.

@@ -75,7 +75,8 @@ type SequencerStats struct {
 	State State
 
 	// IDs of the node ID in use may have times from Floor up to but excluding Horizon. Left is how far the
-	// horizon is ahead of the clock, negative once passed. All are zero while no node ID is in use.
+	// horizon is ahead of the clock, negative once passed. Of several node IDs these are about the one whose horizon
+	// comes first. All are zero while none is in use.
 	Floor, Horizon time.Time
 	Left           time.Duration
 
@@ -86,10 +87,12 @@ type SequencerStats struct {
 // Stats returns the sequencer's statistics. It does not ask the store, and may be called at any time.
 func (s *Sequencer) Stats() SequencerStats {
 	stats := SequencerStats{State: s.State(), Waits: s.waits.Count(), WaitedTime: s.waits.Time()}
-	if t := s.status.Load().inUse(); t.fence != nil {
+	for t := range s.status.Load().inUse {
 		state := t.fence.State()
-		stats.Floor, stats.Horizon = time.UnixMilli(state.Floor), time.UnixMilli(state.Horizon)
-		stats.Left = stats.Horizon.Sub(s.m.now())
+		if horizon := time.UnixMilli(state.Horizon); stats.Horizon.IsZero() || horizon.Before(stats.Horizon) {
+			stats.Floor, stats.Horizon = time.UnixMilli(state.Floor), horizon
+			stats.Left = horizon.Sub(s.m.now())
+		}
 	}
 	return stats
 }

@@ -55,7 +55,10 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	first := true
 	for _, s := range m.Sequencers() {
 		st := s.status.Load()
-		if t := st.inUse(); t.fence != nil && s.fences.Window == m.options.Window { // others are renewed between pulses, too
+		for t := range st.inUse {
+			if s.fences.Window != m.options.Window { // others are renewed between pulses, too
+				continue
+			}
 			left := t.fence.Horizon().Sub(m.now())
 			if slices.Contains(renewed, t.fence) {
 				left = m.options.Window
@@ -69,22 +72,6 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 		}
 	}
 	return v
-}
-
-// wrote notes that the store has answered a write that was sent at a time.
-func (m *Member) wrote(sent time.Time) {
-	now := time.Now()
-	m.roundTrip.Store(int64(now.Sub(sent)))
-	m.answered.Store(&now)
-}
-
-// Answered returns when the store last answered a write of the member's vital signs, which come at least three times in the
-// window, with a monotonic clock reading. Zero: never. It is safe for concurrent use.
-func (m *Member) Answered() time.Time {
-	if at := m.answered.Load(); at != nil {
-		return *at
-	}
-	return time.Time{}
 }
 
 // Wall returns the time by the member's wall clock, which may step.

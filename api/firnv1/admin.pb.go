@@ -1934,12 +1934,14 @@ type Here struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The state.
 	State Here_State `protobuf:"varint,1,opt,name=state,proto3,enum=firn.v1.Here_State" json:"state,omitempty"`
-	// The node ID, while attached.
+	// The node ID in use, while attached, or the first of them.
 	Node *int64 `protobuf:"varint,2,opt,name=node,proto3,oneof" json:"node,omitempty"`
 	// The place in the queue, from 1, while waiting; else 0.
 	Place int64 `protobuf:"varint,3,opt,name=place,proto3" json:"place,omitempty"`
 	// Why the server can't give IDs, for people; empty when it can.
-	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	// All node IDs in use, if there are several.
+	Nodes         []int64 `protobuf:"varint,5,rep,packed,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2000,6 +2002,13 @@ func (x *Here) GetWhy() string {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *Here) GetNodes() []int64 {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
 }
 
 // Member is a member of the cluster.
@@ -2523,12 +2532,13 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
-	"\x06_share\"\xb5\x02\n" +
+	"\x06_share\"\xcb\x02\n" +
 	"\x04Here\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.firn.v1.Here.StateR\x05state\x12\x17\n" +
 	"\x04node\x18\x02 \x01(\x03H\x00R\x04node\x88\x01\x01\x12\x14\n" +
 	"\x05place\x18\x03 \x01(\x03R\x05place\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\"\xb7\x01\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x14\n" +
+	"\x05nodes\x18\x05 \x03(\x03R\x05nodes\"\xb7\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

@@ -96,7 +96,7 @@ func (p *program) layoutDetail(l firn.Preset) error {
 	if d := datacenters(l.Layout); d != "" {
 		nodes += ", " + d
 	}
-	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n%-9s %s a second on each node, %s in each tick\n",
+	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n%-9s %s a second under each node ID, %s in each tick\n",
 		picture(l.Layout),
 		"layout", l.Name,
 		"tick", l.Tick,

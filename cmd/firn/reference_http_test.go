@@ -50,7 +50,7 @@ A node serves the whole description, with schemas and examples, as OpenAPI at
 
 const httpTail = `
 Errors are ` + "`{\"error\": {\"code\": \"...\", \"message\": \"...\"}}`" + ` with one of the
-[codes](errors.md). The IDs that one connection gets from one node ascend.
+[codes](errors.md). The IDs that one connection gets from one node ascend, if the node has one node ID of the sequencer, as by default.
 `
 
 func httpPage(t *testing.T) string {

@@ -68,7 +68,7 @@ func definitionLines(s server.StatusSequencer) [][2]string {
 		{"sequencer", console.Shown(s.Name)},
 		{"layout", l.String()},
 		{"nodes", nodesText(s)},
-		{"IDs", fmt.Sprintf("%s a second on each node, %s in each tick", console.Number(s.Rate), console.Number(math.Ldexp(1, l.SequenceBits)))},
+		{"IDs", fmt.Sprintf("%s a second under each node ID, %s in each tick", console.Number(s.Rate), console.Number(math.Ldexp(1, l.SequenceBits)))},
 		{"until", moment(s.Until) + timeLeft(time.Until(s.Until))},
 	}
 	if after := s.Definition.After; after != 0 {

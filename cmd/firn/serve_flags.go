@@ -72,6 +72,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	o.layout.add(c, flags)
 	setting.Number(flags, &o.node, "node", "", 0, "use this node ID in the default sequencer (default: any free one)")
 	setting.Number(flags, &o.datacenter, "datacenter", "", 0, "use only node IDs of this datacenter, in every sequencer whose layout\nhas it")
+	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1, "how many node IDs to ask for in every sequencer, up to 64: the node makes\nthat many times the IDs of one, side by side on its processors")
 	setting.Bool(flags, &o.RandomStart, "random-start", "begin each tick's sequence at a random number, so that one ID does\nnot tell how many came before it in its tick; two IDs of one tick\nstill tell how many lie between them")
 
 	setting.Duration(flags, &o.Window, "window", d.Window.String(), least, "how far ahead a node reserves time in etcd: how long it gives IDs\nwhile etcd is unreachable")

@@ -62,7 +62,7 @@ func TestDashboard(t *testing.T) {
 	p.click("[data-name=orders]")
 	p.wait(`text("[data-kind=full] b")`, "4")
 	p.wait(`text("[data-kind=never] b")`, "12")
-	node, _ := find(t, l.members[1], "orders").NodeID()
+	node := find(t, l.members[1], "orders").NodeIDs()[0]
 	p.cell(int(node))
 	p.waitFor(fmt.Sprintf(`text("#cell").startsWith("Node ID %d: held by %s (host-b, process 4001), horizon ")`, node, b))
 

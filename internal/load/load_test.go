@@ -41,12 +41,12 @@ type giver struct {
 
 func (g *giver) Next(ctx context.Context) (firn.ID, error) {
 	var ids [1]firn.ID
-	err := g.Fill(ctx, ids[:])
+	err := g.FillAfter(ctx, 0, ids[:])
 	return ids[0], err
 }
 
-func (g *giver) Fill(ctx context.Context, ids []firn.ID) error {
-	if err := g.Issuer.Fill(ctx, ids); err != nil {
+func (g *giver) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
+	if err := g.Issuer.FillAfter(ctx, after, ids); err != nil {
 		return err
 	}
 	if g.give == nil {

@@ -51,7 +51,7 @@ var clocks = []mutant{
 	},
 	{
 		"a node ID is claimed whatever the clock", "member/driver.go",
-		"	if err := s.m.checkClock(ctx); err != nil {", "	if err := s.m.checkClock(ctx); err != nil && s == nil {",
+		"	if err := l.m.checkClock(ctx); err != nil {", "	if err := l.m.checkClock(ctx); err != nil && l == nil {",
 		"./member", "^TestAWrongClockJoins$",
 	},
 	{

@@ -145,7 +145,7 @@ var mutants = []mutant{
 	},
 	{
 		"callers find no generator while node IDs are switched", "member/sequencer.go",
-		"		s.mu.Lock()\n		defer s.mu.Unlock()\n	case !errors", "	case !errors",
+		"			s.mu.Lock()\n			s.mu.Unlock() //nolint:staticcheck // the wait is what it is for\n", "",
 		"./member", "TheSwitch",
 	},
 	{
@@ -625,18 +625,48 @@ var mutants = []mutant{
 		"./cluster", replayed,
 	},
 	{
+		"two lanes are granted one node ID", "member/grant.go",
+		"			left = slices.Delete(left, i, i+1)\n", "",
+		"./member", "TestDeal",
+	},
+	{
+		"a lane does not keep its node ID", "member/grant.go",
+		"			give(i, l.granted.node)\n", "			_ = i\n",
+		"./member", "TestDeal",
+	},
+	{
+		"a caller waits although another lane has IDs", "member/sequencer.go",
+		"(own+i)%len(generators)", "(own+i-i)%len(generators)",
+		"./member", "TestOneCaller",
+	},
+	{
+		"IDs that are to follow others precede them", "member/sequencer.go",
+		"(len(ids) == 0 || ids[0] > after)", "true",
+		"./member", "TestFillAfter",
+	},
+	{
+		"a caller that has taken an ID changes its lane", "member/sequencer.go",
+		"after != 0 && err == nil", "after != 0 && err != nil",
+		"./member", "TestFillAfter",
+	},
+	{
+		"a lane without a node ID says why there are no IDs", "member/state.go",
+		"return granted(l) && l.settled", "return l.settled",
+		"./member", "TestALaneSpeaksForAll",
+	},
+	{
 		"a sequencer created again is taken for its former generation", "member/grant.go",
 		"!ok || found.Created() != s.status.Load().created", "!ok",
 		"./member", "CreatedAgain",
 	},
 	{
 		"node IDs are claimed for a generation that is over", "member/driver.go",
-		"[]store.Condition{s.guard, floored}", "[]store.Condition{floored}",
+		"[]store.Condition{l.guard, floored}", "[]store.Condition{floored}",
 		"./member", "ComesLate",
 	},
 	{
 		"a claim omits its condition on the floor", "member/driver.go",
-		"[]store.Condition{s.guard, floored}", "[]store.Condition{s.guard, floored}[:1]",
+		"[]store.Condition{l.guard, floored}", "[]store.Condition{l.guard, floored}[:1]",
 		"./member", "DoesNotKnowTheFloor",
 	},
 	{
@@ -676,7 +706,7 @@ var mutants = []mutant{
 	},
 	{
 		"a late close of a former generation revokes the next one's node IDs", "member/generation.go",
-		"s.fences.Prefix, at)", "s.fences.Prefix)",
+		"l.fences.Prefix, at)", "l.fences.Prefix)",
 		"./member", "NextOne",
 	},
 	{
@@ -696,7 +726,7 @@ var mutants = []mutant{
 	},
 	{
 		"a detach is announced before the node ID is free", "member/grant.go",
-		"attached && !st.wanted && st.state.Empty()", "attached && !st.wanted",
+		"attached && !st.wanted && st.empty()", "attached && !st.wanted",
 		"./member", "Detach|Standby",
 	},
 	{
@@ -926,7 +956,7 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID that becomes free waits for the next attempt to claim it", "member/driver.go",
-		"s.whenFree(ctx, err)", "s.whenFree(ctx, nil)",
+		"l.whenFree(ctx, err)", "l.whenFree(ctx, nil)",
 		"./member", "^TestANodeIDIsClaimedOnceItIsFree$",
 	},
 	{

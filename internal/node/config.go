@@ -44,6 +44,7 @@ type Config struct {
 
 	Layout      firn.Layout // of the default sequencer
 	Node        *int64      // the node ID to use in the default sequencer; nil: any
+	NodeIDs     int         // how many node IDs to ask for in every sequencer; 0: 1
 	Datacenter  *int64      // the datacenter of node IDs to use, in every sequencer whose layout has it; nil: any
 	RandomStart bool        // begin the sequence of each tick at random
 
@@ -117,6 +118,9 @@ func (c Config) validate() error {
 	if c.Node != nil && *c.Node >= c.Layout.NodeIDs() {
 		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, *c.Node)
 	}
+	if c.Node != nil && c.NodeIDs > 1 {
+		return settingf("node-ids", "node chooses one node ID, %d, and node-ids asks for %d; want one of the two settings", *c.Node, c.NodeIDs)
+	}
 	if c.Datacenter != nil {
 		if _, _, err := c.Layout.DatacenterNodes(*c.Datacenter); err != nil {
 			return &SettingError{"datacenter", err}
@@ -138,7 +142,7 @@ func (c Config) memberOptions() member.Options {
 		owner = fmt.Sprintf("%s, process %d", host, os.Getpid())
 	}
 	return member.Options{
-		Nodes: c.nodes, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart, Order: c.Order,
+		Nodes: c.nodes, NodeIDs: c.NodeIDs, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart, Order: c.Order,
 		Owner: owner, Clock: c.Clock, Logger: c.Logger,
 	}
 }

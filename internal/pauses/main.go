@@ -22,9 +22,9 @@ var hotPath = []struct {
 	file, call string
 	functions  []string
 }{
-	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "reserve", "enter", "read", "now"}},
+	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "TryFill", "reserve", "enter", "read", "now"}},
 	{"coarse_clock.go", "PausePoint", []string{"Now", "Sync", "look", "wake"}},
-	{"member/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "next"}},
+	{"member/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take", "own"}},
 }
 
 const declaration = `package firn

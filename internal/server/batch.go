@@ -25,6 +25,15 @@ type run struct {
 // Len returns the number of IDs.
 func (b *Batch) Len() int { return b.count }
 
+// last returns the last ID, and 0 when there is none.
+func (b *Batch) last() firn.ID {
+	if len(b.runs) == 0 {
+		return 0
+	}
+	r := b.runs[len(b.runs)-1]
+	return r.first + r.step*firn.ID(r.count-1)
+}
+
 // All returns the IDs in pieces of at most few. Each piece overwrites the one before.
 func (b *Batch) All() iter.Seq[[]firn.ID] {
 	return func(yield func([]firn.ID) bool) {

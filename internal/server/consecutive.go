@@ -37,9 +37,9 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 		}
 		last, err = consecutive(ids, count, func(ids []firn.ID) error {
 			if count <= few {
-				return m.Fill(within, ids)
+				return m.FillAfter(within, 0, ids)
 			}
-			return s.turns.each(within, name, caller, m.Layout().Rate(), len(ids), len(ids), func(int) error { return m.Fill(within, ids) })
+			return s.turns.each(within, name, caller, m, len(ids), len(ids), func(int) error { return m.FillAfter(within, 0, ids) })
 		})
 		return err
 	})

@@ -90,16 +90,15 @@ func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string,
 	ids := pieces.Get().(*[piece]firn.ID)
 	defer pieces.Put(ids)
 	if count <= few {
-		if err := m.Fill(ctx, ids[:count]); err != nil {
+		if err := m.FillAfter(ctx, 0, ids[:count]); err != nil {
 			return err
 		}
 		b.add(ids[:count])
 		return nil
 	}
-	rate := m.Layout().Rate()
-	most := int(min(max(rate*turnTime.Seconds(), 1), piece))
-	return s.turns.each(ctx, name, caller, rate, count, most, func(n int) error {
-		if err := m.Fill(ctx, ids[:n]); err != nil {
+	most := int(min(max(m.Layout().Rate()*turnTime.Seconds(), 1), piece))
+	return s.turns.each(ctx, name, caller, m, count, most, func(n int) error {
+		if err := m.FillAfter(ctx, b.last(), ids[:n]); err != nil {
 			return err
 		}
 		b.add(ids[:n])
@@ -129,9 +128,16 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give 
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, member.ErrNotReady) {
-		return &busyError{s.timeout, m.Layout().Rate()}
+		_, rate := rateOf(m)
+		return &busyError{s.timeout, rate}
 	}
 	return err
+}
+
+// rateOf returns under how many node IDs an issuer makes IDs, at least 1, and how many a second.
+func rateOf(m Issuer) (nodes int, rate float64) {
+	nodes = max(len(m.NodeIDs()), 1)
+	return nodes, float64(nodes) * m.Layout().Rate()
 }
 
 // busyError says that a node did not make that many IDs in time.
@@ -141,7 +147,7 @@ type busyError struct {
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("no answer within %v: a node of this layout makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
+	return fmt.Sprintf("no answer within %v: this node makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
 }
 
 // Decode decodes an ID of a sequencer. The member need not be attached to it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -34,10 +35,11 @@ type StatusSequencer struct {
 
 // Here is the answering member's state in a sequencer, see member.State.
 type Here struct {
-	State string `json:"state"`           // a member.Phase, or "none": it was never attached
-	Node  *int64 `json:"node,omitempty"`  // the node ID, while attached
-	Place int    `json:"place,omitempty"` // in the waiting line, from 1
-	Why   string `json:"why,omitempty"`   // why it makes no IDs
+	State string  `json:"state"`           // a member.Phase, or "none": it was never attached
+	Node  *int64  `json:"node,omitempty"`  // the node ID in use, while attached, or the first of them
+	Nodes []int64 `json:"nodes,omitempty"` // all node IDs in use, if there are several
+	Place int     `json:"place,omitempty"` // in the waiting line, from 1
+	Why   string  `json:"why,omitempty"`   // why it makes no IDs
 }
 
 // never is the state of a member that was never attached.
@@ -46,6 +48,8 @@ const never = "none"
 // String returns the state for people.
 func (e Here) String() string {
 	switch {
+	case len(e.Nodes) > 1:
+		return fmt.Sprintf("%s, node IDs %s", e.State, strings.Trim(fmt.Sprint(e.Nodes), "[]"))
 	case e.Node != nil:
 		return fmt.Sprintf("%s, node ID %d", e.State, *e.Node)
 	case e.Place > 0:
@@ -103,6 +107,9 @@ func (s *Service) here(name string) Here {
 	here := Here{State: state.Phase.String(), Place: state.Place}
 	if state.Phase == member.Attached {
 		here.Node = &state.Node
+	}
+	if state.Nodes > 1 {
+		here.Nodes = q.NodeIDs()
 	}
 	if err := q.Ready(); err != nil {
 		here.Why = err.Error()

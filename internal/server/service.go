@@ -39,9 +39,10 @@ const (
 // Issuer issues the IDs of a sequencer. *member.Sequencer implements it; see its methods.
 type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
-	Fill(ctx context.Context, ids []firn.ID) error
+	FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error
 	Ready() error
 	Layout() firn.Layout
+	NodeIDs() []int64
 }
 
 // Member is a member of the cluster, which need not have joined yet. *member.Member implements it; see its

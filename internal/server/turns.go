@@ -25,8 +25,8 @@ const (
 	turnTime  = time.Millisecond
 	turnSlack = 2 * time.Millisecond
 
-	// turnsAtOnce is the most turns that go on at a time: if small calls take more than their share, at most so
-	// many large ones wait for the clock beside them.
+	// turnsAtOnce is the most turns of a node ID that go on at a time: if small calls take more than their share, at
+	// most so many large ones wait for the clock beside them.
 	turnsAtOnce = 2
 
 	// leftShare is the part of a sequencer's rate that turns leave to small calls.
@@ -38,6 +38,7 @@ type line struct {
 	users int // guarded by turns.mu
 
 	mu      sync.Mutex // guards what follows
+	nodes   int        // how many node IDs the sequencer has here, at least 1
 	now     int        // turns that go on
 	made    time.Time  // when the sequencer would be done with the IDs of all turns
 	waking  bool       // a timer will call nextLocked
@@ -57,15 +58,16 @@ type turn struct {
 	comes chan struct{} // closed when the turn begins
 }
 
-// each calls make for count IDs of a sequencer in all, at most so many at a time, each time in a turn of the
-// caller. It returns the first error of make, or that of ctx.
-func (t *turns) each(ctx context.Context, name string, caller party, rate float64, count, most int, make func(n int) error) error {
+// each calls make for count IDs of an issuer in all, at most so many at a time, each time in a turn of the caller. It
+// returns the first error of make, or that of ctx.
+func (t *turns) each(ctx context.Context, name string, caller party, m Issuer, count, most int, make func(n int) error) error {
 	l, leave := t.enter(name)
 	defer leave()
+	nodes, rate := rateOf(m)
 	for left := count; left > 0; {
 		n := min(left, most)
 		takes := time.Duration(float64(n) / (rate * (1 - leftShare)) * float64(time.Second))
-		if err := l.take(ctx, caller, takes, left < count); err != nil {
+		if err := l.take(ctx, caller, nodes, takes, left < count); err != nil {
 			return err
 		}
 		if err := l.use(n, make); err != nil {
@@ -103,10 +105,12 @@ func (l *line) busy() bool {
 	return l.made.After(time.Now())
 }
 
-// take waits for a turn of a caller; again: the call had one before. It returns the error of ctx.
-func (l *line) take(ctx context.Context, caller party, takes time.Duration, again bool) error {
+// take waits for a turn of a caller, where the sequencer has so many node IDs; again: the call had one before. It
+// returns the error of ctx.
+func (l *line) take(ctx context.Context, caller party, nodes int, takes time.Duration, again bool) error {
 	t := &turn{takes: takes}
 	l.mu.Lock()
+	l.nodes = nodes
 	if now := time.Now(); len(l.callers) == 0 && l.freeLocked(now) {
 		l.beginLocked(t, now)
 		l.mu.Unlock()
@@ -174,7 +178,9 @@ func (l *line) queueLocked(caller party) *queue {
 	return q
 }
 
-func (l *line) freeLocked(now time.Time) bool { return l.now < turnsAtOnce && !l.made.After(now) }
+func (l *line) freeLocked(now time.Time) bool {
+	return l.now < turnsAtOnce*l.nodes && !l.made.After(now)
+}
 
 func (l *line) beginLocked(t *turn, now time.Time) {
 	l.now++

@@ -17,6 +17,7 @@ import (
 // asked is an issuer that records the calls of Fill. It issues IDs from 1 on.
 type asked struct {
 	layout firn.Layout
+	nodes  int // how many node IDs
 
 	mu    sync.Mutex // guards what follows
 	fills []int
@@ -26,20 +27,21 @@ type asked struct {
 
 func (a *asked) Ready() error        { return nil }
 func (a *asked) Layout() firn.Layout { return a.layout }
+func (a *asked) NodeIDs() []int64    { return make([]int64, a.nodes) }
 
 func (a *asked) Next(ctx context.Context) (firn.ID, error) {
 	ids := make([]firn.ID, 1)
-	return ids[0], a.Fill(ctx, ids)
+	return ids[0], a.FillAfter(ctx, 0, ids)
 }
 
-func (a *asked) Fill(ctx context.Context, ids []firn.ID) error {
+func (a *asked) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.fills = append(a.fills, len(ids))
 	if len(ids) > few {
 		a.now++
 		defer func() { a.now-- }()
-		if a.now > turnsAtOnce {
+		if a.now > turnsAtOnce*max(a.nodes, 1) {
 			return fmt.Errorf("%d at a time ask for many IDs", a.now)
 		}
 		a.mu.Unlock()
@@ -113,9 +115,9 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 
 // Large calls leave a share of the rate to small calls at any time, and take the rest.
 func TestLargeCallsLeaveAPart(t *testing.T) {
-	for _, layout := range []firn.Layout{firn.Default, firn.Sonyflake} {
+	for _, m := range []*asked{{layout: firn.Default}, {layout: firn.Sonyflake}, {layout: firn.Default, nodes: 4}} {
 		synctest.Test(t, func(t *testing.T) {
-			m := &asked{layout: layout}
+			_, rate := rateOf(m)
 			s, who, began := New(nil, Options{Default: m}), anyone(t), time.Now()
 			ctx, cancel := context.WithCancel(t.Context())
 			var large sync.WaitGroup
@@ -130,10 +132,10 @@ func TestLargeCallsLeaveAPart(t *testing.T) {
 				made, took := float64(m.next), time.Since(began).Seconds()
 				m.mu.Unlock()
 				burst := (turnSlack + 2*turnTime).Seconds()
-				if most := layout.Rate() * (1 - leftShare) * (took + burst); made > most+1 {
+				if most := rate * (1 - leftShare) * (took + burst); made > most+1 {
 					t.Fatalf("%v IDs after %v s, want at most %v", made, took, most)
 				}
-				if least := layout.Rate() * (1 - 2*leftShare) * (took - burst); made < least-1 && made < 20*MaxCount {
+				if least := rate * (1 - 2*leftShare) * (took - burst); made < least-1 && made < 20*MaxCount {
 					t.Fatalf("%v IDs after %v s, want at least %v", made, took, least)
 				}
 			}
@@ -161,7 +163,7 @@ func TestCallersTakeTurns(t *testing.T) {
 		begin := func(call string, ctx context.Context, pieces int) {
 			all.Go(func() {
 				for i := range pieces {
-					if l.take(ctx, party{token: call[:1]}, time.Second, i > 0) != nil {
+					if l.take(ctx, party{token: call[:1]}, 1, time.Second, i > 0) != nil {
 						note(call + " leaves")
 						return
 					}

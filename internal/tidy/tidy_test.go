@@ -41,11 +41,12 @@ var rooms = map[string]room{
 	"store/quorum/internal/keyring":      {code: []string{"internal/files"}, tests: []string{"internal/certtest", "go.etcd.io/etcd/client/pkg/v3/transport"}},
 	"store/quorum/internal/port":         {code: []string{"internal/server/conns", "internal/throttle", "store/quorum/internal/keyring", "golang.org/x/sys/unix"}, tests: []string{"internal/logtest", "go.uber.org/goleak"}},
 	"internal/floor":                     {code: []string{"store"}},
-	"internal/fence":                     {code: []string{"internal/floor", "store", "internal/retry"}, tests: []string{"store/memstore"}},
+	"internal/fence":                     {code: []string{"internal/floor", "internal/spread", "store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/attachment":                {},
 	"internal/clocks":                    {code: []string{"internal/floor"}},
+	"internal/spread":                    {},
 	"cluster":                            {code: []string{"."}},
-	"member":                             {code: []string{".", "cluster", "internal/attachment", "internal/clocks", "internal/fence", "internal/floor", "store", "internal/retry"}, tests: []string{"store/memstore"}},
+	"member":                             {code: []string{".", "cluster", "internal/attachment", "internal/clocks", "internal/fence", "internal/floor", "internal/spread", "store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/server/auth":               {code: []string{"internal/files", "golang.org/x/time/rate", "go.yaml.in/yaml/v3"}, tests: []string{"internal/logtest"}},
 	"internal/server/conns":              {code: []string{"internal/files"}, tests: []string{"internal/certtest", "internal/logtest", "google.golang.org/grpc/test/bufconn"}},
 	"internal/files":                     {tests: []string{"internal/logtest"}},
@@ -232,7 +233,7 @@ func TestTheRootPackageNeedsTheStandardLibraryOnly(t *testing.T) {
 
 // An application that embeds a member and uses an etcd elsewhere links no etcd server.
 func TestEmbeddingAMemberLinksNoServer(t *testing.T) {
-	const server, most = "go.etcd.io/etcd/server/", 370
+	const server, most = "go.etcd.io/etcd/server/", 375
 	linksServer := func(pkg string) (linked bool, packages int) {
 		all := deps(t, pkg)
 		return slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, server) }), len(all)

@@ -23,7 +23,7 @@ var states = map[string]firnv1.Here_State{
 }
 
 func hereMessage(h server.Here) *firnv1.Here {
-	return &firnv1.Here{State: states[h.State], Node: h.Node, Place: int64(h.Place), Why: h.Why}
+	return &firnv1.Here{State: states[h.State], Node: h.Node, Nodes: h.Nodes, Place: int64(h.Place), Why: h.Why}
 }
 
 func sequencerMessage(q server.StatusSequencer) *firnv1.Sequencer {

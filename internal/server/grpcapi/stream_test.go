@@ -196,7 +196,7 @@ type stuck struct {
 	asked chan struct{}
 }
 
-func (s *stuck) Fill(ctx context.Context, _ []firn.ID) error {
+func (s *stuck) FillAfter(ctx context.Context, _ firn.ID, _ []firn.ID) error {
 	close(s.asked)
 	<-ctx.Done()
 	return ctx.Err()

@@ -83,7 +83,9 @@ var (
 		"1 for the node's state for a sequencer, 0 for the others: attaching, attached or waiting (for a node ID). Sequencers that the node is not attached to are absent, here and below.",
 		"sequencer", "state")
 	nodeID = gauge("firn_sequencer_node_id", "node ID",
-		"The node ID of the node; absent while it has none.", "sequencer")
+		"The node ID of the node, the first if it has several; absent while it has none.", "sequencer")
+	nodeIDs = gauge("firn_sequencer_node_ids", "node IDs",
+		"How many node IDs the node makes IDs under; absent while it has none.", "sequencer")
 	horizonLeft = gauge("firn_horizon_left_seconds", "seconds",
 		"How long the node can still make IDs without the store; negative past the horizon, absent without a node ID.", "sequencer")
 	window = gauge("firn_window_seconds", "seconds",

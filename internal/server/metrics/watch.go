@@ -157,6 +157,7 @@ func (w *watcher) collectSequencers(to sink, m *member.Member) {
 		}
 		if !s.Horizon.IsZero() {
 			to.put(nodeID, float64(s.State.Node), name)
+			to.put(nodeIDs, float64(s.State.Nodes), name)
 			to.put(horizonLeft, s.Left.Seconds(), name)
 		}
 		to.put(given, float64(ids[name]), name)

@@ -17,6 +17,10 @@ import (
 type generated struct{ *firn.Generator }
 
 func (generated) Ready() error { return nil }
+func (g generated) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
+	return g.Fill(ctx, ids)
+}
+func (g generated) NodeIDs() []int64 { return []int64{g.NodeID()} }
 
 func newGenerated(t testing.TB, l firn.Layout, options ...firn.Option) generated {
 	t.Helper()
@@ -131,7 +135,7 @@ type scattered struct {
 	last int64
 }
 
-func (s *scattered) Fill(_ context.Context, ids []firn.ID) error {
+func (s *scattered) FillAfter(_ context.Context, _ firn.ID, ids []firn.ID) error {
 	for i := range ids {
 		ids[i] = firn.ID(s.last)
 		s.last += 2

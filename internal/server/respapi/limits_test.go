@@ -182,7 +182,9 @@ func TestLargestReply(t *testing.T) {
 // limited allows one ID at a time.
 type limited struct{ *servertest.Issuer }
 
-func (l limited) Fill(context.Context, []firn.ID) error { return &auth.LimitError{Rate: 1} }
+func (l limited) FillAfter(context.Context, firn.ID, []firn.ID) error {
+	return &auth.LimitError{Rate: 1}
+}
 
 // What a client may have one by one it gets also when it asks for it in a pipeline.
 func TestPipelineBeyondALimit(t *testing.T) {

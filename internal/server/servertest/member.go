@@ -237,6 +237,9 @@ func (f *Issuer) Ready() error {
 	return f.Err
 }
 
+// NodeIDs returns none.
+func (*Issuer) NodeIDs() []int64 { return nil }
+
 // Layout returns IDs.
 func (f *Issuer) Layout() firn.Layout {
 	if f.IDs == (firn.Layout{}) {
@@ -251,12 +254,12 @@ func (f *Issuer) Given() int64 { return f.given.Load() }
 // Next gives the next ID.
 func (f *Issuer) Next(ctx context.Context) (firn.ID, error) {
 	var one [1]firn.ID
-	err := f.Fill(ctx, one[:])
+	err := f.FillAfter(ctx, 0, one[:])
 	return one[0], err
 }
 
-// Fill gives the next IDs.
-func (f *Issuer) Fill(ctx context.Context, ids []firn.ID) error {
+// FillAfter gives the next IDs.
+func (f *Issuer) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
 	if err := f.wait(ctx); err != nil {
 		return err
 	}
