@@ -142,12 +142,16 @@ func (c *churn) pause(r *rand.Rand, upTo time.Duration) bool {
 	}
 }
 
-// birth starts a node, and has it asked for IDs. Every other one attaches only when it is told to.
+// birth starts a node, and has it asked for IDs. Every other one attaches only when it is told to, and every third one
+// asks for several node IDs.
 func (c *churn) birth() {
 	c.t.Helper()
 	args := c.args
 	if c.births++; c.births%2 == 0 {
 		args = append(slices.Clone(args), "--no-auto-attach")
+	}
+	if c.births%3 == 0 {
+		args = append(slices.Clone(args), several)
 	}
 	n := serve(c.t, fmt.Sprint("node ", c.births), args...)
 	n.ready(c.t, &c.ledger)
@@ -340,8 +344,12 @@ func (c *churn) settled(u *ups) {
 				give++
 			}
 		}
-		if len(s.Nodes) != want || len(s.Nodes)+len(s.Waiting) != len(c.nodes) || give != want {
-			return fmt.Errorf("%s is for %d of %d nodes; %d have a node ID, %d give IDs, %d wait", u.name, want, len(c.nodes), len(s.Nodes), give, len(s.Waiting))
+		have := map[string]bool{}
+		for _, member := range s.Nodes {
+			have[member] = true
+		}
+		if len(have) != want || len(have)+len(s.Waiting) != len(c.nodes) || give != want {
+			return fmt.Errorf("%s is for %d of %d nodes; %d have a node ID, %d give IDs, %d wait", u.name, want, len(c.nodes), len(have), give, len(s.Waiting))
 		}
 		return nil
 	})
