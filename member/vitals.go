@@ -74,6 +74,22 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	return v
 }
 
+// wrote notes that the store has answered a write that was sent at a time.
+func (m *Member) wrote(sent time.Time) {
+	now := time.Now()
+	m.roundTrip.Store(int64(now.Sub(sent)))
+	m.answered.Store(&now)
+}
+
+// Answered returns when the store last answered a write of the member's vital signs, which come at least three times in the
+// window, with a monotonic clock reading. Zero: never. It is safe for concurrent use.
+func (m *Member) Answered() time.Time {
+	if at := m.answered.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
 // Wall returns the time by the member's wall clock, which may step.
 func (m *Member) Wall() time.Time { return time.Unix(0, m.options.Clock.Wall()) }
 

@@ -655,6 +655,16 @@ var mutants = []mutant{
 		"./member", "TestALaneSpeaksForAll",
 	},
 	{
+		"a piece of an answer precedes the piece before", "internal/server/give.go",
+		"max(after, b.Last())", "after",
+		"./internal/server", "TestManyAfter",
+	},
+	{
+		"a message of a stream precedes the message before", "internal/server/grpcapi/stream.go",
+		"				last = ids.Last()\n", "				_ = ids.Last()\n",
+		"./internal/server/grpcapi", "TestStreamAscends",
+	},
+	{
 		"a sequencer created again is taken for its former generation", "member/grant.go",
 		"!ok || found.Created() != s.status.Load().created", "!ok",
 		"./member", "CreatedAgain",
@@ -1021,7 +1031,7 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse tells the time left of a horizon that is renewed without it", "member/vitals.go",
-		"t.fence != nil && s.fences.Window == m.options.Window {", "t.fence != nil {",
+		"			if s.fences.Window != m.options.Window {", "			if false {",
 		"./member", "^TestAPulseIsWrittenAgain$",
 	},
 	{

@@ -25,8 +25,8 @@ type run struct {
 // Len returns the number of IDs.
 func (b *Batch) Len() int { return b.count }
 
-// last returns the last ID, and 0 when there is none.
-func (b *Batch) last() firn.ID {
+// Last returns the last ID, and 0 when there is none.
+func (b *Batch) Last() firn.ID {
 	if len(b.runs) == 0 {
 		return 0
 	}

@@ -33,6 +33,12 @@ func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id f
 // of which each caller may have a share: beyond it a caller waits, and gets ErrCrowded when it has waited too
 // long.
 func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int, deliver func(*Batch) error) error {
+	return s.ManyAfter(ctx, who, at, name, 0, count, deliver)
+}
+
+// ManyAfter is Many with IDs that all exceed another one: the last of an answer before. Those of several answers then ascend
+// throughout.
+func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name string, after firn.ID, count int, deliver func(*Batch) error) error {
 	if count < 1 || count > MaxCount {
 		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
 	}
@@ -54,7 +60,7 @@ func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, c
 	}()
 	err = s.from(within, who, name, func(m Issuer) error {
 		b.runs, b.count = b.runs[:0], 0
-		return s.fill(within, m, caller, name, count, &b)
+		return s.fill(within, m, caller, name, after, count, &b)
 	})
 	if err != nil {
 		return err
@@ -85,12 +91,12 @@ func (s *Service) hold(ctx, within context.Context, caller party, at string, siz
 	return release, err
 }
 
-// fill has an issuer make IDs, a piece at a time.
-func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string, count int, b *Batch) error {
+// fill has an issuer make IDs above another one, a piece at a time.
+func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string, after firn.ID, count int, b *Batch) error {
 	ids := pieces.Get().(*[piece]firn.ID)
 	defer pieces.Put(ids)
 	if count <= few {
-		if err := m.FillAfter(ctx, 0, ids[:count]); err != nil {
+		if err := m.FillAfter(ctx, after, ids[:count]); err != nil {
 			return err
 		}
 		b.add(ids[:count])
@@ -98,7 +104,7 @@ func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string,
 	}
 	most := int(min(max(m.Layout().Rate()*turnTime.Seconds(), 1), piece))
 	return s.turns.each(ctx, name, caller, m, count, most, func(n int) error {
-		if err := m.FillAfter(ctx, b.last(), ids[:n]); err != nil {
+		if err := m.FillAfter(ctx, max(after, b.Last()), ids[:n]); err != nil {
 			return err
 		}
 		b.add(ids[:n])

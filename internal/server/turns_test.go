@@ -69,6 +69,39 @@ func anyone(t *testing.T) *auth.Caller {
 
 func none(*Batch) error { return nil }
 
+// following gives the IDs that follow the one that they are to exceed.
+type following struct{ asked }
+
+func (*following) FillAfter(_ context.Context, after firn.ID, ids []firn.ID) error {
+	for i := range ids {
+		ids[i] = after + firn.ID(i) + 1
+	}
+	return nil
+}
+
+// The IDs of an answer exceed the one that it follows, and ascend, whichever node IDs its pieces are of.
+func TestManyAfter(t *testing.T) {
+	m := &following{asked{layout: firn.Default}}
+	s, who := New(nil, Options{Default: m}), anyone(t)
+	for _, count := range []int{1, few, few + 1, 3 * piece} {
+		next := firn.ID(1000)
+		err := s.ManyAfter(t.Context(), who, "10.0.0.1:1", member.DefaultSequencer, next-1, count, func(b *Batch) error {
+			for ids := range b.All() {
+				for _, id := range ids {
+					if id != next {
+						t.Fatalf("of %d IDs, %d instead of %d", count, id, next)
+					}
+					next++
+				}
+			}
+			return nil
+		})
+		if err != nil || next != firn.ID(1000+count) {
+			t.Errorf("%d IDs up to %d: %v", count, next, err)
+		}
+	}
+}
+
 // While large calls make IDs one after the other, a small call waits for none of them.
 func TestFewIDsDoNotWaitForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

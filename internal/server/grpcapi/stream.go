@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
@@ -42,6 +43,7 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 	}
 	defer release()
 	var answer firnv1.StreamResponse // stands for what is encoded already; Send is done with it when it returns
+	var last firn.ID
 	for endless || left > 0 {
 		if !endless {
 			size = min(size, left)
@@ -57,7 +59,8 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 			if err != nil {
 				return err
 			}
-			return g.service.Many(ctx, who, from.at, name, int(size), func(ids *server.Batch) error {
+			return g.service.ManyAfter(ctx, who, from.at, name, last, int(size), func(ids *server.Batch) error {
+				last = ids.Last()
 				encoded := encode(ids)
 				g.keep(from, &answer, encoded, ids.Keep(), sent.add(len(*encoded)))
 				return nil

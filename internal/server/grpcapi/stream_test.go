@@ -190,6 +190,36 @@ func TestStreamEndsWhileItWaits(t *testing.T) {
 	wants(t, "Stream", firstOf(t, r, &firnv1.StreamRequest{}), unavailable("not_ready", "it is shutting down"))
 }
 
+// The IDs of a stream ascend, whichever node IDs its messages are of.
+func TestStreamAscends(t *testing.T) {
+	stream, err := newRig(t, new(following), new(servertest.Member), trusting).ids.Stream(within(t), &firnv1.StreamRequest{BatchSize: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for last := int64(0); last < 100; {
+		got, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range got.GetIds() {
+			if id <= last {
+				t.Fatalf("%d after %d", id, last)
+			}
+			last = id
+		}
+	}
+}
+
+// following gives the IDs that follow the one that they are to exceed.
+type following struct{ servertest.Issuer }
+
+func (*following) FillAfter(_ context.Context, after firn.ID, ids []firn.ID) error {
+	for i := range ids {
+		ids[i] = after + firn.ID(i) + 1
+	}
+	return nil
+}
+
 // stuck is a member that has no ID to give.
 type stuck struct {
 	servertest.Issuer
