@@ -50,7 +50,8 @@ A node serves the whole description, with schemas and examples, as OpenAPI at
 
 const httpTail = `
 Errors are ` + "`{\"error\": {\"code\": \"...\", \"message\": \"...\"}}`" + ` with one of the
-[codes](errors.md). The IDs that one connection gets from one node ascend, if the node has one node ID of the sequencer, as by default.
+[codes](errors.md). The IDs that one connection gets from one node ascend, if the node has one node ID
+of the sequencer, as by default. Those of one answer always do.
 `
 
 func httpPage(t *testing.T) string {
