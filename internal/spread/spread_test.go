@@ -31,7 +31,7 @@ func TestPickSpreads(t *testing.T) {
 	deadline := time.Now().Add(10 * time.Second)
 	for range 16 {
 		all.Go(func() {
-			for !(seen[0].Load() && seen[1].Load()) && time.Now().Before(deadline) {
+			for (!seen[0].Load() || !seen[1].Load()) && time.Now().Before(deadline) {
 				seen[spread.Pick(n)].Store(true)
 			}
 		})

@@ -45,7 +45,7 @@ func TestWhoGetsPackedIDs(t *testing.T) {
 		"x application/octet-stream":                                            false,
 	} {
 		for path, size := range map[string]int{"/api/v1/id": 1, "/api/v1/ids": 1, "/api/v1/ids?count=3": 3} {
-			w := call(h, "POST", path, "Accept", accept)
+			w := call(h, http.MethodPost, path, "Accept", accept)
 			got := w.Header().Get("Content-Type") == packed.Type
 			if w.Code != 200 || got != want || got && w.Body.Len() != size*packed.Size || got == json.Valid(w.Body.Bytes()) {
 				t.Errorf("%s, Accept: %s = %d %v %q; want packed: %v", path, accept, w.Code, w.Header(), w.Body, want)
@@ -69,7 +69,7 @@ func TestWhoGetsPackedIDs(t *testing.T) {
 func TestLargestPackedBatch(t *testing.T) {
 	for _, count := range []int{1, 4096, 4097, 5000, server.MaxCount} {
 		h := newHandler(&servertest.Issuer{IDs: firn.Default}, nil, nil)
-		w := call(h, "POST", fmt.Sprintf("/api/v1/ids?count=%d", count), "Accept", packed.Type)
+		w := call(h, http.MethodPost, fmt.Sprintf("/api/v1/ids?count=%d", count), "Accept", packed.Type)
 		ids := make([]firn.ID, count)
 		if err := packed.Read(ids, w.Body.Bytes()); err != nil {
 			t.Fatalf("count %d: %v", count, err)
