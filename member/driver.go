@@ -30,6 +30,10 @@ type lane struct {
 	guarded int64           // the member's losses when both were read
 }
 
+// early is by how much a generator is made before the floor of its node ID, for which it waits itself: callers then wait
+// milliseconds, and none comes after the last IDs of a tenure and before the first of the next.
+const early = 5 * time.Millisecond
+
 // current returns what the status has of the lane.
 func (l *lane) current() *laneStatus { return &l.status.Load().lanes[l.index] }
 
@@ -121,7 +125,7 @@ func (l *lane) sight(st *laneStatus) attachment.Look {
 	for i, t := range st.tenures {
 		if t.fence != nil {
 			look.Tenures[i] = attachment.Sight{
-				Due:  !now.Before(t.fence.Floor()),
+				Due:  !now.Add(early).Before(t.fence.Floor()),
 				Over: !now.Before(t.fence.Horizon()) || t.withdrawn,
 				Lost: t.fence.State().Phase != fence.Held || l.m.stale(t) || t.withdrawn,
 			}
@@ -340,7 +344,7 @@ func (l *lane) untilNext(failed bool) time.Duration {
 		var at time.Time
 		switch t.Phase {
 		case attachment.Claimed:
-			at = st.tenures[i].fence.Floor()
+			at = st.tenures[i].fence.Floor().Add(-early)
 		case attachment.Expiring:
 			at = st.tenures[i].fence.Horizon()
 		default:

@@ -117,6 +117,7 @@ func TestAMemberThatHasNotReadTheLog(t *testing.T) {
 			t.Errorf("the new sequencer makes %d, the old one made %d", id, last)
 		}
 		b.client.CutOff(false)
+		time.Sleep(10 * time.Millisecond) // past the horizon of b, up to which a waited
 		b.refuses(time.Minute)
 	})
 }

@@ -298,6 +298,27 @@ func TestAStoreThatIsGone(t *testing.T) {
 	})
 }
 
+// A member that takes its own node ID again, from its horizon on, refuses no call at that instant.
+func TestNoCallFallsBetweenTenures(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		for i := range 20 {
+			horizon := a.seq.Load().status.Load().lanes[0].inUse().fence.Horizon()
+			w.service.Expire(a.session())
+			time.Sleep(time.Until(horizon) - 10*time.Millisecond)
+			for time.Until(horizon) > -10*time.Millisecond {
+				if err := a.take(); err != nil {
+					t.Fatalf("round %d, %v before the horizon: %v", i, time.Until(horizon), err)
+				}
+				time.Sleep(time.Until(horizon) % time.Millisecond) // to the instant itself, sooner or later
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(window)
+		}
+	})
+}
+
 // When the node ID is taken away the member goes on under another one, and callers see nothing of it.
 func TestALostNodeIDIsReplaced(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -625,6 +625,11 @@ var mutants = []mutant{
 		"./cluster", replayed,
 	},
 	{
+		"a generator is made once its floor is reached", "member/driver.go",
+		"!now.Add(early).Before(", "!now.Before(",
+		"./member", "TestNoCallFallsBetweenTenures",
+	},
+	{
 		"two lanes are granted one node ID", "member/grant.go",
 		"			left = slices.Delete(left, i, i+1)\n", "",
 		"./member", "TestDeal",
