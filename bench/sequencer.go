@@ -6,24 +6,38 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
+// attach returns a sequencer of a member that has so many node IDs, in a store in memory.
+func attach(ctx context.Context, layout firn.Layout, nodeIDs int) (s *member.Sequencer, leave func(), err error) {
+	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{NodeIDs: nodeIDs})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err = m.EnsureSequencer(ctx, "bench", cluster.Define(layout))
+	for err == nil && len(s.NodeIDs()) < nodeIDs {
+		err = retry.Sleep(ctx, time.Millisecond)
+	}
+	if err == nil {
+		err = s.Ready()
+	}
+	if err != nil {
+		m.Leave()
+		return nil, nil, err
+	}
+	return s, m.Leave, nil
+}
+
 // runSequencer measures what a sequencer of a member costs beside the generator that it has inside.
 func runSequencer(ctx context.Context, s settings) ([]table, error) {
-	m, err := member.Join(ctx, memstore.NewService().Client("bench"), member.Options{})
+	sequencer, leave, err := attach(ctx, wide, 1)
 	if err != nil {
 		return nil, err
 	}
-	defer m.Leave()
-	sequencer, err := m.EnsureSequencer(ctx, "bench", cluster.Define(wide))
-	if err == nil {
-		err = sequencer.Ready()
-	}
-	if err != nil {
-		return nil, err
-	}
+	defer leave()
 	generator := must(firn.NewGenerator(wide, 0, // with the options that a member gives to its own
 		firn.WithClock(firn.NewCoarseClock(firn.NewSteadyClock(0))), firn.FailAtBound(),
 		firn.WithFloor(wide.Epoch), firn.WithBound(time.Now().Add(24*time.Hour))))
