@@ -41,6 +41,7 @@ func sections() []section {
 		{"crowd", inContest(runCrowd)},
 		{"grpc", inContest(runGRPC)},
 		{"redis", inContest(runRedis)},
+		{"client", runClient},
 		{"sequencer", runSequencer},
 		{"cluster-cost", runClusterCost},
 		{"attach", runAttach},

@@ -2,8 +2,10 @@ package client
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -12,19 +14,80 @@ import (
 // refillRest is how long the client fetches nothing after a failed fetch, unless a call waits.
 const refillRest = time.Second
 
-// stock is the IDs of one sequencer in memory.
+// stock is the IDs of one sequencer in memory. Callers of Next take them from the oldest batch, without a lock, while it
+// is open. Whoever holds the lock seals it.
 type stock struct {
 	s      *Sequencer
 	count  int
 	maxAge time.Duration
+	clock  *firn.CoarseClock // over began
+	began  time.Time
+
+	open  atomic.Pointer[open] // nil: none
+	quiet atomic.Int64         // by the clock: before that, nobody who takes from the open batch looks whether to fetch more
 
 	mu       sync.Mutex // guards what follows
-	batches  []batch    // the oldest first; none is empty
-	left     int        // IDs in all batches
+	batches  []batch    // besides the open one, the oldest first; none is empty
+	left     int        // IDs in all of them
 	waiting  []*waiter  // the oldest first, which wants more than are left
 	fetching bool
 	rest     time.Time // until then the client fetches only for waiters
 	expired  int       // IDs dropped since a hook was called
+}
+
+// open is a batch from which callers take IDs without a lock.
+type open struct {
+	batch
+	asked int64 // by the clock
+	low   int64 // from this ID on, few are left
+
+	_    [cacheLine]byte
+	next atomic.Int64 // index of the next ID; sealed: none is left
+	_    [cacheLine]byte
+}
+
+const (
+	// behind is more than a CoarseClock is where a CPU is free. Who is so near to the greatest age asks for the true time.
+	behind = 16 * time.Millisecond
+
+	cacheLine = 128
+	sealed    = math.MaxInt64 / 2 // callers add to it
+)
+
+func newStock(s *Sequencer, count int, maxAge time.Duration) *stock {
+	k := &stock{s: s, count: count, maxAge: maxAge, began: time.Now()}
+	k.clock = firn.NewCoarseClock(elapsed{k.began})
+	return k
+}
+
+// elapsed is a clock that shows the time since an instant, whatever the wall clock does.
+type elapsed struct{ since time.Time }
+
+func (e elapsed) Now() int64 { return int64(time.Since(e.since)) }
+
+// next returns the next ID of the open batch; false: there is none that is young enough.
+func (k *stock) next() (firn.ID, bool) {
+	o := k.open.Load()
+	if o == nil {
+		return 0, false
+	}
+	now := k.clock.Now()
+	if now-o.asked > int64(k.maxAge-behind) {
+		now = k.clock.Sync()
+	}
+	if now-o.asked > int64(k.maxAge) {
+		return 0, false
+	}
+	i := o.next.Add(1) - 1
+	if i >= int64(len(o.ids)) {
+		return 0, false
+	}
+	if i >= o.low && now >= k.quiet.Load() {
+		k.mu.Lock()
+		k.serveLocked()
+		k.unlock(Batch{})
+	}
+	return o.ids[i], true
 }
 
 // waiter is a call that waits for a fetch.
@@ -86,8 +149,10 @@ func (k *stock) leave(w *waiter) bool {
 	return true
 }
 
-// serveLocked drops IDs that are too old, serves the waiters, and fetches more IDs when few are left.
+// serveLocked drops IDs that are too old, serves the waiters, fetches more IDs when few are left, and opens a batch.
 func (k *stock) serveLocked() {
+	k.sealLocked()
+	defer k.openLocked()
 	now := time.Now()
 	for len(k.batches) > 0 && now.Sub(k.batches[0].asked) > k.maxAge {
 		k.left -= len(k.batches[0].ids)
@@ -109,6 +174,38 @@ func (k *stock) serveLocked() {
 		n = min(n, maxCount)
 		k.s.client.tasks.Go(func() { k.fetch(n) })
 	}
+}
+
+// sealLocked takes the IDs that are left of the open batch back.
+func (k *stock) sealLocked() {
+	o := k.open.Load()
+	if o == nil {
+		return
+	}
+	k.open.Store(nil)
+	if i := o.next.Swap(sealed); i < int64(len(o.ids)) {
+		rest := batch{o.ids[i:], o.batch.asked}
+		k.batches = slices.Insert(k.batches, 0, rest)
+		k.left += len(rest.ids)
+	}
+}
+
+// openLocked opens the oldest batch, unless calls wait.
+func (k *stock) openLocked() {
+	switch now := k.clock.Now(); {
+	case k.fetching:
+		k.quiet.Store(math.MaxInt64)
+	case time.Now().Before(k.rest):
+		k.quiet.Store(now + int64(time.Until(k.rest)))
+	default:
+		k.quiet.Store(0)
+	}
+	if len(k.waiting) > 0 || len(k.batches) == 0 {
+		return
+	}
+	b := k.batches[0]
+	k.batches, k.left = k.batches[1:], k.left-len(b.ids)
+	k.open.Store(&open{batch: b, asked: int64(b.asked.Sub(k.began)), low: int64(len(b.ids) + k.left - k.count/2 - 1)})
 }
 
 // unlock unlocks k.mu and calls the hook.
@@ -184,5 +281,6 @@ func (k *stock) noAnswer(ctx context.Context, began time.Time) error {
 func (k *stock) drop() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.sealLocked()
 	k.batches, k.left = nil, 0
 }

@@ -185,7 +185,11 @@ func TestAheadUnderLoad(t *testing.T) {
 			callers.Go(func() {
 				for range 200 {
 					ids := make([]firn.ID, 1+i%4)
-					if err := c.Fill(t.Context(), ids); err != nil {
+					err := c.Fill(t.Context(), ids[1:])
+					if err == nil {
+						ids[0], err = c.Next(t.Context())
+					}
+					if err != nil {
 						t.Error(err)
 						return
 					}

@@ -33,7 +33,7 @@ func newSequencer(c *Client, name string) *Sequencer {
 		s.routes = append(s.routes, &route{index: i, node: node})
 	}
 	if c.config.ahead {
-		s.stock = &stock{s: s, count: c.config.count, maxAge: c.config.maxAge}
+		s.stock = newStock(s, c.config.count, c.config.maxAge)
 	}
 	return s
 }
@@ -45,6 +45,11 @@ func newSequencer(c *Client, name string) *Sequencer {
 // (429, with RetryAfter), or a layout whose time has run out (503 lifetime). [ErrNoAnswer] is returned when ctx ends first,
 // and [ErrClosed] after Close.
 func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
+	if s.stock != nil && s.client.config.hooks.Call == nil && ctx.Err() == nil {
+		if id, ok := s.stock.next(); ok {
+			return id, nil
+		}
+	}
 	var ids [1]firn.ID
 	err := s.Fill(ctx, ids[:])
 	return ids[0], err

@@ -630,6 +630,21 @@ var mutants = []mutant{
 		"./member", "TestNoCallFallsBetweenTenures",
 	},
 	{
+		"IDs of an open batch are handed out whatever their age", "client/prefetch.go",
+		"	if now-o.asked > int64(k.maxAge) {\n		return", "	if now-o.asked < 0 {\n		return",
+		"./client", "TestAheadUnderLoad",
+	},
+	{
+		"a sealed batch is handed out once more", "client/prefetch.go",
+		"rest := batch{o.ids[i:], o.batch.asked}", "rest := batch{o.ids[max(i-1, 0):], o.batch.asked}",
+		"./client", "TestAheadUnderLoad",
+	},
+	{
+		"callers fetch ahead only when no ID is left", "client/prefetch.go",
+		"i >= o.low && now >= k.quiet.Load()", "i < 0",
+		"./client", "TestBatchesAreFetchedAhead",
+	},
+	{
 		"two lanes are granted one node ID", "member/grant.go",
 		"			left = slices.Delete(left, i, i+1)\n", "",
 		"./member", "TestDeal",
@@ -1032,12 +1047,12 @@ var mutants = []mutant{
 	{
 		"a pulse tells the time left before its horizons are renewed", "member/vitals.go",
 		"slices.Contains(renewed, t.fence)", "slices.Contains(renewed[:0], t.fence)",
-		"./member", "^TestAPulseIsWrittenAgain$",
+		"./member", "^TestAPulseTellsTheTimeLeft$",
 	},
 	{
 		"a pulse tells the time left of a horizon that is renewed without it", "member/vitals.go",
 		"			if s.fences.Window != m.options.Window {", "			if false {",
-		"./member", "^TestAPulseIsWrittenAgain$",
+		"./member", "^TestAPulseTellsTheTimeLeft$",
 	},
 	{
 		"a member lacks a node ID that the allocation gives to none", "cluster/sequencer.go",
