@@ -54,7 +54,7 @@ var coarse = []mutant{
 	},
 	{
 		"the short way goes beyond the bound", "generator.go",
-		"			next < g.limit.Load() && g.next", "			g.next",
+		"		next < g.limit.Load() && g.next", "		g.next",
 		".", "^TestShortWayFollowsTheRule$",
 	},
 	{

@@ -22,7 +22,7 @@ var hotPath = []struct {
 	file, call string
 	functions  []string
 }{
-	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "TryFill", "reserve", "enter", "read", "now"}},
+	{"generator.go", "PausePoint", []string{"Next", "TryNext", "Fill", "TryFill", "quick", "reserve", "enter", "read", "now"}},
 	{"coarse_clock.go", "PausePoint", []string{"Now", "Sync", "look", "wake"}},
 	{"member/sequencer.go", "firn.PausePoint", []string{"Next", "Fill", "FillAfter", "take", "own"}},
 }
