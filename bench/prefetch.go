@@ -35,7 +35,7 @@ func runClient(ctx context.Context, s settings) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // the server ends right after
 	const next, bare, goroutines = "Client.Next", "Generator.Next", 64
 	contenders := []contender{sourceNext(bare, generator), sourceNext(next, c)}
 	got, cpu, err := measure(ctx, s, contenders, goroutines)
