@@ -192,13 +192,10 @@ func (k *stock) sealLocked() {
 
 // openLocked opens the oldest batch, unless calls wait.
 func (k *stock) openLocked() {
-	switch now := k.clock.Now(); {
-	case k.fetching:
+	if k.fetching {
 		k.quiet.Store(math.MaxInt64)
-	case time.Now().Before(k.rest):
-		k.quiet.Store(now + int64(time.Until(k.rest)))
-	default:
-		k.quiet.Store(0)
+	} else {
+		k.quiet.Store(int64(k.rest.Sub(k.began)))
 	}
 	if len(k.waiting) > 0 || len(k.batches) == 0 {
 		return
