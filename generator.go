@@ -246,7 +246,7 @@ func (g *Generator) Fill(ctx context.Context, ids []ID) error {
 }
 
 // TryFill fills the beginning of ids with the next IDs, in ascending order, and returns how
-// many. It never waits. When there is none now, it returns an error as TryNext does.
+// many. It never waits. It returns an error as TryNext does when there is no ID now.
 func (g *Generator) TryFill(ids []ID) (n int, err error) {
 	for n < len(ids) {
 		place, count, err := g.reserve(uint64(len(ids) - n))

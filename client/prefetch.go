@@ -65,7 +65,7 @@ type elapsed struct{ since time.Time }
 
 func (e elapsed) Now() int64 { return int64(time.Since(e.since)) }
 
-// next returns the next ID of the open batch; false: there is none that is young enough.
+// next returns the next ID of the open batch, and false when no batch is open or its IDs are used up or too old.
 func (k *stock) next() (firn.ID, bool) {
 	o := k.open.Load()
 	if o == nil {

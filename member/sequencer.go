@@ -20,9 +20,9 @@ import (
 // DefaultSequencer is the sequencer of calls that name no sequencer.
 const DefaultSequencer = "default"
 
-// Sequencer makes the IDs of one ID space under the node ID that this member has in it. Member.EnsureSequencer
-// and Member.Attach return one. It stays attached until Detach: after the loss of its session or node ID, it gets
-// another by itself. Its methods are safe for concurrent use.
+// Sequencer makes the IDs of one ID space under the node IDs that this member has in it: one, or as many as
+// Options.NodeIDs says. Member.EnsureSequencer and Member.Attach return one. It stays attached until Detach: after the
+// loss of its session or of a node ID, it gets another by itself. Its methods are safe for concurrent use.
 type Sequencer struct {
 	m          *Member
 	name       string

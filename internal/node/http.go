@@ -68,8 +68,8 @@ func URL(address string, secure bool) string {
 // URL returns the URL of the node for people on this machine.
 func (n *Node) URL() string { return URL(n.Addr(Public), n.tls != nil) }
 
-// AdminURL returns the URL for administrators, or the address of a Unix socket; empty: there is none. It has no host name: a process that listens
-// at another address of that name could get the login.
+// AdminURL returns the URL for administrators, or the address of their Unix socket, and "" when the node does not listen
+// for them. It has no host name: a process that listens at another address of that name could get the login.
 func (n *Node) AdminURL() string {
 	at := n.Addr(Admin)
 	switch {

@@ -25,7 +25,7 @@ type run struct {
 // Len returns the number of IDs.
 func (b *Batch) Len() int { return b.count }
 
-// Last returns the last ID, and 0 when there is none.
+// Last returns the last ID, and 0 when the batch is empty.
 func (b *Batch) Last() firn.ID {
 	if len(b.runs) == 0 {
 		return 0

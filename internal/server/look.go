@@ -91,8 +91,8 @@ const late = time.Second
 // unsure is by how much the clocks of others may differ, which are believed where nothing better is known.
 const unsure = 10 * time.Second
 
-// age returns how long ago a pulse was written, if that is known, and whether it is not overdue. Where it is not known, the
-// age is the least that it can be. wall is the member's wall clock at now.
+// age returns how long ago a pulse was written, whether that is known, and whether the pulse is fresh: not overdue. An
+// unknown age is the least possible one. Wall is the member's wall clock at now.
 func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 	age = wall.Sub(s.pulse.Clock)
 	if v := s.pulse.Vitals; v.Verdict == "ahead" || v.Verdict == "behind" {

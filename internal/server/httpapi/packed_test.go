@@ -85,7 +85,7 @@ func TestLargestPackedBatch(t *testing.T) {
 	}
 }
 
-// Errors are JSON, whatever the caller accepts; a method that there is not, too.
+// Errors are JSON, whatever the caller accepts. So is the answer to a method that a call does not have.
 func TestErrorsAreNotPacked(t *testing.T) {
 	h := newHandler(&servertest.Issuer{Err: firn.ErrLifetime, IDs: firn.Default}, nil, nil)
 	for target, want := range map[string]string{

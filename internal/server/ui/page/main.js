@@ -204,7 +204,7 @@ function state(s) {
   tick();
 }
 
-// tick is called each second: by a beat, so that all that changes is one frame, or by a timer while there are none.
+// tick is called each second: by a beat of the stream, so that one frame has all changes, or by a timer while no beat comes.
 function tick() {
   history.tick();
   if (!lost) return;
