@@ -157,9 +157,16 @@ func (v *Value) peer(id string) peer {
 
 // set makes p the peer of a member, and marks it if the member is a candidate.
 func (v *Value) set(id string, p peer) {
+	v.peers = v.peers.putMarked(id, &p, v.free(id, &p))
+}
+
+// free reports whether a member, whose peer is p, is a candidate.
+func (v *Value) free(id string, p *peer) bool {
+	if p.joiner != "" || p.watches == id {
+		return p.joiner == ""
+	}
 	next, ok := v.peers.get(p.watches)
-	free := p.joiner == "" && (p.watches == id || ok && next.joiner == "")
-	v.peers = v.peers.putMarked(id, &p, free)
+	return ok && next.joiner == ""
 }
 
 // hang makes a member, whose peer is t, the target of a joiner.
@@ -167,9 +174,7 @@ func (v *Value) hang(joiner, target string, t peer) {
 	v.joins = v.joins.put(joiner, Join{Target: target})
 	t.joiner = joiner
 	v.set(target, t)
-	if t.watcher != target {
-		v.set(t.watcher, v.peer(t.watcher))
-	}
+	v.peers = v.peers.mark(t.watcher, false)
 }
 
 // forget drops the pending join of a joiner, if there is one.
@@ -182,7 +187,7 @@ func (v *Value) forget(joiner string) {
 	t := v.peer(j.Target)
 	t.joiner = ""
 	v.set(j.Target, t)
-	if t.watcher != j.Target {
-		v.set(t.watcher, v.peer(t.watcher))
+	if w := v.peer(t.watcher); w.joiner == "" {
+		v.peers = v.peers.mark(t.watcher, v.free(t.watcher, &w))
 	}
 }

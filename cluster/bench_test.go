@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,6 +85,60 @@ func BenchmarkApply(b *testing.B) {
 				v, _ = Apply(v, entries[i%len(entries)])
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+		})
+	}
+}
+
+// Members join, at each of many copies of a cluster in turn, as where many members in one process replay one log: none is in
+// the processor's caches when its turn comes. The entries come singly, or some at a time.
+func BenchmarkJoin(b *testing.B) {
+	const members, copies, joins = 1024, 256, 128
+	c := newChurn(members, 1)
+	checkpoint, err := EncodeCheckpoint(c.value)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var entries [][]byte
+	for i := range joins {
+		id := c.id(members + i)
+		for _, command := range []Command{PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id}} {
+			data, err := Encode(command, time.Now())
+			if err != nil {
+				b.Fatal(err)
+			}
+			entries = append(entries, data)
+		}
+	}
+	values := make([]Value, copies)
+	for _, together := range []int{1, 24} {
+		b.Run(fmt.Sprintf("%dtogether", together), func(b *testing.B) {
+			b.ReportAllocs()
+			for done := 0; done < b.N; {
+				b.StopTimer()
+				for i := range values {
+					if values[i], err = DecodeCheckpoint(checkpoint); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.StartTimer()
+				position := c.position
+				for some := range slices.Chunk(entries, together) {
+					for i, v := range values {
+						for j, data := range some {
+							e, err := Decode(position+int64(j), data)
+							if err != nil {
+								b.Fatal(err)
+							}
+							v, _ = Apply(v, e)
+						}
+						values[i] = v
+						done += len(some)
+					}
+					if position += int64(len(some)); done >= b.N {
+						break
+					}
+				}
+			}
 		})
 	}
 }

@@ -135,6 +135,11 @@ func (t tree[K, V]) putMarked(key K, value V, marked bool) tree[K, V] {
 	return tree[K, V]{t.root.put(item[K, V]{key, value, marked})}
 }
 
+// mark returns the tree with the entry of the key, which must be there, marked or not.
+func (t tree[K, V]) mark(key K, marked bool) tree[K, V] {
+	return tree[K, V]{t.root.mark(key, marked)}
+}
+
 // without returns the tree without the key, which may be absent.
 func (t tree[K, V]) without(key K) tree[K, V] {
 	if !t.has(key) {
@@ -166,12 +171,36 @@ func (n *node[K, V]) put(e item[K, V]) *node[K, V] {
 	case n == nil:
 		return join(e, nil, nil)
 	case e.key < n.key:
-		return balance(n.item, n.left.put(e), n.right)
+		left := n.left.put(e)
+		if left.len() == n.left.len() { // the key was there
+			return join(n.item, left, n.right)
+		}
+		return balance(n.item, left, n.right)
 	case e.key > n.key:
-		return balance(n.item, n.left, n.right.put(e))
+		right := n.right.put(e)
+		if right.len() == n.right.len() {
+			return join(n.item, n.left, right)
+		}
+		return balance(n.item, n.left, right)
 	default:
 		return join(e, n.left, n.right)
 	}
+}
+
+func (n *node[K, V]) mark(key K, marked bool) *node[K, V] {
+	left, right, e := n.left, n.right, n.item
+	switch {
+	case key < n.key:
+		left = left.mark(key, marked)
+	case key > n.key:
+		right = right.mark(key, marked)
+	default:
+		e.marked = marked
+	}
+	if left == n.left && right == n.right && e.marked == n.item.marked {
+		return n
+	}
+	return join(e, left, right)
 }
 
 func (n *node[K, V]) without(key K) *node[K, V] {

@@ -23,7 +23,7 @@ func TestTreeIsASortedMap(t *testing.T) {
 				tr = tr.without(key)
 				delete(plain, key)
 			} else {
-				tr = tr.putMarked(key, step, step%3 == 0)
+				tr = tr.putMarked(key, step, step%2 == 0).mark(key, step%3 == 0)
 				plain[key] = step
 			}
 			compareTree(t, tr, plain, random.IntN(space+2)-1)

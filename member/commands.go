@@ -28,12 +28,24 @@ func (m *Member) owed() []cluster.Command {
 	} else {
 		owed = append(owed, m.joining.owed(v, id, time.Now())...)
 	}
-	for _, dead := range slices.Sorted(maps.Keys(m.dead)) {
-		if _, pending := v.Pending(dead); pending || v.IsMember(dead) {
-			owed = append(owed, cluster.Leave{Member: dead, Why: m.dead[dead], By: id})
-		} else {
-			delete(m.dead, dead)
-		}
+	return append(owed, m.removals(v, id)...)
+}
+
+// removeAtOnce is how many dead members a member takes out before it looks whom others have taken out meanwhile.
+const removeAtOnce = 16
+
+// removals are what takes the first few of the dead out. When many die, many find all of them: each begins at another
+// place, so that the log tells little twice.
+func (m *Member) removals(v cluster.Value, id string) (owed []cluster.Command) {
+	maps.DeleteFunc(m.dead, func(dead string, _ cluster.Cause) bool {
+		_, pending := v.Pending(dead)
+		return !pending && !v.IsMember(dead)
+	})
+	dead := slices.Sorted(maps.Keys(m.dead))
+	first, _ := slices.BinarySearch(dead, id)
+	for i := range min(len(dead), removeAtOnce) {
+		other := dead[(first+i)%len(dead)]
+		owed = append(owed, cluster.Leave{Member: other, Why: m.dead[other], By: id})
 	}
 	return owed
 }

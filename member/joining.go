@@ -1,7 +1,7 @@
 package member
 
 import (
-	"slices"
+	"maps"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
@@ -17,6 +17,10 @@ const (
 	// joiner in line: in a crowd everything takes longer.
 	stuckAfter = time.Second
 	perJoiner  = 10 * time.Millisecond
+
+	// It calls for a collection another perPlace later for each joiner before it, so that a slow store gets one call
+	// and not one from everybody.
+	perPlace = 50 * time.Millisecond
 )
 
 // joining is what a joiner knows about its own join.
@@ -25,7 +29,7 @@ const (
 // refused. A joiner tries again when there is room for those before it and for itself, or when membership has not
 // changed for a while: those before it may be dead.
 type joining struct {
-	line    []string  // joiners that were refused and have not joined since
+	line    line
 	moved   time.Time // when the last change of membership was seen
 	stuck   time.Time // when to call for a collection if membership has not changed
 	again   time.Time // when to try again whatever the line
@@ -34,33 +38,76 @@ type joining struct {
 	collect bool // its call for a collection was seen
 }
 
+// line is the joiners that were refused and have not joined since, as one that may be among them sees them. Each of
+// thousands keeps it, so that a step of it must not take longer in a longer line.
+type line struct {
+	ahead, behind map[string]bool // of the joiner; all are ahead while it does not stand in line itself
+	in            bool            // it does
+}
+
+func (l *line) enter(id, self string) {
+	switch {
+	case id == self:
+		l.in = true
+	case !l.in:
+		l.ahead = with(l.ahead, id)
+	case !l.ahead[id]:
+		l.behind = with(l.behind, id)
+	}
+}
+
+func with(set map[string]bool, id string) map[string]bool {
+	if set == nil {
+		set = map[string]bool{}
+	}
+	set[id] = true
+	return set
+}
+
+func (l *line) leave(id, self string) {
+	delete(l.ahead, id)
+	delete(l.behind, id)
+	if id != self || !l.in {
+		return
+	}
+	if l.ahead == nil {
+		l.ahead = l.behind
+	} else {
+		maps.Copy(l.ahead, l.behind)
+	}
+	l.in, l.behind = false, nil
+}
+
+func (l *line) len() int {
+	n := len(l.ahead) + len(l.behind)
+	if l.in {
+		n++
+	}
+	return n
+}
+
 // saw notes an entry that was replayed.
 func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 	if l == nil || l.joined {
-		j.line = nil
+		j.line = line{}
 		return
-	}
-	leaves := func(id string) {
-		if i := slices.Index(j.line, id); i >= 0 {
-			j.line = slices.Delete(j.line, i, i+1)
-		}
 	}
 	moved := out.Result == cluster.Applied
 	switch c := c.(type) {
 	case cluster.PrepareJoin:
 		switch {
 		case moved:
-			leaves(c.Joiner)
+			j.line.leave(c.Joiner, l.id)
 			if c.Joiner == l.id {
 				j.again = time.Time{} // if this join fails, it has waited enough
 			}
-		case out.Result == cluster.Refused && !slices.Contains(j.line, c.Joiner):
-			j.line = append(j.line, c.Joiner)
+		case out.Result == cluster.Refused:
+			j.line.enter(c.Joiner, l.id)
 		}
 	case cluster.Leave:
-		leaves(c.Member)
+		j.line.leave(c.Member, l.id)
 	case cluster.Expel:
-		leaves(c.Member)
+		j.line.leave(c.Member, l.id)
 	case cluster.PeerGC:
 		moved = true // the caller will collect
 		j.collect = j.collect || c.By == l.id
@@ -86,8 +133,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 	}
 	j.since = time.Time{}
 	prepare := []cluster.Command{cluster.PrepareJoin{Joiner: id}}
-	rank := slices.Index(j.line, id)
-	if rank < 0 {
+	if !j.line.in {
 		if now.Before(j.again) {
 			return nil
 		}
@@ -95,7 +141,7 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 	}
 	// A join occupies its target and the target's watcher, so there is room for about a third as many joins as
 	// members.
-	if room := (v.Candidates() + 2) / 3; rank < room || v.Size() == 0 {
+	if room := (v.Candidates() + 2) / 3; len(j.line.ahead) < room || v.Size() == 0 {
 		return prepare
 	}
 	if v.Candidates() > 0 {
@@ -105,11 +151,11 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		if now.Before(j.again) {
 			return nil
 		}
-		j.line = slices.Delete(j.line, 0, rank) // those before it had their turn, and may be dead
+		j.line.ahead = nil // those before it had their turn, and may be dead
 		return prepare
 	}
 	if j.stuck.IsZero() {
-		j.stuck = now.Add(retry.Jitter(2*stuckAfter + j.crowd()))
+		j.stuck = now.Add(retry.Jitter(2*stuckAfter+j.crowd()) + perPlace*time.Duration(len(j.line.ahead)))
 	}
 	if now.Before(j.stuck) {
 		return nil
@@ -153,4 +199,4 @@ func (j *joining) tired() time.Time {
 	return since.Add(joinPatience<<min(j.aborts, 10) + j.crowd())
 }
 
-func (j *joining) crowd() time.Duration { return time.Duration(len(j.line)) * perJoiner }
+func (j *joining) crowd() time.Duration { return time.Duration(j.line.len()) * perJoiner }

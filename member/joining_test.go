@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -86,6 +87,58 @@ func TestJoinersGoInTheOrderOfTheirRefusal(t *testing.T) {
 	})
 }
 
+// TestLine compares a line with a slice.
+func TestLine(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var l line
+	var all []string
+	for range 10_000 {
+		id := fmt.Sprint(random.IntN(12))
+		at := slices.Index(all, id)
+		switch {
+		case random.IntN(2) == 0:
+			l.enter(id, "7")
+			if at < 0 {
+				all = append(all, id)
+			}
+		default:
+			l.leave(id, "7")
+			if at >= 0 {
+				all = slices.Delete(all, at, at+1)
+			}
+		}
+		me := slices.Index(all, "7")
+		ahead := me
+		if me < 0 {
+			ahead = len(all)
+		}
+		if l.in != (me >= 0) || len(l.ahead) != ahead || l.len() != len(all) {
+			t.Fatalf("%+v, want %v", l, all)
+		}
+		for _, other := range all[:ahead] {
+			if !l.ahead[other] {
+				t.Fatalf("%s is not ahead in %+v, want %v", other, l, all)
+			}
+		}
+	}
+}
+
+// Of many that are stuck, the first in line call for a collection, and the others see that.
+func TestOneOfManyCallsForACollection(t *testing.T) {
+	inQueue(t, 3, func(q *queue) {
+		q.fill()
+		const ahead = 100
+		for i := range ahead {
+			q.see(cluster.PrepareJoin{Joiner: fmt.Sprint("other", i)})
+		}
+		q.see(prepare)
+		q.owes()
+		if wait := time.Until(q.next(time.Now())); wait < stuckAfter+ahead*perPlace {
+			t.Errorf("with %d before it, it waits for %v", ahead, wait)
+		}
+	})
+}
+
 // A refused joiner that died delays the others once, for a while.
 func TestADeadJoinerInLineIsPassedOver(t *testing.T) {
 	inQueue(t, 6, func(q *queue) {
@@ -101,8 +154,8 @@ func TestADeadJoinerInLineIsPassedOver(t *testing.T) {
 		time.Sleep(time.Until(at))
 		q.owes(prepare)
 		q.owes(prepare)
-		if slices.Contains(q.line, "dead") {
-			t.Errorf("in line: %v", q.line)
+		if q.line.ahead["dead"] || q.line.behind["dead"] {
+			t.Errorf("in line: %+v", q.line)
 		}
 	})
 }

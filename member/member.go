@@ -52,6 +52,7 @@ type Member struct {
 	losses     atomic.Int64 // how often the store has lost data; changed by the goroutine that plays the log
 	extensions extensions
 	roundTrip  atomic.Int64              // of the latest write of the pulse, in nanoseconds
+	rest       atomic.Int64              // for how long the log is left alone after a batch, in nanoseconds
 	answered   atomic.Pointer[time.Time] // when the store answered it; nil: never
 	lookups    lookups
 

@@ -2,8 +2,10 @@ package member
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -721,4 +723,98 @@ func TestOneRingInTheEnd(t *testing.T) {
 		})
 	}
 	t.Logf("one ring after %v at the latest", longest)
+}
+
+// TestManyFindTheSameDead: each takes a few out at a time and begins at another place, so that they say little twice.
+func TestManyFindTheSameDead(t *testing.T) {
+	const members = 200
+	var v cluster.Value
+	ids := make([]string, members)
+	for i := range ids {
+		ids[i] = newID()
+	}
+	id := func(i int) string { return ids[i] }
+	position := int64(0)
+	apply := func(c cluster.Command) (r cluster.Result) {
+		position++
+		var out cluster.Outcome
+		v, out = cluster.Apply(v, cluster.Entry{Position: position, Command: c})
+		return out.Result
+	}
+	for i := range members {
+		apply(cluster.PrepareJoin{Joiner: id(i)})
+		apply(cluster.NotifyWatchers{Joiner: id(i)})
+		apply(cluster.AcceptJoin{Joiner: id(i)})
+	}
+	const dead = 150 // the first ones; all others find all of them
+	living := map[string]*Member{}
+	for i := dead; i < members; i++ {
+		living[id(i)] = &Member{player: newPlayer()}
+		for j := range dead {
+			living[id(i)].dead[id(j)] = cluster.CauseFoundDead
+		}
+	}
+	said, rounds := 0, 0
+	for ; v.Size() > members-dead; rounds++ {
+		before := v
+		for i := dead; i < members; i += (members - dead) / 5 { // five of them at once
+			for _, c := range living[id(i)].removals(before, id(i)) {
+				apply(c)
+				said++
+			}
+		}
+	}
+	t.Logf("%d entries for %d dead, in %d rounds", said, dead, rounds)
+	if said > 3*dead || rounds < dead/removeAtOnce/5 {
+		t.Errorf("it took %d entries for %d dead, in %d rounds", said, dead, rounds)
+	}
+	for name, m := range living {
+		if owed := m.removals(v, name); len(owed) > 0 || len(m.dead) > 0 {
+			t.Errorf("%s still owes %v for %v", name, owed, m.dead)
+		}
+	}
+}
+
+// batches counts those that a member reads of its log.
+type batches struct {
+	store.Store
+	read atomic.Int64
+}
+
+func (b *batches) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
+	return func(yield func(store.Batch, error) bool) {
+		for batch, err := range b.Store.Follow(ctx, after) {
+			if b.read.Add(1); !yield(batch, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestEntriesThatComeTogetherAreReplayedTogether: the first at once, and the others after a rest.
+func TestEntriesThatComeTogetherAreReplayedTogether(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		counted := &batches{Store: w.service.Client("m")}
+		m, err := Join(t.Context(), counted, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Leave()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		before, entries := counted.read.Load(), m.Value().Entries()
+		const come = 50
+		for range come {
+			w.append(cluster.PeerGC{By: "somebody"})
+			synctest.Wait()
+		}
+		if now := counted.read.Load() - before; now != 1 || m.Value().Entries() != entries+1 {
+			t.Errorf("at once it replayed %d entries in %d batches, want the first", m.Value().Entries()-entries, now)
+		}
+		time.Sleep(perMember)
+		synctest.Wait()
+		if now := counted.read.Load() - before; now != 2 || m.Value().Entries() != entries+come {
+			t.Errorf("after a rest it has replayed %d entries in %d batches, want %d in 2", m.Value().Entries()-entries, now, come)
+		}
+	})
 }

@@ -20,11 +20,22 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-var onQuorum = flag.Bool("quorum", false, "measure over a quorum of three machines in this process, in place of one embedded etcd")
+var (
+	onQuorum = flag.Bool("quorum", false, "measure over a quorum of three machines in this process, in place of one embedded etcd")
+	apart    = flag.Bool("apart", false, "each member has its own client of a quorum of one machine, as members on machines of their own do")
+)
 
-// openStores returns clients of the store to be measured: one of an embedded etcd, or one at each machine of a quorum.
-func openStores(t *testing.T) []store.Store {
-	if *onQuorum {
+// openStores returns clients of the store to be measured, for so many members: one of an embedded etcd, one at each machine
+// of a quorum, or one for each member.
+func openStores(t *testing.T, members int) (all []store.Store) {
+	switch {
+	case *apart:
+		q := newQuorum(t, 1)
+		for range members {
+			all = append(all, q.open()...)
+		}
+		return all
+	case *onQuorum:
 		return newQuorum(t, 3).open()
 	}
 	etcd, err := etcdembed.Open(etcdembed.Config{Dir: newDir(t)})

@@ -30,7 +30,10 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-var sizes = flag.String("members", "16", "how many members, one run for each number")
+var (
+	sizes = flag.String("members", "16", "how many members, one run for each number")
+	rest  = flag.Duration("rest", 0, "for how long to measure what the members cost at rest")
+)
 
 // patience is how long a phase may take. It is no claim about speed.
 const patience = 5 * time.Minute
@@ -51,7 +54,7 @@ func TestScale(t *testing.T) {
 }
 
 func run(t *testing.T, size int) {
-	stores := openStores(t)
+	stores := openStores(t, size)
 	entries := follow(t, stores[0])
 	began, before, used := time.Now(), count(t), cpu()
 	peers := make([]*peer, size)
@@ -82,7 +85,13 @@ func run(t *testing.T, size int) {
 	after := count(t)
 	t.Logf("%d members joined in %v, and all knew it after %v; CPU %v, %d goroutines", size, round(joined), round(everybody), round(cpu()-used), runtime.NumGoroutine())
 	entries.print(t, size)
-	t.Logf("  etcd per join: %.1f writes, %.1f reads", (after.writes-before.writes)/float64(size), (after.reads-before.reads)/float64(size))
+	t.Logf("  the store per join: %s", after.since(before, float64(size)))
+	if *rest > 0 {
+		before = after
+		time.Sleep(*rest)
+		after = count(t)
+		t.Logf("  at rest, per member and second: %s; %.1f watches for each", after.since(before, float64(size)*rest.Seconds()), after.watches/float64(size))
+	}
 
 	before = count(t)
 	took, live := die(t, peers, peers[size/2:size/2+1])
@@ -266,7 +275,13 @@ func (h *history) print(t *testing.T, size int) {
 }
 
 // counts are what etcd has done.
-type counts struct{ writes, reads float64 }
+type counts struct{ writes, reads, sent, received, watches float64 }
+
+// since tells what was done since earlier counts, for each of so many.
+func (c counts) since(before counts, n float64) string {
+	return fmt.Sprintf("%.2f writes, %.2f reads, %.0f bytes sent, %.0f received",
+		(c.writes-before.writes)/n, (c.reads-before.reads)/n, (c.sent-before.sent)/n, (c.received-before.received)/n)
+}
 
 func count(t *testing.T) counts {
 	t.Helper()
@@ -284,7 +299,12 @@ func count(t *testing.T) counts {
 		t.Fatal(errors.New("etcd has no metric " + name))
 		return 0
 	}
-	return counts{value("etcd_server_proposals_applied_total"), value("etcd_mvcc_range_total")}
+	return counts{
+		writes: value("etcd_server_proposals_applied_total"), reads: value("etcd_mvcc_range_total"),
+		sent:     value("etcd_network_client_grpc_sent_bytes_total"),
+		received: value("etcd_network_client_grpc_received_bytes_total"),
+		watches:  value("etcd_debugging_mvcc_watcher_total"),
+	}
 }
 
 func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
