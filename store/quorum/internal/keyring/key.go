@@ -84,7 +84,8 @@ func Parse(text string) (Key, error) {
 	var k Key
 	seconds, err := strconv.ParseInt(since, 16, 64)
 	data, err2 := letters.DecodeString(encoded)
-	if err != nil || err2 != nil || seconds < 0 || seconds > lastSecond {
+	short := len(data) < secretSize+checksumSize // the decoder passes over line breaks
+	if err != nil || err2 != nil || short || seconds < 0 || seconds > lastSecond {
 		return Key{}, errMistyped
 	}
 	k.since = seconds

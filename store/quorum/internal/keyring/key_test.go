@@ -132,6 +132,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("# two\n" + keysOf("b")[0].String() + "\n" + keysOf("c")[0].String()))
 	f.Add([]byte("firn1--\nfirn1-0-"))
 	f.Add([]byte("firn1-6b49d261-" + strings.Repeat("a", 56)))
+	f.Add([]byte("firn1-6b49d261-" + strings.Repeat("\r", 8) + strings.Repeat("a", 48)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if k, err := Parse(string(text)); err == nil && k.String() != string(text) {
 			t.Errorf("%q is taken for %s", text, k)
