@@ -43,6 +43,13 @@ const (
 	asleep = math.MinInt64
 )
 
+// sleeps is what a CoarseClock shows that nobody ever wakes.
+var sleeps = func() *atomic.Int64 {
+	shown := new(atomic.Int64)
+	shown.Store(asleep)
+	return shown
+}()
+
 // NewCoarseClock returns a CoarseClock that sleeps. It shows the time of source, which never goes below zero.
 func NewCoarseClock(source Clock) *CoarseClock {
 	c := &CoarseClock{source: source}

@@ -56,9 +56,10 @@ type Generator struct {
 	lookAhead atomic.Uint64
 
 	clock        Clock
-	coarse       *CoarseClock // clock, if it is one
-	epoch        int64        // Unix nanoseconds
-	tick         uint64       // nanoseconds
+	coarse       *CoarseClock  // clock, if it is one
+	shown        *atomic.Int64 // what coarse shows; without one, that it sleeps
+	epoch        int64         // Unix nanoseconds
+	tick         uint64        // nanoseconds
 	sequenceBits uint8
 	packing      packing
 
@@ -168,7 +169,11 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 	if g.clock == nil {
 		g.clock = NewCoarseClock(NewSteadyClock(math.MaxInt64))
 	}
-	g.coarse, _ = g.clock.(*CoarseClock)
+	if g.coarse, _ = g.clock.(*CoarseClock); g.coarse != nil {
+		g.shown = &g.coarse.shown
+	} else {
+		g.shown = sleeps
+	}
 	if _, err := layout.TickAt(time.Unix(0, g.now())); err != nil {
 		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed: %w", err)
 	}
@@ -199,13 +204,9 @@ func (g *Generator) TryNext() (ID, error) {
 // detours. The clock ticks, and next lies in the tick that it shows. A clock that sleeps shows
 // a negative time.
 func (g *Generator) quick() (place uint64, ok bool) {
-	c := g.coarse
-	if c == nil {
-		return 0, false
-	}
 	next := g.next.Load()
 	begins := next >> (g.sequenceBits & 63) * g.tick
-	return next, uint64(c.shown.Load()-g.epoch)-begins < g.tick && next%syncEvery != 0 &&
+	return next, uint64(g.shown.Load()-g.epoch)-begins < g.tick && next%syncEvery != 0 &&
 		next < g.limit.Load() && g.next.CompareAndSwap(next, next+1)
 }
 
