@@ -1064,4 +1064,34 @@ var mutants = []mutant{
 		"if m.Fresh && m.Vitals != nil && !yield(m) {", "if m.Vitals != nil && !yield(m) {",
 		"./internal/server", "^TestProblems$",
 	},
+	{
+		"the log is never left alone", "member/replay.go",
+		"_ = retry.Sleep(ctx, time.Duration(m.rest.Load()))", "_ = retry.Sleep",
+		"./member", "^TestEntriesThatComeTogetherAreReplayedTogether$",
+	},
+	{
+		"a member takes out all of the dead at once", "member/commands.go",
+		"range min(len(dead), removeAtOnce)", "range dead",
+		"./member", "^TestManyFindTheSameDead$",
+	},
+	{
+		"everybody begins with the same one of the dead", "member/commands.go",
+		"dead[(first+i)%len(dead)]", "dead[(0*first+i)%len(dead)]",
+		"./member", "^TestManyFindTheSameDead$",
+	},
+	{
+		"all in line call for a collection", "member/joining.go",
+		" + perPlace*time.Duration(len(j.line.ahead))", "",
+		"./member", "^TestOneOfManyCallsForACollection$",
+	},
+	{
+		"who leaves the line and comes back overtakes others", "member/joining.go",
+		"		maps.Copy(l.ahead, l.behind)", "		maps.Copy(l.ahead, map[string]bool{})",
+		"./member", "^TestLine$",
+	},
+	{
+		"a mark changes nothing", "cluster/tree.go",
+		"		e.marked = marked\n	}\n	if", "		_ = marked\n	}\n	if",
+		"./cluster", "^TestTreeIsASortedMap$",
+	},
 }
