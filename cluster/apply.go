@@ -34,6 +34,35 @@ func Apply(v Value, e Entry) (Value, Outcome) {
 	return v, out
 }
 
+// Replay applies the entries of a log to a value. It does what Apply does, with half the cost where many entries come
+// together: it keeps no value that nobody has asked for. It is not safe for concurrent use.
+type Replay struct{ v Value }
+
+// NewReplay returns a Replay that begins at v, which it does not change.
+func NewReplay(v Value) *Replay {
+	r := &Replay{v}
+	r.Value()
+	return r
+}
+
+// Apply applies an entry, as the function Apply does.
+func (r *Replay) Apply(e Entry) (out Outcome) {
+	r.v, out = Apply(r.v, e)
+	return out
+}
+
+// Entries returns what Value().Entries() would.
+func (r *Replay) Entries() int64 { return r.v.entries }
+
+// Value returns the value that the entries have led to. It does not change any more.
+func (r *Replay) Value() Value {
+	v := r.v
+	v.peers.edit, v.joins.edit = nil, nil
+	e := new(edit)
+	r.v.peers.edit, r.v.joins.edit = e, e
+	return v
+}
+
 func (c PrepareJoin) apply(v *Value) Outcome {
 	switch {
 	case v.peers.has(c.Joiner) || v.joins.has(c.Joiner):

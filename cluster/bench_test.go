@@ -110,7 +110,7 @@ func BenchmarkJoin(b *testing.B) {
 		}
 	}
 	values := make([]Value, copies)
-	for _, together := range []int{1, 24} {
+	for _, together := range []int{1, 8, 24, 96} {
 		b.Run(fmt.Sprintf("%dtogether", together), func(b *testing.B) {
 			b.ReportAllocs()
 			for done := 0; done < b.N; {
@@ -124,14 +124,15 @@ func BenchmarkJoin(b *testing.B) {
 				position := c.position
 				for some := range slices.Chunk(entries, together) {
 					for i, v := range values {
+						r := NewReplay(v)
 						for j, data := range some {
 							e, err := Decode(position+int64(j), data)
 							if err != nil {
 								b.Fatal(err)
 							}
-							v, _ = Apply(v, e)
+							r.Apply(e)
 						}
-						values[i] = v
+						values[i] = r.Value()
 						done += len(some)
 					}
 					if position += int64(len(some)); done >= b.N {

@@ -9,12 +9,20 @@ import (
 // value is empty. It is a weight-balanced tree with the parameters of Hirai and Yamamoto, "Balancing
 // weight-balanced trees" (2011), so that finding the entry at an index takes as long as finding a key. Entries
 // can be marked; marked ones also have indexes of their own.
-type tree[K cmp.Ordered, V any] struct{ root *node[K, V] }
+type tree[K cmp.Ordered, V any] struct {
+	root *node[K, V]
+	edit *edit
+}
+
+// edit is a series of changes to a tree of which nobody holds the trees between. It changes the nodes that it has made
+// in place; nil: there is none. The idea is that of Clojure's transients.
+type edit struct{ _ byte } // of which no two have the same address
 
 type node[K cmp.Ordered, V any] struct {
 	item[K, V]
 	size, marks int32 // of the subtree
 	left, right *node[K, V]
+	edit        *edit // that has made it
 }
 
 type item[K cmp.Ordered, V any] struct {
@@ -33,10 +41,10 @@ func (t tree[K, V]) get(key K) (value V, ok bool) {
 		switch {
 		case key < n.key:
 			n = n.left
-		case key > n.key:
-			n = n.right
-		default:
+		case key == n.key: // costs less than another order
 			return n.value, true
+		default:
+			n = n.right
 		}
 	}
 	return value, false
@@ -132,20 +140,22 @@ func (t tree[K, V]) put(key K, value V) tree[K, V] { return t.putMarked(key, val
 
 // putMarked returns the tree with this value at the key, marked or not.
 func (t tree[K, V]) putMarked(key K, value V, marked bool) tree[K, V] {
-	return tree[K, V]{t.root.put(item[K, V]{key, value, marked})}
+	t.root = t.root.put(t.edit, item[K, V]{key, value, marked})
+	return t
 }
 
 // mark returns the tree with the entry of the key, which must be there, marked or not.
 func (t tree[K, V]) mark(key K, marked bool) tree[K, V] {
-	return tree[K, V]{t.root.mark(key, marked)}
+	t.root = t.root.mark(t.edit, key, marked)
+	return t
 }
 
 // without returns the tree without the key, which may be absent.
 func (t tree[K, V]) without(key K) tree[K, V] {
-	if !t.has(key) {
-		return t
+	if t.has(key) {
+		t.root = t.root.without(t.edit, key)
 	}
-	return tree[K, V]{t.root.without(key)}
+	return t
 }
 
 func (n *node[K, V]) len() int {
@@ -166,49 +176,46 @@ func (n *node[K, V]) walk(yield func(K, V) bool) bool {
 	return n == nil || n.left.walk(yield) && yield(n.key, n.value) && n.right.walk(yield)
 }
 
-func (n *node[K, V]) put(e item[K, V]) *node[K, V] {
+func (n *node[K, V]) put(by *edit, e item[K, V]) *node[K, V] {
 	switch {
 	case n == nil:
-		return join(e, nil, nil)
+		return join(by, e, nil, nil)
 	case e.key < n.key:
-		left := n.left.put(e)
-		if left.len() == n.left.len() { // the key was there
-			return join(n.item, left, n.right)
+		size := n.left.len()
+		left := n.left.put(by, e)
+		if left.len() == size { // the key was there
+			return n.with(by, n.item, left, n.right)
 		}
-		return balance(n.item, left, n.right)
-	case e.key > n.key:
-		right := n.right.put(e)
-		if right.len() == n.right.len() {
-			return join(n.item, n.left, right)
-		}
-		return balance(n.item, n.left, right)
+		return n.balance(by, n.item, left, n.right)
+	case e.key == n.key:
+		return n.with(by, e, n.left, n.right)
 	default:
-		return join(e, n.left, n.right)
+		size := n.right.len()
+		right := n.right.put(by, e)
+		if right.len() == size {
+			return n.with(by, n.item, n.left, right)
+		}
+		return n.balance(by, n.item, n.left, right)
 	}
 }
 
-func (n *node[K, V]) mark(key K, marked bool) *node[K, V] {
-	left, right, e := n.left, n.right, n.item
+func (n *node[K, V]) mark(by *edit, key K, marked bool) *node[K, V] {
 	switch {
 	case key < n.key:
-		left = left.mark(key, marked)
-	case key > n.key:
-		right = right.mark(key, marked)
+		return n.with(by, n.item, n.left.mark(by, key, marked), n.right)
+	case key == n.key:
+		return n.with(by, item[K, V]{key, n.value, marked}, n.left, n.right)
 	default:
-		e.marked = marked
+		return n.with(by, n.item, n.left, n.right.mark(by, key, marked))
 	}
-	if left == n.left && right == n.right && e.marked == n.item.marked {
-		return n
-	}
-	return join(e, left, right)
 }
 
-func (n *node[K, V]) without(key K) *node[K, V] {
+func (n *node[K, V]) without(by *edit, key K) *node[K, V] {
 	switch {
 	case key < n.key:
-		return balance(n.item, n.left.without(key), n.right)
+		return n.balance(by, n.item, n.left.without(by, key), n.right)
 	case key > n.key:
-		return balance(n.item, n.left, n.right.without(key))
+		return n.balance(by, n.item, n.left, n.right.without(by, key))
 	case n.left == nil:
 		return n.right
 	case n.right == nil:
@@ -218,7 +225,8 @@ func (n *node[K, V]) without(key K) *node[K, V] {
 		for next.left != nil {
 			next = next.left
 		}
-		return balance(next.item, n.left, n.right.without(next.key))
+		e := next.item
+		return n.balance(by, e, n.left, n.right.without(by, e.key))
 	}
 }
 
@@ -232,28 +240,43 @@ const (
 
 func (n *node[K, V]) weight() int { return n.len() + 1 }
 
-func join[K cmp.Ordered, V any](e item[K, V], left, right *node[K, V]) *node[K, V] {
-	marks := left.marked() + right.marked()
-	if e.marked {
-		marks++
-	}
-	return &node[K, V]{e, int32(left.len() + right.len() + 1), int32(marks), left, right}
+// join returns a new node.
+func join[K cmp.Ordered, V any](by *edit, e item[K, V], left, right *node[K, V]) *node[K, V] {
+	return (&node[K, V]{edit: by}).set(e, left, right)
 }
 
-// balance joins two sides after one of them has grown or shrunk by one entry.
-func balance[K cmp.Ordered, V any](e item[K, V], l, r *node[K, V]) *node[K, V] {
+// with returns the node with these contents: itself, if the edit has made it, or a new one.
+func (n *node[K, V]) with(by *edit, e item[K, V], left, right *node[K, V]) *node[K, V] {
+	if by == nil || n.edit != by {
+		return join(by, e, left, right)
+	}
+	return n.set(e, left, right)
+}
+
+func (n *node[K, V]) set(e item[K, V], left, right *node[K, V]) *node[K, V] {
+	n.item, n.left, n.right = e, left, right
+	n.size = int32(left.len() + right.len() + 1)
+	n.marks = int32(left.marked() + right.marked())
+	if e.marked {
+		n.marks++
+	}
+	return n
+}
+
+// balance is with, after one of the sides has grown or shrunk by one entry.
+func (n *node[K, V]) balance(by *edit, e item[K, V], l, r *node[K, V]) *node[K, V] {
 	switch {
 	case r.weight() > heavier*l.weight():
 		if m := r.left; m.weight() >= inner*r.right.weight() {
-			return join(m.item, join(e, l, m.left), join(r.item, m.right, r.right))
+			return join(by, m.item, join(by, e, l, m.left), join(by, r.item, m.right, r.right))
 		}
-		return join(r.item, join(e, l, r.left), r.right)
+		return join(by, r.item, join(by, e, l, r.left), r.right)
 	case l.weight() > heavier*r.weight():
 		if m := l.right; m.weight() >= inner*l.left.weight() {
-			return join(m.item, join(l.item, l.left, m.left), join(e, m.right, r))
+			return join(by, m.item, join(by, l.item, l.left, m.left), join(by, e, m.right, r))
 		}
-		return join(l.item, l.left, join(e, l.right, r))
+		return join(by, l.item, l.left, join(by, e, l.right, r))
 	default:
-		return join(e, l, r)
+		return n.with(by, e, l, r)
 	}
 }

@@ -1,17 +1,20 @@
 package cluster
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
-// TestTreeIsASortedMap compares the tree with a map and a sorted slice, and old trees with what they were.
+// TestTreeIsASortedMap compares the tree with a map and a sorted slice, and old trees with what they were. A second tree is
+// changed in place for a while, until it is kept.
 func TestTreeIsASortedMap(t *testing.T) {
 	for seed := range uint64(6) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		space := []int{3, 20, 300}[seed%3]
-		var tr tree[int, int]
+		tr, edited, kept := tree[int, int]{}, tree[int, int]{edit: new(edit)}, tree[int, int]{}
+		var keptThen map[int]int
 		plain := map[int]int{}
 		for step := range 2000 {
 			old, oldKeys := tr, keysOf(plain)
@@ -20,13 +23,20 @@ func TestTreeIsASortedMap(t *testing.T) {
 				key = step // ascending, as positions are
 			}
 			if random.IntN(5) < 2+step/1000 {
-				tr = tr.without(key)
+				tr, edited = tr.without(key), edited.without(key)
 				delete(plain, key)
 			} else {
 				tr = tr.putMarked(key, step, step%2 == 0).mark(key, step%3 == 0)
+				edited = edited.putMarked(key, step, step%2 == 0).mark(key, step%3 == 0)
 				plain[key] = step
 			}
 			compareTree(t, tr, plain, random.IntN(space+2)-1)
+			if random.IntN(10) == 0 {
+				compareTree(t, kept, keptThen, random.IntN(space))
+				kept, keptThen = edited, maps.Clone(plain)
+				edited.edit = new(edit)
+				compareTree(t, kept, keptThen, random.IntN(space))
+			}
 			if step%50 == 0 {
 				var keys []int
 				for key := range old.all() {

@@ -158,7 +158,10 @@ func TestApplyAgreesWithTheReference(t *testing.T) {
 	for seed := range uint64(4) {
 		w := walk{rand: rand.New(rand.NewPCG(seed, 7))}
 		r := newReference()
-		twin, before := w.value, checkpoint(t, w.value) // the twin is restored from a checkpoint now and then
+		before := checkpoint(t, w.value)
+		twin := NewReplay(w.value) // it is restored from a checkpoint now and then
+		var shown Value            // by the twin, a while ago
+		shownThen := before
 		for step := range steps {
 			w.position += 1 + w.rand.Int64N(5)
 			e := Entry{Position: w.position, Command: w.command()}
@@ -178,11 +181,20 @@ func TestApplyAgreesWithTheReference(t *testing.T) {
 				t.Fatalf("%s\nApply changed its argument", at)
 			}
 			before = checkpoint(t, next)
-			if twin, _ = Apply(twin, e); !bytes.Equal(checkpoint(t, twin), before) {
-				t.Fatalf("%s\nrestored from a checkpoint, it goes another way:\nhave %s\nwant %s", at, checkpoint(t, twin), before)
+			if twinOut := twin.Apply(e); twinOut != out {
+				t.Fatalf("%s\nin a replay it is %v, want %v", at, twinOut, out)
+			}
+			if w.one(5) {
+				if !bytes.Equal(checkpoint(t, shown), shownThen) {
+					t.Fatalf("%s\na replay has changed the value that it had shown", at)
+				}
+				shown, shownThen = twin.Value(), before
+				if !bytes.Equal(checkpoint(t, shown), before) {
+					t.Fatalf("%s\na replay, restored from a checkpoint, goes another way:\nhave %s\nwant %s", at, checkpoint(t, shown), before)
+				}
 			}
 			if w.one(20) {
-				twin = restore(t, before)
+				twin = NewReplay(restore(t, before))
 			}
 			if wrong := inconsistency(next); wrong != "" {
 				t.Fatalf("%s\nleads to %s:\n%s", at, next, wrong)

@@ -11,9 +11,6 @@ import (
 // the value chooses records the value at the previous checkpoint's position. So the log begins with a checkpoint
 // and reaches back at least CheckpointEvery entries. If that member is dead, the next one cuts more.
 func (m *Member) recordCheckpoint(ctx context.Context, v cluster.Value) {
-	if v.Entries()%m.options.CheckpointEvery != 0 {
-		return
-	}
 	before := m.anchor
 	m.anchor = v
 	if before.Position() == 0 || m.incarnation == nil || v.Recorder() != m.incarnation.id {

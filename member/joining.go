@@ -86,6 +86,17 @@ func (l *line) len() int {
 	return n
 }
 
+// joinerOf returns whom a command may make a member, and "" when it makes nobody one.
+func joinerOf(c cluster.Command) string {
+	switch c := c.(type) {
+	case cluster.PrepareJoin: // the first of all
+		return c.Joiner
+	case cluster.AcceptJoin:
+		return c.Joiner
+	}
+	return ""
+}
+
 // saw notes an entry that was replayed.
 func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 	if l == nil || l.joined {

@@ -93,6 +93,15 @@ func (m *Member) order(ctx context.Context, command func(by string) cluster.Comm
 	}
 }
 
+// heeded reports whether heed does anything for a command.
+func heeded(c cluster.Command) bool {
+	switch c.(type) {
+	case cluster.Expel, cluster.Drain, cluster.Undrain, cluster.Move, cluster.AskClocks:
+		return true
+	}
+	return false
+}
+
 // heed does at once what an entry of an operator has this member do, and returns an ErrExpelled when it has the member
 // end. The entry led from one value to another.
 func (m *Member) heed(c cluster.Command, before, after cluster.Value) error {

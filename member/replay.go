@@ -209,11 +209,11 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 
 // replay applies a batch of the log.
 func (m *Member) replay(ctx context.Context, b store.Batch) error {
-	v := m.value
+	r := cluster.NewReplay(m.value)
 	var expelled error
 	if b.Checkpoint != nil {
-		var err error
-		if v, err = restore(*b.Checkpoint); err != nil {
+		v, err := restore(*b.Checkpoint)
+		if err != nil {
 			return err
 		}
 		if m.started {
@@ -223,6 +223,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		m.anchor = v
 		m.joining.line = line{}
 		expelled = m.skipTo(v)
+		r = cluster.NewReplay(v)
 	}
 	outcomes := map[string]outcome{}
 	for _, e := range b.Entries {
@@ -234,19 +235,28 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 			return fmt.Errorf("the log's entry at position %d: %w", e.Position, err)
 		}
 		var out cluster.Outcome
-		before := v
-		v, out = cluster.Apply(v, entry)
-		if m.incarnation != nil && !m.incarnation.joined && v.IsMember(m.incarnation.id) {
-			m.incarnation.joined, m.joining = true, joining{}
-			m.log.Info("joined the cluster", "member", m.incarnation.id, "members", v.Size(), "position", e.Position)
+		if heeded(entry.Command) {
+			before := r.Value()
+			out = r.Apply(entry)
+			expelled = m.heed(entry.Command, before, r.Value())
+		} else {
+			out = r.Apply(entry)
+		}
+		if l := m.incarnation; l != nil && !l.joined && joinerOf(entry.Command) == l.id {
+			if v := r.Value(); v.IsMember(l.id) {
+				l.joined, m.joining = true, joining{}
+				m.log.Info("joined the cluster", "member", l.id, "members", v.Size(), "position", e.Position)
+			}
 		}
 		m.joining.saw(entry.Command, out, m.incarnation)
-		expelled = m.heed(entry.Command, before, v)
 		if m.awaited(e.ID) {
-			outcomes[e.ID] = outcome{Outcome: out, value: v}
+			outcomes[e.ID] = outcome{Outcome: out, value: r.Value()}
 		}
-		m.recordCheckpoint(ctx, v)
+		if r.Entries()%m.options.CheckpointEvery == 0 {
+			m.recordCheckpoint(ctx, r.Value())
+		}
 	}
+	v := r.Value()
 	m.started = m.started || !b.More
 	m.rest.Store(int64(perMember * time.Duration(v.Size()+m.joining.line.len())))
 	m.publish(v, m.incarnation)
