@@ -35,7 +35,7 @@ func newPlayer() player {
 // perMember is for how long the log is left alone after a batch, for each member and each joiner in line. In a crowd
 // entries come all the time, few of them concern this member, and waking up costs more than replaying one. An entry
 // that comes after a pause is replayed at once.
-const perMember = 20 * time.Microsecond
+const perMember = 40 * time.Microsecond
 
 // idle is how long the player sleeps when it has nothing scheduled.
 const idle = time.Hour

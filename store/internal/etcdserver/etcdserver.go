@@ -288,6 +288,7 @@ func (s *Server) settings() *embed.Config {
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.zap())
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: s.socket.path}}
 	c.EnableGRPCGateway = false
+	c.MaxConcurrentStreams = maxCalls
 	if s.config.Peers == nil {
 		alone(c)
 	} else {
@@ -304,6 +305,11 @@ func (s *Server) settings() *embed.Config {
 	c.BootstrapDefragThresholdMegabytes = 64
 	return c
 }
+
+// maxCalls is how many calls a connection carries at a time; others wait for their turn. gRPC stops reading a connection
+// at which it has more than 100 frames to react to, so with hundreds of calls at once both sides could wait for each other
+// with full sockets (https://github.com/grpc/grpc-go/issues/9330).
+const maxCalls = 64
 
 // alone sets what is different for a server without others.
 func alone(c *embed.Config) {
