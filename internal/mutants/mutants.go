@@ -451,8 +451,8 @@ var mutants = []mutant{
 	},
 	{
 		"an old value changes with the new one", "cluster/tree.go",
-		"		return join(e, n.left, n.right)\n", "		n.item = e\n		return n\n",
-		"./cluster", replayed,
+		"by == nil || n.edit != by", "n.edit != by",
+		"./cluster", "^TestApplyAgreesWithTheReference$",
 	},
 	{
 		"an expelled joiner joins by a command that was late", "cluster/apply.go",
@@ -1091,7 +1091,17 @@ var mutants = []mutant{
 	},
 	{
 		"a mark changes nothing", "cluster/tree.go",
-		"		e.marked = marked\n	}\n	if", "		_ = marked\n	}\n	if",
+		"item[K, V]{key, n.value, marked}", "n.item",
 		"./cluster", "^TestTreeIsASortedMap$",
+	},
+	{
+		"a replay changes the value that it has shown", "cluster/apply.go",
+		"	e := new(edit)\n", "	e := r.v.peers.edit\n	if e == nil {\n		e = new(edit)\n	}\n",
+		"./cluster", "^TestApplyAgreesWithTheReference$",
+	},
+	{
+		"a replay changes a value that it was given", "cluster/tree.go",
+		"n.edit != by {", "n.edit != by && n.edit != nil {",
+		"./cluster", "^TestApplyAgreesWithTheReference$",
 	},
 }
