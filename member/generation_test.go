@@ -207,7 +207,6 @@ func TestAClaimThatComesLate(t *testing.T) {
 		go func() {
 			_, _ = b.mem.Load().EnsureSequencer(t.Context(), "orders", large)
 		}()
-		time.Sleep(time.Millisecond) // it rests between entries
 		synctest.Wait()
 		w.append(cluster.DestroySequencer{Sequencer: "orders"})
 		synctest.Wait()

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -255,6 +256,40 @@ func TestSeveralNodeIDsComeAndGo(t *testing.T) {
 		a.holds(4, time.Second)
 		if now := a.mem.Load().ID(); now == had {
 			t.Error("it has not joined again")
+		}
+	})
+}
+
+// Where a node ID has no IDs left for now, callers go on with the next one, rather than ask the first again for each ID.
+func TestCallersMoveOnWithTheIDs(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that the caller stays on its processor
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", several(3))
+		a.ready(time.Second)
+		a.holds(3, time.Second)
+		s := a.seq.Load()
+		take := func() int64 {
+			t.Helper()
+			id, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			node, err := layout.NodeID(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return node
+		}
+		for range 5 {
+			first, taken := take(), 1
+			next := first
+			for ; next == first; taken++ {
+				next = take()
+			}
+			time.Sleep(time.Second) // the first one has IDs again
+			if node := take(); node != next {
+				t.Errorf("after %d of node ID %d and one of %d there is one of %d; want one of %d", taken-1, first, next, node, next)
+			}
 		}
 	})
 }

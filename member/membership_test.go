@@ -800,8 +800,21 @@ func TestEntriesThatComeTogetherAreReplayedTogether(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Leave()
-		time.Sleep(time.Minute)
+		for i := range fewMembers {
+			joiner := fmt.Sprint("other", i)
+			if _, err := counted.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(pulseKey(joiner), nil)}}); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []cluster.Command{cluster.PrepareJoin{Joiner: joiner}, cluster.NotifyWatchers{Joiner: joiner}, cluster.AcceptJoin{Joiner: joiner}} {
+				w.append(c)
+				synctest.Wait()
+			}
+		}
+		time.Sleep(time.Second)
 		synctest.Wait()
+		if size := m.Value().Size(); size != fewMembers+1 {
+			t.Fatalf("%d members", size)
+		}
 		before, entries := counted.read.Load(), m.Value().Entries()
 		const come = 50
 		for range come {

@@ -32,10 +32,13 @@ func newPlayer() player {
 	}
 }
 
-// perMember is for how long the log is left alone after a batch, for each member and each joiner in line. In a crowd
-// entries come all the time, few of them concern this member, and waking up costs more than replaying one. An entry
-// that comes after a pause is replayed at once.
-const perMember = 40 * time.Microsecond
+// In a crowd entries come all the time, few of them concern this member, and waking up costs more than replaying one. So
+// after a batch the log is left alone for perMember for each member and each joiner in line beyond the first fewMembers.
+// An entry that comes later is replayed at once.
+const (
+	fewMembers = 16
+	perMember  = 40 * time.Microsecond
+)
 
 // idle is how long the player sleeps when it has nothing scheduled.
 const idle = time.Hour
@@ -258,7 +261,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	}
 	v := r.Value()
 	m.started = m.started || !b.More
-	m.rest.Store(int64(perMember * time.Duration(v.Size()+m.joining.line.len())))
+	m.rest.Store(int64(perMember * time.Duration(max(0, v.Size()+m.joining.line.len()-fewMembers))))
 	m.publish(v, m.incarnation)
 	m.settle(outcomes)
 	return expelled

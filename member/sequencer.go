@@ -34,7 +34,8 @@ type Sequencer struct {
 
 	mu      sync.Mutex // held while status is replaced
 	status  atomic.Pointer[status]
-	noticed int // how many warnings about the end of the layout's time were logged; guarded by mu
+	ahead   atomic.Int64 // by how many lanes callers are beyond those of their processors, which had no IDs left for a tick
+	noticed int          // how many warnings about the end of the layout's time were logged; guarded by mu
 
 	ordering lock // guards what follows
 	waited   bool // it waited because its IDs would be smaller than existing ones
@@ -80,7 +81,7 @@ func (s *Sequencer) poke() {
 // ErrNotReady is returned when the member can make no ID now.
 func (s *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
 	if generators := s.status.Load().generators; len(generators) > 0 {
-		if id, err := generators[spread.Pick(len(generators))].TryNext(); err == nil {
+		if id, err := generators[s.pick(len(generators))].TryNext(); err == nil {
 			return id, nil
 		}
 	}
@@ -137,6 +138,9 @@ func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) 
 			g := generators[(own+i)%len(generators)]
 			switch err := from(g, after != 0); {
 			case err == nil:
+				if after == 0 && i > 0 { // so others need not ask in vain
+					s.ahead.Store((s.ahead.Load() + int64(i)) % int64(len(generators)))
+				}
 				return nil
 			case errors.Is(err, firn.ErrNotYet):
 				waits = cmp.Or(waits, g)
@@ -164,12 +168,26 @@ func (s *Sequencer) take(after firn.ID, from func(g *firn.Generator, wait bool) 
 
 // own returns the index of the generator of which a caller takes IDs.
 func (s *Sequencer) own(generators []*firn.Generator, after firn.ID) int {
-	if node, err := s.layout.NodeID(after); after != 0 && err == nil {
-		if i := slices.IndexFunc(generators, func(g *firn.Generator) bool { return g.NodeID() == node }); i >= 0 {
-			return i
+	if after != 0 {
+		if node, err := s.layout.NodeID(after); err == nil {
+			if i := slices.IndexFunc(generators, func(g *firn.Generator) bool { return g.NodeID() == node }); i >= 0 {
+				return i
+			}
 		}
 	}
-	return spread.Pick(len(generators))
+	return s.pick(len(generators))
+}
+
+// pick returns which of so many generators a caller should try first.
+func (s *Sequencer) pick(n int) int {
+	if n < 2 {
+		return 0
+	}
+	i := spread.Pick(n) + int(s.ahead.Load())
+	if i >= n {
+		i %= n
+	}
+	return i
 }
 
 func (s *Sequencer) notReady() error {

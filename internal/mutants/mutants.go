@@ -666,7 +666,7 @@ var mutants = []mutant{
 	},
 	{
 		"a caller that has taken an ID changes its lane", "member/sequencer.go",
-		"after != 0 && err == nil", "after != 0 && err != nil",
+		"s.layout.NodeID(after); err == nil", "s.layout.NodeID(after); err != nil",
 		"./member", "TestFillAfter",
 	},
 	{
@@ -1103,5 +1103,10 @@ var mutants = []mutant{
 		"a replay changes a value that it was given", "cluster/tree.go",
 		"n.edit != by {", "n.edit != by && n.edit != nil {",
 		"./cluster", "^TestApplyAgreesWithTheReference$",
+	},
+	{
+		"callers ask a lane without IDs again and again", "member/sequencer.go",
+		"				if after == 0 && i > 0 {", "				if false {",
+		"./member", "^TestCallersMoveOnWithTheIDs$",
 	},
 }
