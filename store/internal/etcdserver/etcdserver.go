@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -229,10 +230,29 @@ func (s *Server) Wait(ctx context.Context) error {
 	case <-s.ReadyNotify():
 		return nil
 	case <-s.StopNotify():
-		return errors.New("the etcd server in this process has stopped")
+		return errStopped
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+var errStopped = errors.New("the etcd server in this process has stopped")
+
+// Range reads as the server does for its clients. An error is returned when the server has stopped, as it does by itself
+// once the others have removed it: it closes its database, even under a read, which then panics.
+func (s *Server) Range(ctx context.Context, r *etcdserverpb.RangeRequest) (found *etcdserverpb.RangeResponse, err error) {
+	defer func() {
+		p := recover()
+		select {
+		case <-s.StoppingNotify():
+			found, err = nil, errStopped
+		default:
+			if p != nil {
+				panic(p)
+			}
+		}
+	}()
+	return s.EtcdServer.Range(ctx, r)
 }
 
 // Endpoint is what clients in this process connect to: "unix:///path".
