@@ -29,6 +29,7 @@ type ups struct {
 	name        string
 	definitions []string // that they have
 	ledger      ledger
+	doubt       bool // the latest may yet be destroyed, by a call that was not answered; used by the one that makes trouble
 
 	mu    sync.Mutex
 	steps int   // grows when one is gone, and before the next is created: odd means that there is none
@@ -216,7 +217,9 @@ func (c *churn) trouble(u *ups, r *rand.Rand) {
 
 // destroy destroys the sequencer, through one node after the other until one answers.
 func (c *churn) destroy(u *ups, r *rand.Rand) {
-	for doubt := false; ; doubt = true {
+	doubt := u.doubt
+	u.doubt = false
+	for ; ; doubt = true {
 		n := c.any(r)
 		status, d, err := n.destroy(u.name)
 		c.answered(n, fmt.Sprintf("destroy (%d)", status), err)
@@ -264,10 +267,11 @@ func (u *ups) any(r *rand.Rand) string {
 // replace creates the next one before it is known that no more IDs of the former can be made.
 func (c *churn) replace(u *ups, r *rand.Rand) {
 	former, fields := c.any(r), u.any(r)
-	gone := make(chan struct{})
+	gone, answered := make(chan struct{}), false
 	c.running.Go(func() {
 		defer close(gone)
 		status, _, err := former.destroy(u.name)
+		answered = status != 0
 		c.answered(former, fmt.Sprintf("destroy in haste (%d)", status), err)
 	})
 	for created := false; !created; {
@@ -285,6 +289,7 @@ func (c *churn) replace(u *ups, r *rand.Rand) {
 		}
 	}
 	<-gone
+	u.doubt = !answered // it may have been sent, and come later
 }
 
 // rouse has about half of the nodes attach, of those too that don't by themselves.
