@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -40,15 +40,17 @@ func onTerminal(t *testing.T, env []string, typed string, args ...string) (statu
 	}
 	screen := make(chan string)
 	go func() {
-		text, _ := io.ReadAll(keyboard) // it ends with an error, when nobody has the terminal any more
-		screen <- string(text)
+		text, _ := bufio.NewReader(keyboard).ReadString(0)
+		screen <- strings.TrimSuffix(text, "\x00")
 	}()
 	if _, err := keyboard.WriteString(typed); err != nil {
 		t.Fatal(err)
 	}
 	status = run(t.Context(), args, env, terminal, terminal, terminal)
+	_, _ = terminal.Write([]byte{0}) // what is not read when the terminal is closed may be lost
+	shown = strings.ReplaceAll(<-screen, "\r\n", "\n")
 	_ = terminal.Close()
-	return status, strings.ReplaceAll(<-screen, "\r\n", "\n")
+	return status, shown
 }
 
 // Errors, warnings and states have colours on a terminal, unless it has none or a variable says so.
