@@ -34,8 +34,8 @@ func Apply(v Value, e Entry) (Value, Outcome) {
 	return v, out
 }
 
-// Replay applies the entries of a log to a value. It does what Apply does, with half the cost where many entries come
-// together: it keeps no value that nobody has asked for. It is not safe for concurrent use.
+// Replay applies the entries of a log to a value. It does what Apply does, with less than half the cost where many
+// entries come together: it keeps no value that nobody has asked for. It is not safe for concurrent use.
 type Replay struct{ v Value }
 
 // NewReplay returns a Replay that begins at v, which it does not change.
@@ -191,11 +191,11 @@ func (v *Value) set(id string, p peer) {
 
 // free reports whether a member, whose peer is p, is a candidate.
 func (v *Value) free(id string, p *peer) bool {
-	if p.joiner != "" || p.watches == id {
-		return p.joiner == ""
+	if p.joiner != "" {
+		return false
 	}
 	next, ok := v.peers.get(p.watches)
-	return ok && next.joiner == ""
+	return p.watches == id || ok && next.joiner == ""
 }
 
 // hang makes a member, whose peer is t, the target of a joiner.

@@ -144,10 +144,11 @@ func decodePlain(data []byte) (e Entry, ok bool) {
 		e.At, data = time.Time(stamp), rest
 	}
 	for _, form := range plain {
-		if len(data) < len(form.begin) || string(data[:len(form.begin)]) != form.begin {
+		rest, begins := bytes.CutPrefix(data, []byte(form.begin))
+		if !begins {
 			continue
 		}
-		id, end := plainID(data[len(form.begin):])
+		id, end := plainID(rest)
 		e.Command = form.make(id)
 		leave, leaves := e.Command.(Leave)
 		if leaves {
@@ -161,12 +162,11 @@ func decodePlain(data []byte) (e Entry, ok bool) {
 
 // plainID cuts an ID of the characters a-z and 0-9 off the beginning. It returns "" when that would be too long.
 func plainID(data []byte) (id string, rest []byte) {
-	for n, c := range data[:min(len(data), maxName+1)] {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return string(data[:n]), data[n:]
-		}
+	n := bytes.IndexFunc(data, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') })
+	if n < 0 || n > maxName {
+		return "", data
 	}
-	return "", data
+	return string(data[:n]), data[n:]
 }
 
 // plainCause cuts what may follow the ID in a leave: why, and by whom. It returns all of rest when there is neither.
