@@ -7,8 +7,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// recordCheckpoint cuts the log when a checkpoint is due: after every CheckpointEvery entries, the member that
-// the value chooses records the value at the previous checkpoint's position. So the log begins with a checkpoint
+// recordCheckpoint cuts the log at a value where a checkpoint is due, as after every CheckpointEvery entries: the member
+// that the value chooses records the value at the previous checkpoint's position. So the log begins with a checkpoint
 // and reaches back at least CheckpointEvery entries. If that member is dead, the next one cuts more.
 func (m *Member) recordCheckpoint(ctx context.Context, v cluster.Value) {
 	before := m.anchor

@@ -93,36 +93,32 @@ func (m *Member) order(ctx context.Context, command func(by string) cluster.Comm
 	}
 }
 
-// heeded reports whether heed does anything for a command.
-func heeded(c cluster.Command) bool {
-	switch c.(type) {
-	case cluster.Expel, cluster.Drain, cluster.Undrain, cluster.Move, cluster.AskClocks:
-		return true
+// apply applies an entry, does at once what that has this member do, and returns an ErrExpelled when it has the member
+// end.
+func (m *Member) apply(r *cluster.Replay, e cluster.Entry) (cluster.Outcome, error) {
+	if c, ok := e.Command.(cluster.Move); ok {
+		before := r.Value()
+		out := r.Apply(e)
+		m.yield(c, before, r.Value())
+		return out, nil
 	}
-	return false
-}
-
-// heed does at once what an entry of an operator has this member do, and returns an ErrExpelled when it has the member
-// end. The entry led from one value to another.
-func (m *Member) heed(c cluster.Command, before, after cluster.Value) error {
-	switch c := c.(type) {
+	out := r.Apply(e)
+	switch c := e.Command.(type) {
 	case cluster.Expel:
-		if slices.Contains(m.ids, c.Member) && after.Expelled(c.Member) {
-			return fmt.Errorf("%w; it was member %s, and member %s carried it out", ErrExpelled, c.Member, c.By)
+		if slices.Contains(m.ids, c.Member) && r.Value().Expelled(c.Member) {
+			return out, fmt.Errorf("%w; it was member %s, and member %s carried it out", ErrExpelled, c.Member, c.By)
 		}
 	case cluster.Drain:
-		m.noteDrain(c.Sequencer, c.Member, after)
+		m.noteDrain(c.Sequencer, c.Member, r.Value())
 	case cluster.Undrain:
-		m.noteDrain(c.Sequencer, c.Member, after)
-	case cluster.Move:
-		m.yield(c, before, after)
+		m.noteDrain(c.Sequencer, c.Member, r.Value())
 	case cluster.AskClocks:
-		m.heard(question{after.Position(), cluster.Asked(after, after.Position(), c.By)})
+		m.heard(question{e.Position, cluster.Asked(r.Value(), e.Position, c.By)})
 	}
-	return nil
+	return out, nil
 }
 
-// skipTo does what heed does for entries that a checkpoint has replaced.
+// skipTo does what apply has the member do, for entries that a checkpoint has replaced.
 func (m *Member) skipTo(v cluster.Value) error {
 	for name := range v.Sequencers() {
 		for _, id := range m.ids {

@@ -237,14 +237,8 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		if err != nil {
 			return fmt.Errorf("the log's entry at position %d: %w", e.Position, err)
 		}
-		var out cluster.Outcome
-		if heeded(entry.Command) {
-			before := r.Value()
-			out = r.Apply(entry)
-			expelled = m.heed(entry.Command, before, r.Value())
-		} else {
-			out = r.Apply(entry)
-		}
+		out, ends := m.apply(r, entry)
+		expelled = ends
 		if l := m.incarnation; l != nil && !l.joined && joinerOf(entry.Command) == l.id {
 			if v := r.Value(); v.IsMember(l.id) {
 				l.joined, m.joining = true, joining{}
