@@ -1,0 +1,92 @@
+package etcdserver
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+func openDir(t *testing.T) *Dir {
+	t.Helper()
+	dir, err := OpenDir(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(dir.Close)
+	return dir
+}
+
+// start starts a server, and waits until it is ready.
+func start(t *testing.T, dir *Dir) *Server {
+	t.Helper()
+	s, err := dir.Start(Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestCallsOfAConnectionAreBounded: the server tells its clients, in the first frame that it sends, to have fewer calls at a
+// time than those at which gRPC stops reading.
+func TestCallsOfAConnectionAreBounded(t *testing.T) {
+	s := start(t, openDir(t))
+	conn, err := net.Dial("unix", s.Socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	const settings, maxConcurrentStreams = 4, 3 // RFC 9113, 6.5
+	if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
+		t.Fatal(err)
+	}
+	var header [9]byte
+	if _, err := io.ReadFull(conn, header[:]); err != nil || header[3] != settings {
+		t.Fatalf("the frame % x, %v; want settings", header, err)
+	}
+	frame := make([]byte, int(header[0])<<16|int(header[1])<<8|int(header[2]))
+	if _, err := io.ReadFull(conn, frame); err != nil {
+		t.Fatal(err)
+	}
+	calls := uint32(0)
+	for ; len(frame) >= 6; frame = frame[6:] {
+		if binary.BigEndian.Uint16(frame) == maxConcurrentStreams {
+			calls = binary.BigEndian.Uint32(frame[2:])
+		}
+	}
+	if calls < 1 || calls >= 100 {
+		t.Errorf("a connection carries %d calls at a time, where 0 is any number; want 1 to 99", calls)
+	}
+}
+
+// TestAStoppedServerAnswersReads: with an error, though etcd panics where its database is closed.
+func TestAStoppedServerAnswersReads(t *testing.T) {
+	dir, ctx := openDir(t), t.Context()
+	s := start(t, dir)
+	if _, err := s.Put(ctx, &etcdserverpb.PutRequest{Key: []byte("key"), Value: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = start(t, dir) // what it has written itself it would read from memory
+	read := &etcdserverpb.RangeRequest{Key: []byte("key"), Serializable: true}
+	if found, err := s.Range(ctx, read); err != nil || len(found.Kvs) != 1 {
+		t.Fatalf("it reads %v, %v", found, err)
+	}
+	s.Close()
+	if found, err := s.Range(ctx, read); !errors.Is(err, errStopped) {
+		t.Errorf("once stopped it reads %v, %v", found, err)
+	}
+}
