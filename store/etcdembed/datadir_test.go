@@ -201,8 +201,10 @@ func TestEachPageOfTheDatabase(t *testing.T) {
 }
 
 // A last record that was not written in full, as by a machine that lost its power, is taken away; the directory is as good as before.
+//
+// It runs alone: to take the record away etcd opens the log twice, and a process that another test starts between has copies
+// of all open files until it runs, and with them their locks.
 func TestARecordThatWasNotWrittenInFull(t *testing.T) {
-	t.Parallel()
 	dir, log := copyOf(t, writtenDir(t))
 	record := append(binary.LittleEndian.AppendUint64(nil, 2000), bytes.Repeat([]byte("x"), 100)...)
 	overwrite(t, filepath.Join(dir, log), endOf(t, filepath.Join(dir, log)), record)
