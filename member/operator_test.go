@@ -109,8 +109,8 @@ func TestANodeIDIsClaimedOnceItIsFree(t *testing.T) {
 			b.settled()
 			a.client.Lag(late)
 			w.append(cluster.Detach{Sequencer: DefaultSequencer, Member: a.id()})
-			held := w.live(DefaultSequencer)[0].Version
-			for w.live(DefaultSequencer) != nil && w.live(DefaultSequencer)[0].Version == held {
+			held := w.live(DefaultSequencer)
+			for now := held; len(now) > 0 && now[0].Version == held[0].Version; now = w.live(DefaultSequencer) {
 				time.Sleep(time.Millisecond)
 			}
 			b.ready(20 * time.Millisecond)
