@@ -111,3 +111,55 @@ func ExampleID_Value() {
 	// int64 117413668454400000 <nil>
 	// {"id":"117413668454400000"} <nil>
 }
+
+// Use IDs as keys of a store that is split into ranges: the new ones all go to one range, and scattered they go to all.
+func ExampleScatter() {
+	const ranges = 16
+	rangeOf := func(key firn.ID) int { return int(key >> 59) } // 16 equal parts of the 63 bits
+	var plain, scattered [ranges]int
+	for i := range int64(100_000) { // one each millisecond, of four nodes in turn
+		id, err := firn.Default.Compose(firn.Parts{Tick: 28_000_000_000 + i, Node: i % 4})
+		if err != nil {
+			panic(err)
+		}
+		plain[rangeOf(id)]++
+		scattered[rangeOf(firn.Scatter(id))]++
+	}
+	fmt.Println("plain:    ", plain)
+	fmt.Println("scattered:", scattered)
+	// Output:
+	// plain:     [100000 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0]
+	// scattered: [6135 6298 6288 6290 6265 6254 6230 6239 6398 6154 6176 6260 6233 6407 6181 6192]
+}
+
+// Write an ID for a column that takes nothing but UUIDs, and get it back.
+func ExampleLayout_UUID() {
+	u, err := firn.Default.UUID(117465411174400005)
+	fmt.Println(u, err)
+	id, err := firn.Default.FromUUID(u)
+	fmt.Println(id, err)
+
+	_, err = firn.Default.FromUUID(firn.UUID{6: 0x70, 7: 0xff, 8: 0x80})
+	fmt.Println(err)
+	// Output:
+	// 01a1fc23-5529-7000-81a1-522b4a720005 <nil>
+	// 117465411174400005 <nil>
+	// "00000000-0000-70ff-8000-000000000000" is not a UUID ID: another program made it: the 11 bits behind the version are not zero
+}
+
+// Give an ID to a stranger, who learns neither its time nor its order, and read it when it comes back. Under each tweak it has
+// another seal.
+func ExampleSealer() {
+	s, err := firn.NewSealer([]byte("16 random bytes!")) // take 32 from crypto/rand, and keep them
+	if err != nil {
+		panic(err)
+	}
+	orders := s.WithTweak([]byte("orders"))
+	for _, id := range []firn.ID{117465411174400005, 117465411174400006} {
+		sealed := orders.Seal(id)
+		fmt.Println(firn.Base62.Encode(sealed), orders.Open(sealed) == id)
+	}
+	// Output:
+	// 0H42X8VzWdf true
+	// 8KT5R97g5sL true
+}

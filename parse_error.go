@@ -6,10 +6,10 @@ import (
 )
 
 // ParseError is the error for input that is not an ID. Everything that reads an ID
-// returns it: [Parse], [Encoding.Parse] and the Unmarshal and Scan methods of [ID].
-// [errors.AsType] finds it in a wrapped error.
+// returns it: [Parse], [Encoding.Parse], [ParseUUID], [Layout.FromUUID] and the Unmarshal and
+// Scan methods of [ID]. [errors.AsType] finds it in a wrapped error.
 type ParseError struct {
-	Encoding string // what was expected: the name of an [Encoding], "binary" or "SQL"
+	Encoding string // what was expected: the name of an [Encoding], "binary", "SQL" or "UUID"
 	Input    string // the whole input, however long
 	Reason   string // what is wrong with the input, and what would be right
 }

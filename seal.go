@@ -3,6 +3,7 @@ package firn
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/subtle"
 	"encoding/binary"
 	"fmt"
 	"sync"
@@ -22,16 +23,17 @@ import (
 //
 // It is FF1, format-preserving encryption with AES, of NIST Special Publication
 // 800-38G (https://doi.org/10.6028/NIST.SP.800-38G, algorithms 7 and 8), on
-// numerals of 63 bits: radix 2, an empty tweak, the most significant bit first.
+// numerals of 63 bits: radix 2, the most significant bit first. The tweak is empty
+// unless [Sealer.WithTweak] gives one.
 //
 // [NewSealer] makes a Sealer; the zero value does not work. It is safe for concurrent
 // use.
 type Sealer struct {
 	block cipher.Block
 
-	// prefix is the first block of the pseudorandom function of every round,
-	// encrypted: what FF1 calls P depends on nothing but the format.
-	prefix [aes.BlockSize]byte
+	// last is the input of the last encryption of a round but for what differs from
+	// round to round: see round.
+	last [aes.BlockSize]byte
 }
 
 // The halves that FF1 cuts a numeral into, in bits: A, the upper, and B, the lower.
@@ -54,16 +56,39 @@ func NewSealer(key []byte) (*Sealer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key of a sealer has %d bytes; want 16, 24 or 32", len(key))
 	}
-	s := &Sealer{block: block}
+	return (&Sealer{block: block}).WithTweak(nil), nil
+}
+
+// WithTweak returns a Sealer with the same key and another tweak: a text that need not be
+// secret, such as the name of what the IDs belong to. Under each tweak an ID has another
+// seal, so that strangers can't tell whether seals under two tweaks hide the same number. A
+// seal also opens under another tweak, to an ID by chance. An empty tweak is that of
+// [NewSealer].
+//
+// The tweak has at most 2^32-1 bytes. Its length does not matter to the speed of Seal and
+// Open.
+func (s *Sealer) WithTweak(tweak []byte) *Sealer {
 	p := [aes.BlockSize]byte{
 		1, 2, 1, // version, method, addition
 		0, 0, 2, // radix
 		rounds, upperBits,
 		0, 0, 0, upperBits + lowerBits,
-		0, 0, 0, 0, // length of the tweak
 	}
-	block.Encrypt(s.prefix[:], p[:])
-	return s, nil
+	binary.BigEndian.PutUint32(p[12:], uint32(len(tweak)))
+
+	// Q is the tweak and zeros before the 5 bytes that differ from round to round.
+	q := make([]byte, (len(tweak)+5+aes.BlockSize-1)/aes.BlockSize*aes.BlockSize)
+	copy(q, tweak)
+
+	t := &Sealer{block: s.block}
+	s.block.Encrypt(t.last[:], p[:])
+	for len(q) > 0 {
+		subtle.XORBytes(t.last[:], t.last[:], q[:aes.BlockSize])
+		if q = q[aes.BlockSize:]; len(q) > 0 {
+			s.block.Encrypt(t.last[:], t.last[:])
+		}
+	}
+	return t
 }
 
 // Seal encrypts an ID. A negative number is not an ID and is returned unchanged.
@@ -104,14 +129,15 @@ func half(i int) uint64 {
 }
 
 // round is the pseudorandom number of round i for the half b, which FF1 calls y: the
-// first 8 bytes of the CBC-MAC of the blocks P and Q. It works in buf. Q is
+// first 8 bytes of the CBC-MAC of the blocks P and Q. It works in buf. P and all blocks of
+// Q but the last depend only on the format and the tweak. The last one is
 //
-//	byte  0                    10  11   12 to 15
+//	byte  0                       11   12 to 15
 //	     +------------------------+----+-------------------+
-//	     |            0           |  i | b, big-endian     |
+//	     | end of the tweak, or 0 |  i | b, big-endian     |
 //	     +------------------------+----+-------------------+
 func (s *Sealer) round(buf *[aes.BlockSize]byte, i int, b uint64) uint64 {
-	*buf = s.prefix
+	*buf = s.last
 	buf[11] ^= byte(i)
 	binary.BigEndian.PutUint32(buf[12:], binary.BigEndian.Uint32(buf[12:])^uint32(b))
 	s.block.Encrypt(buf[:], buf[:])

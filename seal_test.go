@@ -153,20 +153,27 @@ func TestSealAgreesWithDumbFF1(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var tweak []byte // empty first, then of every length up to several blocks
+		for range i {
+			tweak = append(tweak, byte(rng.Uint32()))
+		}
+		if i > 0 {
+			s = s.WithTweak([]byte("another")).WithTweak(tweak)
+		}
 		for _, id := range []ID{0, 1, MaxID, ID(rng.Int64()), ID(rng.Int64N(1 << 32))} {
 			x := make([]int, 63)
 			for j := range x {
 				x[j] = int(id >> (62 - j) & 1)
 			}
 			var want ID
-			for _, bit := range dumbFF1(t, key, nil, 2, x) {
+			for _, bit := range dumbFF1(t, key, tweak, 2, x) {
 				want = want<<1 | ID(bit)
 			}
 			if got := s.Seal(id); got != want {
-				t.Fatalf("under %x Seal(%d) = %d, want %d", key, id, got, want)
+				t.Fatalf("under %x and the tweak %x Seal(%d) = %d, want %d", key, tweak, id, got, want)
 			}
 			if got := s.Open(want); got != id {
-				t.Fatalf("under %x Open(%d) = %d, want %d", key, want, got, id)
+				t.Fatalf("under %x and the tweak %x Open(%d) = %d, want %d", key, tweak, want, got, id)
 			}
 		}
 	}
@@ -194,6 +201,37 @@ func TestSealNeverChanges(t *testing.T) {
 		if got := s.Seal(tt.id); got != tt.want {
 			t.Errorf("Seal(%d) = %d, want %d", tt.id, got, tt.want)
 		}
+		if got := s.WithTweak([]byte("orders")).WithTweak(nil).Seal(tt.id); got != tt.want {
+			t.Errorf("Seal(%d) with an empty tweak = %d, want %d", tt.id, got, tt.want)
+		}
+	}
+}
+
+// Under the tweaks of two sequencers an ID has two seals, and the seal of one opens to another ID under the other.
+func TestTweaksTellSealsApart(t *testing.T) {
+	plain := testSealer(t)
+	orders, invoices := plain.WithTweak([]byte("orders")), plain.WithTweak([]byte("invoices"))
+	for id := range ID(1000) {
+		a, b, c := plain.Seal(id), orders.Seal(id), invoices.Seal(id)
+		if a == b || b == c || a == c {
+			t.Errorf("%d has the seals %d, %d and %d; want three", id, a, b, c)
+		}
+		if got := invoices.Open(b); got == id {
+			t.Errorf("%d, the seal of %d under one tweak, opens under another", b, id)
+		}
+		if got := orders.Open(b); got != id {
+			t.Errorf("%d opens to %d, want %d", b, got, id)
+		}
+	}
+}
+
+func TestSealerCopiesTheTweak(t *testing.T) {
+	tweak := []byte("orders")
+	s := testSealer(t).WithTweak(tweak)
+	before := s.Seal(1)
+	tweak[0] = 'x'
+	if after := s.Seal(1); after != before {
+		t.Errorf("Seal(1) is %d, and %d after the caller changed its tweak", before, after)
 	}
 }
 
@@ -237,7 +275,7 @@ func TestSealerIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestSealDoesNotAllocate(t *testing.T) {
-	s := testSealer(t)
+	s := testSealer(t).WithTweak([]byte("a tweak that does not fit into one block"))
 	if n := testing.AllocsPerRun(100, func() { s.Open(s.Seal(7)) }); n != 0 {
 		t.Errorf("Seal and Open allocate %v times, want 0", n)
 	}
@@ -247,7 +285,7 @@ func FuzzSeal(f *testing.F) {
 	for _, id := range []ID{0, 1, 1 << 31, 1 << 32, MaxID, -1, -MaxID - 1} {
 		f.Add(int64(id))
 	}
-	sealer := testSealer(f)
+	sealer := testSealer(f).WithTweak([]byte("orders"))
 	f.Fuzz(func(t *testing.T, n int64) {
 		id := ID(n)
 		s, o := sealer.Seal(id), sealer.Open(id)

@@ -1,0 +1,123 @@
+package firn
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+)
+
+// UUID is a universally unique identifier, as RFC 9562 has it
+// (https://www.rfc-editor.org/rfc/rfc9562). [Layout.UUID] writes an ID as one of version 7,
+// for columns and programs that take nothing else.
+//
+// The zero value is the nil UUID, which is no ID. A UUID is comparable, and converts to and
+// from the [16]byte of other packages.
+type UUID [16]byte
+
+const (
+	uuidVersion = 7
+	uuidVariant = 0b10
+	uuidLower   = 62      // bits of the ID in the lower half of the UUID; one is in the upper half
+	uuidEnd     = 1 << 48 // the first Unix millisecond for which there is no UUID, in the year 10889
+)
+
+// UUID writes an ID of the layout as a UUID of version 7: its time in Unix milliseconds,
+// and the ID itself in the bits that the version leaves free, behind 11 zeros.
+//
+//	unix_ms 48 | version 4 | 0 11 | ID, upper 1 | variant 2 | ID, lower 62
+//
+// The UUIDs of one layout sort like the IDs, byte by byte and as text. They are unique
+// where the IDs are, in their sequencer, and not by chance: there is nothing random in
+// them. [Layout.FromUUID] returns the ID.
+//
+// It returns an error when the ID is not one of the layout, or when its time is in the year
+// 10889 or later, for which UUIDs have no bits.
+func (l Layout) UUID(id ID) (u UUID, err error) {
+	at, err := l.Time(id)
+	if err != nil {
+		return u, err
+	}
+	if at.Unix() >= uuidEnd/1000 {
+		return u, fmt.Errorf("%d has no UUID: its time %s is too late; want one before the year 10889", id, stamp(at))
+	}
+	binary.BigEndian.PutUint64(u[:8], uint64(at.UnixMilli())<<16|uuidVersion<<12|uint64(id)>>uuidLower)
+	binary.BigEndian.PutUint64(u[8:], uuidVariant<<uuidLower|uint64(id)&(1<<uuidLower-1))
+	return u, nil
+}
+
+// FromUUID returns the ID that [Layout.UUID] wrote as u. It returns a [*ParseError] for any
+// other UUID: of another version or variant, made by another program, or with another
+// layout.
+func (l Layout) FromUUID(u UUID) (ID, error) {
+	upper, lower := binary.BigEndian.Uint64(u[:8]), binary.BigEndian.Uint64(u[8:])
+	id := ID(upper&1<<uuidLower | lower&(1<<uuidLower-1))
+	version, variant, spare := upper>>12&0xf, lower>>uuidLower, upper>>1&(1<<11-1)
+	switch {
+	case version != uuidVersion || variant != uuidVariant:
+		return 0, reject("UUID", u.String(), "it has version %d and variant %02b; want 7 and 10", version, variant)
+	case spare != 0:
+		return 0, reject("UUID", u.String(), "another program made it: the 11 bits behind the version are not zero")
+	}
+	if want, err := l.UUID(id); err != nil {
+		return 0, reject("UUID", u.String(), "%v", err)
+	} else if want != u {
+		return 0, reject("UUID", u.String(), "its time is not that of its ID %d in the layout %v; want %v", id, l, want)
+	}
+	return id, nil
+}
+
+// ParseUUID reads a UUID of any version from 32 hex digits, in either case, with hyphens
+// before the 9th, 13th, 17th and 21st. It returns a [*ParseError] for anything else.
+func ParseUUID(s string) (u UUID, err error) {
+	err = u.UnmarshalText([]byte(s))
+	return u, err
+}
+
+// String returns the text that [ParseUUID] reads, in lower case.
+func (u UUID) String() string { return string(u.append(nil)) }
+
+// AppendText implements [encoding.TextAppender]: it appends the text that String returns.
+// The error is nil.
+func (u UUID) AppendText(b []byte) ([]byte, error) { return u.append(b), nil }
+
+// MarshalText implements [encoding.TextMarshaler]. The error is nil.
+func (u UUID) MarshalText() ([]byte, error) { return u.append(nil), nil }
+
+func (u UUID) append(b []byte) []byte {
+	at := 0
+	for _, end := range hyphens {
+		b = append(hex.AppendEncode(b, u[at:end]), '-')
+		at = end
+	}
+	return hex.AppendEncode(b, u[at:])
+}
+
+// hyphens has the bytes before which the text of a UUID has a hyphen.
+var hyphens = [...]int{4, 6, 8, 10}
+
+// UnmarshalText implements [encoding.TextUnmarshaler]: it reads what [ParseUUID] reads. For
+// anything else it returns a [*ParseError] and does not change u.
+func (u *UUID) UnmarshalText(text []byte) error {
+	const want = "want 36 characters such as 01a1fc23-5529-7000-81a1-522b4a720005"
+	if len(text) != 36 {
+		return reject("UUID", text, "it has %d bytes; %s", len(text), want)
+	}
+	var digits [32]byte
+	n := 0
+	for i, c := range text {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			if c != '-' {
+				return reject("UUID", text, "it has no hyphen at byte %d; %s", i, want)
+			}
+			continue
+		}
+		digits[n] = c
+		n++
+	}
+	var v UUID
+	if _, err := hex.Decode(v[:], digits[:]); err != nil {
+		return reject("UUID", text, "it has a character that is not a hex digit; %s", want)
+	}
+	*u = v
+	return nil
+}
