@@ -28,14 +28,16 @@ func (r *repeating) Read(b []byte) (int, error) {
 func (r *repeating) Write(b []byte) (int, error) { return len(b), nil }
 
 // What a command costs but for the network.
-func BenchmarkIncr(b *testing.B) {
+func BenchmarkCommand(b *testing.B) {
 	s := newServer(newGenerated(b, firn.Default))
-	for _, pipeline := range []int{1, 16, 128} {
-		b.Run(fmt.Sprint(pipeline), func(b *testing.B) {
-			b.ReportAllocs()
-			line := bytes.Repeat([]byte(array("INCR", "default")), pipeline)
-			newConn(s, &repeating{line: line, times: b.N/pipeline + 1}, 1).serve()
-		})
+	for _, command := range []string{"INCR", "FIRN.ID"} {
+		for _, pipeline := range []int{1, 16, 128} {
+			b.Run(fmt.Sprintf("%s/%d", command, pipeline), func(b *testing.B) {
+				b.ReportAllocs()
+				line := bytes.Repeat([]byte(array(command, "default")), pipeline)
+				newConn(s, &repeating{line: line, times: b.N/pipeline + 1}, 1).serve()
+			})
+		}
 	}
 	b.Run("another", func(b *testing.B) {
 		b.ReportAllocs()

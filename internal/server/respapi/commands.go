@@ -35,16 +35,23 @@ func all() []command {
 		{name: "config", least: 1, most: many, run: (*conn).config, usage: "GET name ...", summary: "Settings that redis-benchmark reads; nothing can be configured."},
 		{name: "echo", least: 1, most: 1, run: (*conn).echo, usage: "message", summary: "Return the message."},
 		{name: "firn.decode", least: 1, most: 2, key: 1, run: (*conn).decode, usage: "[sequencer] id", summary: "Decode an ID: its time, node and sequence."},
-		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "Take an ID, or count IDs in ascending order."},
+		{name: "firn.id", least: 1, most: 1, key: 1, run: (*conn).takeID, usage: "sequencer", summary: "Take an ID, as text: exact in every client."},
+		{name: "firn.ids", least: 2, most: 2, key: 1, run: (*conn).takeIDs, usage: "sequencer count", summary: "Take count IDs in ascending order, as texts: exact in every client."},
+		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "Take an ID, or count IDs in ascending order, as integers" + inexact("FIRN.ID and FIRN.IDS")},
 		{name: "hello", most: many, open: true, run: (*conn).hello, usage: "[2|3 [AUTH name token] [SETNAME name]]", summary: "Select RESP2 or RESP3."},
-		{name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer", summary: "Take an ID."},
-		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer n", summary: "Take n consecutive IDs; the reply is the last."},
+		{name: "incr", least: 1, most: 1, key: 1, run: (*conn).incr, usage: "sequencer", summary: "Take an ID, as an integer" + inexact("FIRN.ID")},
+		{name: "incrby", least: 2, most: 2, key: 1, run: (*conn).incrBy, usage: "sequencer n", summary: "Take n consecutive IDs; the reply is the last, as an integer" + inexact("FIRN.IDS")},
 		{name: "info", most: many, run: (*conn).info, usage: "[section ...]", summary: "Show the state of the server."},
 		{name: "ping", most: 1, run: (*conn).ping, usage: "[message]", summary: "PONG, or the message."},
 		{name: "quit", most: many, open: true, run: (*conn).bye, summary: "Close the connection."},
 		{name: "reset", open: true, run: (*conn).again, summary: "Reset the connection to its initial state."},
 		{name: "select", least: 1, most: 1, run: (*conn).choose, usage: "number", summary: "Accepted; all databases are the same."},
 	}
+}
+
+// inexact warns of commands that reply with integers, and names those that don't.
+func inexact(instead string) string {
+	return ". Clients in JavaScript round integers above 2^53, so that IDs repeat: use " + instead + " there."
 }
 
 // do answers a command.

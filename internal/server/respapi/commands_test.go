@@ -18,6 +18,8 @@ func TestCommands(t *testing.T) {
 	const id, id2, id3 = "1152921504606846976", "1152921504606846977", "1152921504606846978"
 	const decoded = `"time" "2022-06-28T16:07:40.105Z" "id" 1541815603606036480 "unix_ms" 1656432460105 "tick" 367597485448 ` +
 		`"datacenter" 11 "node" 26 "node_id" 378 "sequence" 0`
+	const incrDocs = `"summary" "Take an ID, as an integer. Clients in JavaScript round integers above 2^53, so that IDs repeat: use FIRN.ID there." ` +
+		`"since" "1.0.0" "group" "firn"`
 	const hello = `"server" "firn" "version" "7.0.0" "proto" %d "id" 7 "mode" "standalone" "role" "master" "modules" []`
 	for _, tt := range []struct{ says, resp2, resp3 string }{
 		{"INCR default", id, ""},
@@ -29,8 +31,17 @@ func TestCommands(t *testing.T) {
 		{"INCRBY default -5", "-ERR can't increment by -5: IDs can't be given back; want a number from 1 to 100000", ""},
 		{"INCRBY default x", "-ERR value is not an integer or out of range: 'x'; want a number from 1 to 100000", ""},
 		{"INCRBY default 100001", "-ERR count is 100001; want a number from 1 to 100000", ""},
-		{"INCRBY default 4097", "-ERR 4097 consecutive IDs: this layout has at most 4096, in one tick; ask for fewer, or for a list of IDs: FIRN.NEXT default 4097", ""},
+		{"INCRBY default 4097", "-ERR 4097 consecutive IDs: this layout has at most 4096, in one tick; ask for fewer, or for a list of IDs: FIRN.IDS default 4097", ""},
 		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""}, // not the same, though the first is unquoted in place
+		{"FIRN.ID default", `"` + id + `"`, ""},
+		{"firn.id default\r\nfirn.id default", `"` + id + "\"\n\"" + id2 + `"`, ""},
+		{"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer", ""},
+		{"FIRN.IDS default 1", `["` + id + `"]`, ""},
+		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},
+		{"FIRN.IDS default", "-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count", ""},
+		{"FIRN.IDS default 0", "-ERR count is 0; want a number from 1 to 100000", ""},
+		{"FIRN.IDS default 100001", "-ERR count is 100001; want a number from 1 to 100000", ""},
+		{"FIRN.IDS default many", "-ERR count is 'many'; want a number from 1 to 100000", ""},
 		{"FIRN.NEXT default", id, ""},
 		{"FIRN.NEXT default 1", "[" + id + "]", ""},
 		{"firn.next default 3", "[" + id + " " + id2 + " " + id3 + "]", ""},
@@ -42,6 +53,8 @@ func TestCommands(t *testing.T) {
 		{"FIRN.DECODE 12x", `-ERR "12x" is not a decimal ID: it has 'x' at byte 2; want only 0123456789`, ""},
 		{"FIRN.DECODE orders 5", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR orders", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"FIRN.ID orders", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
+		{"FIRN.IDS orders 9", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCRBY orders 9", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.NEXT orders 9", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR", "-ERR wrong number of arguments for 'incr' command; want INCR sequencer", ""},
@@ -70,9 +83,9 @@ func TestCommands(t *testing.T) {
 		{"CONFIG GET save", `["save" ""]`, `{"save" ""}`},
 		{"CONFIG GET appendonly maxmemory", `["appendonly" "no"]`, `{"appendonly" "no"}`},
 		{"CONFIG SET save x", "-ERR unknown subcommand 'SET'; want CONFIG GET name ...", ""},
-		{"COMMAND COUNT", "15", ""},
+		{"COMMAND COUNT", "17", ""},
 		{"COMMAND INFO incr get", `[["incr" 2 [+fast] 1 1 1] null]`, ""},
-		{"COMMAND DOCS incr", `["incr" ["summary" "Take an ID." "since" "1.0.0" "group" "firn"]]`, `{"incr" {"summary" "Take an ID." "since" "1.0.0" "group" "firn"}}`},
+		{"COMMAND DOCS incr", `["incr" [` + incrDocs + `]]`, `{"incr" {` + incrDocs + `}}`},
 		{"COMMAND LIST", "-ERR unknown subcommand 'LIST'; want COMMAND [COUNT|INFO|DOCS [name ...]]", ""},
 		{"GET a b", "-ERR unknown command 'GET', with args beginning with: 'a' 'b' ", ""},
 		{"DECR default", "-ERR unknown command 'DECR', with args beginning with: 'default' ", ""},
@@ -91,6 +104,20 @@ func TestCommands(t *testing.T) {
 			if got != tt.resp3 {
 				t.Errorf("%s in RESP3: %s\nwant %s", tt.says, got, tt.resp3)
 			}
+		}
+	}
+}
+
+// Whoever documents a command that replies with integers warns of them, and names one that replies with texts.
+func TestIntegersAreWarnedOf(t *testing.T) {
+	s := newServer(newCounting())
+	for name, k := range s.commands {
+		if k.key == 0 || name == "firn.decode" {
+			continue
+		}
+		reply := talk(s, strings.ToUpper(name)+" default "+strings.Repeat("2", k.least-1)+"\r\n", maxCommand)
+		if warns, integers := strings.Contains(k.summary, "JavaScript"), strings.Contains(reply, ":"); warns != integers {
+			t.Errorf("%s replies %q, and its summary is %q", name, reply, k.summary)
 		}
 	}
 }
@@ -142,7 +169,9 @@ func TestRefusals(t *testing.T) {
 		{fmt.Errorf("%w: too busy", store.ErrUnavailable), "-UNAVAILABLE " + store.ErrUnavailable.Error() + ": too busy"},
 		{errors.New("surprise"), "-INTERNAL surprise"},
 	} {
-		for _, says := range []string{"INCR default", "INCRBY default 3", "FIRN.NEXT default", "FIRN.NEXT default 3"} {
+		for _, says := range []string{
+			"INCR default", "INCRBY default 3", "FIRN.NEXT default", "FIRN.NEXT default 3", "FIRN.ID default", "FIRN.IDS default 3",
+		} {
 			var log bytes.Buffer
 			f := newCounting()
 			f.Err = tt.err

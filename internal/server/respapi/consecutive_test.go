@@ -109,9 +109,9 @@ func TestIncrByInOtherLayouts(t *testing.T) {
 		want   string // of the error; empty: none
 	}{
 		{"sonyflake", firn.Sonyflake, 1, ""},
-		{"sonyflake", firn.Sonyflake, 2, "-ERR 2 consecutive IDs: in this layout the node is lowest, and one node's IDs are 65536 apart; ask for a list of IDs: FIRN.NEXT default 2"},
+		{"sonyflake", firn.Sonyflake, 2, "-ERR 2 consecutive IDs: in this layout the node is lowest, and one node's IDs are 65536 apart; ask for a list of IDs: FIRN.IDS default 2"},
 		{"default", firn.Default, 4096, ""},
-		{"default", firn.Default, 4097, "-ERR 4097 consecutive IDs: this layout has at most 4096, in one tick; ask for fewer, or for a list of IDs: FIRN.NEXT default 4097"},
+		{"default", firn.Default, 4097, "-ERR 4097 consecutive IDs: this layout has at most 4096, in one tick; ask for fewer, or for a list of IDs: FIRN.IDS default 4097"},
 		{"one node, lowest", alone, 4096, ""},
 	} {
 		node := int64(5)

@@ -23,12 +23,12 @@ func TestCommandsAreCounted(t *testing.T) {
 	m := servertest.NewMeter()
 	s := newMetered(newCounting(), m)
 	says := strings.Repeat(array("INCR", "default"), 5) + array("PING") + array("INCR", "orders") + array("INCRBY", "default", "3") +
-		array("INCRBY", "default", "x") + array("firn.next", "default", "7") + array("FIRN.DECODE", "5") + array("INCR") + array("GET", "x") + array("hello", "9")
+		array("INCRBY", "default", "x") + array("firn.next", "default", "7") + strings.Repeat(array("firn.id", "default"), 4) + array("FIRN.IDS", "default", "2") + array("FIRN.DECODE", "5") + array("INCR") + array("GET", "x") + array("hello", "9")
 	talk(s, says, len(says))
 	m.Wants(t, map[string]int{
 		"redis INCR ok": 5, "redis INCR unknown_sequencer": 1, "redis INCR bad_request": 1, "redis INCRBY ok": 1, "redis INCRBY bad_request": 1,
-		"redis FIRN.NEXT ok": 1, "redis FIRN.DECODE ok": 1, "redis other ok": 1, "redis other bad_request": 2,
-	}, map[string]int{"redis INCR": 3, "redis INCRBY": 2, "redis FIRN.NEXT": 1, "redis FIRN.DECODE": 1})
+		"redis FIRN.NEXT ok": 1, "redis FIRN.ID ok": 4, "redis FIRN.IDS ok": 1, "redis FIRN.DECODE ok": 1, "redis other ok": 1, "redis other bad_request": 2,
+	}, map[string]int{"redis INCR": 3, "redis INCRBY": 2, "redis FIRN.NEXT": 1, "redis FIRN.ID": 1, "redis FIRN.IDS": 1, "redis FIRN.DECODE": 1})
 }
 
 // When many are refused at once, each is; when they are tried one by one, each counts for itself.

@@ -1,13 +1,18 @@
 // Package respapi serves a server.Service over the protocol of Redis, RESP2 and RESP3, so that any Redis client can take IDs.
 //
-//	INCR name                 an ID of the sequencer; "default" is the default one
-//	INCRBY name n             n consecutive IDs; the reply is the last, so they are reply-n+1 to reply
-//	FIRN.NEXT name            an ID
-//	FIRN.NEXT name count      an array of IDs, ascending; count is 1 to 100000
+//	FIRN.ID name              an ID of the sequencer, as a bulk string; "default" is the default one
+//	FIRN.IDS name count       an array of IDs, ascending, as bulk strings; count is 1 to 100000
 //	FIRN.DECODE [name] id     the parts of an ID: a map; in RESP2 an array of names and values
 //
+//	INCR name                 an ID, as an integer
+//	INCRBY name n             n consecutive IDs; the reply is the last, so they are reply-n+1 to reply
+//	FIRN.NEXT name [count]    as FIRN.ID, and with a count as FIRN.IDS, with integers
+//
+// Clients whose numbers are doubles, such as those in JavaScript, round integers above 2^53: different IDs then become the
+// same number. They need the bulk strings.
+//
 // INCRBY needs consecutive IDs in one tick: n is at most 2^sequence bits, and the node bits must not be the lowest in the
-// layout. FIRN.NEXT has no such limits. IDs can't be given back: n below 1 is an error, and there is no DECR.
+// layout. FIRN.IDS and FIRN.NEXT have no such limits. IDs can't be given back: n below 1 is an error, and there is no DECR.
 //
 // AUTH, CLIENT, COMMAND, CONFIG GET, ECHO, HELLO, INFO, PING, QUIT, RESET and SELECT answer as Redis does, as far as that
 // makes sense; other commands are unknown. AUTH takes a token, as "AUTH token" or "AUTH anyname token". It is checked again
