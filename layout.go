@@ -58,7 +58,7 @@ func (l Layout) Validate() error {
 			return fmt.Errorf("layout has %d %s bits; want %d to 62", f.bits, f.name, f.from)
 		}
 	}
-	if sum := l.TimeBits + l.nodeIDBits() + l.SequenceBits; sum > 63 {
+	if sum := l.Bits(); sum > 63 {
 		return fmt.Errorf("layout has %d bits (%s); want at most 63", sum, l.split())
 	}
 	if l.Tick < 1 || l.Tick > time.Second {
@@ -120,7 +120,7 @@ func (l Layout) Decompose(id ID) (Parts, error) {
 	if err := l.Validate(); err != nil {
 		return Parts{}, err
 	}
-	if all := l.TimeBits + l.nodeIDBits() + l.SequenceBits; id < 0 || int64(id) > maxOf(all) {
+	if all := l.Bits(); id < 0 || int64(id) > maxOf(all) {
 		return Parts{}, fmt.Errorf("%d is not an ID of the layout %s: its %d bits hold 0 to %d", int64(id), l.split(), all, maxOf(all))
 	}
 	field := func(shift, bits int) int64 { return int64(id) >> shift & maxOf(bits) }
@@ -213,6 +213,11 @@ func (l Layout) DatacenterNodes(datacenter int64) (first, last int64, err error)
 	first = datacenter << l.NodeBits
 	return first, first | maxOf(l.NodeBits), nil
 }
+
+// Bits returns how many bits an ID has, at most 63. With up to 53, as in [JavaScript],
+// IDs are exact where numbers are doubles; with more, different IDs become one number
+// there. The layout must be valid.
+func (l Layout) Bits() int { return l.TimeBits + l.nodeIDBits() + l.SequenceBits }
 
 func (l Layout) nodeIDBits() int { return l.DatacenterBits + l.NodeBits }
 

@@ -74,8 +74,8 @@ func TestPresetsAreValidAndNamed(t *testing.T) {
 	if got := Default.Rate(); got != 4_096_000 {
 		t.Errorf("Default makes %v IDs a second", got)
 	}
-	if sum := JavaScript.TimeBits + JavaScript.NodeBits + JavaScript.SequenceBits; sum != 53 {
-		t.Errorf("JavaScript has %d bits", sum)
+	if bits := JavaScript.Bits(); bits != 53 {
+		t.Errorf("JavaScript has %d bits", bits)
 	}
 	// From the documentation of sony/sonyflake: 39 bits of 10 ms, 8 of sequence, 16 of machine.
 	id, err := Sonyflake.Compose(Parts{Tick: 1, Sequence: 2, Node: 3})

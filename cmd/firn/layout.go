@@ -80,12 +80,13 @@ func (p *program) layoutTable(presets []firn.Preset) error {
 		{Head: "UNTIL"},
 		{Head: "NODES", Right: true},
 		{Head: "IDS/S PER NODE", Right: true},
+		{Head: "IN JAVASCRIPT"},
 	}
 	var rows [][]string
 	for _, l := range presets {
 		rows = append(rows, []string{
 			l.Name, bits(l.Layout), l.Tick.String(), l.Epoch.Format(time.DateOnly), server.Until(l.Layout).Format(time.DateOnly),
-			strconv.FormatInt(l.NodeIDs(), 10), console.Number(l.Rate()),
+			strconv.FormatInt(l.NodeIDs(), 10), console.Number(l.Rate()), asDouble(l.Layout),
 		})
 	}
 	return p.printf("%s", console.Table(columns, rows))
@@ -96,14 +97,33 @@ func (p *program) layoutDetail(l firn.Preset) error {
 	if d := datacenters(l.Layout); d != "" {
 		nodes += ", " + d
 	}
-	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n%-9s %s a second under each node ID, %s in each tick\n",
+	return p.printf("%s\n%-9s %s\n%-9s %v\n%-9s %s\n%-9s %s\n%-9s %s\n%-9s %s a second under each node ID, %s in each tick\n%-9s %s\n",
 		picture(l.Layout),
 		"layout", l.Name,
 		"tick", l.Tick,
 		"from", l.Epoch.Format(time.RFC3339Nano),
 		"until", server.Until(l.Layout).Format(time.RFC3339Nano),
 		"nodes", nodes,
-		"IDs", console.Number(l.Rate()), console.Number(math.Ldexp(1, l.SequenceBits)))
+		"IDs", console.Number(l.Rate()), console.Number(math.Ldexp(1, l.SequenceBits)),
+		"numbers", numbersText(l.Layout))
+}
+
+// doubleBits is how many bits of a whole number are exact where numbers are doubles, as in JavaScript.
+const doubleBits = 53
+
+func asDouble(l firn.Layout) string {
+	if l.Bits() > doubleBits {
+		return "rounded"
+	}
+	return "exact"
+}
+
+// numbersText says whether IDs are exact as numbers everywhere.
+func numbersText(l firn.Layout) string {
+	if l.Bits() > doubleBits {
+		return fmt.Sprintf("%d bits; JavaScript keeps %d: use text there, or --layout javascript", l.Bits(), doubleBits)
+	}
+	return fmt.Sprintf("%d bits; exact in JavaScript", l.Bits())
 }
 
 // field is one of a layout's fields.
@@ -168,9 +188,10 @@ func (p *program) layoutsJSON(presets []firn.Preset) error {
 			NodeLowest     bool    `json:"node_lowest"`
 			NodeIDs        int64   `json:"node_ids"`
 			IDsPerSecond   float64 `json:"ids_per_second_and_node"`
+			Exact          bool    `json:"exact_in_javascript"`
 		}{
 			l.Name, l.Epoch.Format(time.RFC3339Nano), server.Until(l.Layout).Format(time.RFC3339Nano), int64(l.Tick),
-			l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest, l.NodeIDs(), l.Rate(),
+			l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest, l.NodeIDs(), l.Rate(), l.Bits() <= doubleBits,
 		})
 		if err != nil {
 			return err

@@ -69,6 +69,7 @@ func definitionLines(s server.StatusSequencer) [][2]string {
 		{"layout", l.String()},
 		{"nodes", nodesText(s)},
 		{"IDs", fmt.Sprintf("%s a second under each node ID, %s in each tick", console.Number(s.Rate), console.Number(math.Ldexp(1, l.SequenceBits)))},
+		{"numbers", numbersText(l)},
 		{"until", moment(s.Until) + timeLeft(time.Until(s.Until))},
 	}
 	if after := s.Definition.After; after != 0 {

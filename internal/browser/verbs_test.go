@@ -39,12 +39,15 @@ func TestVerbs(t *testing.T) {
 	p.waitFor(`text("#sure-why").includes("no name!")`)
 	p.wait(`$("#sure").open`, "true")
 	w.take() // the browser tells of the refusal
+	p.waitFor(`$("#sure-layout").selectedOptions[0].text === "default; rounded: 63 bits, kept are 53"`)
+	p.waitFor(`[...$("#sure-layout").options].some(o => o.text === "javascript; exact")`)
 	p.enter("#sure-name", "orders")
 	p.enter("#sure-nodes", "24"+kb.Enter)
 	p.wait(`$("#sure").open`, "false")
 	p.wait(`text("[data-name=orders] .soft")`, "0 of 32 held")
 	p.click("[data-name=orders]")
 	p.waitFor(`text("#sheet .facts").includes("node IDs32, as 24 are rounded up")`)
+	p.waitFor(`text("#sheet .facts").includes("in JavaScriptrounded: 63 bits, kept are 53")`)
 
 	p.verb("#sheet", "attach", "Attach this node")
 	p.press(kb.Escape)

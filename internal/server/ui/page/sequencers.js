@@ -2,7 +2,7 @@
 
 import { $, h, say, set, once, whenSeen, whenSized } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { clock, number, short, span, layoutOf, whomOf } from "./words.js";
+import { clock, number, short, span, inJavaScript, layoutOf, whomOf } from "./words.js";
 import { clusterVerbs, sequencerVerbs } from "./verbs.js";
 import * as grid from "./grid.js";
 
@@ -196,7 +196,7 @@ export class Sequencers {
     if (q.definition) {
       const l = layoutOf(q);
       if (q.definition.nodes < q.capacity) facts.unshift(["node IDs", `${number(q.capacity)}, as ${number(q.definition.nodes)} are rounded up`]);
-      facts.push(["allocated to", whomOf(q)], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`]);
+      facts.push(["allocated to", whomOf(q)], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`], ["in JavaScript", inJavaScript(l)]);
     }
     if (q.rules?.share !== undefined) facts.push(["policy", q.rules.share ? `${q.rules.share} % of the members` : "the rest of the members"]);
     if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(short).join(", ")]);

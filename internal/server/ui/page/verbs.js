@@ -2,7 +2,7 @@
 
 import { $, h, say } from "./dom.js";
 import { ask, sequencerPath } from "./ask.js";
-import { short, whomOf } from "./words.js";
+import { inJavaScript, layoutOf, short, whomOf } from "./words.js";
 
 const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
 const allocation = (now) => [
@@ -15,10 +15,15 @@ const type = (word) => ({ name: "confirm", label: `Type ${word} to confirm`, wor
 // Of each verb: the name of its button, what will happen, the fields to fill in, and the call. Destructive ones want a word
 // to be typed.
 const forCluster = {
-  create: ["Create a sequencer", () => ({
-    says: "A sequencer gives IDs that are unique among its own. Its layout and number of nodes stay as they are created.",
-    fields: [{ name: "name", label: "Name" }, { name: "nodes", label: "Nodes", type: "number", min: 1, value: 1024 }, ...allocation()],
-    call: (v) => ["POST", "/api/v1/sequencers", { name: v.name, nodes: Number(v.nodes), allocation: allocationOf(v) }],
+  create: ["Create a sequencer", ({ model }) => ({
+    says: "A sequencer gives IDs that are unique among its own. Its layout and number of nodes stay as they are created. Where JavaScript rounds its IDs, read them as text there.",
+    fields: [
+      { name: "name", label: "Name" },
+      { name: "layout", label: "Layout; its IDs in JavaScript", options: Object.entries(model.layouts).map(([name, q]) => [name, `${name}; ${inJavaScript(layoutOf(q))}`]), value: "default" },
+      { name: "nodes", label: "Nodes; empty: all of the layout", type: "number", min: 1, optional: true },
+      ...allocation(),
+    ],
+    call: (v) => ["POST", "/api/v1/sequencers", { name: v.name, layout: v.layout, ...(v.nodes && { nodes: Number(v.nodes) }), allocation: allocationOf(v) }],
   })],
   policy: ["Share the cluster out", ({ model }) => ({
     says: "Each member holds node IDs of one of these sequencers only, by these percentages. “rest” is what the others leave; empty: not shared out. All empty: no policy.",

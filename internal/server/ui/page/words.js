@@ -113,6 +113,10 @@ export function layoutOf(q) {
   };
 }
 
+// bitsOf is how many bits an ID of a layout has. A number in JavaScript keeps 53.
+const bitsOf = (l) => l.time + l.datacenter + l.node + l.sequence;
+export const inJavaScript = (l) => (bitsOf(l) > 53 ? `rounded: ${bitsOf(l)} bits, kept are 53` : "exact");
+
 const say = {
   "prepare-join-cluster": (a) => [short(a.joiner), " asks to join"],
   "notify-watchers": (a) => [short(a.joiner), " watches its target; the target's watcher is to watch it"],
