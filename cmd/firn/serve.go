@@ -11,6 +11,7 @@ import (
 
 const serveHelp = `Serve joins a cluster as one node and serves IDs over HTTP:
 
+  POST /api/v1/id?ids=string   {"id":"1234","id_str":"1234"}
   POST /api/v1/id              {"id":1234,"id_str":"1234"}
   POST /api/v1/ids?count=100   1 to 100000 IDs, in ascending order
   GET  /api/v1/ids/{id}        what an ID says: its time, node and sequence
@@ -18,7 +19,10 @@ const serveHelp = `Serve joins a cluster as one node and serves IDs over HTTP:
   GET  /docs/                  all calls, and a page to try them
 
 --grpc-addr adds gRPC: firn.v1.Firn and firn.v1.Admin, with health and reflection.
---redis-addr adds the Redis protocol: INCR default.
+--redis-addr adds the Redis protocol: FIRN.ID default. INCR default works, too.
+
+Where numbers are doubles, as in JavaScript, INCR and numbers in JSON lose digits, so
+that different IDs become one: ask for text there, or use --layout javascript.
 
 Without flags the node is a cluster of its own, with an etcd inside that keeps its
 data in ./firn-data.

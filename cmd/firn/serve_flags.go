@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -81,6 +82,9 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on", "if IDs exist that an earlier clock made far ahead of this one: go-on\n(new IDs are unique, but smaller), or wait until the clock is there", parseOrder)
 	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach", "never attach to a sequencer because a caller asks for one of its\nIDs, but only by firn sequencer attach")
 
+	setting.Add(flags, &o.TextIDs, "json-ids", "choice", "number", "how JSON has IDs where a call does not say: number, which JavaScript\nrounds above 2^53, or string", parseJSONIDs)
+	setting.Add(flags, &o.Leaf, "compat", "service", "", "answer the HTTP calls of another ID service, too: leaf, where a key\nnames a sequencer, or leaf=NAME, where /api/snowflake/get/{key} gives\nIDs of the sequencer NAME whatever the key, as Leaf does", parseCompat)
+
 	setting.Duration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0, "how long a node that stops serves on, not ready, so that balancers\nnotice")
 	setting.Duration(flags, &o.ShutdownTimeout, "shutdown-timeout", d.ShutdownTimeout.String(), least, "how long requests may then take to finish")
 
@@ -95,6 +99,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	must(c.MarkFlagDirname("data-dir"))
 	must(c.MarkFlagFilename("config", "yaml", "yml"))
 	must(c.RegisterFlagCompletionFunc("if-ids-are-ahead", cobra.FixedCompletions([]string{"go-on", "wait"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("json-ids", cobra.FixedCompletions([]string{"number", "string"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("compat", cobra.FixedCompletions([]string{"leaf"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp)))
 }
@@ -109,6 +115,24 @@ func parseOrder(text string) (member.Order, error) {
 	default:
 		return member.GoOn, nil
 	}
+}
+
+// parseJSONIDs tells whether IDs in JSON are strings.
+func parseJSONIDs(text string) (bool, error) {
+	_, err := setting.OneOf("number", "string")(text)
+	return text == "string", err
+}
+
+// parseCompat reads which calls of other services to answer.
+func parseCompat(text string) (l httpapi.LeafIDs, err error) {
+	service, name, named := strings.Cut(text, "=")
+	if service != "leaf" {
+		return l, fmt.Errorf("%.40q is not right; want leaf, or leaf=NAME", text)
+	}
+	if l.Served = true; named {
+		l.Snowflake, err = parseSequencer(name)
+	}
+	return l, err
 }
 
 func parseLevel(levels []string) func(string) (slog.Level, error) {

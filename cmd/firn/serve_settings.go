@@ -73,7 +73,7 @@ func (p *program) greet(n *node.Node) {
 	if !console.IsTerminal(p.stderr) {
 		return
 	}
-	try := fmt.Sprintf("curl -X POST %s/api/v1/id", n.URL())
+	try := fmt.Sprintf(`curl -X POST "%s/api/v1/id?ids=string"`, n.URL())
 	if unixsocket.Is(n.URL()) {
 		try = "firn id --server " + n.URL()
 	}

@@ -32,7 +32,7 @@ func (d *demo) intro(first firn.ID, took time.Duration) string {
 		killed = "kill -9 the node"
 	}
 	tries := []try{
-		{"take an ID, and decode it", []string{"curl -X POST " + d.hosts[0].url + "/api/v1/id", d.command(fmt.Sprintf("decode %d", first))}},
+		{"take an ID, and decode it", []string{`curl -X POST "` + d.hosts[0].url + `/api/v1/id?ids=string"`, d.command(fmt.Sprintf("decode %d", first))}},
 		{"create an ID space of its own", []string{d.command("sequencer create orders --nodes 128"), d.command("id --sequencer orders")}},
 		{"see who is a member, and the log of the cluster", []string{d.command("cluster status"), d.command("cluster log")}},
 		{"measure it", []string{d.benchCommand()}},

@@ -886,8 +886,28 @@ var mutants = []mutant{
 	},
 	{
 		"who prefers JSON gets packed IDs", "internal/server/httpapi/accept.go",
-		"forPacked >= forJSON", "forJSON >= 0",
+		"case forPacked == greatest:", "case forPacked > 0:",
 		"./internal/server/httpapi", "Packed",
+	},
+	{
+		"who accepts JSON with strings gets numbers", "internal/server/httpapi/accept.go",
+		"case forTexts == greatest:", "case forTexts > greatest:",
+		"./internal/server/httpapi", "WhoGetsTexts",
+	},
+	{
+		"many IDs that are to be strings are numbers", "internal/server/httpapi/answer.go",
+		"err = l.append(ids, `\"`, as.text)", "err = l.append(ids, \"\", as.text)",
+		"./internal/server/httpapi", "Texts",
+	},
+	{
+		"FIRN.IDS replies with integers", "internal/server/respapi/give.go",
+		`c.several("FIRN.IDS", c.of(args[0]), args[1], (*conn).decimal)`, `c.several("FIRN.IDS", c.of(args[0]), args[1], (*conn).number)`,
+		"./internal/server/respapi", "Commands",
+	},
+	{
+		"another site's page takes IDs with Leaf's GET", "internal/server/httpapi/leaf.go",
+		"taking.Method = http.MethodPost", "taking.Method = http.MethodGet",
+		"./internal/server/httpapi", "Leaf",
 	},
 	{
 		"the client retries its caller's mistake at another server", "client/errors.go",

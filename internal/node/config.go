@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/metrics"
 	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/member"
@@ -53,6 +54,9 @@ type Config struct {
 	Wait         bool          // wait at the start if no node ID is free or the clock is wrong
 	Order        member.Order  // what to do where existing IDs are ahead of the clock
 	NoAutoAttach bool          // see server.Options
+
+	TextIDs bool            // IDs in JSON are strings where a call does not ask for numbers
+	Leaf    httpapi.LeafIDs // the calls of Leaf to answer on HTTPAddr; zero: none
 
 	DrainDelay      time.Duration // how long a stopping node still serves, not ready
 	ShutdownTimeout time.Duration // how long calls may then take to end

@@ -22,6 +22,9 @@ func (n *Node) public(secure *tls.Config) *protocolServer {
 	if n.config.MetricsAddr == "" {
 		options = append(options, n.withMetrics())
 	}
+	if n.config.Leaf.Served {
+		options = append(options, httpapi.WithLeaf(n.config.Leaf))
+	}
 	return n.http(Public, secure, n.api(&auth.Policy{Tokens: n.tokens}, options...))
 }
 
@@ -44,6 +47,9 @@ func (n *Node) withMetrics() httpapi.Option { return httpapi.WithMetrics(n.metri
 
 // api serves programs over HTTP.
 func (n *Node) api(p *auth.Policy, options ...httpapi.Option) http.Handler {
+	if n.config.TextIDs {
+		options = append(options, httpapi.WithTexts())
+	}
 	return n.traces.web(httpapi.New(n.service, p, options...))
 }
 

@@ -1,25 +1,60 @@
 package httpapi
 
 import (
+	"fmt"
 	"mime"
 	"net/http"
 	"strconv"
 	"strings"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/packed"
 )
 
-// acceptsPacked reports whether a caller wants packed IDs: its Accept names their type, with a weight above zero that is not
-// below that of JSON. All others get JSON, whatever they accept: it is the default, and what errors are in.
-func acceptsPacked(h http.Header) bool {
-	accept := strings.Join(h["Accept"], ",")
-	switch {
-	case accept == packed.Type:
-		return true
-	case !strings.Contains(strings.ToLower(accept), packed.Type):
-		return false
+// writing is how the answer to a call writes IDs. The zero value is JSON with numbers.
+type writing struct {
+	packed bool                               // no JSON, but each ID as 8 bytes
+	text   func(to []byte, id firn.ID) []byte // appends an ID to JSON that has strings; nil: it has numbers
+}
+
+var (
+	decimal = firn.Decimal.Append
+
+	numbers = writing{}
+	texts   = writing{text: decimal}
+	bytes8  = writing{packed: true}
+)
+
+// WithTexts makes strings of the IDs in JSON wherever a call does not ask for numbers.
+func WithTexts() Option {
+	return func(h *Handler) { h.usual = texts }
+}
+
+// writingOf is how the caller wants IDs written: as the parameter "ids" says, else as Accept says, else as is usual here.
+func (h *Handler) writingOf(r *http.Request, q query) (writing, error) {
+	switch ids, given := q["ids"]; {
+	case !given:
+		return h.accepted(r.Header), nil
+	case ids == "string":
+		return texts, nil
+	case ids == "number":
+		return numbers, nil
+	default:
+		return writing{}, fmt.Errorf("ids is %.40q; want string or number", ids)
 	}
-	var forPacked, forJSON float64
+}
+
+// accepted is what a caller's Accept names with the greatest weight above zero: packed IDs, JSON with the parameter ids, or
+// else JSON as is usual here. JSON is for all others too, whatever they accept, and for errors.
+func (h *Handler) accepted(header http.Header) writing {
+	accept := strings.Join(header["Accept"], ",")
+	if accept == packed.Type {
+		return bytes8
+	}
+	if lower := strings.ToLower(accept); !strings.Contains(lower, packed.Type) && !strings.Contains(lower, "ids") {
+		return h.usual
+	}
+	var forPacked, forTexts, forNumbers, forJSON float64
 	exact := 0 // how exactly a range names JSON
 	ranks := map[string]int{"*/*": 1, "application/*": 2, "application/json": 3}
 	for one := range strings.SplitSeq(accept, ",") {
@@ -36,9 +71,24 @@ func acceptsPacked(h http.Header) bool {
 		switch rank := ranks[name]; {
 		case name == packed.Type:
 			forPacked = weight
+		case rank == 3 && parameters["ids"] == "string":
+			forTexts = weight
+		case rank == 3 && parameters["ids"] == "number":
+			forNumbers = weight
 		case rank > exact:
 			exact, forJSON = rank, weight
 		}
 	}
-	return forPacked > 0 && forPacked >= forJSON
+	switch greatest := max(forPacked, forTexts, forNumbers, forJSON); {
+	case greatest <= 0:
+		return h.usual
+	case forPacked == greatest:
+		return bytes8
+	case forTexts == greatest:
+		return texts
+	case forNumbers == greatest:
+		return numbers
+	default:
+		return h.usual
+	}
 }

@@ -14,6 +14,7 @@ import (
 // Values of headers, shared by all answers; none changes them.
 var (
 	jsonType   = []string{"application/json"}
+	textsType  = []string{"application/json;ids=string"}
 	linesType  = []string{"application/x-ndjson"}
 	bytesType  = []string{packed.Type}
 	textType   = []string{"text/plain; charset=utf-8"}
@@ -27,40 +28,59 @@ const (
 	atOnce = 6 << 10
 )
 
-func writeID(w http.ResponseWriter, id firn.ID) {
-	header(w, jsonType)
-	b := make([]byte, 0, len(`{"id":9223372036854775807,"id_str":"9223372036854775807"}`)+1)
-	b = append(b, `{"id":`...)
-	b = firn.Decimal.Append(b, id)
-	b = append(b, `,"id_str":"`...)
+// writeID writes an answer with one ID.
+func writeID(w http.ResponseWriter, id firn.ID, as writing) {
+	if as.packed {
+		header(w, bytesType)
+		_, _ = w.Write(packed.Append(make([]byte, 0, packed.Size), id)) // if it fails the caller has gone away
+		return
+	}
+	b := make([]byte, 0, len(`{"id":"9223372036854775807","id_str":"9223372036854775807"}`)+1)
+	if as.text == nil {
+		header(w, jsonType)
+		b = append(b, `{"id":`...)
+		b = firn.Decimal.Append(b, id)
+		b = append(b, `,"id_str":"`...)
+	} else {
+		header(w, textsType)
+		b = append(b, `{"id":"`...)
+		b = as.text(b, id)
+		b = append(b, `","id_str":"`...)
+	}
 	b = firn.Decimal.Append(b, id)
 	b = append(b, '"', '}', '\n')
-	_, _ = w.Write(b) // if it fails the caller has gone away
-}
-
-func writePackedID(w http.ResponseWriter, id firn.ID) {
-	header(w, bytesType)
-	_, _ = w.Write(packed.Append(make([]byte, 0, packed.Size), id)) // if it fails the caller has gone away
+	_, _ = w.Write(b)
 }
 
 // writeIDs writes an answer with many IDs, piece by piece. The caller has limited time to read each.
-func writeIDs(w http.ResponseWriter, ids *server.Batch) {
-	header(w, jsonType)
+func writeIDs(w http.ResponseWriter, ids *server.Batch, as writing) {
+	if as.packed {
+		writePackedIDs(w, ids)
+		return
+	}
 	l := list{w: w, control: http.NewResponseController(w)}
-	l.b = make([]byte, 0, min(piece+atOnce, 64+ids.Len()*len(`9223372036854775807,"9223372036854775807",`)))
+	l.b = make([]byte, 0, min(piece+atOnce, 64+ids.Len()*len(`"9223372036854775807","9223372036854775807",`)))
 	l.b = append(l.b, `{"ids":[`...)
-	if l.append(ids, "") != nil {
+	var err error
+	if as.text == nil {
+		header(w, jsonType)
+		err = l.append(ids, "", decimal)
+	} else {
+		header(w, textsType)
+		err = l.append(ids, `"`, as.text)
+	}
+	if err != nil {
 		return
 	}
 	l.b = append(l.b, `],"ids_str":[`...)
-	if l.append(ids, `"`) != nil {
+	if l.append(ids, `"`, decimal) != nil {
 		return
 	}
 	l.b = append(l.b, "]}\n"...)
 	_ = l.write() // if it fails the caller has gone away
 }
 
-// writePackedIDs does as writeIDs. Its answer says how long it is, so that the caller notices when the end is missing.
+// writePackedIDs is writeIDs for packed IDs. Its answer says how long it is, so that the caller notices when the end is missing.
 func writePackedIDs(w http.ResponseWriter, ids *server.Batch) {
 	size := ids.Len() * packed.Size
 	header(w, bytesType)
@@ -89,8 +109,8 @@ type list struct {
 // slack is by how much a deadline may be too early, so that it need not be set for each piece.
 const slack = time.Second
 
-// append appends ids, each within quotes, and writes what there is whenever it is long.
-func (l *list) append(ids *server.Batch, quote string) error {
+// append appends the texts of ids, each within quotes, and writes what there is whenever it is long.
+func (l *list) append(ids *server.Batch, quote string, text func([]byte, firn.ID) []byte) error {
 	first := true
 	for some := range ids.All() {
 		b := l.b
@@ -100,7 +120,7 @@ func (l *list) append(ids *server.Batch, quote string) error {
 			}
 			first = false
 			b = append(b, quote...)
-			b = firn.Decimal.Append(b, id)
+			b = text(b, id)
 			b = append(b, quote...)
 		}
 		if l.b = b; len(b) >= piece {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/firn-id/firn"
@@ -19,34 +20,41 @@ func sequencerOf(r *http.Request) string {
 
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
-	id, err := h.service.Next(r.Context(), who, sequencerOf(r))
-	switch {
-	case err != nil:
-		h.refuse(w, r, err)
-	case acceptsPacked(r.Header):
-		writePackedID(w, id)
-	default:
-		writeID(w, id)
+	q, err := parameters(r.URL.RawQuery, "ids=string", "ids")
+	if err != nil {
+		badRequest(w, fmt.Errorf("%w; for several IDs POST %.120ss?count=N", err, r.URL.Path))
+		return
 	}
+	as, err := h.writingOf(r, q)
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	id, err := h.service.Next(r.Context(), who, sequencerOf(r))
+	if err != nil {
+		h.refuse(w, r, err)
+		return
+	}
+	writeID(w, id, as)
 }
 
 func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
 	var count int64
-	q, err := parameters(r.URL.RawQuery, "count=N", "count")
+	var as writing
+	q, err := parameters(r.URL.RawQuery, "count=N, ids=string or both", "count", "ids")
 	if err == nil {
 		count, err = q.number("count", 1, server.MaxCount, 1)
+	}
+	if err == nil {
+		as, err = h.writingOf(r, q)
 	}
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
-	write := writeIDs
-	if acceptsPacked(r.Header) {
-		write = writePackedIDs
-	}
 	err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *server.Batch) error {
-		write(w, ids)
+		writeIDs(w, ids, as)
 		return nil
 	})
 	if err != nil {
@@ -54,12 +62,38 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	}
 }
 
+// textParts are parts whose ID is a string wherever it is.
+type textParts struct {
+	ID string `json:"id"`
+	server.Parts
+}
+
 func (h *Handler) decode(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
-	id, err := firn.Parse(r.PathValue("id"))
+	w.Header()["Vary"] = varyAccept
+	var as writing
+	q, err := parameters(r.URL.RawQuery, "ids=string", "ids")
+	if err == nil {
+		as, err = h.writingOf(r, q)
+	}
+	var id firn.ID
+	if err == nil {
+		id, err = firn.Parse(r.PathValue("id"))
+	}
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
+	if as.packed { // the parts are always JSON
+		as = h.usual
+	}
 	parts, err := h.service.Decode(r.Context(), who, sequencerOf(r), id)
-	h.answer(w, r, parts, err)
+	switch {
+	case err != nil:
+		h.refuse(w, r, err)
+	case as.text == nil:
+		writeAnswer(w, http.StatusOK, parts)
+	default:
+		header(w, textsType)
+		writeJSON(w, textParts{parts.IDStr, parts})
+	}
 }

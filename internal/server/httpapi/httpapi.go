@@ -23,6 +23,7 @@ type Handler struct {
 	methods  map[string][]string // that are served, by path
 	browsers *http.CrossOriginProtection
 	looking  chan struct{} // has one for each call that reads the log
+	usual    writing       // of IDs, where a call does not say
 }
 
 // Option adds to what a handler serves.
@@ -38,7 +39,7 @@ const (
 func New(s *server.Service, p *auth.Policy, options ...Option) *Handler {
 	h := newProbes(s, p, nil)
 	for _, of := range []string{"/api/v1", "/api/v1/sequencers/{name}"} { // the default sequencer, and any
-		h.post(of+"/id", bare("for several IDs POST "+of+"/ids?count=N", h.next))
+		h.post(of+"/id", h.next)
 		h.post(of+"/ids", h.fill)
 		h.get(of+"/ids/{id}", h.decode)
 	}

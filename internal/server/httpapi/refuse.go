@@ -58,23 +58,33 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // Refuse answers a call that a service refuses, with a Failure.
 func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error) {
-	if r.Context().Err() != nil { // the client went away: there is nobody to tell
-		came(w, server.Gone)
+	code, ok := refused(w, r, s, err)
+	if !ok {
 		return
 	}
+	if secret, ok := errors.AsType[*auth.SecretError](err); ok {
+		writeAnswer(w, StatusOf(code), Locked{Failure{Error{code, err.Error()}}, secret.File})
+		return
+	}
+	writeError(w, code, err.Error())
+}
+
+// refused notes that a service refuses a call, and sets the headers that say so. It returns the code of the error; false:
+// nobody is there to tell.
+func refused(w http.ResponseWriter, r *http.Request, s *server.Service, err error) (server.Code, bool) {
+	if r.Context().Err() != nil { // the client went away
+		came(w, server.Gone)
+		return "", false
+	}
 	code := s.Refuse(Origin(r), callOf(r), err)
+	came(w, code)
 	if code == server.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if after := server.RetryAfter(err); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
-	if secret, ok := errors.AsType[*auth.SecretError](err); ok {
-		came(w, code)
-		writeAnswer(w, StatusOf(code), Locked{Failure{Error{code, err.Error()}}, secret.File})
-		return
-	}
-	writeError(w, code, err.Error())
+	return code, true
 }
 
 // Origin is where a call comes from.
