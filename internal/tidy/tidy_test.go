@@ -87,6 +87,7 @@ var rooms = map[string]room{
 	"internal/packed":                    {code: []string{"."}},
 	"internal/pauses":                    {code: []string{"internal/overlay"}},
 	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "store", "store/etcdstore", "store/quorum", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
+	"internal/e2e/driver":                {code: []string{".", "client"}},
 	"internal/responsive":                {},
 	"internal/retry":                     {},
 	"internal/scale":                     {tests: []string{".", "cluster", "member", "store", "store/etcdembed", "store/quorum", "github.com/prometheus/client_golang/prometheus"}},

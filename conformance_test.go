@@ -1,0 +1,171 @@
+package firn_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/firn-id/firn"
+)
+
+var update = flag.Bool("update", false, "TestConformanceVectors: write the file")
+
+// The vectors by which the clients in other languages check their layouts and encodings are what this package says.
+func TestConformanceVectors(t *testing.T) {
+	type layout struct {
+		Name       string `json:"name"` // as ParseLayout reads it
+		EpochMS    int64  `json:"epoch_ms"`
+		TickNS     int64  `json:"tick_ns"`
+		Time       int    `json:"time"` // bits, as those below
+		Datacenter int    `json:"datacenter"`
+		Node       int    `json:"node"`
+		Sequence   int    `json:"sequence"`
+		NodeLowest bool   `json:"node_lowest"`
+	}
+	type parts struct {
+		UnixMS     int64 `json:"unix_ms"`
+		Tick       int64 `json:"tick"`
+		Datacenter int64 `json:"datacenter"`
+		Node       int64 `json:"node"`
+		NodeID     int64 `json:"node_id"`
+		Sequence   int64 `json:"sequence"`
+	}
+	type decode struct {
+		Layout string `json:"layout"`
+		ID     string `json:"id"`
+		Parts  *parts `json:"parts,omitempty"`
+	}
+	type text struct {
+		Form string `json:"form"`
+		Text string `json:"text"`
+	}
+	var v struct {
+		layouts            []layout
+		decode, notDecoded []decode
+		ids                []map[string]string // by form
+		notLayouts         []string
+		notIDs             []text
+	}
+
+	names := []string{"41/10/12", "41/5/5/12", "40/13/10", "39/16/8@10ms", "50/5/8@100us", "31/20/12@1s", "42/21", "62/0/1"}
+	for _, p := range firn.Presets() {
+		names = append(names, p.Name)
+	}
+	for _, name := range names {
+		l, err := firn.ParseLayout(name)
+		if err != nil {
+			v.notLayouts = append(v.notLayouts, name)
+			continue
+		}
+		v.layouts = append(v.layouts, layout{name, l.Epoch.UnixMilli(), int64(l.Tick), l.TimeBits, l.DatacenterBits, l.NodeBits, l.SequenceBits, l.NodeLowest})
+		all := l.TimeBits + l.DatacenterBits + l.NodeBits + l.SequenceBits
+		for _, id := range []firn.ID{0, 1, 1<<22 | 7, 175928847299117063, 1541815603606036480, 1<<(all-1) + 12345, 1<<all - 1, 1 << all} {
+			p, err := l.Decompose(id)
+			d := decode{Layout: name, ID: id.String()}
+			switch {
+			case id < 0: // the layout fills all bits
+			case err != nil:
+				v.notDecoded = append(v.notDecoded, d)
+			case p.Tick < 1<<53: // what a number in JSON holds
+				d.Parts = &parts{l.TickStart(p.Tick).UnixMilli(), p.Tick, p.Datacenter, p.Node, p.Datacenter<<l.NodeBits | p.Node, p.Sequence}
+				v.decode = append(v.decode, d)
+			}
+		}
+	}
+	v.notLayouts = append(v.notLayouts, "", "unknown", "41/10/x", "0/10/12", "41/10/13", "41/10/12@2s", "41/10/12@0ms")
+	for _, name := range v.notLayouts {
+		if l, err := firn.ParseLayout(name); err == nil {
+			t.Errorf("%q is the layout %v", name, l)
+		}
+	}
+
+	for _, id := range []firn.ID{0, 1, 57, 58, 61, 62, 1<<32 + 1, 117465411174400005, 1<<53 - 1, 1<<53 + 1, firn.MaxID - 1, firn.MaxID} {
+		texts := map[string]string{}
+		for _, e := range firn.Encodings() {
+			texts[e.String()] = e.Encode(id)
+		}
+		v.ids = append(v.ids, texts)
+	}
+	for _, n := range []text{
+		{"decimal", ""},
+		{"decimal", "007"},
+		{"decimal", "-1"},
+		{"decimal", "+1"},
+		{"decimal", " 1"},
+		{"decimal", "1.0"},
+		{"decimal", "9223372036854775808"},
+		{"decimal", "99999999999999999999"},
+		{"hex", "7FFFFFFFFFFFFFFF"},
+		{"hex", "8000000000000000"},
+		{"hex", "1"},
+		{"hex", "0x00000000000001"},
+		{"base32", "8000000000000"},
+		{"base32", "7ZZZZZZZZZZZZZ"},
+		{"base32", "7zzzzzzzzzzzz"},
+		{"base32", "000000000000U"},
+		{"base58", ""},
+		{"base58", "0"},
+		{"base58", "12"},
+		{"base58", "NQm6nKp8qFD"},
+		{"base58", "zzzzzzzzzzzz"},
+		{"base62", "AzL8n0Y58m8"},
+		{"base62", "1"},
+		{"base62", "0000000000-"},
+	} {
+		e, err := firn.EncodingByName(n.Form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := e.Parse(n.Text); err == nil {
+			t.Errorf("%q is %v in %s", n.Text, id, n.Form)
+		}
+		v.notIDs = append(v.notIDs, n)
+	}
+
+	var made bytes.Buffer
+	end := "{"
+	for _, part := range []struct {
+		name  string
+		lines []any
+	}{
+		{"layouts", anys(v.layouts)},
+		{"not_layouts", anys(v.notLayouts)},
+		{"decode", anys(v.decode)},
+		{"not_decoded", anys(v.notDecoded)},
+		{"ids", anys(v.ids)},
+		{"not_ids", anys(v.notIDs)},
+	} {
+		fmt.Fprintf(&made, "%s\n  %q: [", end, part.name)
+		end = ""
+		for _, line := range part.lines {
+			text, err := json.Marshal(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&made, "%s\n    %s", end, text)
+			end = ","
+		}
+		end = "\n  ],"
+	}
+	made.WriteString("\n  ]\n}\n")
+	path := filepath.Join("clients", "conformance", "vectors.json")
+	if *update {
+		if err := os.WriteFile(path, made.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(path); err != nil || !bytes.Equal(text, made.Bytes()) {
+		t.Errorf("%s is outdated (%v): run go test -run TestConformanceVectors -update .", path, err)
+	}
+}
+
+func anys[T any](all []T) (values []any) {
+	for _, v := range all {
+		values = append(values, v)
+	}
+	return values
+}
