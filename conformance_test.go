@@ -38,10 +38,15 @@ func TestConformanceVectors(t *testing.T) {
 		Layout string `json:"layout"`
 		ID     string `json:"id"`
 		Parts  *parts `json:"parts,omitempty"`
+		UUID   string `json:"uuid,omitempty"` // missing: it has none
 	}
 	type text struct {
 		Form string `json:"form"`
 		Text string `json:"text"`
+	}
+	type uuid struct {
+		Layout string `json:"layout"`
+		UUID   string `json:"uuid"`
 	}
 	var v struct {
 		layouts            []layout
@@ -49,6 +54,7 @@ func TestConformanceVectors(t *testing.T) {
 		ids                []map[string]string // by form
 		notLayouts         []string
 		notIDs             []text
+		notUUIDs           []uuid
 	}
 
 	names := []string{"41/10/12", "41/5/5/12", "40/13/10", "39/16/8@10ms", "50/5/8@100us", "31/20/12@1s", "42/21", "62/0/1"}
@@ -72,6 +78,9 @@ func TestConformanceVectors(t *testing.T) {
 				v.notDecoded = append(v.notDecoded, d)
 			case p.Tick < 1<<53: // what a number in JSON holds
 				d.Parts = &parts{l.TickStart(p.Tick).UnixMilli(), p.Tick, p.Datacenter, p.Node, p.Datacenter<<l.NodeBits | p.Node, p.Sequence}
+				if u, err := l.UUID(id); err == nil {
+					d.UUID = u.String()
+				}
 				v.decode = append(v.decode, d)
 			}
 		}
@@ -126,6 +135,31 @@ func TestConformanceVectors(t *testing.T) {
 		v.notIDs = append(v.notIDs, n)
 	}
 
+	for _, n := range []uuid{
+		{"default", ""},
+		{"default", "019b76da-a801-7000-8000-0000004000071"},
+		{"default", "019b76daa80170008000000000400007"},
+		{"default", "019b76da-a801-7000-8000-00000040000g"},
+		{"default", "019b76da-a801-4000-8000-000000400007"}, // of version 4
+		{"default", "019b76da-a801-7000-4000-000000400007"}, // of another variant
+		{"default", "019b76da-a801-7002-8000-000000400007"}, // a spare bit is set
+		{"default", "019b76da-a802-7000-8000-000000400007"}, // of another time
+		{"twitter", "019b76da-a801-7000-8000-000000400007"}, // of another layout
+	} {
+		l, err := firn.ParseLayout(n.Layout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := firn.ParseUUID(n.UUID)
+		if err == nil {
+			_, err = l.FromUUID(u)
+		}
+		if err == nil {
+			t.Errorf("%q is an ID of the layout %s", n.UUID, n.Layout)
+		}
+		v.notUUIDs = append(v.notUUIDs, n)
+	}
+
 	var made bytes.Buffer
 	end := "{"
 	for _, part := range []struct {
@@ -138,6 +172,7 @@ func TestConformanceVectors(t *testing.T) {
 		{"not_decoded", anys(v.notDecoded)},
 		{"ids", anys(v.ids)},
 		{"not_ids", anys(v.notIDs)},
+		{"not_uuids", anys(v.notUUIDs)},
 	} {
 		fmt.Fprintf(&made, "%s\n  %q: [", end, part.name)
 		end = ""
