@@ -23,7 +23,7 @@ import (
 // reply is how a stub answers a request. The zero value gives IDs that no other request got.
 type reply struct {
 	IDs        []string `json:"ids"`    // these numbers, right or wrong
-	Status     int      `json:"status"` // with Code, or else Body
+	Status     int      `json:"status"` // with Code, or else Body, unless it is endless
 	Code       string   `json:"code"`
 	RetryAfter int      `json:"retry_after"` // in seconds; 0: the reply does not say
 	Body       string   `json:"body"`
@@ -195,7 +195,7 @@ func (n *stub) answer(w http.ResponseWriter, r *http.Request, reply reply, reque
 	case reply.Reset:
 		hangUp(w, "")
 	case reply.Endless:
-		n.endless(w)
+		n.endless(w, cmp.Or(reply.Status, http.StatusOK))
 	case reply.Code != "":
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(reply.Status)
@@ -268,8 +268,9 @@ func (n *stub) text(form string, given []ids.ID) []byte {
 	return body
 }
 
-func (n *stub) endless(w http.ResponseWriter) {
+func (n *stub) endless(w http.ResponseWriter, status int) {
 	w.Header().Set("Content-Type", packed)
+	w.WriteHeader(status)
 	some := make([]byte, 64<<10)
 	for taken := 0; ; taken += len(some) {
 		if taken > tooMuch {
