@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func readAtMost(r *http.Response, limit int) ([]byte, error) {
 	return b, err
 }
 
-// parseAnswer returns the n IDs of an answer, which must be positive and ascend. It reads the strings, not the numbers.
+// parseAnswer returns the n IDs of an answer, which must be positive, and each there once. It reads the strings, not the numbers.
 func parseAnswer(body []byte, n int) ([]firn.ID, error) {
 	var answer struct {
 		ID  *firn.ID  `json:"id_str"`
@@ -77,7 +78,7 @@ func parseAnswer(body []byte, n int) ([]firn.ID, error) {
 	if len(ids) != n {
 		return nil, fmt.Errorf("%d IDs; want %d", len(ids), n)
 	}
-	return ids, ascend(ids)
+	return ids, distinct(ids)
 }
 
 // parsePacked does as parseAnswer, for an answer of packed IDs.
@@ -86,15 +87,19 @@ func parsePacked(body []byte, n int) ([]firn.ID, error) {
 	if err := packed.Read(ids, body); err != nil {
 		return nil, err
 	}
-	return ids, ascend(ids)
+	return ids, distinct(ids)
 }
 
-// ascend returns an error unless ids are positive and ascend.
-func ascend(ids []firn.ID) error {
+// distinct returns an error unless ids are positive, and each there once. They ascend, unless they are of a sequencer that scatters
+// them.
+func distinct(ids []firn.ID) error {
+	if !slices.IsSorted(ids) {
+		ids = slices.Sorted(slices.Values(ids))
+	}
 	last := firn.ID(0)
 	for _, id := range ids {
 		if id <= last {
-			return fmt.Errorf("%d comes after %d; want IDs above zero that ascend", id, last)
+			return fmt.Errorf("%d comes after %d once they are sorted; want IDs above zero, and each once", id, last)
 		}
 		last = id
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"strconv"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -35,6 +36,14 @@ type Definition struct {
 	// Layout is the layout of the IDs if Capacity needs all its node bits. Otherwise the spare ones go to the
 	// sequence, see IDLayout.
 	Layout firn.Layout
+
+	// Prefix, if not empty, begins the prefixed form of the IDs, before an underscore: "ord" makes ord_01h455vb4pex5. 1 to
+	// 16 of a-z and 0-9, the first a letter.
+	Prefix string
+
+	// Scattered says that the IDs are those of Layout after firn.Scatter: as keys they spread over all ranges of a store, and
+	// do not sort by time. Not with After.
+	Scattered bool
 }
 
 // Allocation is how many of the attached members get a node ID. It is comparable; the zero value means all.
@@ -155,7 +164,8 @@ func Define(l firn.Layout) Definition {
 	return Definition{Nodes: l.NodeIDs(), Layout: l}
 }
 
-// Validate returns an error when a field is out of range, or when no new ID could exceed After.
+// Validate returns an error when a field is out of range, when no new ID could exceed After, or when After is given and
+// Scattered.
 func (d Definition) Validate() error {
 	if err := d.Layout.Validate(); err != nil {
 		return err
@@ -180,7 +190,25 @@ func (d Definition) Validate() error {
 	if least := max(time.Second, 3*d.Layout.Tick); d.Window != 0 && (d.Window < least || d.Window > time.Hour) {
 		return fmt.Errorf("a window of %v; want %v to 1h, at least three ticks, or 0 for that of the node", d.Window, least)
 	}
+	if !isPrefix(d.Prefix) {
+		return fmt.Errorf("the prefix %.40q; want 1 to %d of a-z and 0-9, the first a letter, or none", d.Prefix, maxPrefix)
+	}
+	if d.Scattered && d.After != 0 {
+		return fmt.Errorf("IDs after %d that are scattered: scattered IDs exceed no other; want one of the two", int64(d.After))
+	}
 	return d.Allocation.Validate()
+}
+
+const maxPrefix = 16
+
+// isPrefix reports whether a prefix is empty or allowed.
+func isPrefix(prefix string) bool {
+	for i, c := range prefix {
+		if (c < 'a' || c > 'z') && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return len(prefix) <= maxPrefix
 }
 
 // Capacity returns the number of node IDs: Nodes, rounded up to a power of two. The node IDs are 0 to Capacity-1.
@@ -274,6 +302,8 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"after", d.After, wanted.After},
 		{"attach", d.Attach, wanted.Attach},
 		{"window", d.window(), wanted.window()},
+		{"prefix", d.prefix(), wanted.prefix()},
+		{"scattered", d.Scattered, wanted.Scattered},
 	} {
 		if f.inForce != f.wanted {
 			all = append(all, Difference{f.name, fmt.Sprint(f.inForce), fmt.Sprint(f.wanted)})
@@ -287,6 +317,13 @@ func (d Definition) window() string {
 		return "that of the node"
 	}
 	return d.Window.String()
+}
+
+func (d Definition) prefix() string {
+	if d.Prefix == "" {
+		return "none"
+	}
+	return strconv.Quote(d.Prefix)
 }
 
 // Equal reports whether two definitions are the same, in whatever time zones their epochs are.
@@ -306,6 +343,12 @@ func (d Definition) String() string {
 	}
 	if d.Window != 0 {
 		more += fmt.Sprintf(", window %v", d.Window)
+	}
+	if d.Prefix != "" {
+		more += fmt.Sprintf(", prefix %q", d.Prefix)
+	}
+	if d.Scattered {
+		more += ", scattered"
 	}
 	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.Layout, more)
 }
@@ -333,6 +376,8 @@ type definitionJSON struct {
 	Attach         AttachPolicy `json:"attach,omitempty"` // absent: on-demand
 	Layout         *string      `json:"layout,omitempty"` // read, never written
 	Window         *duration    `json:"window,omitempty"` // absent: that of the node
+	Prefix         string       `json:"prefix,omitempty"`
+	Scattered      bool         `json:"scattered,omitempty"`
 }
 
 // duration is a time.Duration that is written like 10ms.
@@ -349,7 +394,8 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field, except an after of zero, an attach of on-demand and a window of zero.
+// MarshalJSON writes every field, except those whose zero value is the default: after, attach, window, prefix and scattered.
+// So a program that does not know one of these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
@@ -360,6 +406,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	return json.Marshal(definitionJSON{
 		&d.Nodes, &d.Allocation, &epoch, &tick,
 		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil, window,
+		d.Prefix, d.Scattered,
 	})
 }
 
@@ -387,6 +434,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	fields := definitionJSON{
 		nil, &d.Allocation, &l.Epoch, &tick,
 		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil, (*duration)(&d.Window),
+		"", false,
 	}
 	if err := strictJSON(data, &fields); err != nil {
 		return err
@@ -396,6 +444,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	d.Nodes, d.After, d.Attach = l.NodeIDs(), fields.After, fields.Attach
+	d.Prefix, d.Scattered = fields.Prefix, fields.Scattered
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes
 	}

@@ -183,6 +183,8 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		"after":           func(d *Definition) { d.After = 7 },
 		"attach":          func(d *Definition) { d.Attach = AttachExplicit },
 		"window":          func(d *Definition) { d.Window = 5 * time.Second },
+		"prefix":          func(d *Definition) { d.Prefix = "ord" },
+		"scattered":       func(d *Definition) { d.Scattered = true },
 	} {
 		wanted := base
 		change(&wanted)
@@ -190,7 +192,7 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		if len(have) != 1 || have[0].Field != field || have[0].InForce == have[0].Wanted {
 			t.Errorf("%s: %v", field, have)
 		}
-		if data, err := json.Marshal(base); err != nil || !slices.Contains([]string{"after", "attach", "window"}, field) && !strings.Contains(string(data), `"`+field+`":`) {
+		if data, err := json.Marshal(base); err != nil || !slices.Contains([]string{"after", "attach", "window", "prefix", "scattered"}, field) && !strings.Contains(string(data), `"`+field+`":`) {
 			t.Errorf("%s is no field of %s %v", field, data, err)
 		}
 	}
@@ -260,5 +262,47 @@ func TestAttachIsWrittenOnlyWhenExplicit(t *testing.T) {
 	}
 	if d.Attach = 2; d.Validate() == nil {
 		t.Error("an unknown policy is valid")
+	}
+}
+
+// TestPrefixAndScatteredAreWrittenOnlyWhenSet: definitions without them are the bytes that they were before these fields
+// existed.
+func TestPrefixAndScatteredAreWrittenOnlyWhenSet(t *testing.T) {
+	for text, want := range map[string]Definition{
+		``:                  {},
+		`,"prefix":"ord"`:   {Prefix: "ord"},
+		`,"scattered":true`: {Scattered: true},
+		`,"prefix":"a23456789bcdefgh","scattered":true`: {Prefix: "a23456789bcdefgh", Scattered: true},
+	} {
+		want.Nodes, want.Layout = 2, firn.Default
+		const plain = `{"nodes":2,"allocation":{"kind":"all"},"epoch":"2026-01-01T00:00:00Z","tick":"1ms","time_bits":41,"datacenter_bits":0,"node_bits":10,"sequence_bits":12,"node_lowest":false`
+		data, err := json.Marshal(want)
+		if err != nil || string(data) != plain+text+"}" {
+			t.Errorf("%v is written as %s %v, want %s", want, data, err, plain+text+"}")
+		}
+		var back Definition
+		if err := json.Unmarshal(data, &back); err != nil || back != want {
+			t.Errorf("%s is read as %v %v, want %v", data, back, err, want)
+		}
+		for part, set := range map[string]bool{`, prefix "` + want.Prefix + `"`: want.Prefix != "", ", scattered": want.Scattered} {
+			if strings.Contains(want.String(), part) != set {
+				t.Errorf("%+v is shown as %s", want, want)
+			}
+		}
+	}
+	for text, why := range map[string]string{
+		`{"prefix":"Ord"}`:               `the prefix "Ord"; want 1 to 16 of a-z and 0-9, the first a letter`,
+		`{"prefix":"1rd"}`:               `the prefix "1rd"`,
+		`{"prefix":"or_d"}`:              `the prefix "or_d"`,
+		`{"prefix":"ör"}`:                `the prefix "ör"`,
+		`{"prefix":"a23456789bcdefghi"}`: `the prefix "a23456789bcdefghi"`,
+		`{"prefix":7}`:                   "number",
+		`{"scattered":"yes"}`:            "string",
+		`{"scattered":true,"after":"7"}`: "IDs after 7 that are scattered",
+	} {
+		var d Definition
+		if err := d.UnmarshalJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v; want %q", text, err, why)
+		}
 	}
 }

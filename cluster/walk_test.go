@@ -19,7 +19,7 @@ type walk struct {
 }
 
 var walkDefinitions = map[string][]Definition{
-	"all":     {small(4, Allocation{}), small(3, Allocation{}), small(2, Allocation{})},
+	"all":     {small(4, Allocation{}), small(3, Allocation{}), {Nodes: 2, Layout: firn.Default, Prefix: "ord", Scattered: true}},
 	"count":   {small(6, Allocation{Kind: AllocateCount, Count: 3}), small(2, Allocation{Kind: AllocateCount, Count: 5})},
 	"percent": {small(8, Allocation{Kind: AllocatePercent, Percent: 34}), small(16, Allocation{Kind: AllocatePercent, Percent: 100})},
 }

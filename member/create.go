@@ -162,7 +162,7 @@ func (m *Member) checkNew(ctx context.Context, name string, d cluster.Definition
 		if err != nil {
 			return err
 		}
-		_, err = m.above(d, i.successor(i.Created+1, d).closed(horizon).After)
+		_, err = m.above(d, i.successor(i.Created+1, d).closed(horizon))
 		return err
 	})
 }

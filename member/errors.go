@@ -73,9 +73,17 @@ func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExist
 type EarlyError struct {
 	After firn.ID   // the ID to exceed
 	From  time.Time // when IDs exceed it; zero: never
+
+	// Mixed says that the IDs of earlier generations are scattered and those of the definition are not, or the other way
+	// round: one could come again.
+	Mixed bool
 }
 
 func (e *EarlyError) Error() string {
+	if e.Mixed {
+		return "a sequencer of this name was destroyed whose IDs are scattered, and those of this definition are not, or the other way round: " +
+			"an ID could come again; want IDs like those before, or another name"
+	}
 	when := "never do"
 	if !e.From.IsZero() {
 		when = "do from " + e.From.UTC().Format(time.RFC3339) + " on"

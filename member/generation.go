@@ -29,8 +29,12 @@ type generation struct {
 	Created    int64              `json:"created"` // the position in the log, which identifies it
 	Definition cluster.Definition `json:"definition"`
 
-	// After is at or above every ID of the earlier generations.
+	// After is at or above every ID of the earlier generations, before these are scattered.
 	After firn.ID `json:"after"`
+
+	// Scattered says that the IDs up to After are scattered. All generations that make IDs are alike in that: a scattered ID
+	// can be equal to one that is not.
+	Scattered bool `json:"scattered,omitempty"`
 
 	// Until is the last instant at which earlier generations can make IDs. It is final when After is.
 	Until time.Time `json:"until,omitzero"`
@@ -94,7 +98,7 @@ func (m *Member) changeGeneration(ctx context.Context, name string, next func(ge
 
 // successor returns the generation that follows.
 func (i generation) successor(created int64, d cluster.Definition) generation {
-	next := generation{Created: created, Definition: d, After: i.After, Until: i.Until}
+	next := generation{Created: created, Definition: d, After: i.After, Scattered: i.Scattered, Until: i.Until}
 	if i.Former == nil && i.Created != 0 {
 		i.Former = &i.Definition
 	}
@@ -109,6 +113,9 @@ func (i generation) closed(horizon time.Time) generation {
 		last, err := l.Last(horizon)
 		if err != nil { // beyond the layout's time
 			last, _ = l.Last(l.Lifetime().Add(-l.Tick))
+		}
+		if i.After == 0 { // else the former made none unless it was alike
+			i.Scattered = i.Former.Scattered
 		}
 		i.After = max(i.After, last)
 	}
@@ -141,16 +148,19 @@ func (l *lane) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from, err := l.m.above(l.definition, i.After)
+	from, err := l.m.above(l.definition, i)
 	if err == nil {
 		l.guard, l.from, l.guarded = at, from, losses
 	}
 	return err
 }
 
-// above returns when IDs of a definition exceed both its After and another ID.
-func (m *Member) above(d cluster.Definition, after firn.ID) (time.Time, error) {
-	after = max(after, d.After)
+// above returns when IDs of a definition exceed both its After and those of the generations before i.
+func (m *Member) above(d cluster.Definition, i generation) (time.Time, error) {
+	after := max(i.After, d.After)
+	if i.After != 0 && i.Scattered != d.Scattered {
+		return time.Time{}, &EarlyError{After: after, Mixed: true}
+	}
 	from, err := d.Above(after)
 	if err != nil {
 		return from, &EarlyError{After: after}

@@ -262,3 +262,113 @@ func TestTheNextOneIsNotTakenAway(t *testing.T) {
 		}
 	})
 }
+
+// TestScatteredAndPlainGenerationsDoNotMix: an ID of one could be equal to one of the other. A generation that made no ID
+// does not count.
+func TestScatteredAndPlainGenerationsDoNotMix(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m := a.mem.Load()
+		plain, scattered := cluster.Define(layout), cluster.Define(layout)
+		scattered.Scattered = true
+		seen := map[firn.ID]bool{}
+		for round, tt := range []struct {
+			d       cluster.Definition
+			take    bool
+			refused bool
+		}{
+			{d: plain},                 // nobody attaches
+			{d: scattered, take: true}, // so the other kind is as good
+			{d: plain, refused: true},
+			{d: scattered},
+			{d: plain, refused: true}, // the one before made no ID, but that before it
+			{d: scattered, take: true},
+		} {
+			if _, err := m.Create(t.Context(), "orders", tt.d); (err != nil) != tt.refused {
+				t.Fatalf("round %d: %v", round, err)
+			} else if tt.refused {
+				var early *EarlyError
+				if !errors.As(err, &early) || !early.Mixed || !strings.Contains(err.Error(), "an ID could come again") {
+					t.Errorf("round %d: %v, want an EarlyError", round, err)
+				}
+				// Another member that does not look first creates it all the same. Nobody makes IDs of it.
+				w.append(cluster.CreateSequencer{Sequencer: "orders", Definition: tt.d})
+				synctest.Wait()
+				s, err := m.EnsureSequencer(t.Context(), "orders", tt.d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if id, err := s.Next(t.Context()); !errors.As(err, &early) {
+					t.Errorf("round %d: %d, %v, want an EarlyError", round, id, err)
+				}
+			}
+			if tt.take {
+				s, err := m.EnsureSequencer(t.Context(), "orders", tt.d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range 100 {
+					id := next(t, s, time.Second)
+					if seen[id] {
+						t.Errorf("round %d: %d comes again", round, id)
+					}
+					seen[id] = true
+				}
+			}
+			if err := m.Destroy(t.Context(), "orders"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestScatteredIDs: whatever a sequencer gives is scattered, comes in the order in which it was made once it is gathered, and is
+// decoded as it was made.
+func TestScatteredIDs(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		d := cluster.Define(layout)
+		d.Scattered = true
+		s, err := a.mem.Load().EnsureSequencer(t.Context(), "orders", d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := layout.First(time.Now().Add(-time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids := []firn.ID{next(t, s, time.Second)}
+		for range 20 {
+			some := make([]firn.ID, 50)
+			if err := s.Fill(t.Context(), some); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, some...)
+			if err := s.FillAfter(t.Context(), ids[len(ids)-1], some); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, some...)
+			ids = append(ids, next(t, s, time.Second))
+		}
+		ascending := 0
+		for i, id := range ids {
+			made := firn.Gather(id)
+			p, err := s.Parts(id)
+			want, err2 := layout.Decompose(made)
+			if made < from || err != nil || err2 != nil || p != want {
+				t.Fatalf("%d was made as %d, and has the parts %+v, %v; want %+v", id, made, p, err, want)
+			}
+			if i > 0 && made <= firn.Gather(ids[i-1]) {
+				t.Errorf("%d was made after %d", firn.Gather(ids[i-1]), made)
+			}
+			if i > 0 && id > ids[i-1] {
+				ascending++
+			}
+		}
+		if ascending > len(ids)*2/3 {
+			t.Errorf("%d of %d IDs exceed the one before: they are not scattered", ascending, len(ids))
+		}
+	})
+}

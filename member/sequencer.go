@@ -77,12 +77,12 @@ func (s *Sequencer) poke() {
 	}
 }
 
-// Next returns the next ID. It may wait milliseconds for the clock, until ctx ends. It never waits for the store:
+// Next returns the next ID, scattered if the definition says so. It may wait milliseconds for the clock, until ctx ends. It never waits for the store:
 // ErrNotReady is returned when the member can make no ID now.
 func (s *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
 	if generators := s.status.Load().generators; len(generators) > 0 {
 		if id, err := generators[s.pick(len(generators))].TryNext(); err == nil {
-			return id, nil
+			return s.scatter(id), nil
 		}
 	}
 	err = s.take(0, func(g *firn.Generator, wait bool) (err error) {
@@ -93,16 +93,34 @@ func (s *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
 		}
 		return err
 	})
-	return id, err
+	return s.scatter(id), err
 }
 
-// Fill fills ids with the next IDs of one node ID, in ascending order. It waits and fails as Next does; on an error it
-// zeroes ids.
+// scatter returns the ID that a caller gets for one of a generator.
+func (s *Sequencer) scatter(id firn.ID) firn.ID {
+	if s.definition.Scattered {
+		return firn.Scatter(id)
+	}
+	return id
+}
+
+// gather undoes scatter.
+func (s *Sequencer) gather(id firn.ID) firn.ID {
+	if s.definition.Scattered {
+		return firn.Gather(id)
+	}
+	return id
+}
+
+// Fill fills ids with the next IDs of one node ID, in ascending order or, if they are scattered, in the order in which they
+// were made. It waits and fails as Next does; on an error it zeroes ids.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error { return s.FillAfter(ctx, 0, ids) }
 
 // FillAfter is Fill with IDs that all exceed another one, such as the last of a Fill before: those of several calls then
-// ascend throughout. It takes them under the node ID of the other while that is in use.
+// ascend throughout. It takes them under the node ID of the other while that is in use. Of scattered IDs those exceed
+// another that exceed it once firn.Gather is applied to both.
 func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error {
+	after = s.gather(after)
 	for {
 		err := s.take(after, func(g *firn.Generator, wait bool) error {
 			n := 0
@@ -115,6 +133,11 @@ func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 			return g.Fill(ctx, ids[n:])
 		})
 		if err == nil && (len(ids) == 0 || ids[0] > after) {
+			if s.definition.Scattered {
+				for i := range ids {
+					ids[i] = firn.Scatter(ids[i])
+				}
+			}
 			return nil
 		}
 		if err == nil { // of another node ID, which is not as far ahead of the clock
@@ -299,11 +322,11 @@ func (s *Sequencer) Name() string { return s.name }
 // Definition returns the definition in force.
 func (s *Sequencer) Definition() cluster.Definition { return s.definition }
 
-// Layout returns the layout of the IDs.
+// Layout returns the layout of the IDs, before they are scattered.
 func (s *Sequencer) Layout() firn.Layout { return s.layout }
 
 // Parts takes an ID of the sequencer apart. An error is returned when its layout has no such ID.
-func (s *Sequencer) Parts(id firn.ID) (firn.Parts, error) { return s.layout.Decompose(id) }
+func (s *Sequencer) Parts(id firn.ID) (firn.Parts, error) { return s.layout.Decompose(s.gather(id)) }
 
 // NodeIDs returns the node IDs that are in use.
 func (s *Sequencer) NodeIDs() []int64 {

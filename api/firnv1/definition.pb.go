@@ -105,7 +105,12 @@ type Definition struct {
 	Attach Definition_Attach `protobuf:"varint,12,opt,name=attach,proto3,enum=firn.v1.Definition_Attach" json:"attach,omitempty"`
 	// How far ahead of its clock a server reserves time, if its own window is not shorter: at least 1 s and three ticks.
 	// Absent: the window of each server.
-	Window        *durationpb.Duration `protobuf:"bytes,13,opt,name=window,proto3" json:"window,omitempty"`
+	Window *durationpb.Duration `protobuf:"bytes,13,opt,name=window,proto3" json:"window,omitempty"`
+	// What prefixed IDs begin with, before an underscore: 1 to 16 of a-z and 0-9, the first a letter. Empty: no prefix.
+	Prefix string `protobuf:"bytes,14,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Whether the IDs are spread over all numbers, as keys for a store that is split into ranges. They do not ascend then. Not with
+	// after.
+	Scattered     bool `protobuf:"varint,15,opt,name=scattered,proto3" json:"scattered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -229,6 +234,20 @@ func (x *Definition) GetWindow() *durationpb.Duration {
 		return x.Window
 	}
 	return nil
+}
+
+func (x *Definition) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *Definition) GetScattered() bool {
+	if x != nil {
+		return x.Scattered
+	}
+	return false
 }
 
 // Allocation says how many of the servers that request a node ID get one. With nothing set, every one does.
@@ -439,7 +458,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xcd\x05\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\x06\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -458,7 +477,9 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"nodeLowest\x88\x01\x01\x12\x14\n" +
 	"\x05after\x18\v \x01(\x03R\x05after\x122\n" +
 	"\x06attach\x18\f \x01(\x0e2\x1a.firn.v1.Definition.AttachR\x06attach\x121\n" +
-	"\x06window\x18\r \x01(\v2\x19.google.protobuf.DurationR\x06window\"K\n" +
+	"\x06window\x18\r \x01(\v2\x19.google.protobuf.DurationR\x06window\x12\x16\n" +
+	"\x06prefix\x18\x0e \x01(\tR\x06prefix\x12\x1c\n" +
+	"\tscattered\x18\x0f \x01(\bR\tscattered\"K\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x12ATTACH_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ATTACH_ON_DEMAND\x10\x01\x12\x13\n" +

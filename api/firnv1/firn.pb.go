@@ -22,10 +22,80 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Form is how an ID is written as text.
+type Form int32
+
+const (
+	Form_FORM_UNSPECIFIED Form = 0 // no text is asked for, or its form is to be recognised
+	Form_FORM_DECIMAL     Form = 1 // 117465411174400005
+	Form_FORM_HEX         Form = 2 // 01a1522b4a720005
+	Form_FORM_BASE32      Form = 3 // 038AJ5D574005
+	Form_FORM_BASE58      Form = 4 // GpFJAb5Z9N
+	Form_FORM_BASE62      Form = 5 // 08fzYR2kvFl
+	Form_FORM_PREFIXED    Form = 6 // ord_038aj5d574005, with the prefix in the sequencer's definition
+	Form_FORM_UUID        Form = 7 // 01a1fc23-5529-7000-81a1-522b4a720005, version 7
+	Form_FORM_SEALED      Form = 8 // 1-3kTMd2PZ9Qw: encrypted by the server; the number before the hyphen is the version of the key
+)
+
+// Enum value maps for Form.
+var (
+	Form_name = map[int32]string{
+		0: "FORM_UNSPECIFIED",
+		1: "FORM_DECIMAL",
+		2: "FORM_HEX",
+		3: "FORM_BASE32",
+		4: "FORM_BASE58",
+		5: "FORM_BASE62",
+		6: "FORM_PREFIXED",
+		7: "FORM_UUID",
+		8: "FORM_SEALED",
+	}
+	Form_value = map[string]int32{
+		"FORM_UNSPECIFIED": 0,
+		"FORM_DECIMAL":     1,
+		"FORM_HEX":         2,
+		"FORM_BASE32":      3,
+		"FORM_BASE58":      4,
+		"FORM_BASE62":      5,
+		"FORM_PREFIXED":    6,
+		"FORM_UUID":        7,
+		"FORM_SEALED":      8,
+	}
+)
+
+func (x Form) Enum() *Form {
+	p := new(Form)
+	*p = x
+	return p
+}
+
+func (x Form) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Form) Descriptor() protoreflect.EnumDescriptor {
+	return file_firn_v1_firn_proto_enumTypes[0].Descriptor()
+}
+
+func (Form) Type() protoreflect.EnumType {
+	return &file_firn_v1_firn_proto_enumTypes[0]
+}
+
+func (x Form) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Form.Descriptor instead.
+func (Form) EnumDescriptor() ([]byte, []int) {
+	return file_firn_v1_firn_proto_rawDescGZIP(), []int{0}
+}
+
 type NextRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name; empty: the default one.
-	Sequencer     string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	// The form of the text in the answer; unspecified: none.
+	Form          Form `protobuf:"varint,2,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -67,10 +137,19 @@ func (x *NextRequest) GetSequencer() string {
 	return ""
 }
 
+func (x *NextRequest) GetForm() Form {
+	if x != nil {
+		return x.Form
+	}
+	return Form_FORM_UNSPECIFIED
+}
+
 type NextResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The ID, 0 to 2^63-1.
-	Id            int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The ID, 0 to 2^63-1. 0 when the caller asks for it sealed and may not open it.
+	Id int64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Its text, in the form of the request.
+	Text          string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -112,12 +191,21 @@ func (x *NextResponse) GetId() int64 {
 	return 0
 }
 
+func (x *NextResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type NextBatchRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name; empty: the default one.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many IDs: 1 to 10000. For more use Stream.
-	Count         int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// How many IDs: 1 to 10000, or 2000 with a form. For more use Stream.
+	Count int32 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// The form of the texts in the answer; unspecified: none.
+	Form          Form `protobuf:"varint,3,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -166,10 +254,20 @@ func (x *NextBatchRequest) GetCount() int32 {
 	return 0
 }
 
+func (x *NextBatchRequest) GetForm() Form {
+	if x != nil {
+		return x.Form
+	}
+	return Form_FORM_UNSPECIFIED
+}
+
 type NextBatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The IDs, in ascending order.
-	Ids           []int64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	// The IDs, in the order in which they were made: ascending, unless the sequencer scatters them. None when the caller asks
+	// for them sealed and may not open them.
+	Ids []int64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	// Their texts, in the form of the request.
+	Texts         []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,14 +309,23 @@ func (x *NextBatchResponse) GetIds() []int64 {
 	return nil
 }
 
+func (x *NextBatchResponse) GetTexts() []string {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
+}
+
 type StreamRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name; empty: the default one.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// How many IDs a message holds: 1 to 10000; 0: 1000. The last message may hold fewer.
+	// How many IDs a message holds: 1 to 10000, or 2000 with a form; 0: 1000. The last message may hold fewer.
 	BatchSize int32 `protobuf:"varint,2,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
 	// How many IDs to give in all; 0: no limit.
-	Total         int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	Total int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	// The form of the texts in the answers; unspecified: none.
+	Form          Form `protobuf:"varint,4,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -274,10 +381,20 @@ func (x *StreamRequest) GetTotal() int64 {
 	return 0
 }
 
+func (x *StreamRequest) GetForm() Form {
+	if x != nil {
+		return x.Form
+	}
+	return Form_FORM_UNSPECIFIED
+}
+
 type StreamResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// IDs in ascending order, all greater than those of the messages before.
-	Ids           []int64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	// IDs in the order in which they were made, all after those of the messages before: ascending, unless the sequencer scatters
+	// them. None when the caller asks for them sealed and may not open them.
+	Ids []int64 `protobuf:"fixed64,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	// Their texts, in the form of the request.
+	Texts         []string `protobuf:"bytes,2,rep,name=texts,proto3" json:"texts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -319,12 +436,25 @@ func (x *StreamResponse) GetIds() []int64 {
 	return nil
 }
 
+func (x *StreamResponse) GetTexts() []string {
+	if x != nil {
+		return x.Texts
+	}
+	return nil
+}
+
 type DecodeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sequencer's name; empty: the default one.
 	Sequencer string `protobuf:"bytes,1,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
-	// The ID, 0 to 2^63-1.
-	Id            int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The ID, 0 to 2^63-1. Not with text.
+	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The ID as text.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// The form of that text; unspecified: it is recognised.
+	As Form `protobuf:"varint,4,opt,name=as,proto3,enum=firn.v1.Form" json:"as,omitempty"`
+	// The form of the text in the answer; unspecified: none.
+	Form          Form `protobuf:"varint,5,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -373,6 +503,27 @@ func (x *DecodeRequest) GetId() int64 {
 	return 0
 }
 
+func (x *DecodeRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *DecodeRequest) GetAs() Form {
+	if x != nil {
+		return x.As
+	}
+	return Form_FORM_UNSPECIFIED
+}
+
+func (x *DecodeRequest) GetForm() Form {
+	if x != nil {
+		return x.Form
+	}
+	return Form_FORM_UNSPECIFIED
+}
+
 type DecodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The ID.
@@ -388,7 +539,9 @@ type DecodeResponse struct {
 	// The node ID: the datacenter and the node in one number.
 	NodeId int64 `protobuf:"varint,6,opt,name=node_id,json=nodeId,proto3" json:"node_id,omitempty"`
 	// The number within the tick.
-	Sequence      int64 `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Sequence int64 `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	// The ID as text, in the form of the request.
+	Text          string `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -472,30 +625,46 @@ func (x *DecodeResponse) GetSequence() int64 {
 	return 0
 }
 
+func (x *DecodeResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_firn_v1_firn_proto protoreflect.FileDescriptor
 
 const file_firn_v1_firn_proto_rawDesc = "" +
 	"\n" +
-	"\x12firn/v1/firn.proto\x12\afirn.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"+\n" +
+	"\x12firn/v1/firn.proto\x12\afirn.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"N\n" +
 	"\vNextRequest\x12\x1c\n" +
-	"\tsequencer\x18\x01 \x01(\tR\tsequencer\"\x1e\n" +
+	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12!\n" +
+	"\x04form\x18\x02 \x01(\x0e2\r.firn.v1.FormR\x04form\"2\n" +
 	"\fNextResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"F\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"i\n" +
 	"\x10NextBatchRequest\x12\x1c\n" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x05R\x05count\"%\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\x12!\n" +
+	"\x04form\x18\x03 \x01(\x0e2\r.firn.v1.FormR\x04form\";\n" +
 	"\x11NextBatchResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\x10R\x03ids\"b\n" +
+	"\x03ids\x18\x01 \x03(\x10R\x03ids\x12\x14\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\"\x85\x01\n" +
 	"\rStreamRequest\x12\x1c\n" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x1d\n" +
 	"\n" +
 	"batch_size\x18\x02 \x01(\x05R\tbatchSize\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x03R\x05total\"\"\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\x12!\n" +
+	"\x04form\x18\x04 \x01(\x0e2\r.firn.v1.FormR\x04form\"8\n" +
 	"\x0eStreamResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\x10R\x03ids\"=\n" +
+	"\x03ids\x18\x01 \x03(\x10R\x03ids\x12\x14\n" +
+	"\x05texts\x18\x02 \x03(\tR\x05texts\"\x93\x01\n" +
 	"\rDecodeRequest\x12\x1c\n" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\x03R\x02id\"\xcd\x01\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1d\n" +
+	"\x02as\x18\x04 \x01(\x0e2\r.firn.v1.FormR\x02as\x12!\n" +
+	"\x04form\x18\x05 \x01(\x0e2\r.firn.v1.FormR\x04form\"\xe1\x01\n" +
 	"\x0eDecodeResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
@@ -505,7 +674,18 @@ const file_firn_v1_firn_proto_rawDesc = "" +
 	"datacenter\x12\x12\n" +
 	"\x04node\x18\x05 \x01(\x03R\x04node\x12\x17\n" +
 	"\anode_id\x18\x06 \x01(\x03R\x06nodeId\x12\x1a\n" +
-	"\bsequence\x18\a \x01(\x03R\bsequence2\xf7\x01\n" +
+	"\bsequence\x18\a \x01(\x03R\bsequence\x12\x12\n" +
+	"\x04text\x18\b \x01(\tR\x04text*\xa2\x01\n" +
+	"\x04Form\x12\x14\n" +
+	"\x10FORM_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fFORM_DECIMAL\x10\x01\x12\f\n" +
+	"\bFORM_HEX\x10\x02\x12\x0f\n" +
+	"\vFORM_BASE32\x10\x03\x12\x0f\n" +
+	"\vFORM_BASE58\x10\x04\x12\x0f\n" +
+	"\vFORM_BASE62\x10\x05\x12\x11\n" +
+	"\rFORM_PREFIXED\x10\x06\x12\r\n" +
+	"\tFORM_UUID\x10\a\x12\x0f\n" +
+	"\vFORM_SEALED\x10\b2\xf7\x01\n" +
 	"\x04Firn\x123\n" +
 	"\x04Next\x12\x14.firn.v1.NextRequest\x1a\x15.firn.v1.NextResponse\x12B\n" +
 	"\tNextBatch\x12\x19.firn.v1.NextBatchRequest\x1a\x1a.firn.v1.NextBatchResponse\x12;\n" +
@@ -524,33 +704,40 @@ func file_firn_v1_firn_proto_rawDescGZIP() []byte {
 	return file_firn_v1_firn_proto_rawDescData
 }
 
+var file_firn_v1_firn_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_firn_v1_firn_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_firn_v1_firn_proto_goTypes = []any{
-	(*NextRequest)(nil),           // 0: firn.v1.NextRequest
-	(*NextResponse)(nil),          // 1: firn.v1.NextResponse
-	(*NextBatchRequest)(nil),      // 2: firn.v1.NextBatchRequest
-	(*NextBatchResponse)(nil),     // 3: firn.v1.NextBatchResponse
-	(*StreamRequest)(nil),         // 4: firn.v1.StreamRequest
-	(*StreamResponse)(nil),        // 5: firn.v1.StreamResponse
-	(*DecodeRequest)(nil),         // 6: firn.v1.DecodeRequest
-	(*DecodeResponse)(nil),        // 7: firn.v1.DecodeResponse
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
+	(Form)(0),                     // 0: firn.v1.Form
+	(*NextRequest)(nil),           // 1: firn.v1.NextRequest
+	(*NextResponse)(nil),          // 2: firn.v1.NextResponse
+	(*NextBatchRequest)(nil),      // 3: firn.v1.NextBatchRequest
+	(*NextBatchResponse)(nil),     // 4: firn.v1.NextBatchResponse
+	(*StreamRequest)(nil),         // 5: firn.v1.StreamRequest
+	(*StreamResponse)(nil),        // 6: firn.v1.StreamResponse
+	(*DecodeRequest)(nil),         // 7: firn.v1.DecodeRequest
+	(*DecodeResponse)(nil),        // 8: firn.v1.DecodeResponse
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
 }
 var file_firn_v1_firn_proto_depIdxs = []int32{
-	8, // 0: firn.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
-	0, // 1: firn.v1.Firn.Next:input_type -> firn.v1.NextRequest
-	2, // 2: firn.v1.Firn.NextBatch:input_type -> firn.v1.NextBatchRequest
-	4, // 3: firn.v1.Firn.Stream:input_type -> firn.v1.StreamRequest
-	6, // 4: firn.v1.Firn.Decode:input_type -> firn.v1.DecodeRequest
-	1, // 5: firn.v1.Firn.Next:output_type -> firn.v1.NextResponse
-	3, // 6: firn.v1.Firn.NextBatch:output_type -> firn.v1.NextBatchResponse
-	5, // 7: firn.v1.Firn.Stream:output_type -> firn.v1.StreamResponse
-	7, // 8: firn.v1.Firn.Decode:output_type -> firn.v1.DecodeResponse
-	5, // [5:9] is the sub-list for method output_type
-	1, // [1:5] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	0,  // 0: firn.v1.NextRequest.form:type_name -> firn.v1.Form
+	0,  // 1: firn.v1.NextBatchRequest.form:type_name -> firn.v1.Form
+	0,  // 2: firn.v1.StreamRequest.form:type_name -> firn.v1.Form
+	0,  // 3: firn.v1.DecodeRequest.as:type_name -> firn.v1.Form
+	0,  // 4: firn.v1.DecodeRequest.form:type_name -> firn.v1.Form
+	9,  // 5: firn.v1.DecodeResponse.time:type_name -> google.protobuf.Timestamp
+	1,  // 6: firn.v1.Firn.Next:input_type -> firn.v1.NextRequest
+	3,  // 7: firn.v1.Firn.NextBatch:input_type -> firn.v1.NextBatchRequest
+	5,  // 8: firn.v1.Firn.Stream:input_type -> firn.v1.StreamRequest
+	7,  // 9: firn.v1.Firn.Decode:input_type -> firn.v1.DecodeRequest
+	2,  // 10: firn.v1.Firn.Next:output_type -> firn.v1.NextResponse
+	4,  // 11: firn.v1.Firn.NextBatch:output_type -> firn.v1.NextBatchResponse
+	6,  // 12: firn.v1.Firn.Stream:output_type -> firn.v1.StreamResponse
+	8,  // 13: firn.v1.Firn.Decode:output_type -> firn.v1.DecodeResponse
+	10, // [10:14] is the sub-list for method output_type
+	6,  // [6:10] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_firn_proto_init() }
@@ -563,13 +750,14 @@ func file_firn_v1_firn_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_firn_proto_rawDesc), len(file_firn_v1_firn_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_firn_v1_firn_proto_goTypes,
 		DependencyIndexes: file_firn_v1_firn_proto_depIdxs,
+		EnumInfos:         file_firn_v1_firn_proto_enumTypes,
 		MessageInfos:      file_firn_v1_firn_proto_msgTypes,
 	}.Build()
 	File_firn_v1_firn_proto = out.File

@@ -32,7 +32,7 @@ const (
 // Firn gives out and decodes IDs.
 //
 // An ID is a positive number of at most 63 bits, unique in its sequencer. Of two IDs made in different ticks of the
-// sequencer's layout, the later one is greater. An empty sequencer name stands for the default sequencer. A server that
+// sequencer's layout, the later one is greater, unless the sequencer scatters its IDs. An empty sequencer name stands for the default sequencer. A server that
 // is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
 // and the server's flags allow that.
 //
@@ -65,10 +65,10 @@ const (
 type FirnClient interface {
 	// Next gives one ID.
 	Next(ctx context.Context, in *NextRequest, opts ...grpc.CallOption) (*NextResponse, error)
-	// NextBatch gives several IDs, in ascending order. RESOURCE_EXHAUSTED, overloaded, is returned when the server
+	// NextBatch gives several IDs, in the order in which they were made. RESOURCE_EXHAUSTED, overloaded, is returned when the server
 	// can't make so many within 10 seconds.
 	NextBatch(ctx context.Context, in *NextBatchRequest, opts ...grpc.CallOption) (*NextBatchResponse, error)
-	// Stream gives IDs in ascending order as fast as the caller reads them: the server makes a batch when there is room to
+	// Stream gives IDs in the order in which they were made, as fast as the caller reads them: the server makes a batch when there is room to
 	// send it. The stream ends with OK when the total is reached, or when the caller cancels it, or with UNAVAILABLE when the
 	// server ends it: with the reason not_ready when the server shuts down, and with none after about half an hour, when the
 	// connection has reached its maximum age. Then call again.
@@ -81,7 +81,8 @@ type FirnClient interface {
 	// Each batch counts against the caller's limit on IDs, and the stream is as fast as that allows. RESOURCE_EXHAUSTED is
 	// returned when the limit never allows a whole batch (rate_limited), and when the server has too many calls (overloaded).
 	Stream(ctx context.Context, in *StreamRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[StreamResponse], error)
-	// Decode returns the parts of an ID. Any server can, attached or not.
+	// Decode returns the parts of an ID. Any server can, attached or not. PERMISSION_DENIED is returned when the ID is sealed, or
+	// is to be, and the caller's token lacks the right open.
 	Decode(ctx context.Context, in *DecodeRequest, opts ...grpc.CallOption) (*DecodeResponse, error)
 }
 
@@ -149,7 +150,7 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 // Firn gives out and decodes IDs.
 //
 // An ID is a positive number of at most 63 bits, unique in its sequencer. Of two IDs made in different ticks of the
-// sequencer's layout, the later one is greater. An empty sequencer name stands for the default sequencer. A server that
+// sequencer's layout, the later one is greater, unless the sequencer scatters its IDs. An empty sequencer name stands for the default sequencer. A server that
 // is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
 // and the server's flags allow that.
 //
@@ -182,10 +183,10 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 type FirnServer interface {
 	// Next gives one ID.
 	Next(context.Context, *NextRequest) (*NextResponse, error)
-	// NextBatch gives several IDs, in ascending order. RESOURCE_EXHAUSTED, overloaded, is returned when the server
+	// NextBatch gives several IDs, in the order in which they were made. RESOURCE_EXHAUSTED, overloaded, is returned when the server
 	// can't make so many within 10 seconds.
 	NextBatch(context.Context, *NextBatchRequest) (*NextBatchResponse, error)
-	// Stream gives IDs in ascending order as fast as the caller reads them: the server makes a batch when there is room to
+	// Stream gives IDs in the order in which they were made, as fast as the caller reads them: the server makes a batch when there is room to
 	// send it. The stream ends with OK when the total is reached, or when the caller cancels it, or with UNAVAILABLE when the
 	// server ends it: with the reason not_ready when the server shuts down, and with none after about half an hour, when the
 	// connection has reached its maximum age. Then call again.
@@ -198,7 +199,8 @@ type FirnServer interface {
 	// Each batch counts against the caller's limit on IDs, and the stream is as fast as that allows. RESOURCE_EXHAUSTED is
 	// returned when the limit never allows a whole batch (rate_limited), and when the server has too many calls (overloaded).
 	Stream(*StreamRequest, grpc.ServerStreamingServer[StreamResponse]) error
-	// Decode returns the parts of an ID. Any server can, attached or not.
+	// Decode returns the parts of an ID. Any server can, attached or not. PERMISSION_DENIED is returned when the ID is sealed, or
+	// is to be, and the caller's token lacks the right open.
 	Decode(context.Context, *DecodeRequest) (*DecodeResponse, error)
 	mustEmbedUnimplementedFirnServer()
 }

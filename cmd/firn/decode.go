@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/console"
@@ -22,26 +24,29 @@ import (
 const decodeHelp = `Decode shows when and by which node IDs were made.
 
 IDs are arguments, or lines of standard input if there is none or it is "-". Digits
-are a decimal ID. Decode guesses the encoding of other text, and refuses text that is
-an ID in two encodings, or too short to be one: name the encoding with --format.
+are a decimal ID. Decode recognises the form of other text, and refuses text that is an
+ID in two forms, or too short to be one: name the form with --form. A sealed ID is
+opened by the server, if the token has the right open.
 
 An ID does not contain its layout. Name the layout, or with --sequencer the sequencer,
-whose layout decode then gets from a server. Without both, decode uses the default
+whose definition decode then gets from a server; only so are scattered and sealed IDs
+read right, and other prefixes refused. Without both, decode uses the default
 layout; if the server that FIRN_ADMIN names runs (by default on this machine), and one
 of its sequencers with another layout could have made an ID, decode warns.
 
 Decode reports what it cannot read on standard error, prints the rest, and exits with
-status 1. With --json each line is an object: the text as "input", its encoding as
-"format", the layout that was used as "layout", and the parts of the ID.`
+status 1. With --json each line is an object: the text as "input", its form as "form",
+the layout that was used as "layout", and the parts of the ID.`
 
 const decodeExamples = `  firn decode --layout twitter 1541815603606036480
   firn decode --layout discord --json 175928847299117063
-  firn id -n 5 --format base58 | firn decode --format base58
+  firn id -n 5 --form base58 | firn decode --form base58
   firn id --sequencer orders | firn decode --sequencer orders`
 
 func (p *program) decodeCommand() *cobra.Command {
 	var layout layoutFlags
-	var format, name string
+	var as *idtext.Form // nil: it is recognised
+	var name string
 	var ask serverFlags
 	var asJSON bool
 	c := &cobra.Command{
@@ -51,23 +56,18 @@ func (p *program) decodeCommand() *cobra.Command {
 		Example: decodeExamples,
 	}
 	flags := c.Flags()
-	formats := append([]string{"auto"}, idtext.Encodings()...)
-	setting.Add(flags, &format, "format", "format", "auto", "the encoding of the IDs: "+strings.Join(formats, ", "), setting.OneOf(formats...))
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
+	addForm(c, &as, "auto", append([]string{"auto"}, idtext.Names()...), parseAs)
 	layout.add(c, flags)
 	addSequencer(flags, &name, "the sequencer that made the IDs, instead of --layout and --epoch")
 	ask.addPublic(flags)
 	setting.Bool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		chosen, err := p.layoutToDecode(c, name, &ask, &layout)
+		d := decoder{program: p, as: as}
+		err := d.setSequencer(c, name, &ask, &layout)
 		if err != nil {
 			return err
 		}
-		read, err := idtext.Reader(format)
-		if err != nil {
-			return usageError{err}
-		}
-		d := decoder{program: p, layout: chosen, read: read, columns: partsColumns(chosen)}
+		d.columns = partsColumns(d.sequencer)
 		if name == "" && !flags.Changed("layout") && !flags.Changed("epoch") {
 			d.others = p.sequencers(c)
 		}
@@ -83,55 +83,84 @@ func (p *program) decodeCommand() *cobra.Command {
 	return c
 }
 
-// layoutToDecode is the layout of the sequencer that the flags name, or of the flags themselves.
-func (p *program) layoutToDecode(c *cobra.Command, name string, ask *serverFlags, layout *layoutFlags) (firn.Layout, error) {
+// addForm adds the flag that says in which form IDs are. Before there were forms it was called format.
+func addForm[T any](c *cobra.Command, into *T, standard string, forms []string, parse func(string) (T, error)) {
+	flags := c.Flags()
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "format" {
+			name = "form"
+		}
+		return pflag.NormalizedName(name)
+	})
+	setting.Add(flags, into, "form", "form", standard, "the form of the IDs: "+strings.Join(forms, ", "), parse)
+	must(c.RegisterFlagCompletionFunc("form", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// parseAs reads the form of IDs; nil: auto.
+func parseAs(text string) (*idtext.Form, error) {
+	if text == "auto" {
+		return nil, nil
+	}
+	f, err := idtext.ParseForm(text)
+	return &f, err
+}
+
+// setSequencer sets what is known of the sequencer that the flags name, or only the layout that they choose.
+func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, layout *layoutFlags) (err error) {
 	flags := c.Flags()
 	if name == "" {
 		for _, asks := range ask.names() {
 			if flags.Changed(asks) {
-				return firn.Layout{}, usagef("--%s goes with --sequencer; without, nobody is asked", asks)
+				return usagef("--%s goes with --sequencer; without, nobody is asked", asks)
 			}
 		}
-		if err := p.fromEnvironment(flags, "layout", "epoch"); err != nil {
-			return firn.Layout{}, err
+		if err := d.fromEnvironment(flags, "layout", "epoch"); err != nil {
+			return err
 		}
-		return layout.chosen()
+		d.sequencer.Layout, err = layout.chosen()
+		return err
 	}
 	for _, other := range []string{"layout", "epoch"} {
 		if flags.Changed(other) {
-			return firn.Layout{}, usagef("--sequencer and --%s exclude each other; a sequencer has its own", other)
+			return usagef("--sequencer and --%s exclude each other; a sequencer has its own", other)
 		}
 	}
-	if err := p.fromEnvironment(flags, ask.names()...); err != nil {
-		return firn.Layout{}, err
+	if err := d.fromEnvironment(flags, ask.names()...); err != nil {
+		return err
 	}
 	client, err := ask.client()
 	if err != nil {
-		return firn.Layout{}, err
+		return err
 	}
 	var s server.StatusSequencer
 	if _, err := client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
-		return firn.Layout{}, err
+		return err
 	}
-	return s.Definition.IDLayout(), nil
+	d.sequencer = idtext.Of(name, s.Definition, nil)
+	d.open = func(text string) (parts server.Parts, err error) {
+		_, err = client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, "/ids/"+url.PathEscape(text)), nil, &parts)
+		return parts, err
+	}
+	return nil
 }
 
 // decoder prints one ID after the other.
 type decoder struct {
 	*program
-	layout  firn.Layout
-	read    func(string) (firn.ID, *firn.Encoding, error)
-	print   func(decoded) error
-	columns []console.Column
-	others  []server.StatusSequencer // that may have made an ID instead; nil once that was said
-	rows    int                      // printed so far
-	bad     int                      // reported so far
+	sequencer idtext.Sequencer
+	as        *idtext.Form                            // the form of all IDs; nil: it is recognised
+	open      func(text string) (server.Parts, error) // asks a server about a sealed ID; nil: none is known
+	print     func(decoded) error
+	columns   []console.Column
+	others    []server.StatusSequencer // that may have made an ID instead; nil once that was said
+	rows      int                      // printed so far
+	bad       int                      // reported so far
 }
 
 // decoded is an ID as it was given, and what it says.
 type decoded struct {
 	Input  string `json:"input"`
-	Format string `json:"format"`
+	Form   string `json:"form"`
 	Layout string `json:"layout"` // that was used
 	server.Parts
 }
@@ -163,31 +192,52 @@ func (d *decoder) all(args []string) error {
 
 // one prints an ID, or reports what is wrong with it. The error is that of printing.
 func (d *decoder) one(text string) error {
-	id, encoding, err := d.read(text)
-	if err == nil {
-		var parts server.Parts
-		if parts, err = server.Decode(d.layout, id); err == nil {
-			d.doubt(id)
-			return d.print(decoded{text, encoding.String(), d.layout.String(), parts})
+	v, err := d.decode(text)
+	if err != nil {
+		d.bad++
+		d.report(err)
+		return nil
+	}
+	d.doubt(firn.ID(v.ID))
+	return d.print(v)
+}
+
+func (d *decoder) decode(text string) (v decoded, err error) {
+	v.Input, v.Layout = text, d.sequencer.Layout.String()
+	form := idtext.Sealed
+	if sealed := d.as == nil && idtext.IsSealed(text) || d.as != nil && *d.as == form; sealed {
+		if d.open == nil {
+			return v, fmt.Errorf("%.40q is sealed, and only a server that has the key can open it: name its sequencer with --sequencer", text)
+		}
+		v.Parts, err = d.open(text)
+	} else {
+		var id firn.ID
+		if d.as == nil {
+			id, form, err = d.sequencer.Read(text)
+		} else {
+			form = *d.as
+			id, err = d.sequencer.ReadIn(form, text)
+		}
+		if err == nil {
+			v.Parts, err = server.Decode(d.sequencer, id)
 		}
 	}
-	d.bad++
-	d.report(err)
-	return nil
+	v.Form = form.String()
+	return v, err
 }
 
 // doubt warns once, if a sequencer with another layout than the one that is used could have made an ID.
 func (d *decoder) doubt(id firn.ID) {
 	var names []string
 	for _, s := range d.others {
-		l := s.Definition.IDLayout()
-		at, err := l.Time(id)
-		if err == nil && l.String() != d.layout.String() && !at.After(time.Now()) {
-			names = append(names, fmt.Sprintf("%s (%v)", s.Name, l))
+		q := idtext.Of(s.Name, s.Definition, nil)
+		at, err := q.Layout.Time(q.Made(id))
+		if err == nil && (q.Scattered || q.Layout.String() != d.sequencer.Layout.String()) && !at.After(time.Now()) {
+			names = append(names, fmt.Sprintf("%s (%v%s)", s.Name, q.Layout, scatteredText(q.Scattered)))
 		}
 	}
 	if len(names) > 0 {
-		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: --sequencer says which", d.layout, id, strings.Join(names, ", or "))
+		d.warnf("decoded by the layout %v; but %v may also be an ID of the sequencer %s: --sequencer says which", d.sequencer.Layout, id, strings.Join(names, ", or "))
 		d.others = nil
 	}
 }
@@ -202,18 +252,30 @@ func (d *decoder) printRow(v decoded) error {
 	}
 	d.rows++
 	values := []string{v.IDStr, v.Time, strconv.FormatInt(v.NodeID, 10)}
-	if d.layout.DatacenterBits > 0 {
+	if d.sequencer.Layout.DatacenterBits > 0 {
 		values = append(values, strconv.FormatInt(v.Datacenter, 10), strconv.FormatInt(v.Node, 10))
 	}
 	return d.printf("%s", console.Row(d.columns, append(values, strconv.FormatInt(v.Sequence, 10))))
 }
 
-// partsColumns are wide enough for every ID of the layout, so that rows can be printed as they come.
-func partsColumns(l firn.Layout) []console.Column {
+// scatteredText is what is said of a sequencer beside its layout.
+func scatteredText(scattered bool) string {
+	if scattered {
+		return ", scattered"
+	}
+	return ""
+}
+
+// partsColumns are wide enough for every ID of the sequencer, so that rows can be printed as they come.
+func partsColumns(q idtext.Sequencer) []console.Column {
+	l := q.Layout
 	digits := func(bits int) int { return len(strconv.FormatUint(1<<bits-1, 10)) }
-	nodeBits := l.DatacenterBits + l.NodeBits
+	nodeBits, all := l.DatacenterBits+l.NodeBits, l.Bits()
+	if q.Scattered {
+		all = 63
+	}
 	columns := []console.Column{
-		{Head: "ID", Width: digits(l.TimeBits + nodeBits + l.SequenceBits), Right: true},
+		{Head: "ID", Width: digits(all), Right: true},
 		{Head: "TIME", Width: len("2026-01-01T00:00:00.000Z")},
 		{Head: "NODE ID", Width: digits(nodeBits), Right: true},
 	}

@@ -140,7 +140,7 @@ func examined(c node.Config) doctor.Config {
 	c.Quorum.Dir = c.DataDir
 	return doctor.Config{
 		Layout: c.Layout, Window: c.Window, TLS: c.TLS, MaxConnections: int64(c.MaxConnections),
-		Addresses: addresses(c), TokensFile: c.TokensFile, DataDir: c.DataDir, Etcd: c.Etcd, Quorum: c.Quorum,
+		Addresses: addresses(c), TokensFile: c.TokensFile, SealKeyFile: c.SealKeyFile, DataDir: c.DataDir, Etcd: c.Etcd, Quorum: c.Quorum,
 	}
 }
 

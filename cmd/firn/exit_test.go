@@ -26,7 +26,7 @@ func TestStatus(t *testing.T) {
 	}{
 		{t.Context(), "version", statusOK, ""},
 		{t.Context(), "decode 5", statusOK, ""},
-		{t.Context(), "decode ?", statusFailure, "not an ID in any encoding"},
+		{t.Context(), "decode ?", statusFailure, "not an ID in any form"},
 		{t.Context(), "id --server http://127.0.0.1:1", statusFailure, "no answer"},
 		{t.Context(), "serv", statusUsage, "no command"},
 		{t.Context(), "help serv", statusUsage, "no command"},

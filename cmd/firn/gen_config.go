@@ -66,7 +66,7 @@ func exampled(f *pflag.Flag) string {
 // exampleKeys and exampleKinds stand in a config file for flags that have no default.
 var (
 	exampleKeys = map[string]string{
-		"admin-addr": "127.0.0.1:9080", "tokens": "/etc/firn/tokens.yaml",
+		"admin-addr": "127.0.0.1:9080", "tokens": "/etc/firn/tokens.yaml", "seal-key-file": "/etc/firn/seal.keys",
 		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem",
 		"etcd-ca": "/etc/firn/etcd-ca.pem", "etcd-cert": "/etc/firn/etcd-client.pem", "etcd-key": "/etc/firn/etcd-client.key",
 		"etcd-password-file": "/etc/firn/etcd-password", "etcd-user": "firn",

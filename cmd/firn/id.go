@@ -4,41 +4,44 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/idtext"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const idHelp = `Id prints new IDs, one per line, in ascending order. It takes them from a server, at
-most 100000 with each call: those of the default sequencer, or of the one that
---sequencer names. firn sequencer list shows the sequencers.
+const idHelp = `Id prints new IDs, one per line, in the order in which they were made. It takes them
+from a server, at most 100000 with each call: those of the default sequencer, or of the
+one that --sequencer names. firn sequencer list shows the sequencers.
+
+--form says how they are written. Prefixed IDs begin with the prefix of their
+sequencer. The server seals IDs with a key, so that strangers can't tell their order.
 
 With --local it makes the IDs itself, under the node ID that --node gives. IDs of runs
 that follow each other on one machine are unique. Runs at the same time, or under the
 same node ID on other machines, can give the same IDs: use firn serve for those.`
 
 const idExamples = `  firn id
-  firn id -n 1000000 --format base32 > ids.txt
+  firn id -n 1000000 --form base32 > ids.txt
   firn id --server http://ids.example.org:8080 --json
   firn id --sequencer orders
   firn id --local --layout twitter --node 378`
 
 // idOptions are the flags of firn id.
 type idOptions struct {
-	count    int64
-	encoding *firn.Encoding
-	json     bool
-	server   serverFlags
-	name     string // of the sequencer; empty: the default one
-	local    bool
-	node     int64
-	layout   layoutFlags
+	count  int64
+	form   idtext.Form
+	json   bool
+	server serverFlags
+	name   string // of the sequencer; empty: the default one
+	local  bool
+	node   int64
+	layout layoutFlags
 }
 
 func (p *program) idCommand() *cobra.Command {
@@ -52,8 +55,7 @@ func (p *program) idCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	setting.Number(flags, &o.count, "count,n", "1", 1, "how many IDs")
-	setting.Add(flags, &o.encoding, "format", "format", "decimal", "the encoding: "+strings.Join(idtext.Encodings(), ", "), firn.EncodingByName)
-	must(c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(idtext.Encodings(), cobra.ShellCompDirectiveNoFileComp)))
+	addForm(c, &o.form, "decimal", idtext.Names(), idtext.ParseForm)
 	setting.Bool(flags, &o.json, "json", "print a JSON object for each ID, one per line")
 	o.server.addPublic(flags)
 	addSequencer(flags, &o.name, "the sequencer to take IDs from (default: default)")
@@ -61,6 +63,9 @@ func (p *program) idCommand() *cobra.Command {
 	setting.Number(flags, &o.node, "node", "0", 0, "the node ID to use; only with --local")
 	o.layout.add(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if o.local && (o.form == idtext.Prefixed || o.form == idtext.Sealed) {
+			return usagef("--form %v goes with a server: --local has no prefix and no key", o.form)
+		}
 		for _, name := range []string{"node", "layout", "epoch"} {
 			if flags.Changed(name) && !o.local {
 				return usagef("--%s goes with --local; a server has its own", name)
@@ -80,24 +85,62 @@ func (p *program) idCommand() *cobra.Command {
 	return c
 }
 
-// source gives the next IDs, in ascending order: as many as ids has room for.
-type source func(ctx context.Context, ids []firn.ID) error
+// line is an ID as it is printed.
+type line struct {
+	id   firn.ID // negative: it is sealed, and this caller may not open it
+	text string  // empty: it is made of the ID
+}
+
+// source gives the next IDs, in the order in which they were made: as many as lines has room for.
+type source func(ctx context.Context, lines []line) error
 
 // source is where the IDs come from, and what to do after the last.
 func (o idOptions) source(ctx context.Context) (next source, end func() error, err error) {
+	var fill func(context.Context, []firn.ID) error
 	if o.local {
 		l, err := newLocal(o)
 		if err != nil {
 			return nil, nil, err
 		}
-		return l.Fill, func() error { return l.end(ctx) }, nil
+		fill, end = l.Fill, func() error { return l.end(ctx) }
+	} else {
+		c, err := o.server.client()
+		if err != nil {
+			return nil, nil, err
+		}
+		c.Sequencer, c.Hint = o.name, c.Hint+", and --local asks nobody"
+		fill, end = c.Fill, func() error { return nil }
+		if o.form.Encoding() == nil {
+			return fromServer(c, o.form), end, nil
+		}
 	}
-	c, err := o.server.client()
-	if err != nil {
-		return nil, nil, err
+	ids := make([]firn.ID, min(o.count, server.MaxCount))
+	return func(ctx context.Context, lines []line) error {
+		if err := fill(ctx, ids[:len(lines)]); err != nil {
+			return err
+		}
+		for i := range lines {
+			lines[i].id = ids[i]
+		}
+		return nil
+	}, end, nil
+}
+
+// fromServer takes IDs of which the server knows the text.
+func fromServer(c remote.Client, form idtext.Form) source {
+	return func(ctx context.Context, lines []line) error {
+		all, ids, err := c.Texts(ctx, form.String(), len(lines))
+		if err != nil {
+			return err
+		}
+		for i := range lines {
+			lines[i] = line{-1, all[i]}
+			if ids != nil {
+				lines[i].id = ids[i]
+			}
+		}
+		return nil
 	}
-	c.Sequencer, c.Hint = o.name, c.Hint+", and --local asks nobody"
-	return c.Fill, func() error { return nil }, nil
 }
 
 func (p *program) printIDs(ctx context.Context, o idOptions) error {
@@ -105,14 +148,18 @@ func (p *program) printIDs(ctx context.Context, o idOptions) error {
 	if err != nil {
 		return err
 	}
+	write, err := o.writer()
+	if err != nil {
+		return err
+	}
 	out := bufio.NewWriterSize(p.stdout, 64<<10)
-	ids := make([]firn.ID, min(o.count, server.MaxCount))
-	for left := o.count; left > 0; left -= int64(len(ids)) {
-		ids = ids[:min(int64(len(ids)), left)]
-		if err := next(ctx, ids); err != nil {
+	lines := make([]line, min(o.count, server.MaxCount))
+	for left := o.count; left > 0; left -= int64(len(lines)) {
+		lines = lines[:min(int64(len(lines)), left)]
+		if err := next(ctx, lines); err != nil {
 			return err
 		}
-		if err := printBatch(out, ids, o); err != nil {
+		if err := printBatch(out, lines, write, o); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -122,14 +169,28 @@ func (p *program) printIDs(ctx context.Context, o idOptions) error {
 	return end()
 }
 
-func printBatch(out *bufio.Writer, ids []firn.ID, o idOptions) error {
-	var b []byte
-	for _, id := range ids {
-		b = b[:0]
-		if o.json {
-			b = appendJSON(b, id, o.encoding)
-		} else {
-			b = o.encoding.Append(b, id)
+// writer is what makes the texts that no server makes.
+func (o idOptions) writer() (idtext.Append, error) {
+	if !o.local && o.form.Encoding() == nil {
+		return nil, nil
+	}
+	layout, err := o.layout.chosen()
+	if err != nil {
+		return nil, err
+	}
+	return idtext.Sequencer{Layout: layout}.In(o.form)
+}
+
+func printBatch(out *bufio.Writer, lines []line, write idtext.Append, o idOptions) (err error) {
+	var b, text []byte
+	for _, l := range lines {
+		if text = append(text[:0], l.text...); l.text == "" {
+			if text, err = write(text, l.id); err != nil {
+				return err
+			}
+		}
+		if b = append(b[:0], text...); o.json {
+			b = appendJSON(b[:0], l.id, o.form, text)
 		}
 		if _, err := out.Write(append(b, '\n')); err != nil {
 			return err
@@ -138,10 +199,13 @@ func printBatch(out *bufio.Writer, ids []firn.ID, o idOptions) error {
 	return out.Flush()
 }
 
-func appendJSON(b []byte, id firn.ID, e *firn.Encoding) []byte {
+func appendJSON(b []byte, id firn.ID, form idtext.Form, text []byte) []byte {
+	if id < 0 {
+		return fmt.Appendf(b, `{%q:%q}`, form, text)
+	}
 	b = fmt.Appendf(b, `{"id":%d,"id_str":"%[1]d"`, int64(id))
-	if e != firn.Decimal {
-		b = fmt.Appendf(b, `,%q:%q`, e, e.Encode(id))
+	if form != idtext.Decimal {
+		b = fmt.Appendf(b, `,%q:%q`, form, text)
 	}
 	return append(b, '}')
 }

@@ -105,7 +105,7 @@ func (p *program) layoutDetail(l firn.Preset) error {
 		"until", server.Until(l.Layout).Format(time.RFC3339Nano),
 		"nodes", nodes,
 		"IDs", console.Number(l.Rate()), console.Number(math.Ldexp(1, l.SequenceBits)),
-		"numbers", numbersText(l.Layout))
+		"numbers", numbersText(l.Bits()))
 }
 
 // doubleBits is how many bits of a whole number are exact where numbers are doubles, as in JavaScript.
@@ -119,11 +119,11 @@ func asDouble(l firn.Layout) string {
 }
 
 // numbersText says whether IDs are exact as numbers everywhere.
-func numbersText(l firn.Layout) string {
-	if l.Bits() > doubleBits {
-		return fmt.Sprintf("%d bits; JavaScript keeps %d: use text there, or --layout javascript", l.Bits(), doubleBits)
+func numbersText(bits int) string {
+	if bits > doubleBits {
+		return fmt.Sprintf("%d bits; JavaScript keeps %d: use text there, or --layout javascript", bits, doubleBits)
 	}
-	return fmt.Sprintf("%d bits; exact in JavaScript", l.Bits())
+	return fmt.Sprintf("%d bits; exact in JavaScript", bits)
 }
 
 // field is one of a layout's fields.

@@ -36,7 +36,8 @@ const createExamples = `  firn sequencer create orders
   firn sequencer create orders --nodes 128 --dry-run
   firn sequencer create users --layout 41/5/5/12 --epoch 2024-01-01 --allocation 50%
   firn sequencer create ledger --nodes 1 --attach explicit --window 2s
-  firn sequencer create tweets --layout twitter --after 1541815603606036480`
+  firn sequencer create tweets --layout twitter --after 1541815603606036480
+  firn sequencer create invoices --prefix inv --scattered`
 
 // createOptions are the flags of firn sequencer create.
 type createOptions struct {
@@ -49,6 +50,8 @@ type createOptions struct {
 	after      firn.ID
 	attach     cluster.AttachPolicy
 	window     time.Duration // 0: that of each node
+	prefix     string        // empty: none
+	scattered  bool
 	dryRun     bool
 }
 
@@ -70,6 +73,8 @@ func (p *program) createCommand() *cobra.Command {
 	setting.Add(flags, &o.after, "after", "ID", "", "an ID, in decimal, that all new IDs must exceed: the greatest that\nexists already", firn.Parse)
 	setting.Add(flags, &o.attach, "attach", "policy", "on-demand", "when a node attaches: on-demand, when it is asked for an ID; or explicit,\nonly by firn sequencer attach", parseAttach)
 	setting.Duration(flags, &o.window, "window", "", time.Second, "how far ahead a node reserves time, if its own --window is not\nshorter: a short one lets another take over a node ID soon after\na crash (default: that of each node)")
+	setting.Text(flags, &o.prefix, "prefix", "text", "what prefixed IDs begin with, before an underscore: 1 to 16 of a-z\nand 0-9, the first a letter (default: none)")
+	setting.Bool(flags, &o.scattered, "scattered", "spread the IDs over the whole range of numbers, as keys for a store\nthat is split into ranges; they do not sort by time")
 	setting.Bool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
@@ -118,6 +123,7 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 	}
 	d := cluster.Define(l)
 	d.Allocation, d.After, d.Attach, d.Window = o.allocation, o.after, o.attach, o.window
+	d.Prefix, d.Scattered = o.prefix, o.scattered
 	if o.nodes != 0 {
 		d.Nodes = o.nodes
 	}

@@ -69,7 +69,7 @@ func definitionLines(s server.StatusSequencer) [][2]string {
 		{"layout", l.String()},
 		{"nodes", nodesText(s)},
 		{"IDs", fmt.Sprintf("%s a second under each node ID, %s in each tick", console.Number(s.Rate), console.Number(math.Ldexp(1, l.SequenceBits)))},
-		{"numbers", numbersText(l)},
+		{"numbers", numbersText(idBits(s.Definition))},
 		{"until", moment(s.Until) + timeLeft(time.Until(s.Until))},
 	}
 	if after := s.Definition.After; after != 0 {
@@ -81,7 +81,21 @@ func definitionLines(s server.StatusSequencer) [][2]string {
 	if window := s.Definition.Window; window != 0 {
 		lines = append(lines, [2]string{"window", window.String()})
 	}
+	if prefix := s.Definition.Prefix; prefix != "" {
+		lines = append(lines, [2]string{"prefix", prefix})
+	}
+	if s.Definition.Scattered {
+		lines = append(lines, [2]string{"scattered", "IDs are keys all over the range of numbers, and do not sort by time"})
+	}
 	return lines
+}
+
+// idBits is how many bits the IDs have.
+func idBits(d cluster.Definition) int {
+	if d.Scattered {
+		return 63
+	}
+	return d.IDLayout().Bits()
 }
 
 func linesText(lines [][2]string) string {

@@ -43,6 +43,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.MetricsAddr, "metrics-addr", "address", noAddress, "where to serve /metrics, /livez and /readyz without tokens;\n--http-addr then has no /metrics", parseListenerOrNone)
 	setting.Add(flags, &o.SocketMode, "socket-mode", "mode", "0600", "permissions of the node's Unix sockets: 0600 lets only its own user\nconnect, 0660 its group too, 0666 all users of this machine", parseMode)
 	text(&o.TokensFile, "tokens", "file", "", "YAML file with the tokens of all callers, see firn token; reloaded\nwhen it changes (default: anyone may take IDs)")
+	text(&o.SealKeyFile, "seal-key-file", "file", "", "keys to seal IDs that strangers see, and to open them, see\nfirn seal-key; reloaded when it changes (default: no ID is sealed)")
 	text(&o.TLS.Cert, "tls-cert", "file", "", "PEM certificate: every address but Unix sockets then takes TLS only;\nreloaded when it changes, like the next two")
 	text(&o.TLS.Key, "tls-key", "file", "", "PEM key of that certificate")
 	text(&o.TLS.ClientCA, "tls-client-ca", "file", "", "PEM certificates of the CAs of clients: every client must then\nshow a certificate of one of them")

@@ -149,7 +149,7 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 // setAccess checks who may come in, and where.
 func setAccess(s *node.Config, flags *pflag.FlagSet, from setting.Sources) error {
 	for name, file := range map[string]string{
-		"tokens": s.TokensFile, "tls-cert": s.TLS.Cert, "tls-key": s.TLS.Key, "tls-client-ca": s.TLS.ClientCA,
+		"tokens": s.TokensFile, "seal-key-file": s.SealKeyFile, "tls-cert": s.TLS.Cert, "tls-key": s.TLS.Key, "tls-client-ca": s.TLS.ClientCA,
 	} {
 		if flags.Changed(name) && file == "" { // a variable of a shell that is not set must not let everybody in
 			return usagef("%s is empty; want the name of a file, or leave it out", from.Of(name))

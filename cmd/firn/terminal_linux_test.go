@@ -56,7 +56,7 @@ func onTerminal(t *testing.T, env []string, typed string, args ...string) (statu
 // Errors, warnings and states have colours on a terminal, unless it has none or a variable says so.
 func TestColours(t *testing.T) {
 	for _, tt := range []struct{ command, want string }{
-		{"decode --format hex abc", "\x1b[31mfirn:\x1b[0m \"abc\""},
+		{"decode --form hex abc", "\x1b[31mfirn:\x1b[0m \"abc\""},
 		{"doctor --settings --http-adr :1", "\x1b[31mfirn:\x1b[0m unknown flag"},
 		{"doctor --http-addr 127.0.0.1:0 --admin-addr none --data-dir " + t.TempDir(), "\n\x1b[32mok\x1b[0m    layout "},
 		{"id --server 127.0.0.1:1", "\x1b[33mfirn: warning:\x1b[0m FIRN_SERVR is not used; did you mean FIRN_SERVER?\n\x1b[31mfirn:\x1b[0m"},

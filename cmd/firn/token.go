@@ -56,8 +56,8 @@ func (p *program) tokenCommand() *cobra.Command {
 	}
 	flags, e := c.Flags(), &made.Entry
 	setting.Add(flags, &e.Name, "name", "name", "", "the name of the caller, for logs and errors", checked(auth.CheckName))
-	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; attach, to have a server\ntake a node ID of a sequencer; or admin, to manage sequencers\nand look at the cluster; repeat it for several", checkRight)
-	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
+	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; open, to open sealed IDs;\nattach, to have a server take a node ID of a sequencer; or\nadmin, to manage sequencers and look at the cluster; repeat it\nfor several", checkRight)
+	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
 	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it allows, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
 	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second it allows (default: no limit)", parseRate)
 	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")

@@ -17,6 +17,7 @@ type Config struct {
 	Window         time.Duration
 	TLS            conns.TLSFiles
 	TokensFile     string           // empty: no tokens
+	SealKeyFile    string           // empty: IDs are not sealed
 	MaxConnections int64            // of callers; 0: the default
 	Addresses      []Address        // to listen on; the public one first
 	DataDir        string           // of the embedded etcd

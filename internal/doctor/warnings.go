@@ -29,7 +29,7 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
 		})
 	}
-	for _, f := range []struct{ about, path string }{{"data directory", c.DataDir}, {AboutTokens, c.TokensFile}, {"tls-key", c.TLS.Key}} {
+	for _, f := range []struct{ about, path string }{{"data directory", c.DataDir}, {AboutTokens, c.TokensFile}, {"seal-key-file", c.SealKeyFile}, {"tls-key", c.TLS.Key}} {
 		var mode *files.ModeError
 		if f.path == "" || f.path == c.DataDir && !embedded || !errors.As(files.CheckReaders(f.path), &mode) {
 			continue

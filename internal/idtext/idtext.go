@@ -1,29 +1,224 @@
-// Package idtext reads IDs whose encoding nobody names.
+// Package idtext writes IDs as text, in every form that callers can ask for, and reads them back. It knows no protocol.
 package idtext
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 )
+
+// Form is how an ID is written as text. The zero value is Decimal.
+type Form uint8
+
+// The forms. The first ones are the encodings of package firn.
+const (
+	Decimal Form = iota
+	Hex
+	Base32
+	Base58
+	Base62
+	Prefixed // ord_038aj5d574005: the sequencer's prefix, and Base32 in lower case
+	UUID     // 019b76da-a800-7000-8000-000000000001: version 7, see firn.Layout.UUID
+	Sealed   // 1-3kTMd2PZ9Qw: the key's version, and Base62 of the sealed ID, see firn.Sealer
+)
+
+var names = [...]string{"decimal", "hex", "base32", "base58", "base62", "prefixed", "uuid", "sealed"}
+
+// String returns the name: "decimal", "hex", and so on.
+func (f Form) String() string { return names[f] }
+
+// Encoding returns the encoding of which the form is, or nil if it is of none.
+func (f Form) Encoding() *firn.Encoding {
+	if all := firn.Encodings(); int(f) < len(all) {
+		return all[f]
+	}
+	return nil
+}
+
+// Names returns the names of all forms.
+func Names() []string { return slices.Clone(names[:]) }
+
+// ParseForm reads the name of a form. When there is none, the error lists the names.
+func ParseForm(name string) (Form, error) {
+	if i := slices.Index(names[:], name); i >= 0 {
+		return Form(i), nil
+	}
+	return 0, fmt.Errorf("no form of IDs is named %.40q; want one of %s", name, strings.Join(names[:], ", "))
+}
+
+// Sequencer is what the texts of a sequencer's IDs depend on.
+type Sequencer struct {
+	Name      string // empty: unknown, so that every prefix is read, and nothing sealed
+	Layout    firn.Layout
+	Prefix    string // empty: none
+	Scattered bool
+	Keys      *Keys // nil: nothing can be sealed or opened
+}
+
+// Of returns the sequencer of a definition. Keys may be nil.
+func Of(name string, d cluster.Definition, keys *Keys) Sequencer {
+	return Sequencer{name, d.IDLayout(), d.Prefix, d.Scattered, keys}
+}
+
+// Made returns an ID as its generator made it, before it was scattered: one of the Layout.
+func (s Sequencer) Made(id firn.ID) firn.ID {
+	if s.Scattered {
+		return firn.Gather(id)
+	}
+	return id
+}
+
+// Append appends the text of an ID. An error is returned when the ID has no text in the form: a UUID of an ID that the layout
+// does not have.
+type Append func(b []byte, id firn.ID) ([]byte, error)
+
+// In returns what writes IDs of the sequencer in a form. An error is returned when they have none: they have no prefix, or there
+// is no key to seal them.
+func (s Sequencer) In(f Form) (Append, error) {
+	switch f {
+	case Prefixed:
+		if s.Prefix == "" {
+			return nil, fmt.Errorf("the sequencer %q was created without a prefix; want another form than prefixed", s.Name)
+		}
+		return s.appendPrefixed, nil
+	case UUID:
+		return s.appendUUID, nil
+	case Sealed:
+		if s.Keys == nil {
+			return nil, errNoKeys
+		}
+		return s.Keys.appendSealed(s.Name), nil
+	}
+	e := f.Encoding()
+	return func(b []byte, id firn.ID) ([]byte, error) { return e.Append(b, id), nil }, nil
+}
+
+func (s Sequencer) appendPrefixed(b []byte, id firn.ID) ([]byte, error) {
+	b = append(append(b, s.Prefix...), '_')
+	at := len(b)
+	b = firn.Base32.Append(b, id)
+	copy(b[at:], bytes.ToLower(b[at:]))
+	return b, nil
+}
+
+func (s Sequencer) appendUUID(b []byte, id firn.ID) ([]byte, error) {
+	u, err := s.Layout.UUID(s.Made(id))
+	if err != nil {
+		return b, err
+	}
+	return u.AppendText(b)
+}
+
+// Read reads the text of an ID in any form, and says in which. An error is returned when it is one in none, or in several, and
+// when it is one of another sequencer.
+func (s Sequencer) Read(text string) (firn.ID, Form, error) {
+	f, ok := marked(text)
+	if !ok {
+		return guess(text)
+	}
+	id, err := s.ReadIn(f, text)
+	return id, f, err
+}
+
+// ReadIn reads the text of an ID in one form.
+func (s Sequencer) ReadIn(f Form, text string) (firn.ID, error) {
+	switch f {
+	case Prefixed:
+		return s.readPrefixed(text)
+	case UUID:
+		return s.readUUID(text)
+	case Sealed:
+		return s.readSealed(text)
+	}
+	return f.Encoding().Parse(text)
+}
+
+// IsSealed reports whether Read takes a text for a sealed ID.
+func IsSealed(text string) bool {
+	f, ok := marked(text)
+	return ok && f == Sealed
+}
+
+// marked returns the form of a text that has a character which is in no encoding.
+func marked(text string) (Form, bool) {
+	version, _, hyphen := strings.Cut(text, "-")
+	switch {
+	case strings.Contains(text, "_"):
+		return Prefixed, true
+	case hyphen && len(text) == len("00000000-0000-0000-0000-000000000000"):
+		return UUID, true
+	case hyphen && version != "" && strings.Trim(version, "0123456789") == "":
+		return Sealed, true
+	}
+	return 0, false
+}
+
+func (s Sequencer) readPrefixed(text string) (firn.ID, error) {
+	prefix, digits, ok := strings.Cut(text, "_")
+	switch {
+	case !ok:
+		return 0, reject(text, "a prefixed", "it has no underscore; want a prefix, an underscore and 13 characters, such as ord_038aj5d574005")
+	case s.Name != "" && s.Prefix == "":
+		return 0, reject(text, "a prefixed", "the sequencer %q has no prefix", s.Name)
+	case s.Name != "" && prefix != s.Prefix:
+		return 0, reject(text, "a prefixed", "its prefix is %.40q, and the sequencer %q has %q", prefix, s.Name, s.Prefix)
+	case strings.ToLower(digits) != digits:
+		return 0, reject(text, "a prefixed", "it has an upper-case letter; want only 0123456789abcdefghjkmnpqrstvwxyz behind the prefix")
+	}
+	id, err := firn.Base32.Parse(strings.ToUpper(digits))
+	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
+		return 0, reject(text, "a prefixed", "behind the prefix, in lower case: %s", parse.Reason)
+	}
+	return id, err
+}
+
+func (s Sequencer) readUUID(text string) (firn.ID, error) {
+	u, err := firn.ParseUUID(text)
+	if err != nil {
+		return 0, err
+	}
+	id, err := s.Layout.FromUUID(u)
+	if err == nil && s.Scattered {
+		id = firn.Scatter(id)
+	}
+	return id, err
+}
+
+// reject returns the error for a text, in the words of firn.ParseError.
+func reject(text, what, format string, args ...any) error {
+	return fmt.Errorf("%s is not %s ID: %s", quoted(text), what, fmt.Sprintf(format, args...))
+}
+
+func quoted(text string) string {
+	short := fmt.Sprintf("%.40q", text)
+	if len(text) > 40 {
+		short += fmt.Sprintf("... (%d bytes)", len(text))
+	}
+	return short
+}
 
 // shortestGuess is how long a text must be to be taken for an ID, though nobody said so: base58 is as short as the ID is small,
 // and IDs have 8 characters or more within hours of their epoch.
 const shortestGuess = 8
 
-// Guess reads an ID whose encoding is not told. Digits that are a decimal ID are that. Anything else
-// must be an ID in exactly one encoding: where there are several readings, the error lists them.
-func Guess(text string) (firn.ID, *firn.Encoding, error) {
+// guess reads an ID of which the encoding is not known. Digits that are a decimal ID are that. Anything else must be an ID in
+// exactly one encoding: where there are several readings, the error lists them.
+func guess(text string) (firn.ID, Form, error) {
 	id, decimalErr := firn.Parse(text)
 	if decimalErr == nil {
-		return id, firn.Decimal, nil
+		return id, Decimal, nil
 	}
 	var readings []string
-	var found *firn.Encoding
-	for _, e := range firn.Encodings() {
+	var found Form
+	for i, e := range firn.Encodings() {
 		if reading, err := e.Parse(text); err == nil && len(text) >= shortestGuess {
-			id, found = reading, e
+			id, found = reading, Form(i)
 			readings = append(readings, fmt.Sprintf("%v (%v)", e, reading))
 		}
 	}
@@ -31,37 +226,27 @@ func Guess(text string) (firn.ID, *firn.Encoding, error) {
 	case len(readings) == 1:
 		return id, found, nil
 	case len(readings) > 1:
-		return 0, nil, fmt.Errorf("%q is an ID in %s; say which with --format", text, strings.Join(readings, " and in "))
+		return 0, 0, fmt.Errorf("%q is an ID in %s; say which form it has", text, strings.Join(readings, " and in "))
 	case strings.Trim(text, "0123456789") == "":
-		return 0, nil, decimalErr
+		return 0, 0, decimalErr
 	}
-	short := fmt.Sprintf("%.40q", text)
-	if len(text) > 40 {
-		short += fmt.Sprintf("... (%d bytes)", len(text))
-	}
-	return 0, nil, fmt.Errorf("%s is not an ID in any encoding; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62 or 8 to 11 of base58; --format base58 reads shorter ones", short)
+	return 0, 0, fmt.Errorf("%s is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 "+
+		"(say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-3kTMd2PZ9Qw", quoted(text))
 }
 
-// Reader returns the function that reads IDs in a format: the name of an encoding, or "auto".
-func Reader(format string) (func(string) (firn.ID, *firn.Encoding, error), error) {
-	if format == "auto" {
-		return Guess, nil
+// readSealed opens a sealed ID. Every well-formed text of a known key opens to some ID.
+func (s Sequencer) readSealed(text string) (firn.ID, error) {
+	digits, sealed, _ := strings.Cut(text, "-")
+	version, err := strconv.ParseUint(digits, 10, 16)
+	if err != nil || version == 0 || digits[0] == '0' {
+		return 0, reject(text, "a sealed", "it begins with %.40q; want the version of a key, 1 to %d, and a hyphen", digits, maxVersion)
 	}
-	e, err := firn.EncodingByName(format)
-	if err != nil {
-		return nil, err
+	if s.Keys == nil {
+		return 0, errNoKeys
 	}
-	return func(text string) (firn.ID, *firn.Encoding, error) {
-		id, err := e.Parse(text)
-		return id, e, err
-	}, nil
-}
-
-// Encodings are the names of the encodings.
-func Encodings() []string {
-	var names []string
-	for _, e := range firn.Encodings() {
-		names = append(names, e.String())
+	number, err := firn.Base62.Parse(sealed)
+	if parse, ok := errors.AsType[*firn.ParseError](err); ok {
+		return 0, reject(text, "a sealed", "behind the hyphen: %s", parse.Reason)
 	}
-	return names
+	return s.Keys.open(s.Name, uint16(version), number)
 }

@@ -1,14 +1,74 @@
 package idtext
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 )
 
+// keysOf returns keys of these versions; each key is 16 times its version.
+func keysOf(t testing.TB, versions ...string) *Keys {
+	t.Helper()
+	var file strings.Builder
+	for _, v := range versions {
+		file.WriteString(v + " " + strings.Repeat(string(rune('A'+v[0]-'0')), 21) + "A==\n")
+	}
+	k, err := ParseKeys([]byte(file.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func orders(t testing.TB) Sequencer {
+	t.Helper()
+	d := cluster.Define(firn.Default)
+	d.Prefix = "ord"
+	return Of("orders", d, keysOf(t, "1"))
+}
+
+func text(t testing.TB, q Sequencer, f Form, id firn.ID) string {
+	t.Helper()
+	write, err := q.In(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := write(nil, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestTextsNeverChange holds texts that strangers have written down.
+func TestTextsNeverChange(t *testing.T) {
+	q := orders(t)
+	scattered := q
+	scattered.Scattered = true
+	const id = 117465411174400005
+	for i, want := range []string{
+		"117465411174400005", "01a1522b4a720005", "038AJ5D574005", "GpFJAb5Z9N", "08fzYR2kvFl",
+		"ord_038aj5d574005", "01a1fc23-5529-7000-81a1-522b4a720005", "1-",
+	} {
+		got := text(t, q, Form(i), id)
+		if got != want && (Form(i) != Sealed || !strings.HasPrefix(got, want)) {
+			t.Errorf("%v: %s, want %s", Form(i), got, want)
+		}
+	}
+	// Where they are scattered, the UUID still sorts by time, and is that of the ID before.
+	if a, b := text(t, scattered, UUID, firn.Scatter(id)), text(t, q, UUID, id); a != b {
+		t.Errorf("scattered: %s, want %s", a, b)
+	}
+	if a, b := text(t, scattered, Prefixed, firn.Scatter(id)), text(t, q, Prefixed, firn.Scatter(id)); a != b {
+		t.Errorf("scattered: %s, want %s", a, b)
+	}
+}
+
 func TestGuess(t *testing.T) {
-	for _, tt := range []struct{ text, want string }{ // want: the encoding, or a part of the error
+	for _, tt := range []struct{ text, want string }{ // want: the form, or a part of the error
 		{"0", "decimal"},
 		{"1234567890123", "decimal"}, // 13 characters of base32 too
 		{"9223372036854775807", "decimal"},
@@ -17,47 +77,173 @@ func TestGuess(t *testing.T) {
 		{"7ZZZZZZZZZZZZ", "base32"},
 		{"NQm6nKp8qFC", "base58"}, // too large for base62
 		{"AzL8n0Y58m7", "base62"}, // base58 has no 0
-		{"abc", "--format base58 reads shorter ones"},
-		{"zzzzzzz", "not an ID in any encoding"}, // words are not IDs
+		{"abc", "8 to 11 of base58 (say so if there are fewer)"},
+		{"zzzzzzz", "not an ID in any form"}, // words are not IDs
 		{"2zzzzzzz", "base58"},
-		{"8aaaaaaaaaa", "in base58 (3265042410184970455) and in base62 (7209719142869020940)"},
+		{"8aaaaaaaaaa", "in base58 (3265042410184970455) and in base62 (7209719142869020940); say which form it has"},
 		{"", "is empty"},
 		{"007", "begins with '0'"},
 		{"9223372036854775808", "too large"},
-		{"-1", "not an ID in any encoding"},
-		{"7FFFFFFFFFFFFFFF", "not an ID in any encoding"},
+		{"-1", "not an ID in any form"},
+		{"7FFFFFFFFFFFFFFF", "not an ID in any form"},
 		{strings.Repeat("x", 1000), "(1000 bytes)"},
+
+		{"ord_038aj5d574005", "prefixed"},
+		{"inv_038aj5d574005", `its prefix is "inv", and the sequencer "orders" has "ord"`},
+		{"_038aj5d574005", `its prefix is "", and the sequencer "orders" has "ord"`},
+		{"ord_038AJ5D574005", "it has an upper-case letter"},
+		{"ord_038aj5d57400", "it has 12 bytes; want 13"},
+		{"ord_038aj5d57400u", `it has 'U' at byte 12`},
+		{"ord_x_38aj5d57400", "behind the prefix"},
+		{"01a1fc23-5529-7000-81a1-522b4a720005", "uuid"},
+		{"01A1FC23-5529-7000-81A1-522B4A720005", "uuid"},
+		{"01a1fc23-5529-4000-81a1-522b4a720005", "want 7 and 10"},
+		{"01a1fc23-5529-7def-81a1-522b4a720005", "another program made it"},
+		{"1-00000000000", "sealed"},
+		{"1-0000000000", "it has 10 bytes; want 11"},
+		{"1-zzzzzzzzzzz", "it is too large"},
+		{"2-00000000000", "a key of version 2, which this node does not have; its newest is 1"},
+		{"0-00000000000", "want the version of a key, 1 to 65535"},
+		{"01-00000000000", "want the version of a key, 1 to 65535"},
+		{"65536-00000000000", "want the version of a key, 1 to 65535"},
 	} {
-		id, e, err := Guess(tt.text)
+		q := orders(t)
+		id, f, err := q.Read(tt.text)
 		switch {
-		case err != nil && (len(err.Error()) > 300 || !strings.Contains(err.Error(), tt.want)):
-			t.Errorf("guess(%.40q): %v, want %q", tt.text, err, tt.want)
-		case err == nil && (e.String() != tt.want || e.Encode(id) != tt.text):
-			t.Errorf("guess(%q) = %v in %v, want %q", tt.text, id, e, tt.want)
+		case err != nil && (len(err.Error()) > 400 || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("Read(%.40q): %v, want %q", tt.text, err, tt.want)
+		case err == nil && (f.String() != tt.want || !strings.EqualFold(text(t, q, f, id), tt.text)):
+			t.Errorf("Read(%q) = %v in %v, want %q", tt.text, id, f, tt.want)
 		}
 	}
 }
 
-// What is accepted is the text of the ID in that encoding, and of no other ID in another.
-func FuzzGuess(f *testing.F) {
+// What a sequencer's IDs have no text in is refused both ways.
+func TestFormsThatASequencerLacks(t *testing.T) {
+	bare := Of("bare", cluster.Define(firn.Default), nil)
+	for f, want := range map[Form]string{Prefixed: `"bare" was created without a prefix`, Sealed: "no keys to seal and open IDs"} {
+		if _, err := bare.In(f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", f, err, want)
+		}
+	}
+	for text, want := range map[string]string{"ord_038aj5d574005": `"bare" has no prefix`, "1-00000000000": "no keys to seal and open IDs"} {
+		if id, _, err := bare.Read(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %d, %v, want %q", text, id, err, want)
+		}
+	}
+	// Of a sequencer that is not known every prefix may be right.
+	unknown := Sequencer{Layout: firn.Default}
+	if id, f, err := unknown.Read("inv_038aj5d574005"); id != 117465411174400005 || f != Prefixed || err != nil {
+		t.Errorf("%d, %v, %v", id, f, err)
+	}
+}
+
+func TestForms(t *testing.T) {
+	for i, name := range Names() {
+		f, err := ParseForm(name)
+		if f != Form(i) || f.String() != name || err != nil {
+			t.Errorf("%s is %v, %v", name, f, err)
+		}
+		if e := f.Encoding(); (e == nil) != (f >= Prefixed) || e != nil && e.String() != name {
+			t.Errorf("%s has the encoding %v", name, e)
+		}
+	}
+	if _, err := ParseForm("base64"); err == nil || !strings.Contains(err.Error(), `"base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`) {
+		t.Error(err)
+	}
+}
+
+// A sealed ID of one sequencer is another ID of another one; a made-up text opens to some ID. Nothing but a check of
+// permissions tells.
+func TestWhatSealsProve(t *testing.T) {
+	a := orders(t)
+	b := a
+	b.Name = "invoices"
+	const id = 117465411174400005
+	sealed := text(t, a, Sealed, id)
+	if got, _, err := a.Read(sealed); got != id || err != nil {
+		t.Errorf("%s opens to %d, %v; want %d", sealed, got, err, id)
+	}
+	if got, _, err := b.Read(sealed); got == id || err != nil {
+		t.Errorf("%s of another sequencer opens to %d, %v", sealed, got, err)
+	}
+	if got, _, err := a.Read("1-00000000000"); err != nil || text(t, a, Sealed, got) != "1-00000000000" {
+		t.Errorf("a made-up text opens to %d, %v", got, err)
+	}
+	// Two that follow each other share nothing that can be seen: about half of the 63 bits differ.
+	next := text(t, a, Sealed, id+1)
+	x, _ := firn.Base62.Parse(sealed[2:])
+	y, _ := firn.Base62.Parse(next[2:])
+	differ := 0
+	for d := x ^ y; d != 0; d &= d - 1 {
+		differ++
+	}
+	if differ < 12 || differ > 51 {
+		t.Errorf("%s and %s differ in %d bits", sealed, next, differ)
+	}
+}
+
+// After a rotation new texts are of the new key, and old ones open as long as theirs is there.
+func TestRotatedKeys(t *testing.T) {
+	q := orders(t)
+	const id = 117465411174400005
+	old := text(t, q, Sealed, id)
+	q.Keys = keysOf(t, "3", "1")
+	now := text(t, q, Sealed, id)
+	if !strings.HasPrefix(now, "3-") || now[2:] == old[2:] {
+		t.Errorf("%s becomes %s", old, now)
+	}
+	for _, sealed := range []string{old, now} {
+		if got, _, err := q.Read(sealed); got != id || err != nil {
+			t.Errorf("%s opens to %d, %v", sealed, got, err)
+		}
+	}
+	q.Keys = keysOf(t, "3")
+	if got, _, err := q.Read(old); err == nil || !strings.Contains(err.Error(), "a key of version 1, which this node does not have; its newest is 3") {
+		t.Errorf("%s opens to %d, %v", old, got, err)
+	}
+}
+
+// What is read is the text of the ID in that form, and of no other ID in another.
+func FuzzRead(f *testing.F) {
+	q := orders(f)
 	for _, id := range []firn.ID{0, 1, 57, 117465411174400005, firn.MaxID} {
-		for _, e := range firn.Encodings() {
-			f.Add(e.Encode(id))
+		for form := range Names() {
+			f.Add(text(f, q, Form(form), id))
 		}
 	}
 	f.Add("8aaaaaaaaaa")
-	f.Fuzz(func(t *testing.T, text string) {
-		id, e, err := Guess(text)
+	f.Fuzz(func(t *testing.T, s string) {
+		id, form, err := q.Read(s)
 		if err != nil {
 			return
 		}
-		if e.Encode(id) != text {
-			t.Errorf("guess(%q) = %v in %v, whose text is %q", text, id, e, e.Encode(id))
+		if got := text(t, q, form, id); got != s && !(form == UUID && strings.EqualFold(got, s)) {
+			t.Errorf("Read(%q) = %v in %v, whose text is %q", s, id, form, got)
 		}
-		for _, other := range firn.Encodings() {
-			if _, err := other.Parse(text); err == nil && other != e && e != firn.Decimal {
-				t.Errorf("guess(%q) took %v, though %v reads it too", text, e, other)
+		for other := range Names() {
+			if _, err := q.ReadIn(Form(other), s); err == nil && Form(other) != form && form != Decimal {
+				t.Errorf("Read(%q) took %v, though %v reads it too", s, form, Form(other))
 			}
 		}
 	})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	q := orders(b)
+	for i, name := range Names() {
+		b.Run(name, func(b *testing.B) {
+			write, err := q.In(Form(i))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			var buf bytes.Buffer
+			for b.Loop() {
+				if _, err := write(buf.AvailableBuffer(), 117465411174400005); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -676,8 +676,28 @@ var mutants = []mutant{
 	},
 	{
 		"a piece of an answer precedes the piece before", "internal/server/give.go",
-		"max(after, b.Last())", "after",
+		"if b.Len() > 0 {", "if b.Len() < 0 {",
 		"./internal/server", "TestManyAfter",
+	},
+	{
+		"scattered and other generations of a name mix", "member/generation.go",
+		"if i.After != 0 && i.Scattered != d.Scattered {", "if i.After < 0 {",
+		"./member", "TestScatteredAndPlainGenerationsDoNotMix",
+	},
+	{
+		"a generation without IDs says whether IDs are scattered", "member/generation.go",
+		"		if i.After == 0 { // else the former made none unless it was alike\n", "		{\n",
+		"./member", "TestScatteredAndPlainGenerationsDoNotMix",
+	},
+	{
+		"a UUID of any time is an ID", "uuid.go",
+		"} else if want != u {", "} else if false {",
+		".", "TestUUIDsThatAreNoIDs",
+	},
+	{
+		"a text with another sequencer's prefix is read", "internal/idtext/idtext.go",
+		"	case s.Name != \"\" && prefix != s.Prefix:", "	case s.Name == \"\" && prefix != s.Prefix:",
+		"./internal/idtext", "TestGuess",
 	},
 	{
 		"a message of a stream precedes the message before", "internal/server/grpcapi/stream.go",
@@ -875,8 +895,8 @@ var mutants = []mutant{
 		"./client", all,
 	},
 	{
-		"packed IDs need not ascend", "client/answer.go",
-		"	if err := packed.Read(ids, body); err != nil {\n		return nil, err\n	}\n	return ids, ascend(ids)", "	return ids, packed.Read(ids, body)",
+		"packed IDs may come twice", "client/answer.go",
+		"	if err := packed.Read(ids, body); err != nil {\n		return nil, err\n	}\n	return ids, distinct(ids)", "	return ids, packed.Read(ids, body)",
 		"./client", "Packed",
 	},
 	{

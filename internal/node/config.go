@@ -31,8 +31,9 @@ type Config struct {
 
 	SocketMode fs.FileMode // permissions of the Unix sockets that the node makes; zero: of nobody but root
 
-	TokensFile string         // see auth.OpenTokens; empty: anyone may take IDs
-	TLS        conns.TLSFiles // zero: no TLS; Unix sockets never have it
+	TokensFile  string         // see auth.OpenTokens; empty: anyone may take IDs
+	SealKeyFile string         // see idtext.OpenKeys; empty: the node seals and opens no IDs
+	TLS         conns.TLSFiles // zero: no TLS; Unix sockets never have it
 
 	MaxConnections int // of callers at a time, on all addresses; 0: as memory and open files allow
 	MaxCalls       int // at a time; 0: as memory allows

@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
@@ -48,6 +49,7 @@ type Node struct {
 	callers *conns.Limiter           // on all addresses but those for administrators and metrics
 	admins  *conns.Limiter           // on those
 	tokens  auth.Identifier          // nil: anyone may take IDs
+	seals   func() *idtext.Keys      // nil: the node seals and opens no IDs
 	secret  *auth.Secret             // for administrators, if there are no tokens
 	tls     *tls.Config              // nil: none
 	traces  *traces                  // nil: none
@@ -79,6 +81,11 @@ func New(c Config) (*Node, error) {
 		n.tokens = tokens
 	}
 	var err error
+	if c.SealKeyFile != "" {
+		if n.seals, err = idtext.OpenKeys(c.SealKeyFile, n.log); err != nil {
+			return nil, err
+		}
+	}
 	if c.TLS != (conns.TLSFiles{}) {
 		if n.tls, err = conns.OpenTLS(c.TLS, n.log); err != nil {
 			return nil, err
@@ -123,7 +130,7 @@ func (n *Node) begin() (err error) {
 		return err
 	}
 	o := server.Options{
-		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Layout: c.Layout,
+		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Layout: c.Layout, Keys: n.seals,
 		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
 	}
 	if n.quorum != nil {

@@ -39,23 +39,47 @@ const (
 	longestAnswer = 64 << 20
 )
 
-// Fill fills ids with new IDs, in ascending order.
+// Fill fills ids with new IDs, in the order in which they were made.
 func (c Client) Fill(ctx context.Context, ids []firn.ID) error {
 	var answer struct {
 		IDs []firn.ID `json:"ids_str"`
 	}
+	if err := c.take(ctx, fmt.Sprintf("count=%d", len(ids)), &answer); err != nil {
+		return err
+	}
+	if len(answer.IDs) != len(ids) {
+		return c.miscounts(len(answer.IDs), len(ids))
+	}
+	copy(ids, answer.IDs)
+	return nil
+}
+
+// Texts takes n new IDs in a form, and the IDs themselves; nil: the caller may not have these.
+func (c Client) Texts(ctx context.Context, form string, n int) (texts []string, ids []firn.ID, err error) {
+	var answer struct {
+		Texts []string  `json:"ids"`
+		IDs   []firn.ID `json:"ids_str"`
+	}
+	if err := c.take(ctx, fmt.Sprintf("count=%d&form=%s", n, form), &answer); err != nil {
+		return nil, nil, err
+	}
+	if len(answer.Texts) != n || answer.IDs != nil && len(answer.IDs) != n {
+		return nil, nil, c.miscounts(len(answer.Texts), n)
+	}
+	return answer.Texts, answer.IDs, nil
+}
+
+func (c Client) take(ctx context.Context, query string, answer any) error {
 	path := "/api/v1"
 	if c.Sequencer != "" {
 		path = SequencerPath(c.Sequencer, "")
 	}
-	if _, err := c.Call(ctx, http.MethodPost, fmt.Sprintf("%s/ids?count=%d", path, len(ids)), nil, &answer); err != nil {
-		return err
-	}
-	if len(answer.IDs) != len(ids) {
-		return fmt.Errorf("the server %s gives %d IDs, not %d", c.Base, len(answer.IDs), len(ids))
-	}
-	copy(ids, answer.IDs)
-	return nil
+	_, err := c.Call(ctx, http.MethodPost, path+"/ids?"+query, nil, answer)
+	return err
+}
+
+func (c Client) miscounts(got, want int) error {
+	return fmt.Errorf("the server %s gives %d IDs, not %d", c.Base, got, want)
 }
 
 // Do sends a request, and once more with the node's own secret if the server requires that and this user may read

@@ -7,14 +7,16 @@ import (
 	"sync"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 )
 
-// Batch holds IDs in ascending order, in little memory: a run of IDs at equal distances, as a generator makes
-// them, takes 24 bytes. The zero value is empty. A Batch is not safe for concurrent use.
+// Batch holds IDs in the order in which they were made, in little memory: a run of IDs at equal distances, as a generator
+// makes them, takes 24 bytes. The zero value is empty. A Batch is not safe for concurrent use.
 type Batch struct {
-	runs    []run
-	count   int
-	release func() // returns the answer's share of memory; nil after Keep
+	definition cluster.Definition // of the sequencer
+	runs       []run              // of the IDs before they are scattered
+	count      int
+	release    func() // returns the answer's share of memory; nil after Keep
 }
 
 type run struct {
@@ -31,7 +33,11 @@ func (b *Batch) Last() firn.ID {
 		return 0
 	}
 	r := b.runs[len(b.runs)-1]
-	return r.first + r.step*firn.ID(r.count-1)
+	last := r.first + r.step*firn.ID(r.count-1)
+	if b.definition.Scattered {
+		last = firn.Scatter(last)
+	}
+	return last
 }
 
 // All returns the IDs in pieces of at most few. Each piece overwrites the one before.
@@ -44,6 +50,9 @@ func (b *Batch) All() iter.Seq[[]firn.ID] {
 				for i := range ids {
 					ids[i] = id
 					id += r.step
+				}
+				if b.definition.Scattered {
+					scatter(ids)
 				}
 				if !yield(ids) {
 					return
@@ -58,6 +67,15 @@ func (b *Batch) All() iter.Seq[[]firn.ID] {
 func (b *Batch) AppendLittleEndian(to []byte) []byte {
 	at := len(to)
 	to = slices.Grow(to, 8*b.count)[:at+8*b.count]
+	if b.definition.Scattered {
+		to = to[:at]
+		for ids := range b.All() {
+			for _, id := range ids {
+				to = binary.LittleEndian.AppendUint64(to, uint64(id))
+			}
+		}
+		return to
+	}
 	for _, r := range b.runs {
 		id := uint64(r.first)
 		for place := to[at : at+8*r.count]; len(place) >= 8; place = place[8:] {
@@ -76,8 +94,19 @@ func (b *Batch) Keep() (release func()) {
 	return release
 }
 
-// add appends IDs.
+func scatter(ids []firn.ID) {
+	for i := range ids {
+		ids[i] = firn.Scatter(ids[i])
+	}
+}
+
+// add appends IDs. It may change ids.
 func (b *Batch) add(ids []firn.ID) {
+	if b.definition.Scattered {
+		for i := range ids {
+			ids[i] = firn.Gather(ids[i])
+		}
+	}
 	b.count += len(ids)
 	for len(ids) > 0 {
 		if n := len(b.runs); n == 0 || !b.runs[n-1].takes(ids[0]) {

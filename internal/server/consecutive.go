@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
@@ -12,8 +13,8 @@ import (
 const tries = 16
 
 // Consecutive takes count consecutive IDs of a sequencer, last-count+1 to last. The error has the code BadRequest
-// when the layout has no such IDs: they lie in one tick of one node, so at most 2^(sequence bits) of them, or one
-// when the node bits are lowest. It has the code Overloaded when other calls took IDs in between at every try. At
+// when the sequencer has no such IDs: they lie in one tick of one node, so at most 2^(sequence bits) of them, or one
+// when the node bits are lowest or the IDs scattered. It has the code Overloaded when other calls took IDs in between at every try. At
 // is the address of the caller's end of the connection, see Many.
 func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name string, count int) (last firn.ID, err error) {
 	if count < 1 || count > MaxCount {
@@ -32,7 +33,7 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 	defer release()
 	ids := make([]firn.ID, room)
 	err = s.from(within, who, name, func(m Issuer) (err error) {
-		if err := sideBySide(m.Layout(), count); err != nil {
+		if err := sideBySide(m.Definition(), count); err != nil {
 			return err
 		}
 		last, err = consecutive(ids, count, func(ids []firn.ID) error {
@@ -50,10 +51,13 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 }
 
 // sideBySide returns an error if the layout never has so many consecutive IDs.
-func sideBySide(l firn.Layout, count int) error {
+func sideBySide(d cluster.Definition, count int) error {
+	l := d.IDLayout()
 	switch {
 	case count == 1:
 		return nil
+	case d.Scattered:
+		return Input(fmt.Errorf("%d consecutive IDs: those of this sequencer are scattered, so that none follows another; ask for a list of IDs", count))
 	case l.NodeLowest && l.NodeIDs() > 1:
 		return Input(fmt.Errorf("%d consecutive IDs: in this layout the node is lowest, and one node's IDs are %d apart; ask for a list of IDs", count, l.NodeIDs()))
 	case int64(count) > 1<<l.SequenceBits:

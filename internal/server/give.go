@@ -28,16 +28,16 @@ func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id f
 	return id, err
 }
 
-// Many calls deliver with count IDs of a sequencer, in ascending order, and returns its error. At is the address
-// of the caller's end of the connection, as host:port; empty: unknown. Undelivered answers take a limited memory,
+// Many calls deliver with count IDs of a sequencer, in the order in which they were made, and returns its error. At is the
+// address of the caller's end of the connection, as host:port; empty: unknown. Undelivered answers take a limited memory,
 // of which each caller may have a share: beyond it a caller waits, and gets ErrCrowded when it has waited too
 // long.
 func (s *Service) Many(ctx context.Context, who *auth.Caller, at, name string, count int, deliver func(*Batch) error) error {
 	return s.ManyAfter(ctx, who, at, name, 0, count, deliver)
 }
 
-// ManyAfter is Many with IDs that all exceed another one: the last of an answer before. Those of several answers then ascend
-// throughout.
+// ManyAfter is Many with IDs that were all made after another one: the last of an answer before. Unless they are scattered,
+// those of several answers then ascend throughout.
 func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name string, after firn.ID, count int, deliver func(*Batch) error) error {
 	if count < 1 || count > MaxCount {
 		return Input(fmt.Errorf("count is %d; want a number from 1 to %d", count, MaxCount))
@@ -59,7 +59,7 @@ func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name stri
 		}
 	}()
 	err = s.from(within, who, name, func(m Issuer) error {
-		b.runs, b.count = b.runs[:0], 0
+		b.runs, b.count, b.definition = b.runs[:0], 0, m.Definition()
 		return s.fill(within, m, caller, name, after, count, &b)
 	})
 	if err != nil {
@@ -102,9 +102,12 @@ func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string,
 		b.add(ids[:count])
 		return nil
 	}
-	most := int(min(max(m.Layout().Rate()*turnTime.Seconds(), 1), piece))
+	most := int(min(max(m.Definition().IDLayout().Rate()*turnTime.Seconds(), 1), piece))
 	return s.turns.each(ctx, name, caller, m, count, most, func(n int) error {
-		if err := m.FillAfter(ctx, max(after, b.Last()), ids[:n]); err != nil {
+		if b.Len() > 0 {
+			after = b.Last()
+		}
+		if err := m.FillAfter(ctx, after, ids[:n]); err != nil {
 			return err
 		}
 		b.add(ids[:n])
@@ -143,7 +146,7 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give 
 // rateOf returns under how many node IDs an issuer makes IDs, at least 1, and how many a second.
 func rateOf(m Issuer) (nodes int, rate float64) {
 	nodes = max(len(m.NodeIDs()), 1)
-	return nodes, float64(nodes) * m.Layout().Rate()
+	return nodes, float64(nodes) * m.Definition().IDLayout().Rate()
 }
 
 // busyError says that a node did not make that many IDs in time.
@@ -154,30 +157,4 @@ type busyError struct {
 
 func (e *busyError) Error() string {
 	return fmt.Sprintf("no answer within %v: this node makes at most %.0f IDs a second; ask for fewer, or more servers", e.within, e.rate)
-}
-
-// Decode decodes an ID of a sequencer. The member need not be attached to it.
-func (s *Service) Decode(ctx context.Context, who *auth.Caller, name string, id firn.ID) (Parts, error) {
-	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
-	if err != nil {
-		return Parts{}, err
-	}
-	defer end()
-	layout := s.options.Layout
-	if name == member.DefaultSequencer {
-		if m, err := s.find(name); err == nil {
-			layout = m.Layout()
-		}
-	} else {
-		q, err := s.lookup(ctx, name)
-		if err != nil {
-			return Parts{}, err
-		}
-		layout = q.Definition().IDLayout()
-	}
-	parts, err := Decode(layout, id)
-	if err != nil {
-		return Parts{}, Input(err)
-	}
-	return parts, nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/idtext"
 )
 
 // Parts has the fields of an ID in a layout, as JSON.
@@ -18,15 +19,17 @@ type Parts struct {
 	Node       int64  `json:"node"`
 	NodeID     int64  `json:"node_id"` // datacenter << node bits | node
 	Sequence   int64  `json:"sequence"`
+	Text       string `json:"text,omitempty"` // the ID in the form that the caller has asked for; empty: in none
 }
 
 // lastTime is the first time that RFC 3339 can't write.
 var lastTime = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Decode decodes an ID. It returns an error when the layout is not valid, when the ID has more bits than the
-// layout, or when its time is after the year 9999.
-func Decode(layout firn.Layout, id firn.ID) (Parts, error) {
-	p, err := layout.Decompose(id)
+// Decode decodes an ID of a sequencer. It returns an error when the layout is not valid, when the ID has more bits than
+// the layout, or when its time is after the year 9999.
+func Decode(q idtext.Sequencer, id firn.ID) (Parts, error) {
+	layout := q.Layout
+	p, err := layout.Decompose(q.Made(id))
 	if err != nil {
 		return Parts{}, err
 	}

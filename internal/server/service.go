@@ -13,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
@@ -41,7 +42,7 @@ type Issuer interface {
 	Next(ctx context.Context) (firn.ID, error)
 	FillAfter(ctx context.Context, after firn.ID, ids []firn.ID) error
 	Ready() error
-	Layout() firn.Layout
+	Definition() cluster.Definition
 	NodeIDs() []int64
 }
 
@@ -95,6 +96,9 @@ type Options struct {
 	// Layout is the layout of the default sequencer until the member has attached to it. Zero value:
 	// firn.Default.
 	Layout firn.Layout
+
+	// Keys returns the keys that seal and open IDs at present. Nil: there are none.
+	Keys func() *idtext.Keys
 
 	// Quorum is this process's part in a store that several machines keep. Nil: the store is another.
 	Quorum Quorum

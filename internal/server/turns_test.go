@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
 )
@@ -25,9 +26,9 @@ type asked struct {
 	next  firn.ID
 }
 
-func (a *asked) Ready() error        { return nil }
-func (a *asked) Layout() firn.Layout { return a.layout }
-func (a *asked) NodeIDs() []int64    { return make([]int64, a.nodes) }
+func (a *asked) Ready() error                   { return nil }
+func (a *asked) Definition() cluster.Definition { return cluster.Define(a.layout) }
+func (a *asked) NodeIDs() []int64               { return make([]int64, a.nodes) }
 
 func (a *asked) Next(ctx context.Context) (firn.ID, error) {
 	ids := make([]firn.ID, 1)

@@ -22,15 +22,16 @@ const (
 	Issue  Right = 1 << iota // take and decode IDs
 	Admin                    // create, destroy, attach and detach sequencers, and look at the cluster
 	Attach                   // make a node attach to a sequencer, by a call to attach or by one for an ID
+	Open                     // open sealed IDs, and seal IDs that the caller has
 
-	All = Issue | Admin | Attach
+	All = Issue | Admin | Attach | Open
 )
 
 // rights are the rights by their names, in a file of tokens and elsewhere.
 var rights = [...]struct {
 	right Right
 	name  string
-}{{Issue, "issue"}, {Attach, "attach"}, {Admin, "admin"}}
+}{{Issue, "issue"}, {Open, "open"}, {Attach, "attach"}, {Admin, "admin"}}
 
 // String is the right's name in a file of tokens, and of several their names: "issue and admin".
 func (r Right) String() string { return r.list("and") }
@@ -106,7 +107,7 @@ type Caller struct {
 }
 
 var (
-	anyone  = &Caller{rights: Issue}
+	anyone  = &Caller{rights: Issue | Open}
 	trusted = &Caller{rights: All}
 )
 

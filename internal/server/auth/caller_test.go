@@ -88,7 +88,7 @@ func TestNilMayDoNothing(t *testing.T) {
 }
 
 func TestRightsHaveNames(t *testing.T) {
-	for r, want := range map[Right]string{Issue: "issue", Admin: "admin", All: "issue, attach and admin", Issue | Admin: "issue and admin", 0: "Right(0)", 8: "Right(8)"} {
+	for r, want := range map[Right]string{Issue: "issue", Admin: "admin", All: "issue, open, attach and admin", Issue | Admin: "issue and admin", 0: "Right(0)", 16: "Right(16)"} {
 		if r.String() != want {
 			t.Errorf("%d is %v, want %s", uint8(r), r, want)
 		}

@@ -46,14 +46,14 @@ func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) })
 }
 
-// ParseRight reads the name of one right: issue, attach or admin.
+// ParseRight reads the name of one right: issue, open, attach or admin.
 func ParseRight(text string) (Right, error) {
 	for _, known := range rights {
 		if text == known.name {
 			return known.right, nil
 		}
 	}
-	return 0, fmt.Errorf("%sis not a right; want issue, attach or admin", shown(text))
+	return 0, fmt.Errorf("%sis not a right; want issue, open, attach or admin", shown(text))
 }
 
 // CheckPattern returns an error unless a text of 1 to 1000 bytes is a pattern of sequencers' names as path.Match has them:

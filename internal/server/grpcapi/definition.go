@@ -56,6 +56,12 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if m.GetAfter() > 0 {
 		fields["after"] = m.GetAfter()
 	}
+	if m.GetPrefix() != "" {
+		fields["prefix"] = m.GetPrefix()
+	}
+	if m.GetScattered() {
+		fields["scattered"] = true
+	}
 	if a := m.GetAttach(); a != firnv1.Definition_ATTACH_UNSPECIFIED {
 		policy, ok := attachPolicies[a]
 		if !ok {
@@ -103,6 +109,7 @@ func definitionMessage(d cluster.Definition) *firnv1.Definition {
 		Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
 		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits), SequenceBits: bits(l.SequenceBits),
 		NodeLowest: &l.NodeLowest, After: int64(d.After),
+		Prefix: d.Prefix, Scattered: d.Scattered,
 	}
 	if d.Window != 0 {
 		m.Window = durationpb.New(d.Window)

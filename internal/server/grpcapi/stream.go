@@ -18,6 +18,7 @@ import (
 const (
 	batch    = 1000   // IDs, by default
 	maxBatch = 10_000 // so that a call holds 80 kB of IDs, and as much in gRPC's buffers
+	maxTexts = 2000   // so that it does with texts, too
 )
 
 // Stream gives batches until it has a reason to end. While the caller does not read, it makes no IDs, and does not count as a
@@ -25,8 +26,8 @@ const (
 func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[firnv1.StreamResponse]) error {
 	size, left := int64(r.GetBatchSize()), r.GetTotal()
 	switch {
-	case size < 0 || size > maxBatch:
-		return server.Input(fmt.Errorf("batch_size is %d; want a number from 1 to %d, or 0 for %d", size, maxBatch, batch))
+	case size < 0 || size > int64(mostOf(r.GetForm())):
+		return server.Input(fmt.Errorf("batch_size is %d; want a number from 1 to %d, or 0 for %d", size, mostOf(r.GetForm()), batch))
 	case left < 0:
 		return server.Input(fmt.Errorf("total is %d; want at least 1, or 0 for no limit", left))
 	case size == 0:
@@ -59,9 +60,16 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 			if err != nil {
 				return err
 			}
+			texts, err := g.texts(ctx, who, name, r.GetForm())
+			if err != nil {
+				return err
+			}
 			return g.service.ManyAfter(ctx, who, from.at, name, last, int(size), func(ids *server.Batch) error {
 				last = ids.Last()
-				encoded := encode(ids)
+				encoded, err := encode(ids, texts)
+				if err != nil {
+					return err
+				}
 				g.keep(from, &answer, encoded, ids.Keep(), sent.add(len(*encoded)))
 				return nil
 			})

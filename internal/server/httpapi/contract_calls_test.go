@@ -71,6 +71,8 @@ var goodCalls = []anExchange{
 	{target: "GET /api/v1/ids/4194304000000001?ids=string", status: 200},
 	{target: "POST /api/v1/sequencers", body: orders, status: 201},
 	{target: "POST /api/v1/sequencers", body: orders, status: 200},
+	{target: "POST /api/v1/sequencers", body: `{"name":"far","epoch":"1999-12-31T00:00:00Z","prefix":"far","scattered":true}`, status: 201},
+	{target: "POST /api/v1/sequencers/far/ids?count=3", status: 200},
 	{target: "POST /api/v1/sequencers", body: `{"name":"short","epoch":"1999-12-31T00:00:00Z","time_bits":34}`, status: 201},
 	{target: "POST /api/v1/sequencers", body: `{"name":"visits","nodes":16,"allocation":{"kind":"count","count":8},` + before +
 		`,"tick":"10ms","time_bits":39,"datacenter_bits":1,"node_bits":9,"sequence_bits":14,"node_lowest":true,"after":"1000"}`, status: 201},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
@@ -75,10 +74,6 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	if err == nil {
 		as, err = h.writingOf(r, q)
 	}
-	var id firn.ID
-	if err == nil {
-		id, err = firn.Parse(r.PathValue("id"))
-	}
 	if err != nil {
 		badRequest(w, err)
 		return
@@ -86,7 +81,7 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	if as.packed { // the parts are always JSON
 		as = h.usual
 	}
-	parts, err := h.service.Decode(r.Context(), who, sequencerOf(r), id)
+	parts, err := h.service.Decode(r.Context(), who, sequencerOf(r), server.Decoding{Text: r.PathValue("id")})
 	switch {
 	case err != nil:
 		h.refuse(w, r, err)

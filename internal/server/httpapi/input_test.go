@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/servertest"
@@ -48,7 +49,7 @@ func TestDecode(t *testing.T) {
 		{"far future", endless, firn.MaxID / 2, "after the year 9999", 0},
 		{"invalid", firn.Layout{}, 1, "time bits", 0},
 	} {
-		p, err := server.Decode(tt.layout, tt.id)
+		p, err := server.Decode(idtext.Sequencer{Layout: tt.layout}, tt.id)
 		if wantErr := tt.time[0] > '9'; wantErr {
 			if err == nil || !strings.Contains(err.Error(), tt.time) {
 				t.Errorf("%s: %+v, %v; want an error with %q", tt.name, p, err, tt.time)

@@ -204,7 +204,7 @@ func TestBadSequencers(t *testing.T) {
 			{"POST /api/v1/sequencers/Orders/detach", 400, code("bad_request", `name \\"Orders\\"`)},
 			{"POST /api/v1/sequencers/default/ids?count=0", 400, code("bad_request", "count is")},
 			{"POST /api/v1/sequencers/default/id?count=1", 400, code("bad_request", `for several IDs POST /api/v1/sequencers/default/ids\?count=N`)},
-			{"GET /api/v1/sequencers/default/ids/x", 400, code("bad_request", "not a decimal ID")},
+			{"GET /api/v1/sequencers/default/ids/x", 400, code("bad_request", "not an ID in any form")},
 			{"GET /api/v1/sequencers?name=a", 400, code("bad_request", "for one sequencer GET /api/v1/sequencers/{name}")},
 			{"GET /api/v1/sequencers/default?x", 400, code("bad_request", "leave it out")},
 			{"POST /api/v1/sequencers?name=a", 400, code("bad_request", "describe the sequencer in the body")},

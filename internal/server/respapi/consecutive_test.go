@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/servertest"
 )
 
@@ -20,7 +21,8 @@ func (generated) Ready() error { return nil }
 func (g generated) FillAfter(ctx context.Context, _ firn.ID, ids []firn.ID) error {
 	return g.Fill(ctx, ids)
 }
-func (g generated) NodeIDs() []int64 { return []int64{g.NodeID()} }
+func (g generated) NodeIDs() []int64               { return []int64{g.NodeID()} }
+func (g generated) Definition() cluster.Definition { return cluster.Define(g.Layout()) }
 
 func newGenerated(t testing.TB, l firn.Layout, options ...firn.Option) generated {
 	t.Helper()

@@ -155,12 +155,7 @@ func (c *conn) decode(args [][]byte) {
 	if len(args) == 2 {
 		name = c.of(args[0])
 	}
-	id, err := firn.Parse(string(args[len(args)-1]))
-	if err != nil {
-		c.fail("ERR", err.Error())
-		return
-	}
-	p, err := c.s.service.Decode(c.s.context, c.who, name, id)
+	p, err := c.s.service.Decode(c.s.context, c.who, name, server.Decoding{Text: string(args[len(args)-1])})
 	if err != nil {
 		c.refuse("FIRN.DECODE", err)
 		return

@@ -217,10 +217,12 @@ const First = firn.ID(1 << 60)
 
 // Issuer is a [server.Issuer] that gives First, First+1 and so on. The zero value is ready, of the layout firn.Default.
 type Issuer struct {
-	IDs    firn.Layout                 // of the IDs that it says it gives; zero: firn.Default
-	Same   bool                        // every call gets First and those that follow
-	Before func(context.Context) error // called before IDs are given; they are not when it fails. Nil: nothing
-	Err    error                       // it is not ready for, until Fail is called
+	IDs       firn.Layout                 // of the IDs that it says it gives; zero: firn.Default
+	Prefix    string                      // of its definition
+	Scattered bool                        // its definition says that its IDs are scattered
+	Same      bool                        // every call gets First and those that follow
+	Before    func(context.Context) error // called before IDs are given; they are not when it fails. Nil: nothing
+	Err       error                       // it is not ready for, until Fail is called
 
 	given atomic.Int64
 	err   atomic.Pointer[error]
@@ -240,12 +242,14 @@ func (f *Issuer) Ready() error {
 // NodeIDs returns none.
 func (*Issuer) NodeIDs() []int64 { return nil }
 
-// Layout returns IDs.
-func (f *Issuer) Layout() firn.Layout {
-	if f.IDs == (firn.Layout{}) {
-		return firn.Default
+// Definition returns one with IDs, Prefix and Scattered.
+func (f *Issuer) Definition() cluster.Definition {
+	d := cluster.Define(firn.Default)
+	if f.IDs != (firn.Layout{}) {
+		d = cluster.Define(f.IDs)
 	}
-	return f.IDs
+	d.Prefix, d.Scattered = f.Prefix, f.Scattered
+	return d
 }
 
 // Given returns how many IDs it has given.

@@ -118,7 +118,7 @@ export class Inspect {
       ["sequence", "Sequence", [h("strong", {}, number(parts.sequence)), " in that tick"]],
     ];
     $("parts").replaceChildren(
-      ...bits(id, l),
+      ...bits(made(id, l), l),
       h("dl", {}, facts.map(([kind, term, text]) => h("div", { class: kind }, h("dt", {}, h("i", { class: `key ${kind}` }), term), h("dd", {}, text)))),
       ...this.others(id, kind, name),
       h("p", { class: "soft" }, h("a", { href: location.hash, id: "inspect-link" }, "Link to this ID")));
@@ -144,9 +144,20 @@ export class Inspect {
   }
 }
 
+// made is an ID as its node made it, before it was scattered: as firn.Gather does.
+function made(id, l) {
+  if (!l.scattered || id === null) return id;
+  let x = id ^ (id >> 32n);
+  for (let i = 0; i < 2; i++) {
+    x = (x * 2812876173790338467n) & ((1n << 63n) - 1n);
+    x ^= x >> 32n;
+  }
+  return x;
+}
+
 // partsOf splits an ID by a layout; null: it has more bits.
 function partsOf(id, l) {
-  let rest = id;
+  let rest = made(id, l);
   const take = (bits) => {
     const part = rest & ((1n << BigInt(bits)) - 1n);
     rest >>= BigInt(bits);

@@ -200,6 +200,8 @@ export class Sequencers {
     }
     if (q.rules?.share !== undefined) facts.push(["policy", q.rules.share ? `${q.rules.share} % of the members` : "the rest of the members"]);
     if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(short).join(", ")]);
+    if (q.definition?.prefix) facts.push(["prefix", q.definition.prefix]);
+    if (q.definition?.scattered) facts.push(["scattered", "IDs do not sort by time"]);
     if (q.definition?.attach) facts.push(["attach", q.definition.attach]);
     if (q.rate) facts.push(["per node", `${number(q.rate)} /s`]);
     if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);

@@ -22,8 +22,12 @@ const forCluster = {
       { name: "layout", label: "Layout; its IDs in JavaScript", options: Object.entries(model.layouts).map(([name, q]) => [name, `${name}; ${inJavaScript(layoutOf(q))}`]), value: "default" },
       { name: "nodes", label: "Nodes; empty: all of the layout", type: "number", min: 1, optional: true },
       ...allocation(),
+      { name: "prefix", label: "Prefix of its IDs as text; empty: none", optional: true },
+      { name: "scattered", label: "As keys its IDs", options: [["", "sort by time"], ["yes", "are scattered over all ranges"]], value: "", optional: true },
     ],
-    call: (v) => ["POST", "/api/v1/sequencers", { name: v.name, layout: v.layout, ...(v.nodes && { nodes: Number(v.nodes) }), allocation: allocationOf(v) }],
+    call: (v) => ["POST", "/api/v1/sequencers", {
+      name: v.name, layout: v.layout, ...(v.nodes && { nodes: Number(v.nodes) }), allocation: allocationOf(v), ...(v.prefix && { prefix: v.prefix }), ...(v.scattered && { scattered: true }),
+    }],
   })],
   policy: ["Share the cluster out", ({ model }) => ({
     says: "Each member holds node IDs of one of these sequencers only, by these percentages. “rest” is what the others leave; empty: not shared out. All empty: no policy.",

@@ -109,12 +109,12 @@ export function layoutOf(q) {
   const spare = d.datacenter_bits + d.node_bits - Math.round(Math.log2(q.capacity));
   return {
     time: d.time_bits, datacenter: d.datacenter_bits, node: d.node_bits - spare, sequence: d.sequence_bits + spare,
-    lowest: d.node_lowest, tick: d.tick, epoch: d.epoch,
+    lowest: d.node_lowest, tick: d.tick, epoch: d.epoch, scattered: d.scattered === true,
   };
 }
 
 // bitsOf is how many bits an ID of a layout has. A number in JavaScript keeps 53.
-const bitsOf = (l) => l.time + l.datacenter + l.node + l.sequence;
+const bitsOf = (l) => l.scattered ? 63 : l.time + l.datacenter + l.node + l.sequence;
 export const inJavaScript = (l) => (bitsOf(l) > 53 ? `rounded: ${bitsOf(l)} bits, kept are 53` : "exact");
 
 const say = {

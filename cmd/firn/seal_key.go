@@ -1,0 +1,62 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/idtext"
+	"github.com/firn-id/firn/internal/setting"
+)
+
+const sealKeyHelp = `Seal-key makes a key with which servers seal IDs that strangers see. Write it to a file,
+and give all servers a copy, with firn serve --seal-key-file. Keep it secret, and keep
+it: without it nobody can open what was sealed. A file that seal-key writes to becomes
+its owner's alone.
+
+Each line of the file is a version and a key. The greatest version seals, and all of
+them open: a sealed ID begins with the version.
+
+With --add, seal-key prints the contents of the next file: the keys of a file and one
+more. Replace the file by the next one on all servers; those that don't have it yet can't
+open what the others seal. Leave out a version when nobody holds an ID that it sealed. Do
+not write to the file that --add reads.`
+
+const sealKeyExamples = `  firn seal-key > seal.keys
+  firn seal-key --add seal.keys > next.keys`
+
+func (p *program) sealKeyCommand() *cobra.Command {
+	var add string
+	c := &cobra.Command{
+		Use:     "seal-key",
+		Short:   "Make a key to seal IDs that strangers see",
+		Long:    sealKeyHelp,
+		Example: sealKeyExamples,
+		Args:    noArguments,
+	}
+	setting.Text(c.Flags(), &add, "add", "file", "print the keys of this file and one more")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var before []byte
+		var keys *idtext.Keys
+		if c.Flags().Changed("add") {
+			var err error
+			if before, err = files.Read(add); err == nil {
+				keys, err = idtext.ParseKeys(before)
+			}
+			if err != nil {
+				return usagef("--add: %w", err)
+			}
+			if before[len(before)-1] != '\n' {
+				before = append(before, '\n')
+			}
+		}
+		key, err := idtext.NewKey(keys)
+		if err != nil {
+			return usagef("--add: %w", err)
+		}
+		if err := ownersAlone(p.stdout); err != nil {
+			return err
+		}
+		return p.printf("%s%s", before, key)
+	}
+	return c
+}
