@@ -356,6 +356,7 @@ func (p *party) closed(waits <-chan answer) {
 	if a, ok := p.wait("close", waits); ok && !a.Closed {
 		p.faultf("close: %s; want it closed", a.line)
 	}
+	_ = p.in.Close()
 	select {
 	case <-p.exited:
 		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
