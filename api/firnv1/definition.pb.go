@@ -458,7 +458,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\x06\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x06\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -474,8 +474,8 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"\rsequence_bits\x18\t \x01(\x05H\x05R\fsequenceBits\x88\x01\x01\x12$\n" +
 	"\vnode_lowest\x18\n" +
 	" \x01(\bH\x06R\n" +
-	"nodeLowest\x88\x01\x01\x12\x14\n" +
-	"\x05after\x18\v \x01(\x03R\x05after\x122\n" +
+	"nodeLowest\x88\x01\x01\x12\x18\n" +
+	"\x05after\x18\v \x01(\x03B\x020\x01R\x05after\x122\n" +
 	"\x06attach\x18\f \x01(\x0e2\x1a.firn.v1.Definition.AttachR\x06attach\x121\n" +
 	"\x06window\x18\r \x01(\v2\x19.google.protobuf.DurationR\x06window\x12\x16\n" +
 	"\x06prefix\x18\x0e \x01(\tR\x06prefix\x12\x1c\n" +

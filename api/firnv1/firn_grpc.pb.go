@@ -36,6 +36,8 @@ const (
 // is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
 // and the server's flags allow that.
 //
+// In JavaScript, whose numbers lose digits of IDs, generated code has strings (jstype), as has JSON of protobuf.
+//
 // Send a token as metadata: "authorization: Bearer TOKEN".
 //
 // Every error of firn has a google.rpc.ErrorInfo among its details, with the domain "firn" and one of these reasons. If
@@ -153,6 +155,8 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 // sequencer's layout, the later one is greater, unless the sequencer scatters its IDs. An empty sequencer name stands for the default sequencer. A server that
 // is not attached to a sequencer attaches when it is called for an ID, if the caller's token, the sequencer's definition
 // and the server's flags allow that.
+//
+// In JavaScript, whose numbers lose digits of IDs, generated code has strings (jstype), as has JSON of protobuf.
 //
 // Send a token as metadata: "authorization: Bearer TOKEN".
 //
