@@ -31,8 +31,8 @@ type configured struct {
 	warnings []doctor.Finding // what is to be warned of
 }
 
-// configure reads the configuration of firn serve, and the files that it names.
-func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured, err error) {
+// readConfig reads the configuration of firn serve, which has no node then, from flags, variables and the config file.
+func (p *program) readConfig(o *serveOptions, flags *pflag.FlagSet) (c configured, err error) {
 	c.from = setting.Sources{}
 	if err := c.from.FromEnvironment(flags, p.env); err != nil {
 		return c, usageError{err}
@@ -42,7 +42,13 @@ func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured
 			return c, usageError{err}
 		}
 	}
-	if c.Config, err = o.settings(flags, c.from); err != nil {
+	c.Config, err = o.settings(flags, c.from)
+	return c, err
+}
+
+// configure reads the configuration of firn serve, and the files that it names.
+func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured, err error) {
+	if c, err = p.readConfig(o, flags); err != nil {
 		return c, err
 	}
 	c.Logger, c.Build = newLogger(p.stderr, o.logFormat, o.logLevel), build()

@@ -100,10 +100,16 @@ func ask(ctx context.Context, a Address, path string) (status int, body []byte, 
 func (c Config) livesAt(ctx context.Context, a Address) bool {
 	status, body, err := ask(ctx, a, "/livez")
 	if err != nil {
-		_, alert := errors.AsType[tls.AlertError](err)
-		return alert && c.TLS.ClientCA != ""
+		return c.wantsCertificate(err)
 	}
 	return status == http.StatusOK && strings.TrimSpace(string(body)) == "ok"
+}
+
+// wantsCertificate reports whether a node may have refused a call because it requires a client certificate. Package tls
+// has no type for an alert from the other side, but for QUIC.
+func (c Config) wantsCertificate(err error) bool {
+	failed, ok := errors.AsType[*net.OpError](err)
+	return ok && failed.Op == "remote error" && c.TLS.ClientCA != ""
 }
 
 // seeNode asks the node on this machine. A node that requires a token or a certificate tells less.
@@ -114,12 +120,7 @@ func (c Config) seeNode(ctx context.Context) *Node {
 	if err != nil && c.TLS.ClientCA == "" {
 		d.Why = err.Error()
 	} else if err == nil && status != http.StatusOK {
-		var f httpapi.Failure
-		d.Why = http.StatusText(status)
-		if json.Unmarshal(body, &f) == nil && f.Error.Message != "" {
-			d.Why = strings.TrimPrefix(f.Error.Message, member.ErrNotReady.Error()+": ")
-			d.Over = f.Error.Code == server.Lifetime
-		}
+		d.Why, d.Over = notReady(status, body)
 	}
 	admin := slices.IndexFunc(c.Addresses, func(a Address) bool { return a.Flag == "admin-addr" })
 	if admin < 0 {
@@ -139,6 +140,15 @@ func (c Config) seeNode(ctx context.Context) *Node {
 		}
 	}
 	return d
+}
+
+// notReady returns why a node is not ready, by its answer to /readyz, and whether the layout's lifetime is over.
+func notReady(status int, body []byte) (why string, over bool) {
+	var f httpapi.Failure
+	if json.Unmarshal(body, &f) != nil || f.Error.Message == "" {
+		return http.StatusText(status), false
+	}
+	return strings.TrimPrefix(f.Error.Message, member.ErrNotReady.Error()+": "), f.Error.Code == server.Lifetime
 }
 
 // seeEtcd examines the servers of the etcd cluster, and reads what members have written: node IDs and pulses.
