@@ -4,37 +4,46 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	"github.com/firn-id/firn/internal/server/metrics"
 	"github.com/firn-id/firn/internal/setting"
 	"github.com/spf13/cobra"
 )
 
-// version is what the Go tools wrote into the binary.
+// version is what a binary is built from. Whichever of the fields is unknown is empty.
 type version struct {
 	Version  string `json:"version"`            // such as v0.1.0, or (devel)
-	Revision string `json:"revision,omitempty"` // of the source, where it was known
+	Revision string `json:"revision,omitempty"` // of the source; at least 12 digits
 	Time     string `json:"time,omitempty"`     // of that revision
 	Modified bool   `json:"modified,omitempty"` // the source was not that revision's
+	Module   string `json:"module,omitempty"`   // checksum of the module, as go.sum has it, if go install took that from a proxy
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
-// release is the version of a binary that was built for a package: go build -ldflags "-X main.release=v0.1.0".
-var release string
+// What a released binary is built from: go build -ldflags "-X main.release=v0.1.0 -X main.revision=... -X main.revised=...".
+var release, revision, revised string
 
 func readVersion() version {
-	v := version{Version: "(unknown)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return v
+		info = new(debug.BuildInfo)
 	}
-	if info.Main.Version != "" {
-		v.Version = info.Main.Version
-	}
-	v.Version = cmp.Or(release, v.Version)
+	return versionOf(info, version{Version: release, Revision: revision, Time: revised})
+}
+
+// pseudoVersion matches the version that the go command gives to a revision without a tag: it ends with the revision's time
+// and its first 12 digits (https://go.dev/ref/mod#pseudo-versions).
+var pseudoVersion = regexp.MustCompile(`[-.]([0-9]{14})-([0-9a-f]{12})(\+dirty)?$`)
+
+// versionOf completes what the linker was told with what the go command wrote into the binary: in a clone the revision; for
+// go install of a version its name and checksum.
+func versionOf(info *debug.BuildInfo, told version) version {
+	v := version{Version: info.Main.Version, Module: info.Main.Sum}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -45,13 +54,26 @@ func readVersion() version {
 			v.Modified = s.Value == "true"
 		}
 	}
+	if match := pseudoVersion.FindStringSubmatch(v.Version); match != nil && v.Revision == "" {
+		if at, err := time.Parse("20060102150405", match[1]); err == nil {
+			v.Revision, v.Time = match[2], at.Format(time.RFC3339)
+		}
+	}
+	if told.Version != "" {
+		v = told
+	}
+	v.Version = cmp.Or(v.Version, "(unknown)")
+	v.Go, v.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	return v
 }
 
 func (v version) String() string {
 	text := "firn " + v.Version
-	if v.Revision != "" {
+	switch {
+	case v.Revision != "":
 		text += fmt.Sprintf(", revision %.12s of %s", v.Revision, v.Time)
+	case v.Module != "":
+		text += ", module " + v.Module
 	}
 	if v.Modified {
 		text += ", modified"
@@ -64,7 +86,9 @@ func (p *program) versionCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Long:  `Version prints the version, the revision of the source and the Go that built it.`,
+		Long: `Version prints the version, the revision of the source with its time, and the Go that
+built it. A binary that go install built from a tagged version does not know its
+revision, which is the tag's: it prints the checksum of the module, as go.sum has it.`,
 		Example: `  firn version
   firn version --json`,
 		Args: noArguments,
