@@ -28,7 +28,7 @@ func (c Config) seeCertificates() (all []Certificate) {
 		}
 		seen := Certificate{Flag: f[0], Path: f[1], Until: pair.Leaf.NotAfter, Key: f[2]}
 		if info, err := os.Stat(f[2]); err == nil {
-			seen.KeyMode = info.Mode()
+			seen.KeyMode = modeOf(info)
 		}
 		all = append(all, seen)
 	}
@@ -61,7 +61,7 @@ func (c Config) seeDataDir() *DataDir {
 		d.Error = dir + " is not a directory"
 		return d
 	}
-	d.Mode, d.Owner, d.Free = info.Mode(), ownerOf(info), freeIn(dir)
+	d.Mode, d.Owner, d.Free = modeOf(info), ownerOf(info), freeIn(dir)
 	if d.Absent {
 		d.Mode = 0
 	} else {

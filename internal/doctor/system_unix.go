@@ -20,6 +20,9 @@ func freeIn(dir string) int64 {
 	return int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert // other systems have other types
 }
 
+// modeOf returns the mode of a file, which tells who can get at it.
+func modeOf(info fs.FileInfo) fs.FileMode { return info.Mode() }
+
 // ownerOf returns the user name of a file's owner.
 func ownerOf(info fs.FileInfo) string {
 	s, ok := info.Sys().(*syscall.Stat_t)

@@ -11,6 +11,9 @@ import (
 	"syscall"
 )
 
+// modesTell says whether the mode of a file tells who can get at it.
+const modesTell = true
+
 // shared names the group of a file if it has members besides the file's owner, this process's user and root; empty: it has
 // none, as many systems make a group for each user.
 func shared(info fs.FileInfo) string {

@@ -167,6 +167,9 @@ func (n *Node) Serve(ctx context.Context) error {
 	if err := n.Listen(); err != nil {
 		return err
 	}
+	if without != "" {
+		n.log.Warn("firn's tests run on Linux, and on this system it is without "+without, "system", runtime.GOOS+"/"+runtime.GOARCH)
+	}
 	defer n.supervised()()
 	defer runtime.KeepAlive(make([]byte, ballast))
 	n.limitMemory()

@@ -105,6 +105,9 @@ func runtimeDir() (string, error) {
 // Write writes a token to a file, and replaces the file if it exists. Commands may send the token to the given
 // addresses: IP addresses of this machine that other machines can't reach, with ports, and Unix sockets.
 func Write(path, token string, addresses []string) error {
+	if errUnprotected != nil {
+		return errUnprotected
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".admin-*.token") // only its owner can read it
 	if err != nil {
 		return bare(err)

@@ -10,6 +10,9 @@ import (
 	"syscall"
 )
 
+// errUnprotected is returned where files can't be kept from other users by their mode.
+var errUnprotected error
+
 // openFile opens a file to read. It does not follow a link, and does not wait for a pipe.
 func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

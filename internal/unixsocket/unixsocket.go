@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 )
@@ -17,14 +18,14 @@ import (
 // Scheme begins every address of a Unix socket.
 const Scheme = "unix:"
 
-// maxPath is the most bytes of a path that every system takes with its closing zero byte: that of Linux; BSD's are shorter.
-const maxPath = 107
+// maxPath is the most bytes of a path that the system takes, with its closing zero byte: 107 on Linux, 103 on macOS.
+const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
 
 // Is reports whether an address is that of a Unix socket.
 func Is(address string) bool { return strings.HasPrefix(address, Scheme) }
 
 // Parse returns the path in an address. An error is returned when the address is of another kind, or the path is relative,
-// longer than 107 bytes, or has spaces or characters that can't be printed.
+// longer than the system takes (107 bytes on Linux, 103 on macOS), or has spaces or characters that can't be printed.
 func Parse(address string) (path string, err error) {
 	path, ok := strings.CutPrefix(address, Scheme)
 	switch {

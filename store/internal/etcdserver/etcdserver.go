@@ -37,10 +37,13 @@ type Dir struct {
 }
 
 // OpenDir makes a data directory, for its owner only, unless it exists, and locks it. An error is
-// returned when another process uses it for half a second.
+// returned when another process uses it for half a second, and always on a system that is no Unix.
 func OpenDir(path string) (*Dir, error) {
 	if path == "" {
 		return nil, errors.New("no data directory is given")
+	}
+	if errSystem != nil {
+		return nil, fmt.Errorf("data directory %q: %w", path, errSystem)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -95,6 +98,9 @@ func (d *Dir) explain(what string, err error) error {
 // InUse reports whether a process uses a data directory now. A process that tries to
 // use it at that very moment may be told that it is in use.
 func InUse(dir string) bool {
+	if errSystem != nil {
+		return false
+	}
 	lock, err := fileutil.TryLockFile(filepath.Join(dir, "lock"), os.O_WRONLY, 0o600)
 	if err != nil {
 		return errors.Is(err, fileutil.ErrLocked)
