@@ -7,7 +7,7 @@ import (
 const genHelp = `Gen prints configurations for the programs around firn, for the addresses that you
 give. The head of each says which command made it, and what to adapt.
 
-Gen installs nothing, and asks no server.`
+Gen installs nothing. It asks no server, except gen sql --sequencer.`
 
 const genExamples = `  firn gen haproxy --nodes 10.0.0.1:8080,10.0.0.2:8080,10.0.0.3:8080
   firn gen keepalived --vip 10.0.0.100/24 --interface eth0
@@ -22,6 +22,6 @@ func (p *program) genCommand() *cobra.Command {
 		Args:    noArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(p.genHAProxy(), p.genNginx(), p.genKeepalived(), p.genSystemd(), p.genSystemdSocket(), p.genKubernetes(), p.genDocker(), p.genCompose(), p.genPrometheus(), p.genGrafana(), p.genConfig(), p.genMan())
+	c.AddCommand(p.genHAProxy(), p.genNginx(), p.genKeepalived(), p.genSystemd(), p.genSystemdSocket(), p.genKubernetes(), p.genDocker(), p.genCompose(), p.genPrometheus(), p.genGrafana(), p.genSQL(), p.genConfig(), p.genMan())
 	return c
 }

@@ -110,7 +110,7 @@ func flagRows(c *cobra.Command) (rows []string) {
 		if kind := f.Value.Type(); kind != setting.KindBool {
 			name += " " + kind
 		}
-		if every && f.Name != "settings" && f.Name != "json" || slices.Contains(also, f.Name) && !strings.HasPrefix(path, "firn gen") {
+		if every && f.Name != "settings" && f.Name != "json" || slices.Contains(also, f.Name) && (!strings.HasPrefix(path, "firn gen") || path == "firn gen sql") {
 			fromVariable = "`" + setting.Variable(f.Name) + "`"
 		}
 		usage := strings.ReplaceAll(f.Usage, "\n", " ")

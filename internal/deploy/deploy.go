@@ -1,5 +1,5 @@
 // Package deploy writes the configurations of what stands around firn: load balancers, the init system, Kubernetes,
-// monitoring. Parameters go in, a text comes out, and nothing else is touched; firn gen puts it on the command line.
+// monitoring, databases. Parameters go in, a text comes out, and nothing else is touched; firn gen puts it on the command line.
 //
 // Every kind is a struct of parameters. New... returns it with its defaults, and Text checks them and writes the file.
 // No parameter can put anything into a file but itself: what is not an address, a name or a path is refused with a
@@ -35,8 +35,12 @@ func (c *checks) text(o Origin, file string, parameters any) (string, error) {
 	if c.err != nil {
 		return "", c.err
 	}
+	comment := "#"
+	if strings.HasSuffix(file, ".sql") {
+		comment = "--"
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Made by firn %s with\n#\n#   %s\n#\n", o.Version, o.Command)
+	fmt.Fprintf(&b, "%[1]s Made by firn %[2]s with\n%[1]s\n%[1]s   %[3]s\n%[1]s\n", comment, o.Version, o.Command)
 	err := templates.ExecuteTemplate(&b, file+".tmpl", parameters)
 	return b.String(), err
 }

@@ -31,9 +31,12 @@ func samples() map[string]kind {
 	prometheus.Nodes, prometheus.TokenFile = haproxy.Nodes, "/etc/prometheus/firn.token"
 	socket := NewSystemdSocket()
 	socket.Listen = "/run/firn.sock"
+	postgres, mysql, sqlite := NewSQL(), NewSQL(), NewSQL()
+	postgres.Dialect, mysql.Dialect, sqlite.Dialect = "postgres", "mysql", "sqlite"
+	sqlite.Table = "orders"
 	return map[string]kind{
-		"systemd-socket": socket,
-		"haproxy":        haproxy, "nginx": nginx, "keepalived": keepalived, "systemd": NewSystemd(), "kubernetes": kubernetes,
+		"systemd-socket": socket, "postgres": postgres, "mysql": mysql, "sqlite": sqlite,
+		"haproxy": haproxy, "nginx": nginx, "keepalived": keepalived, "systemd": NewSystemd(), "kubernetes": kubernetes,
 		"docker": Docker{}, "compose": NewCompose(), "prometheus": prometheus,
 	}
 }
@@ -151,6 +154,15 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(k *Kubernetes) { k.Memory = "lots" }), `memory: "lots" is not a quantity; want one such as 256Mi`},
 		{with(func(k *Kubernetes) { k.Etcd = []string{"http://etcd:2379"} }), `etcd: "http://etcd:2379" is not an address`},
 
+		{with(func(s *SQL) { s.Dialect = "oracle" }), `dialect: "oracle" is not a dialect; want one of postgres, mysql, sqlite`},
+		{with(func(s *SQL) { s.Name = "firn; DROP TABLE orders" }), `name: "firn; DROP TABLE orders" can't begin the name of a function; want up to 40 of a-z, 0-9 and _`},
+		{with(func(s *SQL) { s.Name = "current" }), `name: "current" can't begin the name of a function`},
+		{with(func(s *SQL) { s.Table = "orders" }), `table: "orders": only SQLite needs a table; postgres has functions for all tables`},
+		{with(func(s *SQL) { s.Column = "key" }), `column: "key": only SQLite needs a column`},
+		{with(func(s *SQL) { s.Dialect = "sqlite" }), `table: "" is not a table; want the one with the IDs, such as orders`},
+		{with(func(s *SQL) { s.Dialect, s.Table, s.Column = "sqlite", "orders", "id]" }), `column: "id]" is not a column`},
+		{with(func(s *SQL) { s.Layout.TimeBits = 0 }), "layout: layout has 0 time bits; want 1 to 62"},
+
 		{with(func(d *Compose) { d.Quorum = 4 }), "quorum: 4 machines are no quorum; want 1, 3 or 5"},
 		{with(func(d *Compose) { d.Image = "Firn" }), `image: "Firn" names no image; want one such as firn`},
 		{with(func(d *Compose) { d.Port = 65534 }), "port: 65534 is not right; want a whole number from 1 to 65533"},
@@ -179,6 +191,9 @@ func with[T any](change func(*T)) kind {
 	case *Kubernetes:
 		*p = NewKubernetes()
 		p.Image = testImage
+	case *SQL:
+		*p = NewSQL()
+		p.Dialect = "postgres"
 	case *Compose:
 		*p = NewCompose()
 	}

@@ -73,12 +73,13 @@ var rooms = map[string]room{
 	"cmd/firn":                           {code: []string{"internal/unixsocket", ".", "cluster", "internal/console", "internal/demo", "internal/deploy", "internal/doctor", "internal/files", "internal/idtext", "internal/load", "internal/manpage", "internal/node", "internal/remote", "internal/replay", "internal/secretfile", "internal/server", "internal/server/", "internal/setting", "member", "store/etcdstore", "store/quorum", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"client", "golang.org/x/sys/unix", "internal/certtest", "internal/etcdtest", "internal/fence", "store", "store/memstore", "github.com/rogpeppe/go-internal/testscript"}},
 	"client":                             {code: []string{".", "internal/packed", "internal/retry", "internal/unixsocket"}},
 	"internal/server/respapi":            {code: []string{".", "member", "internal/idtext", "internal/server", "internal/server/auth", "internal/server/conns"}, tests: []string{"internal/throttle", "internal/server/servertest", "cluster", "internal/server/metrics", "store"}},
-	"internal/deploy":                    {},
+	"internal/deploy":                    {code: []string{"."}, tests: []string{"internal/dbtest"}},
 	"internal/deploy/packages/inventory": {},
 	"examples/orders":                    {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
 	"internal/browser":                   {tests: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "store/memstore", "internal/server/httpapi", "internal/server/servertest", "internal/server/ui", "store", "store/quorum", "github.com/chromedp/"}},
 	"internal/doctor":                    {code: []string{"internal/unixsocket", ".", "internal/clocks", "internal/retry", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi", "internal/server/limits", "member", "store", "store/etcdembed", "store/etcdstore", "store/quorum", "golang.org/x/sys/unix", "internal/files"}, tests: []string{"store/memstore"}},
 	"internal/doctest":                   {tests: []string{"internal/responsive", "go.yaml.in/yaml/v3"}},
+	"internal/dbtest":                    {code: []string{"internal/testenv"}},
 	"internal/etcdtest":                  {code: []string{"internal/certtest"}},
 	"internal/certtest":                  {},
 	"internal/overlay":                   {},
@@ -122,7 +123,7 @@ func sources(t *testing.T) (all []file) {
 			return err
 		}
 		if d.IsDir() {
-			other := rel == "bench" || rel == "tools" // modules of their own
+			other := rel == "bench" || rel == "tools" || rel == "examples/databases" // modules of their own
 			if other || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "." {
 				return fs.SkipDir
 			}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/setting"
+)
+
+const genSQLHelp = `SQL prints functions for a database, for the IDs of one layout: the time, node ID and
+sequence of an ID, and the smallest and greatest ID of a time, with which queries find
+the rows of a time by their primary key.
+
+SQLite has no stored functions. For it gen sql prints a view of a table that shows what
+each ID says, and expressions for the smallest and greatest ID of a time, to copy.
+
+Name the layout, or with --sequencer the sequencer, whose layout gen sql then gets from
+a server. Functions for several layouts need different names: see --name.`
+
+const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
+  firn gen sql --dialect mysql --layout twitter --name tweet | mariadb shop
+  firn gen sql --dialect sqlite --table orders | sqlite3 shop.db
+  firn gen sql --dialect postgres --sequencer orders --name orders`
+
+func (p *program) genSQL() *cobra.Command {
+	s := deploy.NewSQL()
+	var layout layoutFlags
+	var sequencer string
+	var ask serverFlags
+	var c *cobra.Command
+	flags := func(made *cobra.Command) {
+		c = made
+		fs := c.Flags()
+		setting.Text(fs, &s.Dialect, "dialect", "dialect", "which SQL: "+words(deploy.Dialects))
+		completes(c, "dialect", deploy.Dialects)
+		layout.add(c, fs)
+		setting.Text(fs, &s.Name, "name", "name", "what the names of functions and views begin with")
+		setting.Text(fs, &s.Table, "table", "table", "for SQLite: the table with the IDs")
+		setting.Text(fs, &s.Column, "column", "column", "for SQLite: the column with the IDs")
+		addSequencer(fs, &sequencer, "the sequencer that makes the IDs, instead of --layout and --epoch")
+		ask.addPublic(fs)
+	}
+	return p.genKind("sql", "Print functions of a database, for the time and node of an ID", genSQLHelp, genSQLExamples, flags,
+		func(o deploy.Origin) (string, error) {
+			d := decoder{program: p}
+			if err := d.setSequencer(c, sequencer, &ask, &layout); err != nil {
+				return "", err
+			}
+			if d.sequencer.Scattered {
+				return "", fmt.Errorf("sequencer %s is scattered: its IDs do not lie in the order of their time, and a database can't gather them; want another one", sequencer)
+			}
+			s.Layout = d.sequencer.Layout
+			return s.Text(o)
+		})
+}
