@@ -18,7 +18,7 @@ import (
 
 // declared is what each block of Go has around it.
 const declared = `ctx context.Context, store storepkg.Store, m *member.Member, s *member.Sequencer, g *firn.Generator,
-	c *client.Client, nodes []string, ids []firn.ID`
+	c *client.Client, nodes []string, ids []firn.ID, db *sql.DB`
 
 // packages are what blocks of Go may import, by name.
 var packages = map[string]string{

@@ -1,0 +1,153 @@
+package databases
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/dbtest"
+	"github.com/firn-id/firn/internal/testenv"
+)
+
+// Every recipe does what it says, against a database and a node of firn.
+func TestRecipes(t *testing.T) {
+	testenv.Slow(t)
+	socket := dbtest.Postgres(t)
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "firn")
+	output(t, exec.Command("go", "-C", "../..", "build", "-o", bin, "./cmd/firn"))
+	url := serve(t, bin, filepath.Join(dir, "data"))
+	functions := output(t, exec.Command(bin, "gen", "sql", "--dialect", "postgres"))
+
+	for name, recipe := range map[string][]string{
+		"pgx":        {"go", "run", "./pgx"},
+		"gorm":       {"go", "run", "./gorm"},
+		"ent":        {"go", "run", "./ent"},
+		"sqlc":       {"go", "run", "./sqlc"},
+		"pg":         {"node", "node/pg.js"},
+		"typeorm":    {"node", "node/typeorm.js"},
+		"sqlalchemy": {"/usr/bin/python3", "sqlalchemy/orders.py"}, // Debian's, which has its packages
+	} {
+		t.Run(name, func(t *testing.T) {
+			switch recipe[0] {
+			case "node":
+				testenv.Program(t, "node", "nodejs")
+				if _, err := os.Stat("node/node_modules"); err != nil {
+					t.Skip("its packages are not installed: npm ci --prefix examples/databases/node")
+				}
+			case "/usr/bin/python3":
+				if out, err := exec.Command(recipe[0], "-c", "import sqlalchemy, psycopg2").CombinedOutput(); err != nil {
+					t.Skipf("its packages are not installed: apt-get install python3-sqlalchemy python3-psycopg2: %s", out)
+				}
+			}
+			environment := append(os.Environ(), "PGHOST="+socket, "PGUSER=postgres", "PGDATABASE="+name, "FIRN_URL="+url)
+			output(t, exec.Command("psql", "-X", "-q", "-h", socket, "-U", "postgres", "-c", "CREATE DATABASE "+name))
+			psql := exec.Command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1")
+			psql.Env, psql.Stdin = environment, strings.NewReader(functions)
+			output(t, psql)
+
+			c := exec.Command(recipe[0], recipe[1:]...)
+			c.Env = environment
+			got := output(t, c)
+			m := regexp.MustCompile(`(?m)^json: (.*)$`).FindStringSubmatch(got)
+			if m == nil {
+				t.Fatalf("it prints no JSON:\n%s", got)
+			}
+			want := "since: bread butter jam\npage: tea milk\npage: sugar bread\npage: butter jam\njson: " + m[1] + "\nback: bread\n"
+			if got != want {
+				t.Errorf("it prints\n%swant\n%s", got, want)
+			}
+			var order map[string]any // as a browser reads it: a number would be a double
+			if err := json.Unmarshal([]byte(m[1]), &order); err != nil {
+				t.Fatal(err)
+			}
+			id, err := firn.Parse(fmt.Sprint(order["id"]))
+			if _, ok := order["id"].(string); !ok || err != nil || order["item"] != "bread" {
+				t.Errorf("the JSON is %s; want an ID as a string, and bread: %v", m[1], err)
+			}
+			at, err := firn.Default.Time(id)
+			if ago := time.Since(at); err != nil || ago < 0 || ago > 10*time.Minute {
+				t.Errorf("the ID %v was made %v ago: %v", id, ago, err)
+			}
+			query := fmt.Sprintf("SELECT item FROM orders WHERE id = %d AND pg_typeof(id) = 'bigint'::regtype", id)
+			check := exec.Command("psql", "-X", "-A", "-t", "-c", query)
+			check.Env = environment
+			if item := output(t, check); item != "bread\n" {
+				t.Errorf("the database has %q under that ID", item)
+			}
+		})
+	}
+}
+
+// output is what a command prints. The test ends if the command fails.
+func output(t *testing.T, c *exec.Cmd) string {
+	t.Helper()
+	var failed strings.Builder
+	c.Stderr = &failed
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s%s", c, err, out, failed.String())
+	}
+	return string(out)
+}
+
+// serve starts a node, and returns its URL when it gives IDs.
+func serve(t *testing.T, bin, data string) string {
+	t.Helper()
+	c := exec.Command(bin, "serve", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--admin-addr", "none")
+	logged, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := make(chan string, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(logged); lines.Scan(); {
+			if m := regexp.MustCompile(`msg=listening addr=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+				address <- m[1]
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-read
+		_ = c.Wait()
+	})
+	deadline := time.After(time.Minute)
+	var url string
+	select {
+	case a := <-address:
+		url = "http://" + a
+	case <-read:
+		t.Fatal("firn serve has ended")
+	case <-deadline:
+		t.Fatal("firn serve does not listen")
+	}
+	for {
+		answer, err := http.Get(url + "/readyz")
+		if err == nil {
+			answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return url
+			}
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("firn serve gives no IDs: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
