@@ -23,10 +23,11 @@ import (
 
 // party is a driver that takes part in a scenario, with its stubs.
 type party struct {
-	driver *driver
-	stubs  []*stub
-	supply *supply
-	maxAge time.Duration // of prefetched IDs; zero: none
+	driver     *driver
+	stubs      []*stub
+	supply     *supply
+	sequencers map[string]map[string]any // their definitions
+	maxAge     time.Duration             // of prefetched IDs; zero: none
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -244,6 +245,8 @@ func number(v any) int {
 
 // enter records IDs, and checks each of them.
 func (p *party) enter(line map[string]any, texts []string, scripted bool, sent time.Time) {
+	name, _ := line["sequencer"].(string)
+	ascend := line["do"] == "fill" && p.sequencers[name]["scattered"] != true
 	var last ids.ID
 	taken := make([]ids.ID, 0, len(texts))
 	for i, text := range texts {
@@ -252,7 +255,7 @@ func (p *party) enter(line map[string]any, texts []string, scripted bool, sent t
 			p.faultf("%v: %v", line, err)
 			return
 		}
-		if i > 0 && id <= last && line["do"] == "fill" {
+		if i > 0 && id <= last && ascend {
 			p.faultf("%v: %d after %d; want them to ascend", line, id, last)
 		}
 		last, taken = id, append(taken, id)
@@ -267,7 +270,6 @@ func (p *party) enter(line map[string]any, texts []string, scripted bool, sent t
 			p.faultf("%v: %d is %v old; want at most %v", line, id, age, p.maxAge)
 		}
 	}
-	name, _ := line["sequencer"].(string)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken[name] = append(p.taken[name], taken...)

@@ -53,16 +53,16 @@ func (d *driver) command(line string) *exec.Cmd {
 
 // scenario is what happens to clients, and what they must make of it.
 type scenario struct {
-	Name       string         `json:"name"`
-	About      string         `json:"about"`
-	Nodes      int            `json:"nodes"`      // of one service, which all drivers use at the same time
-	Stubs      int            `json:"stubs"`      // of each driver
-	Sequencers []string       `json:"sequencers"` // to create
-	Tokens     bool           `json:"tokens"`     // the nodes want tokens
-	TLS        bool           `json:"tls"`
-	Open       map[string]any `json:"open"` // the opening, besides the nodes
-	Want       want           `json:"want"` // for its answer
-	Steps      []step         `json:"steps"`
+	Name       string                    `json:"name"`
+	About      string                    `json:"about"`
+	Nodes      int                       `json:"nodes"`      // of one service, which all drivers use at the same time
+	Stubs      int                       `json:"stubs"`      // of each driver
+	Sequencers map[string]map[string]any `json:"sequencers"` // to create, by name, with the fields of their definitions
+	Tokens     bool                      `json:"tokens"`     // the nodes want tokens
+	TLS        bool                      `json:"tls"`
+	Open       map[string]any            `json:"open"` // the opening, besides the nodes
+	Want       want                      `json:"want"` // for its answer
+	Steps      []step                    `json:"steps"`
 }
 
 // step is one thing to do: exactly one of the fields besides those of Send.
@@ -283,7 +283,9 @@ func (s scenario) play(t *testing.T, nodes *pool, drivers []*driver, args ...str
 		g.serve(s, open)
 	}
 	for _, d := range drivers {
-		g.parties = append(g.parties, join(t, d, s.Stubs, args...))
+		p := join(t, d, s.Stubs, args...)
+		p.sequencers = s.Sequencers
+		g.parties = append(g.parties, p)
 	}
 	g.each(func(p *party) { g.open(p, s, open) })
 	if s.Want.Error == nil {
@@ -353,13 +355,14 @@ func (g *stage) serve(s scenario, open map[string]any) {
 			return nil
 		})
 	}
-	for _, name := range s.Sequencers {
-		body := fmt.Sprintf(`{"name":%q,"nodes":64}`, name)
-		var err error
-		if s.Tokens {
-			_, err = exchangeAs(caller, admin, http.MethodPost, g.nodes[0].admin+sequencers, body, nil)
-		} else {
-			_, err = g.nodes[0].call(http.MethodPost, sequencers, body, nil)
+	for name, fields := range s.Sequencers {
+		definition := map[string]any{"name": name, "nodes": 64}
+		maps.Copy(definition, fields)
+		body, err := json.Marshal(definition)
+		if err == nil && s.Tokens {
+			_, err = exchangeAs(caller, admin, http.MethodPost, g.nodes[0].admin+sequencers, string(body), nil)
+		} else if err == nil {
+			_, err = g.nodes[0].call(http.MethodPost, sequencers, string(body), nil)
 		}
 		if err != nil {
 			g.t.Fatal(err)
