@@ -13,8 +13,8 @@ import (
 	"github.com/firn-id/firn/internal/testenv"
 )
 
-// The page shows every call, and tries one: the ID is shown exactly, as a number and as text. Nothing is asked of others
-// meanwhile, and the browser complains of nothing.
+// The page shows every call, and tries one: the ID is shown exactly, as text, and for those who choose numbers as a number.
+// Nothing is asked of others meanwhile, and the browser complains of nothing.
 func TestTryPage(t *testing.T) {
 	testenv.Slow(t)
 	server, ctx := serve(t), open(t)
@@ -36,14 +36,26 @@ func TestTryPage(t *testing.T) {
 		chromedp.Click(chromedp.CSS(call+".execute")),
 		chromedp.WaitVisible(chromedp.CSS(call+".live-responses-table code")),
 	)
-	shown := run(t, ctx, chromedp.TextContent(chromedp.CSS(call+".live-responses-table code")))
-	var id struct {
-		ID  json.Number `json:"id"`
-		Str string      `json:"id_str"`
+	shows := func(quote string) {
+		t.Helper()
+		shown := run(t, ctx, chromedp.TextContent(chromedp.CSS(call+".live-responses-table code")))
+		var id struct {
+			ID  json.RawMessage `json:"id"`
+			Str string          `json:"id_str"`
+		}
+		if err := json.Unmarshal([]byte(shown), &id); err != nil || string(id.ID) != quote+id.Str+quote || len(id.Str) < 18 || !strings.Contains(shown, "\n  ") {
+			t.Errorf("it shows %q, %v", shown, err)
+		}
 	}
-	if err := json.Unmarshal([]byte(shown), &id); err != nil || string(id.ID) != id.Str || len(id.Str) < 18 || !strings.Contains(shown, "\n  ") {
-		t.Errorf("it shows %q, %v", shown, err)
-	}
+	shows(`"`)
+	do(
+		t, ctx,
+		chromedp.Click(chromedp.CSS(call+".btn-clear")),
+		chromedp.SetValue(chromedp.CSS(call+".parameters select"), "number"),
+		chromedp.Click(chromedp.CSS(call+".execute")),
+		chromedp.WaitVisible(chromedp.CSS(call+".live-responses-table code")),
+	)
+	shows("")
 	picture(t, ctx, "docs-tried-1440.png")
 	w.quiet(t, server.URL)
 }
