@@ -1,0 +1,446 @@
+"""What both clients do, in an event loop: choose nodes, ask another one when one is slow, and keep IDs in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import random
+import re
+import ssl
+import threading
+import time
+import weakref
+from asyncio import FIRST_COMPLETED
+from collections import Counter, deque
+from dataclasses import dataclass
+from typing import Any, Callable, Coroutine, NamedTuple, Sequence
+from urllib.parse import quote
+
+from ._errors import CanceledError, ClosedError, NoAnswerError, NodeError, is_final
+from ._http import PACKED, Node, Transport, parse_nodes, read_ids
+from ._ids import ENCODINGS, encode
+
+# Times are in seconds. What they are for is told in docs/client.md of the repository.
+MAX_COUNT = 100_000  # IDs that a node gives at once
+DEFAULT_TIMEOUT, ANSWER_WITHIN = 10.0, 15.0  # of a call, of a request
+FIRST_PATIENCE, PATIENCE_PER_ID = 0.1, 5e-6  # before another node is asked, while nothing is known
+SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.01, 1.0
+FIRST_AVOIDED, LONGEST_AVOIDED = 0.1, 5.0  # after failures of a node in a row
+FIRST_PAUSE, LONGEST_PAUSE = 0.025, 1.0  # of a call after all nodes have failed
+LEAVING = 1.0  # for which a node is avoided that closes its connections, because it is about to stop
+LINGERS = 1.0  # for which a request goes on after another one has won: it shows whether its node works
+REFILL_REST = 1.0  # for which nothing is fetched after a failed fetch, unless a call waits
+MAX_OUT = 2  # requests of one call to one node at a time; the second helps when the connection of the first is dead
+
+
+class Event(NamedTuple):
+    """What the client has done: a request to a node (attempt), a call, or a fetch of IDs into memory."""
+
+    kind: str  # "attempt", "call" or "fetch"
+    sequencer: str  # empty: the default one
+    wanted: int  # how many IDs were asked for
+    duration: float  # seconds
+    error: BaseException | None  # None: it has given all IDs
+    node: str = ""  # of an attempt: its URL
+    hedged: bool = False  # of an attempt: another request of the same call had no answer yet
+    age: float = 0.0  # of a call: that of the oldest ID, in seconds since before its request was sent
+    expired: int = 0  # of a fetch: how many IDs were dropped since the one before, because they were too old
+
+
+def backoff(first: float, longest: float, failures: int) -> float:
+    """Return the pause after so many earlier failures in a row. Chance keeps many callers from returning at once."""
+    return min(first * 2.0 ** min(failures, 62), longest) * random.uniform(0.5, 1)
+
+
+class Pace:
+    """How long recent answers took: a moving average and the deviation from it, as TCP computes them (RFC 6298)."""
+
+    mean = deviation = 0.0
+
+    def add(self, took: float) -> None:
+        if not self.mean:
+            self.mean, self.deviation = took, took / 2
+        else:
+            self.deviation += (abs(took - self.mean) - self.deviation) / 4
+            self.mean += (took - self.mean) / 8
+
+    def patience(self, n: int) -> float:
+        """Return the time within which nearly every answer with n IDs comes."""
+        if not self.mean:
+            return FIRST_PATIENCE + n * PATIENCE_PER_ID
+        return min(max(self.mean + 4 * self.deviation, SHORTEST_PATIENCE), LONGEST_PATIENCE)
+
+
+@dataclass(eq=False)
+class Route:
+    """A node as one sequencer sees it: it may give IDs of one sequencer and not of another."""
+
+    node: Node
+    in_flight: int = 0
+    failures: int = 0  # in a row; one that begins within the pause after another is not counted
+    until: float = -math.inf  # the node is avoided until then, and after failures until it gives IDs again
+    error: Exception | None = None  # of the last failure; None: the node works
+
+    def rank(self, now: float) -> tuple[bool, float]:
+        """Return what is least for the best node: one with few requests; of avoided ones, whose pause ends first."""
+        avoided = self.failures > 0 or now < self.until
+        return avoided, self.until if avoided else self.in_flight
+
+    def works(self, now: float, leaving: bool) -> None:
+        self.failures, self.error, self.until = 0, None, now + LEAVING if leaving else -math.inf
+
+    def fails(self, now: float, error: Exception) -> None:
+        self.error = error
+        if self.failures == 0 or now >= self.until:
+            self.pause(now)
+        self.until = max(self.until, now + min(getattr(error, "retry_after", 0.0), LONGEST_AVOIDED))
+
+    def pause(self, now: float) -> None:
+        self.until = now + backoff(FIRST_AVOIDED, LONGEST_AVOIDED, self.failures)
+        self.failures += 1
+
+
+@dataclass(eq=False)
+class Attempt:
+    """One request of a call."""
+
+    route: Route
+    hedged: bool
+    probe: bool  # only to see whether the node works again
+    asked: float
+    ids: list[Any] | None = None
+    error: Exception | None = None
+
+
+class Call:
+    """Asks one node after the other for IDs, and several at once when they are slow."""
+
+    def __init__(self, issuer: Issuer, n: int, form: str = "") -> None:
+        self.issuer, self.n, self.form, self.now = issuer, n, form, issuer.base._now
+        self.pace = issuer.paces[(n - 1).bit_length()]
+        self.patience = self.pace.patience(n)
+        self.bar = 0.0  # once a request has won, the time after which another one counts as slow
+        self.live: dict[asyncio.Future[None], Attempt] = {}
+        self.out: Counter[Route] = Counter()  # requests without an answer
+        self.tried: set[Route] = set()  # in this round
+        self.failed: dict[Route, Exception] = {}  # the last errors
+
+    async def run(self, deadline: float) -> tuple[list[Any], float]:
+        """Return IDs, and the time before their request was sent."""
+        patience, pauses, pausing = self.patience, 0, False
+        refused: Exception | None = None  # is raised when no attempt succeeds
+        never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def after(pause: float) -> float:  # or after half of the time left, so that some is left for another node
+            now = self.now()
+            return min(now + min(pause, max((deadline - now) / 2, SHORTEST_PATIENCE)), deadline)
+
+        try:
+            if self.now() < deadline:
+                self.next()
+                self.probe()
+            wake = after(patience)
+            while True:
+                pause = max(0.0, wake - self.now())
+                done, _ = await asyncio.wait([*self.live] or [never], timeout=pause, return_when=FIRST_COMPLETED)
+                for a in map(self.live.pop, done):
+                    self.out[a.route] -= 1
+                    if a.ids is not None:
+                        self.won(a)
+                        return a.ids, a.asked
+                    assert a.error
+                    self.failed[a.route] = a.error
+                    if getattr(a.error, "status", 0) == 429 and self.live:
+                        refused = a.error  # perhaps only because this call has sent more than one request
+                    elif is_final(a.error):
+                        self.won(a)
+                        raise a.error
+                    elif not refused and not (a.probe and self.live) and not self.next() and not pausing:
+                        pausing, pauses, wake = True, pauses + 1, after(backoff(FIRST_PAUSE, LONGEST_PAUSE, pauses))
+                if refused and not self.live:
+                    raise refused
+                if self.now() >= deadline:
+                    raise refused or self.issuer.no_answer(self.failed)
+                if self.now() >= wake:
+                    if not refused and not self.next():
+                        self.tried = {r for r in self.out if self.out[r] >= MAX_OUT}
+                        self.next()
+                    pausing, patience = False, min(2 * patience, LONGEST_PATIENCE)
+                    wake = after(patience)
+        finally:
+            for task in self.live:
+                asyncio.get_running_loop().call_later(LINGERS if self.bar else 0, task.cancel)
+
+    def next(self) -> bool:
+        """Ask another node: of those with the fewest requests of this call the best, in turn. False: none is left."""
+        now, routes = self.now(), self.issuer.routes
+        route = min((r for r in routes if r not in self.tried), key=lambda r: (self.out[r], *r.rank(now)), default=None)
+        if not route:
+            return False
+        routes.remove(route)
+        routes.append(route)
+        self.start(route)
+        return True
+
+    def probe(self) -> None:
+        """Ask a node, too, that has failed and whose pause is over."""
+        for r in self.issuer.routes:
+            if r not in self.tried and r.failures > 0 and self.now() >= r.until:
+                r.pause(self.now())  # one probe is enough
+                return self.start(r, probe=True)
+
+    def start(self, route: Route, probe: bool = False) -> None:
+        a = Attempt(route, bool(self.live), probe, self.now())
+        route.in_flight += 1
+        self.tried.add(route)
+        self.out[route] += 1
+        task = self.issuer.base._spawn(self.attempt(a))
+        timer = task.get_loop().call_later(ANSWER_WITHIN, task.cancel)
+        task.add_done_callback(lambda _: timer.cancel())
+        self.live[task] = a
+
+    async def attempt(self, a: Attempt) -> None:
+        """Send a request, which may outlive the call."""
+        url, route = a.route.node.url, a.route
+        try:
+            a.ids, leaving = await self.issuer.post(route.node, self.n, self.form)
+        except asyncio.CancelledError:
+            a.error = CanceledError(f"{url}: given up")
+        except Exception as e:
+            a.error = e
+        route.in_flight -= 1
+        took, canceled = self.now() - a.asked, isinstance(a.error, CanceledError)
+        if a.error is None and (not self.bar or took <= self.bar):
+            route.works(self.now(), leaving)
+        elif a.error is None or canceled and took > max(self.bar, self.patience):
+            self.slow(a)
+        elif not canceled and not is_final(a.error):
+            route.fails(self.now(), a.error)
+        self.issuer.base._report(Event("attempt", self.issuer.name, self.n, took, a.error, url, a.hedged))
+
+    def won(self, a: Attempt) -> None:
+        """Record the time of the winner, and avoid nodes that are slow."""
+        took = self.now() - a.asked
+        self.bar = max(self.patience, 2 * took)
+        if a.error is None:
+            self.pace.add(took)
+        for other in self.live.values():
+            if self.now() - other.asked > self.bar:
+                self.slow(other)
+
+    def slow(self, a: Attempt) -> None:
+        took = self.now() - a.asked
+        a.route.fails(self.now(), NodeError(f"{a.route.node.url}: slower than other nodes: {took:.3f} s"))
+
+
+class Issuer:
+    """Takes IDs of one sequencer."""
+
+    def __init__(self, base: Base, name: str) -> None:
+        self.base, self.name = base, name
+        self.path = "/api/v1" + (f"/sequencers/{quote(name, safe='')}" if name else "")
+        self.forget()
+
+    def forget(self) -> None:
+        self.routes: list[Route] = [Route(node) for node in self.base._nodes]  # in turn
+        self.paces: list[Pace] = [Pace() for _ in range(18)]  # of requests for 1, 2, up to 4, up to 8 IDs and so on
+        self.stock: deque[tuple[int, float]] = deque()  # IDs in memory, with the time before their request was sent
+        self.lock = threading.Lock()  # guards the stock
+        self.expired = 0  # how many were dropped from the stock, and not reported yet
+        self.wanted = 0  # how many calls wait for
+        self.rest = -math.inf  # until then nothing is fetched, unless a call waits
+        self.called = False  # refill
+        self.fetching: asyncio.Task[Exception | None] | None = None
+
+    async def call(self, count: int, timeout: float | None, form: str = "") -> list[Any]:
+        if form in ENCODINGS:
+            return [encode(id, form) for id in await self.call(count, timeout)]
+        base, age = self.base, 0.0
+        error: BaseException | None = None
+        if base._closed:
+            raise ClosedError("the client is closed")
+        base._check_loop()
+        call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        base._calls.add(call)
+        began = base._now()
+        try:
+            deadline = began + (base._timeout if timeout is None else timeout)
+            of_stock = 0 < count <= base._prefetch and not form
+            ids, asked = await (self.wait(count, deadline) if of_stock else self.ask(count, deadline, form))
+            age = base._now() - asked
+            return ids
+        except BaseException as e:
+            error = e
+            raise
+        finally:
+            call.set_result(None)
+            base._calls.remove(call)
+            base._report(Event("call", self.name, count, base._now() - began, error, age=age))
+
+    async def ask(self, count: int, deadline: float, form: str) -> tuple[list[Any], float]:
+        ids: list[Any] = []
+        first = self.base._now()
+        while len(ids) < count:
+            more, asked = await Call(self, min(count - len(ids), MAX_COUNT), form).run(deadline)
+            first = first if ids else asked
+            ids += more
+        return sorted(ids) if count > MAX_COUNT and not form else ids, first  # they may be from several nodes
+
+    async def wait(self, n: int, deadline: float) -> tuple[list[int], float]:
+        self.wanted += n
+        try:
+            while True:
+                taken = self.take(n)
+                if taken:
+                    return taken
+                self.refill()
+                assert self.fetching
+                done, _ = await asyncio.wait({self.fetching}, timeout=max(0.0, deadline - self.base._now()))
+                if not done:
+                    raise self.no_answer({r: r.error for r in self.routes if r.error})
+                error = done.pop().result()
+                if error and is_final(error):
+                    raise error
+        finally:
+            self.wanted -= n
+
+    def take(self, n: int) -> tuple[list[int], float] | None:
+        """Return IDs from memory if there are n, and have more fetched when few are left. Any thread may call it."""
+        with self.lock:
+            now = self.base._now()
+            while self.stock and now - self.stock[0][1] > self.base._max_age:
+                self.stock.popleft()
+                self.expired += 1
+            if len(self.stock) < n:
+                return None
+            taken = [self.stock.popleft() for _ in range(n)]
+            if self.base._loop and not self.base._loop.is_closed() and not self.called and self.wants(now):
+                self.called = True
+                self.base._loop.call_soon_threadsafe(self.refill)
+        ids, asked = [id for id, _ in taken], taken[0][1]
+        return sorted(ids) if taken[-1][1] != asked else ids, asked  # they may be from several nodes
+
+    def wants(self, now: float) -> int:
+        """Return how many IDs to fetch."""
+        left, most = len(self.stock), self.base._prefetch
+        if self.fetching or not self.wanted and (left > most // 2 or now < self.rest):
+            return 0
+        return min(most - left + self.wanted, MAX_COUNT)
+
+    def refill(self) -> None:
+        """Fetch IDs, if few are left and none are being fetched."""
+        self.called = False
+        n = self.wants(self.base._now())
+        if n:
+            self.fetching = self.base._spawn(self.fetch(n))
+
+    async def fetch(self, n: int) -> Exception | None:
+        """Add n IDs to the stock, or return what went wrong."""
+        error: Exception | None = None
+        began = self.base._now()
+        try:
+            ids, asked = await Call(self, n).run(began + DEFAULT_TIMEOUT)
+            self.stock.extend((id, asked) for id in ids)
+        except Exception as e:
+            error = e
+            self.rest = self.base._now() + max(REFILL_REST, getattr(e, "retry_after", 0.0))
+        self.fetching, expired, self.expired = None, self.expired, 0
+        self.base._report(Event("fetch", self.name, n, self.base._now() - began, error, expired=expired))
+        return error
+
+    async def post(self, node: Node, n: int, form: str) -> tuple[list[Any], bool]:
+        """Return n IDs of a node, and whether it closes the connection."""
+        target = f"{self.path}/" + ("id" if n == 1 else f"ids?count={n}")
+        if form:
+            target += ("?" if n == 1 else "&") + f"form={quote(form)}"
+        fields = {"Accept": "application/json" if form else PACKED}
+        token = self.base._token() if self.base._token else ""
+        if token:
+            fields["Authorization"] = f"Bearer {token}"
+        if not re.fullmatch("[!-~]*", token):
+            raise ValueError("the token has a character that is not a visible one of ASCII")
+        answer = await self.base._transport.post(node, target, fields, n)
+        return read_ids(node, answer, n, form), answer.leaving
+
+    def no_answer(self, errors: dict[Route, Exception]) -> NoAnswerError:
+        routes = sorted(self.routes, key=lambda r: self.base._nodes.index(r.node))
+        return NoAnswerError([errors.get(r) or NodeError(f"{r.node.url}: no answer yet") for r in routes])
+
+
+class Base:
+    """What the clients have in common.
+
+    nodes are URLs such as http://ids-1:8080, or unix:/run/firn/firn.sock. token returns a bearer token, and is called
+    for every request. tls says which certificates to accept; by default, those that the system trusts. With prefetch,
+    1 to 100000, so many IDs of each sequencer are kept in memory, and none is returned that is older than max_age
+    seconds. timeout, in seconds, is that of calls without one. hook gets every event; it must be quick, raise nothing
+    and not call the client. ValueError is raised when an argument is wrong."""
+
+    def __init__(
+        self, nodes: Sequence[str], *, token: Callable[[], str] | None = None, tls: ssl.SSLContext | None = None,
+        prefetch: int = 0, max_age: float = 0.0, timeout: float = DEFAULT_TIMEOUT,
+        hook: Callable[[Event], None] | None = None,
+    ) -> None:
+        if not 0 <= prefetch <= MAX_COUNT or bool(prefetch) != (max_age > 0):
+            raise ValueError(f"prefetch={prefetch}, max_age={max_age}; want 1 to {MAX_COUNT} and above 0 s, or neither")
+        self._nodes, self._token, self._timeout, self._hook = parse_nodes(nodes), token, timeout, hook
+        self._prefetch, self._max_age = prefetch, max_age
+        self._tls = tls or (ssl.create_default_context() if any(node.tls for node in self._nodes) else None)
+        self._now = time.monotonic
+        self._closing = False  # for other threads, while calls are in progress that they have begun
+        self._closed = False
+        self._issuers: dict[str, Issuer] = {}
+        self._bind(None)
+        _clients.add(self)
+
+    def _issuer(self, name: str) -> Issuer:
+        return self._issuers.get(name) or self._issuers.setdefault(name, Issuer(self, name))
+
+    def _bind(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Begin anew: connections and IDs in memory are not for another event loop, nor for a forked process."""
+        self._loop, self._lock = loop, threading.Lock()
+        self._transport = Transport(self._nodes, self._tls)
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Future[None]] = set()
+        for issuer in self._issuers.values():
+            issuer.forget()
+
+    def _check_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            self._bind(asyncio.get_running_loop())
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _report(self, event: Event) -> None:
+        if self._hook:
+            self._hook(event)
+
+    async def _end(self) -> None:
+        """Wait for the calls in progress, and end all requests."""
+        self._check_loop()
+        self._closed = True
+        if self._calls:
+            await asyncio.wait(set(self._calls))
+        for task in set(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(set(self._tasks))
+        self._transport.close()
+        await asyncio.sleep(0)  # for the connections to be closed
+
+
+_clients: weakref.WeakSet[Base] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for client in _clients:
+        client._bind(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import unittest
+from datetime import datetime, timezone
+from pathlib import Path
+from uuid import UUID
+
+import firn
+
+VECTORS = Path(__file__).parents[2] / "conformance" / "vectors.json"
+
+
+class TestEncodings(unittest.TestCase):
+    def test_the_smallest_and_the_largest(self) -> None:
+        for form, smallest, largest in (
+            ("decimal", "0", "9223372036854775807"),
+            ("hex", "0000000000000000", "7fffffffffffffff"),
+            ("base32", "0000000000000", "7ZZZZZZZZZZZZ"),
+            ("base58", "1", "NQm6nKp8qFC"),
+            ("base62", "00000000000", "AzL8n0Y58m7"),
+        ):
+            self.assertEqual(firn.encode(0, form), smallest)
+            self.assertEqual(firn.encode(firn.MAX_ID, form), largest)
+
+    def test_there_and_back(self) -> None:
+        for form in firn.ENCODINGS:
+            for id in [0, 1, 9, 10, 57, 58, 61, 62, 2**53 + 1, firn.MAX_ID, *(3**i for i in range(39))]:
+                self.assertEqual(firn.parse(firn.encode(id, form), form), id, form)
+
+    def test_other_texts(self) -> None:
+        for form, texts in {
+            "decimal": ["", "007", "+1", "-1", " 1", "1 ", "1.0", "1e3", "1_0", "9223372036854775808", "9" * 5000, "٣"],
+            "hex": ["0", "7FFFFFFFFFFFFFFF", "8000000000000000", "0x00000000000000", "00000000000000000"],
+            "base32": ["7zzzzzzzzzzzz", "8000000000000", "000000000000I", "000000000000"],
+            "base58": ["", "11", "0", "12", "NQm6nKp8qFD", "l"],
+            "base62": ["AzL8n0Y58m8", "0", "0000000000-", "zzzzzzzzzzz"],
+        }.items():
+            for text in texts:
+                with self.assertRaises(ValueError, msg=f"{form} {text:.40}") as raised:
+                    firn.parse(text, form)
+                self.assertIn("want one such as the largest, " + firn.encode(firn.MAX_ID, form), str(raised.exception))
+
+    def test_what_is_no_id_or_no_encoding(self) -> None:
+        for id in (-1, firn.MAX_ID + 1):
+            with self.assertRaisesRegex(ValueError, f"{id} is not an ID; want 0 to 9223372036854775807"):
+                firn.encode(id, "hex")
+        for form in ("", "HEX", "uuid"):
+            with self.assertRaisesRegex(ValueError, "is not an encoding; want one of decimal, hex, base32, base58, base62"):
+                firn.encode(1, form)
+
+
+class TestLayouts(unittest.TestCase):
+    def test_documented_ids(self) -> None:
+        for name, id, unix_ms, datacenter, node, node_id, sequence in (
+            ("twitter", 1541815603606036480, 1656432460105, 11, 26, 378, 0),  # Wikipedia, Snowflake ID
+            ("discord", 175928847299117063, 1462015105796, 1, 0, 32, 7),  # Discord's API reference
+            ("snowcast", 44368455009519616, 1393823532000, 0, 1234, 1234, 0),  # snowcast's README
+            ("snowcast", 44368455009520639, 1393823532000, 0, 1234, 1234, 1023),
+        ):
+            p = firn.PRESETS[name].decode(id)
+            got = (p.unix_ms, p.datacenter, p.node, p.node_id, p.sequence)
+            self.assertEqual(got, (unix_ms, datacenter, node, node_id, sequence))
+        self.assertEqual(firn.PRESETS["discord"].decode(175928847299117063).time.isoformat(), "2016-04-30T11:18:25.796000+00:00")
+
+    def test_node_lowest(self) -> None:
+        p = firn.Layout.parse("sonyflake").decode(5 << 24 | 3 << 16 | 77)
+        self.assertEqual((p.tick, p.sequence, p.node, p.node_id), (5, 3, 77, 77))
+        self.assertEqual(p.time, datetime(2014, 9, 1, 0, 0, 0, 50_000, timezone.utc))
+        p = firn.Layout(40, 3, 5, 10, node_lowest=True).decode(5 << 18 | 3 << 8 | 2 << 5 | 7)
+        self.assertEqual((p.tick, p.sequence, p.datacenter, p.node, p.node_id), (5, 3, 2, 7, 71))
+
+    def test_bits(self) -> None:
+        for text, want in (
+            ("41/10/12", firn.PRESETS["default"]),
+            ("41/5/5/12", firn.Layout(41, 5, 5, 12)),
+            ("39/16/8@10ms", firn.Layout(39, 0, 16, 8, 10_000_000)),
+            ("62/0/0@1ns", firn.Layout(62, 0, 0, 0, 1)),
+            ("31/20/12@1s", firn.Layout(31, 0, 20, 12, 1_000_000_000)),
+            ("51/5/7@100us", firn.Layout(51, 0, 5, 7, 100_000)),
+        ):
+            self.assertEqual(firn.Layout.parse(text), want)
+        for text in ("", "41", "41/10", "41/10/12/1/1", "41/10/-1", "42/10/12", "0/10/12", "41/10/12@", "41/10/12@2s",
+                     "41/10/12@0ms", "41/10/12@ms", "Twitter", "41/10/12\n", "x" * 1000):  # fmt: skip
+            with self.assertRaises(ValueError, msg=text) as raised:
+                firn.Layout.parse(text)
+            self.assertLess(len(str(raised.exception)), 400)
+
+    def test_what_is_no_id_of_the_layout(self) -> None:
+        layout = firn.PRESETS["javascript"]
+        self.assertEqual(layout.decode(2**53 - 1).tick, 2**41 - 1)
+        for id in (-1, 2**53):
+            with self.assertRaisesRegex(ValueError, f"{id} is not an ID of the layout; want 0 to 9007199254740991"):
+                layout.decode(id)
+
+    def test_uuid(self) -> None:
+        layout = firn.PRESETS["default"]
+        uuids = [layout.uuid(id) for id in (0, 1, 118211929127739392, 2**62, firn.MAX_ID)]
+        self.assertEqual(uuids, sorted(uuids))
+        for id, uuid in zip((0, 1, 118211929127739392, 2**62, firn.MAX_ID), uuids):
+            self.assertEqual((uuid.version, uuid.variant), (7, "specified in RFC 4122"))
+            self.assertEqual(uuid.int >> 80, layout.decode(id).unix_ms)
+            self.assertEqual(layout.from_uuid(uuid), id)
+        for bit in [*range(22, 128)]:  # below are the node and the sequence
+            with self.assertRaises(ValueError, msg=f"bit {bit}"):
+                layout.from_uuid(UUID(int=uuids[2].int ^ 1 << bit))
+
+    @unittest.skipUnless(VECTORS.exists(), "only in the repository")
+    def test_vectors(self) -> None:
+        vectors = json.loads(VECTORS.read_text())
+        for texts in vectors["ids"]:
+            for form, text in texts.items():
+                self.assertEqual(firn.encode(int(texts["decimal"]), form), text)
+                self.assertEqual(firn.parse(text, form), int(texts["decimal"]))
+        for v in vectors["layouts"]:
+            want = firn.Layout(v["time"], v["datacenter"], v["node"], v["sequence"], v["tick_ns"], v["epoch_ms"], v["node_lowest"])
+            self.assertEqual(firn.Layout.parse(v["name"]), want)
+        for v in vectors["decode"]:
+            layout, id = firn.Layout.parse(v["layout"]), int(v["id"])
+            p = layout.decode(id)
+            self.assertEqual({name: getattr(p, name) for name in v["parts"]}, v["parts"])
+            if "uuid" in v:
+                self.assertEqual(str(layout.uuid(id)), v["uuid"])
+                self.assertEqual(layout.from_uuid(UUID(v["uuid"])), id)
+        for v in vectors["not_ids"]:
+            self.assertRaises(ValueError, firn.parse, v["text"], v["form"])
+        for text in vectors["not_layouts"]:
+            self.assertRaises(ValueError, firn.Layout.parse, text)
+        for v in vectors["not_decoded"]:
+            self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).decode, int(v["id"]))
+        for v in vectors["not_uuids"]:
+            if len(v["uuid"]) == 32:
+                continue  # Python's UUID reads it without hyphens, too
+            with self.assertRaises(ValueError):
+                firn.Layout.parse(v["layout"]).from_uuid(UUID(v["uuid"]))
