@@ -67,7 +67,7 @@ func exampled(f *pflag.Flag) string {
 var (
 	exampleKeys = map[string]string{
 		"admin-addr": "127.0.0.1:9080", "tokens": "/etc/firn/tokens.yaml", "seal-key-file": "/etc/firn/seal.keys",
-		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem",
+		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem", "compat": "leaf",
 		"etcd-ca": "/etc/firn/etcd-ca.pem", "etcd-cert": "/etc/firn/etcd-client.pem", "etcd-key": "/etc/firn/etcd-client.key",
 		"etcd-password-file": "/etc/firn/etcd-password", "etcd-user": "firn",
 		"quorum": "ids-1:7420,ids-2:7420,ids-3:7420", "quorum-key-file": "/etc/firn/firn.key", "quorum-addr": "ids-1:7420", "quorum-listen": ":7420",

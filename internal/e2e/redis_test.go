@@ -54,6 +54,8 @@ func TestRedisCLI(t *testing.T) {
 		{[]string{"incr", "default"}, `\d+`},
 		{[]string{"incr", "orders"}, `\d+`},
 		{[]string{"incrby", "default", "100"}, `\d+`},
+		{[]string{"--no-raw", "firn.id", "orders"}, `"\d+"`},
+		{[]string{"--no-raw", "firn.ids", "orders", "2"}, `1\) "\d+"\n2\) "\d+"`},
 		{[]string{"firn.next", "orders", "2"}, `\d+\n\d+`},
 		{[]string{"--no-raw", "firn.next", "orders", "2"}, `1\) \(integer\) \d+\n2\) \(integer\) \d+`},
 		{[]string{"-3", "--json", "firn.decode", "4398046511104"}, `\{"time":"2026-01-01T00:17:28.576Z","id":4398046511104,.*\}`},
