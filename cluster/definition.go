@@ -1,11 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/bits"
-	"strconv"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -302,7 +302,7 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"after", d.After, wanted.After},
 		{"attach", d.Attach, wanted.Attach},
 		{"window", d.window(), wanted.window()},
-		{"prefix", d.prefix(), wanted.prefix()},
+		{"prefix", cmp.Or(d.Prefix, "no prefix"), cmp.Or(wanted.Prefix, "no prefix")},
 		{"scattered", d.Scattered, wanted.Scattered},
 	} {
 		if f.inForce != f.wanted {
@@ -317,13 +317,6 @@ func (d Definition) window() string {
 		return "that of the node"
 	}
 	return d.Window.String()
-}
-
-func (d Definition) prefix() string {
-	if d.Prefix == "" {
-		return "none"
-	}
-	return strconv.Quote(d.Prefix)
 }
 
 // Equal reports whether two definitions are the same, in whatever time zones their epochs are.
@@ -345,7 +338,7 @@ func (d Definition) String() string {
 		more += fmt.Sprintf(", window %v", d.Window)
 	}
 	if d.Prefix != "" {
-		more += fmt.Sprintf(", prefix %q", d.Prefix)
+		more += ", prefix " + d.Prefix
 	}
 	if d.Scattered {
 		more += ", scattered"

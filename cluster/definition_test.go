@@ -284,7 +284,7 @@ func TestPrefixAndScatteredAreWrittenOnlyWhenSet(t *testing.T) {
 		if err := json.Unmarshal(data, &back); err != nil || back != want {
 			t.Errorf("%s is read as %v %v, want %v", data, back, err, want)
 		}
-		for part, set := range map[string]bool{`, prefix "` + want.Prefix + `"`: want.Prefix != "", ", scattered": want.Scattered} {
+		for part, set := range map[string]bool{", prefix " + want.Prefix: want.Prefix != "", ", scattered": want.Scattered} {
 			if strings.Contains(want.String(), part) != set {
 				t.Errorf("%+v is shown as %s", want, want)
 			}

@@ -695,6 +695,21 @@ var mutants = []mutant{
 		".", "TestUUIDsThatAreNoIDs",
 	},
 	{
+		"anybody opens sealed IDs", "internal/server/text.go",
+		"; opens || seals {", "; seals && !opens {",
+		"./internal/server/httpapi", "TestWhoMayOpen",
+	},
+	{
+		"anybody seals IDs that exist", "internal/server/text.go",
+		"; opens || seals {", "; opens && !seals {",
+		"./internal/server/httpapi", "TestWhoMayOpen",
+	},
+	{
+		"who may not open a sealed ID gets its number", "internal/server/text.go",
+		"f == idtext.Sealed && who.May(auth.Open, name) != nil", "f != idtext.Sealed && who.May(auth.Open, name) != nil",
+		"./internal/server/httpapi", "TestWhoMayOpen",
+	},
+	{
 		"a text with another sequencer's prefix is read", "internal/idtext/idtext.go",
 		"	case s.Name != \"\" && prefix != s.Prefix:", "	case s.Name == \"\" && prefix != s.Prefix:",
 		"./internal/idtext", "TestGuess",
@@ -921,8 +936,8 @@ var mutants = []mutant{
 	},
 	{
 		"FIRN.IDS replies with integers", "internal/server/respapi/give.go",
-		`c.several("FIRN.IDS", c.of(args[0]), args[1], (*conn).decimal)`, `c.several("FIRN.IDS", c.of(args[0]), args[1], (*conn).number)`,
-		"./internal/server/respapi", "Commands",
+		"	if len(form) == 0 {\n		return decimals, nil", "	if len(form) == 0 {\n		return numbers, nil",
+		"./internal/server/respapi", "TestCommands",
 	},
 	{
 		"another site's page takes IDs with Leaf's GET", "internal/server/httpapi/leaf.go",

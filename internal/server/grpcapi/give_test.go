@@ -78,3 +78,57 @@ func TestDecode(t *testing.T) {
 	_, err = r.ids.Decode(within(t), &firnv1.DecodeRequest{Id: 1 << 62})
 	wants(t, "more bits than the layout", err, bad("4611686018427387904"))
 }
+
+// Every form that is asked for comes as text, beside the ID, and is decoded in every other one.
+func TestForms(t *testing.T) {
+	r := newFakeRig(t, &servertest.Issuer{Same: true, Prefix: "ord"})
+	for form := firnv1.Form_FORM_DECIMAL; form <= firnv1.Form_FORM_UUID; form++ {
+		one, err := r.ids.Next(within(t), &firnv1.NextRequest{Form: form})
+		if err != nil || one.GetId() != int64(first) || one.GetText() == "" {
+			t.Fatalf("%v: %v, %v", form, one, err)
+		}
+		many, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Form: form, Count: 2000})
+		if err != nil || len(many.GetIds()) != 2000 || len(many.GetTexts()) != 2000 || many.GetTexts()[0] != one.GetText() || many.GetTexts()[1] == one.GetText() {
+			t.Fatalf("%v: %.200v, %v", form, many, err)
+		}
+		stream, err := r.ids.Stream(within(t), &firnv1.StreamRequest{Form: form, Total: 1500, BatchSize: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{1000, 500} {
+			some, err := stream.Recv()
+			if err != nil || len(some.GetIds()) != want || len(some.GetTexts()) != want || some.GetTexts()[0] != one.GetText() {
+				t.Fatalf("%v: %.200v, %v", form, some, err)
+			}
+		}
+		for other := firnv1.Form_FORM_DECIMAL; other <= firnv1.Form_FORM_UUID; other++ {
+			got, err := r.ids.Decode(within(t), &firnv1.DecodeRequest{Text: one.GetText(), As: form, Form: other})
+			if err != nil || got.GetId() != int64(first) || (got.GetText() == one.GetText()) != (form == other) {
+				t.Errorf("%s as %v: %v, %v", one.GetText(), other, got, err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		request *firnv1.DecodeRequest
+		says    string
+	}{
+		{&firnv1.DecodeRequest{Text: "1-00000000000"}, "no keys to seal and open IDs"},
+		{&firnv1.DecodeRequest{Id: 1, Form: firnv1.Form_FORM_SEALED}, "no keys to seal and open IDs"},
+		{&firnv1.DecodeRequest{Id: 1, Form: 99}, "form is 99; want one of 1 to 8"},
+		{&firnv1.DecodeRequest{Id: 1, Text: "1"}, `both id, 1, and text, "1", are given`},
+		{&firnv1.DecodeRequest{Id: 1, As: firnv1.Form_FORM_HEX}, "as is given, and text is not"},
+		{&firnv1.DecodeRequest{Text: "inv_0000000000005"}, `its prefix is "inv"`},
+	} {
+		_, err := r.ids.Decode(within(t), tt.request)
+		wants(t, tt.request.String(), err, bad(tt.says))
+	}
+	_, err := r.ids.Next(within(t), &firnv1.NextRequest{Form: firnv1.Form_FORM_SEALED})
+	wants(t, "Next", err, bad("no keys to seal and open IDs"))
+	_, err = r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Form: firnv1.Form_FORM_HEX, Count: 2001})
+	wants(t, "NextBatch", err, bad("count is 2001; want a number from 1 to 2000"))
+	stream, err := r.ids.Stream(within(t), &firnv1.StreamRequest{Form: firnv1.Form_FORM_HEX, BatchSize: 2001})
+	if err == nil {
+		_, err = stream.Recv()
+	}
+	wants(t, "Stream", err, bad("batch_size is 2001; want a number from 1 to 2000"))
+}

@@ -9,12 +9,29 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/packed"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
 )
 
 // writing is how the answer to a call writes IDs. The zero value is JSON with numbers.
 type writing struct {
 	packed bool                               // no JSON, but each ID as 8 bytes
 	text   func(to []byte, id firn.ID) []byte // appends an ID to JSON that has strings; nil: it has numbers
+	secret bool                               // JSON has no numbers, neither as digits
+
+	texts *server.Texts // says what text and secret are, once there are IDs; nil: they are known
+}
+
+// of is the writing of these IDs.
+func (as writing) of(ids *server.Batch) (writing, error) {
+	if as.texts == nil {
+		return as, nil
+	}
+	write, err := as.texts.Of(ids)
+	return writing{secret: as.texts.Secret, text: func(to []byte, id firn.ID) []byte {
+		to, _ = write(to, id) // it does not fail for IDs of the sequencer
+		return to
+	}}, err
 }
 
 var (
@@ -28,6 +45,28 @@ var (
 // WithTexts makes strings of the IDs in JSON wherever a call does not ask for numbers.
 func WithTexts() Option {
 	return func(h *Handler) { h.usual = texts }
+}
+
+// takingOf is how the caller wants new IDs written: in the form that the parameter "form" says, else as writingOf says.
+func (h *Handler) takingOf(r *http.Request, who *auth.Caller, q query) (writing, error) {
+	form, err := q.form("form")
+	switch {
+	case err != nil:
+		return writing{}, server.Input(err)
+	case form == nil:
+		as, err := h.writingOf(r, q)
+		if err != nil {
+			err = server.Input(err)
+		}
+		return as, err
+	case q["ids"] != "":
+		return writing{}, server.Input(fmt.Errorf("both form, %.40q, and ids, %.40q, are given; want one of them", q["form"], q["ids"]))
+	}
+	if e := form.Encoding(); e != nil {
+		return writing{text: e.Append}, nil
+	}
+	texts, err := h.service.Texts(r.Context(), who, sequencerOf(r), *form)
+	return writing{texts: &texts}, err
 }
 
 // writingOf is how the caller wants IDs written: as the parameter "ids" says, else as Accept says, else as is usual here.

@@ -45,7 +45,12 @@ func writeID(w http.ResponseWriter, id firn.ID, as writing) {
 		header(w, textsType)
 		b = append(b, `{"id":"`...)
 		b = as.text(b, id)
-		b = append(b, `","id_str":"`...)
+		b = append(b, '"')
+		if as.secret {
+			_, _ = w.Write(append(b, '}', '\n'))
+			return
+		}
+		b = append(b, `,"id_str":"`...)
 	}
 	b = firn.Decimal.Append(b, id)
 	b = append(b, '"', '}', '\n')
@@ -72,9 +77,11 @@ func writeIDs(w http.ResponseWriter, ids *server.Batch, as writing) {
 	if err != nil {
 		return
 	}
-	l.b = append(l.b, `],"ids_str":[`...)
-	if l.append(ids, `"`, decimal) != nil {
-		return
+	if !as.secret {
+		l.b = append(l.b, `],"ids_str":[`...)
+		if l.append(ids, `"`, decimal) != nil {
+			return
+		}
 	}
 	l.b = append(l.b, "]}\n"...)
 	_ = l.write() // if it fails the caller has gone away

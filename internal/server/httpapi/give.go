@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
@@ -19,43 +20,54 @@ func sequencerOf(r *http.Request) string {
 
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
-	q, err := parameters(r.URL.RawQuery, "ids=string", "ids")
+	q, err := parameters(r.URL.RawQuery, "form=uuid or ids=string", "form", "ids")
 	if err != nil {
 		badRequest(w, fmt.Errorf("%w; for several IDs POST %.120ss?count=N", err, r.URL.Path))
 		return
 	}
-	as, err := h.writingOf(r, q)
-	if err != nil {
-		badRequest(w, err)
-		return
+	as, err := h.takingOf(r, who, q)
+	switch {
+	case err != nil:
+	case as.texts != nil:
+		err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), 1, func(ids *server.Batch) error {
+			as, err := as.of(ids)
+			if err == nil {
+				writeID(w, ids.Last(), as)
+			}
+			return err
+		})
+	default:
+		var id firn.ID
+		if id, err = h.service.Next(r.Context(), who, sequencerOf(r)); err == nil {
+			writeID(w, id, as)
+		}
 	}
-	id, err := h.service.Next(r.Context(), who, sequencerOf(r))
 	if err != nil {
 		h.refuse(w, r, err)
-		return
 	}
-	writeID(w, id, as)
 }
 
 func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
 	var count int64
 	var as writing
-	q, err := parameters(r.URL.RawQuery, "count=N, ids=string or both", "count", "ids")
+	q, err := parameters(r.URL.RawQuery, "count=N, and form=uuid or ids=string", "count", "form", "ids")
 	if err == nil {
 		count, err = q.number("count", 1, server.MaxCount, 1)
-	}
-	if err == nil {
-		as, err = h.writingOf(r, q)
 	}
 	if err != nil {
 		badRequest(w, err)
 		return
 	}
-	err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *server.Batch) error {
-		writeIDs(w, ids, as)
-		return nil
-	})
+	if as, err = h.takingOf(r, who, q); err == nil {
+		err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *server.Batch) error {
+			as, err := as.of(ids)
+			if err == nil {
+				writeIDs(w, ids, as)
+			}
+			return err
+		})
+	}
 	if err != nil {
 		h.refuse(w, r, err)
 	}
@@ -70,9 +82,16 @@ type textParts struct {
 func (h *Handler) decode(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
 	var as writing
-	q, err := parameters(r.URL.RawQuery, "ids=string", "ids")
+	d := server.Decoding{Text: r.PathValue("id")}
+	q, err := parameters(r.URL.RawQuery, "form=uuid, as=base58 or ids=string", "form", "as", "ids")
 	if err == nil {
 		as, err = h.writingOf(r, q)
+	}
+	if err == nil {
+		d.As, err = q.form("as")
+	}
+	if err == nil {
+		d.Form, err = q.form("form")
 	}
 	if err != nil {
 		badRequest(w, err)
@@ -81,7 +100,7 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	if as.packed { // the parts are always JSON
 		as = h.usual
 	}
-	parts, err := h.service.Decode(r.Context(), who, sequencerOf(r), server.Decoding{Text: r.PathValue("id")})
+	parts, err := h.service.Decode(r.Context(), who, sequencerOf(r), d)
 	switch {
 	case err != nil:
 		h.refuse(w, r, err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/firn-id/firn/internal/idtext"
 )
 
 // query holds the parameters of a call.
@@ -50,6 +52,19 @@ func (q query) number(name string, least, most, absent int64) (int64, error) {
 	default:
 		return 0, fmt.Errorf("%s is %.40q; want a number from %d to %d", name, text, least, most)
 	}
+}
+
+// form reads a form of IDs; nil when it is not given.
+func (q query) form(name string) (*idtext.Form, error) {
+	text, ok := q[name]
+	if !ok {
+		return nil, nil
+	}
+	f, err := idtext.ParseForm(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &f, nil
 }
 
 // instant reads a time, in RFC 3339 or in Unix milliseconds; zero when it is not given.

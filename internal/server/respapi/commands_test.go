@@ -18,6 +18,7 @@ func TestCommands(t *testing.T) {
 	const id, id2, id3 = "1152921504606846976", "1152921504606846977", "1152921504606846978"
 	const decoded = `"time" "2022-06-28T16:07:40.105Z" "id" 1541815603606036480 "unix_ms" 1656432460105 "tick" 367597485448 ` +
 		`"datacenter" 11 "node" 26 "node_id" 378 "sequence" 0`
+	decodedUUID := strings.Replace(decoded, `"id"`, `"text" "0181ab11-8149-7000-9565-a11f6217a000" "id"`, 1)
 	const incrDocs = `"summary" "Take an ID, as an integer. Clients in JavaScript round integers above 2^53, so that IDs repeat: use FIRN.ID there." ` +
 		`"since" "1.0.0" "group" "firn"`
 	const hello = `"server" "firn" "version" "7.0.0" "proto" %d "id" 7 "mode" "standalone" "role" "master" "modules" []`
@@ -35,10 +36,18 @@ func TestCommands(t *testing.T) {
 		{"INCR \"default\"\r\nINCR defaultt\"", id + "\n-ERR Protocol error: unbalanced quotes in request", ""}, // not the same, though the first is unquoted in place
 		{"FIRN.ID default", `"` + id + `"`, ""},
 		{"firn.id default\r\nfirn.id default", `"` + id + "\"\n\"" + id2 + `"`, ""},
-		{"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer", ""},
+		{"FIRN.ID", "-ERR wrong number of arguments for 'firn.id' command; want FIRN.ID sequencer [form]", ""},
+		{"FIRN.ID default hex\r\nFIRN.ID default hex", "\"1000000000000000\"\n\"1000000000000001\"", ""},
+		{"FIRN.ID default BASE62", `"1NAOLcol8qW"`, ""},
+		{"FIRN.ID default base64", `-ERR no form of IDs is named "base64"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`, ""},
+		{"FIRN.ID default sealed", "-ERR this node has no keys to seal and open IDs; start it with --seal-key-file, see firn seal-key", ""},
+		{"FIRN.IDS default 2 prefixed", `-ERR the sequencer "default" was created without a prefix; want another form than prefixed`, ""},
+		{"FIRN.IDS default 2 base32", `["1000000000000" "1000000000001"]`, ""},
+		{"FIRN.DECODE default 1ASD13XH1F800 uuid", "[" + decodedUUID + "]", "{" + decodedUUID + "}"},
+		{"FIRN.DECODE default 1 text", `-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`, ""},
 		{"FIRN.IDS default 1", `["` + id + `"]`, ""},
 		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},
-		{"FIRN.IDS default", "-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count", ""},
+		{"FIRN.IDS default", "-ERR wrong number of arguments for 'firn.ids' command; want FIRN.IDS sequencer count [form]", ""},
 		{"FIRN.IDS default 0", "-ERR count is 0; want a number from 1 to 100000", ""},
 		{"FIRN.IDS default 100001", "-ERR count is 100001; want a number from 1 to 100000", ""},
 		{"FIRN.IDS default many", "-ERR count is 'many'; want a number from 1 to 100000", ""},

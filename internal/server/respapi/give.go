@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/member"
 )
@@ -33,33 +35,99 @@ func (c *conn) decimal(id firn.ID) {
 	c.out = append(append(c.out, text...), "\r\n"...)
 }
 
+// texted writes what idtext appends. IDs of the sequencer have a text.
+func texted(text idtext.Append) write {
+	return func(c *conn, id firn.ID) {
+		var place [48]byte
+		b, _ := text(place[:0], id)
+		c.head('$', len(b))
+		c.out = append(append(c.out, b...), "\r\n"...)
+	}
+}
+
+// writing is how a command writes IDs.
+type writing struct {
+	write write
+	texts *server.Texts // says what write is, once there are IDs; nil: it is known
+}
+
+var (
+	numbers  = writing{write: (*conn).number}
+	decimals = writing{write: (*conn).decimal}
+)
+
+// of is what writes these IDs.
+func (as writing) of(ids *server.Batch) (write, error) {
+	if as.texts == nil {
+		return as.write, nil
+	}
+	text, err := as.texts.Of(ids)
+	return texted(text), err
+}
+
+// inForm is how a command writes new IDs of a sequencer whose form is the last argument, if there is one.
+func (c *conn) inForm(name string, form [][]byte) (writing, error) {
+	if len(form) == 0 {
+		return decimals, nil
+	}
+	f, err := idtext.ParseForm(strings.ToLower(string(form[0])))
+	if err != nil {
+		return writing{}, server.Input(err)
+	}
+	if f == idtext.Decimal {
+		return decimals, nil
+	}
+	texts, err := c.s.service.Texts(c.s.context, c.who, name, f)
+	return writing{texts: &texts}, err
+}
+
 // incr is INCR.
-func (c *conn) incr(args [][]byte) { c.single("INCR", c.of(args[0]), (*conn).number) }
+func (c *conn) incr(args [][]byte) { c.single("INCR", c.of(args[0]), numbers) }
 
 // takeID is FIRN.ID.
-func (c *conn) takeID(args [][]byte) { c.single("FIRN.ID", c.of(args[0]), (*conn).decimal) }
+func (c *conn) takeID(args [][]byte) {
+	name := c.of(args[0])
+	as, err := c.inForm(name, args[1:])
+	if err != nil {
+		c.refuse("FIRN.ID", err)
+		return
+	}
+	c.single("FIRN.ID", name, as)
+}
 
 // takeIDs is FIRN.IDS.
-func (c *conn) takeIDs(args [][]byte) { c.several("FIRN.IDS", c.of(args[0]), args[1], (*conn).decimal) }
+func (c *conn) takeIDs(args [][]byte) {
+	name := c.of(args[0])
+	as, err := c.inForm(name, args[2:])
+	if err != nil {
+		c.refuse("FIRN.IDS", err)
+		return
+	}
+	c.several("FIRN.IDS", name, args[1], as)
+}
 
 // next is FIRN.NEXT.
 func (c *conn) next(args [][]byte) {
 	name := c.of(args[0])
 	if len(args) == 1 {
-		c.one("FIRN.NEXT", name, (*conn).number)
+		c.one("FIRN.NEXT", name, numbers)
 		return
 	}
-	c.several("FIRN.NEXT", name, args[1], (*conn).number)
+	c.several("FIRN.NEXT", name, args[1], numbers)
 }
 
 // single answers a command for one ID, and equal commands that follow and were read already.
-func (c *conn) single(command, name string, write write) {
+func (c *conn) single(command, name string, as writing) {
 	count := 1 + c.repeats(atOnce-1)
 	if count == 1 {
-		c.one(command, name, write)
+		c.one(command, name, as)
 		return
 	}
 	err := c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
+		write, err := as.of(ids)
+		if err != nil {
+			return err
+		}
 		for some := range ids.All() {
 			for _, id := range some {
 				write(c, id)
@@ -80,7 +148,7 @@ func (c *conn) single(command, name string, write write) {
 		}
 		if singly {
 			c.code, c.times = server.OK, 1
-			c.one(command, name, write)
+			c.one(command, name, as)
 			c.counts(c.s)
 			c.flush() // the next may take its time
 		} else {
@@ -89,23 +157,44 @@ func (c *conn) single(command, name string, write write) {
 	}
 }
 
-func (c *conn) one(command, name string, write write) {
+func (c *conn) one(command, name string, as writing) {
+	if as.texts != nil {
+		c.oneText(command, name, as)
+		return
+	}
 	id, err := c.s.service.Next(c.s.context, c.who, name)
 	if err != nil {
 		c.refuse(command, err)
 		return
 	}
-	write(c, id)
+	as.write(c, id)
+}
+
+func (c *conn) oneText(command, name string, as writing) {
+	err := c.s.service.Many(c.s.context, c.who, c.at, name, 1, func(ids *server.Batch) error {
+		write, err := as.of(ids)
+		if err == nil {
+			write(c, ids.Last())
+		}
+		return err
+	})
+	if err != nil {
+		c.refuse(command, err)
+	}
 }
 
 // several answers a command for an array of IDs.
-func (c *conn) several(command, name string, wanted []byte, write write) {
+func (c *conn) several(command, name string, wanted []byte, as writing) {
 	count, err := strconv.Atoi(string(wanted))
 	if err != nil {
 		c.fail("ERR", fmt.Sprintf("count is '%.30s'; want a number from 1 to %d", wanted, server.MaxCount))
 		return
 	}
 	err = c.s.service.Many(c.s.context, c.who, c.at, name, count, func(ids *server.Batch) error {
+		write, err := as.of(ids)
+		if err != nil {
+			return err
+		}
 		defer c.stream()()
 		c.array(ids.Len())
 		for some := range ids.All() {
@@ -152,10 +241,20 @@ func (c *conn) incrBy(args [][]byte) {
 // decode is FIRN.DECODE.
 func (c *conn) decode(args [][]byte) {
 	name := member.DefaultSequencer
-	if len(args) == 2 {
+	if len(args) > 1 {
 		name = c.of(args[0])
+		args = args[1:]
 	}
-	p, err := c.s.service.Decode(c.s.context, c.who, name, server.Decoding{Text: string(args[len(args)-1])})
+	d := server.Decoding{Text: string(args[0])}
+	if len(args) > 1 {
+		f, err := idtext.ParseForm(strings.ToLower(string(args[1])))
+		if err != nil {
+			c.refuse("FIRN.DECODE", server.Input(err))
+			return
+		}
+		d.Form = &f
+	}
+	p, err := c.s.service.Decode(c.s.context, c.who, name, d)
 	if err != nil {
 		c.refuse("FIRN.DECODE", err)
 		return
@@ -172,9 +271,12 @@ func (c *conn) decode(args [][]byte) {
 		{"node_id", p.NodeID},
 		{"sequence", p.Sequence},
 	}
-	c.pairs(1 + len(numbers))
-	c.bulk("time")
-	c.bulk(p.Time)
+	texts := []string{"time", p.Time}
+	if p.Text != "" {
+		texts = append(texts, "text", p.Text)
+	}
+	c.pairs(len(texts)/2 + len(numbers))
+	c.bulks(texts...)
 	for _, n := range numbers {
 		c.bulk(n.name)
 		c.integer(n.value)

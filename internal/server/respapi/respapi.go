@@ -1,8 +1,10 @@
 // Package respapi serves a server.Service over the protocol of Redis, RESP2 and RESP3, so that any Redis client can take IDs.
 //
-//	FIRN.ID name              an ID of the sequencer, as a bulk string; "default" is the default one
-//	FIRN.IDS name count       an array of IDs, ascending, as bulk strings; count is 1 to 100000
-//	FIRN.DECODE [name] id     the parts of an ID: a map; in RESP2 an array of names and values
+//	FIRN.ID name [form]       an ID of the sequencer, as a bulk string; "default" is the default one
+//	FIRN.IDS name count [form]
+//	                          an array of IDs, ascending, as bulk strings; count is 1 to 100000
+//	FIRN.DECODE [name] id     the parts of an ID, in any form: a map; in RESP2 an array of names and values
+//	FIRN.DECODE name id form  the same, with its text in a form
 //
 //	INCR name                 an ID, as an integer
 //	INCRBY name n             n consecutive IDs; the reply is the last, so they are reply-n+1 to reply
