@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,6 +28,7 @@ func TestRecipes(t *testing.T) {
 	bin := filepath.Join(dir, "firn")
 	output(t, exec.Command("go", "-C", "../..", "build", "-o", bin, "./cmd/firn"))
 	url := serve(t, bin, filepath.Join(dir, "data"))
+	forwarded := forward(t, filepath.Join(socket, ".s.PGSQL.5432"))
 	functions := output(t, exec.Command(bin, "gen", "sql", "--dialect", "postgres"))
 
 	for name, recipe := range map[string][]string{
@@ -35,6 +38,7 @@ func TestRecipes(t *testing.T) {
 		"sqlc":       {"go", "run", "./sqlc"},
 		"pg":         {"node", "node/pg.js"},
 		"typeorm":    {"node", "node/typeorm.js"},
+		"hibernate":  {"java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", "/usr/share/java/*:" + dir, "Orders"},
 		"sqlalchemy": {"/usr/bin/python3", "sqlalchemy/orders.py"}, // Debian's, which has its packages
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,12 +48,21 @@ func TestRecipes(t *testing.T) {
 				if _, err := os.Stat("node/node_modules"); err != nil {
 					t.Skip("its packages are not installed: npm ci --prefix examples/databases/node")
 				}
+			case "java":
+				testenv.Program(t, "javac", "default-jdk-headless")
+				for jar, debian := range map[string]string{"hibernate-core": "libhibernate3-java", "javassist": "libjavassist-java", "postgresql": "libpostgresql-jdbc-java"} {
+					if _, err := os.Stat("/usr/share/java/" + jar + ".jar"); err != nil {
+						t.Skipf("a package is not installed: apt-get install %s", debian)
+					}
+				}
+				output(t, exec.Command("javac", "-cp", "/usr/share/java/*", "-d", dir, "hibernate/Orders.java"))
 			case "/usr/bin/python3":
 				if out, err := exec.Command(recipe[0], "-c", "import sqlalchemy, psycopg2").CombinedOutput(); err != nil {
 					t.Skipf("its packages are not installed: apt-get install python3-sqlalchemy python3-psycopg2: %s", out)
 				}
 			}
-			environment := append(os.Environ(), "PGHOST="+socket, "PGUSER=postgres", "PGDATABASE="+name, "FIRN_URL="+url)
+			environment := append(os.Environ(), "PGHOST="+socket, "PGUSER=postgres", "PGDATABASE="+name, "FIRN_URL="+url,
+				"JDBC_URL=jdbc:postgresql://"+forwarded+"/"+name)
 			output(t, exec.Command("psql", "-X", "-q", "-h", socket, "-U", "postgres", "-c", "CREATE DATABASE "+name))
 			psql := exec.Command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1")
 			psql.Env, psql.Stdin = environment, strings.NewReader(functions)
@@ -150,4 +163,34 @@ func serve(t *testing.T, bin, data string) string {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+}
+
+// forward returns an address of TCP that leads to a Unix socket, which Java's driver does not know.
+func forward(t *testing.T, socket string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("unix", socket)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			for _, c := range [][2]net.Conn{{from, to}, {to, from}} {
+				go func() {
+					_, _ = io.Copy(c[0], c[1])
+					_ = c[0].Close()
+				}()
+			}
+		}
+	}()
+	return l.Addr().String()
 }

@@ -251,6 +251,9 @@ func (d database) agrees(t *testing.T) {
 		for _, id := range []int64{0, 1, -1, math.MinInt64, math.MaxInt64, greatest, greatest - 1, greatest/2 + 1, max(greatest, greatest+1)} {
 			ids = append(ids, fmt.Sprint(id))
 		}
+		if last, err := l.Last(d.end.Add(-1)); err == nil { // from the next one on the database has no name for the time
+			ids = append(ids, last.String(), fmt.Sprint(max(last, last+1)))
+		}
 		for range 15 {
 			ids = append(ids, fmt.Sprint(r.Int64()>>r.IntN(63)), fmt.Sprint(r.Int64()&greatest))
 		}
