@@ -83,7 +83,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on", "if IDs exist that an earlier clock made far ahead of this one: go-on\n(new IDs are unique, but smaller), or wait until the clock is there", parseOrder)
 	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach", "never attach to a sequencer because a caller asks for one of its\nIDs, but only by firn sequencer attach")
 
-	setting.Add(flags, &o.TextIDs, "json-ids", "choice", "number", "how JSON has IDs where a call does not say: number, which JavaScript\nrounds above 2^53, or string", parseJSONIDs)
+	setting.Add(flags, &o.TextIDs, "json-ids", "type", "number", "how JSON has IDs where a call does not say: number, which JavaScript\nrounds above 2^53, or string", parseJSONIDs)
 	setting.Add(flags, &o.Leaf, "compat", "service", "", "answer the HTTP calls of another ID service, too: leaf, where a key\nnames a sequencer, or leaf=NAME, where /api/snowflake/get/{key} gives\nIDs of the sequencer NAME whatever the key, as Leaf does", parseCompat)
 
 	setting.Duration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0, "how long a node that stops serves on, not ready, so that balancers\nnotice")
