@@ -19,6 +19,7 @@ import (
 // Limits on answers, in bytes. In JSON each ID is in them as a number and as a string.
 const (
 	perID        = len(`9223372036854775807,"9223372036854775807",`)
+	perText      = len(`"01a1fc23-5529-7000-81a1-522b4a720005","9223372036854775807",`) // the longest, a UUID, with its number
 	aroundIDs    = 4 << 10
 	longestError = 16 << 10
 	longestText  = 1000 // of an error's message
@@ -26,28 +27,39 @@ const (
 
 var errTooLong = errors.New("the answer is too long")
 
-// readAnswer reads what a node answers to a request for n IDs.
-func readAnswer(node string, r *http.Response, n int) ([]firn.ID, error) {
+// readAnswer reads what a node answers to a request for n IDs, in a form unless that is empty.
+func readAnswer(node string, r *http.Response, n int, form string) (given, error) {
 	if r.StatusCode != http.StatusOK {
 		body, err := readAtMost(r, longestError)
 		if err != nil && !errors.Is(err, errTooLong) {
-			return nil, &nodeError{node, err}
+			return given{}, &nodeError{node, err}
 		}
-		return nil, readError(node, r, body)
+		return given{}, readError(node, r, body)
 	}
-	parse, limit := parsePacked, n*packed.Size
-	if r.Header.Get("Content-Type") != packed.Type { // an older node
-		parse, limit = parseAnswer, aroundIDs+n*perID
+	isPacked, limit := r.Header.Get("Content-Type") == packed.Type, aroundIDs+n*perID
+	switch {
+	case form != "":
+		limit = aroundIDs + n*perText
+	case isPacked:
+		limit = n * packed.Size
 	}
 	body, err := readAtMost(r, limit)
 	if err != nil {
-		return nil, &nodeError{node, err}
+		return given{}, &nodeError{node, err}
 	}
-	ids, err := parse(body, n)
+	var g given
+	switch {
+	case form != "":
+		g.texts, err = parseTexts(body, n)
+	case isPacked:
+		g.ids, err = parsePacked(body, n)
+	default: // an older node
+		g.ids, err = parseAnswer(body, n)
+	}
 	if err != nil {
-		return nil, &nodeError{node, fmt.Errorf("wrong answer: %w", err)}
+		return given{}, &nodeError{node, fmt.Errorf("wrong answer: %w", err)}
 	}
-	return ids, nil
+	return g, nil
 }
 
 // readAtMost reads a body of up to limit bytes. It returns errTooLong if there are more.
@@ -88,6 +100,23 @@ func parsePacked(body []byte, n int) ([]firn.ID, error) {
 		return nil, err
 	}
 	return ids, distinct(ids)
+}
+
+// parseTexts returns the n texts of an answer, each of which must be there once.
+func parseTexts(body []byte, n int) ([]string, error) {
+	var answer struct{ IDs []string }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	different := make(map[string]bool, n)
+	for _, text := range answer.IDs {
+		different[text] = true
+	}
+	delete(different, "")
+	if len(answer.IDs) != n || len(different) != n {
+		return nil, fmt.Errorf("%d texts, %d of them different; want %d", len(answer.IDs), len(different), n)
+	}
+	return answer.IDs, nil
 }
 
 // distinct returns an error unless ids are positive, and each there once. They ascend, unless they are of a sequencer that scatters

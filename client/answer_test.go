@@ -104,8 +104,8 @@ func TestPackedAnswer(t *testing.T) {
 	} {
 		r := answer(200, string(c.body), "Content-Type", cmp.Or(c.kind, packed.Type))
 		r.ContentLength = int64(len(c.body))
-		ids, err := readAnswer("a", r, c.n)
-		if got := fmt.Sprint(ids); err == nil && got != c.want || err != nil && (!strings.Contains(err.Error(), c.want) || ids != nil) {
+		given, err := readAnswer("a", r, c.n, "")
+		if got := fmt.Sprint(given.ids); err == nil && got != c.want || err != nil && (!strings.Contains(err.Error(), c.want) || given.ids != nil) {
 			t.Errorf("%q for %d: %s, %v; want %s", c.body, c.n, got, err, c.want)
 		}
 	}

@@ -26,9 +26,15 @@ const (
 // backoff is how long a call waits after all nodes have failed.
 var backoff = retry.Backoff{First: 25 * time.Millisecond, Max: time.Second}
 
-// batch is the IDs of one answer.
-type batch struct {
+// given is the IDs of one answer, or their texts.
+type given struct {
 	ids   []firn.ID
+	texts []string
+}
+
+// batch is what a node gave, and when.
+type batch struct {
+	given
 	asked time.Time // before the request was sent
 }
 
@@ -49,6 +55,7 @@ type call struct {
 	s        *Sequencer
 	ctx      context.Context
 	n        int
+	form     string // of texts; empty: IDs
 	began    time.Time
 	patience time.Duration // within which nearly every answer comes
 	results  chan *attempt // has room for all attempts
@@ -64,14 +71,14 @@ type call struct {
 	limit  error   // to return when no attempt succeeds
 }
 
-// ask asks for n IDs, 1 to maxCount, until a node gives them or ctx ends.
-func (s *Sequencer) ask(ctx context.Context, n int) (batch, error) {
+// ask asks for n IDs, 1 to maxCount, or for texts in a form, until a node gives them or ctx ends.
+func (s *Sequencer) ask(ctx context.Context, n int, form string) (batch, error) {
 	began, nodes := time.Now(), len(s.routes)
 	s.mu.Lock()
 	patience := s.paces[class(n)].patience(n)
 	s.mu.Unlock()
 	c := &call{
-		s: s, ctx: ctx, n: n, began: began, patience: patience, results: make(chan *attempt, nodes*mostOut),
+		s: s, ctx: ctx, n: n, form: form, began: began, patience: patience, results: make(chan *attempt, nodes*mostOut),
 		out: make([]int, nodes), tried: make([]bool, nodes), failed: make([]error, nodes),
 	}
 	return c.run()
@@ -167,7 +174,7 @@ func (c *call) start(r *route, a *attempt) {
 	client.tasks.Go(func() {
 		defer cancel()
 		defer atClose()
-		a.ids, a.leaving, a.err = client.post(ctx, r.node, c.s.path, c.n)
+		a.given, a.leaving, a.err = client.post(ctx, r.node, c.s.path, c.n, c.form)
 		a.took = time.Since(a.asked)
 		if a.err != nil && ctx.Err() == context.Canceled {
 			a.err = &nodeError{r.node, context.Canceled}

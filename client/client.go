@@ -95,6 +95,11 @@ func (c *Client) Next(ctx context.Context) (firn.ID, error) { return c.standard.
 // Fill fills ids with IDs of the default sequencer, see [Sequencer.Fill].
 func (c *Client) Fill(ctx context.Context, ids []firn.ID) error { return c.standard.Fill(ctx, ids) }
 
+// Texts returns the texts of n IDs of the default sequencer, see [Sequencer.Texts].
+func (c *Client) Texts(ctx context.Context, form string, n int) ([]string, error) {
+	return c.standard.Texts(ctx, form, n)
+}
+
 // Sequencer returns the sequencer of a name, the same one each time; an empty name is the default sequencer. It sends
 // nothing: Next and Fill tell whether the sequencer exists. The client keeps state for every name, so names should not come
 // from strangers.

@@ -184,7 +184,7 @@ func (k *stock) sealLocked() {
 	}
 	k.open.Store(nil)
 	if i := o.next.Swap(sealed); i < int64(len(o.ids)) {
-		rest := batch{o.ids[i:], o.batch.asked}
+		rest := batch{given{ids: o.ids[i:]}, o.batch.asked}
 		k.batches = slices.Insert(k.batches, 0, rest)
 		k.left += len(rest.ids)
 	}
@@ -237,7 +237,7 @@ func (k *stock) popLocked(n int) batch {
 func (k *stock) fetch(n int) {
 	ctx, cancel := context.WithTimeout(k.s.client.life, DefaultTimeout)
 	defer cancel()
-	b, err := k.s.ask(ctx, n)
+	b, err := k.s.ask(ctx, n, "")
 	k.mu.Lock()
 	defer k.unlock(Batch{Fetched: len(b.ids), Err: err})
 	k.fetching = false

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"slices"
 	"sync"
@@ -55,15 +56,56 @@ func (s *Sequencer) Next(ctx context.Context) (firn.ID, error) {
 	return ids[0], err
 }
 
-// Fill fills ids, in ascending order. For each 100000 it sends one request, one after the other; for none it does nothing.
+// Fill fills ids, in ascending order, or, where the sequencer scatters its IDs, in that in which they were made. For each 100000
+// it sends one request, one after the other; for none it does nothing.
 //
 // Its time and its errors are those of Next. In case of an error, ids is unchanged.
 func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
+	return s.call(ctx, len(ids), func(ctx context.Context) (age time.Duration, err error) {
+		if s.stock != nil && len(ids) <= s.stock.count {
+			return s.stock.take(ctx, ids)
+		}
+		b, err := s.askAll(ctx, len(ids), "")
+		copy(ids, b.ids)
+		return time.Since(b.asked), err
+	})
+}
+
+// Texts returns the texts of n new IDs in a form: "decimal", "hex", "base32", "base58" or "base62", which the client makes
+// itself, or another one that the nodes know, such as "prefixed", "uuid" or "sealed", which are not prefetched. For each 100000
+// it sends one request, one after the other; for none it does nothing.
+//
+// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a form that the nodes do not
+// know, or that the sequencer does not have. A negative n is an error, too.
+func (s *Sequencer) Texts(ctx context.Context, form string, n int) (texts []string, err error) {
+	if n < 0 {
+		return nil, fmt.Errorf("texts of %d IDs; want 0 or more", n)
+	}
+	if e, err := firn.EncodingByName(form); err == nil {
+		ids := make([]firn.ID, n)
+		if err := s.Fill(ctx, ids); err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			texts = append(texts, e.Encode(id))
+		}
+		return texts, nil
+	}
+	err = s.call(ctx, n, func(ctx context.Context) (age time.Duration, err error) {
+		b, err := s.askAll(ctx, n, form)
+		texts = b.texts
+		return time.Since(b.asked), err
+	})
+	return texts, err
+}
+
+// call calls f, for n IDs, within the time that there is. It does nothing for none. f returns the age of the oldest ID.
+func (s *Sequencer) call(ctx context.Context, n int, f func(context.Context) (age time.Duration, err error)) error {
 	if err := s.client.enter(); err != nil {
 		return err
 	}
 	defer s.client.leave()
-	if len(ids) == 0 {
+	if n == 0 {
 		return nil
 	}
 	if _, ok := ctx.Deadline(); !ok {
@@ -72,39 +114,29 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 		defer cancel()
 	}
 	began := time.Now()
-	age, err := s.fill(ctx, ids)
-	s.client.config.hooks.call(Call{s.name, len(ids), time.Since(began), age, err})
+	age, err := f(ctx)
+	if err != nil {
+		age = 0
+	}
+	s.client.config.hooks.call(Call{s.name, n, time.Since(began), age, err})
 	return err
 }
 
-// fill also returns the age of the oldest ID.
-func (s *Sequencer) fill(ctx context.Context, ids []firn.ID) (age time.Duration, err error) {
-	switch {
-	case s.stock != nil && len(ids) <= s.stock.count:
-		return s.stock.take(ctx, ids)
-	case len(ids) <= maxCount:
-		b, err := s.ask(ctx, len(ids))
-		if err != nil {
-			return 0, err
-		}
-		copy(ids, b.ids)
-		return time.Since(b.asked), nil
+// askAll is ask for any number of IDs or texts. In case of an error there are none.
+func (s *Sequencer) askAll(ctx context.Context, n int, form string) (batch, error) {
+	all, err := s.ask(ctx, min(n, maxCount), form)
+	if err != nil || n <= maxCount {
+		return all, err
 	}
-	all := make([]firn.ID, 0, len(ids))
-	var first time.Time
-	for len(all) < len(ids) {
-		b, err := s.ask(ctx, min(len(ids)-len(all), maxCount))
+	for left := n - maxCount; left > 0; left -= maxCount {
+		b, err := s.ask(ctx, min(left, maxCount), form)
 		if err != nil {
-			return 0, err
+			return batch{}, err
 		}
-		if len(all) == 0 {
-			first = b.asked
-		}
-		all = append(all, b.ids...)
+		all.ids, all.texts = append(all.ids, b.ids...), append(all.texts, b.texts...)
 	}
-	slices.Sort(all) // they may be from several nodes
-	copy(ids, all)
-	return time.Since(first), nil
+	slices.Sort(all.ids) // they may be from several nodes
+	return all, nil
 }
 
 func (s *Sequencer) drop() {

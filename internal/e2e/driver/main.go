@@ -223,19 +223,15 @@ func (d *driver) do(r request) (answer, error) {
 
 // take takes r.Count IDs by Next or Fill, and returns their texts.
 func (d *driver) take(r request) ([]string, error) {
-	form := firn.Decimal
-	if r.Form != "" {
-		var err error
-		if form, err = firn.EncodingByName(r.Form); err != nil {
-			return nil, err
-		}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
 	defer cancel()
 	if *broken == "impatient" {
 		d.giveUp.Store(&cancel)
 	}
 	s := d.client.Sequencer(r.Sequencer)
+	if r.Form != "" {
+		return s.Texts(ctx, r.Form, r.Count)
+	}
 	ids := make([]firn.ID, r.Count)
 	var err error
 	if r.Do == "fill" {
@@ -246,10 +242,10 @@ func (d *driver) take(r request) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d.texts(ids, form), nil
+	return d.texts(ids), nil
 }
 
-func (d *driver) texts(ids []firn.ID, form *firn.Encoding) []string {
+func (d *driver) texts(ids []firn.ID) []string {
 	if len(ids) > 0 {
 		last := d.last.Swap(int64(ids[0]))
 		if *broken == "twice" && d.answers.Add(1)%10 == 0 {
@@ -264,7 +260,7 @@ func (d *driver) texts(ids []firn.ID, form *firn.Encoding) []string {
 		if *broken == "float64" {
 			id = firn.ID(float64(id))
 		}
-		texts[i] = form.Encode(id)
+		texts[i] = id.String()
 	}
 	return texts
 }
@@ -291,7 +287,7 @@ func (d *driver) run(r request) (answer, error) {
 		})
 	}
 	all.Wait()
-	return answer{IDs: d.texts(ids, firn.Decimal), Failed: &failed}, nil
+	return answer{IDs: d.texts(ids), Failed: &failed}, nil
 }
 
 func decode(text, layout string) (*parts, error) {

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+)
+
+// writes is a node that knows forms.
+func writes(f *fleet, r *http.Request, n int) (*http.Response, error) {
+	form := r.URL.Query().Get("form")
+	if form == "" {
+		return gives(0)(f, r, n)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var texts []string
+	for range n {
+		f.last++
+		texts = append(texts, fmt.Sprintf("%q", form+"-"+f.last.String()))
+	}
+	return answer(200, `{"ids":[`+strings.Join(texts, ",")+`],"ids_str":[]}`), nil
+}
+
+func TestTexts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": writes})
+		c := f.of(t, "a")
+		orders := c.Sequencer("orders")
+		for _, n := range []int{0, 1, 3, 100_001} {
+			texts, err := orders.Texts(t.Context(), "a form", n)
+			if err != nil || len(texts) != n || n > 0 && !strings.HasPrefix(texts[n-1], "a form-115") {
+				t.Errorf("%d texts: %d, %v", n, len(texts), err)
+			}
+		}
+		path := "/api/v1/sequencers/orders/ids?count="
+		if want := []string{path + "1&form=a+form", path + "3&form=a+form", path + "100000&form=a+form", path + "1&form=a+form"}; !slices.Equal(f.paths, want) {
+			t.Errorf("%q; want %q", f.paths, want)
+		}
+		if texts, err := orders.Texts(t.Context(), "base62", 1); err != nil || len(texts) != 1 || f.paths[4] != "/api/v1/sequencers/orders/id" {
+			t.Errorf("base62: %q, %v, by %s", texts, err, f.paths[4])
+		} else if id, err := firn.Base62.Parse(texts[0]); err != nil || id != f.last {
+			t.Errorf("base62: %q is %v, %v; want %v", texts[0], id, err, f.last)
+		}
+		if texts, err := orders.Texts(t.Context(), "uuid", -1); err == nil {
+			t.Errorf("-1 texts: %q", texts)
+		}
+	})
+}
+
+// An answer with texts that are missing, empty or there twice is wrong, and one that the caller must put right is returned.
+func TestWrongTexts(t *testing.T) {
+	for _, c := range []struct {
+		bad  behaviour
+		want string // of the error; empty: another node is asked
+	}{
+		{says(200, `{"ids":["a","b","a"]}`), ""},
+		{says(200, `{"ids":["a","b",""]}`), ""},
+		{says(200, `{"ids":["a","b"]}`), ""},
+		{says(200, `{"ids":[1,2,3],"ids_str":["1","2","3"]}`), ""},
+		{says(200, `{"ids":["a","b","`+strings.Repeat("c", 1<<20)+`"]}`), ""},
+		{says(200, `<html>`), ""},
+		{refuses(503, "not_ready"), ""},
+		{refuses(400, "bad_request"), "bad_request"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(map[string]behaviour{"bad": c.bad, "good": writes})
+			texts, err := f.of(t, "good bad").Texts(within(t, time.Second), "uuid", 3)
+			e, refused := errors.AsType[*Error](err)
+			switch {
+			case f.requests("bad") != 1:
+				t.Errorf("the bad node was asked %d times; want once", f.requests("bad"))
+			case c.want == "" && (err != nil || len(texts) != 3):
+				t.Errorf("%q, %v; want those of the good node", texts, err)
+			case c.want != "" && (!refused || e.Code != c.want || texts != nil):
+				t.Errorf("%q, %v; want %s", texts, err, c.want)
+			}
+		})
+	}
+}
