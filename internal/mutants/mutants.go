@@ -636,7 +636,7 @@ var mutants = []mutant{
 	},
 	{
 		"a sealed batch is handed out once more", "client/prefetch.go",
-		"rest := batch{given{ids: o.ids[i:]}, o.batch.asked}", "rest := batch{o.ids[max(i-1, 0):], o.batch.asked}",
+		"rest := batch{given{ids: o.ids[i:]}, o.batch.asked}", "rest := batch{given{ids: o.ids[max(i-1, 0):]}, o.batch.asked}",
 		"./client", "TestAheadUnderLoad",
 	},
 	{
