@@ -90,13 +90,13 @@ func (s SQL) numbers() sqlNumbers {
 	if s.Dialect == "mysql" {
 		n.div = "DIV"
 	}
-	n.Fields = []sqlField{{"node_id", "the node ID", nodeAt, most(nodeBits)}}
+	n.Fields = []sqlField{{"node_id", "The node ID", nodeAt, most(nodeBits)}}
 	if l.DatacenterBits > 0 {
 		n.Fields = append(n.Fields,
-			sqlField{"datacenter", "the upper part of the node ID", nodeAt + l.NodeBits, most(l.DatacenterBits)},
-			sqlField{"node", "the lower part of the node ID", nodeAt, most(l.NodeBits)})
+			sqlField{"datacenter", "The upper part of the node ID", nodeAt + l.NodeBits, most(l.DatacenterBits)},
+			sqlField{"node", "The lower part of the node ID", nodeAt, most(l.NodeBits)})
 	}
-	n.Fields = append(n.Fields, sqlField{"sequence", "the sequence", sequenceAt, most(l.SequenceBits)})
+	n.Fields = append(n.Fields, sqlField{"sequence", "The sequence", sequenceAt, most(l.SequenceBits)})
 
 	// In a time of the database: PostgreSQL's end in the year 294276, but a bigint of microseconds 29 years before.
 	end := big.NewInt(math.MaxInt64)

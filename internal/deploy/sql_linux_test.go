@@ -334,7 +334,7 @@ func (d database) indexes(t *testing.T) {
 		smallest, greatest := expressions(made, "'2026-02-01'", "'2026-02-01 03:00'")
 		explain = "EXPLAIN QUERY PLAN " + count + smallest + " AND " + greatest
 		plan = "SEARCH ids USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"
-		expression := regexp.MustCompile(`(?s)made\n(.*) AS firn_time`).FindStringSubmatch(made)[1]
+		expression := regexp.MustCompile(`(?s)made\.\n(.*) AS firn_time`).FindStringSubmatch(made)[1]
 		index = "CREATE INDEX at ON ids (" + expression + "); EXPLAIN QUERY PLAN SELECT * FROM firn_ids WHERE firn_time = '2026-02-01 00:00:00.000'"
 	}
 	if got := d.run(t, explain+";\n"); !strings.Contains(got, plan) {
