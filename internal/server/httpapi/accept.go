@@ -49,18 +49,18 @@ func WithTexts() Option {
 
 // takingOf is how the caller wants new IDs written: in the form that the parameter "form" says, else as writingOf says.
 func (h *Handler) takingOf(r *http.Request, who *auth.Caller, q query) (writing, error) {
+	as, err := h.writingOf(r, q)
+	if err != nil {
+		return writing{}, server.Input(err)
+	}
 	form, err := q.form("form")
 	switch {
 	case err != nil:
 		return writing{}, server.Input(err)
 	case form == nil:
-		as, err := h.writingOf(r, q)
-		if err != nil {
-			err = server.Input(err)
-		}
-		return as, err
-	case q["ids"] != "":
-		return writing{}, server.Input(fmt.Errorf("both form, %.40q, and ids, %.40q, are given; want one of them", q["form"], q["ids"]))
+		return as, nil
+	case q["ids"] == "number":
+		return writing{}, server.Input(fmt.Errorf("form is %.40q, which is text, and ids is number; want one of them", q["form"]))
 	}
 	if e := form.Encoding(); e != nil {
 		return writing{text: e.Append}, nil

@@ -16,7 +16,7 @@ import (
 // Every command, with the answer in RESP2 and, where it is another, in RESP3.
 func TestCommands(t *testing.T) {
 	const id, id2, id3 = "1152921504606846976", "1152921504606846977", "1152921504606846978"
-	const decoded = `"time" "2022-06-28T16:07:40.105Z" "id" 1541815603606036480 "unix_ms" 1656432460105 "tick" 367597485448 ` +
+	const decoded = `"time" "2022-06-28T16:07:40.105Z" "id_str" "1541815603606036480" "id" 1541815603606036480 "unix_ms" 1656432460105 "tick" 367597485448 ` +
 		`"datacenter" 11 "node" 26 "node_id" 378 "sequence" 0`
 	decodedUUID := strings.Replace(decoded, `"id"`, `"text" "0181ab11-8149-7000-9565-a11f6217a000" "id"`, 1)
 	const incrDocs = `"summary" "Take an ID, as an integer. Clients in JavaScript round integers above 2^53, so that IDs repeat: use FIRN.ID there." ` +

@@ -271,7 +271,7 @@ func (c *conn) decode(args [][]byte) {
 		{"node_id", p.NodeID},
 		{"sequence", p.Sequence},
 	}
-	texts := []string{"time", p.Time}
+	texts := []string{"time", p.Time, "id_str", p.IDStr}
 	if p.Text != "" {
 		texts = append(texts, "text", p.Text)
 	}
