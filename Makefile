@@ -7,7 +7,7 @@ help: ## list the commands
 build: ## build ./firn for this machine
 	go build -o firn ./cmd/firn
 
-dist: ## binaries, deb, rpm, tar.gz, SBOM and licences for amd64 and arm64, in dist/
+dist: ## what people install, for Linux, macOS and Windows, in dist/
 	internal/deploy/packages/build
 
 test: ## run the tests that take minutes; FIRN_TESTS=all make test runs all

@@ -74,6 +74,7 @@ var rooms = map[string]room{
 	"client":                             {code: []string{".", "internal/packed", "internal/retry", "internal/unixsocket"}},
 	"internal/server/respapi":            {code: []string{".", "member", "internal/idtext", "internal/server", "internal/server/auth", "internal/server/conns"}, tests: []string{"internal/throttle", "internal/server/servertest", "cluster", "internal/server/metrics", "store"}},
 	"internal/deploy":                    {code: []string{"."}, tests: []string{"internal/dbtest"}},
+	"internal/deploy/packages/archive":   {},
 	"internal/deploy/packages/inventory": {},
 	"examples/orders":                    {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
 	"internal/browser":                   {tests: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "store/memstore", "internal/server/httpapi", "internal/server/servertest", "internal/server/ui", "store", "store/quorum", "github.com/chromedp/"}},
