@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -27,7 +28,8 @@ type party struct {
 	stubs      []*stub
 	supply     *supply
 	sequencers map[string]map[string]any // their definitions
-	maxAge     time.Duration             // of prefetched IDs; zero: none
+	nodes      []*node
+	maxAge     time.Duration // of prefetched IDs; zero: none
 
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -233,9 +235,32 @@ func (p *party) check(line map[string]any, a answer, w want, sent time.Time) {
 	case len(a.IDs) != count:
 		p.faultf("%v: %d IDs; want %d", line, len(a.IDs), count)
 	}
-	if form, _ := line["form"].(string); form == "" {
+	form, _ := line["form"].(string)
+	switch {
+	case form == "":
 		p.enter(line, a.IDs, w.IDs != nil, sent)
+	case len(p.nodes) > 0:
+		p.enter(line, p.decoded(line, form, a.IDs), false, sent)
 	}
+}
+
+// decoded returns what a node says that texts are, in decimal.
+func (p *party) decoded(line map[string]any, form string, texts []string) (decimals []string) {
+	name, _ := line["sequencer"].(string)
+	for _, text := range texts {
+		at := p.nodes[0].url + filepath.Join(sequencers, name, "ids", text)
+		if _, err := ids.EncodingByName(form); err == nil {
+			at += "?as=" + form // or a text may be one of several
+		}
+		var parts struct {
+			Text string `json:"id_str"`
+		}
+		if _, err := exchange(caller, http.MethodGet, at, "", &parts); err != nil {
+			p.faultf("%v: %s: %v", line, text, err)
+		}
+		decimals = append(decimals, parts.Text)
+	}
+	return decimals
 }
 
 func number(v any) int {

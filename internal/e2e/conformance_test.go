@@ -59,6 +59,7 @@ type scenario struct {
 	Stubs      int                       `json:"stubs"`      // of each driver
 	Sequencers map[string]map[string]any `json:"sequencers"` // to create, by name, with the fields of their definitions
 	Tokens     bool                      `json:"tokens"`     // the nodes want tokens
+	Sealed     bool                      `json:"sealed"`     // the nodes have keys to seal IDs
 	TLS        bool                      `json:"tls"`
 	Open       map[string]any            `json:"open"` // the opening, besides the nodes
 	Want       want                      `json:"want"` // for its answer
@@ -188,27 +189,29 @@ func readDrivers(t *testing.T, names string) (all []*driver) {
 	}
 	var building sync.WaitGroup
 	for _, d := range all {
-		for _, program := range slices.Sorted(maps.Keys(d.Programs)) {
-			if _, err := exec.LookPath(program); err != nil {
-				d.missing = fmt.Sprintf("%s is not installed; on Debian: apt-get install %s", program, d.Programs[program])
-			}
-		}
+		d.out = t.TempDir()
+		building.Go(d.prepare)
+	}
+	building.Wait()
+	for _, d := range all {
 		if d.missing != "" && names != "" {
 			t.Fatalf("%s can't run: %s", d.Name, d.missing)
 		}
-		d.out = t.TempDir()
-		if d.missing != "" || d.Build == "" {
-			continue
-		}
-		building.Go(func() {
-			if out, err := d.command(d.Build).CombinedOutput(); err != nil {
-				t.Errorf("%s: building it: %v\n%s", d.Name, err, out)
-				d.missing = "it is not built"
-			}
-		})
 	}
-	building.Wait()
 	return all
+}
+
+// prepare builds a driver.
+func (d *driver) prepare() {
+	for _, program := range slices.Sorted(maps.Keys(d.Programs)) {
+		if _, err := exec.LookPath(program); err != nil {
+			d.missing = fmt.Sprintf("%s is not installed; on Debian: apt-get install %s", program, d.Programs[program])
+			return
+		}
+	}
+	if out, err := d.command(d.Build).CombinedOutput(); err != nil {
+		d.missing = fmt.Sprintf("building it: %v\n%s", err, out)
+	}
 }
 
 func readScenarios(t *testing.T) (all []scenario) {
@@ -284,7 +287,7 @@ func (s scenario) play(t *testing.T, nodes *pool, drivers []*driver, args ...str
 	}
 	for _, d := range drivers {
 		p := join(t, d, s.Stubs, args...)
-		p.sequencers = s.Sequencers
+		p.sequencers, p.nodes = s.Sequencers, g.nodes
 		g.parties = append(g.parties, p)
 	}
 	g.each(func(p *party) { g.open(p, s, open) })
@@ -312,7 +315,7 @@ func (s scenario) play(t *testing.T, nodes *pool, drivers []*driver, args ...str
 // serve starts the nodes, and completes the opening.
 func (g *stage) serve(s scenario, open map[string]any) {
 	scheme, admin := "http", ""
-	if s.TLS || s.Tokens {
+	if s.TLS || s.Tokens || s.Sealed {
 		dir := g.t.TempDir()
 		args := []string{"--data-dir=" + filepath.Join(dir, "data")}
 		if s.TLS {
@@ -322,6 +325,9 @@ func (g *stage) serve(s scenario, open map[string]any) {
 			if open["ca"] == "own" {
 				open["ca"] = files.CA
 			}
+		}
+		if s.Sealed {
+			args = append(args, "--seal-key-file="+newSealKey(g.t, dir))
 		}
 		if s.Tokens {
 			file := filepath.Join(dir, "tokens.yaml")
@@ -369,6 +375,24 @@ func (g *stage) serve(s scenario, open map[string]any) {
 		}
 	}
 	open["nodes"] = urls
+}
+
+// newSealKey makes a file with a key to seal IDs.
+func newSealKey(t *testing.T, dir string) string {
+	t.Helper()
+	path, err := firn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := exec.Command(path, "seal-key").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "seal.keys")
+	if err := os.WriteFile(file, key, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // each does something with all drivers at once.
