@@ -11,9 +11,7 @@ import ssl
 import threading
 import time
 import weakref
-from asyncio import FIRST_COMPLETED
 from collections import Counter, deque
-from dataclasses import dataclass
 from typing import Any, Callable, Coroutine, NamedTuple, Sequence
 from urllib.parse import quote
 
@@ -53,64 +51,29 @@ def backoff(first: float, longest: float, failures: int) -> float:
     return min(first * 2.0 ** min(failures, 62), longest) * random.uniform(0.5, 1)
 
 
-class Pace:
-    """How long recent answers took: a moving average and the deviation from it, as TCP computes them (RFC 6298)."""
-
-    mean = deviation = 0.0
-
-    def add(self, took: float) -> None:
-        if not self.mean:
-            self.mean, self.deviation = took, took / 2
-        else:
-            self.deviation += (abs(took - self.mean) - self.deviation) / 4
-            self.mean += (took - self.mean) / 8
-
-    def patience(self, n: int) -> float:
-        """Return the time within which nearly every answer with n IDs comes."""
-        if not self.mean:
-            return FIRST_PATIENCE + n * PATIENCE_PER_ID
-        return min(max(self.mean + 4 * self.deviation, SHORTEST_PATIENCE), LONGEST_PATIENCE)
-
-
-@dataclass(eq=False)
 class Route:
     """A node as one sequencer sees it: it may give IDs of one sequencer and not of another."""
 
-    node: Node
-    in_flight: int = 0
-    failures: int = 0  # in a row; one that begins within the pause after another is not counted
-    until: float = -math.inf  # the node is avoided until then, and after failures until it gives IDs again
-    error: Exception | None = None  # of the last failure; None: the node works
+    def __init__(self, node: Node) -> None:
+        self.node, self.in_flight, self.failures = node, 0, 0
+        self.until = -math.inf  # the node is avoided until then, and after failures until it gives IDs again
+        self.error: Exception | None = None  # of the last failure; None: the node works
 
     def rank(self, now: float) -> tuple[bool, float]:
         """Return what is least for the best node: one with few requests; of avoided ones, whose pause ends first."""
         avoided = self.failures > 0 or now < self.until
         return avoided, self.until if avoided else self.in_flight
 
-    def works(self, now: float, leaving: bool) -> None:
-        self.failures, self.error, self.until = 0, None, now + LEAVING if leaving else -math.inf
-
-    def fails(self, now: float, error: Exception) -> None:
+    def fails(self, now: float, error: Exception | None, least: float = 0.0) -> None:
+        """Avoid the node, for least seconds or longer. A failure within the pause after another one is not counted."""
         self.error = error
         if self.failures == 0 or now >= self.until:
-            self.pause(now)
-        self.until = max(self.until, now + min(getattr(error, "retry_after", 0.0), LONGEST_AVOIDED))
+            self.until = now + backoff(FIRST_AVOIDED, LONGEST_AVOIDED, self.failures)
+            self.failures += 1
+        self.until = max(self.until, now + min(least, LONGEST_AVOIDED))
 
-    def pause(self, now: float) -> None:
-        self.until = now + backoff(FIRST_AVOIDED, LONGEST_AVOIDED, self.failures)
-        self.failures += 1
-
-
-@dataclass(eq=False)
-class Attempt:
-    """One request of a call."""
-
-    route: Route
-    hedged: bool
-    probe: bool  # only to see whether the node works again
-    asked: float
-    ids: list[Any] | None = None
-    error: Exception | None = None
+    def slow(self, now: float, took: float) -> None:
+        self.fails(now, NodeError(f"{self.node.url}: slower than other nodes: {took:.3f} s"))
 
 
 class Call:
@@ -118,10 +81,9 @@ class Call:
 
     def __init__(self, issuer: Issuer, n: int, form: str = "") -> None:
         self.issuer, self.n, self.form, self.now = issuer, n, form, issuer.base._now
-        self.pace = issuer.paces[(n - 1).bit_length()]
-        self.patience = self.pace.patience(n)
+        self.patience = issuer.patience(n)
         self.bar = 0.0  # once a request has won, the time after which another one counts as slow
-        self.live: dict[asyncio.Future[None], Attempt] = {}
+        self.live: dict[asyncio.Future[Any], tuple[Route, float, bool]] = {}  # when asked; only to see if it works
         self.out: Counter[Route] = Counter()  # requests without an answer
         self.tried: set[Route] = set()  # in this round
         self.failed: dict[Route, Exception] = {}  # the last errors
@@ -130,7 +92,7 @@ class Call:
         """Return IDs, and the time before their request was sent."""
         patience, pauses, pausing = self.patience, 0, False
         refused: Exception | None = None  # is raised when no attempt succeeds
-        never: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        never: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         def after(pause: float) -> float:  # or after half of the time left, so that some is left for another node
             now = self.now()
@@ -139,24 +101,26 @@ class Call:
         try:
             if self.now() < deadline:
                 self.next()
-                self.probe()
+                due = (r for r in self.issuer.routes if r.failures and r.until <= self.now() and r not in self.tried)
+                self.ask(next(due, None), probe=True)
             wake = after(patience)
             while True:
-                pause = max(0.0, wake - self.now())
-                done, _ = await asyncio.wait([*self.live] or [never], timeout=pause, return_when=FIRST_COMPLETED)
-                for a in map(self.live.pop, done):
-                    self.out[a.route] -= 1
-                    if a.ids is not None:
-                        self.won(a)
-                        return a.ids, a.asked
-                    assert a.error
-                    self.failed[a.route] = a.error
-                    if getattr(a.error, "status", 0) == 429 and self.live:
-                        refused = a.error  # perhaps only because this call has sent more than one request
-                    elif is_final(a.error):
-                        self.won(a)
-                        raise a.error
-                    elif not refused and not (a.probe and self.live) and not self.next() and not pausing:
+                live, pause = [*self.live] or [never], max(0.0, wake - self.now())
+                done, _ = await asyncio.wait(live, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    route, asked, probe = self.live.pop(task)
+                    self.out[route] -= 1
+                    result = task.result()
+                    if isinstance(result, list):
+                        self.issuer.learn(self.n, self.won(asked))
+                        return result, asked
+                    self.failed[route] = result
+                    if getattr(result, "status", 0) == 429 and self.live:
+                        refused = result  # perhaps only because this call has sent more than one request
+                    elif is_final(result):
+                        self.won(asked)
+                        raise result
+                    elif not refused and not (probe and self.live) and not self.next() and not pausing:
                         pausing, pauses, wake = True, pauses + 1, after(backoff(FIRST_PAUSE, LONGEST_PAUSE, pauses))
                 if refused and not self.live:
                     raise refused
@@ -175,63 +139,56 @@ class Call:
     def next(self) -> bool:
         """Ask another node: of those with the fewest requests of this call the best, in turn. False: none is left."""
         now, routes = self.now(), self.issuer.routes
-        route = min((r for r in routes if r not in self.tried), key=lambda r: (self.out[r], *r.rank(now)), default=None)
-        if not route:
-            return False
-        routes.remove(route)
-        routes.append(route)
-        self.start(route)
-        return True
+        best = min((r for r in routes if r not in self.tried), key=lambda r: (self.out[r], *r.rank(now)), default=None)
+        if best:
+            routes.remove(best)
+            routes.append(best)
+        return self.ask(best)
 
-    def probe(self) -> None:
-        """Ask a node, too, that has failed and whose pause is over."""
-        for r in self.issuer.routes:
-            if r not in self.tried and r.failures > 0 and self.now() >= r.until:
-                r.pause(self.now())  # one probe is enough
-                return self.start(r, probe=True)
+    def ask(self, route: Route | None, probe: bool = False) -> bool:
+        if route:
+            if probe:
+                route.fails(self.now(), route.error)  # so that there is no other probe
+            route.in_flight += 1
+            self.out[route] += 1
+            self.tried.add(route)
+            asked = self.now()
+            task = self.issuer.base._spawn(self.attempt(route, asked, bool(self.live)))
+            timer = task.get_loop().call_later(ANSWER_WITHIN, task.cancel)
+            task.add_done_callback(lambda _: timer.cancel())
+            self.live[task] = route, asked, probe
+        return route is not None
 
-    def start(self, route: Route, probe: bool = False) -> None:
-        a = Attempt(route, bool(self.live), probe, self.now())
-        route.in_flight += 1
-        self.tried.add(route)
-        self.out[route] += 1
-        task = self.issuer.base._spawn(self.attempt(a))
-        timer = task.get_loop().call_later(ANSWER_WITHIN, task.cancel)
-        task.add_done_callback(lambda _: timer.cancel())
-        self.live[task] = a
-
-    async def attempt(self, a: Attempt) -> None:
-        """Send a request, which may outlive the call."""
-        url, route = a.route.node.url, a.route
+    async def attempt(self, route: Route, asked: float, hedged: bool) -> list[Any] | Exception:
+        """Return IDs of a node, or what went wrong. It may outlive the call."""
+        issuer, leaving = self.issuer, False
+        result: list[Any] | Exception
         try:
-            a.ids, leaving = await self.issuer.post(route.node, self.n, self.form)
+            result, leaving = await issuer.post(route.node, self.n, self.form)
         except asyncio.CancelledError:
-            a.error = CanceledError(f"{url}: given up")
+            result = CanceledError(f"{route.node.url}: given up")
         except Exception as e:
-            a.error = e
+            result = e
         route.in_flight -= 1
-        took, canceled = self.now() - a.asked, isinstance(a.error, CanceledError)
-        if a.error is None and (not self.bar or took <= self.bar):
-            route.works(self.now(), leaving)
-        elif a.error is None or canceled and took > max(self.bar, self.patience):
-            self.slow(a)
-        elif not canceled and not is_final(a.error):
-            route.fails(self.now(), a.error)
-        self.issuer.base._report(Event("attempt", self.issuer.name, self.n, took, a.error, url, a.hedged))
+        now, error = self.now(), result if isinstance(result, Exception) else None
+        took, canceled = now - asked, isinstance(result, CanceledError)
+        if not error and not 0 < self.bar < took:
+            route.failures, route.error, route.until = 0, None, now + LEAVING if leaving else -math.inf
+        elif not error or canceled and took > max(self.bar, self.patience):
+            route.slow(now, took)
+        elif not canceled and not is_final(error):
+            route.fails(now, error, getattr(error, "retry_after", 0.0))
+        issuer.base._report(Event("attempt", issuer.name, self.n, took, error, route.node.url, hedged))
+        return result
 
-    def won(self, a: Attempt) -> None:
-        """Record the time of the winner, and avoid nodes that are slow."""
-        took = self.now() - a.asked
-        self.bar = max(self.patience, 2 * took)
-        if a.error is None:
-            self.pace.add(took)
-        for other in self.live.values():
-            if self.now() - other.asked > self.bar:
-                self.slow(other)
-
-    def slow(self, a: Attempt) -> None:
-        took = self.now() - a.asked
-        a.route.fails(self.now(), NodeError(f"{a.route.node.url}: slower than other nodes: {took:.3f} s"))
+    def won(self, asked: float) -> float:
+        """Avoid the nodes that are slower than the winner of the call. Return how long that took."""
+        now = self.now()
+        self.bar = max(self.patience, 2 * (now - asked))
+        for route, since, _ in self.live.values():
+            if now - since > self.bar:
+                route.slow(now, now - since)
+        return now - asked
 
 
 class Issuer:
@@ -239,12 +196,12 @@ class Issuer:
 
     def __init__(self, base: Base, name: str) -> None:
         self.base, self.name = base, name
-        self.path = "/api/v1" + (f"/sequencers/{quote(name, safe='')}" if name else "")
+        self.path = "/api/v1/" + (f"sequencers/{quote(name, safe='')}/" if name else "")
         self.forget()
 
     def forget(self) -> None:
         self.routes: list[Route] = [Route(node) for node in self.base._nodes]  # in turn
-        self.paces: list[Pace] = [Pace() for _ in range(18)]  # of requests for 1, 2, up to 4, up to 8 IDs and so on
+        self.paces: dict[int, tuple[float, float]] = {}  # of requests for 1, 2 to 3, 4 to 7 IDs and so on
         self.stock: deque[tuple[int, float]] = deque()  # IDs in memory, with the time before their request was sent
         self.lock = threading.Lock()  # guards the stock
         self.expired = 0  # how many were dropped from the stock, and not reported yet
@@ -253,41 +210,48 @@ class Issuer:
         self.called = False  # refill
         self.fetching: asyncio.Task[Exception | None] | None = None
 
+    def patience(self, n: int) -> float:
+        """Return the time within which nearly every answer with n IDs comes."""
+        if n.bit_length() not in self.paces:
+            return FIRST_PATIENCE + n * PATIENCE_PER_ID
+        mean, deviation = self.paces[n.bit_length()]
+        return min(max(mean + 4 * deviation, SHORTEST_PATIENCE), LONGEST_PATIENCE)
+
+    def learn(self, n: int, took: float) -> None:
+        """Count the time of an answer: a moving average and the deviation from it, as TCP has it (RFC 6298)."""
+        mean, deviation = self.paces.get(n.bit_length(), (took, took * 2 / 3))  # which leaves half of it
+        self.paces[n.bit_length()] = mean + (took - mean) / 8, deviation + (abs(took - mean) - deviation) / 4
+
     async def call(self, count: int, timeout: float | None, form: str = "") -> list[Any]:
         if form in ENCODINGS:
             return [encode(id, form) for id in await self.call(count, timeout)]
-        base, age = self.base, 0.0
-        error: BaseException | None = None
+        base = self.base
         if base._closed:
             raise ClosedError("the client is closed")
         base._check_loop()
         call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         base._calls.add(call)
-        began = base._now()
+        ids: list[Any] = []
+        began, oldest = base._now(), math.inf
+        deadline = began + (base._timeout if timeout is None else timeout)
+        error: BaseException | None = None
         try:
-            deadline = began + (base._timeout if timeout is None else timeout)
-            of_stock = 0 < count <= base._prefetch and not form
-            ids, asked = await (self.wait(count, deadline) if of_stock else self.ask(count, deadline, form))
-            age = base._now() - asked
-            return ids
+            while len(ids) < count:
+                n, stocked = min(count - len(ids), MAX_COUNT), count <= base._prefetch and not form
+                more, asked = await (self.wait(n, deadline) if stocked else Call(self, n, form).run(deadline))
+                ids, oldest = ids + more, min(oldest, asked)
+            return sorted(ids) if count > MAX_COUNT and not form else ids  # they may be from several nodes
         except BaseException as e:
             error = e
             raise
         finally:
             call.set_result(None)
             base._calls.remove(call)
-            base._report(Event("call", self.name, count, base._now() - began, error, age=age))
-
-    async def ask(self, count: int, deadline: float, form: str) -> tuple[list[Any], float]:
-        ids: list[Any] = []
-        first = self.base._now()
-        while len(ids) < count:
-            more, asked = await Call(self, min(count - len(ids), MAX_COUNT), form).run(deadline)
-            first = first if ids else asked
-            ids += more
-        return sorted(ids) if count > MAX_COUNT and not form else ids, first  # they may be from several nodes
+            now = base._now()
+            base._report(Event("call", self.name, count, now - began, error, age=0 if error else max(0, now - oldest)))
 
     async def wait(self, n: int, deadline: float) -> tuple[list[int], float]:
+        """Return n IDs of the stock, once there are so many, and the time of the oldest."""
         self.wanted += n
         try:
             while True:
@@ -297,29 +261,26 @@ class Issuer:
                 self.refill()
                 assert self.fetching
                 done, _ = await asyncio.wait({self.fetching}, timeout=max(0.0, deadline - self.base._now()))
-                if not done:
-                    raise self.no_answer({r: r.error for r in self.routes if r.error})
-                error = done.pop().result()
-                if error and is_final(error):
+                error = done.pop().result() if done else self.no_answer({r: r.error for r in self.routes if r.error})
+                if error and (is_final(error) or not done):
                     raise error
         finally:
             self.wanted -= n
 
     def take(self, n: int) -> tuple[list[int], float] | None:
-        """Return IDs from memory if there are n, and have more fetched when few are left. Any thread may call it."""
+        """Return n IDs of the stock, if there are so many, and have more fetched. Any thread may call it."""
         with self.lock:
-            now = self.base._now()
+            now, loop = self.base._now(), self.base._loop
             while self.stock and now - self.stock[0][1] > self.base._max_age:
                 self.stock.popleft()
                 self.expired += 1
             if len(self.stock) < n:
                 return None
-            taken = [self.stock.popleft() for _ in range(n)]
-            if self.base._loop and not self.base._loop.is_closed() and not self.called and self.wants(now):
+            ids, asked = zip(*(self.stock.popleft() for _ in range(n)))
+            if loop and not loop.is_closed() and not self.called and self.wants(now):
                 self.called = True
-                self.base._loop.call_soon_threadsafe(self.refill)
-        ids, asked = [id for id, _ in taken], taken[0][1]
-        return sorted(ids) if taken[-1][1] != asked else ids, asked  # they may be from several nodes
+                loop.call_soon_threadsafe(self.refill)
+        return sorted(ids) if asked[0] != asked[-1] else [*ids], asked[0]  # they may be from several nodes
 
     def wants(self, now: float) -> int:
         """Return how many IDs to fetch."""
@@ -329,7 +290,6 @@ class Issuer:
         return min(most - left + self.wanted, MAX_COUNT)
 
     def refill(self) -> None:
-        """Fetch IDs, if few are left and none are being fetched."""
         self.called = False
         n = self.wants(self.base._now())
         if n:
@@ -337,8 +297,7 @@ class Issuer:
 
     async def fetch(self, n: int) -> Exception | None:
         """Add n IDs to the stock, or return what went wrong."""
-        error: Exception | None = None
-        began = self.base._now()
+        began, error = self.base._now(), None
         try:
             ids, asked = await Call(self, n).run(began + DEFAULT_TIMEOUT)
             self.stock.extend((id, asked) for id in ids)
@@ -351,7 +310,7 @@ class Issuer:
 
     async def post(self, node: Node, n: int, form: str) -> tuple[list[Any], bool]:
         """Return n IDs of a node, and whether it closes the connection."""
-        target = f"{self.path}/" + ("id" if n == 1 else f"ids?count={n}")
+        target = self.path + ("id" if n == 1 else f"ids?count={n}")
         if form:
             target += ("?" if n == 1 else "&") + f"form={quote(form)}"
         fields = {"Accept": "application/json" if form else PACKED}
@@ -363,7 +322,7 @@ class Issuer:
         answer = await self.base._transport.post(node, target, fields, n)
         return read_ids(node, answer, n, form), answer.leaving
 
-    def no_answer(self, errors: dict[Route, Exception]) -> NoAnswerError:
+    def no_answer(self, errors: dict[Route, Exception]) -> Exception:
         routes = sorted(self.routes, key=lambda r: self.base._nodes.index(r.node))
         return NoAnswerError([errors.get(r) or NodeError(f"{r.node.url}: no answer yet") for r in routes])
 
@@ -385,9 +344,8 @@ class Base:
         if not 0 <= prefetch <= MAX_COUNT or bool(prefetch) != (max_age > 0):
             raise ValueError(f"prefetch={prefetch}, max_age={max_age}; want 1 to {MAX_COUNT} and above 0 s, or neither")
         self._nodes, self._token, self._timeout, self._hook = parse_nodes(nodes), token, timeout, hook
-        self._prefetch, self._max_age = prefetch, max_age
+        self._prefetch, self._max_age, self._now = prefetch, max_age, time.monotonic
         self._tls = tls or (ssl.create_default_context() if any(node.tls for node in self._nodes) else None)
-        self._now = time.monotonic
         self._closing = False  # for other threads, while calls are in progress that they have begun
         self._closed = False
         self._issuers: dict[str, Issuer] = {}

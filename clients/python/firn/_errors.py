@@ -1,7 +1,6 @@
-from __future__ import annotations
+"""What can go wrong."""
 
 from http.client import responses
-from typing import Sequence
 
 
 class Error(Exception):
@@ -36,7 +35,7 @@ class RefusedError(Error):
 class NoAnswerError(Error, TimeoutError):
     """No node gave IDs in time. errors has what is wrong with each, such as a RefusedError."""
 
-    def __init__(self, errors: Sequence[Exception]) -> None:
+    def __init__(self, errors: list[Exception]) -> None:
         super().__init__("; ".join(["no node gave an ID in time", *map(str, errors)]))
         self.errors = tuple(errors)
 

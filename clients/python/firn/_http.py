@@ -19,13 +19,13 @@ AROUND_IDS, PER_ID = 64 << 10, 100  # limits on answers, in bytes
 
 
 class Node(NamedTuple):
-    """Where a node is."""
+    """Where a node is, with the path of its Unix socket if it has one."""
 
     url: str
     host: str
     port: int
     tls: bool
-    path: str | None  # of its Unix socket, if it has one
+    path: str | None
 
 
 def parse_nodes(urls: Sequence[str]) -> list[Node]:
@@ -48,30 +48,24 @@ class Answer(NamedTuple):
     leaving: bool  # the node closes the connection
 
 
-async def _read_answer(reader: StreamReader, limit: int) -> Answer:
+async def _read(reader: StreamReader, limit: int) -> Answer:
+    """Read an answer. A body that has no length, or more bytes than the limit, is left out."""
     first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     if not re.match("HTTP/1.[01] [2-5][0-9][0-9]", first):
         raise ValueError(f"{first!r:.60} is not the beginning of an answer over HTTP/1.1")
     fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    body = await _read_body(reader, fields, limit)
-    leaving = body is None or "close" in fields.get("connection", "").lower()
-    return Answer(int(first[9:12]), fields, body or b"", leaving)
-
-
-async def _read_body(reader: StreamReader, fields: dict[str, str], limit: int) -> bytes | None:
-    """Return a body of up to limit bytes, or None if it has more, or no length."""
-    if fields.get("transfer-encoding") != "chunked":
-        size = int(fields.get("content-length", -1))
-        return await reader.readexactly(size) if 0 <= size <= limit else None
-    body, size = b"", 1
-    while size:
-        size = int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16)
+    leaving, chunked = "close" in fields.get("connection", "").lower(), fields.get("transfer-encoding") == "chunked"
+    size, body = int(fields.get("content-length", limit + 1)), b""
+    while True:
+        if chunked:
+            size = int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16)
         if not 0 <= size <= limit - len(body):
-            return None
+            return Answer(int(first[9:12]), fields, b"", True)
         body += await reader.readexactly(size)
-        while await reader.readuntil(b"\r\n") != b"\r\n":
+        while chunked and await reader.readuntil(b"\r\n") != b"\r\n":
             pass  # fields after the last chunk
-    return body
+        if not (chunked and size):
+            return Answer(int(first[9:12]), fields, body, leaving)
 
 
 class Transport:
@@ -89,14 +83,11 @@ class Transport:
         while True:
             reused, keep, writer = bool(idle), False, None
             try:
-                if reused:
-                    reader, writer, used = idle.pop()
-                    if reader.at_eof() or time.monotonic() - used > IDLE_FOR:
-                        continue
-                else:
-                    reader, writer = await self._open(node)
+                reader, writer, used = idle.pop() if reused else (*await self._open(node), time.monotonic())
+                if reused and (reader.at_eof() or time.monotonic() - used > IDLE_FOR):
+                    continue
                 writer.write(f"POST {target} HTTP/1.1\r\n{head}\r\n".encode())
-                answer = await _read_answer(reader, AROUND_IDS + n * PER_ID)
+                answer = await _read(reader, AROUND_IDS + n * PER_ID)
                 keep = not answer.leaving and len(idle) < MAX_IDLE
                 return answer
             except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as e:
@@ -119,32 +110,24 @@ class Transport:
         return reader, (await loop.create_connection(lambda: protocol, node.host, node.port, ssl=tls))[0]
 
     def close(self) -> None:
-        for connections in self._idle.values():
-            for _, writer, _ in connections:
-                writer.abort()
-            connections.clear()
+        for _, writer, _ in (connection for idle in self._idle.values() for connection in idle):
+            writer.abort()
+        self._idle = {node: [] for node in self._idle}
 
 
 def read_ids(node: Node, answer: Answer, n: int, form: str) -> list[Any]:
     """Return the n IDs of an answer, or their texts in a form. RefusedError or NodeError is raised if it has none."""
-    if answer.status != 200:
-        raise _refused(node, answer)
     try:
-        found = json.loads(answer.body) if form else {}
-        ids = ([found["id"]] if n == 1 else found["ids"]) if form else struct.unpack(f">{n}q", answer.body)
-        if len(ids) == len(set(ids)) == n and all(isinstance(id, str) if form else id > 0 for id in ids):
-            return list(ids)
+        found = json.loads(answer.body) if form or answer.status != 200 else {}
+        if answer.status == 200:
+            ids = ([found["id"]] if n == 1 else found["ids"]) if form else struct.unpack(f">{n}q", answer.body)
+            if len(ids) == len(set(ids)) == n and all(isinstance(id, str) if form else id > 0 for id in ids):
+                return list(ids)
+        code, message = str(found["error"]["code"])[:1000], str(found["error"]["message"])[:1000]
     except (ValueError, KeyError, TypeError, struct.error):
-        pass
-    raise NodeError(f"{node.url}: wrong answer: {answer.body!r:.60}; want {n} different IDs above zero")
-
-
-def _refused(node: Node, answer: Answer) -> RefusedError:
-    after, code, message = answer.fields.get("retry-after", ""), "", ""
-    try:
-        error = json.loads(answer.body)["error"]
-        code, message = str(error["code"])[:1000], str(error["message"])[:1000]
-    except (ValueError, KeyError, TypeError):
-        pass  # the answer is not from a firn node, and has no code
+        code = message = ""  # it is not from a firn node, or wrong
+    if answer.status == 200:
+        raise NodeError(f"{node.url}: wrong answer: {answer.body!r:.60}; want {n} different IDs above zero")
+    after = answer.fields.get("retry-after", "")
     seconds = float(after) if re.fullmatch("[0-9]{1,9}", after) else 0.0
-    return RefusedError(node.url, answer.status, code, message, seconds)
+    raise RefusedError(node.url, answer.status, code, message, seconds)

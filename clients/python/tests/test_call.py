@@ -7,7 +7,6 @@ from typing import Any
 
 import firn
 from firn import _core
-from firn._core import Pace
 
 from .fleet import RESET, FakeTimeCase, Fleet, fails, gives, hangs, now, packed, refuses, says
 
@@ -210,19 +209,21 @@ class TestHealth(FakeTimeCase):
             await f.client(hook=events.append).next(timeout=40)
         self.assertAlmostEqual(events[0].duration, _core.ANSWER_WITHIN)
 
-    def test_patience(self) -> None:
+    async def test_patience(self) -> None:
         for a, b, low, high in (
             (0.02, 0.02, 0.02, 0.021),
             (0.02, 0.06, 0.1, 0.15),
             (0.001, 1e-6, 0.01, 0.01),
             (1, 2, 1, 1),
         ):
-            p = Pace()
+            known = Fleet(a=hangs).client()._issuer("")
             for _ in range(50):
-                p.add(a)
-                p.add(b)
-            self.assertTrue(low <= p.patience(1) <= high, f"{a}, {b}: {p.patience(1)}")
-        self.assertAlmostEqual(Pace().patience(100_000), 0.6)
+                known.learn(1, a)
+                known.learn(1, b)
+            self.assertTrue(low <= known.patience(1) <= high, f"{a}, {b}: {known.patience(1)}")
+            self.assertAlmostEqual(known.patience(100_000), 0.6)
+        known.learn(2, 0.02)
+        self.assertAlmostEqual(known.patience(3), 0.06)
 
     async def test_backoff(self) -> None:
         calls = 0

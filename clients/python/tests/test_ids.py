@@ -43,10 +43,10 @@ class TestEncodings(unittest.TestCase):
 
     def test_what_is_no_id_or_no_encoding(self) -> None:
         for id in (-1, firn.MAX_ID + 1):
-            with self.assertRaisesRegex(ValueError, f"{id} is not an ID; want 0 to 9223372036854775807"):
+            with self.assertRaisesRegex(ValueError, f"{id} in 'hex'; want an ID, 0 to 9223372036854775807"):
                 firn.encode(id, "hex")
         for form in ("", "HEX", "uuid"):
-            with self.assertRaisesRegex(ValueError, "is not an encoding; want one of decimal, hex, base32, base58, base62"):
+            with self.assertRaisesRegex(ValueError, f"1 in '{form}'; want .* in one of decimal, hex, base32, base58, base62"):
                 firn.encode(1, form)
 
 
