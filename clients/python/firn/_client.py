@@ -32,6 +32,10 @@ class Client(Base):
         """Return the texts of count IDs. A form that is not one of ENCODINGS is made by a node, and not prefetched."""
         return self._run(self._issuer(sequencer).call(count, timeout, form))
 
+    def convert(self, id: int | str, form: str, sequencer: str = "", *, timeout: float | None = None) -> str:
+        """Return an ID, or a text in any form, as a text in another form. A node makes it, and opens sealed ones."""
+        return str(self._run(self._issuer(sequencer).call(1, timeout, form, str(id)))[0])
+
     def close(self) -> None:
         """Wait for the calls in progress, and end all requests. Later calls raise ClosedError."""
         with self._lock:
@@ -79,6 +83,9 @@ class AsyncClient(Base):
 
     async def texts(self, count: int, form: str, sequencer: str = "", *, timeout: float | None = None) -> list[str]:
         return await self._issuer(sequencer).call(count, timeout, form)
+
+    async def convert(self, id: int | str, form: str, sequencer: str = "", *, timeout: float | None = None) -> str:
+        return str((await self._issuer(sequencer).call(1, timeout, form, str(id)))[0])
 
     async def aclose(self) -> None:
         await self._end()

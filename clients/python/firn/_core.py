@@ -77,10 +77,10 @@ class Route:
 
 
 class Call:
-    """Asks one node after the other for IDs, and several at once when they are slow."""
+    """Asks one node after the other for IDs, or for a text in another form, and several at once when they are slow."""
 
-    def __init__(self, issuer: Issuer, n: int, form: str = "") -> None:
-        self.issuer, self.n, self.form, self.now = issuer, n, form, issuer.base._now
+    def __init__(self, issuer: Issuer, n: int, form: str = "", text: str | None = None) -> None:
+        self.issuer, self.n, self.form, self.text, self.now = issuer, n, form, text, issuer.base._now
         self.patience = issuer.patience(n)
         self.bar = 0.0  # once a request has won, the time after which another one counts as slow
         self.live: dict[asyncio.Future[Any], tuple[Route, float, bool]] = {}  # when asked; only to see if it works
@@ -164,7 +164,7 @@ class Call:
         issuer, leaving = self.issuer, False
         result: list[Any] | Exception
         try:
-            result, leaving = await issuer.post(route.node, self.n, self.form)
+            result, leaving = await issuer.send(route.node, self.n, self.form, self.text)
         except asyncio.CancelledError:
             result = CanceledError(f"{route.node.url}: given up")
         except Exception as e:
@@ -222,8 +222,8 @@ class Issuer:
         mean, deviation = self.paces.get(n.bit_length(), (took, took * 2 / 3))  # which leaves half of it
         self.paces[n.bit_length()] = mean + (took - mean) / 8, deviation + (abs(took - mean) - deviation) / 4
 
-    async def call(self, count: int, timeout: float | None, form: str = "") -> list[Any]:
-        if form in ENCODINGS:
+    async def call(self, count: int, timeout: float | None, form: str = "", text: str | None = None) -> list[Any]:
+        if form in ENCODINGS and text is None:
             return [encode(id, form) for id in await self.call(count, timeout)]
         base = self.base
         if base._closed:
@@ -238,7 +238,7 @@ class Issuer:
         try:
             while len(ids) < count:
                 n, stocked = min(count - len(ids), MAX_COUNT), count <= base._prefetch and not form
-                more, asked = await (self.wait(n, deadline) if stocked else Call(self, n, form).run(deadline))
+                more, asked = await (self.wait(n, deadline) if stocked else Call(self, n, form, text).run(deadline))
                 ids, oldest = ids + more, min(oldest, asked)
             return sorted(ids) if count > MAX_COUNT and not form else ids  # they may be from several nodes
         except BaseException as e:
@@ -308,19 +308,21 @@ class Issuer:
         self.base._report(Event("fetch", self.name, n, self.base._now() - began, error, expired=expired))
         return error
 
-    async def post(self, node: Node, n: int, form: str) -> tuple[list[Any], bool]:
-        """Return n IDs of a node, and whether it closes the connection."""
-        target = self.path + ("id" if n == 1 else f"ids?count={n}")
+    async def send(self, node: Node, n: int, form: str, text: str | None) -> tuple[list[Any], bool]:
+        """Return n IDs of a node, or the text in another form, and whether it closes the connection."""
+        request, key = f"POST {self.path}" + ("id" if n == 1 else f"ids?count={n}"), "id" if n == 1 else "ids"
+        if text is not None:
+            request, key = f"GET {self.path}ids/{quote(text, safe='')}", "text"
         if form:
-            target += ("?" if n == 1 else "&") + f"form={quote(form)}"
+            request += ("&" if "?" in request else "?") + f"form={quote(form)}"
         fields = {"Accept": "application/json" if form else PACKED}
         token = self.base._token() if self.base._token else ""
         if token:
             fields["Authorization"] = f"Bearer {token}"
         if not re.fullmatch("[!-~]*", token):
             raise ValueError("the token has a character that is not a visible one of ASCII")
-        answer = await self.base._transport.post(node, target, fields, n)
-        return read_ids(node, answer, n, form), answer.leaving
+        answer = await self.base._transport.send(node, request, fields, n)
+        return read_ids(node, answer, n, key if form else ""), answer.leaving
 
     def no_answer(self, errors: dict[Route, Exception]) -> Exception:
         routes = sorted(self.routes, key=lambda r: self.base._nodes.index(r.node))

@@ -75,7 +75,7 @@ class Transport:
         self._tls = tls
         self._idle: dict[Node, list[tuple[StreamReader, WriteTransport, float]]] = {node: [] for node in nodes}
 
-    async def post(self, node: Node, target: str, fields: dict[str, str], n: int) -> Answer:
+    async def send(self, node: Node, request: str, fields: dict[str, str], n: int) -> Answer:
         """Send a request for n IDs. NodeError is raised when there is no answer."""
         fields = {"Host": node.url.partition("://")[2] or "localhost", "Content-Length": "0", **fields}
         head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
@@ -86,7 +86,7 @@ class Transport:
                 reader, writer, used = idle.pop() if reused else (*await self._open(node), time.monotonic())
                 if reused and (reader.at_eof() or time.monotonic() - used > IDLE_FOR):
                     continue
-                writer.write(f"POST {target} HTTP/1.1\r\n{head}\r\n".encode())
+                writer.write(f"{request} HTTP/1.1\r\n{head}\r\n".encode())
                 answer = await _read(reader, AROUND_IDS + n * PER_ID)
                 keep = not answer.leaving and len(idle) < MAX_IDLE
                 return answer
@@ -115,13 +115,13 @@ class Transport:
         self._idle = {node: [] for node in self._idle}
 
 
-def read_ids(node: Node, answer: Answer, n: int, form: str) -> list[Any]:
-    """Return the n IDs of an answer, or their texts in a form. RefusedError or NodeError is raised if it has none."""
+def read_ids(node: Node, answer: Answer, n: int, key: str) -> list[Any]:
+    """Return the n IDs of an answer, or its texts at a key. RefusedError or NodeError is raised if it has none."""
     try:
-        found = json.loads(answer.body) if form or answer.status != 200 else {}
+        found = json.loads(answer.body) if key or answer.status != 200 else {}
         if answer.status == 200:
-            ids = ([found["id"]] if n == 1 else found["ids"]) if form else struct.unpack(f">{n}q", answer.body)
-            if len(ids) == len(set(ids)) == n and all(isinstance(id, str) if form else id > 0 for id in ids):
+            ids = (found[key] if key == "ids" else [found[key]]) if key else struct.unpack(f">{n}q", answer.body)
+            if len(ids) == len(set(ids)) == n and all(isinstance(id, str) if key else id > 0 for id in ids):
                 return list(ids)
         code, message = str(found["error"]["code"])[:1000], str(found["error"]["message"])[:1000]
     except (ValueError, KeyError, TypeError, struct.error):

@@ -39,6 +39,13 @@ def parse(text: str, form: str) -> int:
     return id
 
 
+def gather(id: int) -> int:
+    """Return the ID from which a sequencer with scattered IDs has made one, for Layout.decode."""
+    for _ in range(2):
+        id = (id ^ id >> 32) * 2812876173790338467 & MAX_ID
+    return id ^ id >> 32
+
+
 class Parts(NamedTuple):
     """The fields of an ID."""
 

@@ -55,9 +55,9 @@ class Fleet:
         self.last = 1 << 60
         self.sent: dict[int, float] = {}  # when the request for an ID came
 
-    async def post(self, node: Node, target: str, fields: dict[str, str], n: int) -> Answer:
+    async def send(self, node: Node, request: str, fields: dict[str, str], n: int) -> Answer:
         self.requests[node.host] += 1
-        self.targets.append(target)
+        self.targets.append(request.partition(" ")[2] if request.startswith("POST ") else request)
         self.fields.append(fields)
         return await self.nodes[node.host](self, n)
 

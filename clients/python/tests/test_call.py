@@ -334,6 +334,20 @@ class TestCalls(FakeTimeCase):
             with self.assertRaises(firn.NoAnswerError):
                 await c.texts(1, "prefixed", timeout=0.1)
 
+    async def test_convert(self) -> None:
+        f = Fleet(bad=fails(RESET), a=says(200, '{"id": 7, "text": "1-xyz"}'))
+        c = f.client(prefetch=10, max_age=1)
+        self.assertEqual(await c.convert(7, "hex", "orders"), "1-xyz")
+        self.assertEqual(await c.convert("1/?", "decimal"), "1-xyz")
+        self.assertEqual(
+            sorted(set(f.targets)),
+            ["GET /api/v1/ids/1%2F%3F?form=decimal", "GET /api/v1/sequencers/orders/ids/7?form=hex"],
+        )
+        f.nodes["a"] = refuses(400, "bad_request")
+        for text in "x", "":
+            with self.assertRaises(firn.RefusedError):
+                await c.convert(text, "decimal")
+
     async def test_close(self) -> None:
         f = Fleet(a=gives(0.5))
         c = f.client()

@@ -51,10 +51,14 @@ class Handler(BaseHTTPRequestHandler):
         self.server.connections += 1
         super().setup()
 
+    def do_GET(self) -> None:
+        self.reply(200, json.dumps({"id": 1, "text": "so it is"}).encode())
+
     def do_POST(self) -> None:
         self.server.asked.set()
         self.server.open.wait(10)
-        n = int(parse_qs(urlsplit(self.path).query).get("count", ["1"])[0])
+        query = parse_qs(urlsplit(self.path).query)
+        n = int(query.get("count", ["1"])[0])
         with self.server.guard:
             self.server.requests.append(self.path)
             first = self.server.last + 1
@@ -63,6 +67,11 @@ class Handler(BaseHTTPRequestHandler):
         if "nothing" in self.path:
             status = 404
             body = json.dumps({"error": {"code": "unknown_sequencer", "message": "there is none"}}).encode()
+        elif "form" in query:
+            body = json.dumps({"id": f"{query['form'][0]}-{first}"}).encode()
+        self.reply(status, body)
+
+    def reply(self, status: int, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/octet-stream")
         self.send_header("Content-Length", str(len(body)))
@@ -83,6 +92,8 @@ class TestClient(unittest.TestCase):
             self.assertEqual(ids.take(3, "orders"), [2, 3, 4])
             self.assertEqual(ids.texts(2, "hex"), ["0000000000000005", "0000000000000006"])
             self.assertEqual(ids.take(0), [])
+            self.assertEqual(ids.texts(1, "uuid"), ["uuid-7"])
+            self.assertEqual(ids.convert(7, "uuid"), "so it is")
             with self.assertRaises(firn.RefusedError) as raised:
                 ids.next("nothing")
             self.assertEqual((raised.exception.status, raised.exception.code), (404, "unknown_sequencer"))

@@ -50,6 +50,16 @@ class TestEncodings(unittest.TestCase):
                 firn.encode(1, form)
 
 
+    def test_gather(self) -> None:
+        for id, scattered in (
+            (0, 0),
+            (1, 2409217963285410756),
+            (1541815603606036480, 7013790311146322595),
+            (firn.MAX_ID, 4111756781021975487),
+        ):
+            self.assertEqual(firn.gather(scattered), id)
+
+
 class TestLayouts(unittest.TestCase):
     def test_documented_ids(self) -> None:
         for name, id, unix_ms, datacenter, node, node_id, sequence in (
