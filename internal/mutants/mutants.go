@@ -214,6 +214,16 @@ var mutants = []mutant{
 		"./member", "Definition|TwoCreate",
 	},
 	{
+		"data is kept where nothing keeps a second process from it", "store/internal/etcdserver/etcdserver.go",
+		"	if errSystem != nil {\n		return nil,", "	if false {\n		return nil,",
+		"./store/internal/etcdserver", "^TestASystemThatKeepsNoData$",
+	},
+	{
+		"a secret is written where every user can read it", "internal/secretfile/secretfile.go",
+		"	if errUnprotected != nil {", "	if false {",
+		"./internal/secretfile", "^TestNoSecretWithoutModes$",
+	},
+	{
 		"what one machine says counts for two", "store/quorum/exchange.go",
 		"a.err == nil && by != address", "false",
 		"./store/quorum", "^TestNamesThatLeadToOneMachine$",

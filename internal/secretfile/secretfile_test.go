@@ -3,6 +3,8 @@
 package secretfile
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,5 +41,18 @@ func TestRuntimeDir(t *testing.T) {
 	t.Setenv("RUNTIME_DIRECTORY", "/run/firn:/run/other")
 	if dir, err := runtimeDir(); dir != "/run/firn" || err != nil {
 		t.Errorf("under systemd it is %s, %v", dir, err)
+	}
+}
+
+// Where a file's mode keeps nobody out, no secret is written.
+func TestNoSecretWithoutModes(t *testing.T) {
+	errUnprotected = errors.New("a file's mode does not keep other users out")
+	t.Cleanup(func() { errUnprotected = nil })
+	path := filepath.Join(t.TempDir(), Name)
+	if err := Write(path, "firn_secret", []string{"127.0.0.1:9080"}); !errors.Is(err, errUnprotected) {
+		t.Errorf("%v, want %v", err, errUnprotected)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file was made: %v", err)
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -88,5 +91,19 @@ func TestAStoppedServerAnswersReads(t *testing.T) {
 	s.Close()
 	if found, err := s.Range(ctx, read); !errors.Is(err, errStopped) {
 		t.Errorf("once stopped it reads %v, %v", found, err)
+	}
+}
+
+// Where the system does not keep other processes from a directory, none is made, and none is in use.
+func TestASystemThatKeepsNoData(t *testing.T) {
+	errSystem = errors.New("a node can't keep data here")
+	t.Cleanup(func() { errSystem = nil })
+	path := filepath.Join(t.TempDir(), "data")
+	dir, err := OpenDir(path)
+	if !errors.Is(err, errSystem) || dir != nil || InUse(path) {
+		t.Errorf("%v, %v; want %v", dir, err, errSystem)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory was made: %v", err)
 	}
 }
