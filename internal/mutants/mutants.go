@@ -650,6 +650,11 @@ var mutants = []mutant{
 		"./client", "TestAheadUnderLoad",
 	},
 	{
+		"texts that come twice in an answer are taken", "client/answer.go",
+		"|| len(different) != n", "|| len(different) > n",
+		"./client", "TestWrongTexts",
+	},
+	{
 		"callers fetch ahead only when no ID is left", "client/prefetch.go",
 		"i >= o.low && now >= k.quiet.Load()", "i < 0",
 		"./client", "TestBatchesAreFetchedAhead",
