@@ -329,6 +329,8 @@ func TestScatteredIDs(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
+		layout := layout
+		layout.SequenceBits = 2 // so that callers wait for the clock
 		d := cluster.Define(layout)
 		d.Scattered = true
 		s, err := a.mem.Load().EnsureSequencer(t.Context(), "orders", d)
@@ -350,7 +352,9 @@ func TestScatteredIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 			ids = append(ids, some...)
-			ids = append(ids, next(t, s, time.Second))
+			for range 50 {
+				ids = append(ids, next(t, s, time.Second))
+			}
 		}
 		ascending := 0
 		for i, id := range ids {

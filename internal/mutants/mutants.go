@@ -710,6 +710,21 @@ var mutants = []mutant{
 		".", "TestUUIDsThatAreNoIDs",
 	},
 	{
+		"scattered IDs of a large answer are scattered twice", "internal/server/batch.go",
+		"			ids[i] = firn.Gather(ids[i])\n", "			_ = firn.Gather(ids[i])\n",
+		"./internal/server/httpapi", "TestScatteredOverEveryAnswer",
+	},
+	{
+		"scattered IDs come over gRPC as they were made", "internal/server/batch.go",
+		"	if b.definition.Scattered {\n		to = to[:at]\n", "	if false {\n		to = to[:at]\n",
+		"./internal/server/grpcapi", "TestScatteredBatches",
+	},
+	{
+		"IDs that callers wait for are not scattered", "member/sequencer.go",
+		"	return s.scatter(id), err\n", "	return id, err\n",
+		"./member", "TestScatteredIDs",
+	},
+	{
 		"anybody opens sealed IDs", "internal/server/text.go",
 		"; opens || seals {", "; seals && !opens {",
 		"./internal/server/httpapi", "TestWhoMayOpen",

@@ -132,3 +132,17 @@ func TestForms(t *testing.T) {
 	}
 	wants(t, "Stream", err, bad("batch_size is 2001; want a number from 1 to 2000"))
 }
+
+// Scattered IDs come as they were given, though a batch keeps them as they were made.
+func TestScatteredBatches(t *testing.T) {
+	r := newFakeRig(t, &servertest.Issuer{Same: true, Scattered: true})
+	got, err := r.ids.NextBatch(within(t), &firnv1.NextBatchRequest{Count: 300})
+	if err != nil || len(got.GetIds()) != 300 {
+		t.Fatalf("%d IDs, %v", len(got.GetIds()), err)
+	}
+	for i, id := range got.GetIds() {
+		if id != int64(first)+int64(i) {
+			t.Fatalf("ID %d is %d, want %d", i, id, int64(first)+int64(i))
+		}
+	}
+}

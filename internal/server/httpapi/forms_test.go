@@ -7,11 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/idtext"
+	"github.com/firn-id/firn/internal/packed"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
@@ -200,4 +202,61 @@ func TestAScatteredIDTakenForPlain(t *testing.T) {
 	if _, body := plain.ask("issue", "GET /api/v1/ids/"+id); strings.Contains(body, want) {
 		t.Errorf("%s is read without its sequencer's definition", id)
 	}
+}
+
+// Whatever way the IDs of a scattered sequencer come, they are those that its member makes, each once, in the order in which they
+// were made; and they are keys all over the 63 bits.
+func TestScatteredOverEveryAnswer(t *testing.T) {
+	inBubble(t, []string{"a"}, func(t *testing.T, all []*served) {
+		a := all[0]
+		a.ask("POST /api/v1/sequencers", `{"name":"events","scattered":true,"prefix":"ev",`+before+`}`, 201, `"prefix":"ev","scattered":true`)
+		var ids []firn.ID
+		packedIDs := func(target string, n int) {
+			t.Helper()
+			method, path, _ := strings.Cut(target, " ")
+			r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, nil)
+			r.Header.Set("Accept", packed.Type)
+			w := httptest.NewRecorder()
+			a.handler.ServeHTTP(w, r)
+			some := make([]firn.ID, n)
+			if err := packed.Read(some, w.Body.Bytes()); err != nil {
+				t.Fatalf("%s: %d %.200s, %v", target, w.Code, w.Body, err)
+			}
+			ids = append(ids, some...)
+		}
+		packedIDs("POST /api/v1/sequencers/events/id", 1)
+		packedIDs("POST /api/v1/sequencers/events/ids?count=3", 3)
+		packedIDs("POST /api/v1/sequencers/events/ids?count=20000", 20_000) // in several turns
+		for _, form := range []string{"prefixed", "uuid", "base62"} {
+			var many struct {
+				IDs []string  `json:"ids"`
+				Str []firn.ID `json:"ids_str"`
+			}
+			w := a.ask("POST /api/v1/sequencers/events/ids?count=700&form="+form, "", 200, "ids_str")
+			if err := json.Unmarshal(w.Body.Bytes(), &many); err != nil || len(many.IDs) != 700 || len(many.Str) != 700 {
+				t.Fatalf("%s: %v", form, err)
+			}
+			ids = append(ids, many.Str...)
+			a.ask("GET /api/v1/sequencers/events/ids/"+many.IDs[600]+"?as="+form+"&form="+form, "", 200, `"id_str":"`+many.Str[600].String()+`",.*"text":"`+many.IDs[600]+`"`)
+			if form == "uuid" && !slices.IsSorted(many.IDs) {
+				t.Error("the UUIDs of scattered IDs do not sort by time")
+			}
+		}
+		seen, ranges := map[firn.ID]bool{}, [16]int{}
+		for i, id := range ids {
+			if seen[id] {
+				t.Fatalf("%d comes twice", id)
+			}
+			seen[id] = true
+			ranges[id>>59]++
+			if i > 0 && firn.Gather(id) <= firn.Gather(ids[i-1]) {
+				t.Fatalf("%d was made after %d", firn.Gather(id), firn.Gather(ids[i-1]))
+			}
+		}
+		for i, n := range ranges {
+			if mean := len(ids) / len(ranges); n < mean*2/3 || n > mean*4/3 {
+				t.Errorf("%d keys are in range %d, about %d are in each", n, i, mean)
+			}
+		}
+	})
 }

@@ -153,3 +153,21 @@ func TestIncrByAmongOthers(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// No scattered ID follows another: only one can be taken so.
+func TestScatteredIDsAreNotConsecutive(t *testing.T) {
+	got := replies(t, newServer(scattering{newGenerated(t, firn.Default)}), "INCRBY default 1\r\nINCRBY default 2\r\n")
+	one, two, _ := strings.Cut(got, "\n")
+	if _, err := strconv.ParseInt(one, 10, 64); err != nil || two != "-ERR 2 consecutive IDs: those of this sequencer are scattered, so that none follows another; ask for a list of IDs: FIRN.IDS default 2" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// scattering is a generated whose definition says that its IDs are scattered.
+type scattering struct{ generated }
+
+func (s scattering) Definition() cluster.Definition {
+	d := s.generated.Definition()
+	d.Scattered = true
+	return d
+}
