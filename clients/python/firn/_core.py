@@ -258,11 +258,13 @@ class Issuer:
                 taken = self.take(n)
                 if taken:
                     return taken
-                self.refill()
-                assert self.fetching
-                done, _ = await asyncio.wait({self.fetching}, timeout=max(0.0, deadline - self.base._now()))
-                error = done.pop().result() if done else self.no_answer({r: r.error for r in self.routes if r.error})
-                if error and (is_final(error) or not done):
+                fetch = self.refill()
+                assert fetch
+                done, _ = await asyncio.wait([fetch], timeout=max(0.0, deadline - self.base._now()))
+                if not done:
+                    raise self.no_answer({r: r.error for r in self.routes if r.error})
+                error = fetch.result()
+                if error and is_final(error):
                     raise error
         finally:
             self.wanted -= n
@@ -289,11 +291,12 @@ class Issuer:
             return 0
         return min(most - left + self.wanted, MAX_COUNT)
 
-    def refill(self) -> None:
+    def refill(self) -> asyncio.Task[Exception | None] | None:
         self.called = False
         n = self.wants(self.base._now())
         if n:
             self.fetching = self.base._spawn(self.fetch(n))
+        return self.fetching
 
     async def fetch(self, n: int) -> Exception | None:
         """Add n IDs to the stock, or return what went wrong."""

@@ -16,11 +16,12 @@ class TestWhatIsRetried(FakeTimeCase):
         f = Fleet(bad=bad, good=gives(0.001))
         async with f.client() as c:
             try:
-                await c.next(timeout=1)
+                self.assertGreater(await c.next(timeout=1), 1 << 60, name)
             except firn.RefusedError as e:
                 self.assertFalse(retried, f"{name} is not retried: {e}")
                 self.assertEqual(e.node, "http://bad")
                 self.assertEqual(f.requests["good"], 0, name)
+                self.assertIsNone(c._issuer("").routes[-1].error, f"{name} is no reason to avoid the node")
             else:
                 self.assertTrue(retried, f"{name} is retried")
             self.assertEqual(f.requests["bad"], 1, name)
@@ -193,6 +194,15 @@ class TestHealth(FakeTimeCase):
         self.assertEqual((attempts[0].node, attempts[0].hedged, attempts[0].error), ("http://b", False, None))
         self.assertTrue(attempts[1].hedged and isinstance(attempts[1].error, firn.CanceledError))
 
+    async def test_a_request_that_does_not_end_after_another_one_won(self) -> None:
+        f = Fleet(a=hangs, b=gives(0.3))
+        c = f.client()
+        await c.next()
+        routes = {r.node.host: r for r in c._issuer("").routes}
+        self.assertEqual(routes["a"].failures, 0, "it may be as fast as the other one")
+        await asyncio.sleep(1.1)
+        self.assertEqual(routes["a"].failures, 1)
+
     async def test_a_tight_deadline(self) -> None:
         await Fleet(b=hangs, a=gives(0.001)).client().next(timeout=0.03)
 
@@ -258,6 +268,10 @@ class TestHealth(FakeTimeCase):
         while now() - began < 2.99:
             await c.next()
         self.assertEqual(f.requests["b"], 1)
+        f.nodes["b"] = refuses(503, "not_ready", retry_after="3600")
+        while now() - began < 15:
+            await c.next()
+        self.assertTrue(3 <= f.requests["b"] <= 5, f"{f.requests['b']} requests to a node that asks for too much")
 
     async def test_a_node_that_closes(self) -> None:
         f = Fleet(b=gives(0.001, leaving=True), a=gives(0.001))
@@ -313,7 +327,11 @@ class TestCalls(FakeTimeCase):
         self.assertEqual(f.fields[0]["Accept"], "application/octet-stream")
 
     async def test_many(self) -> None:
-        f = Fleet(a=gives(0), b=gives(0))
+        async def behind(f: Fleet, n: int) -> Any:
+            f.last -= 1 << 30
+            return await gives(0)(f, n)
+
+        f = Fleet(a=gives(0), b=behind)
         ids = await f.client().take(250_000)
         self.assertEqual(ids, sorted(set(ids)))
         self.assertEqual(len(ids), 250_000)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import os
+import signal
 import struct
 import threading
 import unittest
@@ -144,6 +145,14 @@ class TestClient(unittest.TestCase):
                 ids.texts(1, "hex")
             ids.close()
 
+    def test_close_drops_the_ids_in_memory(self) -> None:
+        with Server() as s:
+            ids = firn.Client([s.url], prefetch=100, max_age=60)
+            ids.next()
+            ids.close()
+            with self.assertRaises(firn.ClosedError):
+                ids.next()
+
     def test_close_of_a_client_that_has_done_nothing(self) -> None:
         ids = firn.Client(["http://127.0.0.1:1"])
         ids.close()
@@ -161,6 +170,7 @@ class TestClient(unittest.TestCase):
                 child = os.fork()
                 if not child:
                     try:
+                        signal.alarm(20)
                         warnings.simplefilter("ignore")
                         own = [ids.next(timeout=5) for _ in range(10)] + [direct.next(timeout=5)]
                         gc.collect()

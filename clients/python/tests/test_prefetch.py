@@ -117,10 +117,17 @@ class TestPrefetch(FakeTimeCase):
         f.nodes["a"] = refuses(429, "rate_limited", retry_after="5")
         for _ in range(61):
             await c.next()
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)
         self.assertEqual(failed, 1)
         with self.assertRaises(firn.RefusedError):
             await c.next()
+
+    async def test_a_fetch_fails_before_the_time_of_its_caller_is_over(self) -> None:
+        f = Fleet(a=fails(RESET))
+        asyncio.get_running_loop().call_later(12, f.nodes.update, {"a": gives(0.001)})
+        began = now()
+        await f.client(prefetch=10, max_age=60).next(timeout=30)
+        self.assertTrue(12 <= now() - began <= 14, f"it took {now() - began} s")
 
     async def test_a_caller_gives_up(self) -> None:
         f = Fleet(a=gives(0.1))
