@@ -1,0 +1,36 @@
+/** By encoding, the length of every text (1: as short as possible), and the alphabet. */
+const encodings = {
+  decimal: [1, "0123456789"],
+  hex: [16, "0123456789abcdef"],
+  base32: [13, "0123456789ABCDEFGHJKMNPQRSTVWXYZ"], // https://www.crockford.com/base32.html
+  base58: [1, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"], // Bitcoin's
+  base62: [11, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"],
+} as const;
+
+/** An encoding of IDs: each ID has exactly one text. Those of hex, base32 and base62 sort like the numbers. */
+export type Encoding = keyof typeof encodings;
+
+export const isEncoding = (form: string): form is Encoding => form in encodings;
+
+/** The greatest ID. */
+export const MAX_ID = 2n ** 63n - 1n;
+
+/** Writes an ID as text. Throws a RangeError unless the ID is 0 to MAX_ID. */
+export function encode(id: bigint, encoding: Encoding): string {
+  if (id < 0n || id > MAX_ID) throw new RangeError(`${id} is not an ID; want 0 to ${MAX_ID}`);
+  const [length, alphabet] = encodings[encoding];
+  const base = BigInt(alphabet.length);
+  let text = "";
+  for (let rest = id; rest > 0n || text.length < length; rest /= base) text = alphabet[Number(rest % base)] + text;
+  return text;
+}
+
+/** Reads what `encode` has written. Throws a SyntaxError for any other text, such as one in the wrong case. */
+export function parse(text: string, encoding: Encoding): bigint {
+  const alphabet: string = encodings[encoding][1];
+  let id = 0n;
+  for (const c of text.slice(0, 20)) id = id * BigInt(alphabet.length) + BigInt(Math.max(alphabet.indexOf(c), 0));
+  if (id <= MAX_ID && encode(id, encoding) === text) return id;
+  const wanted = `${encode(0n, encoding)} to ${encode(MAX_ID, encoding)}, in ${alphabet}`;
+  throw new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is not a ${encoding} ID; want ${wanted}`);
+}

@@ -1,0 +1,80 @@
+import { MAX_ID } from "./encoding.js";
+
+/** How the 63 bits of an ID are split. */
+export interface Layout {
+  /** Bits of time/node/sequence or time/datacenter/node/sequence, and the tick where it is not 1 ms: "39/16/8@10ms". */
+  bits: string;
+  epoch: Date; // the instant of tick 0
+  nodeLowest?: boolean; // the node lies below the sequence
+  scattered?: boolean; // the sequencer was created with `scattered`
+}
+
+/** The layouts that have a name. */
+export const presets: Record<string, Layout> = {
+  default: { bits: "41/10/12", epoch: new Date("2026-01-01") },
+  twitter: { bits: "41/5/5/12", epoch: new Date("2010-11-04T01:42:54.657Z") },
+  discord: { bits: "41/5/5/12", epoch: new Date("2015-01-01") },
+  instagram: { bits: "40/13/10", epoch: new Date("2011-08-24T21:07:01.721Z") },
+  sonyflake: { bits: "39/16/8@10ms", epoch: new Date("2014-09-01"), nodeLowest: true },
+  snowcast: { bits: "40/13/10", epoch: new Date("2014-01-01") },
+  javascript: { bits: "41/5/7", epoch: new Date("2026-01-01") },
+};
+
+/** The fields of an ID. `nodeId` is datacenter and node as one number. */
+export type Parts = { time: Date; tick: bigint; datacenter: number; node: number; nodeId: number; sequence: number };
+
+/** Splits an ID into its fields. A text is a preset's name, or bits with the epoch of the default. Throws RangeErrors. */
+export function decode(id: bigint, layout: Layout | string = "default"): Parts {
+  const given =
+    typeof layout === "string" ? { epoch: presets["default"]!.epoch, bits: layout, ...presets[layout] } : layout;
+  const { bits, epoch, nodeLowest, scattered } = given;
+  const fields = /^(\d\d?)(?:\/(\d\d?))?\/(\d\d?)\/(\d\d?)(?:@(\d{1,9})(ns|us|ms|s))?$/.exec(bits)?.slice(1) ?? [];
+  const [time = 0, datacenter = 0, node = 0, sequence = 0] = fields.slice(0, 4).map((field) => Number(field ?? 0));
+  const step = BigInt(fields[4] ?? 1) * { ns: 1n, us: 1000n, ms: 1_000_000n, s: 1_000_000_000n }[fields[5] ?? "ms"]!;
+  const all = time + datacenter + node + sequence;
+  if (time < 1 || all > 63 || all - time > 53 || step < 1n || step > 1_000_000_000n) {
+    throw new RangeError(
+      `the layout is ${bits}; want a preset, or up to 63 bits, as 41/10/12, 41/5/5/12 or 39/16/8@10ms`,
+    );
+  }
+  const plain = scattered ? gather(id) : id;
+  const most = 2n ** BigInt(all) - 1n;
+  if (plain < 0n || plain > most) throw new RangeError(`${id} is not an ID of the layout ${bits}; want 0 to ${most}`);
+  const field = (shift: number, width: number) => BigInt.asUintN(width, plain >> BigInt(shift));
+  const tick = field(all - time, time);
+  const nodeId = Number(field(nodeLowest ? 0 : sequence, datacenter + node));
+  return {
+    time: new Date(epoch.getTime() + Number((tick * step) / 1_000_000n)),
+    tick,
+    datacenter: Math.floor(nodeId / 2 ** node),
+    node: nodeId % 2 ** node,
+    nodeId,
+    sequence: Number(field(nodeLowest ? datacenter + node : 0, sequence)),
+  };
+}
+
+/** Undoes what a sequencer with `scattered` does to its IDs; firn's scatter.go explains it. */
+function gather(id: bigint): bigint {
+  const step = (x: bigint) => ((x ^ (x >> 32n)) * 2812876173790338467n) & MAX_ID;
+  const x = step(step(id));
+  return x ^ (x >> 32n);
+}
+
+const lower = 2n ** 62n; // a UUID has 62 bits of the ID behind its variant
+
+/** Writes an ID as a UUID of version 7, with its time, as firn's uuid.go. Throws a RangeError as `decode`, or from 10889 on. */
+export function toUuid(id: bigint, layout: Layout | string = "default"): string {
+  const time = decode(id, layout).time.getTime();
+  if (!(time < 2 ** 48)) throw new RangeError(`${id} has no UUID; want one before the year 10889`);
+  const upper = (BigInt(time) << 16n) | 0x7000n | (id / lower);
+  const hex = ((upper << 64n) | (2n * lower) | (id % lower)).toString(16).padStart(32, "0");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+/** Reads the UUID of an ID. Throws a SyntaxError for any other UUID: of another version, program or layout. */
+export function fromUuid(uuid: string, layout: Layout | string = "default"): bigint {
+  const all = /^[\da-f-]{36}$/i.test(uuid) ? BigInt(`0x${uuid.replaceAll("-", "")}`) % 2n ** 128n : 0n;
+  const id = (((all >> 64n) & 1n) * lower) | (all % lower);
+  if (all > 0n && toUuid(id, layout) === uuid.toLowerCase()) return id;
+  throw new SyntaxError(`${JSON.stringify(uuid.slice(0, 40))} is not a UUID of an ID of this layout`);
+}

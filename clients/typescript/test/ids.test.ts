@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { decode, encode, type Encoding, fromUuid, MAX_ID, parse, presets, toUuid } from "../dist/index.js";
+
+interface Vectors {
+  layouts: { name: string; epoch_ms: number; node_lowest: boolean }[];
+  not_layouts: string[];
+  decode: { layout: string; id: string; parts: Record<string, number>; uuid: string }[];
+  not_decoded: { layout: string; id: string }[];
+  ids: Record<Encoding, string>[];
+  not_ids: { form: Encoding; text: string }[];
+  not_uuids: { layout: string; uuid: string }[];
+}
+
+const vectors = JSON.parse(
+  await readFile(new URL("../../conformance/vectors.json", import.meta.url), "utf8"),
+) as Vectors;
+
+test("every encoding writes and reads the IDs of the vectors", () => {
+  for (const texts of vectors.ids) {
+    for (const [form, text] of Object.entries(texts) as [Encoding, string][]) {
+      assert.equal(encode(BigInt(texts.decimal), form), text);
+      assert.equal(parse(text, form), BigInt(texts.decimal));
+    }
+  }
+  assert.ok(vectors.ids.length > 10);
+  for (const id of [-1n, MAX_ID + 1n]) assert.throws(() => encode(id, "hex"), RangeError);
+});
+
+test("what is not the text of an ID is refused", () => {
+  for (const { form, text } of vectors.not_ids) assert.throws(() => parse(text, form), SyntaxError, `${form} ${text}`);
+  assert.throws(() => parse("1".repeat(1000), "hex"), /is not a hex ID; want 0000000000000000 to 7fffffffffffffff/);
+});
+
+test("IDs are decoded as the vectors say, by presets and by bits", () => {
+  for (const { layout, id, parts } of vectors.decode) {
+    const { time, tick, datacenter, node, nodeId, sequence } = decode(BigInt(id), layout);
+    const decoded = { unix_ms: time.getTime(), tick: Number(tick), datacenter, node, node_id: nodeId, sequence };
+    assert.deepEqual(decoded, parts, `${layout} ${id}`);
+  }
+  assert.ok(vectors.decode.length > 50);
+});
+
+test("what a layout can't have made is refused, and what is no layout", () => {
+  for (const { layout, id } of vectors.not_decoded) assert.throws(() => decode(BigInt(id), layout), RangeError);
+  for (const layout of vectors.not_layouts) assert.throws(() => decode(1n, layout), RangeError, layout);
+  for (const layout of ["toString", "__proto__", "1/54/8", "41/10/12@1.5ms"]) {
+    assert.throws(() => decode(1n, layout), RangeError, layout);
+  }
+  assert.throws(() => decode(-1n), RangeError);
+});
+
+test("the presets are all there is, with their epochs", () => {
+  const named = vectors.layouts.filter(({ name }) => !name.includes("/"));
+  assert.deepEqual(Object.keys(presets).sort(), named.map(({ name }) => name).sort());
+  for (const { name, epoch_ms, node_lowest } of named) {
+    assert.equal(presets[name]?.epoch.getTime(), epoch_ms);
+    assert.equal(presets[name]?.nodeLowest ?? false, node_lowest);
+  }
+});
+
+test("a layout of one's own", () => {
+  const layout = { bits: "39/16/8@10ms", epoch: new Date("2020-01-01"), nodeLowest: true };
+  const { time, node, sequence } = decode((5n << 24n) | (3n << 16n) | 2n, layout);
+  assert.deepEqual([time.toISOString(), node, sequence], ["2020-01-01T00:00:00.050Z", 2, 3]);
+});
+
+test("scattered IDs are gathered", () => {
+  const { tick, node, sequence } = decode(9093218702439795680n, { ...presets["default"]!, scattered: true });
+  assert.deepEqual([tick, node, sequence], [1n, 5, 7]); // firn.Scatter(1<<22 | 5<<12 | 7)
+});
+
+test("UUIDs are written and read as the vectors say", () => {
+  for (const { layout, id, uuid } of vectors.decode) {
+    assert.equal(toUuid(BigInt(id), layout), uuid);
+    assert.equal(fromUuid(uuid, layout), BigInt(id));
+    assert.equal(fromUuid(uuid.toUpperCase(), layout), BigInt(id));
+  }
+  for (const { layout, uuid } of vectors.not_uuids) assert.throws(() => fromUuid(uuid, layout), uuid);
+  assert.throws(() => toUuid(MAX_ID, "62/0/1"), /want one before the year 10889/);
+});
