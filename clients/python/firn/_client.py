@@ -14,7 +14,7 @@ class Client(Base):
     """Client for programs without asyncio. Any thread may use it."""
 
     def next(self, sequencer: str = "", *, timeout: float | None = None) -> int:
-        """Return an ID of a sequencer, by default of the default one.
+        """Return an ID of a sequencer, by default of the default one. State is kept for each: no names from strangers.
 
         It waits for timeout seconds, by default those of the client. RefusedError is raised as soon as a node refuses
         for a reason that the caller must fix: a wrong token (401, 403), an unknown sequencer (404), more IDs than a

@@ -203,7 +203,7 @@ class Issuer:
         self.routes: list[Route] = [Route(node) for node in self.base._nodes]  # in turn
         self.paces: dict[int, tuple[float, float]] = {}  # of requests for 1, 2 to 3, 4 to 7 IDs and so on
         self.stock: deque[tuple[int, float]] = deque()  # IDs in memory, with the time before their request was sent
-        self.lock = threading.Lock()  # guards the stock
+        self.lock = threading.Lock()  # guards the stock, and the next one
         self.expired = 0  # how many were dropped from the stock, and not reported yet
         self.wanted = 0  # how many calls wait for
         self.rest = -math.inf  # until then nothing is fetched, unless a call waits
@@ -226,6 +226,8 @@ class Issuer:
         if form in ENCODINGS and text is None:
             return [encode(id, form) for id in await self.call(count, timeout)]
         base = self.base
+        if count < 0:
+            raise ValueError(f"{count} IDs; want 0 or more")
         if base._closed:
             raise ClosedError("the client is closed")
         base._check_loop()
@@ -303,11 +305,14 @@ class Issuer:
         began, error = self.base._now(), None
         try:
             ids, asked = await Call(self, n).run(began + DEFAULT_TIMEOUT)
-            self.stock.extend((id, asked) for id in ids)
+            with self.lock:
+                self.stock.extend((id, asked) for id in ids)
         except Exception as e:
             error = e
             self.rest = self.base._now() + max(REFILL_REST, getattr(e, "retry_after", 0.0))
-        self.fetching, expired, self.expired = None, self.expired, 0
+        self.fetching = None
+        with self.lock:
+            expired, self.expired = self.expired, 0
         self.base._report(Event("fetch", self.name, n, self.base._now() - began, error, expired=expired))
         return error
 

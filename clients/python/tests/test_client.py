@@ -93,6 +93,8 @@ class TestClient(unittest.TestCase):
             self.assertEqual(ids.take(3, "orders"), [2, 3, 4])
             self.assertEqual(ids.texts(2, "hex"), ["0000000000000005", "0000000000000006"])
             self.assertEqual(ids.take(0), [])
+            with self.assertRaisesRegex(ValueError, "-1 IDs; want 0 or more"):
+                ids.take(-1)
             self.assertEqual(ids.texts(1, "uuid"), ["uuid-7"])
             self.assertEqual(ids.convert(7, "uuid"), "so it is")
             with self.assertRaises(firn.RefusedError) as raised:
