@@ -34,7 +34,7 @@ const (
 	Form_FORM_BASE62      Form = 5 // 08fzYR2kvFl
 	Form_FORM_PREFIXED    Form = 6 // ord_038aj5d574005, with the prefix in the sequencer's definition
 	Form_FORM_UUID        Form = 7 // 01a1fc23-5529-7000-81a1-522b4a720005, version 7
-	Form_FORM_SEALED      Form = 8 // 1-3kTMd2PZ9Qw: encrypted by the server; the number before the hyphen is the version of the key
+	Form_FORM_SEALED      Form = 8 // 1-0Z8XHYq9t0Y: encrypted by the server; the number before the hyphen is the version of the key
 )
 
 // Enum value maps for Form.

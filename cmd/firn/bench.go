@@ -63,6 +63,7 @@ func (p *program) benchCommand() *cobra.Command {
 	setting.Number(flags, &o.count, "count", "", 1, "take this many IDs, instead of running for --duration")
 	setting.Add(flags, &o.rate, "rate", "rate", "", "take at most this many IDs a second (default: no limit)", parseRate)
 	addSequencer(flags, &o.sequencer, "the sequencer to take IDs from (default: default)")
+	setting.Bool(flags, &o.scattered, "scattered", "the sequencer scatters its IDs: look at their order before that")
 	setting.Bool(flags, &o.json, "json", "print a JSON object")
 	o.access.add(flags)
 	must(c.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(protocols, cobra.ShellCompDirectiveNoFileComp)))

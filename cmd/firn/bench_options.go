@@ -13,6 +13,7 @@ type benchOptions struct {
 	access      serverFlags
 	protocol    load.Protocol
 	sequencer   string
+	scattered   bool
 	concurrency int64
 	batch       int64
 	duration    time.Duration
@@ -58,6 +59,6 @@ func (o *benchOptions) plan() (load.Plan, error) {
 		Connect: func(i int) (load.Connection, error) {
 			return o.protocol.Connect(servers[i%len(servers)], access)
 		},
-		Connections: int(o.concurrency), Batch: int(o.batch), Count: o.count, Duration: o.duration, Rate: o.rate,
+		Connections: int(o.concurrency), Batch: int(o.batch), Scattered: o.scattered, Count: o.count, Duration: o.duration, Rate: o.rate,
 	}, nil
 }

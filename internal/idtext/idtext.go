@@ -25,7 +25,7 @@ const (
 	Base62
 	Prefixed // ord_038aj5d574005: the sequencer's prefix, and Base32 in lower case
 	UUID     // 019b76da-a800-7000-8000-000000000001: version 7, see firn.Layout.UUID
-	Sealed   // 1-3kTMd2PZ9Qw: the key's version, and Base62 of the sealed ID, see firn.Sealer
+	Sealed   // 1-0Z8XHYq9t0Y: the key's version, and Base62 of the sealed ID, see firn.Sealer
 )
 
 var names = [...]string{"decimal", "hex", "base32", "base58", "base62", "prefixed", "uuid", "sealed"}
@@ -231,7 +231,7 @@ func guess(text string) (firn.ID, Form, error) {
 		return 0, 0, decimalErr
 	}
 	return 0, 0, fmt.Errorf("%s is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 "+
-		"(say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-3kTMd2PZ9Qw", quoted(text))
+		"(say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y", quoted(text))
 }
 
 // readSealed opens a sealed ID. Every well-formed text of a known key opens to some ID.

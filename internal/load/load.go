@@ -39,6 +39,7 @@ type Plan struct {
 
 	Connections int           // with one call at a time each; at least 1
 	Batch       int           // IDs per call; at least 1
+	Scattered   bool          // the IDs are scattered: their order is that before
 	Count       int64         // IDs in all; 0: no limit
 	Duration    time.Duration // how long the run begins calls; 0: no limit
 	Rate        float64       // IDs per second to ask for, at most; 0: no limit
@@ -141,6 +142,11 @@ func (r *Run) work(ctx, calls context.Context, c Connection, seen *record) {
 			r.latency.add(took)
 			r.ids.Add(int64(n))
 			if r.plan.Memory > 0 {
+				if r.plan.Scattered {
+					for i := range ids[:n] {
+						ids[i] = firn.Gather(ids[i])
+					}
+				}
 				seen.add(ids[:n])
 			}
 			continue

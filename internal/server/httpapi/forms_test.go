@@ -217,7 +217,7 @@ func TestScatteredOverEveryAnswer(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, nil)
 			r.Header.Set("Accept", packed.Type)
 			w := httptest.NewRecorder()
-			a.handler.ServeHTTP(w, r)
+			a.ServeHTTP(w, r)
 			some := make([]firn.ID, n)
 			if err := packed.Read(some, w.Body.Bytes()); err != nil {
 				t.Fatalf("%s: %d %.200s, %v", target, w.Code, w.Body, err)

@@ -89,7 +89,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/v1/id?count=2", 400, `{"error":{"code":"bad_request","message":"unknown parameter \"count\"; want form, ids; for several IDs POST /api/v1/ids?count=N"}}`},
 		{"POST", "/api/v1/ids?count=0", 400, `{"error":{"code":"bad_request","message":"count is \"0\"; want a number from 1 to 100000"}}`},
 		{"POST", "/api/v1/ids?coutn=5", 400, `{"error":{"code":"bad_request","message":"unknown parameter \"coutn\"; want count, form, ids"}}`},
-		{"GET", "/api/v1/ids/12x", 400, `{"error":{"code":"bad_request","message":"\"12x\" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-3kTMd2PZ9Qw"}}`},
+		{"GET", "/api/v1/ids/12x", 400, `{"error":{"code":"bad_request","message":"\"12x\" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y"}}`},
 		{"POST", "/nowhere", 404, `{"error":{"code":"not_found","message":"there is nothing at \"/nowhere\"; try POST /api/v1/id, POST /api/v1/ids?count=N or GET /api/v1/ids/{id}"}}`},
 		{"GET", "/api/v1/id", 405, `{"error":{"code":"method_not_allowed","message":"the method \"GET\" is not allowed for \"/api/v1/id\"; want POST"}}`},
 		{"DELETE", "/api/v1/ids/12", 405, `{"error":{"code":"method_not_allowed","message":"the method \"DELETE\" is not allowed for \"/api/v1/ids/12\"; want GET, HEAD"}}`},

@@ -59,7 +59,7 @@ func TestCommands(t *testing.T) {
 		{"FIRN.NEXT default many", "-ERR count is 'many'; want a number from 1 to 100000", ""},
 		{"FIRN.DECODE 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
 		{"FIRN.DECODE default 1541815603606036480", "[" + decoded + "]", "{" + decoded + "}"},
-		{"FIRN.DECODE 12x", `-ERR "12x" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-3kTMd2PZ9Qw`, ""},
+		{"FIRN.DECODE 12x", `-ERR "12x" is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 (say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y`, ""},
 		{"FIRN.DECODE orders 5", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"INCR orders", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
 		{"FIRN.ID orders", `-UNKNOWNSEQUENCER ` + member.ErrNoSequencer.Error() + `: "orders"`, ""},
