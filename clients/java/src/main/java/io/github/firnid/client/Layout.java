@@ -1,0 +1,76 @@
+package io.github.firnid.client;
+
+import static io.github.firnid.client.FirnClient.require;
+import static java.lang.Integer.parseInt;
+
+import java.time.*;
+import java.util.*;
+import java.util.regex.Pattern;
+
+/**
+ * How the bits of an ID are split, from the highest on: time, datacenter, node, sequence; with the node lowest: time, sequence,
+ * datacenter, node. Tick 0 begins at the epoch, in 1970 or later. A tick is 1 ns to 1 s; time has 1 to 62 bits, all have up to 63.
+ */
+public record Layout(
+        Instant epoch, Duration tick, int timeBits, int datacenterBits, int nodeBits, int sequenceBits, boolean nodeLowest) {
+    private static final Pattern BITS = Pattern.compile("(\\d\\d?)/(?:(\\d\\d?)/)?(\\d\\d?)/(\\d\\d?)(?:@(\\d{1,10})(ns|us|ms|s))?");
+
+    /** The fields of an ID, and when its tick begins. The node ID is the number in the datacenter and node fields together. */
+    public record Parts(Instant time, long tick, long datacenter, long node, long nodeId, long sequence) {}
+
+    public Layout {
+        boolean small = (timeBits | datacenterBits | nodeBits | sequenceBits) >>> 6 == 0 && timeBits >= 1 && timeBits <= 62;
+        require(small && timeBits + datacenterBits + nodeBits + sequenceBits <= 63,
+                "layout of %d/%d/%d/%d bits; want 1 to 62 of time, 63 in all", timeBits, datacenterBits, nodeBits, sequenceBits);
+        require(tick.toNanos() >= 1 && tick.toNanos() <= 1_000_000_000, "layout with a tick of %s; want 1 ns to 1 s", tick);
+        require(!epoch.isBefore(Instant.EPOCH), "layout with the epoch %s; want 1970 or later", epoch);
+        epoch.plus(tick.multipliedBy(1L << timeBits)); // throws a DateTimeException beyond Instant.MAX
+    }
+
+    /** Returns a preset, such as twitter, or bits such as 41/10/12, 41/5/5/12 or 39/16/8@10ms with the epoch of the default. */
+    public static Layout of(String text) {
+        return switch (text) {
+            case "twitter" -> of("41/5/5/12", "2010-11-04T01:42:54.657Z", false);
+            case "discord" -> of("41/5/5/12", "2015-01-01T00:00:00Z", false);
+            case "instagram" -> of("40/13/10", "2011-08-24T21:07:01.721Z", false);
+            case "sonyflake" -> of("39/16/8@10ms", "2014-09-01T00:00:00Z", true);
+            case "snowcast" -> of("40/13/10", "2014-01-01T00:00:00Z", false);
+            case "javascript" -> of("41/5/7");
+            default -> of(text.equals("default") ? "41/10/12" : text, "2026-01-01T00:00:00Z", false);
+        };
+    }
+
+    private static Layout of(String text, String epoch, boolean nodeLowest) {
+        var m = BITS.matcher(text);
+        require(m.matches(), "layout \"%.40s\"; want a preset, or bits such as 41/10/12, 41/5/5/12 or 39/16/8@10ms", text);
+        long unit = Map.of("ns", 1L, "us", 1_000L, "ms", 1_000_000L, "s", 1_000_000_000L).get(m.group(6) == null ? "ms" : m.group(6));
+        var tick = Duration.ofNanos(m.group(5) == null ? unit : Long.parseLong(m.group(5)) * unit);
+        int datacenter = m.group(2) == null ? 0 : parseInt(m.group(2)), node = parseInt(m.group(3));
+        return new Layout(Instant.parse(epoch), tick, parseInt(m.group(1)), datacenter, node, parseInt(m.group(4)), nodeLowest);
+    }
+
+    /** Splits an ID into its fields. An IllegalArgumentException is thrown when it is not of this layout. */
+    public Parts decode(long id) {
+        int nodeIdBits = datacenterBits + nodeBits, low = nodeIdBits + sequenceBits;
+        require(id >= 0 && id >>> low >>> timeBits == 0, "%d is not an ID of the layout %s", id, this);
+        long number = id >>> low, node = field(id, nodeLowest ? 0 : sequenceBits, nodeIdBits);
+        long sequence = field(id, nodeLowest ? nodeIdBits : 0, sequenceBits);
+        return new Parts(epoch.plus(tick.multipliedBy(number)), number, node >> nodeBits, field(node, 0, nodeBits), node, sequence);
+    }
+
+    private static long field(long id, int shift, int bits) { return id >>> shift & (1L << bits) - 1; }
+
+    /** Writes an ID of this layout as a UUID of version 7, which sorts as the ID. An IllegalArgumentException is thrown for others. */
+    public UUID toUuid(long id) {
+        long ms = decode(id).time.toEpochMilli();
+        require(ms >>> 48 == 0, "%d has no UUID: its time is too late", id);
+        return new UUID(ms << 16 | 7 << 12 | id >>> 62, Long.MIN_VALUE | id & (1L << 62) - 1);
+    }
+
+    /** Returns the ID of a UUID of this layout. An IllegalArgumentException is thrown for any other. */
+    public long fromUuid(UUID uuid) {
+        long id = (uuid.getMostSignificantBits() & 1) << 62 | uuid.getLeastSignificantBits() & (1L << 62) - 1;
+        require(toUuid(id).equals(uuid), "%s is not a UUID of an ID of the layout %s", uuid, this);
+        return id;
+    }
+}
