@@ -335,11 +335,15 @@ func (p *party) checkHooks(a answer, w want) {
 	}
 }
 
+// idle is how long a caller rests where it need not hurry.
+const idle = 10 * time.Millisecond
+
 // loaders are callers that take IDs until they are to stop, each one after the other.
 type loaders struct {
 	stop     chan struct{}
 	all      sync.WaitGroup
 	answered atomic.Int64
+	wanted   atomic.Int64 // so many answers; with more, the callers go on slowly while other drivers need the machine
 }
 
 func (p *party) begin(many int) {
@@ -353,7 +357,9 @@ func (p *party) begin(many int) {
 				default:
 				}
 				p.send(map[string]any{"do": "next"}, want{})
-				p.load.answered.Add(1)
+				if p.load.answered.Add(1) > p.load.wanted.Load() {
+					time.Sleep(idle)
+				}
 			}
 		})
 	}
@@ -362,6 +368,7 @@ func (p *party) begin(many int) {
 // answers waits until the callers have got so many more.
 func (p *party) answers(more int64) {
 	from := p.load.answered.Load()
+	p.load.wanted.Store(from + more)
 	for deadline := time.Now().Add(patience); p.load.answered.Load() < from+more && !p.gone(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.leave("%d answers in %v; want %d", p.load.answered.Load()-from, patience, more)
