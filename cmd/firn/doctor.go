@@ -76,7 +76,7 @@ func (p *program) doctorCommand() *cobra.Command {
 			}
 		}
 		for _, w := range s.warnings {
-			if onlySettings || w.About == doctor.AboutTokens { // the checks find the others
+			if onlySettings || w.About == doctor.AboutTokens || w.About == doctor.AboutSealKeys { // the checks find the others
 				d.Findings = append(d.Findings, w)
 			}
 		}

@@ -3,6 +3,8 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -209,5 +211,28 @@ func TestLimitsOfChecks(t *testing.T) {
 	}
 	if found := new(Clocks).check(); len(found) != 0 {
 		t.Errorf("found %v; want nothing of clocks where there is no other node", found)
+	}
+}
+
+// Whoever reads the keys that seal opens all sealed IDs.
+func TestSealKeysThatOthersCanRead(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	dir, err := os.MkdirTemp("", "firn-doctor-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "seal.keys")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for mode, want := range map[os.FileMode]string{0o600: "", 0o640: "", 0o644: "everybody can read " + path + ", mode 0644"} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		all, err := Config{SealKeyFile: path, Etcd: etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}}.Warnings()
+		if err != nil || len(all) > 0 != (want != "") || len(all) > 0 && (all[0].Found != want || all[0].About != AboutSealKeys || all[0].Do != "chmod o-r "+path) {
+			t.Errorf("mode %v: %+v, %v; want %q", mode, all, err, want)
+		}
 	}
 }

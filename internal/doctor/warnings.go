@@ -11,8 +11,11 @@ import (
 	"github.com/firn-id/firn/internal/unixsocket"
 )
 
-// AboutTokens is the About of findings about tokens.
-const AboutTokens = "tokens"
+// The About of findings about files that only the owner should read, and that Check does not look at.
+const (
+	AboutTokens   = "tokens"
+	AboutSealKeys = "seal-key-file"
+)
 
 // Warnings returns findings about a configuration before a node runs. It returns an error for a configuration
 // that must not be used: a data directory that other users can write.
@@ -29,7 +32,7 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
 		})
 	}
-	for _, f := range []struct{ about, path string }{{"data directory", c.DataDir}, {AboutTokens, c.TokensFile}, {"seal-key-file", c.SealKeyFile}, {"tls-key", c.TLS.Key}} {
+	for _, f := range []struct{ about, path string }{{"data directory", c.DataDir}, {AboutTokens, c.TokensFile}, {AboutSealKeys, c.SealKeyFile}, {"tls-key", c.TLS.Key}} {
 		var mode *files.ModeError
 		if f.path == "" || f.path == c.DataDir && !embedded || !errors.As(files.CheckReaders(f.path), &mode) {
 			continue
