@@ -51,7 +51,7 @@ func TestTryPage(t *testing.T) {
 	do(
 		t, ctx,
 		chromedp.Click(chromedp.CSS(call+".btn-clear")),
-		chromedp.SetValue(chromedp.CSS(call+".parameters select"), "number"),
+		chromedp.SetValue(chromedp.CSS(call+"[data-param-name=ids] select"), "number"),
 		chromedp.Click(chromedp.CSS(call+".execute")),
 		chromedp.WaitVisible(chromedp.CSS(call+".live-responses-table code")),
 	)
