@@ -13,15 +13,15 @@ import java.util.regex.Pattern;
 record Answer(long asked, long[] ids, List<String> texts, Exception error) {
     private static final Pattern STRING = Pattern.compile("\"((?:[^\"\\\\]|\\\\.)*+)\"\\s*(:?)", Pattern.DOTALL);
 
-    /** Reads the answer to a request for so many IDs, or texts of a form. */
-    static Answer read(long asked, String node, int count, String form, HttpResponse<byte[]> response, Throwable failure) {
+    /** Reads the answer to a query. */
+    static Answer read(long asked, String node, Sequencer.Query query, HttpResponse<byte[]> response, Throwable failure) {
         try {
             Throwable f = failure instanceof CompletionException ? failure.getCause() : failure;
             if (f != null) throw new IOException(f.getMessage() != null ? f.getMessage() : f.getClass().getSimpleName(), f);
             if (response.statusCode() != 200) throw refusal(node, response);
-            if (form.isEmpty()) return new Answer(asked, unpack(response.body(), count), List.of(), null);
-            var texts = strings(response.body()).getOrDefault(count > 1 ? "ids" : "id", List.of());
-            if (texts.size() != count) throw new IOException("wrong answer: " + texts.size() + " texts; want " + count);
+            if (query.key().isEmpty()) return new Answer(asked, unpack(response.body(), query.count()), List.of(), null);
+            var texts = strings(response.body()).getOrDefault(query.key(), List.of());
+            if (texts.size() != query.count()) throw new IOException("wrong answer: " + texts.size() + " texts; want " + query.count());
             return new Answer(asked, new long[0], texts, null);
         } catch (IOException e) {
             return new Answer(asked, null, null, new IOException(node + ": " + e.getMessage(), e.getCause()));
@@ -34,9 +34,8 @@ record Answer(long asked, long[] ids, List<String> texts, Exception error) {
         var answer = strings(response.body()); // none if it is not from a firn node
         String code = answer.getOrDefault("code", List.of("")).get(0), message = answer.getOrDefault("message", List.of("")).get(0);
         var parts = List.of(node + " answers " + response.statusCode(), code, message).stream().filter(part -> !part.isEmpty());
-        String seconds = response.headers().firstValue("Retry-After").filter(s -> s.matches("[0-9]{1,9}")).orElse("0");
-        var retryAfter = Duration.ofSeconds(Long.parseLong(seconds));
-        return new FirnException.Refused(String.join(": ", parts.toList()), response.statusCode(), code, retryAfter);
+        long seconds = response.headers().firstValue("Retry-After").filter(s -> s.matches("[0-9]{1,9}")).map(Long::valueOf).orElse(0L);
+        return new FirnException.Refused(String.join(": ", parts.toList()), response.statusCode(), code, Duration.ofSeconds(seconds));
     }
 
     /** Reads IDs of 8 bytes each, big-endian. */

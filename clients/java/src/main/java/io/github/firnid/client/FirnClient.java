@@ -1,34 +1,29 @@
 package io.github.firnid.client;
 
-import java.net.*;
+import java.net.URI;
 import java.net.http.*;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.concurrent.locks.*;
 import java.util.function.*;
-import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 
 /**
- * Takes unique, time-ordered 64-bit IDs from the nodes of a firn service, over HTTP.
+ * Takes unique, time-ordered 64-bit IDs from the nodes of a firn service, over HTTP: from one that works, and from another one if
+ * that fails or is slow. Many threads can and should share one client.
  *
  * <pre>{@code
  * try (var firn = new FirnClient(List.of("http://ids-1:8080", "http://ids-2:8080", "http://ids-3:8080"))) {
  *     long id = firn.sequencer().next();
  * }
  * }</pre>
- *
- * <p>A call goes to a node that works, and to another one if that fails or is slow, until the call's timeout. Asking twice is
- * harmless: an ID that nobody received is never used. Many threads can and should share one client.
  */
 public final class FirnClient implements AutoCloseable {
     final List<String> nodes;
     final Hooks hooks;
-    final int prefetch; // 0: none
-    final long maxAge;
+    final Prefetch prefetch; // null: none
     final LongSupplier clock;
     final ReadWriteLock calls = new ReentrantReadWriteLock(); // calls are its readers
     volatile boolean closed;
@@ -88,8 +83,7 @@ public final class FirnClient implements AutoCloseable {
         require(!nodes.isEmpty(), "no nodes; want at least one URL, such as http://ids-1:8080");
         token = last(Token.class, options).map(Token::token).orElse(() -> "");
         hooks = last(Hooks.class, options).orElse(new Hooks() {});
-        prefetch = last(Prefetch.class, options).map(Prefetch::count).orElse(0);
-        maxAge = last(Prefetch.class, options).map(p -> p.maxAge.toNanos()).orElse(0L);
+        prefetch = last(Prefetch.class, options).orElse(null);
         // With HTTP/2 all requests would wait behind one connection that is stuck.
         var builder = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(2));
         last(Tls.class, options).ifPresent(tls -> builder.sslContext(tls.context));
@@ -97,7 +91,7 @@ public final class FirnClient implements AutoCloseable {
     }
 
     private static <T extends Option> Optional<T> last(Class<T> type, Option... options) {
-        return Stream.of(options).filter(type::isInstance).map(type::cast).reduce((a, b) -> b);
+        return Arrays.stream(options).filter(type::isInstance).map(type::cast).reduce((a, b) -> b);
     }
 
     /** Returns the default sequencer. */
@@ -119,18 +113,16 @@ public final class FirnClient implements AutoCloseable {
         calls.writeLock().unlock();
     }
 
-    /** Sends a request for IDs, or for texts unless the form is empty. */
-    CompletableFuture<HttpResponse<byte[]>> send(String node, String sequencer, int count, String form) {
+    /** Sends a request to a node. */
+    CompletableFuture<HttpResponse<byte[]>> send(String node, Sequencer.Query query) {
         try {
-            String path = sequencer.isEmpty() ? "" : "/sequencers/" + URLEncoder.encode(sequencer, StandardCharsets.UTF_8);
-            String query = (count > 1 ? "s?count=" + count : "") + (form.isEmpty() ? "" : (count > 1 ? "&" : "?") + "form=" + form);
-            var request = HttpRequest.newBuilder(URI.create(node + "/api/v1" + path + "/id" + query))
-                    .POST(HttpRequest.BodyPublishers.noBody())
-                    .header("Accept", form.isEmpty() ? "application/octet-stream" : "application/json");
+            var request = HttpRequest.newBuilder(URI.create(node + query.path()));
+            request.method(query.method(), HttpRequest.BodyPublishers.noBody());
+            request.header("Accept", query.key().isEmpty() ? "application/octet-stream" : "application/json");
             String bearer = token.get();
             require(bearer != null && bearer.matches("\\p{Graph}*"), "the token is null, or has a character that none has");
             if (!bearer.isEmpty()) request.header("Authorization", "Bearer " + bearer);
-            int limit = form.isEmpty() ? count * Long.BYTES : 4096 + count * 128;
+            int limit = query.key().isEmpty() ? query.count() * Long.BYTES : 4096 + query.count() * 128;
             var sent = http.sendAsync(request.build(), r -> new First(r.statusCode() == 200 ? limit : 16 << 10));
             // A node itself gives up after 10 s.
             return sent.copy().orTimeout(15, TimeUnit.SECONDS).whenComplete((response, e) -> sent.cancel(true));
@@ -146,12 +138,10 @@ public final class FirnClient implements AutoCloseable {
         private int left;
 
         First(int limit) { left = limit; }
-
         @Override public void onSubscribe(Flow.Subscription s) { all.onSubscribe(subscription = s); }
         @Override public void onError(Throwable e) { all.onError(e); }
         @Override public void onComplete() { all.onComplete(); }
         @Override public CompletionStage<byte[]> getBody() { return all.getBody(); }
-
         @Override public void onNext(List<ByteBuffer> some) {
             left -= some.stream().mapToInt(ByteBuffer::remaining).sum();
             all.onNext(some);

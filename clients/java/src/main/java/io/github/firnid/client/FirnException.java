@@ -6,7 +6,6 @@ import java.util.List;
 /** Says why a call gives no IDs. */
 public abstract sealed class FirnException extends RuntimeException {
     private FirnException(String message) { super(message); }
-
     static long retryAfter(Exception e) { return e instanceof Refused r ? r.retryAfter.toNanos() : 0; }
 
     /** A node refuses the call for a reason that neither another node nor another attempt would change. */

@@ -22,8 +22,8 @@ public record Layout(
         boolean small = (timeBits | datacenterBits | nodeBits | sequenceBits) >>> 6 == 0 && timeBits >= 1 && timeBits <= 62;
         require(small && timeBits + datacenterBits + nodeBits + sequenceBits <= 63,
                 "layout of %d/%d/%d/%d bits; want 1 to 62 of time, 63 in all", timeBits, datacenterBits, nodeBits, sequenceBits);
-        require(tick.toNanos() >= 1 && tick.toNanos() <= 1_000_000_000, "layout with a tick of %s; want 1 ns to 1 s", tick);
-        require(!epoch.isBefore(Instant.EPOCH), "layout with the epoch %s; want 1970 or later", epoch);
+        boolean known = tick.toNanos() >= 1 && tick.toNanos() <= 1_000_000_000 && !epoch.isBefore(Instant.EPOCH);
+        require(known, "layout with a tick of %s and the epoch %s; want 1 ns to 1 s, and 1970 or later", tick, epoch);
         epoch.plus(tick.multipliedBy(1L << timeBits)); // throws a DateTimeException beyond Instant.MAX
     }
 
@@ -59,6 +59,12 @@ public record Layout(
     }
 
     private static long field(long id, int shift, int bits) { return id >>> shift & (1L << bits) - 1; }
+
+    /** Returns what a sequencer that scatters its IDs has made this one of, for {@link #decode}. */
+    public static long gather(long id) {
+        for (int i = 0; i < 2; i++) id = (id ^ id >>> 32) * 2812876173790338467L & Long.MAX_VALUE;
+        return id ^ id >>> 32;
+    }
 
     /** Writes an ID of this layout as a UUID of version 7, which sorts as the ID. An IllegalArgumentException is thrown for others. */
     public UUID toUuid(long id) {

@@ -1,6 +1,8 @@
 package io.github.firnid.client;
 
 import java.io.IOException;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.*;
 import java.util.concurrent.*;
@@ -17,6 +19,7 @@ public final class Sequencer {
     private static final long MS = 1_000_000; // in nanoseconds, as all times
     private final FirnClient client;
     private final String name; // empty: the default one
+    private final String path; // of its calls
     private final Stock stock;
     private final Pace[] paces = Stream.generate(Pace::new).limit(18).toArray(Pace[]::new); // of 1 ID, 2, up to 4, up to 8, ...
     private final List<Route> routes; // one for each node; this object guards them and what follows
@@ -25,6 +28,7 @@ public final class Sequencer {
     Sequencer(FirnClient client, String name) {
         this.client = client;
         this.name = name;
+        path = "/api/v1" + (name.isEmpty() ? "" : "/sequencers/" + encode(name));
         stock = new Stock();
         routes = client.nodes.stream().map(Route::new).toList();
     }
@@ -37,18 +41,29 @@ public final class Sequencer {
 
     /** Returns 0 or more IDs, as {@link #next(int)} does. The timeout is for each 100000 of them, one after the other. */
     public long[] next(int count, Duration timeout) {
-        if (count <= MOST) return call(count, "", timeout).ids();
+        if (count <= MOST) return call(ids(count), timeout).ids();
         return LongStream.concat(Arrays.stream(next(MOST, timeout)), Arrays.stream(next(count - MOST, timeout))).sorted().toArray();
     }
 
     /** Returns 0 to 100000 IDs as a node writes them in a form, such as "prefixed" or "sealed". */
     public List<String> next(int count, String form, Duration timeout) {
-        FirnClient.require(count <= MOST && form.matches("[a-z0-9]+"), "%d IDs in the form \"%s\"; want up to %d", count, form, MOST);
-        return call(count, form, timeout).texts();
+        String path = ids(count).path + (count == 1 ? "?" : "&") + "form=" + encode(form);
+        return call(new Query("POST", path, count == 1 ? "id" : "ids", count), timeout).texts();
     }
 
-    private Answer call(int count, String form, Duration timeout) {
-        FirnClient.require(count >= 0, "%d IDs; want 0 or more", count);
+    /** Has a node write an ID, of which it reads every form, in another form: "sealed" seals it, "decimal" opens it. */
+    public String convert(String id, String form, Duration timeout) {
+        return call(new Query("GET", path + "/ids/" + encode(id) + "?form=" + encode(form), "text", 1), timeout).texts().get(0);
+    }
+
+    /** A request for packed IDs, or for texts under a key. */
+    record Query(String method, String path, String key, int count) {}
+    private Query ids(int count) { return new Query("POST", path + (count == 1 ? "/id" : "/ids?count=" + count), "", count); }
+    private static String encode(String part) { return URLEncoder.encode(part, StandardCharsets.UTF_8).replace("+", "%20"); }
+    private long now() { return client.clock.getAsLong(); }
+
+    private Answer call(Query query, Duration timeout) {
+        FirnClient.require(query.count >= 0, "%d IDs; want 0 or more", query.count);
         FirnClient.require(!timeout.isNegative() && !timeout.isZero(), "timeout of %s; want more than zero", timeout);
         long began = now(), deadline = began + timeout.toNanos();
         var answer = new Answer(began, new long[0], List.of(), null); // for a count of 0
@@ -56,8 +71,8 @@ public final class Sequencer {
         if (client.closed) throw new IllegalStateException("the client is closed");
         client.calls.readLock().lock();
         try {
-            boolean prefetched = form.isEmpty() && count <= client.prefetch;
-            if (count > 0) answer = prefetched ? stock.take(count, deadline) : new Call(count, form, deadline).run();
+            boolean prefetched = client.prefetch != null && query.key.isEmpty() && query.count <= client.prefetch.count();
+            if (query.count > 0) answer = prefetched ? stock.take(query.count, deadline) : new Call(query, deadline).run();
             return answer;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -67,11 +82,9 @@ public final class Sequencer {
         } finally {
             client.calls.readLock().unlock();
             var age = Duration.ofNanos(error == null ? now() - answer.asked() : 0);
-            client.hooks.call(name, count, Duration.ofNanos(now() - began), age, error);
+            client.hooks.call(name, query.count, Duration.ofNanos(now() - began), age, error);
         }
     }
-
-    private long now() { return client.clock.getAsLong(); }
 
     /**
      * Takes the best route not tried yet: one with the fewest requests of this call, then one that is not avoided, then one with
@@ -141,23 +154,21 @@ public final class Sequencer {
     /** Asks one node after the other for IDs, and several at once when they are slow. One thread owns it. */
     private final class Call {
         record Request(Route route, long asked, CompletableFuture<?> sent) {}
-        final int count;
-        final String form;
+        final Query query;
         final long deadline;
         final List<Request> live = new ArrayList<>();
         final Set<Route> tried = new HashSet<>(); // in this round
         final BlockingQueue<Map.Entry<Request, Answer>> ended = new LinkedBlockingQueue<>();
         volatile long bar = Long.MAX_VALUE; // once a request has won, one that takes longer is slow
 
-        Call(int count, String form, long deadline) {
-            this.count = count;
-            this.form = form;
+        Call(Query query, long deadline) {
+            this.query = query;
             this.deadline = deadline;
         }
 
         Answer run() throws InterruptedException {
-            Pace pace = paces[Integer.SIZE - Integer.numberOfLeadingZeros(count - 1)];
-            long began = now(), patience = pace.patience(count), wait = patience, due = after(wait);
+            Pace pace = paces[Integer.SIZE - Integer.numberOfLeadingZeros(query.count - 1)];
+            long began = now(), patience = pace.patience(query.count), wait = patience, due = after(wait);
             next();
             while (true) {
                 var next = ended.poll(Math.min(due, deadline) - now(), TimeUnit.NANOSECONDS);
@@ -199,16 +210,16 @@ public final class Sequencer {
             if (route == null) return false;
             boolean hedged = !live.isEmpty();
             long asked = now();
-            var sent = client.send(route.node, name, count, form);
+            var sent = client.send(route.node, query);
             var request = new Request(route, asked, sent);
             tried.add(route);
             live.add(request);
             sent.whenComplete((response, failure) -> {
-                var answer = Answer.read(asked, route.node, count, form, response, failure);
+                var answer = Answer.read(asked, route.node, query, response, failure);
                 long took = now() - asked;
                 judge(route, answer.error() == null && took > bar ? slow(route, took) : answer.error(), true);
                 ended.add(Map.entry(request, answer));
-                client.hooks.attempt(route.node, name, count, Duration.ofNanos(took), hedged, answer.error());
+                client.hooks.attempt(route.node, name, query.count, Duration.ofNanos(took), hedged, answer.error());
             });
             return true;
         }
@@ -237,13 +248,13 @@ public final class Sequencer {
 
         /** Takes IDs, as many as are prefetched at most. */
         synchronized Answer take(int count, long deadline) throws InterruptedException {
-            long began = now();
+            long began = now(), maxAge = client.prefetch.maxAge().toNanos();
             var before = refusal;
             wanted += count;
             try {
                 while (true) {
                     long now = now();
-                    for (; !held.isEmpty() && (now - held.peek().asked() > client.maxAge || used == held.peek().ids().length); used = 0) {
+                    for (; !held.isEmpty() && (now - held.peek().asked() > maxAge || used == held.peek().ids().length); used = 0) {
                         expired += held.poll().ids().length - used;
                     }
                     if (count <= left()) return pop(count);
@@ -273,9 +284,9 @@ public final class Sequencer {
 
         /** Fetches IDs, in a thread of its own, if too few are left. */
         void refill() {
-            if (fetching || left() >= wanted && (left() > client.prefetch / 2 || now() - restUntil < 0)) return;
+            if (fetching || left() >= wanted && (left() > client.prefetch.count() / 2 || now() - restUntil < 0)) return;
             fetching = true;
-            int count = Math.min(client.prefetch - left() + wanted, MOST);
+            int count = Math.min(client.prefetch.count() - left() + wanted, MOST);
             var thread = new Thread(() -> fetch(count), "firn-client");
             thread.setDaemon(true);
             thread.start();
@@ -284,7 +295,7 @@ public final class Sequencer {
         void fetch(int count) {
             Answer answer;
             try {
-                answer = new Call(count, "", now() + 10_000 * MS).run();
+                answer = new Call(ids(count), now() + 10_000 * MS).run();
             } catch (Exception e) {
                 answer = new Answer(0, null, null, e);
             }

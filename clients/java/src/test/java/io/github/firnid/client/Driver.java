@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.Phaser;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
@@ -30,6 +31,7 @@ final class Driver implements FirnClient.Hooks {
     private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     private final ExecutorService threads = Executors.newCachedThreadPool();
     private final AtomicInteger attempts = new AtomicInteger(), hedged = new AtomicInteger(), fetched = new AtomicInteger(), expired = new AtomicInteger();
+    private final Phaser serving = new Phaser();
     private FirnClient client;
     private Duration timeout = Duration.ofSeconds(10);
 
@@ -47,6 +49,7 @@ final class Driver implements FirnClient.Hooks {
         write(Map.of("ready", true));
         for (String line; (line = lines.readLine()) != null; ) {
             var request = object(Json.parse(line));
+            serving.register();
             threads.execute(() -> serve(request));
         }
         client.close();
@@ -89,7 +92,11 @@ final class Driver implements FirnClient.Hooks {
             answer.put("error", describe(e));
         }
         write(answer);
-        if (close) System.exit(0);
+        if (close) {
+            serving.arriveAndAwaitAdvance(); // for the answers to the calls for which close waited
+            System.exit(0);
+        }
+        serving.arriveAndDeregister();
     }
 
     private Map<String, ?> answer(Map<String, Object> request) {

@@ -56,6 +56,10 @@ final class TextTest {
         return new Layout.Parts(Instant.parse(time), tick, datacenter, node, nodeId, sequence);
     }
 
+    static void testGather() {
+        for (long[] c : new long[][] {{0, 0}, {1, 2409217963285410756L}, {1541815603606036480L, 7013790311146322595L}, {Long.MAX_VALUE, 4111756781021975487L}}) Check.equal(Layout.gather(c[1]), c[0], "gathered " + c[1]);
+    }
+
     static void testUuids() {
         var layout = Layout.of("41/10/12");
         for (String[] c : new String[][] {{"0", "019b76da-a800-7000-8000-000000000000"}, {"1541815603606036480", "01f10d5f-2588-7000-9565-a11f6217a000"},
