@@ -48,7 +48,9 @@ func (w *world) leaves() (all []cluster.Leave) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if leave, ok := entry.Command.(cluster.Leave); ok {
+		// A second one changes nothing: a watcher may see the end of a session before it reads that its member has left.
+		leave, ok := entry.Command.(cluster.Leave)
+		if again := slices.ContainsFunc(all, func(l cluster.Leave) bool { return l.Member == leave.Member }); ok && !again {
 			all = append(all, leave)
 		}
 		if time.Until(entry.At).Abs() > time.Hour {
@@ -70,7 +72,9 @@ func TestTheLogTellsWhyAMemberLeft(t *testing.T) {
 		w.becomeOneRing(ttl+2*time.Second, []*node{c}, c)
 		was := c.id()
 		w.service.Expire(c.session())
-		time.Sleep(time.Millisecond)
+		for end := time.Now().Add(5 * time.Second); c.id() == was && time.Now().Before(end); { // it joins again under another
+			time.Sleep(time.Millisecond)
+		}
 		w.becomeOneRing(5*time.Second, []*node{c}, c)
 		want := []cluster.Leave{
 			{Member: left, Why: cluster.CauseLeft, By: left},
