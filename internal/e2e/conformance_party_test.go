@@ -336,7 +336,7 @@ func (p *party) checkHooks(a answer, w want) {
 }
 
 // idle is how long a caller rests where it need not hurry.
-const idle = 10 * time.Millisecond
+const idle = 100 * time.Millisecond
 
 // loaders are callers that take IDs until they are to stop, each one after the other.
 type loaders struct {

@@ -42,14 +42,16 @@ func main() {
 		os.Exit(1)
 	}
 	d.write(answer{Ready: true})
+	var all sync.WaitGroup
 	for lines.Scan() {
 		var r request
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
 			fmt.Fprintf(os.Stderr, "%q: %v\n", lines.Bytes(), err)
 			os.Exit(2)
 		}
-		go d.serve(r)
+		all.Go(func() { d.serve(r) })
 	}
+	all.Wait()
 	_ = d.client.Close()
 }
 
@@ -192,9 +194,6 @@ func (d *driver) serve(r request) {
 	}
 	a.N = r.N
 	d.write(a)
-	if a.Closed {
-		os.Exit(0)
-	}
 }
 
 func (d *driver) do(r request) (answer, error) {

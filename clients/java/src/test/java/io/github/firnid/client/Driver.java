@@ -21,7 +21,7 @@ import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.Phaser;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
@@ -31,7 +31,6 @@ final class Driver implements FirnClient.Hooks {
     private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     private final ExecutorService threads = Executors.newCachedThreadPool();
     private final AtomicInteger attempts = new AtomicInteger(), hedged = new AtomicInteger(), fetched = new AtomicInteger(), expired = new AtomicInteger();
-    private final Phaser serving = new Phaser();
     private FirnClient client;
     private Duration timeout = Duration.ofSeconds(10);
 
@@ -49,9 +48,10 @@ final class Driver implements FirnClient.Hooks {
         write(Map.of("ready", true));
         for (String line; (line = lines.readLine()) != null; ) {
             var request = object(Json.parse(line));
-            serving.register();
             threads.execute(() -> serve(request));
         }
+        threads.shutdown();
+        threads.awaitTermination(1, TimeUnit.MINUTES);
         client.close();
         System.exit(0);
     }
@@ -85,18 +85,12 @@ final class Driver implements FirnClient.Hooks {
     private void serve(Map<String, Object> request) {
         var answer = new LinkedHashMap<String, Object>();
         answer.put("n", request.get("n"));
-        boolean close = "close".equals(request.get("do"));
         try {
             answer.putAll(answer(request));
         } catch (RuntimeException e) {
             answer.put("error", describe(e));
         }
         write(answer);
-        if (close) {
-            serving.arriveAndAwaitAdvance(); // for the answers to the calls for which close waited
-            System.exit(0);
-        }
-        serving.arriveAndDeregister();
     }
 
     private Map<String, ?> answer(Map<String, Object> request) {
