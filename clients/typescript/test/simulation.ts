@@ -75,6 +75,7 @@ export class Fleet {
 
   readonly fetch = ((input: string, init: RequestInit) => {
     const url = new URL(input);
+    if (init.redirect !== "error") throw new Error("it follows redirects, which can end in a loop");
     this.asked[url.host] = (this.asked[url.host] ?? 0) + 1;
     this.paths.push(url.pathname + url.search);
     const n = Number(url.searchParams.get("count") ?? 1);
