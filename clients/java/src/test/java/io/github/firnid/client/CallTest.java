@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
@@ -163,6 +164,25 @@ final class CallTest {
             int before = b.requests.get();
             for (int i = 0; i < 10; i++) firn.sequencer().next();
             Check.equal(b.requests.get(), before + 5, "requests of 10 since it is back");
+        }
+    }
+
+    /** One call is enough to see whether a node works again. */
+    static void testOneProbeAtATime() {
+        var clock = new AtomicLong();
+        var go = new CountDownLatch(1);
+        try (var a = new FakeNode(GIVES); var b = new FakeNode(RESETS); var firn = client(clock::get, a, b)) {
+            firn.sequencer().next();
+            Check.equal(List.of(a.requests.get(), b.requests.get()), List.of(1, 1), "requests");
+            clock.addAndGet(100 * MS);
+            a.behaviour = b.behaviour = FakeNode.givesAfter(go);
+            for (int i = 3; i <= 7; i++) {
+                int requests = i;
+                new Thread(() -> firn.sequencer().next()).start();
+                Check.until(() -> a.requests.get() + b.requests.get() == requests, "a request");
+            }
+            Check.equal(b.requests.get(), 2, "requests to the node that failed");
+            go.countDown();
         }
     }
 

@@ -55,6 +55,19 @@ final class PrefetchTest {
         }
     }
 
+    static void testTheNextBatchIsFetchedWhenHalfAreLeft() {
+        var told = new Told();
+        try (var a = new FakeNode(GIVES); var firn = client(STILL, List.of(a), new Prefetch(100, MINUTE), told)) {
+            firn.sequencer().next();
+            Check.until(() -> told.fetched == 101, "the first fetch"); // one for the call that waited
+            firn.sequencer().next(49);
+            Check.equal(a.requests.get(), 1, "requests with 51 IDs left");
+            a.behaviour = HANGS;
+            firn.sequencer().next();
+            Check.until(() -> a.requests.get() == 2, "a request with 50 left");
+        }
+    }
+
     /** A call returns an ID that is as old as it may be, and none that is older. */
     static void testTheAge() {
         for (long over : new long[] {0, 1}) {
