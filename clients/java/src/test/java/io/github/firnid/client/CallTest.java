@@ -168,10 +168,11 @@ final class CallTest {
     }
 
     /** One call is enough to see whether a node works again. */
-    static void testOneProbeAtATime() {
+    static void testOneProbeAtATime() throws Exception {
         var clock = new AtomicLong();
         var go = new CountDownLatch(1);
-        try (var a = new FakeNode(GIVES); var b = new FakeNode(RESETS); var firn = client(clock::get, a, b)) {
+        try (var a = new FakeNode(GIVES); var b = new FakeNode(RESETS); var firn = client(clock::get, a, b);
+                AutoCloseable release = go::countDown) { // else close would wait for the calls for ever
             firn.sequencer().next();
             Check.equal(List.of(a.requests.get(), b.requests.get()), List.of(1, 1), "requests");
             clock.addAndGet(100 * MS);
@@ -182,7 +183,6 @@ final class CallTest {
                 Check.until(() -> a.requests.get() + b.requests.get() == requests, "a request");
             }
             Check.equal(b.requests.get(), 2, "requests to the node that failed");
-            go.countDown();
         }
     }
 
