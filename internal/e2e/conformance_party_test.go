@@ -415,7 +415,20 @@ func (p *party) closeDuring(calls int) {
 		p.until(func() bool { return p.stubs[0].asked(path(name)) > 0 })
 	}
 	closing := p.post(map[string]any{"do": "close"})
-	for told := false; !told && !p.gone(); { // calls that overtake the close wait, too
+	early := func() bool {
+		select {
+		case <-closing:
+			p.leave("it says that it is closed while calls wait for an answer")
+			return true
+		default:
+			return false
+		}
+	}
+	deadline := time.Now().Add(patience)
+	for told := false; !told && !early() && !p.gone(); { // calls that overtake the close wait, too
+		if time.Now().After(deadline) {
+			p.leave("no call is told within %v that the client is closed", patience)
+		}
 		name, waits := next()
 		p.until(func() bool {
 			select {
@@ -430,11 +443,8 @@ func (p *party) closeDuring(calls int) {
 			return told || p.stubs[0].asked(path(name)) > 0
 		})
 	}
-	select {
-	case <-closing:
-		p.leave("it says that it is closed while calls wait for an answer")
+	if p.gone() || early() {
 		return
-	default:
 	}
 	p.stubs[0].play([]reply{{}})
 	for name, waits := range held {
