@@ -27,8 +27,8 @@ const (
 
 var errTooLong = errors.New("the answer is too long")
 
-// readAnswer reads what a node answers to a request for n IDs, in a form unless that is empty.
-func readAnswer(node string, r *http.Response, n int, form string) (given, error) {
+// readAnswer reads what a node answers.
+func readAnswer(node string, r *http.Response, q query) (given, error) {
 	if r.StatusCode != http.StatusOK {
 		body, err := readAtMost(r, longestError)
 		if err != nil && !errors.Is(err, errTooLong) {
@@ -36,12 +36,12 @@ func readAnswer(node string, r *http.Response, n int, form string) (given, error
 		}
 		return given{}, readError(node, r, body)
 	}
-	isPacked, limit := r.Header.Get("Content-Type") == packed.Type, aroundIDs+n*perID
+	isPacked, limit := r.Header.Get("Content-Type") == packed.Type, aroundIDs+q.n*perID
 	switch {
-	case form != "":
-		limit = aroundIDs + n*perText
+	case q.form != "":
+		limit = aroundIDs + q.n*perText
 	case isPacked:
-		limit = n * packed.Size
+		limit = q.n * packed.Size
 	}
 	body, err := readAtMost(r, limit)
 	if err != nil {
@@ -49,12 +49,12 @@ func readAnswer(node string, r *http.Response, n int, form string) (given, error
 	}
 	var g given
 	switch {
-	case form != "":
-		g.texts, err = parseTexts(body, n)
+	case q.form != "":
+		g.texts, err = parseTexts(body, q.n)
 	case isPacked:
-		g.ids, err = parsePacked(body, n)
+		g.ids, err = parsePacked(body, q.n)
 	default: // an older node
-		g.ids, err = parseAnswer(body, n)
+		g.ids, err = parseAnswer(body, q.n)
 	}
 	if err != nil {
 		return given{}, &nodeError{node, fmt.Errorf("wrong answer: %w", err)}
@@ -104,19 +104,26 @@ func parsePacked(body []byte, n int) ([]firn.ID, error) {
 
 // parseTexts returns the n texts of an answer, each of which must be there once.
 func parseTexts(body []byte, n int) ([]string, error) {
-	var answer struct{ IDs []string }
+	var answer struct {
+		IDs  []string
+		Text string // where one was converted
+	}
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, err
 	}
+	texts := answer.IDs
+	if answer.Text != "" {
+		texts = append(texts, answer.Text)
+	}
 	different := make(map[string]bool, n)
-	for _, text := range answer.IDs {
+	for _, text := range texts {
 		different[text] = true
 	}
 	delete(different, "")
-	if len(answer.IDs) != n || len(different) != n {
-		return nil, fmt.Errorf("%d texts, %d of them different; want %d", len(answer.IDs), len(different), n)
+	if len(texts) != n || len(different) != n {
+		return nil, fmt.Errorf("%d texts, %d of them different; want %d", len(texts), len(different), n)
 	}
-	return answer.IDs, nil
+	return texts, nil
 }
 
 // distinct returns an error unless ids are positive, and each there once. They ascend, unless they are of a sequencer that scatters

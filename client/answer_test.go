@@ -104,7 +104,7 @@ func TestPackedAnswer(t *testing.T) {
 	} {
 		r := answer(200, string(c.body), "Content-Type", cmp.Or(c.kind, packed.Type))
 		r.ContentLength = int64(len(c.body))
-		given, err := readAnswer("a", r, c.n, "")
+		given, err := readAnswer("a", r, query{n: c.n})
 		if got := fmt.Sprint(given.ids); err == nil && got != c.want || err != nil && (!strings.Contains(err.Error(), c.want) || given.ids != nil) {
 			t.Errorf("%q for %d: %s, %v; want %s", c.body, c.n, got, err, c.want)
 		}

@@ -52,10 +52,9 @@ type attempt struct {
 
 // call asks one node after the other for IDs, and several at once when they are slow.
 type call struct {
-	s        *Sequencer
-	ctx      context.Context
-	n        int
-	form     string // of texts; empty: IDs
+	s   *Sequencer
+	ctx context.Context
+	query
 	began    time.Time
 	patience time.Duration // within which nearly every answer comes
 	results  chan *attempt // has room for all attempts
@@ -71,14 +70,14 @@ type call struct {
 	limit  error   // to return when no attempt succeeds
 }
 
-// ask asks for n IDs, 1 to maxCount, or for texts in a form, until a node gives them or ctx ends.
-func (s *Sequencer) ask(ctx context.Context, n int, form string) (batch, error) {
+// ask asks until a node answers or ctx ends.
+func (s *Sequencer) ask(ctx context.Context, q query) (batch, error) {
 	began, nodes := time.Now(), len(s.routes)
 	s.mu.Lock()
-	patience := s.paces[class(n)].patience(n)
+	patience := s.paces[class(q.n)].patience(q.n)
 	s.mu.Unlock()
 	c := &call{
-		s: s, ctx: ctx, n: n, form: form, began: began, patience: patience, results: make(chan *attempt, nodes*mostOut),
+		s: s, ctx: ctx, query: q, began: began, patience: patience, results: make(chan *attempt, nodes*mostOut),
 		out: make([]int, nodes), tried: make([]bool, nodes), failed: make([]error, nodes),
 	}
 	return c.run()
@@ -174,7 +173,7 @@ func (c *call) start(r *route, a *attempt) {
 	client.tasks.Go(func() {
 		defer cancel()
 		defer atClose()
-		a.given, a.leaving, a.err = client.post(ctx, r.node, c.s.path, c.n, c.form)
+		a.given, a.leaving, a.err = client.post(ctx, r.node, c.s.path, c.query)
 		a.took = time.Since(a.asked)
 		if a.err != nil && ctx.Err() == context.Canceled {
 			a.err = &nodeError{r.node, context.Canceled}

@@ -100,6 +100,11 @@ func (c *Client) Texts(ctx context.Context, form string, n int) ([]string, error
 	return c.standard.Texts(ctx, form, n)
 }
 
+// Convert writes an ID of the default sequencer in another form, see [Sequencer.Convert].
+func (c *Client) Convert(ctx context.Context, id, form string) (text string, err error) {
+	return c.standard.Convert(ctx, id, form)
+}
+
 // Sequencer returns the sequencer of a name, the same one each time; an empty name is the default sequencer. It sends
 // nothing: Next and Fill tell whether the sequencer exists. The client keeps state for every name, so names should not come
 // from strangers.

@@ -14,26 +14,39 @@ import (
 // accept asks for packed IDs. A node that does not know them gives JSON.
 var accept = []string{packed.Type}
 
-// post sends one request for n IDs, or for texts in a form, and tells whether the node closes the connection after it.
-func (c *Client) post(ctx context.Context, node, path string, n int, form string) (g given, leaving bool, err error) {
+// query is what a request asks for: new IDs, new texts, or a text converted to another form.
+type query struct {
+	n    int    // 1 to maxCount
+	form string // of the texts; empty: IDs
+	text string // to be converted; empty: new ones
+}
+
+func (q query) request() (method, path string) {
+	switch {
+	case q.text != "":
+		return http.MethodGet, "/ids/" + url.PathEscape(q.text) + "?form=" + url.QueryEscape(q.form)
+	case q.form != "":
+		return http.MethodPost, "/ids?count=" + strconv.Itoa(q.n) + "&form=" + url.QueryEscape(q.form)
+	case q.n > 1:
+		return http.MethodPost, "/ids?count=" + strconv.Itoa(q.n)
+	}
+	return http.MethodPost, "/id"
+}
+
+// post sends one request, and tells whether the node closes the connection after it.
+func (c *Client) post(ctx context.Context, node, path string, q query) (g given, leaving bool, err error) {
 	at, transport := node, c.transport
 	if socket := c.sockets[node]; socket != nil {
 		at, transport = unixsocket.URL, socket
 	}
-	at += path + "/id"
-	if n > 1 || form != "" {
-		at += "s?count=" + strconv.Itoa(n)
-	}
-	if form != "" {
-		at += "&form=" + url.QueryEscape(form)
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, http.NoBody)
+	method, rest := q.request()
+	request, err := http.NewRequestWithContext(ctx, method, at+path+rest, http.NoBody)
 	if err != nil {
 		return given{}, false, &nodeError{node, err}
 	}
 	// Makes package http send the request again when an idle connection turns out to be closed. An empty value is not sent.
 	request.Header["Idempotency-Key"] = []string{}
-	if form == "" {
+	if q.form == "" {
 		request.Header["Accept"] = accept
 	}
 	if c.config.token != nil {
@@ -46,7 +59,7 @@ func (c *Client) post(ctx context.Context, node, path string, n int, form string
 		return given{}, false, &nodeError{node, err}
 	}
 	defer response.Body.Close()
-	g, err = readAnswer(node, response, n, form)
+	g, err = readAnswer(node, response, q)
 	return g, response.Close, err
 }
 

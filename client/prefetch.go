@@ -237,7 +237,7 @@ func (k *stock) popLocked(n int) batch {
 func (k *stock) fetch(n int) {
 	ctx, cancel := context.WithTimeout(k.s.client.life, DefaultTimeout)
 	defer cancel()
-	b, err := k.s.ask(ctx, n, "")
+	b, err := k.s.ask(ctx, query{n: n})
 	k.mu.Lock()
 	defer k.unlock(Batch{Fetched: len(b.ids), Err: err})
 	k.fetching = false

@@ -4,12 +4,15 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
 )
+
+var anyForm = regexp.MustCompile(`^[\w-]+$`) // the text of an ID
 
 // Sequencer takes IDs of one sequencer. It is safe for concurrent use. Client.Sequencer returns one; the zero value does
 // not work.
@@ -65,7 +68,7 @@ func (s *Sequencer) Fill(ctx context.Context, ids []firn.ID) error {
 		if s.stock != nil && len(ids) <= s.stock.count {
 			return s.stock.take(ctx, ids)
 		}
-		b, err := s.askAll(ctx, len(ids), "")
+		b, err := s.askAll(ctx, query{n: len(ids)})
 		copy(ids, b.ids)
 		return time.Since(b.asked), err
 	})
@@ -92,11 +95,31 @@ func (s *Sequencer) Texts(ctx context.Context, form string, n int) (texts []stri
 		return texts, nil
 	}
 	err = s.call(ctx, n, func(ctx context.Context) (age time.Duration, err error) {
-		b, err := s.askAll(ctx, n, form)
+		b, err := s.askAll(ctx, query{n: n, form: form})
 		texts = b.texts
 		return time.Since(b.asked), err
 	})
 	return texts, err
+}
+
+// Convert has a node write an ID in another form. The ID is a text in any form, such as "117465411174400005", which the form
+// "sealed" seals, or a sealed one, which "decimal" opens; see Texts for the forms.
+//
+// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a text that is no ID, and for a
+// form that the nodes do not know or that the sequencer does not have; that with forbidden unless the token may open sealed IDs.
+// A text that no ID has, and an empty form, are errors, too.
+func (s *Sequencer) Convert(ctx context.Context, id, form string) (text string, err error) {
+	if !anyForm.MatchString(id) || form == "" {
+		return "", fmt.Errorf("the conversion of %q to the form %q; want an ID in any form, and a form", id, form)
+	}
+	err = s.call(ctx, 1, func(ctx context.Context) (age time.Duration, err error) {
+		b, err := s.ask(ctx, query{n: 1, form: form, text: id})
+		if err == nil {
+			text = b.texts[0]
+		}
+		return 0, err
+	})
+	return text, err
 }
 
 // call calls f, for n IDs, within the time that there is. It does nothing for none. f returns the age of the oldest ID.
@@ -123,13 +146,16 @@ func (s *Sequencer) call(ctx context.Context, n int, f func(context.Context) (ag
 }
 
 // askAll is ask for any number of IDs or texts. In case of an error there are none.
-func (s *Sequencer) askAll(ctx context.Context, n int, form string) (batch, error) {
-	all, err := s.ask(ctx, min(n, maxCount), form)
-	if err != nil || n <= maxCount {
+func (s *Sequencer) askAll(ctx context.Context, q query) (batch, error) {
+	left := q.n
+	q.n = min(left, maxCount)
+	all, err := s.ask(ctx, q)
+	if err != nil || left <= maxCount {
 		return all, err
 	}
-	for left := n - maxCount; left > 0; left -= maxCount {
-		b, err := s.ask(ctx, min(left, maxCount), form)
+	for left -= maxCount; left > 0; left -= maxCount {
+		q.n = min(left, maxCount)
+		b, err := s.ask(ctx, q)
 		if err != nil {
 			return batch{}, err
 		}

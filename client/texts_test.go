@@ -55,6 +55,33 @@ func TestTexts(t *testing.T) {
 	})
 }
 
+// A node converts an ID; another one is asked if need be.
+func TestConvert(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"bad": refuses(503, "not_ready"), "good": says(200, `{"id":5,"id_str":"5","text":"1-0Z8XHYq9t0Y"}`)})
+		orders := f.of(t, "good bad").Sequencer("orders")
+		if text, err := orders.Convert(within(t, time.Second), "ord_5", "sealed"); text != "1-0Z8XHYq9t0Y" || err != nil {
+			t.Errorf("%q, %v", text, err)
+		}
+		if want := "/api/v1/sequencers/orders/ids/ord_5?form=sealed"; f.paths[len(f.paths)-1] != want {
+			t.Errorf("asked for %q; want %q", f.paths, want)
+		}
+		n := len(f.paths)
+		for _, c := range [][2]string{{"", "hex"}, {"..", "hex"}, {"a/b", "hex"}, {"5", ""}} {
+			if text, err := orders.Convert(t.Context(), c[0], c[1]); err == nil || len(f.paths) > n {
+				t.Errorf("%q in the form %q: %q, %v, with %d requests", c[0], c[1], text, err, len(f.paths)-n)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": refuses(403, "forbidden")})
+		_, err := f.of(t, "a").Convert(within(t, time.Second), "1-0Z8XHYq9t0Y", "decimal")
+		if e, ok := errors.AsType[*Error](err); !ok || e.Code != "forbidden" {
+			t.Errorf("without the right to open: %v", err)
+		}
+	})
+}
+
 // An answer with texts that are missing, empty or there twice is wrong, and one that the caller must put right is returned.
 func TestWrongTexts(t *testing.T) {
 	for _, c := range []struct {

@@ -13,13 +13,13 @@ and give all servers a copy, with firn serve --seal-key-file. Keep it secret, an
 it: without it nobody can open what was sealed. A file that seal-key writes to becomes
 its owner's alone.
 
-Each line of the file is a version and a key. The greatest version seals, and all of
-them open: a sealed ID begins with the version.
+Each line of the file is a version and a key. The first key seals, and all of them open:
+a sealed ID begins with the version.
 
-With --add, seal-key prints the contents of the next file: the keys of a file and one
-more. Replace the file by the next one on all servers; those that don't have it yet can't
-open what the others seal. Leave out a version when nobody holds an ID that it sealed. Do
-not write to the file that --add reads.`
+With --add, seal-key prints the contents of the next file: the keys of a file, and a new
+one at the end. Replace the file by the next one on all servers. When all have it, move
+the new key to the first line, in the same way: from then on it seals. Leave out a key
+when nobody holds an ID that it sealed. Do not write to the file that --add reads.`
 
 const sealKeyExamples = `  firn seal-key > seal.keys
   firn seal-key --add seal.keys > next.keys`

@@ -237,6 +237,7 @@ func (p *party) check(line map[string]any, a answer, w want, sent time.Time) {
 	}
 	form, _ := line["form"].(string)
 	switch {
+	case do == "convert": // it gives no new ID
 	case form == "":
 		p.enter(line, a.IDs, w.IDs != nil, sent)
 	case len(p.nodes) > 0:

@@ -100,7 +100,7 @@ func TestGuess(t *testing.T) {
 		{"1-00000000000", "sealed"},
 		{"1-0000000000", "it has 10 bytes; want 11"},
 		{"1-zzzzzzzzzzz", "it is too large"},
-		{"2-00000000000", "a key of version 2, which this node does not have; its newest is 1"},
+		{"2-00000000000", "a key of version 2, which this node does not have; it has 1"},
 		{"0-00000000000", "want the version of a key, 1 to 65535"},
 		{"01-00000000000", "want the version of a key, 1 to 65535"},
 		{"65536-00000000000", "want the version of a key, 1 to 65535"},
@@ -181,11 +181,15 @@ func TestWhatSealsProve(t *testing.T) {
 	}
 }
 
-// After a rotation new texts are of the new key, and old ones open as long as theirs is there.
+// The first key seals. After a rotation new texts are of the new key, and old ones open as long as theirs is there.
 func TestRotatedKeys(t *testing.T) {
 	q := orders(t)
 	const id = 117465411174400005
 	old := text(t, q, Sealed, id)
+	q.Keys = keysOf(t, "1", "3")
+	if got := text(t, q, Sealed, id); got != old {
+		t.Errorf("with a new key behind it the first one seals %s; want %s", got, old)
+	}
 	q.Keys = keysOf(t, "3", "1")
 	now := text(t, q, Sealed, id)
 	if !strings.HasPrefix(now, "3-") || now[2:] == old[2:] {
@@ -197,7 +201,7 @@ func TestRotatedKeys(t *testing.T) {
 		}
 	}
 	q.Keys = keysOf(t, "3")
-	if got, _, err := q.Read(old); err == nil || !strings.Contains(err.Error(), "a key of version 1, which this node does not have; its newest is 3") {
+	if got, _, err := q.Read(old); err == nil || !strings.Contains(err.Error(), "a key of version 1, which this node does not have; it has 3") {
 		t.Errorf("%s opens to %d, %v", old, got, err)
 	}
 }

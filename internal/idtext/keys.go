@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,10 +21,11 @@ const maxVersion = math.MaxUint16
 // errNoKeys is why a node seals and opens nothing.
 var errNoKeys = errors.New("this node has no keys to seal and open IDs; start it with --seal-key-file, see firn seal-key")
 
-// Keys seal and open IDs. The one with the greatest version seals, all of them open. They do not change.
+// Keys seal and open IDs. The first one seals, all of them open: a new one can be handed out to all nodes before any seals with
+// it. They do not change.
 type Keys struct {
-	newest  uint16
-	sealers map[uint16]*firn.Sealer // by version
+	versions []uint16                // in the order of the file
+	sealers  map[uint16]*firn.Sealer // by version
 }
 
 // OpenKeys reads a file of keys, see ParseKeys, and returns what has its keys at any time: the file is read again within a
@@ -76,20 +78,20 @@ func ParseKeys(data []byte) (*Keys, error) {
 			return nil, fmt.Errorf("line %d: there is another key of version %d; want each once", n, version)
 		}
 		keys.sealers[uint16(version)] = sealer
-		keys.newest = max(keys.newest, uint16(version))
+		keys.versions = append(keys.versions, uint16(version))
 	}
-	if len(keys.sealers) == 0 {
+	if len(keys.versions) == 0 {
 		return nil, errors.New("no keys; want at least one, as firn seal-key prints it")
 	}
 	return keys, nil
 }
 
-// NewKey returns the line of a new key whose version follows that of the newest of keys; nil: 1. An error is returned when there
+// NewKey returns the line of a new key whose version follows the greatest one of keys; nil: 1. An error is returned when there
 // is none.
 func NewKey(keys *Keys) (string, error) {
 	version := 1
 	if keys != nil {
-		version = int(keys.newest) + 1
+		version = int(slices.Max(keys.versions)) + 1
 	}
 	if version > maxVersion {
 		return "", fmt.Errorf("there is a key of version %d already, the last one", maxVersion)
@@ -101,7 +103,8 @@ func NewKey(keys *Keys) (string, error) {
 
 // appendSealed returns what seals IDs of a sequencer.
 func (k *Keys) appendSealed(sequencer string) Append {
-	version, sealer := k.newest, k.sealers[k.newest].WithTweak([]byte(sequencer))
+	version := k.versions[0]
+	sealer := k.sealers[version].WithTweak([]byte(sequencer))
 	return func(b []byte, id firn.ID) ([]byte, error) {
 		b = append(strconv.AppendUint(b, uint64(version), 10), '-')
 		return firn.Base62.Append(b, sealer.Seal(id)), nil
@@ -112,7 +115,8 @@ func (k *Keys) appendSealed(sequencer string) Append {
 func (k *Keys) open(sequencer string, version uint16, sealed firn.ID) (firn.ID, error) {
 	sealer := k.sealers[version]
 	if sealer == nil {
-		return 0, fmt.Errorf("it is sealed with a key of version %d, which this node does not have; its newest is %d", version, k.newest)
+		all := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(k.versions), "[]")), ", ")
+		return 0, fmt.Errorf("it is sealed with a key of version %d, which this node does not have; it has %s", version, all)
 	}
 	return sealer.WithTweak([]byte(sequencer)).Open(sealed), nil
 }

@@ -77,7 +77,7 @@ func TestKeysAreReadAgain(t *testing.T) {
 		q := orders(t)
 		q.Keys = keys()
 		old := text(t, q, Sealed, 7)
-		is("1 AAAAAAAAAAAAAAAAAAAAAA==\n2 BAAAAAAAAAAAAAAAAAAAAA==\n")
+		is("2 BAAAAAAAAAAAAAAAAAAAAA==\n1 AAAAAAAAAAAAAAAAAAAAAA==\n")
 		q.Keys = keys()
 		if now := text(t, q, Sealed, 7); !strings.HasPrefix(now, "2-") {
 			t.Errorf("%s becomes %s", old, now)

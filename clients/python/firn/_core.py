@@ -228,6 +228,8 @@ class Issuer:
         base = self.base
         if count < 0:
             raise ValueError(f"{count} IDs; want 0 or more")
+        if text is not None and not re.fullmatch(r"[\w-]+", text, re.ASCII):
+            raise ValueError(f"{text!r} is not an ID in any form")
         if base._closed:
             raise ClosedError("the client is closed")
         base._check_loop()
@@ -320,7 +322,7 @@ class Issuer:
         """Return n IDs of a node, or the text in another form, and whether it closes the connection."""
         request, key = f"POST {self.path}" + ("id" if n == 1 else f"ids?count={n}"), "id" if n == 1 else "ids"
         if text is not None:
-            request, key = f"GET {self.path}ids/{quote(text, safe='')}", "text"
+            request, key = f"GET {self.path}ids/{text}", "text"
         if form:
             request += ("&" if "?" in request else "?") + f"form={quote(form)}"
         fields = {"Accept": "application/json" if form else PACKED}

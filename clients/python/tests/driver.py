@@ -30,6 +30,8 @@ class Driver:
             return {"ids": [str(await settle(self.client.next(of)))]}
         if do == "fill":
             return {"ids": [str(id) for id in await settle(self.client.take(r["count"], of))]}
+        if do == "convert":
+            return {"ids": [await settle(self.client.convert(r["id"], form, of))]}
         if do == "decode":
             return {"parts": decode(r)}
         if do == "run":
@@ -39,7 +41,7 @@ class Driver:
         if do == "close":
             await settle(self.client.aclose() if hasattr(self.client, "aclose") else self.client.close())
             return {"closed": True}
-        raise ValueError(f"{do!r} is not a request; want next, fill, decode, run, hooks or close")
+        raise ValueError(f"{do!r} is not a request; want next, fill, convert, decode, run, hooks or close")
 
     async def run(self, of: str, callers: int, calls: int) -> dict[str, Any]:
         ids: list[str] = []

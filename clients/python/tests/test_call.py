@@ -356,14 +356,16 @@ class TestCalls(FakeTimeCase):
         f = Fleet(bad=fails(RESET), a=says(200, '{"id": 7, "text": "1-xyz"}'))
         c = f.client(prefetch=10, max_age=1)
         self.assertEqual(await c.convert(7, "hex", "orders"), "1-xyz")
-        self.assertEqual(await c.convert("1/?", "decimal"), "1-xyz")
+        self.assertEqual(await c.convert("1-abc", "decimal"), "1-xyz")
         self.assertEqual(
             sorted(set(f.targets)),
-            ["GET /api/v1/ids/1%2F%3F?form=decimal", "GET /api/v1/sequencers/orders/ids/7?form=hex"],
+            ["GET /api/v1/ids/1-abc?form=decimal", "GET /api/v1/sequencers/orders/ids/7?form=hex"],
         )
         f.nodes["a"] = refuses(400, "bad_request")
-        for text in "x", "":
-            with self.assertRaises(firn.RefusedError):
+        with self.assertRaises(firn.RefusedError):
+            await c.convert("x", "decimal")
+        for text in "", "..", "a/b":
+            with self.assertRaises(ValueError):
                 await c.convert(text, "decimal")
 
     async def test_close(self) -> None:

@@ -1,6 +1,6 @@
 import type { Shared } from "./client.js";
 import { isFinal, NodeError } from "./errors.js";
-import { post, type Answer } from "./post.js";
+import { post, type Answer, type Query } from "./post.js";
 import { backoff, longestPatience, shortestPatience, type Route, type Routes } from "./routes.js";
 
 const lingers = 1000; // ms that a request goes on after its call has ended: that shows whether its node works
@@ -32,19 +32,19 @@ export async function within<T>(shared: Shared, time: number, run: (limit: Limit
 /** One request for IDs. It may outlive its call. If it takes longer than `bar`, its node is slower than another one. */
 type Attempt = { route: Route; hedged: boolean; asked: number; bar: number; request: AbortController };
 
-async function run(routes: Routes, count: number, attempt: Attempt): Promise<[Attempt, Answer | NodeError]> {
+async function run(routes: Routes, query: Query, attempt: Attempt): Promise<[Attempt, Answer | NodeError]> {
   const { route, hedged, asked, request } = attempt;
   const { shared, name: sequencer } = routes;
   shared.ends.add(request);
   route.inFlight++;
-  const answer = await post(routes, route.node, count, request.signal);
+  const answer = await post(routes, route.node, query, request.signal);
   shared.ends.delete(request);
   route.inFlight--;
   const error = answer instanceof NodeError ? answer : undefined;
   if (error && !isFinal(error)) route.fails(error);
   else if (!(answer instanceof NodeError) && !isSlow(attempt)) route.works(answer.leaving);
   const duration = performance.now() - asked;
-  shared.options.hooks?.attempt?.({ node: route.node, sequencer, count, duration, hedged, error });
+  shared.options.hooks?.attempt?.({ node: route.node, sequencer, count: query.n, duration, hedged, error });
   return [attempt, answer];
 }
 
@@ -54,8 +54,9 @@ function isSlow({ route, asked, bar }: Attempt): boolean {
   return time > bar;
 }
 
-/** Asks one node after the other for n IDs, 1 to 100000, and several at once when they are slow, up to the limit. */
-export async function ask(routes: Routes, n: number, limit: Limit): Promise<Batch> {
+/** Asks one node after the other, and several at once when they are slow, up to the limit. */
+export async function ask(routes: Routes, query: Query, limit: Limit): Promise<Batch> {
+  const { n } = query;
   const live = new Map<Attempt, Promise<[Attempt, Answer | NodeError]>>();
   const tried = new Set<Route>(); // in this round
   const patience = routes.patience(n); // within which nearly every answer comes
@@ -71,7 +72,7 @@ export async function ask(routes: Routes, n: number, limit: Limit): Promise<Batc
     const [hedged, asked, request] = [live.size > 0, performance.now(), new AbortController()];
     const attempt = { route, hedged, asked, bar: Infinity, request };
     tried.add(route);
-    live.set(attempt, run(routes, n, attempt));
+    live.set(attempt, run(routes, query, attempt));
     return true;
   }
 

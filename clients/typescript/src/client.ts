@@ -1,7 +1,7 @@
-import { within } from "./call.js";
+import { ask, within, type Batch, type Limit } from "./call.js";
 import { encode, isEncoding } from "./encoding.js";
 import { ClosedError } from "./errors.js";
-import type { CallOptions, IdOf, Kind, Options } from "./options.js";
+import type { CallOptions, Form, IdOf, Kind, Options } from "./options.js";
 import { maxCount, Stock } from "./prefetch.js";
 import { Routes } from "./routes.js";
 
@@ -39,20 +39,41 @@ export class Sequencer<K extends Kind> {
    * when a node refuses for a reason that the caller must fix, with a NoAnswerError when no node has given IDs in time, with
    * a ClosedError after `close`, and with a RangeError when an argument is wrong.
    */
-  async take(count: number, options: CallOptions = {}): Promise<IdOf<K>[]> {
-    const { shared, stock, kind } = this;
+  async take(count: number, options?: CallOptions): Promise<IdOf<K>[]> {
+    const { stock, kind } = this;
+    const ids = await this.call(count, (limit) => stock.take(count, limit), options);
+    return (isEncoding(kind) ? ids.map((id) => encode(id as bigint, kind)) : ids) as IdOf<K>[];
+  }
+
+  /**
+   * Has a node write an ID, or a text of one in any form, in another form: "sealed" seals it, "decimal" opens it where the
+   * token may. Rejects as `take`.
+   */
+  async convert(id: bigint | string, form: Form, options?: CallOptions): Promise<string> {
+    if (!/^[\w-]+$/.test(`${id}`)) throw new TypeError(`${JSON.stringify(`${id}`)} is not an ID in any form`);
+    return (
+      await this.call(1, (limit) => ask(this.stock.routes, { n: 1, id: `${id}`, form }, limit), options)
+    )[0] as string;
+  }
+
+  private async call(
+    count: number,
+    run: (limit: Limit) => Promise<Batch>,
+    options: CallOptions = {},
+  ): Promise<Batch["ids"]> {
+    const { shared, stock } = this;
     const { timeout = shared.options.timeout ?? 10_000, signal } = options;
     if (shared.closed) throw new ClosedError();
     check("timeout", timeout);
     check("count", count);
     const began = performance.now();
-    const call = within(shared, timeout, (limit) => stock.take(count, limit), signal);
+    const call = within(shared, timeout, run, signal);
     let [age, error]: [number, unknown] = [0, undefined];
     shared.calls.add(call);
     try {
       const { ids, asked } = await call;
       age = performance.now() - asked;
-      return (isEncoding(kind) ? ids.map((id) => encode(id as bigint, kind)) : ids) as IdOf<K>[];
+      return ids;
     } catch (e) {
       throw (error = e);
     } finally {

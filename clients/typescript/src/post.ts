@@ -6,17 +6,27 @@ export type Answer = { ids: (bigint | string)[]; leaving: boolean };
 
 const packed = "application/octet-stream"; // 8 bytes for each ID, big-endian
 
-/** Sends one request for n IDs. Never rejects. */
-export async function post(routes: Routes, node: string, n: number, signal: AbortSignal): Promise<Answer | NodeError> {
-  const { path, form, shared } = routes;
-  const query = [n > 1 && `count=${n}`, form && `form=${form}`].filter(Boolean).join("&");
-  const url = `${node}${path}/${n > 1 ? "ids" : "id"}${query && "?"}${query}`;
+/** What to ask for: n IDs, 1 to 100000, or an ID converted to a form. */
+export type Query = { n: number; id?: string; form?: string };
+
+/** Sends one request. Never rejects. */
+export async function post(
+  routes: Routes,
+  node: string,
+  query: Query,
+  signal: AbortSignal,
+): Promise<Answer | NodeError> {
+  const { path, shared } = routes;
+  const { n, id, form = routes.form } = query;
+  const parameters = [n > 1 && `count=${n}`, form && `form=${form}`].filter(Boolean).join("&");
+  const url = `${node}${path}/${id ? `ids/${id}` : n > 1 ? "ids" : "id"}${parameters && "?"}${parameters}`;
+  const method = id ? "GET" : "POST";
   const headers = new Headers({ accept: form ? "application/json" : packed });
   try {
     const token = await shared.options.token?.();
     if (token && !/^[!-~]+$/.test(token)) throw new Error("the token has characters that no header can have");
     if (token) headers.set("authorization", `Bearer ${token}`);
-    const answer = await (shared.options.fetch ?? fetch)(url, { method: "POST", headers, redirect: "error", signal });
+    const answer = await (shared.options.fetch ?? fetch)(url, { method, headers, redirect: "error", signal });
     if (answer.status !== 200) return await readError(node, answer);
     const body = await read(answer, form ? 4096 + n * 100 : n * 8); // in JSON each ID is there twice
     const type = answer.headers.get("content-type");
@@ -31,7 +41,13 @@ export async function post(routes: Routes, node: string, n: number, signal: Abor
 
 function readIds(body: Uint8Array, json: boolean): (bigint | string)[] {
   if (json) {
-    const { id, ids = [id] } = JSON.parse(new TextDecoder().decode(body)) as { id?: unknown; ids?: unknown[] };
+    const {
+      id,
+      text = id,
+      ids = [text],
+    } = JSON.parse(new TextDecoder().decode(body)) as Record<"id" | "text", unknown> & {
+      ids?: unknown[];
+    };
     return ids.filter((text) => typeof text === "string");
   }
   const view = new DataView(body.buffer);

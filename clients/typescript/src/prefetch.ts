@@ -24,8 +24,9 @@ export class Stock {
   /** Takes n IDs: from memory, or of the nodes if the memory has no room for so many. */
   async take(n: number, limit: Limit): Promise<Batch> {
     if (n > this.prefetch.count) {
-      let { ids, asked } = await ask(this.routes, Math.min(n, maxCount), limit);
-      while (ids.length < n) ids = join(ids, (await ask(this.routes, Math.min(n - ids.length, maxCount), limit)).ids);
+      let { ids, asked } = await ask(this.routes, { n: Math.min(n, maxCount) }, limit);
+      while (ids.length < n)
+        ids = join(ids, (await ask(this.routes, { n: Math.min(n - ids.length, maxCount) }, limit)).ids);
       return { ids, asked };
     }
     while (limit.end.aborted || this.expire() < n) {
@@ -70,7 +71,7 @@ export class Stock {
     const { shared, name: sequencer } = this.routes;
     const n = Math.min(this.prefetch.count - this.left + this.wanted, maxCount);
     try {
-      const { ids, asked } = await within(shared, fetchWithin, (limit) => ask(this.routes, n, limit));
+      const { ids, asked } = await within(shared, fetchWithin, (limit) => ask(this.routes, { n }, limit));
       this.batches.push({ ids: ids.reverse(), asked });
       this.left += n;
       shared.options.hooks?.batch?.({ sequencer, fetched: n, expired: 0 });

@@ -93,6 +93,20 @@ test("nodes write the other forms", () =>
     }
   }));
 
+test("nodes convert IDs", () =>
+  simulate(async () => {
+    const fleet = new Fleet({ a: async () => Response.json({ id: 5, id_str: "5", text: "1-0Z8XHYq9t0Y" }), b: hangs });
+    const orders = fleet.client("a b").sequencer("orders");
+    assert.equal(await orders.convert(5n, "sealed"), "1-0Z8XHYq9t0Y");
+    await orders.convert("ord_0", "decimal");
+    assert.deepEqual(fleet.paths.slice(-1), ["/api/v1/sequencers/orders/ids/ord_0?form=decimal"]);
+    for (const id of ["", "..", "a/b", -1.5 as unknown as bigint]) {
+      await assert.rejects(orders.convert(id, "decimal"), { name: "TypeError", message: / is not an ID in any form/ });
+    }
+    fleet.nodes["a"] = refuses(400, "bad_request");
+    await assert.rejects(orders.convert(5n, "uuid"), { name: "NodeError", code: "bad_request" });
+  }));
+
 test("texts are prefetched, too", () =>
   simulate(async () => {
     const fleet = new Fleet({ a: gives(1) });

@@ -16,7 +16,7 @@ import {
 
 interface Request {
   n: number;
-  do: "next" | "fill" | "decode" | "run" | "hooks" | "close";
+  do: "next" | "fill" | "convert" | "decode" | "run" | "hooks" | "close";
   sequencer?: string;
   form?: Form | "";
   count?: number;
@@ -88,6 +88,8 @@ async function answer(client: Client<"decimal">, request: Request): Promise<obje
         const ids = request.do === "next" ? [await sequencer.next()] : await sequencer.take(request.count ?? 0);
         return { ids, age_ms: call.getStore()?.age };
       });
+    case "convert":
+      return { ids: [await sequencer.convert(request.id ?? "", request.form as Form)] };
     case "decode": {
       const { time, tick, datacenter, node, nodeId, sequence } = decode(
         parse(request.id ?? "", "decimal"),

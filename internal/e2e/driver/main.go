@@ -204,6 +204,11 @@ func (d *driver) do(r request) (answer, error) {
 	case "fill":
 		texts, err := d.take(r)
 		return answer{IDs: texts}, err
+	case "convert":
+		ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
+		defer cancel()
+		text, err := d.client.Sequencer(r.Sequencer).Convert(ctx, r.ID, r.Form)
+		return answer{IDs: []string{text}}, err
 	case "run":
 		return d.run(r)
 	case "decode":
@@ -217,7 +222,7 @@ func (d *driver) do(r request) (answer, error) {
 		}
 		return answer{Closed: true}, d.client.Close()
 	}
-	return answer{}, fmt.Errorf("do is %q; want next, fill, run, decode, hooks or close", r.Do)
+	return answer{}, fmt.Errorf("do is %q; want next, fill, convert, run, decode, hooks or close", r.Do)
 }
 
 // take takes r.Count IDs by Next or Fill, and returns their texts.

@@ -139,7 +139,7 @@ func TestWhoMayOpen(t *testing.T) {
 		{"open", "POST /api/v1/id?form=sealed", 403, "not issue"},
 		{"open", "POST /api/v1/id", 403, "not issue"},
 		{"open", "GET /api/v1/ids/1-00000000000", 200, `"id_str":"`}, // whoever guesses gets an ID of nothing
-		{"open", "GET /api/v1/ids/9-" + sealed[2:], 400, "a key of version 9, which this node does not have; its newest is 1"},
+		{"open", "GET /api/v1/ids/9-" + sealed[2:], 400, "a key of version 9, which this node does not have; it has 1"},
 	} {
 		if status, body := f.ask(tt.token, tt.target); status != tt.status || !strings.Contains(body, tt.says) {
 			t.Errorf("%s: %s: %d %s; want %d with %s", tt.token, tt.target, status, body, tt.status, tt.says)

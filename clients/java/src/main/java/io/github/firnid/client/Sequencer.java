@@ -53,7 +53,8 @@ public final class Sequencer {
 
     /** Has a node write an ID, of which it reads every form, in another form: "sealed" seals it, "decimal" opens it. */
     public String convert(String id, String form, Duration timeout) {
-        return call(new Query("GET", path + "/ids/" + encode(id) + "?form=" + encode(form), "text", 1), timeout).texts().get(0);
+        FirnClient.require(id.matches("[\\w-]+"), "\"%s\" is not an ID in any form", id);
+        return call(new Query("GET", path + "/ids/" + id + "?form=" + encode(form), "text", 1), timeout).texts().get(0);
     }
 
     /** A request for packed IDs, or for texts under a key. */

@@ -66,9 +66,12 @@ final class ClientTest {
 
     static void testConvert() {
         try (var a = new FakeNode(says(200, "{\"id_str\":\"7\",\"text\":\"1-abc\",\"time\":\"x\"}")); var firn = client(STILL, a)) {
-            Check.equal(firn.sequencer("orders").convert("ord_1/2", "sealed", SHORT), "1-abc", "text");
-            Check.equal(a.calls, List.of("GET /api/v1/sequencers/orders/ids/ord_1%2F2?form=sealed"), "calls");
+            Check.equal(firn.sequencer("orders").convert("ord_12", "sealed", SHORT), "1-abc", "text");
+            Check.equal(a.calls, List.of("GET /api/v1/sequencers/orders/ids/ord_12?form=sealed"), "calls");
             Check.equal(a.headers, List.of("application/json null"), "headers");
+            for (String wrong : List.of("", "..", "a/b")) {
+                Check.thrown(IllegalArgumentException.class, () -> firn.sequencer().convert(wrong, "hex", SHORT));
+            }
         }
         try (var a = new FakeNode(says(200, "{\"id_str\":\"7\"}")); var firn = client(System::nanoTime, a)) {
             Check.thrown(FirnException.NoAnswer.class, () -> firn.sequencer().convert("7", "hex", Duration.ofMillis(50)));
