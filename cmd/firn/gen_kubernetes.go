@@ -36,6 +36,7 @@ func (p *program) genKubernetes() *cobra.Command {
 		setting.Bool(fs, &k.GRPC, "grpc", "also serve gRPC, on port 9090")
 		setting.Bool(fs, &k.Redis, "redis", "also serve Redis clients, on port 6379")
 		setting.Text(fs, &k.TokensSecret, "tokens-secret", "name", "a secret with tokens.yaml, the token file; see firn token")
+		setting.Text(fs, &k.SealKeySecret, "seal-key-secret", "name", "a secret with seal.keys, the keys that seal IDs; see firn seal-key")
 		setting.Text(fs, &k.TLSSecret, "tls-secret", "name", "a secret of type kubernetes.io/tls, for TLS to callers")
 		setting.Text(fs, &k.EtcdTLSSecret, "etcd-tls-secret", "name", "a secret with ca.crt, tls.crt and tls.key, for TLS to etcd")
 		setting.Text(fs, &k.EtcdLoginSecret, "etcd-login-secret", "name", "a secret with username and password, to log in to etcd")

@@ -113,7 +113,7 @@ func TestPodsStartFirnServe(t *testing.T) {
 	alone.Image = "firn@sha256:" + strings.Repeat("0", 64)
 	whole := alone
 	whole.Etcd, whole.GRPC, whole.Redis = []string{"etcd-0:2379", "etcd-1:2379"}, true, true
-	whole.TokensSecret, whole.TLSSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens", "firn-tls", "etcd-tls", "etcd-login"
+	whole.TokensSecret, whole.SealKeySecret, whole.TLSSecret, whole.EtcdTLSSecret, whole.EtcdLoginSecret = "tokens", "seal", "firn-tls", "etcd-tls", "etcd-login"
 	whole.OTLPEndpoint = "http://otlp:4317"
 	quorum := alone
 	quorum.Quorum = 3

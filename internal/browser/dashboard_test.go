@@ -134,8 +134,16 @@ func TestTakingApart(t *testing.T) {
 	p.wait(`[...document.querySelectorAll("#parts .bit")].reduce((n, b) => n * 2n + BigInt(b.textContent), 0n)`, given)
 	p.pictures("dashboard-id")
 
-	p.enter("#id", "12x"+kb.Enter)
-	p.wait(`text("#inspect-why")`, "“12x” is not an ID; want a decimal number from 0 to 9223372036854775807.")
+	// The node reads other forms. Spaces and commas do not count.
+	p.enter("#id", "01a1fc23-5529-7000-81a1-522b4a720005"+kb.Enter)
+	p.waitFor(`text("#parts dl div.time dd").startsWith("2026-11-21 03:25:36.425 UTC")`)
+	p.wait(`$("#id").value`, id.String())
+	p.enter("#id", " 117,465_411174 400006"+kb.Enter)
+	p.wait(`text("#parts dl div.sequence strong")`, "6")
+	w.quiet(t, l.url)
+	p.enter("#id", "ord_038aj5d574005"+kb.Enter) // the browser says that it was refused
+	p.wait(`text("#inspect-why")`, `"ord_038aj5d574005" is not a prefixed ID: the sequencer "default" has no prefix`)
+	w.take()
 	p.enter("#id", "9223372036854775808"+kb.Enter)
 	p.waitFor(`text("#inspect-why").includes("9223372036854775808")`)
 	p.enter("#id", ""+kb.Enter)
@@ -153,6 +161,8 @@ func TestTakingApart(t *testing.T) {
 	do(t, p.ctx, chromedp.Reload())
 	p.wait(`$("#id").value + $("#id-of").value`, "1212092628029698048layout=discord")
 	p.waitFor(`text("#parts dl div.time dd").startsWith("2024-02-27 17:43:22.114 UTC")`)
+	p.enter("#id", "12x"+kb.Enter)
+	p.wait(`text("#inspect-why")`, "“12x” is not an ID; want a decimal number from 0 to 9223372036854775807, or a sequencer for other forms.")
 	p.js(`location.hash = "#inspect=1&sequencer=nobody"`)
 	p.wait(`text("#inspect-why")`, "There is no sequencer nobody here.")
 	w.quiet(t, l.url)

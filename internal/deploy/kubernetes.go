@@ -22,6 +22,7 @@ type Kubernetes struct {
 	Replicas        int64    // zero: 3 with Etcd, as many as Quorum with that, else 1
 	GRPC, Redis     bool     // whether to serve these, too
 	TokensSecret    string   // the secret that has tokens.yaml; none: all may take IDs
+	SealKeySecret   string   // the secret that has seal.keys; none: IDs are not sealed
 	TLSSecret       string   // the secret that has tls.crt and tls.key for callers; none: they speak plain text
 	EtcdTLSSecret   string   // the secret that has ca.crt, tls.crt and tls.key for Etcd; none: it is asked in plain text
 	EtcdLoginSecret string   // the secret that has username and password for Etcd; none: nobody logs in
@@ -117,6 +118,7 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	c.number("replicas", k.Replicas, 0, 1000)
 	c.that(len(k.Etcd) > 0 || k.Quorum > 0 || k.Replicas <= 1, "replicas", "with the etcd inside there is one pod; want 1, or --quorum 3 or --etcd host:port,... for more")
 	c.optional("tokens-secret", k.TokensSecret)
+	c.optional("seal-key-secret", k.SealKeySecret)
 	c.optional("tls-secret", k.TLSSecret)
 	c.optional("etcd-tls-secret", k.EtcdTLSSecret)
 	c.optional("etcd-login-secret", k.EtcdLoginSecret)

@@ -115,6 +115,9 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"problem", func(s *Seen) {
 			s.Node.Problems = []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Text: "b's clock is 1h0m behind 2 of 2 others"}}
 		}, Warn, "b's clock is 1h0m behind 2 of 2 others", "cluster status"},
+		{"no data here", func(s *Seen) {
+			s.Data.System = errors.New("a node can't keep data on windows; want Linux or macOS, or an etcd cluster elsewhere")
+		}, Fail, "can't keep data on windows", "etcd cluster elsewhere"},
 		{"data of a quorum", func(s *Seen) {
 			s.Data.Alone = errors.New("the directory d belongs to the quorum of a:1; start it with --quorum")
 		}, Fail, "belongs to the quorum of a:1", "start it with --quorum"},

@@ -45,7 +45,7 @@ func (c Config) seeLimit() *OpenFiles {
 
 // seeDataDir examines the directory, or its closest existing parent.
 func (c Config) seeDataDir() *DataDir {
-	d := &DataDir{Path: c.DataDir}
+	d := &DataDir{Path: c.DataDir, System: etcdembed.CheckSystem()}
 	dir := c.DataDir
 	info, err := os.Stat(dir)
 	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {

@@ -94,6 +94,7 @@ func (o OpenFiles) check() Finding {
 // DataDir is the data directory of the embedded etcd.
 type DataDir struct {
 	Path   string
+	System error // why this system can't keep data; nil: it can
 	Absent bool
 	InUse  bool   // a process uses it
 	Alone  error  // why a node must not use it without --quorum; nil: it may, or there is a quorum
@@ -113,6 +114,8 @@ const (
 func (d DataDir) check() (all []Finding) {
 	const about = "data directory"
 	switch {
+	case d.System != nil:
+		return []Finding{failed(d.System)}
 	case d.Error != "":
 		return []Finding{Fail.about(about, "%s: %s", d.Path, d.Error).do("make the user of firn its owner, as with: chown -R firn: " + d.Path)}
 	case d.Absent:

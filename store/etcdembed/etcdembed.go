@@ -87,6 +87,9 @@ func Open(config Config) (*Store, error) {
 // use it at that very moment may be told that it is in use.
 func InUse(dir string) bool { return etcdserver.InUse(dir) }
 
+// CheckSystem returns why no process can keep data on this system, such as Windows, or nil.
+func CheckSystem() error { return etcdserver.CheckSystem() }
+
 // Endpoint is what other clients in this process give to etcdstore.Open.
 func (s *Store) Endpoint() string { return s.server.Endpoint() }
 

@@ -95,6 +95,9 @@ func (d *Dir) explain(what string, err error) error {
 	return fmt.Errorf("data directory %q: %w", d.Path, err)
 }
 
+// CheckSystem returns why no process can keep data on this system, or nil.
+func CheckSystem() error { return errSystem }
+
 // InUse reports whether a process uses a data directory now. A process that tries to
 // use it at that very moment may be told that it is in use.
 func InUse(dir string) bool {

@@ -86,13 +86,26 @@ export class Inspect {
     this.preview();
   }
 
-  inspect() {
-    const text = $("id").value.replaceAll(/[\s"',_]/g, "");
+  // inspect shows the ID that was entered. A node reads the forms other than decimal.
+  async inspect() {
+    const entered = $("id").value;
+    let text = entered.replaceAll(/[\s"',]/g, "");
     if (text === "") return this.fail("Enter an ID.");
-    const id = /^(0|[1-9][0-9]{0,18})$/.test(text) ? BigInt(text) : -1n;
-    if (id < 0n || id >= 1n << 63n) return this.fail(`“${text.slice(0, 40)}” is not an ID; want a decimal number from 0 to 9223372036854775807.`);
-    const { q, name } = this.chosen();
+    const { kind, q, name } = this.chosen();
     if (!q) return this.fail("Choose a sequencer or a layout.");
+    const digits = text.replaceAll("_", "");
+    if (/^[0-9]+$/.test(digits)) text = digits;
+    else if (kind === "sequencer") {
+      try {
+        text = (await askJSON(sequencerPath(name, `/ids/${encodeURIComponent(text)}`))).id_str;
+      } catch (error) {
+        return this.fail(error.message);
+      }
+      if ($("id").value !== entered) return; // there is another one by now
+      $("id").value = text;
+    }
+    const id = /^(0|[1-9][0-9]{0,18})$/.test(text) ? BigInt(text) : -1n;
+    if (id < 0n || id >= 1n << 63n) return this.fail(`“${text.slice(0, 40)}” is not an ID; want a decimal number from 0 to 9223372036854775807${kind === "layout" ? ", or a sequencer for other forms" : ""}.`);
     const parts = partsOf(id, layoutOf(q));
     if (!parts) return this.fail(`${text} is not an ID of ${name}: it has more bits than the layout.`);
     say($("inspect-why"), "");
