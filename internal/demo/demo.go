@@ -172,6 +172,8 @@ func (d *demo) begin(ctx context.Context) error {
 		return err
 	}
 	d.keepSecret()
+	d.commands.Lock() // of callers wait until all nodes are ready: none may end before
+	defer d.commands.Unlock()
 	d.serve()
 	if err := d.await(ctx, 1); err != nil {
 		return err
