@@ -52,13 +52,13 @@ func TestUUIDsSortAndReturn(t *testing.T) {
 				t.Fatal(err)
 			}
 			u, err := l.UUID(id)
-			if at.Year() >= 10_890 {
+			if !at.Before(time.Date(10_890, 1, 1, 0, 0, 0, 0, time.UTC)) { // Year has 32 bits on some machines
 				if err == nil || !strings.Contains(err.Error(), "before the year 10889") {
 					t.Errorf("%d of %v, which is of %v, is %v, %v", id, l, at, u, err)
 				}
 				break // all others are later
 			}
-			if at.Year() == 10_889 && err != nil {
+			if !at.Before(time.Date(10_889, 1, 1, 0, 0, 0, 0, time.UTC)) && err != nil {
 				break
 			}
 			if err != nil {
