@@ -86,8 +86,8 @@ func ParseKeys(data []byte) (*Keys, error) {
 	return keys, nil
 }
 
-// NewKey returns the line of a new key whose version follows the greatest one of keys; nil: 1. An error is returned when there
-// is none.
+// NewKey returns the line of a new key whose version follows the greatest one of keys; nil: 1. An error is returned when keys
+// has the last version.
 func NewKey(keys *Keys) (string, error) {
 	version := 1
 	if keys != nil {
