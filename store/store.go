@@ -19,7 +19,8 @@ var (
 	ErrConflict = errors.New("a condition of the transaction does not hold")
 
 	// ErrSessionEnded means that the transaction puts a key under a session that
-	// has ended. Nothing was applied, and this transaction never will be.
+	// has ended, or whose Done is closed. Nothing was applied, and this transaction
+	// never will be.
 	ErrSessionEnded = errors.New("the session has ended")
 
 	// ErrRefused means that the service rejected the call for a lasting reason:
@@ -48,7 +49,9 @@ var (
 // exists, and later writes have greater ones. Zero stands for an absent key.
 type Version int64
 
-// KV is a key with its value at one moment. An absent key has Version zero.
+// KV is a key with its value at one moment. An absent key has Version zero. A key is 1 to
+// MaxKey bytes of valid UTF-8 without control characters. Keys are compared byte by byte,
+// whatever the language. A store refuses another key, see ValidateKey.
 type KV struct {
 	Key     string
 	Value   []byte
@@ -67,7 +70,8 @@ type Store interface {
 	Get(ctx context.Context, key string) (KV, error)
 
 	// List reads every key that begins with prefix as they were at one moment,
-	// in ascending order of the keys. Errors: ErrUnavailable, ErrRefused.
+	// in ascending order of the keys. The prefix is one of a valid key, or empty. Errors:
+	// ErrUnavailable, ErrRefused.
 	List(ctx context.Context, prefix string) ([]KV, error)
 
 	// Commit applies a transaction: all of it if all its conditions hold, else
@@ -112,15 +116,19 @@ type Session interface {
 }
 
 // A transaction may have up to MaxOps conditions and up to MaxOps operations, etcd's
-// default, and up to MaxBytes bytes of keys and values in its operations. A store
-// refuses more.
+// default, and up to MaxBytes bytes of keys and values in its operations, so that with all
+// that surrounds them it stays below ZooKeeper's limit of 1 MiB. A store refuses more.
 const (
 	MaxOps   = 128
-	MaxBytes = 1 << 20
+	MaxBytes = 512 << 10
 )
 
+// MaxKey is how many bytes a key may have.
+const MaxKey = 512
+
 // Txn is a transaction: if all conditions hold, then all operations apply at one
-// moment. An operation's key must not appear in another operation of the same Txn.
+// moment. An operation's key must not appear in another operation of the same Txn, and
+// all sessions in it must be the same one.
 type Txn struct {
 	If   []Condition
 	Then []Op

@@ -8,8 +8,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,6 +17,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/proxytest"
 )
 
 const stopDeadline = 30 * time.Second
@@ -77,7 +76,7 @@ func StartCluster(t testing.TB, servers int, options Options) []*Server {
 	options.Heartbeat, options.Election = cmp.Or(options.Heartbeat, 100), cmp.Or(options.Election, 1000)
 	peers := make([]string, servers)
 	for i := range peers {
-		peers[i] = "http://" + FixedAddress(t)
+		peers[i] = "http://" + proxytest.FixedAddress(t)
 	}
 	return start(t, options, peers...)
 }
@@ -89,7 +88,7 @@ func start(t testing.TB, options Options, peers ...string) []*Server {
 	cluster := make([]string, len(peers))
 	for i, peer := range peers {
 		name := fmt.Sprintf("etcdtest-%d", i)
-		all[i] = &Server{options: options, dir: t.TempDir(), address: FixedAddress(t), name: name, peer: peer}
+		all[i] = &Server{options: options, dir: t.TempDir(), address: proxytest.FixedAddress(t), name: name, peer: peer}
 		cluster[i] = name + "=" + peer
 		t.Cleanup(all[i].end)
 	}
@@ -101,22 +100,6 @@ func start(t testing.TB, options Options, peers ...string) []*Server {
 		s.address = s.process.serving(t)
 	}
 	return all
-}
-
-// FixedAddress is a free loopback address for a server that stops and starts again. No
-// other program gets its port meanwhile, since it lies below those that the system
-// assigns. (Linux begins at 32768.)
-func FixedAddress(t testing.TB) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("etcdtest: no free port found")
-	return ""
 }
 
 // Endpoint is the URL that clients connect to. It stays the same over restarts.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 )
 
 // answers asks the server for its version.
@@ -36,7 +37,7 @@ const soon, long = 200 * time.Millisecond, 30 * time.Second
 func TestLifeOfAServer(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.Options{})
 	endpoint := s.Endpoint()
-	proxy := etcdtest.NewProxy(t, s.Address())
+	proxy := proxytest.New(t, s.Address())
 	steps := []struct {
 		name string
 		do   func()

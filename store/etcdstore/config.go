@@ -1,14 +1,11 @@
 package etcdstore
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"path"
 	"strings"
 	"time"
@@ -17,6 +14,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+
+	"github.com/firn-id/firn/store/internal/clienttls"
 )
 
 const (
@@ -137,7 +136,7 @@ func (c Config) settings() (settings, error) {
 		s.etcd.AutoSyncInterval = followEvery
 	}
 	if secure {
-		s.etcd.TLS, err = c.tls()
+		s.etcd.TLS, err = clienttls.Config(c.CAFile, c.CertFile, c.KeyFile)
 	}
 	return s, err
 }
@@ -193,32 +192,4 @@ func checkEndpoint(endpoint string) error {
 		return errors.New("has more than a host and a port")
 	}
 	return nil
-}
-
-func (c Config) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("the CA file can't be read: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the CA file %q holds no certificate; want PEM", c.CAFile)
-		}
-	}
-	if (c.CertFile == "") != (c.KeyFile == "") {
-		return nil, fmt.Errorf("the certificate file is %q and the key file is %q; give both or neither", c.CertFile, c.KeyFile)
-	}
-	if c.CertFile != "" {
-		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
-			return &cert, err
-		}
-		if _, err := load(nil); err != nil {
-			return nil, fmt.Errorf("the certificate file %q and the key file %q are no pair: %w", c.CertFile, c.KeyFile, err)
-		}
-		config.GetClientCertificate = load
-	}
-	return config, nil
 }

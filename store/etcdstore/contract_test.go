@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/storetest"
@@ -41,10 +42,10 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		t.Parallel()
 		server := etcdtest.Start(t, etcdtest.Options{})
-		proxies := make(map[store.Store]*etcdtest.Proxy)
+		proxies := make(map[store.Store]*proxytest.Proxy)
 		return storetest.Harness{
 			Open: func(t *testing.T) store.Store {
-				proxy := etcdtest.NewProxy(t, server.Address())
+				proxy := proxytest.New(t, server.Address())
 				s := open(t, etcdstore.Config{Endpoints: []string{proxy.Address()}})
 				proxies[s] = proxy
 				return s
@@ -52,6 +53,7 @@ func TestContract(t *testing.T) {
 			TTL:      time.Second,
 			Patience: 30 * time.Second,
 			CutOff:   func(client store.Store, cut bool) { proxies[client].Cut(cut) },
+			Disturb:  func(client store.Store, disturbed bool) { proxies[client].Disturb(disturbed) },
 			Expire:   expire,
 			Backup:   server.Backup,
 			Stop:     func(t *testing.T) { server.Kill(t) },

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -80,7 +81,7 @@ func TestExamineSeesWhatIsWrong(t *testing.T) {
 // A server that is not there is told from those that are, with the reason.
 func TestExamineWithoutAServer(t *testing.T) {
 	t.Parallel()
-	gone := etcdtest.FixedAddress(t)
+	gone := proxytest.FixedAddress(t)
 	s := open(t, etcdstore.Config{Endpoints: []string{"http://" + gone}, CallDeadline: 300 * time.Millisecond})
 	servers, _, err := s.Examine(t.Context())
 	if !errors.Is(err, store.ErrUnavailable) || len(servers) != 1 || servers[0].Err == nil {

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/internal/retry"
+	"github.com/firn-id/firn/store"
 )
 
 const (
@@ -26,6 +27,9 @@ const (
 // its revision is compacted.
 func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 	const call = "watch "
+	if err := store.ValidateKey(key); err != nil {
+		return nil, err
+	}
 	was, err := s.created(ctx, key)
 	if err != nil {
 		return nil, callError(call+key, err)

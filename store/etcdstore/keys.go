@@ -13,6 +13,9 @@ import (
 
 // Get reads one key, see store.Store. The read is linearizable.
 func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
+	if err := store.ValidateKey(key); err != nil {
+		return store.KV{}, err
+	}
 	found, err := s.read(ctx, key)
 	if err != nil {
 		return store.KV{}, callError("get "+key, err)
@@ -26,6 +29,9 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 // List reads every key with a prefix, see store.Store. It is one linearizable
 // read, and so at one revision.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	if err := store.ValidatePrefix(prefix); err != nil {
+		return nil, err
+	}
 	found, err := s.read(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
 		return nil, callError("list "+prefix, err)

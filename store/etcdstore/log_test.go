@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 )
@@ -297,7 +298,7 @@ func TestFollowAfterCompaction(t *testing.T) {
 		t.Run(fmt.Sprintf("cut=%v", cut), func(t *testing.T) {
 			t.Parallel()
 			server := etcdtest.Start(t, etcdtest.Options{})
-			proxy := etcdtest.NewProxy(t, server.Address())
+			proxy := proxytest.New(t, server.Address())
 			s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
 			victim := open(t, etcdstore.Config{Endpoints: []string{proxy.Address()}, CallDeadline: time.Second})
 			mustAppend(t, s, "before")

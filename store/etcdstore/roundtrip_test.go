@@ -8,6 +8,7 @@ import (
 
 	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -33,7 +34,7 @@ func TestARoundTripOfASecond(t *testing.T) {
 			if login {
 				enableAuth(t, server.Endpoint())
 			}
-			proxy := etcdtest.NewProxy(t, server.Address())
+			proxy := proxytest.New(t, server.Address())
 			proxy.Delay(500 * time.Millisecond)
 			config.Endpoints = []string{proxy.Address()}
 			s := open(t, config)

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -182,7 +183,7 @@ func TestServerComesUpLater(t *testing.T) {
 // Connections that are refused are told as such, by every call, and not as time that ran out.
 func TestRefusedConnections(t *testing.T) {
 	t.Parallel()
-	addresses := []string{etcdtest.FixedAddress(t), etcdtest.FixedAddress(t)}
+	addresses := []string{proxytest.FixedAddress(t), proxytest.FixedAddress(t)}
 	config := etcdstore.Config{Endpoints: addresses, CallDeadline: 200 * time.Millisecond}
 	plain := open(t, config)
 	config.Username, config.Password = "user", "secret"
@@ -277,7 +278,7 @@ func TestGrantedTTL(t *testing.T) {
 func TestGoneAfterCompaction(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
-	proxy := etcdtest.NewProxy(t, server.Address())
+	proxy := proxytest.New(t, server.Address())
 	raw := rawClient(t, server.Endpoint())
 	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
 	victim := open(t, etcdstore.Config{Endpoints: []string{proxy.Address()}})

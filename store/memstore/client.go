@@ -46,6 +46,9 @@ func (s *Service) Client(name string) *Client {
 
 // Get reads one key, see store.Store.
 func (c *Client) Get(ctx context.Context, key string) (store.KV, error) {
+	if err := store.ValidateKey(key); err != nil {
+		return store.KV{}, err
+	}
 	return send(ctx, c, Call{Op: Get, Key: key}, func() (store.KV, error) {
 		return c.svc.getLocked(key), nil
 	})
@@ -53,6 +56,9 @@ func (c *Client) Get(ctx context.Context, key string) (store.KV, error) {
 
 // List reads all keys with a prefix at one moment, see store.Store.
 func (c *Client) List(ctx context.Context, prefix string) ([]store.KV, error) {
+	if err := store.ValidatePrefix(prefix); err != nil {
+		return nil, err
+	}
 	return send(ctx, c, Call{Op: List, Key: prefix}, func() ([]store.KV, error) {
 		return c.svc.listLocked(prefix), nil
 	})
@@ -70,6 +76,9 @@ func (c *Client) Commit(ctx context.Context, txn store.Txn) (store.Version, erro
 
 // Gone watches a key until it disappears, see store.Store.
 func (c *Client) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
+	if err := store.ValidateKey(key); err != nil {
+		return nil, err
+	}
 	return send(ctx, c, Call{Op: Gone, Key: key}, func() (<-chan struct{}, error) {
 		return c.svc.watchLocked(ctx, c, key), nil
 	})

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,6 +59,9 @@ func newWorld(t *testing.T, machines int) *world {
 	return w
 }
 
+// taken has the addresses of all machines. The system may give a port twice, as machines don't listen from the beginning.
+var taken sync.Map
+
 // add adds a machine that is not started yet.
 func (w *world) add() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -66,6 +70,9 @@ func (w *world) add() string {
 	}
 	defer l.Close()
 	address := l.Addr().String()
+	if _, already := taken.LoadOrStore(address, true); already {
+		return w.add()
+	}
 	w.machines = append(w.machines, address)
 	w.dirs[address] = filepath.Join(w.t.TempDir(), "data")
 	return address

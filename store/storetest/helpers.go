@@ -12,6 +12,9 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
+// short is the beginning of what may be long.
+func short(v any) string { return fmt.Sprintf("%.200s", fmt.Sprintf("%+v", v)) }
+
 // must ends the case with an error of a call.
 func (s *suite) must(call string, err error) {
 	s.Helper()
@@ -41,7 +44,7 @@ func (s *suite) putUnder(session store.Session, key, value string) store.Version
 func (s *suite) commit(txn store.Txn) store.Version {
 	s.Helper()
 	version, err := s.Commit(s.ctx, txn)
-	s.must(fmt.Sprintf("Commit(%v)", txn), err)
+	s.must("Commit of "+short(txn), err)
 	return version
 }
 
@@ -49,14 +52,14 @@ func (s *suite) commit(txn store.Txn) store.Version {
 func (s *suite) refuse(want error, txn store.Txn) {
 	s.Helper()
 	if _, err := s.Commit(s.ctx, txn); !errors.Is(err, want) {
-		s.Fatalf("Commit(%v) = %v, want %v", txn, err, want)
+		s.Fatalf("Commit of %s = %v, want %v", short(txn), err, want)
 	}
 }
 
 func (s *suite) get(key string) store.KV {
 	s.Helper()
 	kv, err := s.Get(s.ctx, key)
-	s.must("Get "+key, err)
+	s.must("Get "+short(key), err)
 	return kv
 }
 
@@ -65,7 +68,7 @@ func (s *suite) want(key, value string) store.KV {
 	s.Helper()
 	kv := s.get(key)
 	if kv.Key != key || string(kv.Value) != value || kv.Version <= 0 {
-		s.Fatalf("Get(%q) = %+v, want the value %q", key, kv, value)
+		s.Fatalf("Get(%.80q) = %s, want the value %.80q", key, short(kv), value)
 	}
 	return kv
 }
@@ -74,14 +77,14 @@ func (s *suite) want(key, value string) store.KV {
 func (s *suite) wantVersion(key, value string, version store.Version) {
 	s.Helper()
 	if kv := s.want(key, value); kv.Version != version {
-		s.Errorf("%s has version %d, want %d", key, kv.Version, version)
+		s.Errorf("%.80s has version %d, want %d", key, kv.Version, version)
 	}
 }
 
 func (s *suite) wantAbsent(key string) {
 	s.Helper()
 	if kv := s.get(key); kv.Version != 0 || len(kv.Value) != 0 {
-		s.Fatalf("Get(%q) = %+v, want it absent", key, kv)
+		s.Fatalf("Get(%.80q) = %s, want it absent", key, short(kv))
 	}
 }
 

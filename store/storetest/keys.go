@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/firn-id/firn/store"
@@ -83,7 +84,10 @@ func values(s *suite) {
 
 // A key is not its neighbour, whatever letters they share.
 func neighbours(s *suite) {
-	keys := []string{"a", "a/", "a/b", "ab", "a b", "a%2Fb", "ä", "a\xff", "b"}
+	keys := []string{
+		"a", "a/", "a/b", "a//b", "ab", "a b", "a%2Fb", "a%", "a_", "a\\", "A", "ä", "a\u0308", "a\u00a0", "a ", " a", "'a'", `"a"`,
+		".", "..", "/", "/a", "a/..", "a\U0001F600", "a\uffff", "b", strings.Repeat("ü", store.MaxKey/2), strings.Repeat("ü", store.MaxKey/2-1) + "ab",
+	}
 	for _, key := range keys {
 		s.wantAbsent(key)
 		s.put(key, "value of "+key)
@@ -100,15 +104,16 @@ func neighbours(s *suite) {
 
 // "List reads every key that begins with prefix ... in ascending order of the keys."
 func listOrder(s *suite) {
-	for _, key := range []string{"n/2", "n/10", "n", "n/", "m/1", "n0", "o", "n/\xff", "n/1"} {
+	for _, key := range []string{"n/2", "n/10", "n", "n/", "m/1", "n0", "o", "n/\uffff", "N/1", "n/\U0001F600", "n_1", "n/1"} {
 		s.put(key, key)
 	}
 	for prefix, want := range map[string][]string{
-		"n/":     {"n/", "n/1", "n/10", "n/2", "n/\xff"},
-		"n/1":    {"n/1", "n/10"},
-		"n/\xff": {"n/\xff"},
-		"":       {"m/1", "n", "n/", "n/1", "n/10", "n/2", "n/\xff", "n0", "o"},
-		"p":      nil,
+		"n/":       {"n/", "n/1", "n/10", "n/2", "n/\uffff", "n/\U0001F600"},
+		"n/1":      {"n/1", "n/10"},
+		"n/\uffff": {"n/\uffff"},
+		"n_":       {"n_1"},
+		"":         {"N/1", "m/1", "n", "n/", "n/1", "n/10", "n/2", "n/\uffff", "n/\U0001F600", "n0", "n_1", "o"},
+		"p":        nil,
 	} {
 		kvs, err := s.List(s.ctx, prefix)
 		s.must("List "+prefix, err)
@@ -212,6 +217,52 @@ func largest(s *suite) {
 	s.wantAbsent("many/0")
 	for _, op := range txn.Then[1:] {
 		s.wantVersion(op.Key, "1", version)
+	}
+}
+
+// "Up to MaxBytes bytes of keys and values in its operations", beside as many conditions on
+// keys of MaxKey bytes as there may be.
+func largestBytes(s *suite) {
+	var txn store.Txn
+	name := func(i int) string { return fmt.Sprintf("%0*d", store.MaxKey, i) }
+	for i := range store.MaxOps {
+		txn.If = append(txn.If, store.Condition{Key: name(i)})
+	}
+	const ops = 4
+	for i := range ops {
+		txn.Then = append(txn.Then, store.Put(name(i), bytes.Repeat([]byte{byte(i)}, store.MaxBytes/ops-store.MaxKey)))
+	}
+	version := s.commit(txn)
+	for _, op := range txn.Then {
+		s.wantVersion(op.Key, string(op.Value), version)
+	}
+	s.refuse(store.ErrRefused, store.Txn{Then: append(txn.Then[1:], store.Put(name(0), txn.Then[1].Value), store.Delete("x"))})
+	s.wantVersion(name(0), string(txn.Then[0].Value), version)
+}
+
+// "A store refuses another key", in every call.
+func invalidKeys(s *suite) {
+	for _, key := range []string{"", strings.Repeat("x", store.MaxKey+1), "a\x00", "a\n", "\u0085", "a\xff", "\xc3"} {
+		_, err := s.Get(s.ctx, key)
+		s.wantRefused("Get", key, err)
+		_, err = s.Gone(s.ctx, key)
+		s.wantRefused("Gone", key, err)
+		if key != "" {
+			_, err = s.List(s.ctx, key)
+			s.wantRefused("List", key, err)
+		}
+		_, err = s.Commit(s.ctx, store.Txn{If: when(key, 0), Then: putting("key", "1")})
+		s.wantRefused("Commit with a condition", key, err)
+		_, err = s.Commit(s.ctx, store.Txn{Then: append(putting("key", "1"), store.Put(key, nil))})
+		s.wantRefused("Commit with a put", key, err)
+	}
+	s.wantAbsent("key")
+}
+
+func (s *suite) wantRefused(call, key string, err error) {
+	s.Helper()
+	if !errors.Is(err, store.ErrRefused) {
+		s.Errorf("%s of the key %.20q: %v, want ErrRefused", call, key, err)
 	}
 }
 

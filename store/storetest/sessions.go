@@ -62,6 +62,17 @@ func sessionTakeOver(s *suite) {
 	s.wantAbsent("taken over")
 }
 
+// "All sessions in it must be the same one."
+func sessionOne(s *suite) {
+	first, second := s.session(s.Store), s.session(s.Store)
+	s.refuse(store.ErrRefused, store.Txn{Then: []store.Op{
+		store.PutEphemeral("a", nil, first), store.PutEphemeral("b", nil, second),
+	}})
+	s.wantAbsent("a")
+	s.wantAbsent("b")
+	s.commit(store.Txn{Then: []store.Op{store.PutEphemeral("a", nil, first), store.PutEphemeral("b", nil, first)}})
+}
+
 // "ErrSessionEnded means that the transaction puts a key under a session that has
 // ended. Nothing was applied."
 func sessionClosedPut(s *suite) {

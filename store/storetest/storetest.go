@@ -30,6 +30,10 @@ type Harness struct {
 	// CutOff begins or ends a partition between this client and the service.
 	CutOff func(client store.Store, cut bool)
 
+	// Disturb begins or ends that calls of this client are slow, fail or lose their answers, at
+	// random.
+	Disturb func(client store.Store, disturbed bool)
+
 	// Expire ends a session at the service, behind its client's back.
 	Expire func(t *testing.T, session store.Session)
 
@@ -78,6 +82,8 @@ var cases = []struct {
 	{"deleting an absent key is no error", deleteAbsent},
 	{"two operations on one key are refused", duplicateKey},
 	{"a transaction has up to MaxOps conditions and operations", largest},
+	{"a transaction has up to MaxBytes bytes", largestBytes},
+	{"keys that are no text are refused", invalidKeys},
 	{"of many under one condition one applies", contention},
 	{"a call ends with its context", endedContext},
 
@@ -85,6 +91,7 @@ var cases = []struct {
 	{"ephemeral keys disappear when their session is closed", sessionClose},
 	{"closing a session twice is safe", sessionCloseTwice},
 	{"a key belongs to the session that put it last", sessionTakeOver},
+	{"a transaction has one session", sessionOne},
 	{"nothing is put under a closed session", sessionClosedPut},
 	{"nothing is put under an expired session", sessionExpiredPut},
 	{"a client learns that its session expired", sessionExpiredDone},
@@ -133,6 +140,8 @@ var cases = []struct {
 	{"an append in doubt is there once or not at all", cuttingOff(appendDoubt)},
 	{"an append in doubt is not repeated over a trim", cuttingOff(appendDoubtTrim)},
 	{"an append in doubt goes on when no doubtful entry was trimmed", cuttingOff(appendDoubtThere)},
+
+	{"what clients saw has one order", oneOrder},
 }
 
 // suite is one running case.
