@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -19,11 +18,7 @@ import (
 // postgres, and no password is wanted. The test is skipped where PostgreSQL is not installed.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // Debian keeps the server's programs off the path
-	if len(found) == 0 {
-		t.Skip("PostgreSQL is not installed; on Debian: apt-get install postgresql")
-	}
-	bin := slices.Max(found)
+	bin := postgresPrograms(t)
 	client := testenv.Program(t, "psql", "postgresql-client")
 	s := newServer(t)
 	s.run(t, filepath.Join(bin, "initdb"), "-D", s.path("data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
@@ -54,7 +49,7 @@ func MariaDB(t testing.TB) string {
 type server struct {
 	dir      string
 	nobody   *syscall.Credential // nil: whoever runs the test, who is not root
-	finished chan struct{}       // closed when it has ended
+	finished chan struct{}       // closed when the program that was started last has ended
 	output   bytes.Buffer        // to be read then
 }
 
@@ -65,7 +60,7 @@ func newServer(t testing.TB) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s := &server{dir: dir, finished: make(chan struct{})}
+	s := &server{dir: dir}
 	if os.Geteuid() == 0 { // the servers refuse to run as root
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
@@ -93,7 +88,8 @@ func (s *server) run(t testing.TB, name string, args ...string) {
 	}
 }
 
-// serve starts the server, and waits until a client succeeds. The signal ends the server, with the test.
+// serve starts the server, and waits until a client succeeds. The signal ends the server, with the test. It may be called again
+// when the server has ended.
 func (s *server) serve(t testing.TB, end syscall.Signal, daemon, client *exec.Cmd) {
 	t.Helper()
 	daemon.Dir, daemon.Stdout, daemon.Stderr = s.dir, &s.output, &s.output
@@ -101,13 +97,16 @@ func (s *server) serve(t testing.TB, end syscall.Signal, daemon, client *exec.Cm
 	if err := daemon.Start(); err != nil {
 		t.Fatal(err)
 	}
+	finished := make(chan struct{})
+	s.finished = finished
 	go func() {
 		_ = daemon.Wait()
-		close(s.finished)
+		close(finished)
 	}()
 	t.Cleanup(func() {
+		_ = daemon.Process.Signal(syscall.SIGCONT) // if it is frozen
 		_ = daemon.Process.Signal(end)
-		<-s.finished
+		<-finished
 	})
 	deadline := time.After(time.Minute)
 	for {
@@ -117,7 +116,7 @@ func (s *server) serve(t testing.TB, end syscall.Signal, daemon, client *exec.Cm
 			return
 		}
 		select {
-		case <-s.finished:
+		case <-finished:
 			t.Fatalf("%v has ended:\n%s", daemon, s.output.Bytes())
 		case <-deadline:
 			t.Fatalf("%v does not serve: %s", daemon, out)

@@ -1,0 +1,160 @@
+package pgstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/firn-id/firn/internal/floor"
+)
+
+const (
+	// DefaultCallDeadline is how long a call waits for its answer.
+	DefaultCallDeadline = 5 * time.Second
+
+	// A new connection takes up to eight round trips, and a server that is busy may be slow to begin one.
+	connectWithin = 10 * time.Second
+
+	// How often a client asks the server for news that it got no notification of.
+	pollEvery = time.Second
+)
+
+// Config says which database to use, and how.
+type Config struct {
+	// URL is the address of the database, such as "postgres://user@host:5432/database?sslmode=verify-full", with the
+	// parameters of PostgreSQL's own clients. With several hosts, "postgres://user@a,b/database", the client uses the one
+	// that is the primary. What the URL leaves out comes from PGHOST and its like, as everywhere. It must lead to the
+	// server itself: poolers are refused.
+	URL string
+
+	// PasswordFile holds the password on its first line. It is read for each connection, so that you can replace it at
+	// any time. Empty: the password is that of the URL, PGPASSWORD or ~/.pgpass, if there is one.
+	PasswordFile string
+
+	// CAFile holds the PEM certificates of the authorities that may have signed the server's certificate. With it the
+	// client uses TLS alone and checks the server's name, unless the URL has another sslmode. Empty: as the URL says.
+	CAFile string
+
+	// CertFile and KeyFile hold the client's own certificate and its key, in PEM; both or neither. They are read for each
+	// connection.
+	CertFile, KeyFile string
+
+	// Schema holds the tables, for this cluster alone: 1 to 63 characters a-z, 0-9 and _, the first no digit. Empty:
+	// DefaultSchema. If it does not exist, the client makes it, for which its role must be allowed to create schemas in
+	// the database; see SQL.
+	Schema string
+
+	// Window is the longest window of the members that use this client. After a loss of data, nobody makes IDs until
+	// the windows of all clients have passed; a member with a longer one ends with an error. Zero: 30 s, the default of
+	// members. Negative is an error.
+	Window time.Duration
+
+	// CallDeadline is how long a call waits for its answer, unless its context ends sooner. Zero: DefaultCallDeadline.
+	// Negative is an error.
+	CallDeadline time.Duration
+
+	// Logger gets lost sessions and losses of data. Nil: no log.
+	Logger *slog.Logger
+}
+
+// settings is a valid Config.
+type settings struct {
+	Config
+	url string // with the files
+}
+
+func (c Config) settings() (settings, error) {
+	c.Window, c.CallDeadline = cmp.Or(c.Window, floor.Window), cmp.Or(c.CallDeadline, DefaultCallDeadline)
+	c.Schema = cmp.Or(c.Schema, DefaultSchema)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	s := settings{Config: c}
+	if c.CallDeadline < 0 {
+		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline, DefaultCallDeadline)
+	}
+	if c.Window < 0 {
+		return s, fmt.Errorf("the window is %v; want a positive one, or zero for %v", c.Window, floor.Window)
+	}
+	if !schemaName.MatchString(c.Schema) {
+		return s, fmt.Errorf("the schema is called %q; want 1 to 63 characters a-z, 0-9 and _, the first no digit", c.Schema)
+	}
+	if (c.CertFile == "") != (c.KeyFile == "") {
+		return s, fmt.Errorf("the certificate file is %q and the key file is %q; give both or neither", c.CertFile, c.KeyFile)
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return s, errors.New(`the address of the database is not a URL like "postgres://user@host:5432/database"`) // it may hold a password
+	}
+	q := u.Query()
+	if c.CAFile != "" {
+		q.Set("sslrootcert", c.CAFile)
+		if q.Get("sslmode") == "" {
+			q.Set("sslmode", "verify-full")
+		}
+	}
+	if c.CertFile != "" {
+		q.Set("sslcert", c.CertFile)
+		q.Set("sslkey", c.KeyFile)
+	}
+	u.RawQuery = q.Encode()
+	s.url = u.String()
+	_, err = s.connection()
+	return s, err
+}
+
+// connection returns how to connect. It reads the files.
+func (s settings) connection() (*pgconn.Config, error) {
+	c, err := pgconn.ParseConfig(s.url)
+	if err != nil {
+		return nil, err
+	}
+	if s.PasswordFile != "" {
+		password, err := os.ReadFile(s.PasswordFile)
+		if err != nil {
+			return nil, fmt.Errorf("the password file can't be read: %w", err)
+		}
+		line, _, _ := strings.Cut(string(password), "\n")
+		c.Password = strings.TrimSuffix(line, "\r")
+	}
+	if c.RuntimeParams["application_name"] == "" {
+		c.RuntimeParams["application_name"] = "firn"
+	}
+	if c.ValidateConnect == nil && len(c.Fallbacks) > 0 {
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
+	return c, nil
+}
+
+// until has connections, also those that are being made, end with a context.
+func until(life context.Context, c *pgconn.Config) {
+	dial := c.DialFunc
+	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(life, cancel)()
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return &mortal{conn, context.AfterFunc(life, func() { _ = conn.Close() })}, nil
+	}
+}
+
+// mortal is a connection that the end of a context closes.
+type mortal struct {
+	net.Conn
+	live func() bool // so that it does not close it
+}
+
+func (m *mortal) Close() error {
+	m.live()
+	return m.Conn.Close()
+}

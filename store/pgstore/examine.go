@@ -1,0 +1,105 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/firn-id/firn/store"
+)
+
+// ServerReport is what one server of the URL says of itself.
+type ServerReport struct {
+	Server      string        // host:port, or the path of a socket
+	Err         error         // why it does not answer
+	Version     string        // such as "15.4"
+	Standby     bool          // it is not the primary
+	Synchronous string        // the setting synchronous_standby_names; empty: a failover may lose commits
+	Connections int64         // that all clients have
+	MaxConns    int64         // the setting max_connections
+	Took        time.Duration // how long a question took
+}
+
+// Report is what Examine has found.
+type Report struct {
+	Servers []ServerReport
+	Size    int64         // of the tables with their indexes, in bytes
+	Read    time.Duration // how long a read took
+}
+
+// Examine asks every server of the URL for its state, and whether this client may use the tables: if not, it returns an
+// error of package store. It makes the tables if there are none. To try a write it sends a transaction that changes no key.
+func (s *Store) Examine(ctx context.Context) (Report, error) {
+	var r Report
+	config, err := s.connection()
+	if err != nil {
+		return r, wrap("connect", store.ErrRefused, err)
+	}
+	hosts := []*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}
+	for _, next := range config.Fallbacks {
+		if !slices.ContainsFunc(hosts, func(h *pgconn.FallbackConfig) bool { return h.Host == next.Host && h.Port == next.Port }) {
+			hosts = append(hosts, next)
+		}
+	}
+	r.Servers = make([]ServerReport, len(hosts))
+	var all sync.WaitGroup
+	for i, host := range hosts {
+		all.Go(func() { r.Servers[i] = s.examineServer(ctx, config.Copy(), host) })
+	}
+	all.Wait()
+	if _, err := s.read(ctx, "read", ""); err != nil { // the first one waits for the connection
+		return r, err
+	}
+	began := time.Now()
+	found, err := s.read(ctx, "read", "",
+		`SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
+			(SELECT string_agg(name || ' (' || "right" || ')', ', ') FROM unnest(ARRAY['head', 'sessions', 'keys', 'log', 'checkpoint']) AS name,
+				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right" WHERE NOT has_table_privilege(name, "right"))`)
+	if err != nil {
+		return r, err
+	}
+	r.Read, r.Size = time.Since(began), found[1].int(0, 0)
+	if missing := found[1].text(0, 1); missing != "" {
+		return r, fmt.Errorf("write: %w: the role has no right to these tables: %s", store.ErrRefused, missing)
+	}
+	_, err = s.write(ctx, "write", "0")
+	return r, err
+}
+
+func (s *Store) examineServer(ctx context.Context, config *pgconn.Config, host *pgconn.FallbackConfig) (r ServerReport) {
+	r.Server = host.Host // a socket's folder
+	if host.Host != "" && host.Host[0] != '/' {
+		r.Server = net.JoinHostPort(host.Host, strconv.Itoa(int(host.Port)))
+	}
+	same := slices.DeleteFunc(slices.Clone(config.Fallbacks), func(f *pgconn.FallbackConfig) bool {
+		return f.Host != host.Host || f.Port != host.Port || f == host
+	})
+	config.Host, config.Port, config.TLSConfig, config.Fallbacks, config.ValidateConnect = host.Host, host.Port, host.TLSConfig, same, nil
+	until(s.life, config)
+	ctx, cancel := context.WithTimeout(ctx, connectWithin)
+	defer cancel()
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	defer closeNow(conn)
+	began := time.Now()
+	results, err := conn.Exec(ctx, `SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('synchronous_standby_names'),
+		(SELECT sum(numbackends) FROM pg_stat_database), current_setting('max_connections')`).ReadAll()
+	if err != nil {
+		r.Err = err
+		return r
+	}
+	r.Took = time.Since(began)
+	found := rows(results[0].Rows)
+	r.Version, r.Standby, r.Synchronous = found.text(0, 0), found.is(0, 1), found.text(0, 2)
+	r.Connections, r.MaxConns = found.int(0, 3), found.int(0, 4)
+	return r
+}

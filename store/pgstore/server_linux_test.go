@@ -1,0 +1,271 @@
+package pgstore_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn/internal/dbtest"
+	"github.com/firn-id/firn/internal/proxytest"
+	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/pgstore"
+)
+
+// A connection that is reset in the middle of a commit leaves it in doubt, whether the server has got it or not. It is
+// never sent again by itself: the next transaction under the same condition settles it.
+func TestACommitInDoubt(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	proxy := proxytest.New(t, server.Address())
+	s, other := open(t, pgstore.Config{URL: through(server, proxy)}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	version, err := s.Commit(t.Context(), putting("key", "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func(value string) store.Txn {
+		return store.Txn{If: []store.Condition{{Key: "key", Version: version}}, Then: []store.Op{store.Put("key", []byte(value))}}
+	}
+	applied := 0
+	for i := range 10 {
+		fate := []proxytest.Fate{proxytest.ResetBefore, proxytest.ResetAfter}[i%2]
+		value := fmt.Sprint("in doubt ", i)
+		mark := []byte(hex.EncodeToString([]byte(value)))
+		var sent sync.Map
+		proxy.Inspect(func(d proxytest.Direction, data []byte) proxytest.Fate {
+			if d != proxytest.ToServer || !bytes.Contains(data, mark) {
+				return proxytest.Forward
+			}
+			if _, twice := sent.LoadOrStore("sent", true); twice {
+				t.Errorf("%q was sent twice", value)
+			}
+			return fate
+		})
+		if _, err := s.Commit(t.Context(), next(value)); !errors.Is(err, store.ErrAmbiguous) {
+			t.Fatalf("Commit that was reset: %v, want ErrAmbiguous", err)
+		}
+		proxy.Inspect(nil)
+		eventually(t, "the settling Commit", func() error {
+			_, err := s.Commit(t.Context(), next("settled "+strconv.Itoa(i)))
+			if errors.Is(err, store.ErrConflict) {
+				applied++
+				return nil
+			}
+			return err
+		})
+		kv, err := other.Get(t.Context(), "key")
+		if err != nil || kv.Version <= version {
+			t.Fatalf("Get = %+v, %v", kv, err)
+		}
+		version = kv.Version
+	}
+	if applied == 0 || applied == 10 {
+		t.Errorf("of 10 commits in doubt %d were applied: the proxy has not done both", applied)
+	}
+}
+
+// A frozen server answers nothing; when it goes on, a Commit in doubt may be applied or not.
+func TestAFrozenServer(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	patient := open(t, pgstore.Config{URL: server.URL("postgres")})
+	version, err := patient.Commit(t.Context(), putting("key", "before"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, pgstore.Config{URL: server.URL("postgres"), CallDeadline: 500 * time.Millisecond})
+	eventually(t, "a connection", func() error {
+		_, err := s.Get(t.Context(), "key")
+		return err
+	})
+	next := func(value string) store.Txn {
+		return store.Txn{If: []store.Condition{{Key: "key", Version: version}}, Then: []store.Op{store.Put("key", []byte(value))}}
+	}
+	server.Pause(t)
+	// Unavailable: a poll had the connection, so that nothing was sent.
+	_, err = s.Commit(t.Context(), next("during"))
+	sent := errors.Is(err, store.ErrAmbiguous)
+	if !sent && !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Commit = %v, want ErrAmbiguous or ErrUnavailable, and its cause", err)
+	}
+	if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("Get = %v, want ErrUnavailable", err)
+	}
+	server.Resume(t)
+	want := "after"
+	eventually(t, "the settling Commit", func() error {
+		_, err := patient.Commit(t.Context(), next("after"))
+		sent = sent || errors.Is(err, store.ErrAmbiguous)
+		if sent && errors.Is(err, store.ErrConflict) {
+			want = "during"
+			return nil
+		}
+		return err
+	})
+	eventually(t, "Get", func() error {
+		kv, err := patient.Get(t.Context(), "key")
+		if got := string(kv.Value); err == nil && got != want && (!sent || got != "after") {
+			t.Errorf("the key has %q, want %q", got, want)
+		}
+		return err
+	})
+}
+
+// A client that hears nothing, and one that nobody hears, know within the TTL that their sessions may be over.
+func TestCutInOneDirection(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	other := open(t, pgstore.Config{URL: server.URL("postgres")})
+	for name, direction := range map[string]proxytest.Direction{"it hears nothing": proxytest.ToClient, "nobody hears it": proxytest.ToServer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := proxytest.New(t, server.Address())
+			s := open(t, pgstore.Config{URL: through(server, proxy)})
+			session, err := s.OpenSession(t.Context(), 3*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key := "key " + strconv.Itoa(int(direction))
+			if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral(key, nil, session)}}); err != nil {
+				t.Fatal(err)
+			}
+			gone, err := other.Gone(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy.CutOneWay(direction, true)
+			select {
+			case <-session.Done():
+			case <-gone:
+				t.Error("the key was gone before its owner knew")
+			case <-time.After(patience):
+				t.Fatal("the session is not over")
+			}
+			select {
+			case <-gone:
+			case <-time.After(patience):
+				t.Error("the key is not gone")
+			}
+			proxy.CutOneWay(direction, false)
+		})
+	}
+}
+
+var writes = flag.Int("writes", 10_000, "how many transactions TestTheTablesStaySmall sends")
+
+// The tables stay small, however much is written.
+func TestTheTablesStaySmall(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	server := dbtest.StartPostgres(t, "autovacuum_naptime=1s")
+	const clients, live = 4, 200
+	each := *writes / clients
+	var all sync.WaitGroup
+	for i := range clients {
+		s := open(t, pgstore.Config{URL: server.URL("postgres")})
+		all.Go(func() {
+			value := bytes.Repeat([]byte{byte(i)}, 100)
+			for n := range each {
+				if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(fmt.Sprintf("fence/%d", (n*clients+i)%live), value)}}); err != nil {
+					t.Error(err)
+					return
+				}
+				if n%50 != 0 {
+					continue
+				}
+				at, err := s.Append(t.Context(), fmt.Sprintf("e-%d-%d", i, n), value)
+				if n%500 == 0 {
+					err = errors.Join(err, s.Checkpoint(t.Context(), store.Checkpoint{Position: at, Value: bytes.Repeat(value, 500)}), s.Trim(t.Context()))
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	for table, most := range map[string]int{"head": 8 << 20, "sessions": 1 << 18, "keys": 2 << 20, "log": 4 << 20, "checkpoint": 16 << 20} {
+		size, err := strconv.Atoi(server.SQL(t, "SELECT pg_total_relation_size('firn."+table+"')"))
+		if err != nil || size > most {
+			t.Errorf("%s has %d bytes, %v; want at most %d", table, size, err, most)
+		}
+		t.Logf("%s has %d KiB", table, size>>10)
+	}
+}
+
+// Over 100 members' worth of sessions that end at once, each client sees each key go.
+func TestManySessionsEndAtOnce(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	s, other := open(t, pgstore.Config{URL: server.URL("postgres")}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	var watches []<-chan struct{}
+	for i := range 100 {
+		session, err := s.OpenSession(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := fmt.Sprint("key ", i)
+		if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral(key, nil, session)}}); err != nil {
+			t.Fatal(err)
+		}
+		gone, err := other.Gone(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		watches = append(watches, gone)
+	}
+	server.SQL(t, "UPDATE firn.sessions SET expires = '-infinity'")
+	for i, gone := range watches {
+		select {
+		case <-gone:
+		case <-time.After(patience):
+			t.Fatalf("key %d is not gone", i)
+		}
+	}
+}
+
+// A commit that a standby was to confirm, and whose wait was cancelled, is in doubt: it is there, and may be lost with
+// this server.
+func TestAnUnconfirmedCommitIsInDoubt(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	s := open(t, pgstore.Config{URL: server.URL("postgres")})
+	if _, err := s.Commit(t.Context(), putting("key", "1")); err != nil {
+		t.Fatal(err)
+	}
+	server.SQL(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	eventually(t, "the setting", func() error {
+		if got, err := pgstore.Setting(s, "synchronous_standby_names"); err != nil || got != "nobody" {
+			return fmt.Errorf("it is %q: %w", got, err)
+		}
+		return nil
+	})
+	committed := make(chan error, 1)
+	go func() {
+		_, err := s.Commit(t.Context(), putting("key", "2"))
+		committed <- err
+	}()
+	eventually(t, "a commit that waits", func() error {
+		waiting := "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+		if server.SQL(t, "SET synchronous_commit = local", waiting) == "0" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	select {
+	case err := <-committed:
+		if !errors.Is(err, store.ErrAmbiguous) {
+			t.Errorf("Commit = %v, want ErrAmbiguous", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("Commit does not end")
+	}
+}

@@ -1,0 +1,149 @@
+package pgstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/firn-id/firn/store"
+)
+
+// A transaction renews a session that was not renewed for this part of its TTL. Without a transaction, the keeper renews
+// it when it has lived for dueAfter of its TTL: with the defaults of members that is later than the next transaction of a
+// member that has nothing else to do.
+const (
+	renewalsPerTTL = 6
+	dueAfter       = 7. / 10
+)
+
+// session is a row of the table of sessions. Its goroutine-free clock is doubt.
+type session struct {
+	store *Store
+	id    int64
+	ttl   time.Duration
+
+	done chan struct{}
+	stop func() // closes done; safe to call more than once
+
+	// The rest is guarded by store.mu.
+	asked time.Time   // when the last successful renewal was sent
+	doubt *time.Timer // looks whether a whole TTL has passed since
+}
+
+var _ store.Session = (*session)(nil)
+
+// OpenSession begins a session, see store.Store. It has the TTL that is asked for, in whole milliseconds.
+func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
+	const call = "open session"
+	if ttl < time.Millisecond {
+		return nil, fmt.Errorf("%s: %w: the TTL is %v; want at least 1ms", call, store.ErrRefused, ttl)
+	}
+	if s.isClosed() {
+		return nil, errClosed
+	}
+	asked := time.Now()
+	w, _, err := s.apply(ctx, "0", `INSERT INTO sessions (id, ttl, expires)
+		SELECT revision, `+milliseconds(ttl)+`, clock_timestamp() + `+milliseconds(ttl)+` * interval '1 ms' FROM head WHERE verdict = 0`)
+	if err != nil {
+		return nil, callError(call, err) // a session that was begun after all expires
+	}
+	done := make(chan struct{})
+	opened := &session{
+		store: s, id: w.revision, ttl: ttl.Truncate(time.Millisecond),
+		done: done, stop: sync.OnceFunc(func() { close(done) }), asked: asked,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	s.sessions[opened] = true
+	opened.doubt = time.AfterFunc(time.Until(asked.Add(opened.ttl)), opened.look)
+	return opened, nil
+}
+
+// Done tells that the session has ended, see store.Session.
+func (s *session) Done() <-chan struct{} { return s.done }
+
+// TTL is how long the session lives without renewal.
+func (s *session) TTL() time.Duration { return s.ttl }
+
+// Close ends the session, see store.Session.
+func (s *session) Close(ctx context.Context) error {
+	s.stop()
+	if s.store.isClosed() {
+		return nil // Store.Close has ended it, or said that it could not
+	}
+	return s.store.endSessions(ctx, s)
+}
+
+// endSessions ends sessions of this client, and forgets them when the server has confirmed that.
+func (s *Store) endSessions(ctx context.Context, ending ...*session) error {
+	for _, session := range ending {
+		session.stop()
+	}
+	_, _, err := s.apply(ctx, "0", "DELETE FROM sessions USING head WHERE verdict = 0 AND id IN ("+
+		list(func(s *session) string { return number(s.id) }, ending...)+")", notify)
+	if err != nil {
+		return callError("close session", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range ending {
+		s.forgetLocked(session)
+	}
+	return nil
+}
+
+// forgetLocked ends a session for this client.
+func (s *Store) forgetLocked(session *session) {
+	session.stop()
+	session.doubt.Stop()
+	delete(s.sessions, session)
+}
+
+// loseLocked ends a session that its owner did not close.
+func (s *Store) loseLocked(session *session, why string) {
+	select {
+	case <-session.done:
+	default:
+		s.Logger.Warn("session lost: "+why, "ttl", session.ttl, "id", session.id)
+	}
+	s.forgetLocked(session)
+}
+
+// look ends the session if it was not renewed for a whole TTL, and else looks again later.
+func (s *session) look() {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	if left := time.Until(s.asked.Add(s.ttl)); left > 0 {
+		s.doubt.Reset(left)
+		return
+	}
+	s.store.loseLocked(s, "it could not be renewed for a whole TTL")
+}
+
+// wereRenewed notes which of the sessions the server has renewed, when that was asked.
+func (s *Store) wereRenewed(renewed []*session, found rows, asked time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	there := idsIn(found)
+	for _, session := range renewed {
+		switch {
+		case !s.sessions[session]:
+		case !there[session.id]:
+			s.loseLocked(session, "the store has ended it")
+		default:
+			session.asked = asked
+		}
+	}
+}
+
+func idsIn(found rows) map[int64]bool {
+	ids := make(map[int64]bool, len(found))
+	for i := range found {
+		ids[found.int(i, 0)] = true
+	}
+	return ids
+}

@@ -1,0 +1,181 @@
+package pgstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/store"
+)
+
+// oldest is the first version that works: the first with gen_random_uuid.
+const oldest = 130000
+
+// breaks is an SQL expression that says what the server does that a store must not; empty: nothing.
+const breaks = `concat_ws(', ',
+	CASE WHEN pg_is_in_recovery() THEN 'it is a standby' END,
+	CASE current_setting('fsync') WHEN 'off' THEN 'fsync is off' END,
+	CASE current_setting('full_page_writes') WHEN 'off' THEN 'full_page_writes is off' END)`
+
+// prepare sets what a connection needs, whatever the database or the role has as its own: each transaction is on disk
+// when it is confirmed, as far as the server is asked to.
+const prepare = `SET search_path = "%[1]s"; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET bytea_output = hex;
+SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
+SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
+SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d;
+SELECT current_setting('server_version_num'), pg_is_in_recovery(), pg_backend_pid(), %[3]s, to_regclass('"%[1]s".head')`
+
+// trust prepares a new connection, and returns an error when the server or the store there can't be used. It makes the
+// tables if there are none, and gives the store a new identity if it is not where it was, or behind what was read from it.
+func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
+	results, err := conn.Exec(ctx, fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds(), breaks)).ReadAll()
+	if err != nil {
+		return err
+	}
+	r := rows(results[len(results)-1].Rows)
+	switch {
+	case r.int(0, 0) < oldest:
+		return fmt.Errorf("%w: the server is PostgreSQL %s; want 13 or later", store.ErrRefused, conn.ParameterStatus("server_version"))
+	case r.int(0, 2) != int64(conn.PID()):
+		return fmt.Errorf("%w: there is a pooler, such as pgbouncer, before the server: want the address of the server itself", store.ErrRefused)
+	case r.is(0, 1): // it may become the primary
+		return fmt.Errorf("%w: the server %s is a standby; want the primary", store.ErrUnavailable, conn.Conn().RemoteAddr())
+	case r.text(0, 3) != "":
+		return fmt.Errorf("%w: the server may lose what it has committed: %s", store.ErrRefused, r.text(0, 3))
+	case r.text(0, 4) == "":
+		if _, err := conn.Exec(ctx, SQL(s.Schema)).ReadAll(); err != nil {
+			return fmt.Errorf("can't create the schema %q and its tables; an owner of the database can, see firn gen sql: %w", s.Schema, err)
+		}
+	}
+	for {
+		settled, err := s.identify(ctx, conn)
+		if err != nil {
+			return err
+		}
+		if settled {
+			break
+		}
+	}
+	_, err = conn.Exec(ctx, `LISTEN "`+s.Schema+`"`).ReadAll()
+	return err
+}
+
+// state is what head says, and where it is.
+type state struct {
+	format, revision         int64
+	identity, origin, actual string
+	longest                  time.Duration
+	floor                    []byte // the value of its key
+}
+
+func (s *Store) look(ctx context.Context, conn *pgconn.PgConn) (state, error) {
+	results, err := conn.Exec(ctx, `SELECT format, revision, identity, origin, `+origin+`, longest, (SELECT value FROM keys WHERE key = `+
+		bytesOf(floor.Key)+`) FROM head`).ReadAll()
+	if err != nil {
+		return state{}, err
+	}
+	r := rows(results[0].Rows)
+	if len(r) != 1 {
+		return state{}, fmt.Errorf(`%w: the table "%s".head has %d rows; want one`, store.ErrRefused, s.Schema, len(r))
+	}
+	return state{
+		format: r.int(0, 0), revision: r.int(0, 1), identity: r.text(0, 2), origin: r.text(0, 3), actual: r.text(0, 4),
+		longest: time.Duration(r.int(0, 5)) * time.Millisecond, floor: r.bytes(0, 6),
+	}, nil
+}
+
+// identify finds out which store this is. settled is false when it has changed something, and is to be called again.
+func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool, err error) {
+	now, err := s.look(ctx, conn)
+	if err != nil {
+		return false, err
+	}
+	if now.format != format {
+		return false, fmt.Errorf("%w: the tables in schema %q have the format %d; this version of firn has %d", store.ErrRefused, s.Schema, now.format, format)
+	}
+	s.mu.Lock()
+	known := s.known
+	s.mu.Unlock()
+	switch {
+	case now.origin != now.actual:
+		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at %s and is at %s", now.origin, now.actual))
+	case now.identity == known.identity && now.revision < known.revision:
+		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at revision %d and is at %d", known.revision, now.revision))
+	case now.longest < s.Config.Window:
+		_, err := conn.Exec(ctx, fmt.Sprintf("UPDATE head SET longest = greatest(longest, %s)", milliseconds(s.Config.Window))).ReadAll()
+		return false, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.window = max(s.Config.Window, now.longest)
+	if known.identity != "" && known.identity != now.identity {
+		s.known.epoch++
+		s.known.log, s.untold = 0, true
+		s.appender.Forget()
+		for session := range s.sessions {
+			s.loseLocked(session, "the store has lost data")
+		}
+		s.wakeLocked()
+		s.Logger.Warn("the store has lost data, or may have", "identity", now.identity, "before", known.identity)
+	}
+	s.known.identity, s.known.revision = now.identity, now.revision
+	return true, nil
+}
+
+// ahead is how far revisions go on beyond those of a store that has lost data, so that none comes again.
+const ahead = 1 << 32
+
+// renew gives a store that has lost data, or may have, a new identity, from which all its clients see that. It ends all
+// sessions, so that nothing that they hold can be extended, and sets the floor: the instant before which nobody makes IDs.
+// It does nothing if another client has done so.
+func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a client"
+	}
+	f := floor.Floor{From: floor.Above(time.Now().Add(max(from.longest, s.Config.Window))), By: host, Why: why}
+	if len(from.floor) > 0 {
+		var before floor.Floor
+		if err := json.Unmarshal(from.floor, &before); err != nil {
+			return fmt.Errorf("%w: the key %q can't be read: %w", store.ErrRefused, floor.Key, err)
+		}
+		if before.From.After(f.From) {
+			f.From = before.From
+		}
+	}
+	put, err := f.Put()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	revision := max(s.known.revision, from.revision) + ahead
+	s.mu.Unlock()
+	identity := newIdentity()
+	guard := fmt.Sprintf("(SELECT FROM head WHERE identity = '%s')", identity)
+	statements := []string{
+		"SELECT FROM head FOR UPDATE",
+		fmt.Sprintf("UPDATE head SET revision = %s, identity = '%s', origin = %s WHERE identity = '%s' AND revision = %s",
+			number(revision), identity, origin, from.identity, number(from.revision)),
+		"DELETE FROM sessions WHERE EXISTS " + guard,
+		fmt.Sprintf(`INSERT INTO keys (key, value, version, created) SELECT %s, %s, revision, revision FROM head WHERE EXISTS %s
+			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = NULL`,
+			bytesOf(put.Key), bytesOf(put.Value), guard),
+		"SELECT pg_notify(current_schema(), '')",
+	}
+	_, err = conn.Exec(ctx, strings.Join(statements, ";\n")).ReadAll()
+	return err
+}
+
+// newIdentity returns a random UUID.
+func newIdentity() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
