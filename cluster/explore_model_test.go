@@ -46,6 +46,7 @@ type budget struct {
 	lates     uint8 // a command is late: meanwhile its sender goes on, or crashes
 	verbs     uint8 // an operator expels, drains or moves
 	declines  uint8 // a member can't use a node ID
+	leaves    uint8 // a peer leaves by itself: it says so, and ends
 }
 
 // scope is what is explored.
@@ -118,7 +119,7 @@ func (m *model) next(w world) {
 			runs++
 			m.steps(w, id, &values)
 			m.sends(w, id, &values, pulses)
-			m.fails(w, id, m.values[values[w.n]].expelled.has(id))
+			m.fails(w, id, &values)
 		}
 	}
 	if runs < m.peers && w.left.comebacks > 0 {
@@ -319,16 +320,22 @@ func (m *model) append(w world, id uint8, e entry, values *[lag + 1]number, what
 }
 
 // fails is what may go wrong with a peer.
-func (m *model) fails(w world, id uint8, expelled bool) {
+func (m *model) fails(w world, id uint8, values *[lag + 1]number) {
 	if w.left.crashes > 0 {
 		n := w
 		n.left.crashes--
 		n.peers[id] = 0
 		m.visit(move{id, "crashes", noEntry}, n, false)
 	}
+	if w.left.leaves > 0 && w.n < m.lag {
+		n := w
+		n.left.leaves--
+		n.peers[id] = 0
+		m.append(n, id, newEntry(opLeave, id, nobody), values, "leaves and appends", false)
+	}
 	if p := w.peers[id]; !p.is(pulsing) {
 		w.peers[id] = 0
-		if expelled {
+		if m.values[values[w.n]].expelled.has(id) {
 			m.visit(move{id, "has no pulse, reads that it is expelled, and ends", noEntry}, w, true)
 			return
 		}

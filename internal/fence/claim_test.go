@@ -36,7 +36,12 @@ func TestClaimWaitsForAFloorThatIsNear(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		h := b.mustClaim(0)
 		wantTime(t, "the floor", h.Floor(), f.Horizon())
-		wantTime(t, "the horizon", h.Horizon(), f.Horizon().Add(window))
+		wantTime(t, "the horizon", h.Horizon(), h.Floor())
+		time.Sleep(window)
+		if err := h.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wantTime(t, "the horizon before the floor has come", h.Horizon(), h.Floor().Add(window-20*time.Second))
 	})
 }
 
@@ -55,7 +60,7 @@ func TestClaimBeginsNotBeforeItsOwnFloor(t *testing.T) {
 		a.config.NotBefore = floor.Add(time.Nanosecond)
 		f := a.mustClaim(0)
 		wantTime(t, "the floor", f.Floor(), floor.Add(time.Millisecond))
-		wantTime(t, "the horizon", f.Horizon(), f.Floor().Add(window))
+		wantTime(t, "the horizon", f.Horizon(), f.Floor())
 		release(t, f, f.Horizon())
 
 		time.Sleep(time.Hour)

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // applied late or never, answers are lost, leases are revoked at any moment, owners crash,
 // leave, and have clocks that show anything.
 //
-// The promise: no instant of ID time is usable by two owners.
+// The promise: no instant of ID time is usable by two owners, and none that lies further ahead of the clocks than a window.
 
 // world is the store, the owners, and the transactions that are under way.
 type world struct {
@@ -94,6 +95,17 @@ func (w *world) overlap() string {
 			if from, to := max(from1, from2), min(to1, to2); from < to {
 				return fmt.Sprintf("owners %d and %d may both use %d to %d", j, i, from, to)
 			}
+		}
+	}
+	return ""
+}
+
+// tooFar reports an owner that may use time further ahead of all clocks than a window: what is written after the store has
+// lost data relies on this.
+func (w *world) tooFar(sc scope) string {
+	for i, o := range w.owners {
+		if s := o.state; s.Horizon > s.Floor && s.Horizon > slices.Max(sc.clocks)+sc.limits.Window {
+			return fmt.Sprintf("owner %d may use %d to %d, further ahead than a window", i, s.Floor, s.Horizon)
 		}
 	}
 	return ""
@@ -331,7 +343,7 @@ func flag(b bool) int64 {
 
 // explore visits every world that can be reached, breadth first, and stops at the first in
 // which two owners may use the same instant.
-func explore(sc scope, visited func(*world)) (worlds int, violation string) {
+func explore(sc scope, visited func(m move, from, to *world)) (worlds int, violation string) {
 	type step struct {
 		from int32
 		move
@@ -345,7 +357,7 @@ func explore(sc scope, visited func(*world)) (worlds int, violation string) {
 		for i := range level {
 			level[i].next(sc, func(m move, n world) {
 				if visited != nil {
-					visited(&n)
+					visited(m, &level[i], &n)
 				}
 				n.canonical()
 				k := n.key()
@@ -355,7 +367,7 @@ func explore(sc scope, visited func(*world)) (worlds int, violation string) {
 				seen[k] = struct{}{}
 				steps = append(steps, step{number[i], m})
 				deeper, numbers = append(deeper, n), append(numbers, int32(len(steps)-1))
-				violation = n.overlap()
+				violation = cmp.Or(n.overlap(), n.tooFar(sc))
 			})
 			if violation != "" {
 				trace := []string{violation}
@@ -371,14 +383,17 @@ func explore(sc scope, visited func(*world)) (worlds int, violation string) {
 	return len(seen), ""
 }
 
+// scopes are what is explored.
+var scopes = []scope{
+	{owners: 2, clocks: []int64{0, 1, 4}, elapsed: []int64{0, 2}, limits: Limits{Window: 2, MaxStep: 1}},
+	{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}},
+}
+
 func TestNoInstantIsUsableByTwoOwners(t *testing.T) {
-	for _, sc := range []scope{
-		{owners: 2, clocks: []int64{0, 1, 4}, elapsed: []int64{0, 2}, limits: Limits{Window: 2, MaxStep: 1}},
-		{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}},
-	} {
+	for _, sc := range scopes {
 		reached := map[Phase]int{}
-		worlds, violation := explore(sc, func(w *world) {
-			for _, o := range w.owners {
+		worlds, violation := explore(sc, func(_ move, _, to *world) {
+			for _, o := range to.owners {
 				reached[o.state.Phase]++
 			}
 		})

@@ -30,8 +30,8 @@ type Config struct {
 	Window time.Duration
 
 	// MaxWait is how far a floor may lie ahead of the clock for Claim to accept it. Zero means twice the window:
-	// one crash of a node with the same window leaves the floor one window ahead, and crashes before the floor
-	// was reached leave it further.
+	// a crash of a node with the same window leaves the floor at most one window ahead of that node's clock, or
+	// where it was.
 	MaxWait time.Duration
 
 	// NotBefore is a floor that the claimer sets: the later of it and the last owner's horizon is the fence's

@@ -34,7 +34,7 @@ func TestOwnersAreThoseWhoOwnOrOwned(t *testing.T) {
 			{Node: 3, Horizon: time.UnixMilli(never)},
 			{Node: 4, Live: true},
 			{Node: 9, Live: true, Since: began, Name: "b", Horizon: began.Add(window)},
-			{Node: 10, Live: true, Since: began.Add(time.Second), Name: "a host, process 1", Horizon: began.Add(5*time.Second + window)},
+			{Node: 10, Live: true, Since: began.Add(time.Second), Name: "a host, process 1", Horizon: began.Add(time.Second + window)},
 			{Node: 100, Horizon: began.Add(2 * time.Second)},
 		}
 		if len(owners) != len(want) {

@@ -170,7 +170,9 @@ func due(s State, e Due, l Limits) Action {
 	switch s.Phase {
 	case Claiming:
 		w.Live = Take
-		w.Horizon = max(e.Now, s.Floor) + l.Window
+		// No further ahead of the clock than any other, or at the floor: nothing lies in between. A floor after a loss
+		// of data rests on that, see member.
+		w.Horizon = max(e.Now+l.Window, s.Floor)
 	case Held:
 		w.Horizon = min(e.Now+l.Window, s.Horizon+e.Elapsed+l.MaxStep)
 		if w.Horizon <= s.Horizon {

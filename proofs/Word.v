@@ -1,0 +1,156 @@
+(* One process's word: a generator never gives a place twice, however many goroutines ask it at once.
+
+   A place is a tick and a sequence together, as one number: the places of tick k are k * width to k * width + width - 1. A
+   goroutine that takes places does three things, and others may do theirs in between: it loads the word, it chooses
+   places by what its clock and the limit say, and it swaps the word if that is still what it loaded. The clock may
+   show anything. A goroutine that is never scheduled again takes no more steps. *)
+
+From Coq Require Import Arith Lia List.
+Import ListNotations.
+
+(* ===== The model ===== *)
+
+Definition place := nat.
+Definition goroutine := nat.
+
+(* How far a goroutine has come with taking places. *)
+Inductive call :=
+| Idle
+| Loaded (n : place)                   (* it has loaded the word, which was n *)
+| Chosen (n p : place) (count : nat).  (* it wants the places p to p + count - 1 *)
+
+Record word := Word {
+  width : nat;              (* firn.Generator.perTick: how many places a tick has *)
+  first : place;            (* firn.Generator.unused: where the generator began *)
+  next  : option place;     (* firn.Generator.next: the lowest free place; None: firn.stopped, beyond every limit *)
+  limit : place;            (* firn.Generator.limit: the first place that may not be used *)
+  final : place;            (* once stopped: the lowest free place at that moment *)
+  calls : goroutine -> call;
+  given : list place }.     (* all places that were ever given *)
+
+Definition put {A} (f : nat -> A) (k : nat) (x : A) : nat -> A := fun i => if Nat.eqb i k then x else f i.
+
+(* firn.NewGenerator: the generator begins at a place, and has a limit. *)
+Definition made (ticks_width f l : nat) : word := Word ticks_width f (Some f) l 0 (fun _ => Idle) [].
+
+Definition load (w : word) (g : goroutine) (n : place) : word :=
+  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g (Loaded n)) (given w).
+Definition choose (w : word) (g : goroutine) (n p : place) (count : nat) : word :=
+  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g (Chosen n p count)) (given w).
+Definition swap (w : word) (g : goroutine) (p : place) (count : nat) : word :=
+  Word (width w) (first w) (Some (p + count)) (limit w) (final w) (put (calls w) g Idle) (seq p count ++ given w).
+Definition abandon (w : word) (g : goroutine) : word :=
+  Word (width w) (first w) (next w) (limit w) (final w) (put (calls w) g Idle) (given w).
+Definition move (w : word) (l : place) : word :=
+  Word (width w) (first w) (next w) l (final w) (calls w) (given w).
+Definition halt (w : word) (n : place) : word :=
+  Word (width w) (first w) None (limit w) n (calls w) (given w).
+
+Inductive step (w : word) : word -> Prop :=
+
+(* firn.Generator.reserve or firn.Generator.quick loads the word. *)
+| Load g n :
+    next w = Some n ->
+    step w (load w g n)
+
+(* firn.Generator.reserve chooses places of one tick, at or after the word and below the limit: which, is the clock's
+   to say. firn.Generator.quick chooses the word itself. *)
+| Choose g n p count :
+    calls w g = Loaded n ->
+    n <= p -> 1 <= count -> p / width w = (p + count - 1) / width w -> p + count <= limit w ->
+    step w (choose w g n p count)
+
+(* firn.Generator.reserve or firn.Generator.quick swaps the word, which is still what it loaded: the places are
+   given. *)
+| Swap g n p count :
+    calls w g = Chosen n p count -> next w = Some n ->
+    step w (swap w g p count)
+
+(* firn.Generator.reserve finds that the word has changed, or that there is no place now; it begins again or returns an
+   error. *)
+| Abandon g :
+    step w (abandon w g)
+
+(* firn.Generator.SetBound moves the limit. *)
+| Move l :
+    limit w <= l ->
+    step w (move w l)
+
+(* firn.Generator.Stop swaps the word for one that is beyond every limit. *)
+| Halt n :
+    next w = Some n ->
+    step w (halt w n).
+
+(* ===== The proof ===== *)
+
+Record sound (w : word) : Prop := {
+  place_sound : forall p, In p (given w) -> first w <= p < limit w;
+  next_sound : forall n, next w = Some n -> first w <= n /\ forall p, In p (given w) -> p < n;
+  final_sound : next w = None -> forall p, In p (given w) -> p < final w;
+  loaded_sound : forall g n, calls w g = Loaded n -> first w <= n;
+  chosen_sound : forall g n p c, calls w g = Chosen n p c ->
+    first w <= n <= p /\ 1 <= c /\ p / width w = (p + c - 1) / width w /\ p + c <= limit w;
+  distinct : NoDup (given w) }.
+
+Lemma made_sound k f l : sound (made k f l).
+Proof.
+  split; simpl; try discriminate; try tauto.
+  - intros n E. inversion E. split; [lia|tauto].
+  - constructor.
+Qed.
+
+Ltac cases := unfold put in *; repeat match goal with
+  | |- context [Nat.eqb ?a ?b] => destruct (Nat.eqb_spec a b); subst
+  | H : context [Nat.eqb ?a ?b] |- _ => destruct (Nat.eqb_spec a b); subst end.
+
+Lemma append_distinct (p c : nat) (l : list nat) : NoDup l -> (forall x, In x l -> x < p) -> NoDup (seq p c ++ l).
+Proof.
+  intros D L. revert p L. induction c as [|c IH]; intros p L; simpl; auto.
+  constructor.
+  - rewrite in_app_iff, in_seq. intros [H|H]; [lia|]. apply L in H. lia.
+  - apply IH. intros x H. apply L in H. lia.
+Qed.
+
+Lemma step_sound w w' : sound w -> step w w' -> sound w'.
+Proof.
+  intros [ps ns fs ls cs ds] S. destruct S; unfold load, choose, swap, abandon, move, halt.
+  - (* Load *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
+    inversion E; subst. apply ns in H. tauto.
+  - (* Choose *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
+    inversion E; subst. pose proof (ls _ _ H). repeat split; auto.
+  - (* Swap *) destruct (cs _ _ _ _ H) as (L & C & W & B). destruct (ns _ H0) as [F A].
+    split; simpl.
+    + intros q. rewrite in_app_iff, in_seq. intros [Q|Q]; [lia|]. apply ps in Q. lia.
+    + intros m E. inversion E; subst. split; [lia|]. intros q. rewrite in_app_iff, in_seq. intros [Q|Q]; [lia|].
+      apply A in Q. lia.
+    + discriminate.
+    + intros g' m. cases; intros E; try discriminate; eauto.
+    + intros g' m q d. cases; intros E; try discriminate; eauto.
+    + apply append_distinct; auto. intros x X. apply A in X. lia.
+  - (* Abandon *) split; simpl; auto; intros g' *; cases; intros E; try discriminate; eauto.
+  - (* Move *) split; simpl; auto.
+    + intros p P. apply ps in P. lia.
+    + intros g n p c E. apply cs in E. repeat split; try tauto; lia.
+  - (* Halt *) split; simpl; auto; try discriminate. intros _ p P. apply ns in H. apply H. auto.
+Qed.
+
+(* ===== The theorem ===== *)
+
+Inductive reached : word -> Prop :=
+| Made k f l : reached (made k f l)
+| Then w w' : reached w -> step w w' -> reached w'.
+
+Lemma reached_sound w : reached w -> sound w.
+Proof. induction 1; [apply made_sound|eapply step_sound; eauto]. Qed.
+
+(* No place is in the list of what was given twice. *)
+Theorem no_place_is_given_twice w : reached w -> NoDup (given w).
+Proof. intros R. apply (distinct w (reached_sound w R)). Qed.
+
+(* All places lie between where the generator began and its limit. *)
+Theorem places_lie_below_the_limit w : reached w -> forall p, In p (given w) -> first w <= p < limit w.
+Proof. intros R. apply (place_sound w (reached_sound w R)). Qed.
+
+(* What firn.Generator.Stop finds in the word lies behind every place that was or will be given. *)
+Theorem nothing_comes_after_stop w : reached w -> next w = None -> forall p, In p (given w) -> p < final w.
+Proof. intros R. apply (final_sound w (reached_sound w R)). Qed.
