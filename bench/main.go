@@ -3,8 +3,8 @@
 //
 //	go run . [--quick] [--json] [section ...]
 //
-// The sections are next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost and attach;
-// without any, all of them run. Tables go to standard output, progress to standard error.
+// The sections are next, fill, fresh, limit, serve, http, packed, unix, crowd, grpc, redis, sequencer, cluster-cost, attach
+// and stores; without any, all of them run. Tables go to standard output, progress to standard error.
 package main
 
 import (
@@ -45,25 +45,31 @@ func sections() []section {
 		{"sequencer", runSequencer},
 		{"cluster-cost", runClusterCost},
 		{"attach", runAttach},
+		{"stores", runStores},
 	}
 }
 
 // settings say how long to measure, and where to tell of it.
 type settings struct {
-	rounds   int           // samples of each contender
-	sample   time.Duration // how long one sample takes
-	limit    time.Duration // how long one sample at the limit of a layout takes
-	limits   int           // samples at the limit of each contender
-	fresh    time.Duration // for how long the age of IDs is measured, each time
-	loads    int           // samples of each server
-	load     time.Duration // how long one of them takes
-	crowds   int           // rounds of single IDs, alone and beside others
-	crowd    time.Duration // how long each of the two takes
-	window   time.Duration // of the member whose transactions are counted
-	keeps    int           // rounds in which they are counted, at least
-	attaches int           // how often members attach, detach and take over
-	programs string        // the folder for those that are built
-	progress io.Writer
+	rounds     int           // samples of each contender
+	sample     time.Duration // how long one sample takes
+	limit      time.Duration // how long one sample at the limit of a layout takes
+	limits     int           // samples at the limit of each contender
+	fresh      time.Duration // for how long the age of IDs is measured, each time
+	loads      int           // samples of each server
+	load       time.Duration // how long one of them takes
+	crowds     int           // rounds of single IDs, alone and beside others
+	crowd      time.Duration // how long each of the two takes
+	window     time.Duration // of the member whose transactions are counted
+	keeps      int           // rounds in which they are counted, at least
+	attaches   int           // how often members attach, detach and take over
+	fences     int           // that are claimed at once at most, over each store
+	extensions int           // how often they are extended
+	joining    int           // members that join at once
+	idling     int           // of them that stay
+	rest       time.Duration // how long what they cost is counted
+	programs   string        // the folder for those that are built
+	progress   io.Writer
 }
 
 func (s settings) tell(format string, args ...any) {
@@ -75,11 +81,13 @@ var (
 		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, fresh: 4 * time.Second,
 		loads: 31, load: 250 * time.Millisecond, crowds: 5, crowd: 3 * time.Second,
 		window: 3 * time.Second, keeps: 10, attaches: 300,
+		fences: 1000, extensions: 5, joining: 256, idling: 100, rest: 15 * time.Second,
 	}
 	quick = settings{
 		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, fresh: 50 * time.Millisecond,
 		loads: 1, load: 200 * time.Millisecond, crowds: 1, crowd: 200 * time.Millisecond,
 		window: 600 * time.Millisecond, keeps: 2, attaches: 10,
+		fences: 64, extensions: 1, joining: 4, idling: 2, rest: 500 * time.Millisecond,
 	}
 )
 

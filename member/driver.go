@@ -110,6 +110,9 @@ func (l *lane) look(ctx context.Context) (action attachment.Action, err error) {
 		err = l.show(st, action)
 	})
 	st := l.current()
+	if t := st.inUse(); action.Kind == attachment.Use && t.generator != nil {
+		t.generator.SetBound(t.fence.Horizon()) // which may have moved while the generator was made
+	}
 	for i, t := range st.state.Tenures {
 		if t.Lost && !before.Tenures[i].Lost && !st.tenures[i].withdrawn && l.looked.kind == attachment.Granted {
 			l.m.log.Warn("lost the node ID, asking for another", "sequencer", l.name, "node", t.Node, "usable_until", st.tenures[i].fence.Horizon())

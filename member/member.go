@@ -208,6 +208,15 @@ func (m *Member) opened() (store.Store, error) {
 	return m.store, nil
 }
 
+// Windowed is implemented by a store that itself makes everybody wait after a loss of data, for the longest window that
+// it knows of. A member with a longer one ends.
+type Windowed interface{ Window() time.Duration }
+
+func tooLong(s store.Store, window time.Duration) bool {
+	w, ok := s.(Windowed)
+	return ok && window > w.Window()
+}
+
 // openStore opens the store, and tries again after errors that may pass, until ctx ends.
 func (m *Member) openStore(ctx context.Context, open func(context.Context) (store.Store, error)) error {
 	for tries := 0; ; tries++ {
@@ -215,6 +224,8 @@ func (m *Member) openStore(ctx context.Context, open func(context.Context) (stor
 		switch {
 		case err == nil && s == nil:
 			return errNoStore
+		case err == nil && tooLong(s, m.options.Window):
+			return fmt.Errorf("the window is %v, and the store's %v: after a loss of data, others would not wait for this member; give the store the longer one", m.options.Window, s.(Windowed).Window())
 		case err == nil:
 			m.mu.Lock()
 			defer m.mu.Unlock()

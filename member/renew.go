@@ -74,7 +74,7 @@ func (m *Member) renewSoon() {
 // error may pass.
 //
 // If the wall has stepped ahead by so much and ID time is to follow, it renews those of every window to that far
-// beyond, those too that are not in use yet, and fails unless all are. Zero: the wall has not stepped.
+// beyond, and fails unless all are. Zero: the wall has not stepped.
 //
 // While most of the others are against the clock, it renews none: what is reserved is used up.
 func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error {
@@ -98,7 +98,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 		for _, l := range s.status.Load().lanes {
 			t := l.inUse()
 			extended := l.state.Extended()
-			if latest := l.latest(); ahead != 0 && latest.generator == nil {
+			if latest := l.latest(); latest.generator == nil { // its floor has not come
 				t, extended = latest, true
 			}
 			if t.fence != nil && extended && !out && !m.stale(t) {
@@ -124,8 +124,10 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 			failed = err
 		case ahead != 0 && !t.fence.Horizon().After(m.now().Add(ahead)):
 			failed = fmt.Errorf("node ID %d can't be used at %v yet", t.fence.Node(), m.Wall())
-		case t.generator != nil:
-			t.generator.SetBound(t.fence.Horizon())
+		default:
+			if g := sequencers[i].generatorOf(t.fence); g != nil { // which may be new
+				g.SetBound(t.fence.Horizon())
+			}
 		}
 	}
 	switch {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/clocks"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -112,6 +113,64 @@ func TestNoIDComesAgainFromAStoreThatLostData(t *testing.T) {
 			})
 		})
 	}
+}
+
+// waits starts a member that claims the node ID of one that has crashed, whose floor then lies almost a window ahead, and
+// another that waits in line.
+func (w *world) waits() (owner, other *node) {
+	w.t.Helper()
+	first := w.start("first", onOneNode)
+	first.ready(time.Second)
+	owner = w.start("owner", onOneNode) // first in line
+	owner.settled()
+	other = w.start("other", onOneNode)
+	other.settled()
+	for time.Until(first.claimed().Horizon()) < window-10*time.Millisecond { // it has just renewed
+		time.Sleep(time.Millisecond)
+	}
+	session := first.session()
+	first.crash()
+	w.service.Expire(session)
+	for deadline := time.Now().Add(window / 2); owner.claimed() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("the owner has not claimed: %v", owner.Ready())
+		}
+	}
+	if ahead := time.Until(owner.claimed().Floor()); ahead < window/2 {
+		w.t.Fatalf("the floor is only %v ahead", ahead)
+	}
+	return owner, other
+}
+
+// claimed is the latest fence of a node with one node ID, or nil.
+func (n *node) claimed() *fence.Fence { return n.seq.Load().status.Load().lanes[0].latest().fence }
+
+// A node ID is claimed whose floor lies almost a window ahead. Its owner is cut off, and the store loses data: what the owner
+// may use lies below the floor that another member writes by its clock.
+func TestAClaimThatWaitsGoesNoFurtherThanOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		owner, other := w.waits()
+		owner.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		other.startsOver()
+		late := w.start("late", onOneNode)
+		w.takes(3*window, owner, other, late)
+		if w.takes(time.Second, other, late) == 0 {
+			t.Errorf("nobody makes IDs: %v, %v", other.Ready(), late.Ready())
+		}
+	})
+}
+
+// While an owner waits for its floor, it extends its horizon, so that it has a stretch of time from the floor on.
+func TestAClaimThatWaitsIsExtended(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		owner, _ := w.waits()
+		time.Sleep(time.Until(owner.claimed().Floor()))
+		if left := time.Until(owner.claimed().Horizon()); left < window/2 {
+			t.Errorf("at its floor the owner has %v", left)
+		}
+		owner.serves(window)
+	})
 }
 
 // A member that leaves gives up creating a sequencer again that the store has lost.

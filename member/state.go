@@ -96,6 +96,18 @@ func (l *laneStatus) inUse() tenure {
 	return tenure{}
 }
 
+// generatorOf returns the generator that makes IDs under a fence, and nil if there is none.
+func (s *Sequencer) generatorOf(f *fence.Fence) *firn.Generator {
+	for _, l := range s.status.Load().lanes {
+		for _, t := range l.tenures {
+			if t.fence == f {
+				return t.generator
+			}
+		}
+	}
+	return nil
+}
+
 // latest returns the tenure that was claimed last and is not stopped.
 func (l *laneStatus) latest() (t tenure) {
 	if i := l.state.Latest(); i >= 0 {

@@ -16,17 +16,18 @@ const doctorHelp = `Doctor checks what a node needs, and says what to do where s
 checks the clock, the layout's lifetime, certificates, the limit of open files, the
 addresses to listen on, and the store: the data directory and its disk; the machines
 of --quorum, whether each answers with the same key, their clocks and disks, and
-whether the data belongs to them; or the servers of --etcd, their versions and
-alarms, this node's right to read and write, the members, the free node IDs, and
-whether this machine's clock agrees with the other nodes' clocks.
+whether the data belongs to them; or the servers of an etcd, a ZooKeeper or a
+PostgreSQL, this node's right to read and write there, the members, the free node IDs,
+and whether this machine's clock agrees with the other nodes' clocks.
 
 Give it the flags, variables or config file of firn serve, on the node's machine and
 as the node's user: sudo -u firn firn doctor --config /etc/firn/firn.yaml. It works
 before the first start, and while a node runs.
 
 Doctor changes nothing. It writes a small file to the data directory, to measure the
-disk, and removes it. To check its right to write to etcd, it sends a transaction
-whose condition is never true.
+disk, and removes it. To check its right to write to etcd or ZooKeeper, it sends a
+transaction whose condition is never true. In PostgreSQL it makes firn's tables, if they
+are missing and it may.
 
 With --settings it reads the configuration and the files that it names (tokens,
 certificates, a password), prints each setting that is in force and where it comes
@@ -38,6 +39,7 @@ the configuration is wrong. The error is then that of firn serve.`
 const doctorExamples = `  firn doctor
   sudo -u firn firn doctor --config /etc/firn/firn.yaml
   firn doctor --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --json
+  firn doctor --store postgres://firn@db:5432/ids --postgres-password-file password
   FIRN_TTL=15s firn doctor --settings`
 
 // diagnosis is what doctor found, as JSON has it.
@@ -76,7 +78,7 @@ func (p *program) doctorCommand() *cobra.Command {
 			}
 		}
 		for _, w := range s.warnings {
-			if onlySettings || w.About == doctor.AboutTokens || w.About == doctor.AboutSealKeys { // the checks find the others
+			if onlySettings || w.Unchecked() { // the checks find the others
 				d.Findings = append(d.Findings, w)
 			}
 		}
@@ -137,10 +139,10 @@ func (p *program) findings(found []doctor.Finding) string {
 
 // examined is a node's configuration as package doctor takes it.
 func examined(c node.Config) doctor.Config {
-	c.Quorum.Dir = c.DataDir
+	c.Quorum.Dir, c.Postgres.Window = c.DataDir, c.Window
 	return doctor.Config{
 		Layout: c.Layout, Window: c.Window, TLS: c.TLS, MaxConnections: int64(c.MaxConnections),
-		Addresses: addresses(c), TokensFile: c.TokensFile, SealKeyFile: c.SealKeyFile, DataDir: c.DataDir, Etcd: c.Etcd, Quorum: c.Quorum,
+		Addresses: addresses(c), TokensFile: c.TokensFile, SealKeyFile: c.SealKeyFile, Choice: c.Choice,
 	}
 }
 

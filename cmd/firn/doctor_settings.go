@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/stores"
 )
 
 // inForce is a setting as it is in force.
@@ -48,9 +49,11 @@ func (s *configured) inForce(flags *pflag.FlagSet) (all []inForce) {
 		case "epoch":
 			one.Value = s.Layout.Epoch.Format("2006-01-02T15:04:05.999Z07:00")
 		case "data-dir":
-			if len(s.Etcd.Endpoints) > 0 {
-				one.Value = ""
+			if one.Value = ""; s.Keeps() {
+				one.Value = s.DataDir
 			}
+		case "store":
+			one.Value = stores.Redact(one.Value)
 		case "etcd-password":
 			if one.Value != "" {
 				one.Value = masked

@@ -9,17 +9,21 @@ import (
 
 const genComposeHelp = `Compose prints compose.yaml, for docker compose: nodes on one machine that keep their
 data together, each with a volume, and with health checks. It is for trying a quorum: only
-nodes on machines of their own survive the loss of a machine.`
+nodes on machines of their own survive the loss of a machine. With --store the nodes keep
+nothing, and use a store that others run.`
 
 const genComposeExamples = `  firn gen compose > compose.yaml
-  firn gen compose --image registry.example.com/firn:1.0 --quorum 5 > compose.yaml`
+  firn gen compose --image registry.example.com/firn:1.0 --quorum 5 > compose.yaml
+  firn gen compose --store etcd://etcd:2379/firn --quorum 2 > compose.yaml`
 
 func (p *program) genCompose() *cobra.Command {
 	d := deploy.NewCompose()
 	flags := func(c *cobra.Command) {
 		fs := c.Flags()
 		setting.Text(fs, &d.Image, "image", "image", "the image, see firn gen docker")
-		setting.Number(fs, &d.Quorum, "quorum", decimal(d.Quorum), 1, "how many nodes: 1, 3 or 5")
+		setting.Number(fs, &d.Quorum, "quorum", decimal(d.Quorum), 1, "how many nodes: 1, 3 or 5; with --store any number")
+		addStore(fs, &d.Store)
+		setting.Bool(fs, &d.StorePassword, "store-password", "the file ./store-password has the password of the user in --store")
 		setting.Number(fs, &d.Port, "port", decimal(d.Port), 1, "this machine's port for the first node's HTTP; the others have the\nnext ones")
 	}
 	return p.genKind("compose", "Print a file for docker compose", genComposeHelp, genComposeExamples, flags,

@@ -66,10 +66,14 @@ func exampled(f *pflag.Flag) string {
 // exampleKeys and exampleKinds stand in a config file for flags that have no default.
 var (
 	exampleKeys = map[string]string{
+		"store":      "postgres://firn@10.0.0.1:5432/ids",
 		"admin-addr": "127.0.0.1:9080", "tokens": "/etc/firn/tokens.yaml", "seal-key-file": "/etc/firn/seal.keys",
 		"tls-cert": "/etc/firn/server.pem", "tls-key": "/etc/firn/server.key", "tls-client-ca": "/etc/firn/clients.pem", "compat": "leaf",
 		"etcd-ca": "/etc/firn/etcd-ca.pem", "etcd-cert": "/etc/firn/etcd-client.pem", "etcd-key": "/etc/firn/etcd-client.key",
-		"etcd-password-file": "/etc/firn/etcd-password", "etcd-user": "firn",
+		"etcd-password-file": "/etc/firn/etcd-password", "postgres-password-file": "/etc/firn/postgres-password",
+		"zookeeper-user": "firn", "zookeeper-password-file": "/etc/firn/zookeeper-password", "zookeeper-ca": "/etc/firn/zookeeper-ca.pem",
+		"zookeeper-cert": "/etc/firn/zookeeper-client.pem", "zookeeper-key": "/etc/firn/zookeeper-client.key",
+		"postgres-ca": "/etc/firn/postgres-ca.pem", "postgres-cert": "/etc/firn/postgres-client.pem", "postgres-key": "/etc/firn/postgres-client.key", "etcd-user": "firn",
 		"quorum": "ids-1:7420,ids-2:7420,ids-3:7420", "quorum-key-file": "/etc/firn/firn.key", "quorum-addr": "ids-1:7420", "quorum-listen": ":7420",
 		"quorum-ca": "/etc/firn/quorum-ca.pem", "quorum-cert": "/etc/firn/quorum-cert.pem", "quorum-cert-key": "/etc/firn/quorum-cert.key",
 	}

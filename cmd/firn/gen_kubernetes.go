@@ -8,18 +8,18 @@ import (
 )
 
 const genKubernetesHelp = `Kubernetes prints manifests: with --quorum, pods that keep the data together on a
-volume each; with --etcd, a deployment of nodes that share an etcd cluster; else one pod
-with an embedded etcd and a volume; and with each services, a disruption budget, a network
-policy, and an account without rights. Pods meet the pod security standard "restricted".
-With --tls-secret callers use TLS; without it, tokens cross the cluster's network in plain
-text.
+volume each; with --store, a deployment of nodes that share a store which others run
+(--etcd is a short form of it); else one pod with an embedded etcd and a volume; and with
+each services, a disruption budget, a network policy, and an account without rights. Pods
+meet the pod security standard "restricted". With --tls-secret callers use TLS; without
+it, tokens cross the cluster's network in plain text.
 
 Name the image by its digest: a tag alone can come to mean another image. The network
 policy lets callers reach the ports that are served, Prometheus reach the metrics, and
-pods reach each other, etcd, DNS and the receiver of traces, and allows nothing else.`
+pods reach each other, the store, DNS and the receiver of traces, and allows nothing else.`
 
 const genKubernetesExamples = `  firn gen kubernetes --image $(cat image) --quorum 3 | kubectl apply -f -
-  firn gen kubernetes --image $(cat image) --etcd etcd:2379 | kubectl apply -f -
+  firn gen kubernetes --image $(cat image) --store etcd://etcd:2379/firn | kubectl apply -f -
   firn gen kubernetes --image $(cat image) --namespace ids --grpc --tls-secret firn-tls`
 
 func (p *program) genKubernetes() *cobra.Command {
@@ -29,10 +29,13 @@ func (p *program) genKubernetes() *cobra.Command {
 		setting.Text(fs, &k.Name, "name", "name", "the name of all objects")
 		setting.Text(fs, &k.Namespace, "namespace", "name", "the namespace of all objects (default: that of kubectl)")
 		setting.Text(fs, &k.Image, "image", "image", "the image by its digest, such as registry.example.com/firn@sha256:...;\nsee firn gen docker")
+		addStore(fs, &k.Store)
+		setting.Text(fs, &k.StorePasswordSecret, "store-password-secret", "name", "a secret with password, that of the user in --store")
+		setting.Text(fs, &k.StoreCASecret, "store-ca-secret", "name", "a secret with ca.crt, to check the servers of --store with")
 		setting.List(fs, &k.Etcd, "etcd", "the etcd cluster to use: host:port of its servers, separated by\ncommas (default: an embedded etcd)")
 		setting.Number(fs, &k.Quorum, "quorum", "", 1, "how many pods keep the data together: 1, 3 or 5; any more --replicas\nare their clients")
 		setting.Text(fs, &k.QuorumSecret, "quorum-secret", "name", "a secret with firn.key, the key of the quorum; see firn quorum key")
-		setting.Number(fs, &k.Replicas, "replicas", "", 1, "how many nodes to run (default: 3 with --etcd, all of --quorum, else 1)")
+		setting.Number(fs, &k.Replicas, "replicas", "", 1, "how many nodes to run (default: 3 with --store, all of --quorum, else 1)")
 		setting.Bool(fs, &k.GRPC, "grpc", "also serve gRPC, on port 9090")
 		setting.Bool(fs, &k.Redis, "redis", "also serve Redis clients, on port 6379")
 		setting.Text(fs, &k.TokensSecret, "tokens-secret", "name", "a secret with tokens.yaml, the token file; see firn token")

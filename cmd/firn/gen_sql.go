@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/internal/deploy"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/store/pgstore"
 )
 
 const genSQLHelp = `SQL prints functions for a database, for the IDs of one layout: the time, node ID and
@@ -17,18 +18,23 @@ SQLite has no stored functions. For it gen sql prints a view of a table that sho
 each ID says, and expressions for the smallest and greatest ID of a time, to copy.
 
 Name the layout, or with --sequencer the sequencer, whose layout gen sql then gets from
-a server. Functions for several layouts need different names: see --name.`
+a server. Functions for several layouts need different names: see --name.
+
+With --store gen sql prints something else: the tables of a store in PostgreSQL, for an
+owner of the database to run where firn serve --store postgres://... may not create them.`
 
 const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
   firn gen sql --dialect mysql --layout twitter --name tweet | mariadb shop
   firn gen sql --dialect sqlite --table orders | sqlite3 shop.db
-  firn gen sql --dialect postgres --sequencer orders --name orders`
+  firn gen sql --dialect postgres --sequencer orders --name orders
+  firn gen sql --store --role firn | psql ids`
 
 func (p *program) genSQL() *cobra.Command {
 	s := deploy.NewSQL()
 	var layout layoutFlags
 	var sequencer string
 	var ask serverFlags
+	tables, store := deploy.StoreTables{SQL: pgstore.SQL, Schema: pgstore.DefaultSchema}, false
 	var c *cobra.Command
 	flags := func(made *cobra.Command) {
 		c = made
@@ -41,9 +47,25 @@ func (p *program) genSQL() *cobra.Command {
 		setting.Text(fs, &s.Column, "column", "column", "for SQLite: the column with the IDs")
 		addSequencer(fs, &sequencer, "the sequencer that makes the IDs, instead of --layout and --epoch")
 		ask.addPublic(fs)
+		setting.Bool(fs, &store, "store", "print the tables of a store in PostgreSQL, instead of functions")
+		setting.Text(fs, &tables.Schema, "postgres-schema", "name", "with --store: the schema for the tables, see firn serve")
+		setting.Text(fs, &tables.Role, "role", "name", "with --store: the role that firn logs in as, to grant it what it needs\n(default: the statements say what that is)")
 	}
 	return p.genKind("sql", "Print functions of a database, for the time and node of an ID", genSQLHelp, genSQLExamples, flags,
 		func(o deploy.Origin) (string, error) {
+			if store {
+				for _, name := range []string{"dialect", "layout", "epoch", "name", "table", "column", "sequencer", "server"} {
+					if c.Flags().Changed(name) {
+						return "", usagef("--%s has no effect with --store", name)
+					}
+				}
+				return tables.Text(o)
+			}
+			for _, name := range []string{"postgres-schema", "role"} {
+				if c.Flags().Changed(name) {
+					return "", usagef("--%s has no effect without --store", name)
+				}
+			}
 			d := decoder{program: p}
 			if err := d.setSequencer(c, sequencer, &ask, &layout); err != nil {
 				return "", err

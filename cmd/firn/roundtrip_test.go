@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -31,7 +32,7 @@ func TestSlowNetwork(t *testing.T) {
 	for _, roundTrip := range []time.Duration{350 * time.Millisecond, time.Second} {
 		t.Run(roundTrip.String(), func(t *testing.T) {
 			t.Parallel()
-			proxy := etcdtest.NewProxy(t, server.Address())
+			proxy := proxytest.New(t, server.Address())
 			proxy.Delay(roundTrip / 2)
 			config := etcdstore.Config{
 				Endpoints: []string{proxy.Address()}, Prefix: "/firn-" + roundTrip.String(),

@@ -34,7 +34,8 @@ a node that is none of them keeps no data. A machine finds its own address in th
 traffic uses that one port, and is encrypted with a key that all have: firn quorum key
 makes one.
 
-With --etcd any number of nodes share an etcd cluster of yours instead.
+With --store any number of nodes share a store of yours instead: an etcd, a ZooKeeper or
+a PostgreSQL, which they reach at the address that it gives. --etcd is a short form.
 
 Each node takes a node ID of its own. All nodes must have the same layout and epoch,
 which are those of the default sequencer. Every other sequencer has its own layout; a
@@ -69,6 +70,8 @@ const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080
   firn serve --quorum ids-1:7420,ids-2:7420,ids-3:7420 --quorum-key-file firn.key
   firn serve --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --wait
+  firn serve --store postgres://firn@db:5432/ids --postgres-password-file password
+  firn serve --store zookeeper://zk-1:2181,zk-2:2181,zk-3:2181/firn
   firn serve --etcd https://etcd:2379 --etcd-ca ca.pem --etcd-cert firn.pem --etcd-key firn.key
   firn serve --grpc-addr :9090
   firn serve --http-addr unix:/run/firn/firn.sock --socket-mode 0660
@@ -105,7 +108,7 @@ func explain(err error) error {
 	setting, ok := errors.AsType[*node.SettingError](err)
 	switch {
 	case ok && setting.Setting == "data-dir":
-		return fmt.Errorf("%w; --data-dir names the directory, --etcd an etcd cluster elsewhere", err)
+		return fmt.Errorf("%w; --data-dir names the directory, --store a store elsewhere", err)
 	case ok && setting.Setting == "quorum-addr": // it stays wrong
 		return usagef("%w; --quorum-addr names it", err)
 	case ok:

@@ -15,13 +15,16 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/pgstore"
 )
 
 // serveOptions are the flags of firn serve, each as it was given.
 type serveOptions struct {
 	node.Config
+	store            stores.Address
 	passwordFile     string
 	layout           layoutFlags
 	node, datacenter int64
@@ -52,6 +55,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 
 	setting.Number(flags, &o.MaxSequencers, "max-sequencers", strconv.Itoa(server.DefaultMaxSequencers), 1, "how many sequencers the cluster may have; this node then creates no\nmore")
 
+	setting.Add(flags, &o.store, "store", "store", "", "where the data is: postgres://USER@HOST:PORT/DATABASE,\nzookeeper://HOST:PORT,.../PATH, quorum://HOST:PORT,...,\netcd://HOST:PORT,.../PREFIX, etcds:// and zookeepers:// for TLS, or a\ndirectory for the etcd inside; --data-dir, --quorum and --etcd are short\nforms (default: --data-dir)", stores.Parse)
+
 	text(&o.DataDir, "data-dir", "directory", d.DataDir, "where the etcd inside keeps its data, for one process at a time")
 
 	setting.Add(flags, &o.Quorum.Machines, "quorum", setting.KindList, "", "keep the data on these machines: the host:port of 1, 3 or 5,\nseparated by commas; the same on every node", setting.ParseList)
@@ -70,6 +75,18 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	text(&o.Etcd.Password, "etcd-password", "text", "", "its password; other users of this machine can see flags")
 	text(&o.passwordFile, "etcd-password-file", "file", "", "a file that holds the password")
 	text(&o.Etcd.Prefix, "etcd-prefix", "path", etcdstore.DefaultPrefix, "prefix of firn's keys in etcd; another prefix is another cluster")
+
+	text(&o.Postgres.PasswordFile, "postgres-password-file", "file", "", "a file with the password for the user in --store postgres://; read\nagain for each connection")
+	text(&o.Postgres.CAFile, "postgres-ca", "file", "", "PEM certificates of the CAs that may have signed PostgreSQL's: it is\nthen used over TLS only")
+	text(&o.Postgres.CertFile, "postgres-cert", "file", "", "PEM certificate to show to PostgreSQL; read again for each connection")
+	text(&o.Postgres.KeyFile, "postgres-key", "file", "", "PEM key of that certificate")
+	text(&o.Postgres.Schema, "postgres-schema", "name", pgstore.DefaultSchema, "the schema for firn's tables; another schema is another cluster")
+
+	text(&o.ZooKeeper.Username, "zookeeper-user", "name", "", "log in to ZooKeeper under this name, by SASL with DIGEST-MD5")
+	text(&o.ZooKeeper.PasswordFile, "zookeeper-password-file", "file", "", "a file with the password; read again for each connection")
+	text(&o.ZooKeeper.CAFile, "zookeeper-ca", "file", "", "PEM certificates of the CAs that may have signed ZooKeeper's (default:\nthe system's)")
+	text(&o.ZooKeeper.CertFile, "zookeeper-cert", "file", "", "PEM certificate to show to ZooKeeper; read again for each connection")
+	text(&o.ZooKeeper.KeyFile, "zookeeper-key", "file", "", "PEM key of that certificate")
 
 	o.layout.add(c, flags)
 	setting.Number(flags, &o.node, "node", "", 0, "use this node ID in the default sequencer (default: any free one)")

@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/internal/unixsocket"
 	"github.com/spf13/pflag"
 )
@@ -107,20 +108,11 @@ func settingError(err error, from setting.Sources) error {
 // settings checks how flags fit together, and returns what they say of a node.
 func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (node.Config, error) {
 	s := o.Config
-	for _, pair := range [][2]string{{"data-dir", "etcd"}, {"quorum", "etcd"}, {"node", "datacenter"}, {"etcd-password", "etcd-password-file"}} {
-		if flags.Changed(pair[0]) && flags.Changed(pair[1]) {
-			return s, usagef("%s and %s exclude each other; give one", from.Of(pair[0]), from.Of(pair[1]))
-		}
+	if err := setStore(&s, o.store, flags, from); err != nil {
+		return s, err
 	}
-	for with, names := range map[string][]string{
-		"etcd":   {"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file", "etcd-prefix"},
-		"quorum": {"quorum-key-file", "quorum-addr", "quorum-listen", "quorum-ca", "quorum-cert", "quorum-cert-key"},
-	} {
-		for _, name := range names {
-			if flags.Changed(name) && !flags.Changed(with) {
-				return s, usagef("%s has no effect without --%s", from.Of(name), with)
-			}
-		}
+	if flags.Changed("node") && flags.Changed("datacenter") {
+		return s, usagef("%s and %s exclude each other; give one", from.Of("node"), from.Of("datacenter"))
 	}
 	if err := setAccess(&s, flags, from); err != nil {
 		return s, err
@@ -133,7 +125,7 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 		if err != nil {
 			return s, usagef("%s: %w", from.Of("etcd-password-file"), err)
 		}
-		s.Etcd.Password = strings.TrimRight(string(password), "\r\n")
+		s.Etcd.Password, s.EtcdPasswordFile = strings.TrimRight(string(password), "\r\n"), o.passwordFile
 	}
 	var err error
 	if s.Layout, err = o.layout.chosen(); err != nil {
@@ -150,6 +142,50 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 		s.Datacenter = &o.datacenter
 	}
 	return s, nil
+}
+
+// setStore chooses the store, and refuses settings of another one.
+func setStore(s *node.Config, at stores.Address, flags *pflag.FlagSet, from setting.Sources) error {
+	if flags.Changed("store") {
+		s.Use(at)
+	}
+	for _, pair := range []struct {
+		one, other string
+		both       bool // they may stand together
+	}{
+		{"data-dir", "etcd", false},
+		{"quorum", "etcd", false},
+		{"store", "etcd", false},
+		{"store", "quorum", false},
+		{"store", "data-dir", at.Kind == stores.Quorum},
+		{"store", "etcd-user", !at.User()},
+		{"store", "zookeeper-user", !at.User()},
+		{"store", "etcd-prefix", !at.Path()},
+		{"etcd-password", "etcd-password-file", false},
+	} {
+		if !pair.both && flags.Changed(pair.one) && flags.Changed(pair.other) {
+			return usagef("%s and %s exclude each other; give one", from.Of(pair.one), from.Of(pair.other))
+		}
+	}
+	for kind, names := range storeFlags {
+		for _, name := range names {
+			if flags.Changed(name) && s.StoreKind() != kind {
+				return usagef("%s has no effect without %s", from.Of(name), given[kind])
+			}
+		}
+	}
+	return nil
+}
+
+// given is how each store is chosen.
+var given = map[stores.Kind]string{stores.Etcd: "--etcd", stores.Quorum: "--quorum", stores.Postgres: "--store postgres://...", stores.ZooKeeper: "--store zookeeper://..."}
+
+// storeFlags are the flags that are for one store alone.
+var storeFlags = map[stores.Kind][]string{
+	stores.ZooKeeper: {"zookeeper-user", "zookeeper-password-file", "zookeeper-ca", "zookeeper-cert", "zookeeper-key"},
+	stores.Postgres:  {"postgres-password-file", "postgres-ca", "postgres-cert", "postgres-key", "postgres-schema"},
+	stores.Etcd:      {"etcd-ca", "etcd-cert", "etcd-key", "etcd-user", "etcd-password", "etcd-password-file", "etcd-prefix"},
+	stores.Quorum:    {"quorum-key-file", "quorum-addr", "quorum-listen", "quorum-ca", "quorum-cert", "quorum-cert-key"},
 }
 
 // setAccess checks who may come in, and where.

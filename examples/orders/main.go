@@ -1,6 +1,6 @@
 // Command orders is an example of an application that makes its own IDs: it joins the cluster as a
 // member, and makes the IDs of two sequencers with different definitions, also while etcd restarts.
-// See README.md.
+// With -postgres the cluster is kept in a database, beside the application's own table. See README.md.
 package main
 
 import (
@@ -19,11 +19,14 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/pgstore"
 )
 
 func main() {
 	etcd := flag.String("etcd", "127.0.0.1:2379", "the etcd `servers`, separated by commas")
+	database := flag.String("postgres", "", "the `URL` of a PostgreSQL database, in the place of etcd; each ID is also a row there")
 	window := flag.Duration("window", 0, "for how `long` IDs flow while etcd is gone (default 30s)")
 	file := flag.String("ids", os.DevNull, "a `file` that every ID is added to")
 	flag.Parse()
@@ -32,7 +35,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	ids, err := os.OpenFile(*file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err == nil {
-		err = run(ctx, strings.Split(*etcd, ","), *window, ids)
+		err = run(ctx, strings.Split(*etcd, ","), *database, *window, ids)
 	}
 	if err != nil && ctx.Err() == nil { // a signal is not a failure
 		fmt.Fprintln(os.Stderr, "orders:", err)
@@ -41,8 +44,8 @@ func main() {
 }
 
 // run takes orders and writes invoices until ctx ends.
-func run(ctx context.Context, etcd []string, window time.Duration, ids io.Writer) error {
-	store, err := etcdstore.Open(etcdstore.Config{Endpoints: etcd, Logger: slog.Default()})
+func run(ctx context.Context, etcd []string, database string, window time.Duration, ids io.Writer) error {
+	store, err := open(etcd, database, window)
 	if err != nil {
 		return err
 	}
@@ -53,6 +56,11 @@ func run(ctx context.Context, etcd []string, window time.Duration, ids io.Writer
 		return err
 	}
 	defer m.Leave() // releases the node IDs, so that the next member gets them at once
+	if database != "" {
+		rows := &table{url: database}
+		defer rows.close()
+		ids = rows
+	}
 
 	orders := cluster.Define(firn.Default)
 	invoices := cluster.Define(firn.JavaScript) // 53 bits, exact in JavaScript
@@ -76,6 +84,14 @@ func run(ctx context.Context, etcd []string, window time.Duration, ids io.Writer
 	return m.Err()
 }
 
+// open opens the store: in the database, if there is one.
+func open(etcd []string, database string, window time.Duration) (store.Store, error) {
+	if database != "" {
+		return pgstore.Open(pgstore.Config{URL: database, Window: window, Logger: slog.Default()})
+	}
+	return etcdstore.Open(etcdstore.Config{Endpoints: etcd, Logger: slog.Default()})
+}
+
 // watch prints where the sequencer stands, whenever that changes.
 func watch(ctx context.Context, s *member.Sequencer) {
 	for state := range s.Changes(ctx) {
@@ -89,8 +105,9 @@ func work(ctx context.Context, s *member.Sequencer, ids io.Writer) {
 	made, since := 0, time.Now()
 	for next := time.Tick(10 * time.Millisecond); ; {
 		if id, err := s.Next(ctx); err == nil {
-			last, made = id, made+1
-			fmt.Fprintln(ids, s.Name(), id)
+			if _, err := fmt.Fprintln(ids, s.Name(), id); err == nil {
+				last, made = id, made+1
+			}
 		} // otherwise it tries again, and report says why
 		if passed := time.Since(since); passed >= time.Second {
 			report(s, last, float64(made)/passed.Seconds())

@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// Kubernetes is everything that a cluster needs to run firn: a deployment of nodes on an etcd cluster, pods that are a quorum
+// Kubernetes is everything that a cluster needs to run firn: a deployment of nodes on a store, pods that are a quorum
 // with a volume each, or one pod with an etcd inside; services, a disruption budget, a network policy, and an account
 // without rights.
 type Kubernetes struct {
 	Name, Namespace string   // no namespace: the one that kubectl is set to
 	Image           string   // by its digest
+	Store           Store    // that others keep; zero: Etcd
 	Etcd            []string // host:port of its servers; none: Quorum
-	Quorum          int64    // how many pods keep the data together: 1, 3 or 5; zero: one pod with an etcd inside, unless there is Etcd
+	Quorum          int64    // how many pods keep the data together: 1, 3 or 5; zero: one pod with an etcd inside, unless there is Store or Etcd
 	QuorumSecret    string   // the secret that has firn.key for Quorum
-	Replicas        int64    // zero: 3 with Etcd, as many as Quorum with that, else 1
+	Replicas        int64    // zero: 3 with Store or Etcd, as many as Quorum with that, else 1
 	GRPC, Redis     bool     // whether to serve these, too
 	TokensSecret    string   // the secret that has tokens.yaml; none: all may take IDs
 	SealKeySecret   string   // the secret that has seal.keys; none: IDs are not sealed
@@ -27,6 +28,10 @@ type Kubernetes struct {
 	EtcdTLSSecret   string   // the secret that has ca.crt, tls.crt and tls.key for Etcd; none: it is asked in plain text
 	EtcdLoginSecret string   // the secret that has username and password for Etcd; none: nobody logs in
 	OTLPEndpoint    string   // the URL of an OpenTelemetry receiver, http://host:port or https://host:port; none: no traces
+
+	StorePasswordSecret string // the secret that has password for the user of Store; none: there is no password
+	StoreCASecret       string // the secret that has ca.crt, which the servers of Store are checked with; none: as the address says
+
 	// MonitoringNamespace is where Prometheus runs: nobody else gets at metrics.
 	MonitoringNamespace string
 	CPU, Memory         string // what each pod asks for
@@ -56,11 +61,14 @@ func (k Kubernetes) Pods() int64 {
 	switch {
 	case k.Replicas > 0:
 		return k.Replicas
-	case len(k.Etcd) > 0:
+	case k.Remote():
 		return 3
 	}
 	return max(1, k.Quorum)
 }
+
+// Remote reports whether others keep the data.
+func (k Kubernetes) Remote() bool { return k.Store.Address != "" || len(k.Etcd) > 0 }
 
 // Machines are the addresses of the pods that are the quorum. Pods have them by the headless service of their StatefulSet,
 // and complete them with their own namespace and the cluster's domain.
@@ -74,11 +82,11 @@ func (k Kubernetes) Machines() (all []string) {
 // quorumPort is where the machines of a quorum listen for each other.
 const quorumPort = 7420
 
-// Targets are the servers of Etcd and the receiver of traces, as a network policy has them.
+// Targets are the servers of the store and the receiver of traces, as a network policy has them.
 func (k Kubernetes) Targets() (all []Target) {
-	addresses := k.Etcd
+	addresses := slices.Concat(k.Store.Servers, k.Etcd)
 	if _, address, ok := strings.Cut(k.OTLPEndpoint, "://"); ok {
-		addresses = append(slices.Clone(addresses), address)
+		addresses = append(addresses, address)
 	}
 	for _, address := range addresses {
 		host, port, _ := net.SplitHostPort(address) // it was checked
@@ -108,6 +116,11 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	// A tag can come to mean another image, and nobody here could tell.
 	c.that(imageName.MatchString(k.Image) && len(k.Image) <= 400, "image",
 		"%.80q names no image by its digest; want one such as registry.example.com/firn@sha256: and 64 hex digits, as docker inspect has it in RepoDigests", k.Image)
+	c.store(k.Store)
+	c.that(k.Store.Address == "" || len(k.Etcd) == 0 && k.Quorum == 0, "store", "it is one store, and etcd or quorum another; want one of them")
+	c.optional("store-password-secret", k.StorePasswordSecret)
+	c.optional("store-ca-secret", k.StoreCASecret)
+	c.that(k.Store.Address != "" || k.StorePasswordSecret+k.StoreCASecret == "", "store", "there is a secret for a store, and no store; want its address")
 	c.addresses("etcd", k.Etcd)
 	if k.Quorum != 0 {
 		c.quorum(k.Quorum)
@@ -116,7 +129,7 @@ func (k Kubernetes) Text(o Origin) (string, error) {
 	}
 	c.label("quorum-secret", k.QuorumSecret, 63)
 	c.number("replicas", k.Replicas, 0, 1000)
-	c.that(len(k.Etcd) > 0 || k.Quorum > 0 || k.Replicas <= 1, "replicas", "with the etcd inside there is one pod; want 1, or --quorum 3 or --etcd host:port,... for more")
+	c.that(k.Remote() || k.Quorum > 0 || k.Replicas <= 1, "replicas", "with the etcd inside there is one pod; want 1, or --quorum 3 or --store for more")
 	c.optional("tokens-secret", k.TokensSecret)
 	c.optional("seal-key-secret", k.SealKeySecret)
 	c.optional("tls-secret", k.TLSSecret)

@@ -228,14 +228,18 @@ func TestKubernetesAccepts(t *testing.T) {
 	quorum.Quorum = 3
 	clients := inside
 	clients.Quorum, clients.Replicas, clients.Name = 5, 7, "ids"
+	stored := samples()["kubernetes on a store"].(Kubernetes)
+	onlyStore := plain
+	onlyStore.Store = testStore
 	for name, k := range map[string]Kubernetes{
+		"on a store": stored, "on a store, plain": onlyStore,
 		"quorum": quorum, "quorum, full, with clients": clients,
 		"full": full, "full, with the etcd inside": inside, "etcd": etcd, "etcd over TLS": secured, "callers over TLS": callers, "plain": plain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := made(t, "firn.yaml", k)
 			out := accepts(t, path, "sh", "-c", `exec "$0" kubernetes < "$1"`, check, path)
-			if want := map[bool]string{true: "apps/v1 Deployment ", false: "apps/v1 StatefulSet "}[len(k.Etcd) > 0] + k.Name + "\n"; !strings.Contains(out, want) {
+			if want := map[bool]string{true: "apps/v1 Deployment ", false: "apps/v1 StatefulSet "}[k.Remote()] + k.Name + "\n"; !strings.Contains(out, want) {
 				t.Errorf("it has\n%s\nwant %s", out, want)
 			}
 		})
@@ -247,11 +251,13 @@ func TestComposeAccepts(t *testing.T) {
 	testenv.Slow(t)
 	check := checker(t)
 	for _, quorum := range []int64{1, 3, 5} {
-		c := samples()["compose"].(Compose)
-		c.Quorum = quorum
-		path := made(t, "compose.yaml", c)
-		if out := accepts(t, path, "sh", "-c", `exec "$0" compose < "$1"`, check, path); strings.Count(out, "service firn-") != int(quorum) {
-			t.Errorf("it has\n%s\nwant %d services", out, quorum)
+		for _, sample := range []string{"compose", "compose on a store"} {
+			c := samples()[sample].(Compose)
+			c.Quorum = quorum
+			path := made(t, "compose.yaml", c)
+			if out := accepts(t, path, "sh", "-c", `exec "$0" compose < "$1"`, check, path); strings.Count(out, "service firn-") != int(quorum) {
+				t.Errorf("it has\n%s\nwant %d services", out, quorum)
+			}
 		}
 	}
 }

@@ -25,6 +25,7 @@ var packages = map[string]string{
 	"firn": "github.com/firn-id/firn", "client": "github.com/firn-id/firn/client",
 	"cluster": "github.com/firn-id/firn/cluster", "member": "github.com/firn-id/firn/member",
 	"etcdstore": "github.com/firn-id/firn/store/etcdstore", "memstore": "github.com/firn-id/firn/store/memstore",
+	"pgstore":  "github.com/firn-id/firn/store/pgstore",
 	"storepkg": "github.com/firn-id/firn/store",
 	"context":  "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os",
 	"signal": "os/signal", "slog": "log/slog", "sql": "database/sql", "time": "time",

@@ -147,7 +147,10 @@ func (b block) hasCommands() bool { return b.language == "sh" || b.language == "
 var reasons = []string{
 	"needs a Kubernetes cluster",
 	"needs Docker",
+	"needs PostgreSQL",
+	"needs spin",
 	"needs systemd",
+	"needs ZooKeeper",
 	"needs machines of its own",
 	"needs the network",
 	"runs this test",

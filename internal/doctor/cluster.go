@@ -3,78 +3,13 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdstore"
 )
-
-// Store is a separate etcd cluster.
-type Store struct {
-	Servers []etcdstore.ServerReport
-	Read    time.Duration // duration of a linearizable read
-	Err     error         // why it does not answer; store.ErrRefused: why it refuses a read or a write
-	Prefix  string
-}
-
-const (
-	slowRead = 100 * time.Millisecond
-	largeDB  = 1 << 30 // bytes: half of etcd's default quota
-)
-
-func (s Store) check() (all []Finding) {
-	down := 0
-	for _, r := range s.Servers {
-		if r.Err != nil {
-			down++
-		}
-	}
-	unreached := Fail
-	if 2*down < len(s.Servers) { // the others are a majority
-		unreached = Warn
-	}
-	for _, r := range s.Servers {
-		if r.Err != nil {
-			all = append(all, unreached.about(r.Endpoint, "no answer: %s", lastOf(r.Err)).
-				do("start it, or correct --etcd and, for TLS, --etcd-ca, --etcd-cert and --etcd-key"))
-		} else {
-			all = append(all, checkServer(r)...)
-		}
-	}
-	switch {
-	case errors.Is(s.Err, store.ErrRefused):
-		return append(all, Fail.about("etcd", "access refused: %s", lastOf(s.Err)).
-			do(fmt.Sprintf("grant the user access: etcdctl role grant-permission ROLE --prefix=true readwrite %s/", s.Prefix)))
-	case s.Err != nil:
-		return append(all, Fail.about("etcd", "no answer: %s", lastOf(s.Err)).
-			do("more than half of its servers must run and reach each other; etcdctl endpoint status --cluster shows them"))
-	case s.Read > slowRead:
-		return append(all, Warn.about("etcd", "can read and write keys below %s/; a read takes %v", s.Prefix, s.Read.Round(time.Millisecond)).
-			do("check etcd's disks and network; joining waits for etcd, giving IDs does not"))
-	}
-	return append(all, OK.about("etcd", "can read and write keys below %s/; a read takes %v", s.Prefix, s.Read.Round(10*time.Microsecond)))
-}
-
-func checkServer(r etcdstore.ServerReport) (all []Finding) {
-	if r.TooOld != nil {
-		all = append(all, Fail.about(r.Endpoint, "%s", lastOf(r.TooOld)).do("upgrade it"))
-	} else {
-		all = append(all, OK.about(r.Endpoint, "etcd %s, a database of %s, answers in %v", r.Version, bytes(r.Size), r.Took.Round(10*time.Microsecond)))
-	}
-	for _, alarm := range r.Alarms {
-		all = append(all, Fail.about(r.Endpoint, "alarm: %s", alarm).
-			do("NOSPACE: compact and defragment it, or raise its quota, then etcdctl alarm disarm; CORRUPT: replace the member"))
-	}
-	if r.Size > largeDB {
-		all = append(all, Warn.about(r.Endpoint, "its database takes %s", bytes(r.Size)).
-			do("compact it (--auto-compaction-retention) and defragment it, before it reaches its quota, by default 2 GiB"))
-	}
-	return all
-}
 
 // lastOf returns the last error of a chain: that of etcd or of the network.
 func lastOf(err error) string {

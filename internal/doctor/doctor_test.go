@@ -11,9 +11,12 @@ import (
 
 	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/pgstore"
 	"github.com/firn-id/firn/store/quorum"
+	"github.com/firn-id/firn/store/zkstore"
 )
 
 var errRefused = errors.New("refused")
@@ -30,16 +33,21 @@ func healthy() Seen {
 		Limit:  &OpenFiles{Limit: 65536, Connections: 16384},
 		Data:   &DataDir{Path: "/var/lib/firn", Owner: "firn", Mode: 0o700, Free: 50 << 30, Fsync: time.Millisecond},
 		Ports:  []Port{{Flag: "http-addr", Address: ":8080"}},
-		Store: &Store{Prefix: "/firn", Read: time.Millisecond, Servers: []etcdstore.ServerReport{
-			{Endpoint: "http://a:2379", Version: "3.6.9", Size: 20 << 20},
-			{Endpoint: "http://b:2379", Version: "3.6.9", Size: 20 << 20},
-			{Endpoint: "http://c:2379", Version: "3.6.9", Size: 20 << 20},
-		}},
+		Store:  &Store{Kind: stores.Etcd, Place: "/firn", Read: time.Millisecond, Servers: []Server{etcd(), etcd(), etcd()}},
 		Quorum: threeMachines(),
 		Nodes:  &Nodes{NodeIDs: 1024, Live: 3, Members: 3, Furthest: 25 * time.Second, Window: 30 * time.Second},
 		Clocks: &Clocks{Here: clocks.Verdict{Kind: clocks.Agreed, With: 2, Others: 2}},
 		Node:   &Node{URL: "http://localhost:8080", Alive: 3},
 	}
+}
+
+// etcd returns a server of etcd, after it said something else of itself.
+func etcd(says ...func(*etcdstore.ServerReport)) Server {
+	r := etcdstore.ServerReport{Endpoint: "http://a:2379", Version: "3.6.9", Size: 20 << 20}
+	for _, say := range says {
+		say(&r)
+	}
+	return etcdServer(r)
 }
 
 // threeMachines returns a quorum without a problem, of which this machine is one.
@@ -91,11 +99,29 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"port taken", func(s *Seen) { s.Ports[0].InUse = true }, Fail, ":8080: another program", "--http-addr"},
 		{"port forbidden", func(s *Seen) { s.Ports[0].Error = "permission denied" }, Fail, ":8080: permission denied", "CAP_NET_BIND_SERVICE"},
 		{"one of three down", func(s *Seen) { s.Store.Servers[1].Err = errRefused }, Warn, "no answer: refused", "start it"},
-		{"old etcd", func(s *Seen) { s.Store.Servers[1].TooOld = errors.New("it is 3.5.0") }, Fail, "it is 3.5.0", "upgrade"},
-		{"alarm", func(s *Seen) { s.Store.Servers[2].Alarms = []string{"NOSPACE"} }, Fail, "NOSPACE", "alarm disarm"},
-		{"large", func(s *Seen) { s.Store.Servers[2].Size = 1500 << 20 }, Warn, "1500 MiB", "defragment"},
+		{"old etcd", func(s *Seen) {
+			s.Store.Servers[1] = etcd(func(r *etcdstore.ServerReport) { r.TooOld = errors.New("it is 3.5.0") })
+		}, Fail, "it is 3.5.0", "upgrade"},
+		{"alarm", func(s *Seen) {
+			s.Store.Servers[2] = etcd(func(r *etcdstore.ServerReport) { r.Alarms = []string{"NOSPACE"} })
+		}, Fail, "NOSPACE", "alarm disarm"},
+		{"large", func(s *Seen) {
+			s.Store.Servers[2] = etcd(func(r *etcdstore.ServerReport) { r.Size = 1500 << 20 })
+		}, Warn, "1500 MiB", "defragment"},
 		{"refused", func(s *Seen) { s.Store.Err = fmt.Errorf("read: %w: permission denied", store.ErrRefused) }, Fail, "permission denied", "readwrite /firn/"},
 		{"away", func(s *Seen) { s.Store.Err = errors.New("not in time") }, Fail, "not in time", "endpoint status"},
+		{"refused by PostgreSQL", func(s *Seen) {
+			s.Store = &Store{Kind: stores.Postgres, Place: "ids", Err: fmt.Errorf("read: %w: permission denied", store.ErrRefused)}
+		}, Fail, "permission denied", "access to the schema ids: firn gen sql --store"},
+		{"PostgreSQL is full of connections", func(s *Seen) {
+			server := postgresServer(pgstore.ServerReport{Server: "db:5432", Version: "15.6", Connections: 95, MaxConns: 100})
+			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Servers: []Server{server}}
+		}, Warn, "95 of its 100 connections", "max_connections"},
+		{"PostgreSQL is away", func(s *Seen) { s.Store = &Store{Kind: stores.Postgres, Err: errors.New("not in time")} }, Fail, "not in time", "its primary must run"},
+		{"a server of ZooKeeper is down", func(s *Seen) {
+			up := zookeeperServer(zkstore.ServerReport{Server: "zk-1:2181", Version: "3.8.0", Mode: "leader"})
+			s.Store = &Store{Kind: stores.ZooKeeper, Place: "/firn", Servers: []Server{up, up, {Address: "zk-3:2181", Err: errRefused}}}
+		}, Warn, "no answer: refused", "start it, or correct --store"},
 		{"slow etcd", func(s *Seen) { s.Store.Read = 300 * time.Millisecond }, Warn, "takes 300ms", "disks"},
 		{"few node IDs", func(s *Seen) { s.Nodes.Live = 1000 }, Warn, "24 of 1024 are free", "more node bits"},
 		{"no node IDs", func(s *Seen) { s.Nodes.Live = 1024 }, Fail, "0 of 1024 are free", "--wait"},
@@ -233,7 +259,7 @@ func TestSealKeysThatOthersCanRead(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		all, err := Config{SealKeyFile: path, Etcd: etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}}.Warnings()
+		all, err := Config{SealKeyFile: path, Choice: stores.Choice{Etcd: etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}}}.Warnings()
 		if err != nil || len(all) > 0 != (want != "") || len(all) > 0 && (all[0].Found != want || all[0].About != AboutSealKeys || all[0].Do != "chmod o-r "+path) {
 			t.Errorf("mode %v: %+v, %v; want %q", mode, all, err, want)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/conns"
-	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -16,13 +16,11 @@ type Config struct {
 	Layout         firn.Layout // of the default sequencer
 	Window         time.Duration
 	TLS            conns.TLSFiles
-	TokensFile     string           // empty: no tokens
-	SealKeyFile    string           // empty: IDs are not sealed
-	MaxConnections int64            // of callers; 0: the default
-	Addresses      []Address        // to listen on; the public one first
-	DataDir        string           // of the embedded etcd
-	Etcd           etcdstore.Config // without endpoints and Quorum etcd is embedded
-	Quorum         quorum.Config    // zero: the node has none
+	TokensFile     string    // empty: no tokens
+	SealKeyFile    string    // empty: IDs are not sealed
+	MaxConnections int64     // of callers; 0: the default
+	Addresses      []Address // to listen on; the public one first
+	stores.Choice
 }
 
 // Address is an address to listen on.
@@ -43,18 +41,18 @@ func Examine(ctx context.Context, c Config) Seen {
 	if seen.Ports[0].Firn {
 		seen.Node = c.seeNode(ctx)
 	}
-	switch {
-	case len(c.Etcd.Endpoints) > 0:
-		c.seeEtcd(ctx, &seen)
-	case len(c.Quorum.Machines) > 0:
+	switch c.StoreKind() {
+	case stores.Quorum:
 		seen.Quorum = c.seeQuorum(ctx)
 		if seen.Quorum.Self != "" {
 			seen.Data = c.seeDataDir()
 			seen.Ports = append(seen.Ports, seen.Quorum.seePort())
 		}
-	default:
+	case stores.Directory:
 		seen.Data = c.seeDataDir()
 		seen.Data.Alone = quorum.CheckAlone(c.DataDir)
+	default:
+		c.seeStore(ctx, &seen)
 	}
 	if seen.Node != nil && seen.Nodes != nil {
 		seen.Node.Alive = -1 // the finding about node IDs has the count

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -23,6 +24,8 @@ import (
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/pgstore"
+	"github.com/firn-id/firn/store/zkstore"
 )
 
 // seeWithin is how long each request to the node may take.
@@ -151,17 +154,40 @@ func notReady(status int, body []byte) (why string, over bool) {
 	return strings.TrimPrefix(f.Error.Message, member.ErrNotReady.Error()+": "), f.Error.Code == server.Lifetime
 }
 
-// seeEtcd examines the servers of the etcd cluster, and reads what members have written: node IDs and pulses.
-func (c Config) seeEtcd(ctx context.Context, seen *Seen) {
-	d := &Store{Prefix: c.Etcd.Prefix}
+// seeStore examines the servers of a store that others keep, and reads what members have written: node IDs and pulses.
+func (c Config) seeStore(ctx context.Context, seen *Seen) {
+	d := &Store{Kind: c.StoreKind()}
 	seen.Store = d
-	s, err := etcdstore.Open(c.Etcd)
+	s, err := c.Open(nil)
 	if err != nil { // unlikely: the caller has opened it
 		d.Err = err
 		return
 	}
 	defer func() { _ = s.Close() }() // it has no sessions
-	if d.Servers, d.Read, d.Err = s.Examine(ctx); d.Err != nil {
+	switch s := s.(type) {
+	case *etcdstore.Store:
+		var servers []etcdstore.ServerReport
+		servers, d.Read, d.Err = s.Examine(ctx)
+		for _, r := range servers {
+			d.Servers = append(d.Servers, etcdServer(r))
+		}
+		d.Place = c.Etcd.Prefix
+	case *zkstore.Store:
+		var servers []zkstore.ServerReport
+		servers, d.Err = s.Examine(ctx)
+		for _, r := range servers {
+			d.Servers, d.Read = append(d.Servers, zookeeperServer(r)), max(d.Read, r.Took)
+		}
+		d.Place = cmp.Or(c.ZooKeeper.Chroot, zkstore.DefaultChroot)
+	case *pgstore.Store:
+		var r pgstore.Report
+		r, d.Err = s.Examine(ctx)
+		for _, server := range r.Servers {
+			d.Servers = append(d.Servers, postgresServer(server))
+		}
+		d.Read, d.Place = r.Read, cmp.Or(c.Postgres.Schema, pgstore.DefaultSchema)
+	}
+	if d.Err != nil {
 		return
 	}
 	seen.Nodes = c.seeNodes(ctx, s)

@@ -8,20 +8,26 @@ import (
 
 	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/internal/unixsocket"
 )
 
-// The About of findings about files that only the owner should read, and that Check does not look at.
+// The About of findings about files that only the owner should read.
 const (
 	AboutTokens   = "tokens"
 	AboutSealKeys = "seal-key-file"
+	aboutData     = "data directory"
+	aboutKey      = "tls-key"
 )
+
+// Unchecked reports whether Check finds nothing about what a warning is about.
+func (f Finding) Unchecked() bool { return f.About != aboutData && f.About != aboutKey }
 
 // Warnings returns findings about a configuration before a node runs. It returns an error for a configuration
 // that must not be used: a data directory that other users can write.
 func (c Config) Warnings() (warnings []Finding, _ error) {
-	embedded := len(c.Etcd.Endpoints) == 0
-	if embedded {
+	keeps := c.Keeps()
+	if keeps {
 		if err := files.CheckWriters(c.DataDir); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
@@ -32,13 +38,17 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
 		})
 	}
-	for _, f := range []struct{ about, path string }{{"data directory", c.DataDir}, {AboutTokens, c.TokensFile}, {AboutSealKeys, c.SealKeyFile}, {"tls-key", c.TLS.Key}} {
+	secrets := []stores.File{{Setting: AboutTokens, Path: c.TokensFile}, {Setting: AboutSealKeys, Path: c.SealKeyFile}, {Setting: aboutKey, Path: c.TLS.Key}}
+	if keeps {
+		secrets = append([]stores.File{{Setting: aboutData, Path: c.DataDir}}, secrets...)
+	}
+	for _, f := range append(secrets, c.Secrets()...) {
 		var mode *files.ModeError
-		if f.path == "" || f.path == c.DataDir && !embedded || !errors.As(files.CheckReaders(f.path), &mode) {
+		if f.Path == "" || !errors.As(files.CheckReaders(f.Path), &mode) {
 			continue
 		}
 		warnings = append(warnings, Finding{
-			Level: Warn, About: f.about, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path, mode.Mode.Perm()), Do: "chmod " + mode.Bits + " " + mode.Path,
+			Level: Warn, About: f.Setting, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path, mode.Mode.Perm()), Do: "chmod " + mode.Bits + " " + mode.Path,
 		})
 	}
 	return warnings, nil

@@ -21,6 +21,7 @@ import (
 	ids "github.com/firn-id/firn"
 	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/responsive"
 	"github.com/firn-id/firn/internal/testenv"
 )
@@ -195,7 +196,7 @@ func TestClientOfManyNodes(t *testing.T) {
 	var seats []*seat
 	var all ledger
 	for i := range 3 {
-		at := etcdtest.FixedAddress(t)
+		at := proxytest.FixedAddress(t)
 		s := &seat{t: t, name: fmt.Sprint("node ", i), args: with(server, "--http-addr="+at, "--admin-addr=127.0.0.1:0", "--ttl="+ttl.String(), "--window="+clientWindow.String(), "--drain-delay="+drainDelay.String())}
 		s.start()
 		s.n.ready(t, &all)

@@ -2,6 +2,7 @@ package main
 
 const (
 	explored = "^TestNoInstantIsUsableByTwoOwners$"
+	modelled = "^TestEveryTransitionIsAStepOfTheModel$"
 	fenced   = "^Test[^N]" // all but the exploration
 	closed   = "^TestWhatIsClosedStaysClosed$"
 	replayed = "^TestApplyAgreesWithTheReference$"
@@ -22,6 +23,42 @@ var mutants = []mutant{
 		"the floor is ignored", "internal/fence/state.go",
 		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
 		"./internal/fence", explored,
+	},
+	{
+		"no step of the model: the bound moves before the answer", "internal/fence/state.go",
+		"	case Due:\n		return s, due(s, e, l)\n",
+		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n		return s, a\n",
+		"./internal/fence", modelled,
+	},
+	{
+		"no step of the model: the floor is ignored", "internal/fence/state.go",
+		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
+		"./internal/fence", modelled,
+	},
+	{
+		"no step of the model: a release before the generator has stopped", "internal/fence/state.go",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"./internal/fence", modelled,
+	},
+	{
+		"no step of the model: a write expects no version", "internal/fence/state.go",
+		"Write{IfLive: s.Live, IfReported: s.Reported}", "Write{IfLive: s.Live}",
+		"./internal/fence", modelled,
+	},
+	{
+		"no step of the model: another owner's version is taken for the own", "internal/fence/state.go",
+		"	if v.ReportedMine {\n		s.Reported = v.Reported", "	if true {\n		s.Reported = v.Reported",
+		"./internal/fence", modelled,
+	},
+	{
+		"a claim reserves a window beyond a floor that is ahead", "internal/fence/state.go",
+		"max(e.Now+l.Window, s.Floor)", "max(e.Now, s.Floor) + l.Window",
+		"./internal/fence", explored,
+	},
+	{
+		"a node ID whose floor has not come is not extended", "member/renew.go",
+		"latest := l.latest(); latest.generator == nil {", "latest := l.latest(); ahead != 0 && latest.generator == nil {",
+		"./member", "^TestAClaimThatWaitsIsExtended$",
 	},
 	{
 		"a write in doubt counts as failed, but raises the horizon", "internal/fence/state.go",

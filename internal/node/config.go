@@ -16,10 +16,9 @@ import (
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/metrics"
 	"github.com/firn-id/firn/internal/server/ui"
+	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
-	"github.com/firn-id/firn/store/etcdstore"
-	"github.com/firn-id/firn/store/quorum"
 )
 
 // Config configures a node. Begin with Defaults: the zero value is not valid.
@@ -39,10 +38,9 @@ type Config struct {
 	MaxCalls       int // at a time; 0: as memory allows
 	MaxSequencers  int // in the cluster, at which this node creates no more; 0: server.DefaultMaxSequencers
 
-	// The store: the machines of a quorum, or else an etcd cluster elsewhere, or else an embedded etcd.
-	Quorum  quorum.Config    // the node sets its Dir, Window, Version, Logger, DialOptions and Fatal
-	Etcd    etcdstore.Config // the node sets its Logger and DialOptions
-	DataDir string           // of the embedded etcd, or of this machine of the quorum
+	// The store. The node sets the Dir, Window, Version, Logger, DialOptions and Fatal of a quorum, and the Logger and
+	// DialOptions of other stores.
+	stores.Choice
 
 	Layout      firn.Layout // of the default sequencer
 	Node        *int64      // the node ID to use in the default sequencer; nil: any
@@ -78,7 +76,7 @@ type Config struct {
 
 	Owner  string                          // the node's name for others; empty: host and process
 	Clock  *firn.SteadyClock               // nil: this machine's
-	Store  func() (Store, error)           // replaces Quorum, Etcd and DataDir; nil: they determine the store
+	Store  func() (Store, error)           // replaces Choice; nil: Choice determines the store
 	Secret *auth.Secret                    // for administrators; nil: the node makes one and writes it to a file
 	Wrap   func(net.Listener) net.Listener // wraps each listener; nil: no wrapper
 	Given  func() []ui.NodeGiven           // how many IDs each node has issued; nil: this is the only node
@@ -93,7 +91,7 @@ type Store interface {
 // Defaults returns the Config of a node with an embedded etcd that gives IDs to anyone who reaches it.
 func Defaults() Config {
 	return Config{
-		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", DataDir: "./firn-data", Layout: firn.Default,
+		HTTPAddr: ":8080", AdminAddr: "127.0.0.1:9080", Choice: stores.Choice{DataDir: "./firn-data"}, Layout: firn.Default,
 		SocketMode: 0o600, Window: fence.DefaultWindow, TTL: member.DefaultTTL,
 		DrainDelay: time.Second, ShutdownTimeout: 10 * time.Second, OTLPRatio: 0.01,
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/limits"
 	"github.com/firn-id/firn/internal/server/metrics"
+	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
-	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -99,15 +99,15 @@ func New(c Config) (*Node, error) {
 	switch {
 	case c.Store != nil:
 		n.open = func(context.Context) (Store, error) { return c.Store() }
-	case len(c.Quorum.Machines) > 0:
+	case c.StoreKind() == stores.Quorum:
 		q, err := quorum.New(n.quorumConfig())
 		if err != nil {
 			return nil, err
 		}
 		n.use(q)
-	case len(c.Etcd.Endpoints) > 0:
-		c.Etcd.Logger, c.Etcd.DialOptions = n.log, n.traces.asked()
-		external, err := etcdstore.Open(c.Etcd)
+	case !c.Keeps():
+		c.Etcd.DialOptions, c.Postgres.Window = n.traces.asked(), c.Window
+		external, err := c.Open(n.log)
 		if err != nil {
 			return nil, err
 		}
@@ -187,6 +187,9 @@ func (n *Node) Run(ctx context.Context) error {
 	defer n.servers.stop(0) // if not stopped before
 	n.servers.start()
 	n.log.Info("listening", n.servers.addresses()...)
+	if n.config.Store == nil {
+		n.log.Info("using the store", "store", n.config.StoreAddress())
+	}
 	n.logAccess()
 	removeSecret := func() {}
 	if n.quorum != nil { // no other process uses the data directory, and the quorum may need an administrator to form

@@ -30,7 +30,7 @@ func (n *Node) keepSecret() (remove func()) {
 // secretPath returns the path of the secret's file: beside the data, or without data in a directory that only
 // this user can read.
 func (n *Node) secretPath(address string) (string, error) {
-	hasData := len(n.config.Etcd.Endpoints) == 0
+	hasData := n.config.Keeps()
 	if n.quorum != nil {
 		hasData = n.quorum.Addr() != ""
 	}

@@ -30,10 +30,14 @@ type room struct {
 var rooms = map[string]room{
 	".":                                  {},
 	"store":                              {},
-	"store/storetest":                    {code: []string{"store"}},
+	"store/storetest":                    {code: []string{"store", "github.com/anishathalye/porcupine"}, tests: []string{"store/memstore"}},
+	"store/internal/clienttls":           {},
 	"store/internal/appends":             {code: []string{"store", "internal/retry"}},
 	"store/memstore":                     {code: []string{"store", "store/internal/appends", "internal/retry"}, tests: []string{"store/storetest"}},
-	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"internal/certtest", "store/storetest", "internal/etcdtest", "go.uber.org/goleak"}},
+	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "store/internal/clienttls", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"internal/certtest", "store/storetest", "internal/etcdtest", "internal/proxytest", "go.uber.org/goleak"}},
+	"store/pgstore":                      {code: []string{"internal/floor", "internal/retry", "store", "store/internal/appends", "github.com/jackc/pgx/v5/pgconn"}, tests: []string{"cluster", "internal/certtest", "internal/dbtest", "internal/proxytest", "member", "store/storetest", "go.uber.org/goleak", "."}},
+	"store/zkstore":                      {code: []string{"internal/retry", "store", "store/internal/appends", "store/internal/clienttls", "store/zkstore/internal/wire"}, tests: []string{"internal/certtest", "internal/proxytest", "internal/zktest", "store/storetest", "go.uber.org/goleak"}},
+	"store/zkstore/internal/wire":        {tests: []string{"internal/proxytest", "internal/zktest", "go.uber.org/goleak"}},
 	"store/etcdembed":                    {code: []string{"store/etcdstore", "store/internal/etcdserver", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"store", "store/storetest", "go.uber.org/goleak"}},
 	"store/internal/etcdserver":          {code: []string{"go.etcd.io/", "go.uber.org/zap", "google.golang.org/protobuf/proto"}, tests: []string{"store", "store/etcdstore", "go.uber.org/goleak"}},
 	"store/quorum":                       {code: []string{"internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"internal/certtest", "store/etcdembed", "store/storetest", "go.uber.org/goleak"}},
@@ -57,7 +61,8 @@ var rooms = map[string]room{
 	"internal/server/pages":              {},
 	"internal/server/ui":                 {code: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/pages", "store/quorum"}, tests: []string{"internal/server/servertest"}},
 	"internal/server/limits":             {code: []string{"golang.org/x/sys/unix"}},
-	"internal/node":                      {code: []string{"internal/unixsocket", ".", "cluster", "internal/fence", "internal/idtext", "internal/secretfile", "internal/server", "internal/server/", "internal/throttle", "member", "store", "store/etcdstore", "store/etcdembed", "store/quorum", "github.com/coreos/go-systemd/v22/activation", "github.com/coreos/go-systemd/v22/daemon", "go.opentelemetry.io/", "google.golang.org/grpc"}, tests: []string{"internal/logtest", "api/firnv1", "internal/certtest", "store/memstore"}},
+	"internal/node":                      {code: []string{"internal/unixsocket", ".", "cluster", "internal/fence", "internal/idtext", "internal/secretfile", "internal/server", "internal/server/", "internal/stores", "internal/throttle", "member", "store", "store/etcdembed", "store/quorum", "github.com/coreos/go-systemd/v22/activation", "github.com/coreos/go-systemd/v22/daemon", "go.opentelemetry.io/", "google.golang.org/grpc"}, tests: []string{"internal/logtest", "api/firnv1", "internal/certtest", "store/memstore"}},
+	"internal/stores":                    {code: []string{"store", "store/etcdstore", "store/pgstore", "store/quorum", "store/zkstore"}},
 	"internal/demo":                      {code: []string{".", "client", "internal/clocks", "internal/console", "internal/deploy", "internal/load", "internal/node", "internal/retry", "internal/secretfile", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/ui", "member", "store/memstore", "store/quorum"}},
 	"internal/manpage":                   {code: []string{"github.com/spf13/"}},
 	"internal/setting":                   {code: []string{"github.com/spf13/pflag", "go.yaml.in/yaml/v3"}},
@@ -70,27 +75,31 @@ var rooms = map[string]room{
 	"internal/server/metrics":            {code: []string{"member", "internal/server", "internal/server/conns", "store", "store/quorum", "github.com/prometheus/client_golang/"}, tests: []string{"internal/server/auth", "internal/server/servertest", ".", "cluster", "store/memstore", "go.yaml.in/yaml/v3"}},
 	"internal/server/grpcapi":            {code: []string{".", "api/firnv1", "cluster", "member", "internal/idtext", "internal/server", "internal/server/auth", "internal/server/conns", "google.golang.org/"}, tests: []string{"internal/throttle", "internal/server/servertest", "internal/server/metrics", "store", "store/memstore", "go.uber.org/goleak"}},
 	"api/firnv1":                         {code: []string{"google.golang.org/"}},
-	"cmd/firn":                           {code: []string{"internal/unixsocket", ".", "cluster", "internal/console", "internal/demo", "internal/deploy", "internal/doctor", "internal/files", "internal/idtext", "internal/load", "internal/manpage", "internal/node", "internal/remote", "internal/replay", "internal/secretfile", "internal/server", "internal/server/", "internal/setting", "member", "store/etcdstore", "store/quorum", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"client", "golang.org/x/sys/unix", "internal/certtest", "internal/etcdtest", "internal/fence", "store", "store/memstore", "github.com/rogpeppe/go-internal/testscript"}},
+	"cmd/firn":                           {code: []string{"internal/unixsocket", ".", "cluster", "internal/console", "internal/demo", "internal/deploy", "internal/doctor", "internal/files", "internal/idtext", "internal/load", "internal/manpage", "internal/node", "internal/remote", "internal/replay", "internal/secretfile", "internal/server", "internal/server/", "internal/setting", "internal/stores", "member", "store/etcdstore", "store/pgstore", "store/quorum", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"client", "golang.org/x/sys/unix", "internal/certtest", "internal/etcdtest", "internal/proxytest", "internal/fence", "store", "store/memstore", "github.com/rogpeppe/go-internal/testscript"}},
 	"client":                             {code: []string{".", "internal/packed", "internal/retry", "internal/unixsocket"}},
 	"internal/server/respapi":            {code: []string{".", "member", "internal/idtext", "internal/server", "internal/server/auth", "internal/server/conns"}, tests: []string{"internal/throttle", "internal/server/servertest", "cluster", "internal/server/metrics", "store"}},
 	"internal/deploy":                    {code: []string{"."}, tests: []string{"internal/dbtest"}},
 	"internal/deploy/packages/archive":   {},
 	"internal/deploy/packages/inventory": {},
-	"examples/orders":                    {code: []string{".", "cluster", "member", "store/etcdstore"}, tests: []string{"internal/etcdtest"}},
+	"examples/orders":                    {code: []string{".", "cluster", "member", "store", "store/etcdstore", "store/pgstore", "github.com/jackc/pgx/v5/pgconn"}, tests: []string{"internal/dbtest", "internal/etcdtest"}},
 	"internal/browser":                   {tests: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "store/memstore", "internal/server/httpapi", "internal/server/servertest", "internal/server/ui", "store", "store/quorum", "github.com/chromedp/"}},
-	"internal/doctor":                    {code: []string{"internal/unixsocket", ".", "internal/clocks", "internal/retry", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi", "internal/server/limits", "member", "store", "store/etcdembed", "store/etcdstore", "store/quorum", "golang.org/x/sys/unix", "internal/files"}, tests: []string{"store/memstore"}},
+	"internal/doctor":                    {code: []string{"internal/unixsocket", ".", "internal/clocks", "internal/retry", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi", "internal/server/limits", "internal/stores", "member", "store", "store/etcdembed", "store/etcdstore", "store/pgstore", "store/quorum", "store/zkstore", "golang.org/x/sys/unix", "internal/files"}, tests: []string{"internal/dbtest", "internal/zktest", "store/memstore"}},
 	"internal/doctest":                   {tests: []string{"internal/responsive", "go.yaml.in/yaml/v3"}},
 	"internal/dbtest":                    {code: []string{"internal/testenv"}},
-	"internal/etcdtest":                  {code: []string{"internal/certtest"}},
+	"internal/etcdtest":                  {code: []string{"internal/certtest", "internal/proxytest"}},
+	"internal/proxytest":                 {},
 	"internal/certtest":                  {},
+	"internal/zktest":                    {code: []string{"internal/proxytest", "internal/testenv"}},
 	"internal/overlay":                   {},
 	"internal/load":                      {code: []string{"internal/unixsocket", ".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/", "internal/packed", "internal/retry"}, tests: []string{"cluster", "member", "internal/server", "internal/server/", "store/memstore", "go.uber.org/goleak"}},
 	"internal/mutants":                   {code: []string{"internal/overlay"}},
 	"internal/packed":                    {code: []string{"."}},
 	"internal/pauses":                    {code: []string{"internal/overlay"}},
-	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "store", "store/etcdstore", "store/quorum", "internal/etcdtest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
+	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "store", "store/etcdstore", "store/quorum", "internal/dbtest", "internal/etcdtest", "internal/stores", "internal/zktest", "internal/proxytest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
 	"internal/e2e/driver":                {code: []string{".", "client"}},
 	"internal/responsive":                {},
+	"internal/proofs":                    {},
+	"internal/models":                    {},
 	"internal/retry":                     {},
 	"internal/scale":                     {tests: []string{".", "cluster", "member", "store", "store/etcdembed", "store/quorum", "github.com/prometheus/client_golang/prometheus"}},
 	"internal/testenv":                   {},
@@ -102,7 +111,7 @@ var rooms = map[string]room{
 // public are the packages that applications build on. Everything else is internal, a program or an example.
 var public = []string{
 	".", "api/firnv1", "client", "cluster", "member",
-	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/quorum", "store/storetest",
+	"store", "store/etcdembed", "store/etcdstore", "store/memstore", "store/pgstore", "store/quorum", "store/storetest", "store/zkstore",
 }
 
 // file is one Go source file of the module.
@@ -234,16 +243,25 @@ func TestTheRootPackageNeedsTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-// An application that embeds a member and uses an etcd elsewhere links no etcd server.
+// An application that embeds a member and uses an etcd elsewhere links no etcd server, and one whose store is another
+// links nothing of etcd.
 func TestEmbeddingAMemberLinksNoServer(t *testing.T) {
-	const server, most = "go.etcd.io/etcd/server/", 375
+	const server = "go.etcd.io/etcd/server/"
 	linksServer := func(pkg string) (linked bool, packages int) {
 		all := deps(t, pkg)
 		return slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, server) }), len(all)
 	}
-	for _, pkg := range []string{"./member", "./store/etcdstore", "./examples/orders"} {
+	for pkg, most := range map[string]int{"./member": 135, "./store/etcdstore": 375, "./store/pgstore": 215, "./store/zkstore": 190, "./examples/orders": 400} {
 		if linked, packages := linksServer(pkg); linked || packages > most {
 			t.Errorf("%s links %d packages, etcd's server among them: %v; want at most %d without it", pkg, packages, linked, most)
+		}
+	}
+	for _, pkg := range []string{"./member", "./store/pgstore", "./store/zkstore"} {
+		all := deps(t, pkg)
+		if i := slices.IndexFunc(all, func(name string) bool {
+			return strings.HasPrefix(name, "go.etcd.io/") || strings.HasPrefix(name, "google.golang.org/grpc")
+		}); i >= 0 {
+			t.Errorf("%s links %s; want no part of etcd, nor what its client needs", pkg, all[i])
 		}
 	}
 	if linked, _ := linksServer("./store/etcdembed"); !linked {

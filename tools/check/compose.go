@@ -35,12 +35,22 @@ func compose(in io.Reader, out io.Writer) error {
 			}
 		}
 		machines := strings.Split(list, ",")
+		stored := slices.ContainsFunc(s.Command, func(arg string) bool { return strings.HasPrefix(arg, "--store=") })
+		asks := "--quorum-key-file=/run/secrets/"
+		if stored {
+			asks = "--etcd-password-file=/run/secrets/"
+		}
 		switch {
+		case stored && (list != "" || len(s.Volumes) > 0 || s.Hostname != name):
+			return fmt.Errorf("%s uses a store, has the host name %q, the quorum %q, and volumes %v", name, s.Hostname, list, s.Volumes)
+		case stored:
 		case s.Hostname != name || !slices.Contains(machines, name+":7420") || len(machines) != len(project.Services):
 			return fmt.Errorf("%s has the host name %q, and names %s; want itself and all others", name, s.Hostname, list)
 		case len(s.Volumes) != 1 || s.Volumes[0].Source != name || s.Volumes[0].Target != "/var/lib/firn":
 			return fmt.Errorf("%s keeps its data in %v; want a volume of its own", name, s.Volumes)
-		case len(s.Secrets) != 1 || !slices.Contains(s.Command, "--quorum-key-file=/run/secrets/"+s.Secrets[0].Source):
+		}
+		switch {
+		case len(s.Secrets) != 1 || !slices.Contains(s.Command, asks+s.Secrets[0].Source):
 			return fmt.Errorf("%s has the secrets %v, and %v", name, s.Secrets, s.Command)
 		case s.HealthCheck == nil || s.StopGracePeriod == nil || !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}):
 			return fmt.Errorf("%s has no health check, no time to stop, or may do what it need not", name)

@@ -241,6 +241,9 @@ func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []str
 	}
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
+		if name == "--store" {
+			name, value = "--etcd", servers(value)
+		}
 		if name == "--etcd" || name == "--quorum" || name == "--otlp-endpoint" {
 			named["53"] = true
 			for address := range strings.SplitSeq(value, ",") {
@@ -252,6 +255,13 @@ func allows(spec networking.NetworkPolicySpec, ports map[string]bool, args []str
 		return fmt.Errorf("in to %v and out to %v; want in to %v and out to %v", in, out, ports, named)
 	}
 	return nil
+}
+
+// servers are those in the address of a store, with commas between.
+func servers(address string) string {
+	_, rest, _ := strings.Cut(address, "://")
+	rest, _, _ = strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")
+	return rest
 }
 
 // restricted checks what Kubernetes' pod security standard "restricted" asks for.

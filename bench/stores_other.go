@@ -1,0 +1,10 @@
+//go:build !linux
+
+package main
+
+import "context"
+
+// runStores needs Linux, where the tests start the servers.
+func runStores(context.Context, settings) ([]table, error) {
+	return []table{{Title: "stores", Note: "Skipped: the servers are started on Linux only."}}, nil
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/deploy"
+	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/internal/stores"
+)
+
+// addStore adds the flag of a store that others keep.
+func addStore(flags *pflag.FlagSet, into *deploy.Store) {
+	setting.Add(flags, into, "store", "store", "", "the store to use, as firn serve --store takes it: one that others run", parseStore)
+}
+
+// parseStore reads the address of a store that others keep.
+func parseStore(text string) (deploy.Store, error) {
+	a, err := stores.Parse(text)
+	if err != nil {
+		return deploy.Store{}, err
+	}
+	var c stores.Choice
+	if c.Use(a); c.Keeps() {
+		return deploy.Store{}, fmt.Errorf("%.80q is kept by the nodes themselves; want a store that others run, or --quorum", text)
+	}
+	if a.Password() {
+		return deploy.Store{}, fmt.Errorf("%.200q has a password, which would stand in the file; want it in a secret", a)
+	}
+	return deploy.Store{Address: a.String(), Kind: string(a.Kind), Servers: a.Servers()}, nil
+}
