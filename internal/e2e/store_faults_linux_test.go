@@ -180,6 +180,19 @@ func (s *scene) gone(long bool, away, back func()) {
 	s.extend()
 }
 
+// noticed waits until one of the nodes has found that the store has lost data, and has told the others.
+func (s *scene) noticed(others ...*node) {
+	s.t.Helper()
+	eventually(s.t, func() error {
+		for _, n := range append(others, s.nodes...) {
+			if said(n.log.String(), "wrote the time before which members make no IDs") {
+				return nil
+			}
+		}
+		return errors.New("no node has noticed that the store has lost data")
+	})
+}
+
 // A fault happens to a scene. It is felt if callers may fail in spite of a second try.
 type fault struct {
 	name    string
@@ -279,6 +292,7 @@ var faults = []fault{
 		b := third.load(s.t, s.ledger, 2)
 		third.taken(s.t, s.ledger, 300)
 		restore(s.t)
+		s.noticed(third) // what starts before, and claims what the store no longer knows of, may repeat IDs: docs/safety.md
 		late := serve(s.t, "late", s.args...)
 		for _, n := range append([]*node{late, third}, s.nodes...) {
 			n.ready(s.t, s.ledger)
