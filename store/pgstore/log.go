@@ -84,12 +84,22 @@ func seenIn(found []rows) appends.Seen {
 
 // Read returns what comes after a position, see store.Log.
 func (s *Store) Read(ctx context.Context, after store.Position) (store.Batch, error) {
-	batch, _, err := s.readLog(ctx, after, 0)
+	batch, _, err := s.readLog(ctx, after, mark{}, 0)
 	return batch, err
 }
 
+// mark is where a reader of the log is: the last entry that it has read, or a checkpoint, which has no ID.
+type mark struct {
+	position store.Position
+	id       string
+}
+
+// errDiverged says that the log is another than the one that was read: it was set back, and has grown since.
+var errDiverged = errors.New("what was read last is no longer in the log")
+
 // readLog reads what comes after a position, at most limit entries unless that is zero, and returns how far the batch goes.
-func (s *Store) readLog(ctx context.Context, after store.Position, limit int) (store.Batch, store.Position, error) {
+// The error is errDiverged when the log neither has what was read last nor a checkpoint that stands for it.
+func (s *Store) readLog(ctx context.Context, after store.Position, last mark, limit int) (store.Batch, store.Position, error) {
 	call := fmt.Sprintf("read the log after %d", after)
 	if after < 0 {
 		return store.Batch{}, 0, fmt.Errorf("%s: %w: the position is negative; want 0 or more", call, store.ErrRefused)
@@ -100,7 +110,8 @@ func (s *Store) readLog(ctx context.Context, after store.Position, limit int) (s
 	}
 	at := number(after)
 	found, err := s.read(ctx, call, "",
-		"SELECT version, position, CASE WHEN position > "+at+" THEN value END FROM checkpoint",
+		"SELECT version, position, CASE WHEN position > "+at+" THEN value END, position >= "+number(last.position)+
+			" OR EXISTS (SELECT FROM log WHERE position = "+number(last.position)+" AND id = '"+last.id+"') FROM checkpoint",
 		"SELECT position, id, data FROM log WHERE position > greatest("+at+", (SELECT position FROM checkpoint)) ORDER BY position LIMIT "+most)
 	if err != nil {
 		return store.Batch{}, 0, err
@@ -108,6 +119,9 @@ func (s *Store) readLog(ctx context.Context, after store.Position, limit int) (s
 	seen, entries := seenIn(found), found[2]
 	if after > seen.Now {
 		return store.Batch{}, 0, fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, seen.Now)
+	}
+	if !found[1].is(0, 3) {
+		return store.Batch{}, 0, errDiverged
 	}
 	s.appender.Learn(seen)
 	upTo := seen.Now
@@ -187,6 +201,7 @@ func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[stor
 type follower struct {
 	store *Store
 	upTo  store.Position // it has yielded everything up to there
+	last  mark           // of that
 	begun bool           // it has read
 	epoch int            // since then
 	more  bool           // there is more to read
@@ -230,17 +245,22 @@ func (f *follower) next(ctx context.Context) (store.Batch, error) {
 func (f *follower) read(ctx context.Context, epoch int) (store.Batch, error) {
 	s := f.store
 	for {
-		batch, upTo, err := s.readLog(ctx, f.upTo, piece)
+		batch, upTo, err := s.readLog(ctx, f.upTo, f.last, piece)
 		s.mu.Lock()
 		now := s.known.epoch
 		s.mu.Unlock()
 		switch {
 		case ctx.Err() != nil:
 			return store.Batch{}, ctx.Err()
-		case f.begun && now != f.epoch:
+		case f.begun && now != f.epoch, errors.Is(err, errDiverged):
 			return f.lost()
 		case err == nil && now == epoch:
 			f.upTo, f.more, f.epoch = max(f.upTo, upTo), batch.More, epoch
+			if n := len(batch.Entries); n > 0 {
+				f.last = mark{batch.Entries[n-1].Position, batch.Entries[n-1].ID}
+			} else if batch.Checkpoint != nil {
+				f.last = mark{position: batch.Checkpoint.Position}
+			}
 			return batch, nil
 		case errors.Is(err, store.ErrRefused) && (!f.begun || s.isClosed()):
 			return store.Batch{}, err

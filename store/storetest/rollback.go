@@ -46,6 +46,30 @@ func (s *suite) rollBack(kept int) {
 	}
 }
 
+// "ErrRolledBack when the last entry that it has yielded is not in the log any more": the log has grown beyond it
+// meanwhile, so that no position tells.
+func followSetBackAndGrown(s *suite) {
+	s.needs(s.Backup != nil, "set the service back")
+	s.needs(s.CutOff != nil, "cut a client off")
+	s.append(s.Store, "kept", "1")
+	restore := s.Backup(s.T)
+	away := s.open()
+	last := s.append(away, "lost", "1")
+	tape := s.follow(away, 0)
+	tape.reaches(last)
+	s.CutOff(away, true)
+	restore(s.T)
+	other := s.open()
+	for i, grown := 0, false; i < 10 || !grown; i++ {
+		grown = s.append(other, fmt.Sprintf("new-%d", i), "1") > last+10
+	}
+	s.CutOff(away, false)
+	s.fires("the end of Follow after the store was set back", tape.ended)
+	if !errors.Is(tape.err, store.ErrRolledBack) {
+		s.Errorf("Follow ended with %v, want ErrRolledBack", tape.err)
+	}
+}
+
 // "ErrRolledBack means that the store is behind what the client knew": nobody follows.
 func appendSetBack(s *suite) {
 	s.needs(s.Backup != nil, "set the service back")
