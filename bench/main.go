@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/firn-id/firn/internal/fence"
 )
 
 // section is one part of the benchmark.
@@ -81,7 +83,7 @@ var (
 		rounds: 101, sample: 5 * time.Millisecond, limit: 1500 * time.Millisecond, limits: 5, fresh: 4 * time.Second,
 		loads: 31, load: 250 * time.Millisecond, crowds: 5, crowd: 3 * time.Second,
 		window: 3 * time.Second, keeps: 10, attaches: 300,
-		fences: 1000, extensions: 5, joining: 256, idling: 100, rest: 15 * time.Second,
+		fences: 1000, extensions: 5, joining: 256, idling: 100, rest: fence.DefaultWindow,
 	}
 	quick = settings{
 		rounds: 5, sample: time.Millisecond, limit: 100 * time.Millisecond, limits: 1, fresh: 50 * time.Millisecond,

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/testenv"
 )
 
@@ -89,14 +90,10 @@ func RemoveTemplates() {
 	}
 }
 
+// freePort is one that no connection of another program takes while the server is down.
 func freePort(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	_, port, _ := net.SplitHostPort(proxytest.FixedAddress(t))
 	return port
 }
 

@@ -85,7 +85,7 @@ var rooms = map[string]room{
 	"internal/browser":                   {tests: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "store/memstore", "internal/server/httpapi", "internal/server/servertest", "internal/server/ui", "store", "store/quorum", "github.com/chromedp/"}},
 	"internal/doctor":                    {code: []string{"internal/unixsocket", ".", "internal/clocks", "internal/retry", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi", "internal/server/limits", "internal/stores", "member", "store", "store/etcdembed", "store/etcdstore", "store/pgstore", "store/quorum", "store/zkstore", "golang.org/x/sys/unix", "internal/files"}, tests: []string{"internal/dbtest", "internal/zktest", "store/memstore"}},
 	"internal/doctest":                   {tests: []string{"internal/responsive", "go.yaml.in/yaml/v3"}},
-	"internal/dbtest":                    {code: []string{"internal/testenv"}},
+	"internal/dbtest":                    {code: []string{"internal/proxytest", "internal/testenv"}},
 	"internal/etcdtest":                  {code: []string{"internal/certtest", "internal/proxytest"}},
 	"internal/proxytest":                 {},
 	"internal/certtest":                  {},
