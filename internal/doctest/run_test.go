@@ -76,6 +76,9 @@ func (h *house) runPage(t *testing.T, p page) error {
 		}
 		if b.notRun != "" {
 			t.Logf("%v: not run: %s", b, b.notRun)
+			if err := h.checkFlags(t, b); err != nil {
+				return err
+			}
 			continue
 		}
 		if b.end {
@@ -108,6 +111,22 @@ func (h *house) runPage(t *testing.T, p page) error {
 
 // lateSince is how late this machine has been at most.
 var lateSince = responsive.Late
+
+// checkFlags asks the commands of firn in a block that is not run for help: they are there, with these flags.
+func (h *house) checkFlags(t *testing.T, b block) error {
+	t.Helper()
+	for _, line := range b.commands() {
+		at := firnCommand.FindStringIndex(line)
+		if at == nil {
+			continue
+		}
+		command, _, _ := strings.Cut(line[at[0]:], " |")
+		if _, r, err := h.run(t, "run", strict+command+" --help\n"); err != nil || r.status != "0" {
+			return b.failure([]string{command}, r, "its flags: %v", err)
+		}
+	}
+	return nil
+}
 
 // done is a block that was run.
 type done struct {

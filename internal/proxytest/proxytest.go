@@ -223,13 +223,15 @@ func (p *Proxy) forward(d Direction, to, from net.Conn, made time.Time) {
 			reset(to)
 			piece.err = io.ErrClosedPipe
 		case ResetAfter:
+			if d == ToServer {
+				reset(from) // first, so that no answer comes before it
+			}
 			_ = deliver(to, piece)
-			if d == ToClient {
+			if d == ToServer {
+				_ = to.Close()
+			} else {
 				reset(to)
 				_ = from.Close()
-			} else {
-				reset(from)
-				_ = to.Close()
 			}
 			piece.err = io.ErrClosedPipe
 		}
