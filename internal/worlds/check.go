@@ -137,9 +137,9 @@ func (w *world) right() (off int64) {
 	return off
 }
 
-// bound is how long it may take in the end until all is well: sessions and horizons of the dead have to pass, and clocks
-// may be this far behind what was reserved.
-const bound = 3*time.Minute + furthest
+// bound is how long it may take in the end until all is well: the sessions and horizons of the dead have to pass, and
+// whoever waits for an ID time that is ahead waits for a clock that approaches the right time at an eighth.
+const bound = 2*time.Minute + 9*furthest
 
 // settle waits until the cluster is well again, and everybody serves.
 func (w *world) settle() {
