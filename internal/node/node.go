@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -131,7 +132,7 @@ func (n *Node) begin() (err error) {
 	options.Vitals = n.vitals // called once the store is open
 	if c.Journal != "" {
 		if n.journal, err = journal.Open(c.Journal); err != nil {
-			return &SettingError{"journal", err}
+			return fmt.Errorf("can't keep a journal: %w", err)
 		}
 		options.Journal = n.journal
 	}

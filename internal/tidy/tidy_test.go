@@ -96,7 +96,7 @@ var rooms = map[string]room{
 	"internal/mutants":                   {code: []string{"internal/overlay"}},
 	"internal/packed":                    {code: []string{"."}},
 	"internal/pauses":                    {code: []string{"internal/overlay"}},
-	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "store", "store/etcdstore", "store/quorum", "internal/dbtest", "internal/etcdtest", "internal/stores", "internal/zktest", "internal/proxytest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
+	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "internal/journal", "store", "store/etcdstore", "store/quorum", "internal/dbtest", "internal/etcdtest", "internal/stores", "internal/zktest", "internal/proxytest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
 	"internal/e2e/driver":                {code: []string{".", "client"}},
 	"internal/responsive":                {},
 	"internal/proofs":                    {},
