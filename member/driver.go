@@ -111,7 +111,7 @@ func (l *lane) look(ctx context.Context) (action attachment.Action, err error) {
 	})
 	st := l.current()
 	if t := st.inUse(); action.Kind == attachment.Use && t.generator != nil {
-		t.generator.SetBound(t.fence.Horizon()) // which may have moved while the generator was made
+		t.generator.SetBound(t.fence.Bound()) // which may have moved while the generator was made
 	}
 	for i, t := range st.state.Tenures {
 		if t.Lost && !before.Tenures[i].Lost && !st.tenures[i].withdrawn && l.looked.kind == attachment.Granted {
@@ -188,7 +188,7 @@ func (l *lane) show(st *laneStatus, action attachment.Action) (err error) {
 func (l *lane) generate(t tenure, used time.Time) (*firn.Generator, error) {
 	options := []firn.Option{
 		firn.WithClock(l.m.clock), firn.FailAtBound(),
-		firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound(t.fence.Horizon()),
+		firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound(t.fence.Bound()),
 		firn.WithWaits(&l.waits),
 	}
 	if l.m.options.RandomStart {

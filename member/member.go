@@ -21,6 +21,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
@@ -59,6 +60,8 @@ type Member struct {
 	stop context.CancelFunc // ends the goroutine that plays the log
 	done chan struct{}      // closed when it has ended
 	wake chan struct{}      // has it check for work
+
+	journal *journal.Writer // nil: none
 
 	broken chan error // has room for one: an error, from elsewhere than the log, that shows that the store has lost data
 
@@ -114,7 +117,11 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
 		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock),
 		lookups: newLookups(), player: newPlayer(),
+		journal: journal.NewWriter(options.Journal, func(err error) {
+			options.Logger.Error("can't write the journal: it ends here", "err", err)
+		}),
 	}
+	m.journal.Write(journal.Line{Do: journal.Begin, Journal: journal.Version, Member: options.Owner})
 	go m.run(living, open)
 	return m, nil
 }

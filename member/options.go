@@ -3,6 +3,7 @@ package member
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
 
@@ -51,6 +52,11 @@ type Options struct {
 
 	// Order says what to do where existing IDs exceed those that the member would make: GoOn or WaitForIDs.
 	Order Order
+
+	// Journal gets what the member does about its node IDs and which IDs it gives, a line of JSON with one Write for each
+	// thing, before that has any effect; `firn journal` checks it. IDs are then several times as slow. After an error the
+	// member logs that, and writes no more. Nil: no journal, which costs nothing.
+	Journal io.Writer
 
 	Owner  string            // what the store shows people about this member; decides nothing
 	Clock  *firn.SteadyClock // nil: one over package time

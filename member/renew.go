@@ -126,7 +126,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 			failed = fmt.Errorf("node ID %d can't be used at %v yet", t.fence.Node(), m.Wall())
 		default:
 			if g := sequencers[i].generatorOf(t.fence); g != nil { // which may be new
-				g.SetBound(t.fence.Horizon())
+				g.SetBound(t.fence.Bound())
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
@@ -110,6 +111,7 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 // sequencers make IDs up to their horizons meanwhile, as after a lost session; see Sequencer.adopt.
 func (m *Member) startOver(ctx context.Context, why error) {
 	m.losses.Add(1)
+	m.journal.Write(journal.Line{Do: journal.Loss})
 	m.log.Warn("the store has lost data; joining the cluster again, as the store is now", "err", why)
 	for _, s := range m.Sequencers() {
 		s.tell(grant{}, errLostData)

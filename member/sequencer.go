@@ -52,6 +52,9 @@ func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 		},
 		ordering: make(lock, 1),
 	}
+	if m.journal != nil {
+		s.fences.Journal = s.note
+	}
 	st := &status{created: v.Created(), wanted: true, changed: make(chan struct{})}
 	for i := range m.options.NodeIDs {
 		s.lanes = append(s.lanes, &lane{Sequencer: s, index: i, wake: make(chan struct{}, 1)})
@@ -80,7 +83,7 @@ func (s *Sequencer) poke() {
 // Next returns the next ID, scattered if the definition says so. It may wait milliseconds for the clock, until ctx ends. It never waits for the store:
 // ErrNotReady is returned when the member can make no ID now.
 func (s *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
-	if generators := s.status.Load().generators; len(generators) > 0 {
+	if generators := s.status.Load().quick; len(generators) > 0 {
 		if id, err := generators[s.pick(len(generators))].TryNext(); err == nil {
 			return s.scatter(id), nil
 		}
@@ -93,6 +96,9 @@ func (s *Sequencer) Next(ctx context.Context) (id firn.ID, err error) {
 		}
 		return err
 	})
+	if s.m.journal != nil && err == nil {
+		s.noteGiven(id)
+	}
 	return s.scatter(id), err
 }
 
@@ -133,6 +139,9 @@ func (s *Sequencer) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 			return g.Fill(ctx, ids[n:])
 		})
 		if err == nil && (len(ids) == 0 || ids[0] > after) {
+			if s.m.journal != nil {
+				s.noteGiven(ids...)
+			}
 			if s.definition.Scattered {
 				for i := range ids {
 					ids[i] = firn.Scatter(ids[i])

@@ -56,6 +56,7 @@ func (s State) String() string {
 type status struct {
 	lanes      []laneStatus
 	generators []*firn.Generator // of the lanes that make IDs, in their order
+	quick      []*firn.Generator // those again, for the shortest way to an ID; none if the member keeps a journal
 
 	created int64     // position in the log, which identifies the generation; 0: unknown, after the store lost data
 	ensured bool      // EnsureSequencer was called: the member creates it again after the store lost data
@@ -174,6 +175,9 @@ func (s *Sequencer) updateIf(change func(*status) bool) {
 		if l.generator != nil {
 			next.generators = append(next.generators, l.generator)
 		}
+	}
+	if s.m.journal == nil {
+		next.quick = next.generators
 	}
 	next.changed = make(chan struct{})
 	s.status.Store(&next)

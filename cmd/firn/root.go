@@ -63,7 +63,7 @@ func (p *program) root(began *bool) *cobra.Command {
 	root.SetVersionTemplate("firn {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(p.serveCommand(), p.idCommand(), p.benchCommand(), p.demoCommand(), p.decodeCommand(), p.layoutCommand(), p.sequencerCommand(),
-		p.clusterCommand(), p.quorumCommand(), p.tokenCommand(), p.sealKeyCommand(), p.doctorCommand(), p.healthCommand(), p.genCommand(), p.completionCommand(), p.versionCommand())
+		p.clusterCommand(), p.quorumCommand(), p.tokenCommand(), p.sealKeyCommand(), p.doctorCommand(), p.journalCommand(), p.healthCommand(), p.genCommand(), p.completionCommand(), p.versionCommand())
 	root.SetHelpCommand(helpCommand())
 	keepOrder(root)
 	p.completeKinds(root)

@@ -74,6 +74,9 @@ func (k *keeper) run(ctx context.Context) {
 			}
 		default:
 			ExtendAll(ctx, mine)
+			for _, f := range mine {
+				f.Bound() // for the journal, if there is one
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/store"
 )
 
@@ -42,6 +43,9 @@ type Config struct {
 	// change of one of these keys closes the prefix to all who claim under it.
 	Guards []store.Condition
 
+	// Journal gets what each fence does, before that has any effect. Nil: nobody does.
+	Journal func(journal.Line)
+
 	// Before is an older fence of the same owner, or nil. Claim returns store.ErrRolledBack if the store has lost
 	// what that one wrote.
 	Before *Fence
@@ -74,11 +78,14 @@ type Fence struct {
 }
 
 func newFence(config Config, session store.Session, node int64, v View) *Fence {
+	read := v.Horizon
 	v.Horizon = max(v.Horizon, roundUp(config.NotBefore)) // as if an earlier owner had reached it
-	return &Fence{
+	f := &Fence{
 		config: config, session: session, node: node, operation: rand.Text(),
 		writing: make(chan struct{}, 1), state: Begin(v), written: time.Now(),
 	}
+	f.note(journal.Line{Do: journal.Read, Version: uint64(v.Reported), By: v.ReportedBy, Horizon: read, Floor: f.state.Floor})
+	return f
 }
 
 // Node returns the node ID.
@@ -193,6 +200,7 @@ func (f *Fence) stepBy(e Event, ahead time.Duration) Action {
 	defer f.mu.Unlock()
 	var a Action
 	f.state, a = Step(f.state, e, Limits{Window: f.config.Window.Milliseconds(), MaxStep: (f.config.MaxStep + ahead).Milliseconds()})
+	f.noteStep(e, a)
 	return a
 }
 

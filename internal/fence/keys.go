@@ -52,6 +52,7 @@ func (v *View) put(prefix string, kv store.KV, operation string) (err error) {
 		horizon, by, _ := strings.Cut(string(kv.Value), " ")
 		v.Reported = kv.Version
 		v.ReportedMine = by == operation
+		v.ReportedBy = by
 		if v.Horizon, err = strconv.ParseInt(horizon, 10, 64); err != nil || v.Horizon < 0 {
 			return fmt.Errorf("key %q holds %.60q; want a horizon in Unix milliseconds and an operation ID", kv.Key, kv.Value)
 		}

@@ -50,6 +50,7 @@ type View struct {
 
 	Reported     store.Version // zero when the node ID was never used
 	ReportedMine bool          // the horizon carries this owner's operation ID
+	ReportedBy   string        // the operation ID that it carries, for the journal; Step does not look at it
 	Horizon      int64         // zero when the node ID was never used
 }
 

@@ -3,6 +3,7 @@ package main
 const (
 	explored = "^TestNoInstantIsUsableByTwoOwners$"
 	modelled = "^TestEveryTransitionIsAStepOfTheModel$"
+	journals = "^TestJournalsOfOwners$"
 	fenced   = "^Test[^N]" // all but the exploration
 	closed   = "^TestWhatIsClosedStaysClosed$"
 	replayed = "^TestApplyAgreesWithTheReference$"
@@ -49,6 +50,27 @@ var mutants = []mutant{
 		"no step of the model: another owner's version is taken for the own", "internal/fence/state.go",
 		"	if v.ReportedMine {\n		s.Reported = v.Reported", "	if true {\n		s.Reported = v.Reported",
 		"./internal/fence", modelled,
+	},
+	{
+		"no line of a journal: the bound moves before the answer", "internal/fence/state.go",
+		"	case Due:\n		return s, due(s, e, l)\n",
+		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n		return s, a\n",
+		"./internal/fence", journals,
+	},
+	{
+		"no line of a journal: the floor is ignored", "internal/fence/state.go",
+		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
+		"./internal/fence", journals,
+	},
+	{
+		"no line of a journal: a release before the generator has stopped", "internal/fence/state.go",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"./internal/fence", journals,
+	},
+	{
+		"no line of a journal: a write expects no version", "internal/fence/state.go",
+		"Write{IfLive: s.Live, IfReported: s.Reported}", "Write{IfLive: s.Live}",
+		"./internal/fence", journals,
 	},
 	{
 		"a claim reserves a window beyond a floor that is ahead", "internal/fence/state.go",

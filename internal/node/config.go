@@ -63,6 +63,8 @@ type Config struct {
 	OTLPEndpoint string  // the URL of an OpenTelemetry receiver; empty: no traces
 	OTLPRatio    float64 // share of the calls without a trace that begin one: 0 to 1
 
+	Journal string // the file to which the journal is appended, see member.Options; empty: none
+
 	Logger *slog.Logger  // nil: nothing is logged
 	Build  metrics.Build // of this program, for metrics and traces
 

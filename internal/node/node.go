@@ -7,7 +7,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"runtime"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/idtext"
+	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
@@ -53,6 +56,7 @@ type Node struct {
 	secret  *auth.Secret             // for administrators, if there are no tokens
 	tls     *tls.Config              // nil: none
 	traces  *traces                  // nil: none
+	journal *os.File                 // nil: none
 }
 
 // New checks a configuration, and reads its tokens and certificates. It opens no store and does not listen. Every
@@ -126,6 +130,12 @@ func (n *Node) begin() (err error) {
 	c := n.config
 	options := c.memberOptions()
 	options.Vitals = n.vitals // called once the store is open
+	if c.Journal != "" {
+		if n.journal, err = journal.Open(c.Journal); err != nil {
+			return fmt.Errorf("can't keep a journal: %w", err)
+		}
+		options.Journal = n.journal
+	}
 	if n.member, err = member.Start(n.openStore, options); err != nil {
 		return err
 	}
@@ -197,6 +207,9 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	defer func() {
 		n.member.Leave()
+		if n.journal != nil {
+			n.journal.Close()
+		}
 		removeSecret()
 		n.closeStore()
 	}()

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/journal"
+	"github.com/firn-id/firn/internal/setting"
+)
+
+const journalHelp = `Journal checks what nodes did about their node IDs, and that no ID was given twice.
+
+A node that runs with --journal FILE writes there what it reads from the store and sends
+to it, how far it goes, and which IDs it gives, each before it has any effect. Journal
+replays the files of all nodes of a cluster against the model of which it is proved that
+no ID comes twice, and names each line that breaks a rule of it. The exit status is then
+1. The files of nodes that were killed are good up to there.
+
+With --json it prints an object with what was counted, and the lines as "violations".`
+
+const journalExamples = `  firn serve --journal /var/log/firn/ids-1.journal
+  firn journal ids-1.journal ids-2.journal ids-3.journal`
+
+// mostShown is how many violations are printed: one leads to many.
+const mostShown = 20
+
+func (p *program) journalCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "journal FILE...",
+		Short:   "Check the journals of nodes against the proof's model",
+		Long:    journalHelp,
+		Example: journalExamples,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("no file; want the journals of all nodes of a cluster")
+			}
+			return nil
+		},
+	}
+	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		report, err := checkJournals(args)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = json.NewEncoder(p.stdout).Encode(report)
+		} else {
+			err = printJournals(p.stdout, report)
+		}
+		if err == nil && len(report.Violations) > 0 {
+			err = errReported
+		}
+		return err
+	}
+	return c
+}
+
+func checkJournals(paths []string) (journal.Report, error) {
+	var files []journal.File
+	for _, path := range paths {
+		f, err := os.Open(path)
+		if err != nil {
+			return journal.Report{}, err
+		}
+		defer f.Close()
+		files = append(files, journal.File{Name: path, Reader: f})
+	}
+	return journal.Check(files...)
+}
+
+func printJournals(to io.Writer, r journal.Report) error {
+	for i, v := range r.Violations {
+		if i == mostShown {
+			fmt.Fprintf(to, "... and %d more\n", len(r.Violations)-i)
+			break
+		}
+		fmt.Fprintln(to, v)
+	}
+	fmt.Fprintf(to, "%s of %s, who owned %s %s: %s given\n", console.Plural(int64(r.Lines), "line"), console.Plural(int64(r.Members), "member"),
+		console.Plural(int64(r.NodeIDs), "node ID"), console.Plural(int64(r.Owners), "time"), console.Plural(r.IDs, "ID"))
+	if r.Lost {
+		fmt.Fprintln(to, "The store has lost data: what was written by members before and after that is not compared.")
+	}
+	var err error
+	if len(r.Violations) == 0 {
+		_, err = fmt.Fprintln(to, "Each line is a step of the proof's model, and no ID was given twice.")
+	}
+	return err
+}
