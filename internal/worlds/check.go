@@ -10,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/member"
 )
 
@@ -252,5 +253,22 @@ func (w *world) end() {
 		for _, h := range m.stale {
 			_ = w.takeOf(h, 1)
 		}
+	}
+}
+
+// replay checks the journals against the model of the proof.
+func (w *world) replay() {
+	var files []journal.File
+	for _, p := range w.processes {
+		if p.journal != nil {
+			files = append(files, journal.File{Name: p.name, Reader: bytes.NewReader(p.journal.Bytes())})
+		}
+	}
+	r, err := journal.Check(files...)
+	if err != nil {
+		w.fail("journals can be read", "%v", err)
+	}
+	for _, v := range r.Violations {
+		w.fail("a step of the model: "+v.Rule, "%v", v)
 	}
 }

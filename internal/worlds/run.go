@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,14 +45,15 @@ func (s Steps) All() int64 { return s.Calls + s.Entries + s.IDs + s.Events }
 // world is a plan that is carried out.
 type world struct {
 	Plan
-	ctx      context.Context
-	begun    time.Time
-	service  *memstore.Service
-	machines []*machine
-	byName   map[string]*machine
-	backup   memstore.Backup
-	down     bool // the store
-	verbs    sync.WaitGroup
+	ctx       context.Context
+	begun     time.Time
+	service   *memstore.Service
+	machines  []*machine
+	byName    map[string]*machine
+	processes []*process // all that ever ran
+	backup    memstore.Backup
+	down      bool // the store
+	verbs     sync.WaitGroup
 
 	faulty         atomic.Bool
 	calls, entries atomic.Int64
@@ -60,12 +62,6 @@ type world struct {
 	seen       *seen
 	transcript []line
 	result     Result
-}
-
-// line is a line of the transcript.
-type line struct {
-	at   time.Duration
-	text func() string
 }
 
 // machine is where processes run, one after the other.
@@ -88,6 +84,7 @@ type process struct {
 	name    string
 	member  *member.Member
 	session atomic.Pointer[memstore.Session]
+	journal *bytes.Buffer // nil: it keeps none
 
 	mu      sync.Mutex
 	handles map[string][]*handle // by the name of the sequencer; the last is the present one
@@ -147,11 +144,10 @@ func simulate(t *testing.T, p Plan, verbose bool) (r Result) {
 		w.calm()
 		w.settle()
 		w.end()
+		w.replay()
 		w.result.Steps.Calls, w.result.Steps.Entries, w.result.Steps.IDs = w.calls.Load(), w.entries.Load(), w.seen.ids
 		if verbose || len(w.result.Failures) > 0 {
-			for _, l := range w.transcript {
-				w.result.Transcript = append(w.result.Transcript, stamp(l.at)+"  "+l.text())
-			}
+			w.result.Transcript = w.tells()
 		}
 		r = w.result
 	})
@@ -168,19 +164,7 @@ func (w *world) fault(c memstore.Call) memstore.Fault {
 	return w.Faults.of(w.Seed, c.Client, n)
 }
 
-// stamp is an instant of a world, such as 2m03.250s.
-func stamp(at time.Duration) string {
-	return fmt.Sprintf("%dm%06.3fs", at/time.Minute, (at % time.Minute).Seconds())
-}
-
 func (w *world) now() time.Duration { return time.Since(w.begun) }
-
-// tell adds a line to the transcript.
-func (w *world) tell(text func() string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.transcript = append(w.transcript, line{w.now(), text})
-}
 
 // fail notes that a rule is broken.
 func (w *world) fail(rule, format string, args ...any) {
@@ -261,6 +245,11 @@ func (w *world) start(m *machine) {
 		TTL: m.TTL, Window: m.Window, NodeIDs: m.NodeIDs, Owner: m.Name, RandomStart: m.RandomStart, Order: m.Order,
 		CheckpointEvery: w.Checkpoint, Clock: firn.NewSteadyClockFrom(0, m.read),
 	}
+	if w.Journals {
+		p.journal = new(bytes.Buffer)
+		o.Journal = p.journal
+	}
+	w.processes = append(w.processes, p)
 	if m.Wish != nil {
 		o.Nodes = func(name string, d cluster.Definition) *cluster.Range {
 			if m.Wish.To < d.Capacity() && name != final {
@@ -367,28 +356,43 @@ func (w *world) take(m *machine, sequencer string, count int64) {
 // patience is how long a caller waits for an ID: for the clock, under saturation.
 const patience = 5 * time.Millisecond
 
-// takeOf takes IDs until there are none, and checks each.
+// takeOf takes IDs until there are none, one after the other or all at once, and checks each.
 func (w *world) takeOf(h *handle, count int64) (err error) {
 	ctx, cancel := context.WithTimeout(w.ctx, patience)
 	defer cancel()
+	w.mu.Lock()
+	over := h.over
+	w.mu.Unlock()
+	if count%2 == 0 {
+		ids := make([]firn.ID, count)
+		if err := h.Fill(ctx, ids); err != nil {
+			return err
+		}
+		w.note(h, over, ids...)
+		return nil
+	}
 	for range count {
-		w.mu.Lock()
-		over := h.over
-		w.mu.Unlock()
 		id, err := h.Next(ctx)
 		if err != nil {
 			return err
 		}
-		w.mu.Lock()
+		w.note(h, over, id)
+	}
+	return nil
+}
+
+// note checks IDs that a handle gave.
+func (w *world) note(h *handle, over string, ids ...firn.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
 		if over != "" {
 			w.failLocked("what is over stays over", fmt.Sprintf("%s gives %d of %s %s", h.process.name, id, h.Name(), over))
 		}
 		if rule, text := w.seen.note(h.lane, h.gather(id), id); rule != "" {
 			w.failLocked(rule, text)
 		}
-		w.mu.Unlock()
 	}
-	return nil
 }
 
 func (h *handle) gather(id firn.ID) firn.ID {

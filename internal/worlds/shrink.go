@@ -94,7 +94,7 @@ func kept(events []Event) []Event {
 // simpler yields plans that are simpler in one thing.
 func simpler(p Plan) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
-		for _, change := range slices.Concat(without(p), simplerFaults(p), simplerMachines(p), simplerEvents(p)) {
+		for _, change := range slices.Concat(journals(p), without(p), simplerFaults(p), simplerMachines(p), simplerEvents(p)) {
 			q := p
 			q.Machines, q.Events, q.Faults.Outcomes = slices.Clone(p.Machines), slices.Clone(p.Events), slices.Clone(p.Faults.Outcomes)
 			change(&q)
@@ -103,6 +103,14 @@ func simpler(p Plan) iter.Seq[Plan] {
 			}
 		}
 	}
+}
+
+// journals has members keep journals, which tell more.
+func journals(p Plan) (changes []func(*Plan)) {
+	if !p.Journals {
+		changes = append(changes, func(q *Plan) { q.Journals = true })
+	}
+	return changes
 }
 
 // without leaves machines out.
