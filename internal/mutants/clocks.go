@@ -65,6 +65,11 @@ var clocks = []mutant{
 		"./member", "^TestIDsThatAreAheadOfOneThatGoesOn$",
 	},
 	{
+		"in a world: a node that is to wait waits for every horizon that is ahead", "member/order.go",
+		"	if last.Horizon.After(now.Add(margin)) {", "	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && last.Horizon.After(now) {",
+		"./internal/worlds", "^TestWorldsThatHaveFailed$",
+	},
+	{
 		"a node ID is extended by a clock that is out", "member/renew.go",
 		"extended && !out && ", "extended && (!out || true) && ",
 		"./member", "^Test(OneClockSteps|TheFirstClockIsWrong)$",

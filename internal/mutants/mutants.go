@@ -73,6 +73,16 @@ var mutants = []mutant{
 		"./internal/fence", journals,
 	},
 	{
+		"in a world: the floor is ignored", "internal/fence/state.go",
+		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
+		"./internal/worlds", "^TestWorlds$",
+	},
+	{
+		"in a world: released before the generator has stopped", "internal/fence/state.go",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"./internal/worlds", "^TestWorlds$",
+	},
+	{
 		"a claim reserves a window beyond a floor that is ahead", "internal/fence/state.go",
 		"max(e.Now+l.Window, s.Floor)", "max(e.Now, s.Floor) + l.Window",
 		"./internal/fence", explored,

@@ -41,75 +41,55 @@ type node struct {
 	id        int64
 }
 
-// stretch is a stretch of ticks in which one process gave IDs of a node ID, and no other did.
-type stretch struct {
-	by       string
-	from, to int64
-	last     firn.ID
+// seen is all IDs that were given. A journal tells more: here, nobody knows when a process has become an owner again.
+type seen struct {
+	ids  int64
+	by   map[string]map[firn.ID]string // who gave it, for each name
+	used map[node]*use
 }
 
-// seen is all IDs that were given.
-type seen struct {
-	ids     int64
-	by      map[string]map[firn.ID]string // who gave it, for each name
-	stretch map[node][]*stretch           // in the order in which they began
+// use is who used which tick of a node ID, and the last ID that each gave.
+type use struct {
+	ticks map[int64]string
+	last  map[string]firn.ID
 }
 
 func newSeen() *seen {
-	return &seen{by: map[string]map[firn.ID]string{}, stretch: map[node][]*stretch{}}
+	return &seen{by: map[string]map[firn.ID]string{}, used: map[node]*use{}}
 }
 
 // note notes an ID, as it was before it was scattered and as it was given. It returns the rule that it breaks.
 func (s *seen) note(l lane, made, given firn.ID) (rule, text string) {
 	s.ids++
+	parts, err := l.layout.Decompose(made)
+	if err != nil {
+		return "an ID has the layout of its sequencer", fmt.Sprintf("%s gives %d of %s: %v", l.by, given, l.sequencer, err)
+	}
 	of := s.by[l.sequencer]
 	if of == nil {
 		of = map[firn.ID]string{}
 		s.by[l.sequencer] = of
 	}
-	parts, err := l.layout.Decompose(made)
-	who := fmt.Sprintf("%s gives %d of %s (node ID %d, tick %d)", l.by, given, l.sequencer, parts.Node, parts.Tick)
-	if err != nil {
-		return "an ID has the layout of its sequencer", fmt.Sprintf("%s gives %d of %s: %v", l.by, given, l.sequencer, err)
+	n := node{l.sequencer, l.layout, parts.Node}
+	u := s.used[n]
+	if u == nil {
+		u = &use{ticks: map[int64]string{}, last: map[string]firn.ID{}}
+		s.used[n] = u
+	}
+	who := func() string {
+		return fmt.Sprintf("%s gives %d of %s (node ID %d, tick %d)", l.by, given, l.sequencer, parts.Node, parts.Tick)
 	}
 	if by, twice := of[given]; twice {
-		return "no ID comes twice", fmt.Sprintf("%s, which %s gave before", who, by)
+		return "no ID comes twice", fmt.Sprintf("%s, which %s gave before", who(), by)
 	}
-	of[given] = l.by
-	return s.use(node{l.sequencer, l.layout, parts.Node}, l.by, who, parts.Tick, made)
-}
-
-// use notes the use of a tick.
-func (s *seen) use(n node, by, who string, tick int64, id firn.ID) (rule, text string) {
-	all := s.stretch[n]
-	var own *stretch
-	for _, other := range all {
-		switch {
-		case other.by == by:
-			own = other
-		case other.from <= tick && tick <= other.to:
-			return "an instant of a node ID has one owner", fmt.Sprintf("%s; %s gave IDs of it in the ticks %d to %d", who, other.by, other.from, other.to)
-		}
+	if by, used := u.ticks[parts.Tick]; used && by != l.by {
+		return "an instant of a node ID has one owner", fmt.Sprintf("%s; %s has given IDs of that tick", who(), by)
 	}
-	if own != nil && id <= own.last {
-		return "the IDs of a node ID ascend", fmt.Sprintf("%s after %d", who, own.last)
+	if last, has := u.last[l.by]; has && made <= last {
+		return "the IDs of a node ID ascend", fmt.Sprintf("%s after %d", who(), last)
 	}
-	if own == nil || s.between(all, by, own.to, tick) {
-		own = &stretch{by: by, from: tick}
-		s.stretch[n] = append(all, own)
-	}
-	own.to, own.last = tick, id
+	of[given], u.ticks[parts.Tick], u.last[l.by] = l.by, l.by, made
 	return "", ""
-}
-
-// between reports whether another process gave IDs between two ticks.
-func (s *seen) between(all []*stretch, by string, from, to int64) bool {
-	for _, other := range all {
-		if other.by != by && other.to > from && other.from < to {
-			return true
-		}
-	}
-	return false
 }
 
 // calm ends all trouble.

@@ -96,6 +96,7 @@ const (
 	Attach    Kind = "attach"
 	Detach    Kind = "detach"
 	Destroy   Kind = "destroy"
+	Replace   Kind = "replace" // destroy, and create again
 	Drain     Kind = "drain"
 	Undrain   Kind = "undrain"
 	Move      Kind = "move" // the node ID Count to Other
@@ -160,6 +161,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s detaches from %s", e.Machine, e.Sequencer)
 	case Destroy:
 		return fmt.Sprintf("%s destroys %s", e.Machine, e.Sequencer)
+	case Replace:
+		return fmt.Sprintf("%s destroys %s, creates it with definition %d, and attaches", e.Machine, e.Sequencer, e.Definition)
 	case Drain, Undrain:
 		return fmt.Sprintf("%s has %s %sed of %s", e.Machine, e.Other, e.Kind, e.Sequencer)
 	case Move:
@@ -211,7 +214,7 @@ func (p Plan) String() string {
 	}
 	for i, d := range p.Definitions {
 		if !slices.ContainsFunc(p.Events, func(e Event) bool {
-			return (e.Kind == Ensure || e.Kind == Create) && e.Definition == i && slices.Contains(sequencers, e.Sequencer)
+			return (e.Kind == Ensure || e.Kind == Create || e.Kind == Replace) && e.Definition == i && slices.Contains(sequencers, e.Sequencer)
 		}) {
 			continue
 		}

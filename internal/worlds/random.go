@@ -210,7 +210,7 @@ func (m *maker) event() {
 
 // trouble is what nobody asked for.
 func (m *maker) trouble(name string, ok bool) {
-	switch n := m.IntN(14); {
+	switch n := m.IntN(15); {
 	case !ok || n <= 1:
 		if name = pick(m, m.Machines...).Name; !m.up[name] || m.chance(3) { // it may have been expelled
 			m.start(name)
@@ -223,14 +223,14 @@ func (m *maker) trouble(name string, ok bool) {
 		m.add(Event{Kind: map[bool]Kind{true: CutOff, false: Heal}[m.cut[name]], Machine: name})
 	case n <= 8:
 		m.add(Event{Kind: Expire, Machine: name})
-	case n == 9:
-		m.add(Event{Kind: Lag, Machine: name, For: pick(m, 0, 50*time.Millisecond, 2*time.Second)})
-	case n == 10:
+	case n == 9, n == 10:
+		m.add(Event{Kind: Lag, Machine: name, For: pick(m, 0, 50*time.Millisecond, 2*time.Second, 8*time.Second)})
+	case n == 11:
 		m.down = !m.down
 		m.add(Event{Kind: map[bool]Kind{true: Stop, false: Resume}[m.down]})
-	case n <= 12 && !m.Right && !m.Loses:
+	case n <= 13 && !m.Right && !m.Loses:
 		m.step(name)
-	case n == 13:
+	case n == 14:
 		other, _ := m.machine()
 		m.add(Event{Kind: Expel, Machine: name, Other: other})
 	}
@@ -254,7 +254,7 @@ func (m *maker) step(name string) {
 func (m *maker) verb(name string) {
 	e := Event{Machine: name, Sequencer: pick(m, sequencers...)}
 	e.Other, _ = m.machine()
-	switch n := m.IntN(20); {
+	switch n := m.IntN(21); {
 	case n < 5:
 		e.Kind, e.Definition = Ensure, m.definition(e.Sequencer)
 	case n < 8:
@@ -263,17 +263,17 @@ func (m *maker) verb(name string) {
 		e.Kind = Detach
 	case n < 12:
 		e.Kind, e.Definition = Create, m.definition(e.Sequencer)
-	case n < 14:
-		if e.Kind = Destroy; m.Loses {
+	case n < 15:
+		if e.Kind, e.Definition = pick(m, Destroy, Replace, Replace), m.definition(e.Sequencer); m.Loses {
 			e.Kind = Detach
 		}
-	case n < 15:
+	case n < 16:
 		e.Kind = Drain
-	case n < 17:
-		e.Kind = Undrain
 	case n < 18:
-		e.Kind, e.Count = Move, m.Int64N(4)
+		e.Kind = Undrain
 	case n < 19:
+		e.Kind, e.Count = Move, m.Int64N(4)
+	case n < 20:
 		e.Kind, e.Allocation = Allocate, m.allocation()
 	default:
 		e = Event{Kind: Policy, Machine: name}

@@ -440,11 +440,12 @@ func (w *world) verb(ctx context.Context, p *process, e Event) error {
 	}
 	switch m := p.member; e.Kind {
 	case Ensure:
-		s, err := m.EnsureSequencer(ctx, e.Sequencer, w.Definitions[e.Definition])
-		if errors.Is(err, member.ErrSequencerExists) {
-			s, err = m.Attach(ctx, e.Sequencer)
+		return w.ensure(ctx, p, e)
+	case Replace:
+		if err := w.destroy(ctx, p, e.Sequencer); err != nil {
+			return err
 		}
-		return p.got(s, err)
+		return w.ensure(ctx, p, e)
 	case Attach:
 		return p.got(m.Attach(ctx, e.Sequencer))
 	case Create:
@@ -472,6 +473,14 @@ func (w *world) verb(ctx context.Context, p *process, e Event) error {
 		return m.Expel(ctx, whom)
 	}
 	return fmt.Errorf("there is no event %q", e.Kind)
+}
+
+func (w *world) ensure(ctx context.Context, p *process, e Event) error {
+	s, err := p.member.EnsureSequencer(ctx, e.Sequencer, w.Definitions[e.Definition])
+	if errors.Is(err, member.ErrSequencerExists) {
+		s, err = p.member.Attach(ctx, e.Sequencer)
+	}
+	return p.got(s, err)
 }
 
 // got notes the handle that a verb returned.

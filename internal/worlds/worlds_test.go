@@ -76,7 +76,7 @@ func TestPlansAreWrittenAndRead(t *testing.T) {
 // Every kind of event has words of its own, and happens.
 func TestEveryKindHappens(t *testing.T) {
 	kinds := []Kind{
-		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Ensure, Create, Attach, Detach, Destroy,
+		Start, Leave, Crash, CutOff, Heal, Lag, Expire, Step, StepAll, Take, TakeAll, Ensure, Create, Attach, Detach, Destroy, Replace,
 		Drain, Undrain, Move, Allocate, Policy, Expel, Stop, Resume, Faulty, Faultless, Backup, SetBack,
 	}
 	seen := map[Kind]bool{}
@@ -144,7 +144,7 @@ func TestSeen(t *testing.T) {
 		{"two node IDs", []lane{a, b}, []firn.ID{make(1, 0, 0), make(1, 1, 0)}, ""},
 		{"twice", []lane{a, b}, []firn.ID{make(1, 0, 0), make(1, 0, 0)}, "no ID comes twice"},
 		{"in one tick", []lane{a, b}, []firn.ID{make(1, 0, 0), make(1, 0, 1)}, "an instant of a node ID has one owner"},
-		{"in between", []lane{a, a, b}, []firn.ID{make(1, 0, 0), make(3, 0, 1), make(2, 0, 0)}, "an instant of a node ID has one owner"},
+		{"in between, late", []lane{a, a, b}, []firn.ID{make(1, 0, 0), make(3, 0, 1), make(2, 0, 0)}, ""}, // a may have owned it again
 		{"descending", []lane{a, a}, []firn.ID{make(1, 0, 1), make(1, 0, 0)}, "the IDs of a node ID ascend"},
 		{"of another layout", []lane{a}, []firn.ID{1 << 50}, "an ID has the layout of its sequencer"},
 	} {
