@@ -213,7 +213,12 @@ func (w *world) unserved(p *process, v cluster.Value, id string) error {
 		if !ok {
 			return fmt.Errorf("%s has no handle of %s, of which it holds %v", p.name, name, held)
 		}
-		if err := w.takeOf(p.handle(s), 1); err != nil {
+		var early *member.EarlyError
+		err := w.takeOf(p.handle(s), 1)
+		if errors.As(err, &early) { // another generation came in between when it was created
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("%s holds the node IDs %v of %s and gives no ID: %w", p.name, held, name, err)
 		}
 		if have := s.NodeIDs(); len(have) != len(held) {

@@ -198,9 +198,9 @@ func (m *maker) event() {
 	name, ok := m.machine()
 	switch {
 	case m.chance(3) && ok:
-		m.add(Event{Kind: Take, Machine: name, Sequencer: pick(m, sequencers...), Count: 1 + m.Int64N(60)})
+		m.add(Event{Kind: Take, Machine: name, Sequencer: pick(m, sequencers...), Count: 1 + m.Int64N(160)})
 	case m.chance(4):
-		m.add(Event{Kind: TakeAll, Count: 1 + m.Int64N(8)})
+		m.add(Event{Kind: TakeAll, Count: 1 + m.Int64N(16)})
 	case !ok, m.chance(5):
 		m.trouble(name, ok)
 	default:
@@ -334,6 +334,6 @@ func (m *maker) someGo() {
 // quietly lets nothing happen for so long but IDs.
 func (m *maker) quietly(d time.Duration) {
 	for end := m.now + d; m.now < end; m.now += m.upTo(d / 8) {
-		m.add(Event{Kind: TakeAll, Count: 1 + m.Int64N(8)})
+		m.add(Event{Kind: TakeAll, Count: 1 + m.Int64N(16)})
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -411,13 +410,17 @@ func (w *world) call(m *machine, e Event) {
 	if p == nil {
 		return
 	}
+	v := verb{Event: e, world: w, process: p, had: w.handles(e.Sequencer)}
+	if other := w.byName[e.Other]; other != nil {
+		v.other = other.process
+	}
 	w.verbs.Go(func() {
 		ctx, cancel := context.WithTimeout(w.ctx, patient)
 		defer cancel()
 		began := w.now()
 		err := p.member.Wait(ctx)
 		if err == nil {
-			err = w.verb(ctx, p, e)
+			err = v.do(ctx)
 		}
 		w.tell(func() string {
 			done := "it is done"
@@ -429,27 +432,32 @@ func (w *world) call(m *machine, e Event) {
 	})
 }
 
-func (w *world) verb(ctx context.Context, p *process, e Event) error {
+// verb is an event that a member has to do.
+type verb struct {
+	Event
+	world   *world
+	process *process
+	other   *process  // nil: none, or it does not run
+	had     []*handle // what everybody had of the sequencer when it was told to
+}
+
+func (v verb) do(ctx context.Context) error {
 	var whom string
-	if other := w.byName[e.Other]; other != nil {
-		w.mu.Lock()
-		if q := other.process; q != nil {
-			whom = q.member.ID()
-		}
-		w.mu.Unlock()
+	if v.other != nil {
+		whom = v.other.member.ID()
 	}
-	switch m := p.member; e.Kind {
+	switch m, e := v.process.member, v.Event; e.Kind {
 	case Ensure:
-		return w.ensure(ctx, p, e)
+		return v.ensure(ctx)
 	case Replace:
-		if err := w.destroy(ctx, p, e.Sequencer); err != nil {
+		if err := v.destroy(ctx); err != nil {
 			return err
 		}
-		return w.ensure(ctx, p, e)
+		return v.ensure(ctx)
 	case Attach:
-		return p.got(m.Attach(ctx, e.Sequencer))
+		return v.process.got(m.Attach(ctx, e.Sequencer))
 	case Create:
-		_, err := m.Create(ctx, e.Sequencer, w.Definitions[e.Definition])
+		_, err := m.Create(ctx, e.Sequencer, v.world.Definitions[e.Definition])
 		return err
 	case Detach:
 		s, ok := m.Sequencer(e.Sequencer)
@@ -458,7 +466,7 @@ func (w *world) verb(ctx context.Context, p *process, e Event) error {
 		}
 		return s.Detach(ctx)
 	case Destroy:
-		return w.destroy(ctx, p, e.Sequencer)
+		return v.destroy(ctx)
 	case Drain:
 		return m.Drain(ctx, e.Sequencer, whom)
 	case Undrain:
@@ -471,16 +479,18 @@ func (w *world) verb(ctx context.Context, p *process, e Event) error {
 		return m.SetPolicy(ctx, e.Shares)
 	case Expel:
 		return m.Expel(ctx, whom)
+	default:
+		return fmt.Errorf("there is no event %q", e.Kind)
 	}
-	return fmt.Errorf("there is no event %q", e.Kind)
 }
 
-func (w *world) ensure(ctx context.Context, p *process, e Event) error {
-	s, err := p.member.EnsureSequencer(ctx, e.Sequencer, w.Definitions[e.Definition])
+func (v verb) ensure(ctx context.Context) error {
+	m := v.process.member
+	s, err := m.EnsureSequencer(ctx, v.Sequencer, v.world.Definitions[v.Definition])
 	if errors.Is(err, member.ErrSequencerExists) {
-		s, err = p.member.Attach(ctx, e.Sequencer)
+		s, err = m.Attach(ctx, v.Sequencer)
 	}
-	return p.got(s, err)
+	return v.process.got(s, err)
 }
 
 // got notes the handle that a verb returned.
@@ -491,28 +501,24 @@ func (p *process) got(s *member.Sequencer, err error) error {
 	return err
 }
 
-// destroy destroys a sequencer. Once that has returned, no handle may give an ID of it that somebody had when it began.
-func (w *world) destroy(ctx context.Context, p *process, sequencer string) error {
-	w.mu.Lock()
-	var had []*handle
-	for _, m := range w.machines {
-		for _, h := range m.stale {
-			if h.Name() == sequencer {
-				had = append(had, h)
-			}
-		}
-		if m.process != nil {
-			had = append(had, m.process.all(sequencer)...)
-		}
-	}
-	w.mu.Unlock()
-	err := p.member.Destroy(ctx, sequencer)
+// destroy destroys a sequencer. Once that has returned, no handle may give an ID of it that somebody had before.
+func (v verb) destroy(ctx context.Context) error {
+	w := v.world
+	err := v.process.member.Destroy(ctx, v.Sequencer)
 	if err == nil && w.Right {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for _, h := range had {
-			h.over = strings.TrimSpace("after " + p.name + " has destroyed it")
+		for _, h := range v.had {
+			h.over = "after " + v.process.name + " has destroyed it"
 		}
 	}
 	return err
+}
+
+// handles are all that any process has of a sequencer, or had.
+func (w *world) handles(sequencer string) (all []*handle) {
+	for _, p := range w.processes {
+		all = append(all, p.all(sequencer)...)
+	}
+	return all
 }
