@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +21,7 @@ func TestWorlds(t *testing.T) {
 		r := simulate(t, random(seed), false)
 		steps.Add(r.Steps)
 		for _, f := range r.Failures {
-			t.Errorf("seed %d: %v\n%s", seed, f, strings.Join(r.Transcript, "\n"))
+			t.Errorf("%v; to see it: go run ./internal/worlds -first %d -seeds 1 -v", f, seed)
 		}
 	}
 	t.Logf("%+v", steps)
