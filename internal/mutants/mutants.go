@@ -844,6 +844,11 @@ var mutants = []mutant{
 		"./member", "LostData",
 	},
 	{
+		"a member writes to a log that is not the one it knows", "member/rollback.go",
+		"b.Entries[0].ID == entry {", "b.Entries[0].ID == entry || at > 0 {",
+		"./member", "^TestAMemberTellsTheStoreFirst$",
+	},
+	{
 		"the floor after lost data ignores clock skew", "internal/floor/floor.go",
 		".Add(Skew)", ".Add(0 * Skew)",
 		"./member", "ReckonsWith",

@@ -139,6 +139,9 @@ func (w *world) settle() {
 			ctx, cancel := context.WithTimeout(w.ctx, bound)
 			defer cancel()
 			s, err := p.member.EnsureSequencer(ctx, final, last)
+			for ; errors.Is(err, member.ErrNotReady) && ctx.Err() == nil; s, err = p.member.EnsureSequencer(ctx, final, last) {
+				time.Sleep(100 * time.Millisecond) // it has just found that the store has lost data
+			}
 			if err != nil {
 				w.fail("in the end all is well", "%s can't attach to a new sequencer: %v", p.name, err)
 				return
