@@ -123,7 +123,7 @@ func (p *picture) startEtcd(m *machine) {
 // start starts the node, and waits until it is ready.
 func (n *placed) start(p *picture) {
 	p.t.Helper()
-	n.run = n.machine.run(p.firn, "serve", "--config", n.config)
+	n.run = n.machine.run(p.firn, "serve", journaled(p.t, nil), "--config", n.config)
 	eventually(p.t, func() error {
 		status, body, err := p.callers.get("http://" + n.address + ":8080/readyz")
 		if err == nil && status != http.StatusOK {

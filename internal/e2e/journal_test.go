@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,8 +17,16 @@ import (
 // journals are the files of the nodes that each test has started, by their cluster.
 var journals = struct {
 	sync.Mutex
-	of map[testing.TB]map[string][]string
-}{of: map[testing.TB]map[string][]string{}}
+	of   map[testing.TB]map[string][]string
+	lost map[testing.TB]bool
+}{of: map[testing.TB]map[string][]string{}, lost: map[testing.TB]bool{}}
+
+// storeIsLost notes that the store of a test loses its data while no member runs, so that no journal says so.
+func storeIsLost(t testing.TB) {
+	journals.Lock()
+	defer journals.Unlock()
+	journals.lost[t] = true
+}
 
 // journaled returns the flag with which a node keeps a journal. When the test ends, and all its nodes have, the journals of
 // each of its clusters are checked against the model of the proof.
@@ -56,11 +65,19 @@ func clusterOf(args []string) string {
 func checkJournals(t testing.TB) {
 	t.Helper()
 	journals.Lock()
-	of := journals.of[t]
+	of, lost := journals.of[t], journals.lost[t]
 	delete(journals.of, t)
+	delete(journals.lost, t)
 	journals.Unlock()
 	for cluster, paths := range of {
 		var files []journal.File
+		if lost {
+			said := new(bytes.Buffer)
+			w := journal.NewWriter(said, func(err error) { t.Error(err) })
+			w.Write(journal.Line{Do: journal.Begin, Journal: journal.Version, Member: "the test"})
+			w.Write(journal.Line{Do: journal.Loss})
+			files = append(files, journal.File{Name: "the test", Reader: said})
+		}
 		for _, path := range paths {
 			f, err := os.Open(path)
 			if os.IsNotExist(err) {

@@ -363,6 +363,7 @@ func TestAllMachinesAreEmptied(t *testing.T) {
 	c := q.callers()
 	c.served(10)
 	crash(q.list...)
+	storeIsLost(t)
 	begun := time.Now()
 	for _, k := range q.list {
 		k.empty()

@@ -433,7 +433,7 @@ func TestTheDiskOfTheStoreIsFull(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = os.Remove(disk) })
-			if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=96m,mode=1777", "firn", disk).CombinedOutput(); err != nil {
+			if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256m,mode=1777", "firn", disk).CombinedOutput(); err != nil {
 				t.Skipf("no file system can be mounted: %v: %s", err, out)
 			}
 			t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() })
@@ -444,7 +444,7 @@ func TestTheDiskOfTheStoreIsFull(t *testing.T) {
 			const window = 5 * time.Second
 			s := newScene(t, b, window)
 			filler := filepath.Join(disk, "filler")
-			_ = os.WriteFile(filler, make([]byte, 96<<20), 0o600) // as much of it as there is room for
+			_ = os.WriteFile(filler, make([]byte, 256<<20), 0o600) // as much of it as there is room for
 			b.fill(t)
 			time.Sleep(2 * window)
 			if err := os.Remove(filler); err != nil {
