@@ -16,12 +16,11 @@ import (
 type maker struct {
 	*rand.Rand
 	Plan
-	now    time.Duration
-	up     map[string]bool
-	cut    map[string]bool
-	down   bool // the store
-	off    map[string]time.Duration
-	calmly time.Duration // nothing but IDs until then
+	now  time.Duration
+	up   map[string]bool
+	cut  map[string]bool
+	down bool // the store
+	off  map[string]time.Duration
 }
 
 var sequencers = []string{"orders", "users"}

@@ -290,13 +290,13 @@ func (w *world) stop(m *machine, crash bool) {
 	m.process = nil
 	if crash {
 		p.CutOff(true)
-		p.Client.Close()
+		p.Close()
 	}
 	w.verbs.Go(func() {
 		p.member.Leave()
 		w.over(p, "after its member has left")
 		if !crash {
-			p.Client.Close()
+			p.Close()
 		}
 	})
 	for _, all := range p.handles {
