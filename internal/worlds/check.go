@@ -17,9 +17,11 @@ import (
 // Failure is a rule that does not hold.
 type Failure struct {
 	Rule string
-	At   string
+	At   string // by the simulated clock
 	Text string
 }
+
+func (f Failure) String() string { return fmt.Sprintf("%s, at %s: %s", f.Rule, f.At, f.Text) }
 
 // lane is what an ID came from, but for the node ID: a process, a sequencer's name and a layout. Generations that share a
 // layout share lanes: what is asked of IDs holds across generations.

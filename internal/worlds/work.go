@@ -86,11 +86,11 @@ func (w *worker) run(o order) (r Result) {
 		return r
 	}
 	w.close()
-	text := "its process has ended: " + err.Error()
+	text := "its process has ended"
 	if !hangs.Stop() {
 		text = "it takes longer than " + longest.String()
 	}
-	r = Result{Seed: o.Seed, Failures: []Failure{{Rule: "a world ends", Text: text + "\n" + w.said.String()}}}
+	r = Result{Seed: o.Seed, Failures: []Failure{{Rule: "a world ends", At: "its end", Text: text + ":\n" + w.said.String()}}}
 	if again, err := newWorker(); err == nil {
 		*w = *again
 	}
