@@ -164,6 +164,9 @@ func simplerEvents(p Plan) (changes []func(*Plan)) {
 		}
 		if pause := e.At - before; pause > 0 && !p.Loses {
 			changes = append(changes, func(q *Plan) { q.sooner(i, pause) })
+			if pause > time.Second {
+				changes = append(changes, func(q *Plan) { q.sooner(i, pause/2) })
+			}
 		}
 	}
 	if n := len(p.Events); n > 0 && p.Calm > p.Events[n-1].At {

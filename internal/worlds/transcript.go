@@ -41,20 +41,43 @@ func (w *world) tells() (lines []string) {
 
 // stamp is an instant of a world, such as 2m03.250s.
 func stamp(at time.Duration) string {
+	if at < 0 { // of no ID: a layout's epoch
+		return "before 0m00.000s"
+	}
 	return fmt.Sprintf("%dm%06.3fs", at/time.Minute, (at % time.Minute).Seconds())
 }
 
-// wrote returns the lines of a process's journal.
+// wrote returns what a process's journal tells: of answers, and not of what was sent; and where the same happens to a node ID
+// again and again, the first and the last of it.
 func (p *process) wrote() (lines []line) {
 	if p.journal == nil {
 		return nil
 	}
+	type what struct {
+		sequencer string
+		node      int64
+	}
+	last, row := map[what]journal.Do{}, map[what][]int{} // what happened last, and the lines that tell it
 	for d := json.NewDecoder(bytes.NewReader(p.journal.Bytes())); ; {
 		var l journal.Line
 		if d.Decode(&l) != nil {
 			return lines
 		}
-		lines = append(lines, line{l.At.Sub(epoch), func() string { return words(p.name, l) }})
+		if l.Do == journal.Send || l.Do == journal.Bound {
+			continue
+		}
+		next := line{l.At.Sub(epoch), func() string { return words(p.name, l) }}
+		of := what{l.Sequencer, l.Node}
+		if last[of] != l.Do {
+			last[of], row[of] = l.Do, nil
+		}
+		if at := row[of]; len(at) == 2 {
+			lines[at[1]].text = func() string { return "" }
+			at[1] = len(lines)
+		} else {
+			row[of] = append(at, len(lines))
+		}
+		lines = append(lines, next)
 	}
 }
 
@@ -68,18 +91,14 @@ func words(who string, l journal.Line) string {
 			return fmt.Sprintf("   %s reads %s, which nobody has used", who, id)
 		}
 		return fmt.Sprintf("   %s reads %s: horizon %s, version %d; its floor is %s", who, id, at(l.Horizon), l.Version, at(l.Floor))
-	case journal.Send:
-		return fmt.Sprintf("   %s sends the horizon %s for %s, if that has version %d", who, at(l.Horizon), id, l.Version)
 	case journal.Applied:
-		return fmt.Sprintf("   %s learns that %s has the horizon %s, version %d", who, id, at(l.Horizon), l.Version)
+		return fmt.Sprintf("   %s may use %s up to its horizon, %s, version %d", who, id, at(l.Horizon), l.Version)
 	case journal.Conflict:
 		return fmt.Sprintf("   %s learns that %s has another version", who, id)
 	case journal.Doubt:
 		return fmt.Sprintf("   %s gets no answer about %s", who, id)
 	case journal.Seen:
 		return fmt.Sprintf("   %s reads %s again: horizon %s, version %d", who, id, at(l.Horizon), l.Version)
-	case journal.Bound:
-		return fmt.Sprintf("   %s may use %s up to %s", who, id, at(l.Until))
 	case journal.Stop:
 		return fmt.Sprintf("   %s stops; it has used %s up to %s", who, id, at(l.Until))
 	case journal.Given:
