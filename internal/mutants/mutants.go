@@ -320,6 +320,22 @@ var mutants = []mutant{
 		"./store/quorum/internal/plan", "^TestExploreForming$",
 	},
 	{
+		"a promise is never replaced", "store/quorum/internal/plan/decide.go",
+		"	if !asSeen || me.Disk.State > Promised {", "	if !asSeen || me.Disk.State > Empty {",
+		"./store/quorum/internal/plan", "^TestExploreForming$",
+	},
+	{
+		"a machine does not go on with what it has promised", "store/quorum/internal/plan/decide.go",
+		"m.Disk.Cluster == mine }); i >= 0 {\n			return Decision{Do: Follow",
+		"m.Disk.Cluster == mine }); i >= 9 {\n			return Decision{Do: Follow",
+		"./store/quorum/internal/plan", "^TestExploreForming$",
+	},
+	{
+		"an emptied machine does not join", "store/quorum/internal/plan/decide.go",
+		`	if d, running := v.running(""); running {`, `	if d, running := v.running(""); running && d.Do != Join {`,
+		"./store/quorum/internal/plan", "^TestExploreForming$",
+	},
+	{
 		"a machine joins a cluster that has no majority", "store/quorum/internal/plan/decide.go",
 		"if !m.Running || cluster",
 		"if !m.Disk.hasData() || cluster",
