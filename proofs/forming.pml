@@ -178,6 +178,18 @@ inline hear_from(set) {
 #endif
 #endif
 
+/* The founder proposes a cluster once all have answered, and nobody has data: plan.view.allAgree. */
+#ifdef PROPOSES_BESIDE_SILENCE
+#define enough some
+#else
+#define enough all
+#endif
+#ifdef PROPOSES_BESIDE_DATA
+#define proposes (me == FOUNDER && enough)
+#else
+#define proposes (me == FOUNDER && enough && !agrees && !conflicts)
+#endif
+
 /* plan.Decide, by the answers: what, and about which cluster. */
 inline decide() {
   what = WAIT; c = 0;
@@ -212,7 +224,7 @@ inline decide() {
     if
     :: follows -> what = FOLLOW; c = cluster[me]
     :: !follows && host != 0 -> what = JOIN; c = host
-    :: !follows && host == 0 && me == FOUNDER && all && !agrees && !conflicts -> what = PROPOSE; c = proposed + 1
+    :: !follows && host == 0 && proposes -> what = PROPOSE; c = proposed + 1
     :: else
     fi
   fi

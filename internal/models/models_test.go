@@ -108,6 +108,10 @@ var formingFaults = []fault{
 	{"PROMISES_ONCE CLUSTERS=1 EMPTIES=0", forever, "a promise is never replaced"},
 	{"NOBODY_FOLLOWS CLUSTERS=1 EMPTIES=0", forever, "a machine does not go on with what it has promised"},
 	{"NOBODY_JOINS CLUSTERS=1 EMPTIES=1", forever, "an emptied machine does not join"},
+
+	// These break no promise, as the others refuse: there are more states, and exactly as many more worlds.
+	{"PROPOSES_BESIDE_SILENCE CLUSTERS=2 EMPTIES=0", " 15404 states, stored", "a cluster is proposed while a machine is silent"},
+	{"PROPOSES_BESIDE_DATA CLUSTERS=2 EMPTIES=1", " 117747 states, stored", "a cluster is proposed although another has data"},
 }
 
 func TestForming(t *testing.T) { check(t, "forming", forming) }

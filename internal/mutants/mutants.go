@@ -283,12 +283,12 @@ var mutants = []mutant{
 	{
 		"a cluster is proposed while a machine is silent", "store/quorum/internal/plan/decide.go",
 		"	if len(v.silent) > 0 {\n		return v.wait(\"no cluster", "	if 2*len(v.silent) > len(v.me.List) {\n		return v.wait(\"no cluster",
-		"./store/quorum/internal/plan", "^TestDecide$",
+		"./store/quorum/internal/plan", "^TestExploreFormingByAnyName$",
 	},
 	{
 		"a cluster is proposed although another has data", "store/quorum/internal/plan/decide.go",
 		"i >= 0 {\n		return v.waitForMajority(", "i >= 3 {\n		return v.waitForMajority(",
-		"./store/quorum/internal/plan", "^TestDecide$",
+		"./store/quorum/internal/plan", "^TestExploreFormingByAnyName$",
 	},
 	{
 		`a late "all have promised" is obeyed`, "store/quorum/internal/plan/decide.go",
