@@ -53,8 +53,6 @@ func (s *Store) keep() {
 
 // connect makes a connection to a server that can be trusted.
 func (s *Store) connect() (*pgconn.PgConn, error) {
-	ctx, cancel := context.WithTimeout(s.life, connectWithin)
-	defer cancel()
 	config, err := s.connection()
 	if err != nil {
 		return nil, err
@@ -68,10 +66,12 @@ func (s *Store) connect() (*pgconn.PgConn, error) {
 			s.warning = n.Message
 		}
 	}
-	conn, err := pgconn.ConnectConfig(ctx, config)
+	conn, err := pgconn.ConnectConfig(s.life, config) // each server has its ConnectTimeout
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(s.life, connectWithin)
+	defer cancel()
 	if err := s.trust(ctx, conn); err != nil {
 		closeNow(conn)
 		return nil, err

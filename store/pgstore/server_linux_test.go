@@ -118,6 +118,22 @@ func TestAFrozenServer(t *testing.T) {
 	})
 }
 
+// A server that is silent, as one whose machine is gone, does not keep clients from the next one of the URL.
+func TestTheFirstServerIsSilent(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	silent := proxytest.New(t, server.Address())
+	silent.Cut(true)
+	s := open(t, pgstore.Config{URL: fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", silent.Address(), server.Address())})
+	if kv, err := s.Get(t.Context(), "key"); err != nil {
+		t.Errorf("the first Get = %+v, %v; want an answer from the second server", kv, err)
+	}
+	report, err := s.Examine(t.Context())
+	if err != nil || len(report.Servers) != 2 || report.Servers[0].Err == nil || report.Servers[1].Err != nil {
+		t.Errorf("Examine = %+v, %v; want that the first server does not answer, and the second does", report, err)
+	}
+}
+
 // A client that hears nothing, and one that nobody hears, know within the TTL that their sessions may be over.
 func TestCutInOneDirection(t *testing.T) {
 	t.Parallel()
