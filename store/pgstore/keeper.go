@@ -164,7 +164,7 @@ func (s *Store) poll(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	statements := []string{
-		"SELECT (SELECT max(position) FROM log), (SELECT position FROM checkpoint), EXISTS (SELECT FROM sessions WHERE expires <= clock_timestamp()), " + breaks,
+		"SELECT (SELECT max(position) FROM log), (SELECT position FROM checkpoint), EXISTS (SELECT FROM sessions WHERE expires <= clock_timestamp() OR " + tooLate + "), " + breaks,
 		"SELECT WHERE false", "SELECT WHERE false",
 	}
 	if len(watches) > 0 {
@@ -184,8 +184,8 @@ func (s *Store) poll(ctx context.Context) error {
 	s.reaches(store.Position(max(found[1].int(0, 0), found[1].int(0, 1))))
 	s.lookAtWatches(watches, found[2])
 	s.lookAtSessions(sessions, found[3])
-	if expired := found[1].is(0, 2); expired || !time.Now().Before(s.renewalDue(time.Now().Add(time.Hour))) {
-		_, _, err = s.apply(ctx, "0")
+	if wrong := found[1].is(0, 2); wrong || !time.Now().Before(s.renewalDue(time.Now().Add(time.Hour))) {
+		_, _, err = s.apply(ctx, "0", "UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM head WHERE verdict = 0 AND "+tooLate)
 	}
 	return err
 }

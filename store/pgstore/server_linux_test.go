@@ -217,6 +217,32 @@ func TestTheTablesStaySmall(t *testing.T) {
 	}
 }
 
+// A session whose owner is gone ends within its TTL, also when the server's clock is set back.
+func TestTheServersClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	proxy := proxytest.New(t, server.Address())
+	owner, other := open(t, pgstore.Config{URL: through(server, proxy)}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	session, err := owner.OpenSession(t.Context(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := other.Gone(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Cut(true)
+	server.SQL(t, "UPDATE firn.sessions SET expires = expires + interval '1 hour'") // as the clock sees it from then on
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Error("the session of a client that was cut off lives on")
+	}
+}
+
 // Over 100 members' worth of sessions that end at once, each client sees each key go.
 func TestManySessionsEndAtOnce(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,10 @@ const (
 	dueAfter       = 7. / 10
 )
 
+// tooLate is an SQL expression for a session that ends later than it can after a renewal now: the server's clock was set
+// back. Without its owner it would live for as long as that.
+const tooLate = "expires > clock_timestamp() + (ttl + 1000) * interval '1 ms'"
+
 // session is a row of the table of sessions. Its goroutine-free clock is doubt.
 type session struct {
 	store *Store
