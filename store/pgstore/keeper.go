@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// backoff is how long to wait before another try to connect.
+// backoff is how long to wait before another try to connect, or to poll.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: time.Second}
 
 // A poll for a notification waits after the poll before for ten times as long as that took, within these bounds: the
@@ -94,6 +94,7 @@ func connectError(err error) error {
 // attend looks for news until the connection is lost: at every notification, and every pollEvery without one.
 func (s *Store) attend(alive context.Context) {
 	next, hinted := time.Now(), time.Now() // when to poll without and with a notification
+	failures := 0
 	for alive.Err() == nil {
 		select {
 		case <-s.hints:
@@ -106,8 +107,11 @@ func (s *Store) attend(alive context.Context) {
 			continue
 		}
 		began := time.Now()
-		if s.poll(alive) != nil {
-			_ = retry.Sleep(alive, soonest)
+		if s.poll(alive) == nil {
+			failures = 0
+		} else {
+			_ = retry.Sleep(alive, backoff.After(failures))
+			failures++
 		}
 		now := time.Now()
 		next = now.Add(pollEvery + rand.N(pollEvery/4))

@@ -8,7 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -214,6 +216,36 @@ func TestTheTablesStaySmall(t *testing.T) {
 			t.Errorf("%s has %d bytes, %v; want at most %d", table, size, err, most)
 		}
 		t.Logf("%s has %d KiB", table, size>>10)
+	}
+}
+
+// A renewal that the server refuses is not tried again and again at once: each is an error in the server's log.
+func TestRefusedRenewalsAreFew(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	server.SQL(t, "CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app", pgstore.SQL(""),
+		"GRANT USAGE ON SCHEMA firn TO app", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA firn TO app")
+	proxy := proxytest.New(t, server.Address())
+	s := open(t, pgstore.Config{URL: strings.Replace(server.URL("app"), server.Address(), proxy.Address(), 1)})
+	session, err := s.OpenSession(t.Context(), 4*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.SQL(t, "REVOKE UPDATE ON firn.sessions FROM app")
+	var tries atomic.Int64
+	proxy.Inspect(func(d proxytest.Direction, data []byte) proxytest.Fate {
+		if d == proxytest.ToServer && bytes.Contains(data, []byte("UPDATE sessions")) {
+			tries.Add(1)
+		}
+		return proxytest.Forward
+	})
+	select {
+	case <-session.Done():
+	case <-time.After(patience):
+		t.Fatal("the session is not over")
+	}
+	if n := tries.Load(); n == 0 || n > 12 {
+		t.Errorf("%d renewals were tried in a second, want 1 to 12", n)
 	}
 }
 
