@@ -81,7 +81,7 @@ func (s *Store) examineServer(ctx context.Context, config *pgconn.Config, host *
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
-		r.Err = err
+		r.Err = oneLineError{err}
 		return r
 	}
 	defer closeNow(conn)
