@@ -27,6 +27,7 @@ const breaks = `concat_ws(', ',
 // prepare sets what a connection needs, whatever the database or the role has as its own: each transaction is on disk
 // when it is confirmed, as far as the server is asked to.
 const prepare = `SET search_path = "%[1]s"; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET bytea_output = hex;
+SET client_min_messages = warning;
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
 SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d;
