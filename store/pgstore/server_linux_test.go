@@ -219,6 +219,39 @@ func TestTheTablesStaySmall(t *testing.T) {
 	}
 }
 
+// Nothing is put under a session whose owner was told that it is over, even if the server still knows it.
+func TestALostSessionIsOver(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	proxy := proxytest.New(t, server.Address())
+	s := open(t, pgstore.Config{URL: through(server, proxy)})
+	session, err := s.OpenSession(t.Context(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Cut(true)
+	server.SQL(t, "UPDATE firn.sessions SET ttl = 3600000, expires = now() + interval '1 hour'")
+	select {
+	case <-session.Done():
+	case <-time.After(patience):
+		t.Fatal("the session is not over")
+	}
+	proxy.Cut(false)
+	eventually(t, "Commit", func() error {
+		_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}})
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrAmbiguous) {
+			return err
+		}
+		if !errors.Is(err, store.ErrSessionEnded) {
+			t.Errorf("Commit = %v, want ErrSessionEnded", err)
+		}
+		return nil
+	})
+	if kv, err := s.Get(t.Context(), "key"); err != nil || kv.Version != 0 {
+		t.Errorf("Get = %+v, %v; want no key", kv, err)
+	}
+}
+
 // A renewal that the server refuses is not tried again and again at once: each is an error in the server's log.
 func TestRefusedRenewalsAreFew(t *testing.T) {
 	t.Parallel()
@@ -311,6 +344,7 @@ func TestManySessionsEndAtOnce(t *testing.T) {
 func TestAnUnconfirmedCommitIsInDoubt(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
+	server.SQL(t, "ALTER ROLE postgres SET client_min_messages = error") // the server tells by a warning
 	s := open(t, pgstore.Config{URL: server.URL("postgres")})
 	if _, err := s.Commit(t.Context(), putting("key", "1")); err != nil {
 		t.Fatal(err)
