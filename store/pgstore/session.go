@@ -82,20 +82,17 @@ func (s *session) Close(ctx context.Context) error {
 	return s.store.endSessions(ctx, s)
 }
 
-// endSessions ends sessions of this client, and forgets them when the server has confirmed that.
+// endSessions ends sessions of this client. Whether or not the server confirms that, nobody renews them any more.
 func (s *Store) endSessions(ctx context.Context, ending ...*session) error {
+	s.mu.Lock()
 	for _, session := range ending {
-		session.stop()
+		s.forgetLocked(session)
 	}
+	s.mu.Unlock()
 	_, _, err := s.apply(ctx, "0", "DELETE FROM sessions USING head WHERE verdict = 0 AND id IN ("+
 		list(func(s *session) string { return number(s.id) }, ending...)+")", notify)
 	if err != nil {
 		return callError("close session", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, session := range ending {
-		s.forgetLocked(session)
 	}
 	return nil
 }
