@@ -61,7 +61,11 @@ func followSetBackAndGrown(s *suite) {
 	restore(s.T)
 	other := s.open()
 	for i, grown := 0, false; i < 10 || !grown; i++ {
-		grown = s.append(other, fmt.Sprintf("new-%d", i), "1") > last+10
+		s.eventually("an append", func() error { // it may fail when s.Store notices meanwhile, and tells the service
+			at, err := other.Append(s.ctx, fmt.Sprintf("new-%d", i), []byte("1"))
+			grown = at > last+10
+			return err
+		})
 	}
 	s.CutOff(away, false)
 	s.fires("the end of Follow after the store was set back", tape.ended)
