@@ -128,7 +128,13 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 		case ok:
 			return q, created, nil
 		}
-		if err := m.checkNew(ctx, name, d); err != nil {
+		if early := m.checkNew(ctx, name, d); early != nil {
+			if v, err = m.catchUp(ctx); err == nil {
+				if _, ok := v.Sequencer(name); ok { // it was created meanwhile: the horizons are its own
+					continue
+				}
+				err = early
+			}
 			return none, false, err
 		}
 		var o outcome

@@ -376,3 +376,29 @@ func TestScatteredIDs(t *testing.T) {
 		}
 	})
 }
+
+// Another member creates the sequencer while this one looks what was there before, and has a longer window: its horizon is
+// not that of a former generation.
+func TestOneThatIsCreatedMeanwhile(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.start("a"), w.start("b", func(c *setup) { c.Window = window / 3 })
+		a.ready(time.Second)
+		b.ready(time.Second)
+		var once sync.Once
+		b.client.Inject(func(c memstore.Call) memstore.Fault {
+			if c.Op == memstore.Get && strings.Contains(c.Key, "orders") {
+				once.Do(func() {
+					if _, err := a.mem.Load().EnsureSequencer(t.Context(), "orders", cluster.Define(layout)); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			return memstore.Fault{}
+		})
+		s, err := b.mem.Load().EnsureSequencer(t.Context(), "orders", cluster.Define(layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next(t, s, time.Second)
+	})
+}

@@ -36,11 +36,11 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	return l, nil
 }
 
-// reopenSession is openSession, but refuses a store that is behind the value: it must first get a floor, see
-// rollback.go.
+// reopenSession is openSession, but refuses a store that does not have what led to the value: it must first get a floor,
+// see rollback.go.
 func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
-	if at := m.value.Position(); at > 0 {
-		if _, err := m.store.Read(ctx, store.Position(at)); err != nil {
+	if m.value.Position() > 0 {
+		if _, err := m.readOn(ctx); err != nil {
 			return nil, err
 		}
 	}

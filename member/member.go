@@ -69,6 +69,7 @@ type Member struct {
 
 	mu          sync.Mutex    // guards what follows
 	value       cluster.Value // that it has reached
+	entry       string        // the ID of the entry that led to value; empty after a checkpoint
 	incarnation *incarnation  // nil before the first
 	hasJoined   bool          // under this incarnation or an earlier one
 	changed     chan struct{} // closed when value or incarnation changes
@@ -298,10 +299,13 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 	began := time.Now()
 	var batch store.Batch
 	err := m.insist(ctx, "can't read the log at present", func() (err error) {
-		batch, err = m.store.Read(ctx, store.Position(v.Position()))
+		batch, err = m.readOn(ctx)
 		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrRolledBack):
+		return v, fmt.Errorf("%w: %w", ErrNotReady, err) // it is about to join again
+	case err != nil:
 		return v, err
 	}
 	var last store.Position

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strconv"
@@ -45,8 +44,7 @@ type world struct {
 	mu    sync.Mutex
 	given map[firn.ID]string
 
-	journals  []journal.File // of all members; unless unwritten
-	unwritten bool
+	journals []journal.File // of all members
 }
 
 func inBubble(t *testing.T, f func(t *testing.T, w *world)) {
@@ -116,7 +114,7 @@ func (w *world) start(name string, changes ...func(*setup)) *node {
 	for _, change := range changes {
 		change(&c)
 	}
-	if !w.unwritten && c.Journal == nil {
+	if c.Journal == nil {
 		lines := new(bytes.Buffer)
 		w.journals = append(w.journals, journal.File{Name: name, Reader: lines})
 		c.Journal = lines
@@ -835,65 +833,6 @@ func TestAClockThatNobodyContradicts(t *testing.T) {
 			p, _ := l.Decompose(a.last)
 			if off := l.TickStart(p.Tick).Sub(time.Now().Add(time.Hour)).Abs(); off > time.Second {
 				t.Errorf("its IDs are %v away from the wall", off)
-			}
-		})
-	}
-}
-
-// Whatever the store, the sessions, the processes and the clocks do, no ID is given twice and each member's ascend.
-func TestNoDuplicateWhateverHappens(t *testing.T) {
-	for seed := range uint64(40) {
-		inBubble(t, func(t *testing.T, w *world) {
-			r := rand.New(rand.NewPCG(seed, 3))
-			w.unwritten = seed%2 == 0 // members with a journal have another way to an ID
-			var mu sync.Mutex
-			chance := func(n int) bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return r.IntN(n) == 0
-			}
-			w.service.Inject(func(c memstore.Call) memstore.Fault {
-				mu.Lock()
-				defer mu.Unlock()
-				if r.IntN(5) > 0 {
-					return memstore.Fault{}
-				}
-				outcomes := []memstore.Outcome{memstore.Answered, memstore.FailBefore, memstore.FailAfter, memstore.ApplyLate}
-				return memstore.Fault{Outcome: outcomes[r.IntN(4)], Delay: time.Duration(r.Int64N(int64(8 * time.Second)))}
-			})
-			nodes := map[string]*node{}
-			for i := range 300 {
-				name := string(rune('a' + i%5))
-				n := nodes[name]
-				switch {
-				case n == nil:
-					nodes[name] = w.start(name, func(c *setup) { c.definition.Nodes, c.NodeIDs = 4, 1+i%3 })
-				case chance(12):
-					n.leave()
-					delete(nodes, name)
-				case chance(12): // a crash: it never writes again
-					n.client.CutOff(true)
-					n.cancel()
-					delete(nodes, name)
-				case chance(12): // it is expelled, and started again
-					if m := n.mem.Load(); m != nil && m.ID() != "" {
-						w.append(cluster.Expel{Member: m.ID(), By: "operator"})
-						delete(nodes, name)
-					}
-				case chance(8):
-					n.client.CutOff(chance(2))
-				case chance(8):
-					n.wall.step([]time.Duration{-time.Hour, -time.Second, 5 * time.Second, time.Hour}[i%4])
-				}
-				for _, n := range nodes {
-					for range 20 {
-						_ = n.take()
-					}
-				}
-				time.Sleep(time.Duration(i%7) * time.Second)
-			}
-			if len(w.given) < 1000 {
-				t.Errorf("seed %d: only %d IDs were given", seed, len(w.given))
 			}
 		})
 	}

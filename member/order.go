@@ -57,18 +57,17 @@ func (s *Sequencer) checkOrder(ctx context.Context) error {
 		}
 	}
 	now, margin := s.m.now(), s.m.options.Window+clocks.Skew // which the others may be ahead
-	if s.waited {
-		margin = 0
+	if last.Horizon.After(now.Add(margin)) {
+		s.exceed = last
 	}
-	if !last.Horizon.After(now.Add(margin)) {
+	if !s.exceed.Horizon.After(now) { // those within the margin are as far ahead as any owner's that goes on
 		s.ordered = true
 		s.update(func(st *status) { st.smaller = time.Time{} })
 		return nil
 	}
-	s.update(func(st *status) { st.smaller = last.Horizon })
-	e := &OrderError{Node: last.Node, Until: last.Horizon, Ahead: last.Horizon.Sub(now)}
+	s.update(func(st *status) { st.smaller = s.exceed.Horizon })
+	e := &OrderError{Node: s.exceed.Node, Until: s.exceed.Horizon, Ahead: s.exceed.Horizon.Sub(now)}
 	if s.m.options.Order == WaitForIDs {
-		s.waited = true
 		return e
 	}
 	s.ordered = true

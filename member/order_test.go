@@ -40,3 +40,23 @@ func TestIDsThatAreAhead(t *testing.T) {
 		})
 	}
 }
+
+// One whose clock was ahead goes on, and so moves its horizon while its clock comes back: the other waits for what exceeds
+// its IDs then, and not for every horizon that lies a window ahead.
+func TestIDsThatAreAheadOfOneThatGoesOn(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		first := w.start("first")
+		first.ready(time.Second)
+		first.wall.step(time.Minute)
+		time.Sleep(window)
+		second := w.start("second", func(s *setup) { s.Order = WaitForIDs })
+		var ahead *OrderError
+		if err := second.settled().Ready(); !errors.As(err, &ahead) {
+			t.Fatalf("Ready: %v, want an OrderError", err)
+		}
+		first.wall.step(-time.Minute)
+		second.ready(8*time.Minute + 2*window) // a clock that is ahead runs an eighth slower
+		first.serves(time.Second)
+		second.serves(time.Second)
+	})
+}

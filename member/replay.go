@@ -206,13 +206,13 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	m.joining = joining{}
 	clear(m.pending)
 	m.ids = append(m.ids, l.id)
-	m.publish(m.value, l)
+	m.publish(m.value, m.entry, l)
 	return 0, true
 }
 
 // replay applies a batch of the log.
 func (m *Member) replay(ctx context.Context, b store.Batch) error {
-	r := cluster.NewReplay(m.value)
+	r, last := cluster.NewReplay(m.value), m.entry
 	var expelled error
 	if b.Checkpoint != nil {
 		v, err := restore(*b.Checkpoint)
@@ -226,7 +226,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		m.anchor = v
 		m.joining.line = line{}
 		expelled = m.skipTo(v)
-		r = cluster.NewReplay(v)
+		r, last = cluster.NewReplay(v), ""
 	}
 	outcomes := map[string]outcome{}
 	for _, e := range b.Entries {
@@ -237,6 +237,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		if err != nil {
 			return fmt.Errorf("the log's entry at position %d: %w", e.Position, err)
 		}
+		last = e.ID
 		out, ends := m.apply(r, entry)
 		expelled = ends
 		if l := m.incarnation; l != nil && !l.joined && joinerOf(entry.Command) == l.id {
@@ -256,7 +257,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	v := r.Value()
 	m.started = m.started || !b.More
 	m.rest.Store(int64(perMember * time.Duration(max(0, v.Size()+m.joining.line.len()-fewMembers))))
-	m.publish(v, m.incarnation)
+	m.publish(v, last, m.incarnation)
 	m.settle(outcomes)
 	return expelled
 }
@@ -273,11 +274,11 @@ func restore(c store.Checkpoint) (cluster.Value, error) {
 	return v, nil
 }
 
-// publish shows the value and the incarnation to other goroutines.
-func (m *Member) publish(v cluster.Value, l *incarnation) {
+// publish shows the value, which an entry led to, and the incarnation to other goroutines.
+func (m *Member) publish(v cluster.Value, entry string, l *incarnation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.value, m.incarnation = v, l
+	m.value, m.entry, m.incarnation = v, entry, l
 	m.hasJoined = m.hasJoined || l != nil && v.IsMember(l.id)
 	close(m.changed)
 	m.changed = make(chan struct{})

@@ -136,9 +136,23 @@ func (m *Member) startOver(ctx context.Context, why error) {
 	_ = retry.Sleep(ctx, backoff.First) // also if the store answers
 }
 
+// readOn reads the log from the entry on that led to the value. The error is store.ErrRolledBack if that is neither there
+// nor in a checkpoint, and one of the store's if it is behind the value. Follow tells as well, but its error may have to wait
+// while the player waits for a call.
+func (m *Member) readOn(ctx context.Context) (store.Batch, error) {
+	m.mu.Lock()
+	at, entry := store.Position(m.value.Position()), m.entry
+	m.mu.Unlock()
+	b, err := m.store.Read(ctx, max(at-1, 0))
+	if err != nil || at == 0 || b.Checkpoint != nil || len(b.Entries) > 0 && b.Entries[0].ID == entry {
+		return b, err
+	}
+	return b, fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, at)
+}
+
 // forget clears what the member knows about the cluster. It must find its sequencers in the log again.
 func (m *Member) forget() {
-	m.publish(cluster.Value{}, nil)
+	m.publish(cluster.Value{}, "", nil)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hasJoined = false

@@ -191,16 +191,29 @@ func TestLeaveEndsTheCreationAfterALoss(t *testing.T) {
 	})
 }
 
-// A member whose session ends when the store is wiped writes the floor before anything to the log: a newcomer
-// would take its entries for a cluster.
+// A member whose session ends when the store is wiped, or which is asked for a sequencer then, writes the floor before
+// anything to the log: a newcomer would take its entries for a cluster.
 func TestAMemberTellsTheStoreFirst(t *testing.T) {
+	for _, ahead := range []store.Version{0, 1_000_000_000} {
+		tellsFirst(t, ahead, func(w *world, a *node, session *memstore.Session) {
+			a.client.Lag(time.Second) // it learns of its session first, and of the log later
+			w.service.RollBack(memstore.Backup{}, ahead)
+			w.service.Expire(session)
+		})
+		tellsFirst(t, ahead, func(w *world, a *node, _ *memstore.Session) {
+			a.client.Lag(time.Second)
+			w.service.RollBack(memstore.Backup{}, ahead)
+			go a.mem.Load().EnsureSequencer(w.t.Context(), "another", cluster.Define(layout))
+		})
+	}
+}
+
+func tellsFirst(t *testing.T, ahead store.Version, lose func(w *world, a *node, session *memstore.Session)) {
+	t.Helper()
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
-		a.client.Lag(time.Second) // it learns of its session first, and of the log later
-		session := a.session()
-		w.service.RollBack(memstore.Backup{}, 0)
-		w.service.Expire(session)
+		lose(w, a, a.session())
 		client := w.service.Client("test")
 		defer client.Close()
 		for {
@@ -209,7 +222,7 @@ func TestAMemberTellsTheStoreFirst(t *testing.T) {
 			case err != nil:
 				t.Fatal(err)
 			case entries > 0 && before.Version == 0:
-				t.Fatalf("it has written %d entries, but no floor", entries)
+				t.Fatalf("%d versions later, it has written %d entries, but no floor", ahead, entries)
 			case entries > 0:
 				return
 			case time.Since(epoch) > 3*window:

@@ -37,9 +37,9 @@ type Sequencer struct {
 	ahead   atomic.Int64 // by how many lanes callers are beyond those of their processors, which had no IDs left for a tick
 	noticed int          // how many warnings about the end of the layout's time were logged; guarded by mu
 
-	ordering lock // guards what follows
-	waited   bool // it waited because its IDs would be smaller than existing ones
-	ordered  bool // no ID is known that exceeds those to come, or the log has a warning
+	ordering lock        // guards what follows
+	exceed   fence.Owner // the latest whose IDs may exceed those to come; the zero value: none is known
+	ordered  bool        // no ID is known that exceeds those to come, or the log has a warning
 }
 
 func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {

@@ -56,8 +56,18 @@ var clocks = []mutant{
 	},
 	{
 		"a node that is to wait gives smaller IDs", "member/order.go",
-		"		s.waited = true\n		return e\n", "		s.waited = true\n",
+		"	if s.m.options.Order == WaitForIDs {\n		return e\n", "	if s.m.options.Order == WaitForIDs && false {\n		return e\n",
 		"./member", "^TestIDsThatAreAhead$",
+	},
+	{
+		"a node that is to wait waits for every horizon that is ahead", "member/order.go",
+		"	if last.Horizon.After(now.Add(margin)) {", "	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && last.Horizon.After(now) {",
+		"./member", "^TestIDsThatAreAheadOfOneThatGoesOn$",
+	},
+	{
+		"in a world: a node that is to wait waits for every horizon that is ahead", "member/order.go",
+		"	if last.Horizon.After(now.Add(margin)) {", "	if s.exceed.Horizon.IsZero() && last.Horizon.After(now.Add(margin)) || !s.exceed.Horizon.IsZero() && last.Horizon.After(now) {",
+		"./internal/worlds", "^TestWorldsThatHaveFailed$",
 	},
 	{
 		"a node ID is extended by a clock that is out", "member/renew.go",

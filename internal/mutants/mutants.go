@@ -73,6 +73,16 @@ var mutants = []mutant{
 		"./internal/fence", journals,
 	},
 	{
+		"in a world: the floor is ignored", "internal/fence/state.go",
+		"Floor: v.Horizon, Horizon: v.Horizon, Reported", "Reported",
+		"./internal/worlds", "^TestWorlds$",
+	},
+	{
+		"in a world: released before the generator has stopped", "internal/fence/state.go",
+		"			s.Phase = Stopping\n			return s, Action{Kind: Stop}\n", "			s.Phase, s.End = Releasing, s.Floor\n",
+		"./internal/worlds", "^TestWorlds$",
+	},
+	{
 		"a claim reserves a window beyond a floor that is ahead", "internal/fence/state.go",
 		"max(e.Now+l.Window, s.Floor)", "max(e.Now, s.Floor) + l.Window",
 		"./internal/fence", explored,
@@ -848,6 +858,11 @@ var mutants = []mutant{
 		"a member joins again without writing the floor after the store has lost data", "member/rollback.go",
 		"	m.tellFloor(ctx, why)\n", "	_ = why\n",
 		"./member", "LostData",
+	},
+	{
+		"a member writes to a log that is not the one it knows", "member/rollback.go",
+		"b.Entries[0].ID == entry {", "b.Entries[0].ID == entry || at > 0 {",
+		"./member", "^TestAMemberTellsTheStoreFirst$",
 	},
 	{
 		"the floor after lost data ignores clock skew", "internal/floor/floor.go",

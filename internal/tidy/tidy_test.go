@@ -95,6 +95,7 @@ var rooms = map[string]room{
 	"internal/load":                      {code: []string{"internal/unixsocket", ".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/", "internal/packed", "internal/retry"}, tests: []string{"cluster", "member", "internal/server", "internal/server/", "store/memstore", "go.uber.org/goleak"}},
 	"internal/mutants":                   {code: []string{"internal/overlay"}},
 	"internal/packed":                    {code: []string{"."}},
+	"internal/worlds":                    {code: []string{".", "cluster", "internal/journal", "member", "store", "store/memstore"}},
 	"internal/pauses":                    {code: []string{"internal/overlay"}},
 	"internal/e2e":                       {tests: []string{"internal/certtest", "internal/responsive", ".", "client", "cluster", "internal/fence", "internal/journal", "store", "store/etcdstore", "store/quorum", "internal/dbtest", "internal/etcdtest", "internal/stores", "internal/zktest", "internal/proxytest", "internal/overlay", "github.com/redis/go-redis/v9", "api/firnv1", "google.golang.org/grpc", "golang.org/x/sys/unix"}},
 	"internal/e2e/driver":                {code: []string{".", "client"}},

@@ -132,8 +132,8 @@ func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 			c.wake = make(chan struct{})
 		}
 		return nil, c.wake, nil
-	case log.trimmed > f.upTo:
-		f.reads = true
+	case log.trimmed > f.upTo, log.checkpoint.Position > f.upTo && !log.has(f.last):
+		f.reads = true // the latter after a RollBack
 		return nil, nil, nil
 	}
 	entries := log.between(f.upTo, upTo)

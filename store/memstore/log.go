@@ -110,8 +110,11 @@ func (s *Service) readLocked(after store.Position) (store.Batch, error) {
 // holds tells whether an entry is in the log, or a checkpoint stands for it; true for the
 // zero entry.
 func (l *logbook) holds(e store.LogEntry) bool {
-	return e.Position <= l.checkpoint.Position || l.positions[e.ID] == e.Position
+	return e.Position <= l.checkpoint.Position || l.has(e)
 }
+
+// has tells whether an entry is in the log; true for the zero entry.
+func (l *logbook) has(e store.LogEntry) bool { return l.positions[e.ID] == e.Position }
 
 // between returns the entries after one position and up to another.
 func (l *logbook) between(after, upTo store.Position) []store.LogEntry {

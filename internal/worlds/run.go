@@ -1,0 +1,524 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// Result is what became of a world.
+type Result struct {
+	Seed       uint64
+	Steps      Steps
+	Served     int           // of the members that lived in the end
+	Settled    time.Duration // how long it took until all was well again
+	Failures   []Failure     `json:",omitempty"`
+	Transcript []string      `json:",omitempty"`
+}
+
+// Steps count what happened: a step is a call of the store, a log entry that a member replays, an ID, or an event of the
+// plan.
+type Steps struct{ Calls, Entries, IDs, Events int64 }
+
+// Add adds the steps of another world.
+func (s *Steps) Add(o Steps) {
+	s.Calls, s.Entries, s.IDs, s.Events = s.Calls+o.Calls, s.Entries+o.Entries, s.IDs+o.IDs, s.Events+o.Events
+}
+
+// All is how many there are.
+func (s Steps) All() int64 { return s.Calls + s.Entries + s.IDs + s.Events }
+
+// world is a plan that is carried out.
+type world struct {
+	Plan
+	ctx       context.Context
+	begun     time.Time
+	service   *memstore.Service
+	machines  []*machine
+	byName    map[string]*machine
+	processes []*process // all that ever ran
+	backup    memstore.Backup
+	down      bool // the store
+	verbs     sync.WaitGroup
+
+	faulty         atomic.Bool
+	calls, entries atomic.Int64
+
+	mu         sync.Mutex // guards what follows
+	seen       *seen
+	transcript []line
+	result     Result
+}
+
+// machine is where processes run, one after the other.
+type machine struct {
+	Machine
+	off     atomic.Int64 // by how much its clock is ahead
+	calls   atomic.Uint64
+	process *process // nil: none runs
+	starts  int
+	cut     bool
+	lag     time.Duration
+	stale   []*handle // of processes that left
+}
+
+// process is a member with its way to the store. It is a store itself, which notes sessions and counts.
+type process struct {
+	*memstore.Client
+	*machine
+	world   *world
+	name    string
+	member  *member.Member
+	session atomic.Pointer[memstore.Session]
+	journal *bytes.Buffer // nil: it keeps none
+
+	mu      sync.Mutex
+	handles map[string][]*handle // by the name of the sequencer; the last is the present one
+}
+
+// handle is a sequencer as a process knows it.
+type handle struct {
+	*member.Sequencer
+	process *process
+	lane    lane
+	over    string // why it may give no ID any more; guarded by world.mu
+}
+
+func (p *process) Shared() bool { return p.machine.Shared }
+
+// OpenSession notes the session, so that it can be ended.
+func (p *process) OpenSession(ctx context.Context, ttl time.Duration) (store.Session, error) {
+	s, err := p.Client.OpenSession(ctx, ttl)
+	if session, ok := s.(*memstore.Session); ok && err == nil {
+		p.session.Store(session)
+	}
+	return s, err
+}
+
+// Follow counts the entries.
+func (p *process) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
+	return func(yield func(store.Batch, error) bool) {
+		for b, err := range p.Client.Follow(ctx, after) {
+			p.world.entries.Add(int64(len(b.Entries)))
+			if !yield(b, err) {
+				return
+			}
+		}
+	}
+}
+
+// simulate carries out a plan, in a bubble of its own. The result has a transcript if something fails, or with verbose.
+func simulate(t *testing.T, p Plan, verbose bool) (r Result) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{
+			Plan: p, ctx: t.Context(), begun: time.Now(), service: memstore.NewService(),
+			byName: map[string]*machine{}, seen: newSeen(), result: Result{Seed: p.Seed},
+		}
+		for _, c := range p.Machines {
+			m := &machine{Machine: c}
+			m.off.Store(int64(c.Ahead))
+			w.machines, w.byName[c.Name] = append(w.machines, m), m
+		}
+		w.service.Inject(w.fault)
+		for _, e := range p.Events {
+			time.Sleep(time.Until(w.begun.Add(e.At)))
+			w.tell(e.String)
+			w.do(e)
+			w.result.Steps.Events++
+		}
+		time.Sleep(time.Until(w.begun.Add(p.Calm)))
+		w.calm()
+		w.settle()
+		w.end()
+		w.replay()
+		w.result.Steps.Calls, w.result.Steps.Entries, w.result.Steps.IDs = w.calls.Load(), w.entries.Load(), w.seen.ids
+		if verbose || len(w.result.Failures) > 0 {
+			w.result.Transcript = w.tells()
+		}
+		r = w.result
+	})
+	return r
+}
+
+func (w *world) fault(c memstore.Call) memstore.Fault {
+	w.calls.Add(1)
+	m := w.byName[c.Client]
+	n := m.calls.Add(1)
+	if !w.faulty.Load() {
+		return memstore.Fault{}
+	}
+	return w.Faults.of(w.Seed, c.Client, n)
+}
+
+func (w *world) now() time.Duration { return time.Since(w.begun) }
+
+// fail notes that a rule is broken.
+func (w *world) fail(rule, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failLocked(rule, fmt.Sprintf(format, args...))
+}
+
+func (w *world) failLocked(rule, text string) {
+	if len(w.result.Failures) < 20 {
+		w.result.Failures = append(w.result.Failures, Failure{Rule: rule, At: stamp(w.now()), Text: text})
+		w.transcript = append(w.transcript, line{w.now(), func() string { return "!! " + rule + ": " + text }})
+	}
+}
+
+// do has an event happen.
+func (w *world) do(e Event) {
+	m := w.byName[e.Machine]
+	switch e.Kind {
+	case Start:
+		w.start(m)
+	case Leave, Crash:
+		w.stop(m, e.Kind == Crash)
+	case CutOff, Heal:
+		m.cut = e.Kind == CutOff
+		w.connect()
+	case Stop, Resume:
+		w.down = e.Kind == Stop
+		w.connect()
+	case Lag:
+		m.lag = e.For
+		if m.process != nil {
+			m.process.Lag(m.lag)
+		}
+	case Expire:
+		if m.process != nil && m.process.session.Load() != nil {
+			w.service.Expire(m.process.session.Load())
+		}
+	case Step:
+		m.off.Add(int64(e.For))
+	case StepAll:
+		for _, m := range w.machines {
+			m.off.Add(int64(e.For))
+		}
+	case Take:
+		w.take(m, e.Sequencer, e.Count)
+	case TakeAll:
+		for _, m := range w.machines {
+			for _, s := range sequencers {
+				w.take(m, s, e.Count)
+			}
+		}
+	case Faulty, Faultless:
+		w.faulty.Store(e.Kind == Faulty)
+	case Backup:
+		w.backup = w.service.Backup()
+	case SetBack:
+		w.service.RollBack(w.backup, store.Version(e.Count))
+		w.backup = memstore.Backup{}
+	default:
+		w.call(m, e)
+	}
+}
+
+func (w *world) start(m *machine) {
+	if p := m.process; p != nil {
+		if p.member.Err() == nil {
+			return
+		}
+		w.stop(m, false) // it was expelled
+	}
+	m.starts++
+	p := &process{Client: w.service.Client(m.Name), machine: m, world: w, name: m.Name, handles: map[string][]*handle{}}
+	if m.starts > 1 {
+		p.name = fmt.Sprintf("%s (start %d)", m.Name, m.starts)
+	}
+	o := member.Options{
+		TTL: m.TTL, Window: m.Window, NodeIDs: m.NodeIDs, Owner: m.Name, RandomStart: m.RandomStart, Order: m.Order,
+		CheckpointEvery: w.Checkpoint, Clock: firn.NewSteadyClockFrom(0, m.read),
+	}
+	if w.Journals {
+		p.journal = new(bytes.Buffer)
+		o.Journal = p.journal
+	}
+	w.processes = append(w.processes, p)
+	if m.Wish != nil {
+		o.Nodes = func(name string, d cluster.Definition) *cluster.Range {
+			if m.Wish.To < d.Capacity() && name != final {
+				return m.Wish
+			}
+			return nil
+		}
+	}
+	var err error
+	if p.member, err = member.Start(func(context.Context) (store.Store, error) { return p, nil }, o); err != nil {
+		w.fail("a member starts", "%s: %v", p.name, err)
+		return
+	}
+	m.process, m.cut, m.lag = p, false, 0
+	w.connect()
+}
+
+// read reads the machine's clocks.
+func (m *machine) read() (wall, mono int64) {
+	now := time.Now().UnixNano()
+	return now + m.off.Load(), now - epoch.UnixNano()
+}
+
+// connect has everybody reach the store who is to.
+func (w *world) connect() {
+	for _, m := range w.machines {
+		if m.process != nil {
+			m.process.CutOff(m.cut || w.down)
+		}
+	}
+}
+
+// stop ends a process: it leaves, or nothing of it reaches the store any more.
+func (w *world) stop(m *machine, crash bool) {
+	p := m.process
+	if p == nil {
+		return
+	}
+	m.process = nil
+	if crash {
+		p.CutOff(true)
+		p.Close()
+	}
+	w.verbs.Go(func() {
+		p.member.Leave()
+		w.over(p, "after its member has left")
+		if !crash {
+			p.Close()
+		}
+	})
+	for _, all := range p.handles {
+		m.stale = append(m.stale, all...)
+	}
+}
+
+// over notes that a process gives no IDs any more.
+func (w *world) over(p *process, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, all := range p.handles {
+		for _, h := range all {
+			h.over = why
+		}
+	}
+}
+
+// handle notes a handle of a sequencer, and returns what is known of it.
+func (p *process) handle(s *member.Sequencer) *handle {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.handles[s.Name()] {
+		if h.Sequencer == s {
+			return h
+		}
+	}
+	h := &handle{Sequencer: s, process: p, lane: newLane(p.name, s)}
+	p.handles[s.Name()] = append(p.handles[s.Name()], h)
+	return h
+}
+
+func (p *process) all(sequencer string) []*handle {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.handles[sequencer]
+}
+
+// take takes IDs of the process that runs on a machine, and of those that have left: of each sequencer that ever had
+// this name.
+func (w *world) take(m *machine, sequencer string, count int64) {
+	if m.process != nil {
+		for _, h := range m.process.all(sequencer) {
+			w.takeOf(h, count)
+		}
+	}
+	for _, h := range m.stale {
+		if h.Name() == sequencer {
+			w.takeOf(h, 1)
+		}
+	}
+}
+
+// patience is how long a caller waits for an ID: for the clock, under saturation.
+const patience = 5 * time.Millisecond
+
+// takeOf takes IDs until there are none, one after the other or all at once, and checks each.
+func (w *world) takeOf(h *handle, count int64) (err error) {
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	w.mu.Lock()
+	over := h.over
+	w.mu.Unlock()
+	if count%2 == 0 {
+		ids := make([]firn.ID, count)
+		if err := h.Fill(ctx, ids); err != nil {
+			return err
+		}
+		w.note(h, over, ids...)
+		return nil
+	}
+	for range count {
+		id, err := h.Next(ctx)
+		if err != nil {
+			return err
+		}
+		w.note(h, over, id)
+	}
+	return nil
+}
+
+// note checks IDs that a handle gave.
+func (w *world) note(h *handle, over string, ids ...firn.ID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range ids {
+		if over != "" {
+			w.failLocked("what is over stays over", fmt.Sprintf("%s gives %d of %s %s", h.process.name, id, h.Name(), over))
+		}
+		if rule, text := w.seen.note(h.lane, h.gather(id), id); rule != "" {
+			w.failLocked(rule, text)
+		}
+	}
+}
+
+func (h *handle) gather(id firn.ID) firn.ID {
+	if h.Definition().Scattered {
+		return firn.Gather(id)
+	}
+	return id
+}
+
+// patient is how long a verb is waited for.
+const patient = 20 * time.Second
+
+// call has a member do something that may take a while.
+func (w *world) call(m *machine, e Event) {
+	p := m.process
+	if p == nil {
+		return
+	}
+	v := verb{Event: e, world: w, process: p, had: w.handles(e.Sequencer)}
+	if other := w.byName[e.Other]; other != nil {
+		v.other = other.process
+	}
+	w.verbs.Go(func() {
+		ctx, cancel := context.WithTimeout(w.ctx, patient)
+		defer cancel()
+		began := w.now()
+		err := p.member.Wait(ctx)
+		if err == nil {
+			err = v.do(ctx)
+		}
+		w.tell(func() string {
+			done := "it is done"
+			if err != nil {
+				done = err.Error()
+			}
+			return fmt.Sprintf("   (since %s: %v) %s", stamp(began), e, done)
+		})
+	})
+}
+
+// verb is an event that a member has to do.
+type verb struct {
+	Event
+	world   *world
+	process *process
+	other   *process  // nil: none, or it does not run
+	had     []*handle // what everybody had of the sequencer when it was told to
+}
+
+func (v verb) do(ctx context.Context) error {
+	var whom string
+	if v.other != nil {
+		whom = v.other.member.ID()
+	}
+	switch m, e := v.process.member, v.Event; e.Kind {
+	case Ensure:
+		return v.ensure(ctx)
+	case Replace:
+		if err := v.destroy(ctx); err != nil {
+			return err
+		}
+		return v.ensure(ctx)
+	case Attach:
+		return v.process.got(m.Attach(ctx, e.Sequencer))
+	case Create:
+		_, err := m.Create(ctx, e.Sequencer, v.world.Definitions[e.Definition])
+		return err
+	case Detach:
+		s, ok := m.Sequencer(e.Sequencer)
+		if !ok {
+			return member.ErrNoSequencer
+		}
+		return s.Detach(ctx)
+	case Destroy:
+		return v.destroy(ctx)
+	case Drain:
+		return m.Drain(ctx, e.Sequencer, whom)
+	case Undrain:
+		return m.Undrain(ctx, e.Sequencer, whom)
+	case Move:
+		return m.Move(ctx, e.Sequencer, e.Count, whom)
+	case Allocate:
+		return m.Allocate(ctx, e.Sequencer, e.Allocation)
+	case Policy:
+		return m.SetPolicy(ctx, e.Shares)
+	case Expel:
+		return m.Expel(ctx, whom)
+	default:
+		return fmt.Errorf("there is no event %q", e.Kind)
+	}
+}
+
+func (v verb) ensure(ctx context.Context) error {
+	m := v.process.member
+	s, err := m.EnsureSequencer(ctx, v.Sequencer, v.world.Definitions[v.Definition])
+	if errors.Is(err, member.ErrSequencerExists) {
+		s, err = m.Attach(ctx, v.Sequencer)
+	}
+	return v.process.got(s, err)
+}
+
+// got notes the handle that a verb returned.
+func (p *process) got(s *member.Sequencer, err error) error {
+	if s != nil {
+		p.handle(s)
+	}
+	return err
+}
+
+// destroy destroys a sequencer. Once that has returned, no handle may give an ID of it that somebody had before.
+func (v verb) destroy(ctx context.Context) error {
+	w := v.world
+	err := v.process.member.Destroy(ctx, v.Sequencer)
+	if err == nil && w.Right {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, h := range v.had {
+			h.over = "after " + v.process.name + " has destroyed it"
+		}
+	}
+	return err
+}
+
+// handles are all that any process has of a sequencer, or had.
+func (w *world) handles(sequencer string) (all []*handle) {
+	for _, p := range w.processes {
+		all = append(all, p.all(sequencer)...)
+	}
+	return all
+}
