@@ -69,6 +69,9 @@ func (m *maker) upTo(d time.Duration) time.Duration { return time.Duration(m.Int
 
 func (m *maker) machines() {
 	ttl, window := pick(m, 2*time.Second, 5*time.Second, 12*time.Second), pick(m, 2*time.Second, 4*time.Second, 10*time.Second)
+	if m.Loses { // long ones: what is reserved has to lie beyond what clocks may differ by
+		window = pick(m, 4*time.Second, 10*time.Second, 30*time.Second)
+	}
 	for i := range 2 + m.IntN(4) {
 		c := Machine{Name: fmt.Sprint("n", i+1), TTL: ttl, Window: window, NodeIDs: pick(m, 1, 1, 2, 3), RandomStart: m.chance(8)}
 		if !m.Loses && m.chance(4) {
@@ -303,13 +306,14 @@ func (m *maker) lose() {
 	for _, c := range m.Machines {
 		m.keep(Event{Kind: Create, Machine: c.Name, Sequencer: fmt.Sprint("marks-", len(m.Events))})
 	}
-	ahead := pick[int64](m, 0, 1_000_000_000)
+	ahead, after := pick[int64](m, 0, 1_000_000_000), 5*time.Second
 	if ahead > 0 {
 		m.someGo()
+		after = pick(m, 5*time.Second, 20*time.Second, time.Minute)
 	}
 	m.quietly(2 * time.Second)
 	m.keep(Event{Kind: SetBack, Count: ahead})
-	m.quietly(5 * time.Second)
+	m.quietly(after)
 	m.keep(Event{Kind: Faulty})
 }
 
@@ -332,7 +336,7 @@ func (m *maker) someGo() {
 
 // quietly lets nothing happen for so long but IDs.
 func (m *maker) quietly(d time.Duration) {
-	for end := m.now + d; m.now < end; m.now += m.upTo(d / 8) {
+	for end := m.now + d; m.now < end; m.now += m.upTo(min(d/8, 2*time.Second)) {
 		m.add(Event{Kind: TakeAll, Count: 1 + m.Int64N(16)})
 	}
 }
