@@ -102,15 +102,16 @@ func watch(ctx context.Context, s *member.Sequencer) {
 // work makes an ID every ten milliseconds, and prints a line every second.
 func work(ctx context.Context, s *member.Sequencer, ids io.Writer) {
 	var last firn.ID
+	var unwritten error // why the ID before was not written; nil: it was
 	made, since := 0, time.Now()
 	for next := time.Tick(10 * time.Millisecond); ; {
 		if id, err := s.Next(ctx); err == nil {
-			if _, err := fmt.Fprintln(ids, s.Name(), id); err == nil {
+			if _, unwritten = fmt.Fprintln(ids, s.Name(), id); unwritten == nil {
 				last, made = id, made+1
 			}
 		} // otherwise it tries again, and report says why
 		if passed := time.Since(since); passed >= time.Second {
-			report(s, last, float64(made)/passed.Seconds())
+			report(s, last, float64(made)/passed.Seconds(), unwritten)
 			made, since = 0, time.Now()
 		}
 		select {
@@ -122,9 +123,13 @@ func work(ctx context.Context, s *member.Sequencer, ids io.Writer) {
 }
 
 // report prints the state of a sequencer. A reason why it can't make IDs passes by itself.
-func report(s *member.Sequencer, last firn.ID, rate float64) {
+func report(s *member.Sequencer, last firn.ID, rate float64, unwritten error) {
 	if err := s.Ready(); err != nil {
 		fmt.Printf("%s: no IDs at present: %v\n", s.Name(), err)
+		return
+	}
+	if unwritten != nil {
+		fmt.Printf("%s: IDs are not written: %v\n", s.Name(), unwritten)
 		return
 	}
 	at, err := s.Layout().Time(last)

@@ -31,3 +31,14 @@ func TestItLivesInADatabase(t *testing.T) {
 		t.Errorf("%s sessions are left", left)
 	}
 }
+
+// A row that can't be written is not passed over in silence.
+func TestATableOfAnotherShape(t *testing.T) {
+	testenv.Slow(t)
+	defer dbtest.RemoveTemplates()
+	server := dbtest.StartPostgres(t)
+	server.SQL(t, "CREATE TABLE orders (id bigint)")
+	p := start(t, "-postgres", server.URL("postgres"))
+	p.says(t, "IDs are not written: ERROR: INSERT has more")
+	p.stop(t)
+}

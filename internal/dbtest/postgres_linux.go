@@ -52,7 +52,7 @@ func postgresPrograms(t testing.TB) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if len(found) == 0 {
-		t.Skip("PostgreSQL is not installed; on Debian: apt-get install postgresql")
+		testenv.Missing(t, "PostgreSQL", "postgresql")
 	}
 	return slices.Max(found)
 }

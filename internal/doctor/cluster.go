@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -11,19 +12,24 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// lastOf returns the last error of a chain: that of etcd or of the network.
+// lastOf returns the last error of a chain: that of the store's server or of the network.
 func lastOf(err error) string {
+	const silent = "no answer in time"
 	text := err.Error()
-	if errors.Is(err, context.DeadlineExceeded) || strings.HasSuffix(text, context.DeadlineExceeded.Error()) {
-		return "no answer in time"
-	}
-	if at := strings.LastIndex(text, "desc = "); at >= 0 {
+	inTime := context.DeadlineExceeded.Error()
+	late := errors.Is(err, context.DeadlineExceeded) || strings.HasSuffix(text, inTime)
+	if at := strings.LastIndex(text, "desc = "); at >= 0 && !late {
 		return text[at+len("desc = "):]
+	} else if at >= 0 {
+		return silent
 	}
-	for _, prefix := range []string{"read: ", "write: ", "login: ", store.ErrRefused.Error() + ": ", store.ErrUnavailable.Error() + ": "} {
+	for _, prefix := range []string{"connect: ", "read: ", "write: ", "login: ", store.ErrRefused.Error() + ": ", store.ErrUnavailable.Error() + ": "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
-	return text
+	if late { // what was tried before the time was over tells more
+		text = strings.TrimSuffix(strings.TrimSuffix(text, inTime), ": ")
+	}
+	return cmp.Or(text, silent)
 }
 
 // Nodes is what the store knows about the default sequencer's node IDs.

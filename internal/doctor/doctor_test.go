@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -113,6 +114,24 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"refused by PostgreSQL", func(s *Seen) {
 			s.Store = &Store{Kind: stores.Postgres, Place: "ids", Err: fmt.Errorf("read: %w: permission denied", store.ErrRefused)}
 		}, Fail, "permission denied", "access to the schema ids: firn gen sql --store"},
+		{"a password that is wrong", func(s *Seen) {
+			s.Store = &Store{Kind: stores.Postgres, Err: fmt.Errorf("read: %w: password authentication failed (SQLSTATE 28P01)", store.ErrRefused)}
+		}, Fail, "access refused: password authentication failed", "--postgres-password-file"},
+		{"a user that a server does not know", func(s *Seen) {
+			s.Store.Servers[1].Err = errors.New("authentication failed, invalid user ID or password")
+		}, Fail, "invalid user", "--etcd-user"},
+		{"a login that fails at ZooKeeper", func(s *Seen) {
+			s.Store = &Store{Kind: stores.ZooKeeper, Err: fmt.Errorf("connect: %w: zk:2181: the login failed", store.ErrRefused)}
+		}, Fail, "access refused: zk:2181: the login failed", "--zookeeper-password-file"},
+		{"a pooler", func(s *Seen) {
+			s.Store = &Store{Kind: stores.Postgres, Err: fmt.Errorf("read: %w: there is a pooler", store.ErrRefused)}
+		}, Fail, "access refused: there is a pooler", "correct that at the server"},
+		{"a standby alone", func(s *Seen) {
+			s.Store = &Store{Kind: stores.Postgres, Err: fmt.Errorf("read: %w: the server db is a standby: %w", store.ErrUnavailable, context.DeadlineExceeded)}
+		}, Fail, "no answer: the server db is a standby", "its primary must run"},
+		{"a store that is silent", func(s *Seen) {
+			s.Store = &Store{Kind: stores.ZooKeeper, Err: fmt.Errorf("connect: %w: %w", store.ErrUnavailable, context.DeadlineExceeded)}
+		}, Fail, "no answer: no answer in time", "more than half"},
 		{"PostgreSQL is full of connections", func(s *Seen) {
 			server := postgresServer(pgstore.ServerReport{Server: "db:5432", Version: "15.6", Connections: 95, MaxConns: 100})
 			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Servers: []Server{server}}

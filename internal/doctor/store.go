@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,26 +37,39 @@ const (
 	largeDB  = 1 << 30 // bytes: half of etcd's default quota
 )
 
-// manuals have the words for each kind of store. A %s stands for the place of firn's data.
-var manuals = map[stores.Kind]struct{ name, data, start, grant, away string }{
+// manuals have the words for each kind of store, most of them what to do. A %s stands for the place of firn's data.
+var manuals = map[stores.Kind]struct{ name, data, start, login, grant, away string }{
 	stores.Etcd: {
 		"etcd", "keys below %s/",
 		"start it, or correct --etcd and, for TLS, --etcd-ca, --etcd-cert and --etcd-key",
+		"correct --etcd-user and its password",
 		"grant the user access: etcdctl role grant-permission ROLE --prefix=true readwrite %s/",
 		"more than half of its servers must run and reach each other; etcdctl endpoint status --cluster shows them",
 	},
 	stores.ZooKeeper: {
 		"ZooKeeper", "nodes below %s",
 		"start it, or correct --store and, for TLS, --zookeeper-ca, --zookeeper-cert and --zookeeper-key",
+		"correct the user in --store and the password in --zookeeper-password-file",
 		"let the user create, delete, read and write below %s, see setAcl of zkCli.sh",
 		"more than half of its servers must run and reach each other; the command srvr shows the state of each",
 	},
 	stores.Postgres: {
 		"PostgreSQL", "tables in the schema %s",
 		"start it, or correct --store and, for TLS, --postgres-ca, --postgres-cert and --postgres-key",
+		"correct the user in --store, the password in --postgres-password-file, or the server's pg_hba.conf",
 		"grant the role access to the schema %s: firn gen sql --store prints the statements",
 		"its primary must run and be reached directly; psql with the same address shows whether it answers",
 	},
+}
+
+// What errors of the stores' servers say, in the order etcd, ZooKeeper, PostgreSQL.
+var (
+	loginFailed = []string{"authentication failed", "the login failed", "SQLSTATE 28"}
+	noRight     = []string{"permission denied", "has no right"} // of PostgreSQL alone, which refuses for other reasons, too
+)
+
+func saysOneOf(err error, texts []string) bool {
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 
 func (s Store) check() (all []Finding) {
@@ -72,6 +86,9 @@ func (s Store) check() (all []Finding) {
 	}
 	for _, r := range s.Servers {
 		switch {
+		case r.Err != nil && saysOneOf(r.Err, loginFailed):
+			all = append(all, Fail.about(r.Address, "%s", lastOf(r.Err)).do(m.login))
+			continue
 		case r.Err != nil:
 			all = append(all, unreached.about(r.Address, "no answer: %s", lastOf(r.Err)).do(m.start))
 			continue
@@ -83,7 +100,14 @@ func (s Store) check() (all []Finding) {
 	data := fmt.Sprintf(m.data, s.Place)
 	switch {
 	case errors.Is(s.Err, store.ErrRefused):
-		return append(all, Fail.about(m.name, "access refused: %s", lastOf(s.Err)).do(fmt.Sprintf(m.grant, s.Place)))
+		do := fmt.Sprintf(m.grant, s.Place)
+		switch {
+		case saysOneOf(s.Err, loginFailed):
+			do = m.login
+		case s.Kind == stores.Postgres && !saysOneOf(s.Err, noRight):
+			do = "correct that at the server, or have --store lead to another one"
+		}
+		return append(all, Fail.about(m.name, "access refused: %s", lastOf(s.Err)).do(do))
 	case s.Err != nil:
 		return append(all, Fail.about(m.name, "no answer: %s", lastOf(s.Err)).do(m.away))
 	case s.Read > slowRead:

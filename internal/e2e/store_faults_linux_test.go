@@ -418,6 +418,35 @@ func TestAPromotedStandbyWasBehind(t *testing.T) {
 	s.ledger.unique(t, 500)
 }
 
+// The clock of a PostgreSQL, by which sessions end, is stepped: ahead, so that all of them end at once; and back, so that
+// the session of a node that dies then would go on for as long. For an unmodified server, what the rows say is stepped.
+func TestTheClockOfTheDatabaseIsStepped(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	database := dbtest.StartPostgres(t)
+	s := newScene(t, &backend{server: database, store: database.URL("postgres")}, 12*time.Second)
+	database.SQL(t, "UPDATE firn.sessions SET expires = expires - interval '1 hour'")
+	s.seen.served(20)
+	s.extend()
+	database.SQL(t, "UPDATE firn.sessions SET expires = expires + interval '1 hour'")
+	s.nodes[1].kill()
+	eventually(t, func() error {
+		if left := database.SQL(t, "SELECT count(*) FROM firn.sessions"); left != "1" {
+			return fmt.Errorf("%s sessions are there; one of two nodes lives", left)
+		}
+		return nil
+	})
+	s.run(1)
+	s.nodes[1].ready(t, s.ledger)
+	s.extend()
+	saw := s.seen.finish()
+	t.Logf("%d calls, %d asked twice, %d failed; longest silence %v", saw.calls, saw.again, len(saw.failed), saw.silence.Round(time.Millisecond))
+	if len(saw.failed) > 0 {
+		responsive.Errorf(t, saw.failed[0].began.Add(-mercy), "%d calls failed; the first: %v, and then %v", len(saw.failed), saw.failed[0].first, saw.failed[0].err)
+	}
+	s.ledger.unique(t, 100)
+}
+
 // The disk of the store's server becomes full, for longer than the window, and has room again. What the server makes of that
 // is its own affair: no ID comes twice, and all goes on once it runs.
 func TestTheDiskOfTheStoreIsFull(t *testing.T) {

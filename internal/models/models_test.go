@@ -79,7 +79,50 @@ var ringFaults = []fault{
 func TestRing(t *testing.T) { check(t, "ring", ring) }
 
 func TestRingFaults(t *testing.T) {
-	find(t, "ring", ringFaults, "cluster/explore_broken_test.go")
+	find(t, "ring", ringFaults, atLast, "cluster/explore_broken_test.go")
+}
+
+var forming = []run{
+	{"CLUSTERS=1 EMPTIES=1", always, 7_848},
+	{"CLUSTERS=1 EMPTIES=3", always, 12_566},
+	{"CLUSTERS=2 EMPTIES=0", always, 14_914},
+	{"CLUSTERS=2 EMPTIES=1", always, 86_828},
+	{"CLUSTERS=2 EMPTIES=2", always, 173_963},
+	{"CLUSTERS=3 EMPTIES=0", always, 98_331},
+
+	{"CLUSTERS=1 EMPTIES=1", fairly, 0},
+}
+
+var formingFurther = []run{
+	{"CLUSTERS=1 EMPTIES=3", fairly, 0},
+	{"CLUSTERS=2 EMPTIES=0", fairly, 0},
+	{"CLUSTERS=2 EMPTIES=1", fairly, 0},
+}
+
+var formingFaults = []fault{
+	{"MAJORITY_FORMS CLUSTERS=2 EMPTIES=1", broken, "a cluster is formed by a majority"},
+	{"FORGETFUL_FORMS CLUSTERS=1 EMPTIES=1", broken, `a late "all have promised" is obeyed`},
+	{"ANY_LIFE CLUSTERS=1 EMPTIES=1", broken, "an offer to a former life is accepted"},
+	{"ANY_DISK CLUSTERS=2 EMPTIES=1", broken, "an offer replaces a promise that the founder has not seen"},
+	{"ANY_PROMISE CLUSTERS=2 EMPTIES=1", broken, "a machine goes on with another promise than it finds"},
+	{"PROMISES_ONCE CLUSTERS=1 EMPTIES=0", forever, "a promise is never replaced"},
+	{"NOBODY_FOLLOWS CLUSTERS=1 EMPTIES=0", forever, "a machine does not go on with what it has promised"},
+	{"NOBODY_JOINS CLUSTERS=1 EMPTIES=1", forever, "an emptied machine does not join"},
+
+	// These break no promise, as the others refuse: there are more states, and exactly as many more worlds.
+	{"PROPOSES_BESIDE_SILENCE CLUSTERS=2 EMPTIES=0", " 15404 states, stored", "a cluster is proposed while a machine is silent"},
+	{"PROPOSES_BESIDE_DATA CLUSTERS=2 EMPTIES=1", " 117747 states, stored", "a cluster is proposed although another has data"},
+}
+
+func TestForming(t *testing.T) { check(t, "forming", forming) }
+
+func TestFormingFurther(t *testing.T) {
+	testenv.Slow(t)
+	check(t, "forming", formingFurther)
+}
+
+func TestFormingFaults(t *testing.T) {
+	find(t, "forming", formingFaults, fairly, "internal/mutants/mutants.go")
 }
 
 // check runs spin on a model, which must keep its promises.
@@ -107,9 +150,9 @@ func check(t *testing.T, model string, runs []run) {
 	}
 }
 
-// find runs spin on a model with a fault planted in it, which it must find. The same fault is planted in the Go code, where
-// the tests beside that find it.
-func find(t *testing.T, model string, faults []fault, inGo string) {
+// find runs spin on a model with a fault planted in it, which it must find; inTheEnd is what spin is asked for where runs go
+// on for ever. The same fault is planted in the Go code by a file that names it, and tests find it there.
+func find(t *testing.T, model string, faults []fault, inTheEnd question, inGo string) {
 	t.Helper()
 	testenv.Program(t, "spin", "spin")
 	text, code := read(t, "proofs/"+model+".pml"), read(t, inGo)
@@ -121,7 +164,11 @@ func find(t *testing.T, model string, faults []fault, inGo string) {
 			t.Errorf("%s has no fault %q", inGo, f.inGo)
 		}
 		t.Run(name, func(t *testing.T) {
-			if _, out := spin(t, model, f.bounds, atLast); !strings.Contains(out, f.found) {
+			asked := always
+			if f.found == forever {
+				asked = inTheEnd
+			}
+			if _, out := spin(t, model, f.bounds, asked); !strings.Contains(out, f.found) {
 				t.Errorf("spin says:\n%s\nwant: %s", out, f.found)
 			}
 		})

@@ -315,12 +315,12 @@ var mutants = []mutant{
 	{
 		"a cluster is proposed while a machine is silent", "store/quorum/internal/plan/decide.go",
 		"	if len(v.silent) > 0 {\n		return v.wait(\"no cluster", "	if 2*len(v.silent) > len(v.me.List) {\n		return v.wait(\"no cluster",
-		"./store/quorum/internal/plan", "^TestDecide$",
+		"./store/quorum/internal/plan", "^TestExploreFormingByAnyName$",
 	},
 	{
 		"a cluster is proposed although another has data", "store/quorum/internal/plan/decide.go",
 		"i >= 0 {\n		return v.waitForMajority(", "i >= 3 {\n		return v.waitForMajority(",
-		"./store/quorum/internal/plan", "^TestDecide$",
+		"./store/quorum/internal/plan", "^TestExploreFormingByAnyName$",
 	},
 	{
 		`a late "all have promised" is obeyed`, "store/quorum/internal/plan/decide.go",
@@ -349,6 +349,22 @@ var mutants = []mutant{
 		"a machine goes on with another promise than it finds", "store/quorum/internal/plan/decide.go",
 		"return m.Disk.hasData() && m.Disk.Cluster == mine }); i >= 0 {\n			return Decision{Do: Follow, Cluster: mine",
 		"return m.Disk.hasData() }); i >= 0 {\n			return Decision{Do: Follow, Cluster: mine",
+		"./store/quorum/internal/plan", "^TestExploreForming$",
+	},
+	{
+		"a promise is never replaced", "store/quorum/internal/plan/decide.go",
+		"	if !asSeen || me.Disk.State > Promised {", "	if !asSeen || me.Disk.State > Empty {",
+		"./store/quorum/internal/plan", "^TestExploreForming$",
+	},
+	{
+		"a machine does not go on with what it has promised", "store/quorum/internal/plan/decide.go",
+		"m.Disk.Cluster == mine }); i >= 0 {\n			return Decision{Do: Follow",
+		"m.Disk.Cluster == mine }); i >= 9 {\n			return Decision{Do: Follow",
+		"./store/quorum/internal/plan", "^TestExploreForming$",
+	},
+	{
+		"an emptied machine does not join", "store/quorum/internal/plan/decide.go",
+		`	if d, running := v.running(""); running {`, `	if d, running := v.running(""); running && d.Do != Join {`,
 		"./store/quorum/internal/plan", "^TestExploreForming$",
 	},
 	{

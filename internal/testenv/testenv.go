@@ -8,8 +8,13 @@ import (
 	"testing"
 )
 
-// variable selects the tests that run: with the value all, the slow ones too.
-const variable = "FIRN_TESTS"
+const (
+	// variable selects the tests that run: with the value all, the slow ones too.
+	variable = "FIRN_TESTS"
+
+	// programs with the value all says that every program is installed: a test that misses one fails.
+	programs = "FIRN_PROGRAMS"
+)
 
 // Slow skips a test unless FIRN_TESTS=all is in the environment or -run names tests. It is for tests that take more than
 // ten seconds, or that need a browser, a balancer or a package manager: go test ./... is to end within minutes.
@@ -24,13 +29,23 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Program returns the path of a program. It skips a test where the program is not installed, and names the Debian package
-// that has it.
+// Program returns the path of a program. Where the program is not installed, the test ends as Missing says.
 func Program(t testing.TB, name, debian string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Skipf("%s is not installed; on Debian: apt-get install %s", name, debian)
+		Missing(t, name, debian)
 	}
 	return path
+}
+
+// Missing skips a test because what it needs is not installed, and names the Debian package that has it. With
+// FIRN_PROGRAMS=all in the environment, as where it is decided what lands, the test fails.
+func Missing(t testing.TB, what, debian string) {
+	t.Helper()
+	say := t.Skipf
+	if os.Getenv(programs) == "all" {
+		say = t.Fatalf
+	}
+	say("%s is not installed; on Debian: apt-get install %s", what, debian)
 }

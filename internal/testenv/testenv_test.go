@@ -30,8 +30,11 @@ func TestProgram(t *testing.T) {
 	if path := Program(t, "go", "golang"); path == "" {
 		t.Error("go has no path")
 	}
-	if got := outcome(func(t testing.TB) { Program(t, "no-such-program", "none") }); got != "skipped" {
-		t.Errorf("without its program a test is %s, want it skipped", got)
+	for value, want := range map[string]string{"": "skipped", "all": "failed"} {
+		t.Setenv(programs, value)
+		if got := outcome(func(t testing.TB) { Program(t, "no-such-program", "none") }); got != want {
+			t.Errorf("with %s=%s a test without its program is %s, want it %s", programs, value, got, want)
+		}
 	}
 }
 

@@ -76,9 +76,9 @@ func StartQuorum(t testing.TB, servers int, options ...string) []*Server {
 
 func newServer(t testing.TB, options []string) *Server {
 	t.Helper()
-	testenv.Program(t, "java", "zookeeper")
+	testenv.Program(t, "java", "default-jre-headless")
 	if _, err := os.Stat(program); err != nil {
-		t.Skip("ZooKeeper is not installed; on Debian: apt-get install zookeeper")
+		testenv.Missing(t, program, "libzookeeper-java")
 	}
 	s := &Server{dir: t.TempDir(), address: proxytest.FixedAddress(t), java: options}
 	t.Cleanup(func() {

@@ -3,6 +3,7 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -77,6 +78,10 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 	if err != nil {
 		return 0, err
 	}
+	over := isOver(txn)
+	if over {
+		ops = nil // all that is left to know is whether the conditions hold
+	}
 	ctx, cancel, conn, err := s.begin(ctx)
 	if err != nil {
 		return 0, writeError(call, err)
@@ -86,11 +91,30 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 	if err != nil {
 		return 0, writeError(call, err)
 	}
-	if !resp.Succeeded {
+	switch {
+	case !resp.Succeeded:
 		return 0, fmt.Errorf("%s: %w", call, store.ErrConflict)
+	case over:
+		return 0, fmt.Errorf("%s: %w: its owner has closed it, or could not renew it", call, store.ErrSessionEnded)
 	}
 	// The revision of a transaction that wrote is the mod revision of all that it wrote.
 	return store.Version(resp.Header.Revision), nil
+}
+
+// isOver reports whether a transaction puts keys under a session whose Done is closed. Its lease may live on.
+func isOver(txn store.Txn) bool {
+	return slices.ContainsFunc(txn.Then, func(op store.Op) bool {
+		session, ok := op.Session.(*session)
+		if !ok || op.Delete {
+			return false
+		}
+		select {
+		case <-session.done:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // translate makes an etcd transaction. A version is a mod revision, which is zero for an

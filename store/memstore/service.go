@@ -98,7 +98,7 @@ func (s *Service) commitLocked(txn store.Txn) (store.Version, error) {
 		switch session, ok := op.Session.(*Session); {
 		case !ok || session.client.svc != s:
 			return 0, fmt.Errorf("%w: %s is put under a session of another store", store.ErrRefused, op.Key)
-		case !session.alive:
+		case !session.alive || session.isDone:
 			return 0, fmt.Errorf("%w: %s can't be put under it", store.ErrSessionEnded, op.Key)
 		}
 	}

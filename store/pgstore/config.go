@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,8 @@ const (
 	// DefaultCallDeadline is how long a call waits for its answer.
 	DefaultCallDeadline = 5 * time.Second
 
-	// A new connection takes up to eight round trips, and a server that is busy may be slow to begin one.
+	// A new connection takes up to eight round trips, and a server that is busy may be slow to begin one. With several
+	// servers none has all of it: one that is silent must not use up the time in which calls wait for the next.
 	connectWithin = 10 * time.Second
 
 	// How often a client asks the server for news that it got no notification of.
@@ -32,8 +34,8 @@ const (
 type Config struct {
 	// URL is the address of the database, such as "postgres://user@host:5432/database?sslmode=verify-full", with the
 	// parameters of PostgreSQL's own clients. With several hosts, "postgres://user@a,b/database", the client uses the one
-	// that is the primary. What the URL leaves out comes from PGHOST and its like, as everywhere. It must lead to the
-	// server itself: poolers are refused.
+	// that is the primary, and goes on to the next when one is silent for 2.5 s, or for connect_timeout. What the URL
+	// leaves out comes from PGHOST and its like, as everywhere. It must lead to the server itself: poolers are refused.
 	URL string
 
 	// PasswordFile holds the password on its first line. It is read for each connection, so that you can replace it at
@@ -130,7 +132,24 @@ func (s settings) connection() (*pgconn.Config, error) {
 	if c.ValidateConnect == nil && len(c.Fallbacks) > 0 {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectWithin
+		if len(hosts(c)) > 1 {
+			c.ConnectTimeout = connectWithin / 4
+		}
+	}
 	return c, nil
+}
+
+// hosts are the servers of a configuration, each once: one that is tried with and without TLS is there twice.
+func hosts(c *pgconn.Config) []*pgconn.FallbackConfig {
+	all := []*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}
+	for _, next := range c.Fallbacks {
+		if !slices.ContainsFunc(all, func(h *pgconn.FallbackConfig) bool { return h.Host == next.Host && h.Port == next.Port }) {
+			all = append(all, next)
+		}
+	}
+	return all
 }
 
 // until has connections, also those that are being made, end with a context.

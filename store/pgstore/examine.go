@@ -41,15 +41,10 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, wrap("connect", store.ErrRefused, err)
 	}
-	hosts := []*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}
-	for _, next := range config.Fallbacks {
-		if !slices.ContainsFunc(hosts, func(h *pgconn.FallbackConfig) bool { return h.Host == next.Host && h.Port == next.Port }) {
-			hosts = append(hosts, next)
-		}
-	}
-	r.Servers = make([]ServerReport, len(hosts))
+	servers := hosts(config)
+	r.Servers = make([]ServerReport, len(servers))
 	var all sync.WaitGroup
-	for i, host := range hosts {
+	for i, host := range servers {
 		all.Go(func() { r.Servers[i] = s.examineServer(ctx, config.Copy(), host) })
 	}
 	all.Wait()
@@ -86,7 +81,7 @@ func (s *Store) examineServer(ctx context.Context, config *pgconn.Config, host *
 	defer cancel()
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
-		r.Err = err
+		r.Err = oneLineError{err}
 		return r
 	}
 	defer closeNow(conn)

@@ -13,7 +13,7 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// backoff is how long to wait before another try to connect.
+// backoff is how long to wait before another try to connect, or to poll.
 var backoff = retry.Backoff{First: 50 * time.Millisecond, Max: time.Second}
 
 // A poll for a notification waits after the poll before for ten times as long as that took, within these bounds: the
@@ -53,8 +53,6 @@ func (s *Store) keep() {
 
 // connect makes a connection to a server that can be trusted.
 func (s *Store) connect() (*pgconn.PgConn, error) {
-	ctx, cancel := context.WithTimeout(s.life, connectWithin)
-	defer cancel()
 	config, err := s.connection()
 	if err != nil {
 		return nil, err
@@ -68,10 +66,12 @@ func (s *Store) connect() (*pgconn.PgConn, error) {
 			s.warning = n.Message
 		}
 	}
-	conn, err := pgconn.ConnectConfig(ctx, config)
+	conn, err := pgconn.ConnectConfig(s.life, config) // each server has its ConnectTimeout
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(s.life, connectWithin)
+	defer cancel()
 	if err := s.trust(ctx, conn); err != nil {
 		closeNow(conn)
 		return nil, err
@@ -94,6 +94,7 @@ func connectError(err error) error {
 // attend looks for news until the connection is lost: at every notification, and every pollEvery without one.
 func (s *Store) attend(alive context.Context) {
 	next, hinted := time.Now(), time.Now() // when to poll without and with a notification
+	failures := 0
 	for alive.Err() == nil {
 		select {
 		case <-s.hints:
@@ -106,8 +107,11 @@ func (s *Store) attend(alive context.Context) {
 			continue
 		}
 		began := time.Now()
-		if s.poll(alive) != nil {
-			_ = retry.Sleep(alive, soonest)
+		if s.poll(alive) == nil {
+			failures = 0
+		} else {
+			_ = retry.Sleep(alive, backoff.After(failures))
+			failures++
 		}
 		now := time.Now()
 		next = now.Add(pollEvery + rand.N(pollEvery/4))
@@ -164,7 +168,7 @@ func (s *Store) poll(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	statements := []string{
-		"SELECT (SELECT max(position) FROM log), (SELECT position FROM checkpoint), EXISTS (SELECT FROM sessions WHERE expires <= clock_timestamp()), " + breaks,
+		"SELECT (SELECT max(position) FROM log), (SELECT position FROM checkpoint), EXISTS (SELECT FROM sessions WHERE expires <= clock_timestamp() OR " + tooLate + "), " + breaks,
 		"SELECT WHERE false", "SELECT WHERE false",
 	}
 	if len(watches) > 0 {
@@ -184,8 +188,8 @@ func (s *Store) poll(ctx context.Context) error {
 	s.reaches(store.Position(max(found[1].int(0, 0), found[1].int(0, 1))))
 	s.lookAtWatches(watches, found[2])
 	s.lookAtSessions(sessions, found[3])
-	if expired := found[1].is(0, 2); expired || !time.Now().Before(s.renewalDue(time.Now().Add(time.Hour))) {
-		_, _, err = s.apply(ctx, "0")
+	if wrong := found[1].is(0, 2); wrong || !time.Now().Before(s.renewalDue(time.Now().Add(time.Hour))) {
+		_, _, err = s.apply(ctx, "0", "UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM head WHERE verdict = 0 AND "+tooLate)
 	}
 	return err
 }

@@ -104,7 +104,12 @@ func translate(txn store.Txn) (verdict string, then []string, err error) {
 				return "", nil, fmt.Errorf("commit: %w: %s is put under a session of another store", store.ErrRefused, op.Key)
 			}
 			owner = number(session.id)
-			cases = append(cases, fmt.Sprintf("NOT EXISTS (SELECT FROM sessions WHERE id = %s) THEN %d", owner, ended))
+			select {
+			case <-session.done:
+				cases = append(cases, fmt.Sprintf("true THEN %d", ended))
+			default:
+				cases = append(cases, fmt.Sprintf("NOT EXISTS (SELECT FROM sessions WHERE id = %s) THEN %d", owner, ended))
+			}
 		}
 		puts = append(puts, "("+bytesOf(op.Key)+", "+bytesOf(op.Value)+", "+owner+")")
 	}

@@ -137,7 +137,7 @@ func TestItSetsItsOwnDurability(t *testing.T) {
 	if kv, err := s.Get(t.Context(), "key"); err != nil || string(kv.Value) != "\x00\xff" {
 		t.Errorf("Get: %q, %v", kv.Value, err)
 	}
-	for setting, want := range map[string]string{"synchronous_commit": "on", "default_transaction_isolation": "read committed", "transaction_isolation": "repeatable read"} {
+	for setting, want := range map[string]string{"synchronous_commit": "on", "default_transaction_isolation": "read committed", "transaction_isolation": "repeatable read", "tcp_keepalives_idle": "10", "tcp_user_timeout": "25000"} {
 		if got, err := pgstore.Setting(s, setting); err != nil || got != want {
 			t.Errorf("%s is %q, %v; want %q", setting, got, err, want)
 		}

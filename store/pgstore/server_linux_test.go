@@ -8,7 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +120,22 @@ func TestAFrozenServer(t *testing.T) {
 	})
 }
 
+// A server that is silent, as one whose machine is gone, does not keep clients from the next one of the URL.
+func TestTheFirstServerIsSilent(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	silent := proxytest.New(t, server.Address())
+	silent.Cut(true)
+	s := open(t, pgstore.Config{URL: fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable", silent.Address(), server.Address())})
+	if kv, err := s.Get(t.Context(), "key"); err != nil {
+		t.Errorf("the first Get = %+v, %v; want an answer from the second server", kv, err)
+	}
+	report, err := s.Examine(t.Context())
+	if err != nil || len(report.Servers) != 2 || report.Servers[0].Err == nil || report.Servers[1].Err != nil {
+		t.Errorf("Examine = %+v, %v; want that the first server does not answer, and the second does", report, err)
+	}
+}
+
 // A client that hears nothing, and one that nobody hears, know within the TTL that their sessions may be over.
 func TestCutInOneDirection(t *testing.T) {
 	t.Parallel()
@@ -201,6 +219,95 @@ func TestTheTablesStaySmall(t *testing.T) {
 	}
 }
 
+// Nothing is put under a session whose owner was told that it is over, even if the server still knows it.
+func TestALostSessionIsOver(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	proxy := proxytest.New(t, server.Address())
+	s := open(t, pgstore.Config{URL: through(server, proxy)})
+	session, err := s.OpenSession(t.Context(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Cut(true)
+	server.SQL(t, "UPDATE firn.sessions SET ttl = 3600000, expires = now() + interval '1 hour'")
+	select {
+	case <-session.Done():
+	case <-time.After(patience):
+		t.Fatal("the session is not over")
+	}
+	proxy.Cut(false)
+	eventually(t, "Commit", func() error {
+		_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}})
+		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrAmbiguous) {
+			return err
+		}
+		if !errors.Is(err, store.ErrSessionEnded) {
+			t.Errorf("Commit = %v, want ErrSessionEnded", err)
+		}
+		return nil
+	})
+	if kv, err := s.Get(t.Context(), "key"); err != nil || kv.Version != 0 {
+		t.Errorf("Get = %+v, %v; want no key", kv, err)
+	}
+}
+
+// A renewal that the server refuses is not tried again and again at once: each is an error in the server's log.
+func TestRefusedRenewalsAreFew(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	server.SQL(t, "CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app", pgstore.SQL(""),
+		"GRANT USAGE ON SCHEMA firn TO app", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA firn TO app")
+	proxy := proxytest.New(t, server.Address())
+	s := open(t, pgstore.Config{URL: strings.Replace(server.URL("app"), server.Address(), proxy.Address(), 1)})
+	session, err := s.OpenSession(t.Context(), 4*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server.SQL(t, "REVOKE UPDATE ON firn.sessions FROM app")
+	var tries atomic.Int64
+	proxy.Inspect(func(d proxytest.Direction, data []byte) proxytest.Fate {
+		if d == proxytest.ToServer && bytes.Contains(data, []byte("UPDATE sessions")) {
+			tries.Add(1)
+		}
+		return proxytest.Forward
+	})
+	select {
+	case <-session.Done():
+	case <-time.After(patience):
+		t.Fatal("the session is not over")
+	}
+	if n := tries.Load(); n == 0 || n > 12 {
+		t.Errorf("%d renewals were tried in a second, want 1 to 12", n)
+	}
+}
+
+// A session whose owner is gone ends within its TTL, also when the server's clock is set back.
+func TestTheServersClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	proxy := proxytest.New(t, server.Address())
+	owner, other := open(t, pgstore.Config{URL: through(server, proxy)}), open(t, pgstore.Config{URL: server.URL("postgres")})
+	session, err := owner.OpenSession(t.Context(), 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Commit(t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("key", nil, session)}}); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := other.Gone(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.Cut(true)
+	server.SQL(t, "UPDATE firn.sessions SET expires = expires + interval '1 hour'") // as the clock sees it from then on
+	select {
+	case <-gone:
+	case <-time.After(patience):
+		t.Error("the session of a client that was cut off lives on")
+	}
+}
+
 // Over 100 members' worth of sessions that end at once, each client sees each key go.
 func TestManySessionsEndAtOnce(t *testing.T) {
 	t.Parallel()
@@ -237,6 +344,7 @@ func TestManySessionsEndAtOnce(t *testing.T) {
 func TestAnUnconfirmedCommitIsInDoubt(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
+	server.SQL(t, "ALTER ROLE postgres SET client_min_messages = error") // the server tells by a warning
 	s := open(t, pgstore.Config{URL: server.URL("postgres")})
 	if _, err := s.Commit(t.Context(), putting("key", "1")); err != nil {
 		t.Fatal(err)

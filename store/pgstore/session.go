@@ -17,6 +17,10 @@ const (
 	dueAfter       = 7. / 10
 )
 
+// tooLate is an SQL expression for a session that ends later than it can after a renewal now: the server's clock was set
+// back. Without its owner it would live for as long as that.
+const tooLate = "expires > clock_timestamp() + (ttl + 1000) * interval '1 ms'"
+
 // session is a row of the table of sessions. Its goroutine-free clock is doubt.
 type session struct {
 	store *Store
@@ -78,20 +82,17 @@ func (s *session) Close(ctx context.Context) error {
 	return s.store.endSessions(ctx, s)
 }
 
-// endSessions ends sessions of this client, and forgets them when the server has confirmed that.
+// endSessions ends sessions of this client. Whether or not the server confirms that, nobody renews them any more.
 func (s *Store) endSessions(ctx context.Context, ending ...*session) error {
+	s.mu.Lock()
 	for _, session := range ending {
-		session.stop()
+		s.forgetLocked(session)
 	}
+	s.mu.Unlock()
 	_, _, err := s.apply(ctx, "0", "DELETE FROM sessions USING head WHERE verdict = 0 AND id IN ("+
 		list(func(s *session) string { return number(s.id) }, ending...)+")", notify)
 	if err != nil {
 		return callError("close session", err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, session := range ending {
-		s.forgetLocked(session)
 	}
 	return nil
 }

@@ -25,8 +25,11 @@ const breaks = `concat_ws(', ',
 	CASE current_setting('full_page_writes') WHEN 'off' THEN 'full_page_writes is off' END)`
 
 // prepare sets what a connection needs, whatever the database or the role has as its own: each transaction is on disk
-// when it is confirmed, as far as the server is asked to.
+// when it is confirmed, as far as the server is asked to. The server looks whether the client's machine is there, so that
+// one that is gone does not take up a connection for hours.
 const prepare = `SET search_path = "%[1]s"; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; SET bytea_output = hex;
+SET client_min_messages = warning;
+SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 25000;
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
 SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d;

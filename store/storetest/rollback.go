@@ -87,7 +87,11 @@ func (s *suite) awayWhileSetBack(then func(other store.Store)) *tape {
 	restore(s.T)
 	other := s.open()
 	for i, grown := 0, false; i < 10 || !grown; i++ {
-		grown = s.append(other, fmt.Sprintf("new-%d", i), "1") > last+10
+		s.eventually("an append", func() error { // it may fail when s.Store notices meanwhile, and tells the service
+			at, err := other.Append(s.ctx, fmt.Sprintf("new-%d", i), []byte("1"))
+			grown = at > last+10
+			return err
+		})
 	}
 	then(other)
 	s.CutOff(away, false)

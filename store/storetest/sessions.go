@@ -90,6 +90,29 @@ func sessionExpiredPut(s *suite) {
 	s.refuseEnded(session)
 }
 
+// "It returns ErrUnavailable when the service did not confirm; the session then ends by itself within its TTL." And
+// "ErrSessionEnded means that the transaction puts a key under a session ... whose Done is closed."
+func sessionCloseFails(s *suite) {
+	session := s.session(s.Store)
+	s.putUnder(session, "key", "1")
+	gone := s.gone(s.Store, s.ctx, "key")
+	over, cancel := context.WithCancel(s.ctx)
+	cancel()
+	if err := session.Close(over); !errors.Is(err, store.ErrUnavailable) {
+		s.Fatalf("Close with a context that is over = %v, want ErrUnavailable", err)
+	}
+	select {
+	case <-session.Done():
+	default:
+		s.Error("Done of a session that its owner has closed is open")
+	}
+	s.refuse(store.ErrSessionEnded, store.Txn{Then: []store.Op{store.Put("a", nil), store.PutEphemeral("b", nil, session)}})
+	s.wantAbsent("a")
+	s.wantAbsent("b")
+	s.fires("the end of the key", gone)
+	s.wantAbsent("key")
+}
+
 func (s *suite) refuseEnded(session store.Session) {
 	s.Helper()
 	s.refuse(store.ErrSessionEnded, store.Txn{Then: []store.Op{

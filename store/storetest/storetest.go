@@ -94,6 +94,7 @@ var cases = []struct {
 	{"a transaction has one session", sessionOne},
 	{"nothing is put under a closed session", sessionClosedPut},
 	{"nothing is put under an expired session", sessionExpiredPut},
+	{"a session whose Close failed is over, and ends within its TTL", sessionCloseFails},
 	{"a client learns that its session expired", sessionExpiredDone},
 	{"a client that can't renew is told within a TTL", cuttingOff(sessionCutOff)},
 	{"closing the store ends its sessions", storeClose},

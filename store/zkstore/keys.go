@@ -36,8 +36,9 @@ func (s *Store) node(ctx context.Context, key string) (node, []byte, error) {
 	return n, value, err
 }
 
-// List reads every key with a prefix, see store.Store. It reads the names, and then the nodes one after another. What
-// it found was so at the moment at which it read the names, if no node was written after that; else it reads again.
+// List reads every key with a prefix, see store.Store. It reads the names, and then the nodes. What it found was so at
+// the moment at which it read the names, if no node was written after that; else it reads again, and asks for the nodes
+// that it knows of together with the names, so that little is written meanwhile.
 func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	call := "list " + prefix
 	if err := store.ValidatePrefix(prefix); err != nil {
@@ -45,53 +46,73 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.deadline)
 	defer cancel()
+	var likely []string
 	for {
-		kvs, err := s.list(ctx, prefix)
+		kvs, keys, err := s.list(ctx, prefix, likely)
 		if err != nil {
 			return nil, callError(call, err)
 		}
 		if kvs != nil {
 			return kvs, nil
 		}
+		likely = keys
 	}
 }
 
-// list is one try of List; nil: a node was written meanwhile.
-func (s *Store) list(ctx context.Context, prefix string) ([]store.KV, error) {
-	replies, err := s.read(ctx, wire.Children(s.root+keys, false))
+// list is one try of List: without the first result, a node was written meanwhile. It returns the keys, too.
+func (s *Store) list(ctx context.Context, prefix string, likely []string) ([]store.KV, []string, error) {
+	replies, err := s.read(ctx, append([]wire.Request{wire.Children(s.root+keys, false)}, s.gets(likely)...)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	moment := replies[0].Zxid
-	found := make([]string, 0, len(replies[0].Children))
-	for _, name := range replies[0].Children {
+	found := keysOf(replies[0].Children, prefix)
+	nodes := make(map[string]wire.Reply, len(found))
+	for i, key := range likely {
+		nodes[key] = replies[1+i]
+	}
+	rest := slices.DeleteFunc(slices.Clone(found), func(key string) bool { _, have := nodes[key]; return have })
+	for some := range slices.Chunk(rest, readsAtOnce) {
+		if replies, err = s.peek(ctx, s.gets(some)...); err != nil {
+			return nil, nil, err
+		}
+		for i, key := range some {
+			nodes[key] = replies[i]
+		}
+	}
+	kvs := make([]store.KV, 0, len(found))
+	for _, key := range found {
+		n, value, err := parse(nodes[key])
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", key, err)
+		}
+		if n.version == 0 || int64(n.version) > moment {
+			return nil, found, nil
+		}
+		s.remember(key, n)
+		kvs = append(kvs, store.KV{Key: key, Value: value, Version: n.version})
+	}
+	return kvs, found, nil
+}
+
+// keysOf are the keys of these nodes that have a prefix, in order.
+func keysOf(names []string, prefix string) []string {
+	found := make([]string, 0, len(names))
+	for _, name := range names {
 		if key, ok := keyOf(name); ok && strings.HasPrefix(key, prefix) {
 			found = append(found, key)
 		}
 	}
 	slices.Sort(found)
-	kvs := make([]store.KV, 0, len(found))
-	for some := range slices.Chunk(found, readsAtOnce) {
-		gets := make([]wire.Request, len(some))
-		for i, key := range some {
-			gets[i] = wire.Get(s.path(key))
-		}
-		if replies, err = s.peek(ctx, gets...); err != nil {
-			return nil, err
-		}
-		for i, reply := range replies {
-			n, value, err := parse(reply)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", some[i], err)
-			}
-			if n.version == 0 || int64(n.version) > moment {
-				return nil, nil
-			}
-			s.remember(some[i], n)
-			kvs = append(kvs, store.KV{Key: some[i], Value: value, Version: n.version})
-		}
+	return found
+}
+
+func (s *Store) gets(keys []string) []wire.Request {
+	gets := make([]wire.Request, len(keys))
+	for i, key := range keys {
+		gets[i] = wire.Get(s.path(key))
 	}
-	return kvs, nil
+	return gets
 }
 
 // readsAtOnce is how many nodes are asked for before the first answer is waited for.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +60,39 @@ func eventually(t *testing.T, what string, call func() error) {
 	}
 }
 
+// A list is as it was at one moment. Somebody writes whenever nodes are asked for: one that asked for their names before
+// would never end, as among a thousand members that extend.
+func listMeanwhile(t *testing.T, server *zktest.Server, chroot string) {
+	proxy := proxytest.New(t, server.Address())
+	s := open(t, zkstore.Config{Servers: []string{proxy.Address()}, Chroot: chroot})
+	other := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot})
+	const keys = 3
+	write := func(value string) store.Version {
+		var txn store.Txn
+		for i := range keys {
+			txn.Then = append(txn.Then, store.Put(fmt.Sprint("key", i), []byte(value)))
+		}
+		return commit(t, other, txn)
+	}
+	var last atomic.Int64
+	last.Store(int64(write("0")))
+	proxy.Inspect(func(d proxytest.Direction, data []byte) proxytest.Fate {
+		if d == proxytest.ToServer && bytes.Contains(data, []byte("/keys/key")) {
+			last.Store(int64(write("1")))
+		}
+		return proxytest.Forward
+	})
+	kvs, err := s.List(t.Context(), "key")
+	if err != nil || len(kvs) != keys {
+		t.Fatalf("List = %+v, %v; want %d keys", kvs, err, keys)
+	}
+	for _, kv := range kvs {
+		if int64(kv.Version) != last.Load() {
+			t.Errorf("%s has version %d; the last that was written is %d", kv.Key, kv.Version, last.Load())
+		}
+	}
+}
+
 // Each has a tree of its own at one server.
 func TestServer(t *testing.T) {
 	t.Parallel()
@@ -72,6 +106,7 @@ func TestServer(t *testing.T) {
 		{"a tree is made once", treeIsMadeOnce},
 		{"a transaction in doubt", transactionInDoubt},
 		{"cut off in one direction", cutOneWay},
+		{"a list while keys are written", listMeanwhile},
 		{"limits", limits},
 		{"examine", examine},
 		{"the session of a stranger", foreignSession},

@@ -118,21 +118,26 @@ func (s *session) Close(ctx context.Context) error {
 	return s.finish(ctx)
 }
 
-// finish ends the session at the servers, over a connection of its own if need be.
-func (s *session) finish(ctx context.Context) error {
+// finish ends the session at the servers, over a connection of its own if need be. If they do not confirm that, it has
+// no connection any more, which would renew it.
+func (s *session) finish(ctx context.Context) (err error) {
 	const call = "close session"
 	s.stop()
+	s.mu.Lock()
+	conn := s.conn
+	s.mu.Unlock()
+	defer func() {
+		if err != nil && conn != nil {
+			conn.Abandon()
+		}
+	}()
 	ctx, cancel := context.WithTimeout(ctx, s.store.deadline)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return wrap(call, store.ErrUnavailable, err)
 	}
-	s.mu.Lock()
-	conn := s.conn
-	s.mu.Unlock()
 	for {
 		if conn == nil || conn.Err() != nil {
-			var err error
 			conn, err = s.store.dialSession(ctx, s.known, s.ttl, s.store.patience(s.store.deadline))
 			if errors.Is(err, wire.ErrExpired) {
 				break
@@ -191,13 +196,20 @@ func (s *session) left() time.Duration {
 	return time.Until(s.heard.Add(s.ttl))
 }
 
-// use replaces the connection; nil: there is none at present.
-func (s *session) use(conn *wire.Conn) {
+// use replaces the connection; nil: there is none at present. It returns false, and does nothing, once Done is closed:
+// whoever closed it knows of the connection before only.
+func (s *session) use(conn *wire.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	select {
+	case <-s.done:
+		return false
+	default:
+	}
 	s.conn = conn
 	close(s.changed)
 	s.changed = make(chan struct{})
+	return true
 }
 
 // dialedSession is what became of an attempt to continue a session.
@@ -257,8 +269,10 @@ func (s *session) keep() {
 				s.lost(d.err.Error())
 				return
 			}
-			conn = d.conn
-			s.use(conn)
+			if conn = d.conn; !s.use(conn) {
+				conn.Abandon()
+				return
+			}
 			broken = conn.Done()
 		case <-doubt.C:
 			left := s.left()
