@@ -79,6 +79,9 @@ func (m *Member) orderFor(ctx context.Context, sequencer string, c cluster.Comma
 
 // order has the log take a command of an operator, and returns the value that it led to.
 func (m *Member) order(ctx context.Context, command func(by string) cluster.Command) (cluster.Value, error) {
+	if _, err := m.catchUp(ctx); err != nil { // a log that it does not know gets a floor first, see rollback.go
+		return cluster.Value{}, err
+	}
 	for {
 		o, err := m.do(ctx, command)
 		switch {

@@ -191,8 +191,8 @@ func TestLeaveEndsTheCreationAfterALoss(t *testing.T) {
 	})
 }
 
-// A member whose session ends when the store is wiped, or which is asked for a sequencer then, writes the floor before
-// anything to the log: a newcomer would take its entries for a cluster.
+// A member whose session ends when the store is wiped, or which is asked for a sequencer or told to do something then,
+// writes the floor before anything to the log: a newcomer would take its entries for a cluster.
 func TestAMemberTellsTheStoreFirst(t *testing.T) {
 	for _, ahead := range []store.Version{0, 1_000_000_000} {
 		tellsFirst(t, ahead, func(w *world, a *node, session *memstore.Session) {
@@ -204,6 +204,11 @@ func TestAMemberTellsTheStoreFirst(t *testing.T) {
 			a.client.Lag(time.Second)
 			w.service.RollBack(memstore.Backup{}, ahead)
 			go a.mem.Load().EnsureSequencer(w.t.Context(), "another", cluster.Define(layout))
+		})
+		tellsFirst(t, ahead, func(w *world, a *node, _ *memstore.Session) {
+			a.client.Lag(time.Second)
+			w.service.RollBack(memstore.Backup{}, ahead)
+			go func() { _ = a.mem.Load().SetPolicy(w.t.Context(), nil) }()
 		})
 	}
 }
