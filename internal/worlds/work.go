@@ -48,7 +48,7 @@ type worker struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
 	results *json.Decoder
-	said    *tail
+	said    *head
 }
 
 // longest is how long a world may take on a busy machine.
@@ -59,7 +59,7 @@ func newWorker() (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{cmd: exec.Command(self, "-worker"), said: new(tail)}
+	w := &worker{cmd: exec.Command(self, "-worker"), said: new(head)}
 	w.cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	w.cmd.Stderr = w.said
 	if w.orders, err = w.cmd.StdinPipe(); err != nil {
@@ -102,29 +102,29 @@ func (w *worker) close() {
 	_ = w.cmd.Wait()
 }
 
-// tail keeps the first part of what a process says, where a panic tells why.
-type tail struct {
+// head keeps the first part of what a process says, where a panic tells why.
+type head struct {
 	mu  sync.Mutex
 	all bytes.Buffer
 }
 
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.all.Len() < 8<<10 {
-		t.all.Write(p)
+func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all.Len() < 8<<10 {
+		h.all.Write(p)
 	}
 	return len(p), nil
 }
 
-func (t *tail) reset() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.all.Reset()
+func (h *head) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all.Reset()
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(t.all.String())
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.TrimSpace(h.all.String())
 }
