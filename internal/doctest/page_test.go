@@ -113,6 +113,9 @@ func parse(name, text string) (page, error) {
 		if i == len(lines) {
 			return wrong(b.line-1, "this block does not end")
 		}
+		if err := b.check(); err != nil {
+			return page{}, err
+		}
 		p.blocks = append(p.blocks, b)
 		previous = b.language
 		pending = block{page: name, after: previous}
@@ -173,6 +176,8 @@ func (b block) check() error {
 		return fmt.Errorf("%v: %q is not a language that doctest runs; want sh, console, go or yaml", b, b.language)
 	case b.language == "" && b.page != "docs/commands.md" && slices.ContainsFunc(b.lines, command.MatchString):
 		return fmt.Errorf("%v: commands in a block of another language; want sh or console", b)
+	case !b.hasCommands() && b.instructed():
+		return fmt.Errorf("%v: instructions for doctest go with sh and console", b)
 	case b.notRun == "":
 		return nil
 	case !slices.Contains(reasons, b.notRun):
