@@ -1,6 +1,9 @@
 package member
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/firn-id/firn"
@@ -9,8 +12,20 @@ import (
 )
 
 // BenchmarkNext is about the way from a handle to its generator: the layout never runs out of sequence.
-func BenchmarkNext(b *testing.B) {
-	m, err := Join(b.Context(), memstore.NewService().Client("a"), Options{})
+func BenchmarkNext(b *testing.B) { benchmarkNext(b, nil) }
+
+// With a journal in a file each call writes a line.
+func BenchmarkNextWithJournal(b *testing.B) {
+	file, err := os.Create(filepath.Join(b.TempDir(), "journal"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	benchmarkNext(b, file)
+}
+
+func benchmarkNext(b *testing.B, journal io.Writer) {
+	m, err := Join(b.Context(), memstore.NewService().Client("a"), Options{Journal: journal})
 	if err != nil {
 		b.Fatal(err)
 	}
