@@ -54,7 +54,7 @@ type Options struct {
 	Order Order
 
 	// Journal gets what the member does about its node IDs and which IDs it gives, a line of JSON with one Write for each
-	// thing, before that has any effect; `firn journal` checks it. IDs are then several times as slow. After an error the
+	// thing, before that has any effect; `firn journal` checks it. A call for IDs then waits for a Write. After an error the
 	// member logs that, and writes no more. Nil: no journal, which costs nothing.
 	Journal io.Writer
 
