@@ -112,7 +112,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.OTLPEndpoint, "otlp-endpoint", "URL", "", "send traces of calls to this OpenTelemetry receiver, over OTLP/gRPC:\nhttp://host:port, or https:// for TLS (default: no traces)", parseEndpoint)
 	setting.Add(flags, &o.OTLPRatio, "otlp-ratio", setting.KindShare, strconv.FormatFloat(d.OTLPRatio, 'f', -1, 64), "share of the calls without a trace that begin one: 0 to 1", parseRatio)
 
-	text(&o.Journal, "journal", "file", "", "append to this file what the node does about its node IDs, and which\nIDs it gives, for firn journal to check; IDs are then several times as\nslow (default: no journal)")
+	text(&o.Journal, "journal", "file", "", "append to this file what the node does about its node IDs, and which\nIDs it gives, for firn journal to check; calls for IDs then\nwait for the file (default: no journal)")
 
 	text(&o.config, "config", "file", "", "YAML file with more settings, named as the flags without dashes")
 
