@@ -187,7 +187,7 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	defer s.mu.Unlock()
 	if now.Sub(s.read) >= pulsesEvery && !s.asking {
 		s.asking, s.read = true, now
-		go s.ask(who, askedOf(v))
+		defer func() { go s.ask(who, askedOf(v)) }() // or else the scene might have a part of what that reads
 	}
 	if s.latest != nil && v.Size() > many && now.Sub(s.made) < beatEvery-changesEvery/2 {
 		return s.latest, nil
