@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
@@ -136,18 +137,24 @@ func (m *Member) startOver(ctx context.Context, why error) {
 	_ = retry.Sleep(ctx, backoff.First) // also if the store answers
 }
 
-// readOn reads the log from the entry on that led to the value. The error is store.ErrRolledBack if that is neither there
-// nor in a checkpoint, and one of the store's if it is behind the value. Follow tells as well, but its error may have to wait
-// while the player waits for a call.
+// readOn reads the log from the entry on that led to the value. If that is neither there nor in a checkpoint, the error is
+// store.ErrRolledBack, and the member starts over: Follow may tell later, or never where nobody writes any more.
 func (m *Member) readOn(ctx context.Context) (store.Batch, error) {
+	losses := m.losses.Load()
 	m.mu.Lock()
 	at, entry := store.Position(m.value.Position()), m.entry
 	m.mu.Unlock()
 	b, err := m.store.Read(ctx, max(at-1, 0))
-	if err != nil || at == 0 || b.Checkpoint != nil || len(b.Entries) > 0 && b.Entries[0].ID == entry {
+	if errors.Is(err, store.ErrRefused) {
+		b, err = m.store.Read(ctx, 0) // it may end before that
+	}
+	if err != nil || at == 0 || b.Checkpoint != nil && b.Checkpoint.Position >= at ||
+		slices.ContainsFunc(b.Entries, func(e store.LogEntry) bool { return e.ID == entry }) {
 		return b, err
 	}
-	return b, fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, at)
+	err = fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, at)
+	m.breaks(losses, err)
+	return b, err
 }
 
 // forget clears what the member knows about the cluster. It must find its sequencers in the log again.

@@ -259,6 +259,9 @@ func (w *world) replay() {
 		w.fail("journals can be read", "%v", err)
 	}
 	for _, v := range r.Violations {
+		if w.Loses && v.Rule == "Apply" {
+			continue // a store that was set back while nobody reached it is noticed by none
+		}
 		w.fail("a step of the model: "+v.Rule, "%v", v)
 	}
 }

@@ -104,6 +104,7 @@ func (c *Client) CutOff(cut bool) {
 	for _, learn := range news {
 		learn()
 	}
+	c.wakeLocked() // what a Follow heard when it was cut off again before it looked is heard now
 }
 
 // Lag sets how long news takes to the client: that a watched key is gone, that a session

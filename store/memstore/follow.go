@@ -127,7 +127,7 @@ func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 	case !log.holds(f.last) && !c.cut:
 		c.appender.Forget()
 		return nil, nil, fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, f.last.Position)
-	case upTo <= f.upTo:
+	case upTo <= f.upTo, !log.holds(f.last):
 		if c.wake == nil {
 			c.wake = make(chan struct{})
 		}

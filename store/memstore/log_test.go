@@ -295,6 +295,48 @@ func TestNewsOfEntries(t *testing.T) {
 	})
 }
 
+// A client that reaches the store for a moment only, after that was set back, may hear of the new log. Its Follow does not
+// mix two logs: it ends, once it can tell.
+func TestAFollowHearsOfAnotherLog(t *testing.T) {
+	for _, grows := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			svc := memstore.NewService()
+			c, other := svc.Client("c"), svc.Client("other")
+			mustAppend(t, other, "lost")
+			came := make(chan string, 10)
+			go func() {
+				for batch, err := range c.Follow(t.Context(), 0) {
+					if err != nil {
+						came <- fmt.Sprint(errors.Is(err, store.ErrRolledBack))
+					}
+					for _, e := range batch.Entries {
+						came <- e.ID
+					}
+				}
+				close(came)
+			}()
+			synctest.Wait()
+			c.CutOff(true)
+			svc.RollBack(memstore.Backup{}, 1000)
+			if grows {
+				mustAppend(t, other, "new")
+			}
+			c.CutOff(false)
+			c.CutOff(true)
+			synctest.Wait()
+			c.CutOff(false)
+			synctest.Wait()
+			var all []string
+			for len(came) > 0 {
+				all = append(all, <-came)
+			}
+			if want := []string{"lost", "true"}; !slices.Equal(all, want) {
+				t.Errorf("it yields %q, want %q", all, want)
+			}
+		})
+	}
+}
+
 // Calls that a Follow sends are repeated until one is answered.
 func TestFollowRidesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
