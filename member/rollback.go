@@ -123,24 +123,28 @@ func (m *Member) startOver(ctx context.Context, why error) {
 	if m.incarnation != nil {
 		m.closeSession(ctx, m.incarnation)
 	}
-	select {
-	case err := <-m.broken: // of the same loss
-		m.log.Debug("the store has lost data", "err", err)
-	default:
-	}
 	m.player = newPlayer()
 	m.question.Store(nil)
 	m.lookups.forget()
 	m.rejoins.Add(1)
 	m.miss()
 	m.forget()
+	select {
+	case err := <-m.broken: // of the same loss
+		m.log.Debug("the store has lost data", "err", err)
+	default:
+	}
 	_ = retry.Sleep(ctx, backoff.First) // also if the store answers
 }
 
+// tellsWithin is how long the store may take to tell of a loss that a read has shown. A member that is told starts over
+// once. If it starts over by itself, it may be told of the same loss afterwards, and does it again.
+const tellsWithin = 2 * time.Second
+
 // readOn reads the log from the entry on that led to the value. If that is neither there nor in a checkpoint, the error is
-// store.ErrRolledBack, and the member starts over: Follow may tell later, or never where nobody writes any more.
+// store.ErrRolledBack. The store tells of that, too; but where nobody writes to the log any more, it may have no reason to.
+// So a read that still shows it later has the member start over.
 func (m *Member) readOn(ctx context.Context) (store.Batch, error) {
-	losses := m.losses.Load()
 	m.mu.Lock()
 	at, entry := store.Position(m.value.Position()), m.entry
 	m.mu.Unlock()
@@ -153,7 +157,15 @@ func (m *Member) readOn(ctx context.Context) (store.Batch, error) {
 		return b, err
 	}
 	err = fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, at)
-	m.breaks(losses, err)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.value.Position() != int64(at) || m.entry != entry: // it has started over meanwhile
+	case m.missed.IsZero():
+		m.missed = time.Now()
+	case time.Since(m.missed) > tellsWithin:
+		m.breaks(m.losses.Load(), err)
+	}
 	return b, err
 }
 
@@ -162,7 +174,7 @@ func (m *Member) forget() {
 	m.publish(cluster.Value{}, "", nil)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.hasJoined = false
+	m.hasJoined, m.missed = false, time.Time{}
 	for name, d := range m.drains {
 		m.drains[name] = drain{as: d.as}
 	}

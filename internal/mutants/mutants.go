@@ -861,7 +861,7 @@ var mutants = []mutant{
 	},
 	{
 		"a member writes to a log that is not the one it knows", "member/rollback.go",
-		"b.Entries[0].ID == entry {", "b.Entries[0].ID == entry || at > 0 {",
+		"return e.ID == entry }) {", "return e.ID == entry }) || at > 0 {",
 		"./member", "^TestAMemberTellsTheStoreFirst$",
 	},
 	{
