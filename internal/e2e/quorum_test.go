@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -20,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/responsive"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -107,9 +107,7 @@ func (q *keepers) newKey(ago time.Duration) {
 // local makes a machine on this one.
 func (q *keepers) local() *keeper {
 	q.t.Helper()
-	ports := unusedPorts(q.t, 3)
-	at := func(i int) string { return "127.0.0.1:" + strconv.Itoa(ports[i]) }
-	k := q.machine(at(0), at(1), at(2), new(net.Dialer).DialContext)
+	k := q.machine(proxytest.FixedAddress(q.t), proxytest.FixedAddress(q.t), proxytest.FixedAddress(q.t), new(net.Dialer).DialContext)
 	k.launch = func(args ...string) (process, *lines) {
 		n := start(q.t, firn, k.name, "", args...)
 		return n, n.log
@@ -126,24 +124,6 @@ func (q *keepers) machine(address, callers, admin string, dial func(ctx context.
 		transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
 	}
 	return k
-}
-
-// unusedPorts are ports on which nobody listens, and which no connection gets by chance: they are free when a node is
-// started again, too.
-func unusedPorts(t *testing.T, many int) (ports []int) {
-	t.Helper()
-	for tries := 0; len(ports) < many; tries++ {
-		port := 10_000 + rand.IntN(20_000)
-		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-		switch {
-		case err == nil && !slices.Contains(ports, port):
-			ports = append(ports, port)
-			defer l.Close() // so that none is found twice
-		case tries > 1000:
-			t.Fatalf("no port is free: %v", err)
-		}
-	}
-	return ports
 }
 
 // addresses are those of machines, as --quorum names them.
