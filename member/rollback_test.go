@@ -240,7 +240,7 @@ func tellsFirst(t *testing.T, ahead store.Version, lose func(w *world, a *node, 
 				t.Fatalf("%d versions later, it has written %d entries, but no floor", ahead, entries)
 			case entries > 0:
 				return
-			case time.Since(epoch) > window/3-time.Second: // extensions would tell, if it had any
+			case time.Since(epoch) > window/3-time.Second: // then an extension would tell
 				t.Fatalf("it has not joined again after %d versions", ahead)
 			}
 			time.Sleep(time.Millisecond)
