@@ -32,17 +32,18 @@ func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Def
 }
 
 // Attach attaches to an existing sequencer, whatever its definition, and waits as EnsureSequencer does. It
-// attaches a detached handle again and returns it. ErrNoSequencer is returned when no sequencer has this name,
-// ErrUnfit when the member's options do not fit its definition, and other errors when ctx or the member has
-// ended.
+// attaches a detached handle again and returns it. ErrNoSequencer is returned when the log, read to its end, has
+// no sequencer of this name, ErrUnfit when the member's options do not fit its definition, and other errors when
+// ctx or the member has ended.
 func (m *Member) Attach(ctx context.Context, name string) (*Sequencer, error) {
-	return m.attachIf(ctx, name, func(cluster.Definition) error { return nil })
+	return m.attachIf(ctx, name, m.latest, func(cluster.Definition) error { return nil })
 }
 
-// AttachOnDemand is Attach for a caller that wants an ID and did not ask to attach. ErrExplicit is returned, and
-// nothing changes, when the sequencer's definition demands an explicit attach.
+// AttachOnDemand is Attach for a caller that wants an ID and did not ask to attach; names that don't exist cost the
+// store as little as with Lookup. ErrExplicit is returned, and nothing changes, when the sequencer's definition demands
+// an explicit attach.
 func (m *Member) AttachOnDemand(ctx context.Context, name string) (*Sequencer, error) {
-	return m.attachIf(ctx, name, func(d cluster.Definition) error {
+	return m.attachIf(ctx, name, m.find, func(d cluster.Definition) error {
 		if d.Attach == cluster.AttachExplicit {
 			return fmt.Errorf("%w: %q", ErrExplicit, name)
 		}
@@ -50,15 +51,15 @@ func (m *Member) AttachOnDemand(ctx context.Context, name string) (*Sequencer, e
 	})
 }
 
-// attachIf attaches if allowed agrees to the definition of the sequencer that it attaches to.
-func (m *Member) attachIf(ctx context.Context, name string, allowed func(cluster.Definition) error) (*Sequencer, error) {
+// attachIf attaches if allowed agrees to the definition of the sequencer that look finds.
+func (m *Member) attachIf(ctx context.Context, name string, look func(context.Context, string) (cluster.Sequencer, error), allowed func(cluster.Definition) error) (*Sequencer, error) {
 	if s, ok := m.Sequencer(name); ok {
 		if err := allowed(s.definition); err != nil {
 			return nil, err
 		}
 		return s.attached(ctx)
 	}
-	v, err := m.find(ctx, name)
+	v, err := look(ctx, name)
 	if err == nil {
 		err = allowed(v.Definition())
 	}

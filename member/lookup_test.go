@@ -35,7 +35,7 @@ func TestUnknownNamesCostTheStoreLittle(t *testing.T) {
 			if _, err := m.Lookup(t.Context(), name); !errors.Is(err, ErrNoSequencer) {
 				t.Errorf("%s: %v, want ErrNoSequencer", name, err)
 			}
-			if _, err := m.Attach(t.Context(), name); !errors.Is(err, ErrNoSequencer) {
+			if _, err := m.AttachOnDemand(t.Context(), name); !errors.Is(err, ErrNoSequencer) {
 				t.Errorf("attach to %s: %v, want ErrNoSequencer", name, err)
 			}
 		}
@@ -77,6 +77,39 @@ func TestWhatIsCreatedMeanwhileIsFound(t *testing.T) {
 			}
 			if _, err := m.Lookup(t.Context(), name); err != nil {
 				t.Fatalf("%s, that was just created: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestOperatorsAreNotLimited: however many unknown names were asked for, what an operator asks of a sequencer that was
+// created at another member an instant ago finds it.
+func TestOperatorsAreNotLimited(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.two()
+		b.client.Lag(time.Second)
+		m := b.mem.Load()
+		for name, ask := range map[string]func(name string) error{
+			"attach":   func(name string) error { _, err := m.Attach(t.Context(), name); return err },
+			"drain":    func(name string) error { return m.Drain(t.Context(), name, m.ID()) },
+			"undrain":  func(name string) error { return m.Undrain(t.Context(), name, m.ID()) },
+			"allocate": func(name string) error { return m.Allocate(t.Context(), name, cluster.Allocation{}) },
+			"policy": func(name string) error {
+				return m.SetPolicy(t.Context(), []cluster.Share{{Sequencer: name, Percent: 100}})
+			},
+			"destroy": func(name string) error { return m.Destroy(t.Context(), name) },
+		} {
+			for i := range 2 * vainMost {
+				_, _ = m.Lookup(t.Context(), fmt.Sprint("none-", i))
+			}
+			if _, err := a.mem.Load().Create(t.Context(), name, cluster.Define(layout)); err != nil {
+				t.Fatal(err)
+			}
+			if _, there := m.Value().Sequencer(name); there {
+				t.Fatal("the other member has heard of it: the test tests nothing")
+			}
+			if err := ask(name); err != nil {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})

@@ -62,9 +62,18 @@ func (m *Member) Allocate(ctx context.Context, sequencer string, a cluster.Alloc
 }
 
 // SetPolicy shares the members out among sequencers: each member attaches to all of them, and serves the one that the
-// cluster assigns to it. It replaces the policy before; without shares there is none. The errors are those of Expel.
+// cluster assigns to it. It replaces the policy before; without shares there is none. The errors are those of Drain.
 func (m *Member) SetPolicy(ctx context.Context, shares []cluster.Share) error {
-	_, err := m.order(ctx, func(string) cluster.Command { return cluster.SetPolicy{Shares: shares} })
+	v, err := m.catchUp(ctx)
+	if err != nil {
+		return err
+	}
+	for _, share := range shares { // the cluster would not say which it does not know
+		if _, there := v.Sequencer(share.Sequencer); !there {
+			return fmt.Errorf("%w: %q", ErrNoSequencer, share.Sequencer)
+		}
+	}
+	_, err = m.order(ctx, func(string) cluster.Command { return cluster.SetPolicy{Shares: shares} })
 	return err
 }
 
