@@ -3,6 +3,9 @@ package main
 // ordered is the part of the contract of stores that looks for one order of what concurrent clients saw.
 const ordered = "^TestContract$/^what_clients_saw_has_one_order$"
 
+// doubted is the test of commits whose connection breaks; the order shows most times, not always, what it finds.
+const doubted = "^TestACommitInDoubt$"
+
 // Every second read of a key returns what an earlier one found.
 const (
 	get      = "func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {\n"
@@ -52,18 +55,18 @@ var adapters = []mutant{
 		"etcd: a commit that was not answered is sent again", "store/etcdstore/keys.go",
 		"Then(ops...).Commit()\n",
 		"Then(ops...).Commit()\n	for err != nil && ctx.Err() == nil {\n		resp, err = conn.Txn(ctx).If(conditions...).Then(ops...).Commit()\n	}\n",
-		"./store/etcdstore", ordered,
+		"./store/etcdstore", doubted,
 	},
 	{
 		"PostgreSQL: a commit that was not answered is sent again", "store/pgstore/keys.go",
 		"	w, err := s.write(ctx, call, verdict, then...)\n",
 		"	w, err := s.write(ctx, call, verdict, then...)\n	for errors.Is(err, store.ErrAmbiguous) && ctx.Err() == nil {\n		w, err = s.write(ctx, call, verdict, then...)\n	}\n",
-		"./store/pgstore", ordered,
+		"./store/pgstore", doubted,
 	},
 	{
 		"ZooKeeper: a commit that was not answered is sent again", "store/zkstore/commit.go",
 		"		return 0, wrap(call, store.ErrAmbiguous, err)\n	}\n}\n",
 		"		if ctx.Err() == nil {\n			continue\n		}\n		return 0, wrap(call, store.ErrAmbiguous, err)\n	}\n}\n",
-		"./store/zkstore", "^(TestContract|TestServer)$/^(what_clients_saw_has_one_order|a_transaction_in_doubt)$", // the order shows it most times
+		"./store/zkstore", "^TestServer$/^a_transaction_in_doubt$",
 	},
 }

@@ -30,7 +30,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// Plans of worlds that have failed: each stays here when its bug is mended.
+// Plans of worlds that have failed: each stays here when its bug is mended. A plan does not say in which order goroutines
+// do what they do at one instant, so each is carried out several times.
 func TestWorldsThatHaveFailed(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) == 0 {
@@ -45,8 +46,11 @@ func TestWorldsThatHaveFailed(t *testing.T) {
 		if err := json.Unmarshal(text, &p); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
-		for _, f := range simulate(t, p, false).Failures {
-			t.Errorf("%s: %v", file, f)
+		for range 20 {
+			if failures := simulate(t, p, false).Failures; len(failures) > 0 {
+				t.Errorf("%s: %v", file, failures)
+				break
+			}
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
+	"github.com/firn-id/firn/store/internal/indoubt"
 )
 
 const patience = 30 * time.Second
@@ -59,6 +60,15 @@ func works(t *testing.T, s store.Store) {
 	case <-time.After(patience):
 		t.Fatal("Gone did not fire")
 	}
+}
+
+func TestACommitInDoubt(t *testing.T) {
+	t.Parallel()
+	server := etcdtest.Start(t, etcdtest.Options{})
+	proxy := proxytest.New(t, server.Address())
+	s := open(t, etcdstore.Config{Endpoints: []string{proxy.Address()}})
+	other := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	indoubt.Test(t, proxy, s, other, func(value string) []byte { return []byte(value) })
 }
 
 // A frozen server answers nothing: a Commit is ambiguous, and when the server goes

@@ -18,59 +18,16 @@ import (
 	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/indoubt"
 	"github.com/firn-id/firn/store/pgstore"
 )
 
-// A connection that is reset in the middle of a commit leaves it in doubt, whether the server has got it or not. It is
-// never sent again by itself: the next transaction under the same condition settles it.
 func TestACommitInDoubt(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	proxy := proxytest.New(t, server.Address())
 	s, other := open(t, pgstore.Config{URL: through(server, proxy)}), open(t, pgstore.Config{URL: server.URL("postgres")})
-	version, err := s.Commit(t.Context(), putting("key", "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	next := func(value string) store.Txn {
-		return store.Txn{If: []store.Condition{{Key: "key", Version: version}}, Then: []store.Op{store.Put("key", []byte(value))}}
-	}
-	applied := 0
-	for i := range 10 {
-		fate := []proxytest.Fate{proxytest.ResetBefore, proxytest.ResetAfter}[i%2]
-		value := fmt.Sprint("in doubt ", i)
-		mark := []byte(hex.EncodeToString([]byte(value)))
-		var sent sync.Map
-		proxy.Inspect(func(d proxytest.Direction, data []byte) proxytest.Fate {
-			if d != proxytest.ToServer || !bytes.Contains(data, mark) {
-				return proxytest.Forward
-			}
-			if _, twice := sent.LoadOrStore("sent", true); twice {
-				t.Errorf("%q was sent twice", value)
-			}
-			return fate
-		})
-		if _, err := s.Commit(t.Context(), next(value)); !errors.Is(err, store.ErrAmbiguous) {
-			t.Fatalf("Commit that was reset: %v, want ErrAmbiguous", err)
-		}
-		proxy.Inspect(nil)
-		eventually(t, "the settling Commit", func() error {
-			_, err := s.Commit(t.Context(), next("settled "+strconv.Itoa(i)))
-			if errors.Is(err, store.ErrConflict) {
-				applied++
-				return nil
-			}
-			return err
-		})
-		kv, err := other.Get(t.Context(), "key")
-		if err != nil || kv.Version <= version {
-			t.Fatalf("Get = %+v, %v", kv, err)
-		}
-		version = kv.Version
-	}
-	if applied == 0 || applied == 10 {
-		t.Errorf("of 10 commits in doubt %d were applied: the proxy has not done both", applied)
-	}
+	indoubt.Test(t, proxy, s, other, func(value string) []byte { return []byte(hex.EncodeToString([]byte(value))) })
 }
 
 // A frozen server answers nothing; when it goes on, a Commit in doubt may be applied or not.

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/internal/zktest"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/indoubt"
 	"github.com/firn-id/firn/store/zkstore"
 )
 
@@ -200,39 +201,10 @@ func treeIsMadeOnce(t *testing.T, server *zktest.Server, chroot string) {
 
 // A transaction without an answer is in doubt, be it that it was applied or not, and is never sent again.
 func transactionInDoubt(t *testing.T, server *zktest.Server, chroot string) {
-	plain := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot})
-	for fate, want := range map[proxytest.Fate]string{proxytest.ResetAfter: "doubt", proxytest.ResetBefore: "before"} {
-		proxy := proxytest.New(t, server.Address())
-		s := open(t, zkstore.Config{Servers: []string{proxy.Address()}, Chroot: chroot})
-		version := commit(t, s, store.Txn{Then: putting("key", "before")})
-		var mu sync.Mutex
-		sent := 0
-		proxy.Inspect(func(d proxytest.Direction, data []byte) proxytest.Fate {
-			mu.Lock()
-			defer mu.Unlock()
-			if d == proxytest.ToServer && bytes.Contains(data, []byte("doubt")) {
-				sent++
-				return fate
-			}
-			return proxytest.Forward
-		})
-		_, err := s.Commit(t.Context(), store.Txn{If: when("key", version), Then: putting("key", "doubt")})
-		if !errors.Is(err, store.ErrAmbiguous) {
-			t.Errorf("Commit = %v, want ErrAmbiguous", err)
-		}
-		eventually(t, "what became of it", func() error {
-			kv, err := plain.Get(t.Context(), "key")
-			if err == nil && string(kv.Value) != want {
-				err = fmt.Errorf("the key is %q, want %q", kv.Value, want)
-			}
-			return err
-		})
-		mu.Lock()
-		if sent != 1 {
-			t.Errorf("the transaction was sent %d times", sent)
-		}
-		mu.Unlock()
-	}
+	proxy := proxytest.New(t, server.Address())
+	s := open(t, zkstore.Config{Servers: []string{proxy.Address()}, Chroot: chroot})
+	other := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot})
+	indoubt.Test(t, proxy, s, other, func(value string) []byte { return []byte(value) })
 }
 
 // Cut off in one direction: what was sent may take effect, and the session ends in time at both ends.
