@@ -32,6 +32,8 @@ func TestEtcdLosesItsData(t *testing.T) {
 			lose := prepare(t, server)
 			b := serve(t, "b", with(server, short...)...)
 			b.ready(t, l)
+			becomeOneRing(t, patience, []*node{a, b}) // so that both have seen more than the backup has
+			a.ready(t, l)
 			a.step(8 * time.Second)
 			onA, onB := a.load(t, l, 2), b.load(t, l, 2)
 			a.taken(t, l, 500)
