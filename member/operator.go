@@ -35,20 +35,20 @@ func (m *Member) Expel(ctx context.Context, id string) error {
 //
 // ErrNoSequencer is returned when no sequencer has this name; the other errors are those of Expel.
 func (m *Member) Drain(ctx context.Context, sequencer, id string) error {
-	return m.orderFor(ctx, sequencer, cluster.Drain{Sequencer: sequencer, Member: id})
+	return m.orderFor(ctx, cluster.Drain{Sequencer: sequencer, Member: id}, sequencer)
 }
 
 // Undrain ends a Drain. The member attaches again by itself if it was attached before, or was asked to attach since.
 // The errors are those of Drain.
 func (m *Member) Undrain(ctx context.Context, sequencer, id string) error {
-	return m.orderFor(ctx, sequencer, cluster.Undrain{Sequencer: sequencer, Member: id})
+	return m.orderFor(ctx, cluster.Undrain{Sequencer: sequencer, Member: id}, sequencer)
 }
 
 // Move gives a node ID of a sequencer to an attached member, given by its member ID. The former holder stops first,
 // and gets another node ID if the allocation and the definition leave it one; if it does not read the log, the new
 // holder can use the node ID once the session of the former has ended. The errors are those of Drain.
 func (m *Member) Move(ctx context.Context, sequencer string, node int64, to string) error {
-	return m.orderFor(ctx, sequencer, cluster.Move{Sequencer: sequencer, Node: node, To: to})
+	return m.orderFor(ctx, cluster.Move{Sequencer: sequencer, Node: node, To: to}, sequencer)
 }
 
 // Allocate changes how many of the attached members get a node ID of a sequencer. Its definition stays as it was
@@ -58,30 +58,30 @@ func (m *Member) Allocate(ctx context.Context, sequencer string, a cluster.Alloc
 	if err != nil {
 		return err
 	}
-	return m.orderFor(ctx, sequencer, cluster.Allocate{Sequencer: sequencer, Created: q.Created(), Allocation: a})
+	return m.orderFor(ctx, cluster.Allocate{Sequencer: sequencer, Created: q.Created(), Allocation: a}, sequencer)
 }
 
 // SetPolicy shares the members out among sequencers: each member attaches to all of them, and serves the one that the
-// cluster assigns to it. It replaces the policy before; without shares there is none. The errors are those of Drain.
+// cluster assigns to it. SetPolicy replaces the former policy; without shares, no policy is in force. It returns the
+// errors of Drain.
 func (m *Member) SetPolicy(ctx context.Context, shares []cluster.Share) error {
-	v, err := m.catchUp(ctx)
-	if err != nil {
-		return err
+	var sequencers []string
+	for _, share := range shares {
+		sequencers = append(sequencers, share.Sequencer)
 	}
-	for _, share := range shares { // the cluster would not say which it does not know
-		if _, there := v.Sequencer(share.Sequencer); !there {
-			return fmt.Errorf("%w: %q", ErrNoSequencer, share.Sequencer)
-		}
-	}
-	_, err = m.order(ctx, func(string) cluster.Command { return cluster.SetPolicy{Shares: shares} })
-	return err
+	return m.orderFor(ctx, cluster.SetPolicy{Shares: shares}, sequencers...)
 }
 
-// orderFor is order for a command that is about a sequencer.
-func (m *Member) orderFor(ctx context.Context, sequencer string, c cluster.Command) error {
+// orderFor is order for a command about sequencers. It names the one that the cluster does not know.
+func (m *Member) orderFor(ctx context.Context, c cluster.Command, sequencers ...string) error {
 	v, err := m.order(ctx, func(string) cluster.Command { return c })
-	if _, there := v.Sequencer(sequencer); err != nil && !there && v.Position() > 0 {
-		return fmt.Errorf("%w: %q", ErrNoSequencer, sequencer)
+	if err == nil || v.Position() == 0 {
+		return err
+	}
+	for _, name := range sequencers {
+		if _, there := v.Sequencer(name); !there {
+			return fmt.Errorf("%w: %q", ErrNoSequencer, name)
+		}
 	}
 	return err
 }
