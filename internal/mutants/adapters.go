@@ -3,7 +3,7 @@ package main
 // ordered is the part of the contract of stores that looks for one order of what concurrent clients saw.
 const ordered = "^TestContract$/^what_clients_saw_has_one_order$"
 
-// doubted is the test of commits whose connection breaks; the order shows most times, not always, what it finds.
+// doubted is the test of commits whose connection breaks. What it finds each time, ordered finds most times.
 const doubted = "^TestACommitInDoubt$"
 
 // Every second read of a key returns what an earlier one found.

@@ -21,10 +21,10 @@ const patience = 30 * time.Second
 // them. The store other reaches the same server another way, and sent returns the bytes that a value is sent as.
 func Test(t *testing.T, proxy *proxytest.Proxy, s, other store.Store, sent func(value string) []byte) {
 	t.Helper()
-	commit := func(key store.Version, value string) error {
+	commit := func(version store.Version, value string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		_, err := s.Commit(ctx, store.Txn{If: []store.Condition{{Key: "in-doubt", Version: key}}, Then: []store.Op{store.Put("in-doubt", []byte(value))}})
+		_, err := s.Commit(ctx, store.Txn{If: []store.Condition{{Key: "in-doubt", Version: version}}, Then: []store.Op{store.Put("in-doubt", []byte(value))}})
 		return err
 	}
 	if err := commit(0, "first"); err != nil {
@@ -55,6 +55,9 @@ func Test(t *testing.T, proxy *proxytest.Proxy, s, other store.Store, sent func(
 			}
 			time.Sleep(10 * time.Millisecond)
 			settling = commit(before.Version, "settled")
+		}
+		if settling != nil && !errors.Is(settling, store.ErrConflict) {
+			t.Errorf("the settling Commit: %v, want nil or ErrConflict", settling)
 		}
 		after, err := other.Get(t.Context(), "in-doubt")
 		switch {
