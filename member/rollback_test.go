@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
@@ -197,9 +198,15 @@ func TestLeaveEndsTheCreationAfterALoss(t *testing.T) {
 func TestAMemberTellsTheStoreFirst(t *testing.T) {
 	for _, ahead := range []store.Version{0, 1_000_000_000} {
 		tellsFirst(t, ahead, func(w *world, a *node, session *memstore.Session) {
+			rolledBack := make(chan struct{})
+			a.client.Inject(func(memstore.Call) memstore.Fault {
+				<-rolledBack
+				return memstore.Fault{}
+			})
 			w.service.Expire(session)
 			a.client.Lag(time.Hour) // it learns that its session has ended, and nothing else
 			w.service.RollBack(memstore.Backup{}, ahead)
+			close(rolledBack)
 		})
 		tellsFirst(t, ahead, func(w *world, a *node, _ *memstore.Session) {
 			a.client.Lag(time.Hour)
@@ -228,17 +235,23 @@ func tellsFirst(t *testing.T, ahead store.Version, lose func(w *world, a *node, 
 	inBubble(t, func(t *testing.T, w *world) {
 		a := w.start("a")
 		a.ready(time.Second)
+		synctest.Wait() // until nothing is under way to the store
 		lose(w, a, a.session())
 		client := w.service.Client("test")
 		defer client.Close()
 		for {
-			before, err := client.Get(t.Context(), floor.Key) // read first
-			switch entries := w.value().Entries(); {
+			b, err := client.Read(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := client.Get(t.Context(), floor.Key)
+			switch {
 			case err != nil:
 				t.Fatal(err)
-			case entries > 0 && before.Version == 0:
-				t.Fatalf("%d versions later, it has written %d entries, but no floor", ahead, entries)
-			case entries > 0:
+			case len(b.Entries) > 0:
+				if at := store.Version(b.Entries[0].Position); f.Version == 0 || f.Version > at {
+					t.Fatalf("%d versions later, its first entry is at %d, its floor at %d", ahead, at, f.Version)
+				}
 				return
 			case time.Since(epoch) > window/3-time.Second: // then an extension would tell
 				t.Fatalf("it has not joined again after %d versions", ahead)
