@@ -199,7 +199,7 @@ func TestAMemberTellsTheStoreFirst(t *testing.T) {
 	for _, ahead := range []store.Version{0, 1_000_000_000} {
 		tellsFirst(t, ahead, func(w *world, a *node, session *memstore.Session) {
 			rolledBack := make(chan struct{})
-			a.client.Inject(func(memstore.Call) memstore.Fault {
+			a.client.Inject(func(memstore.Call) memstore.Fault { // it joins again after the rollback, not around it
 				<-rolledBack
 				return memstore.Fault{}
 			})
