@@ -141,6 +141,8 @@ func (p *pod) firn() (string, error) {
 	}
 	script := filepath.Join(p.t.TempDir(), "in-pod")
 	text := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", p.dir, path)
+	syscall.ForkLock.RLock() // a process forked meanwhile would have it open for writing, so that it could not be run
+	defer syscall.ForkLock.RUnlock()
 	return script, os.WriteFile(script, []byte(text), 0o700)
 }
 
