@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -124,11 +125,29 @@ func (w *world) right() (off int64) {
 // whoever waits for an ID time that is ahead waits for a clock that approaches the right time at an eighth.
 const bound = 2*time.Minute + 9*furthest
 
+// late is for how long something may still come that was under way when all trouble ended: a call of the store whose
+// caller has given up, and then the news of it.
+func (w *world) late() time.Duration {
+	var lag time.Duration
+	for _, e := range w.Events {
+		if e.Kind == Lag {
+			lag = max(lag, e.For)
+		}
+	}
+	return w.Faults.Longest + lag
+}
+
 // settle waits until the cluster is well again, and everybody serves.
 func (w *world) settle() {
 	began := time.Now()
 	w.verbs.Wait()
-	for err := w.wrong(); err != nil; err = w.wrong() {
+	time.Sleep(w.late())
+	for {
+		synctest.Wait() // all have heard of what has just happened
+		err := w.wrong()
+		if err == nil {
+			break
+		}
 		if time.Since(began) > bound {
 			w.fail("in the end all is well", "%v after %v", err, bound)
 			return
