@@ -84,6 +84,7 @@ func pausedAtEveryPoint(t *testing.T, nodes int) {
 				inBubble(t, func(t *testing.T, w *world) {
 					a := w.start("a", owns)
 					a.ready(time.Second)
+					a.holds(nodes, time.Second) // else it may claim one only later, and then has no successor
 					time.Sleep(5 * time.Millisecond)
 					if strings.HasSuffix(name, "ticking clock") {
 						for range 1000 { // so many at once that the clock ticks
