@@ -31,7 +31,8 @@ func (s *Store) get(ctx context.Context, key string) (store.KV, error) {
 `
 )
 
-// adapters are the faults of adapters of stores that lose or repeat writes; the quorum and the etcd inside are etcdstore's.
+// adapters are the faults of adapters of stores that lose or repeat writes, or mix two logs; the quorum and the etcd inside
+// are etcdstore's.
 var adapters = []mutant{
 	{"etcd: a stale read", "store/etcdstore/keys.go", get, staleGet, "./store/etcdstore", ordered},
 	{"PostgreSQL: a stale read", "store/pgstore/keys.go", get, staleGet, "./store/pgstore", ordered},
@@ -56,6 +57,11 @@ var adapters = []mutant{
 		"Then(ops...).Commit()\n",
 		"Then(ops...).Commit()\n	for err != nil && ctx.Err() == nil {\n		resp, err = conn.Txn(ctx).If(conditions...).Then(ops...).Commit()\n	}\n",
 		"./store/etcdstore", doubted,
+	},
+	{
+		"etcd: a watch outlives its connection", "store/etcdstore/connections.go",
+		"		close(c.newer)\n", "",
+		"./store/etcdstore", "^TestAWatchOfAnotherLog$",
 	},
 	{
 		"PostgreSQL: a commit that was not answered is sent again", "store/pgstore/keys.go",

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/appends"
@@ -34,8 +35,9 @@ type Store struct {
 	life context.Context // ends at Close
 	end  context.CancelFunc
 
-	conn    atomic.Pointer[clientv3.Client]
-	trusted atomic.Bool // the servers are recent enough
+	conn        atomic.Pointer[clientv3.Client]
+	connections connections
+	trusted     atomic.Bool // the servers are recent enough
 
 	appender *appends.Appender
 
@@ -163,6 +165,7 @@ func (s *Store) dial() (*dialing, error) {
 		defer close(d.done)
 		etcd := s.etcd
 		etcd.Context = s.life
+		etcd.DialOptions = append(slices.Clip(etcd.DialOptions), grpc.WithStatsHandler(&s.connections))
 		conn, err := clientv3.New(etcd)
 		if err != nil {
 			s.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc/connectivity"
 
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
@@ -32,7 +31,8 @@ type tail struct {
 	followers int                // guarded by Store.mu
 	stop      context.CancelFunc // ends the watch
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex      // guards what follows
+	newer      <-chan struct{} // closed when a connection was made since the log was last read
 	from       store.Position
 	known      mark
 	entries    []store.LogEntry  // all that were appended after from, up to what is known; never changed in place
@@ -99,6 +99,7 @@ func (f *follower) next(ctx context.Context) (store.Batch, error) {
 // read reads until it succeeds, and joins the tail.
 func (f *follower) read(ctx context.Context) (store.Batch, error) {
 	for {
+		newer := f.store.connections.next()
 		batch, upTo, err := f.store.readLog(ctx, f.known, f.store.piece)
 		switch {
 		case ctx.Err() != nil:
@@ -106,7 +107,7 @@ func (f *follower) read(ctx context.Context) (store.Batch, error) {
 		case err == nil:
 			f.known = f.known.after(batch, upTo)
 			if !batch.More {
-				f.tail, err = f.store.joinTail(f.known)
+				f.tail, err = f.store.joinTail(f.known, newer)
 			}
 			return batch, err
 		case final(err):
@@ -128,16 +129,16 @@ func (f *follower) leave() {
 	}
 }
 
-// joinTail returns the current tail, or starts one that begins here.
-func (s *Store) joinTail(known mark) (*tail, error) {
+// joinTail returns the current tail, if its log was read over the same connections, or starts one that begins here.
+func (s *Store) joinTail(known mark, newer <-chan struct{}) (*tail, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
 	}
-	if s.tail == nil || s.tail.ended() {
+	if s.tail == nil || !s.tail.readOver(newer) {
 		ctx, stop := context.WithCancel(s.life)
-		t := &tail{stop: stop, from: known.upTo, known: known, changed: make(chan struct{})}
+		t := &tail{stop: stop, newer: newer, from: known.upTo, known: known, changed: make(chan struct{})}
 		s.tail = t
 		s.running.Go(func() { s.keepTail(ctx, t) })
 	}
@@ -159,28 +160,35 @@ func (s *Store) leaveTail(t *tail) {
 	}
 }
 
-// keepTail watches the log, and reads it whenever a watch breaks: so the next watch begins
+// keepTail watches the log, and reads it whenever a watch ends: so the next watch begins
 // right after what is known, whatever was compacted meanwhile.
 func (s *Store) keepTail(ctx context.Context, t *tail) {
 	defer t.stop()
-	var unread error
-	for {
-		if unread == nil {
-			s.watchTail(ctx, t)
+	for read := true; ; {
+		if !read || !s.watchTail(ctx, t) {
+			if retry.Sleep(ctx, retryAfter) != nil {
+				return
+			}
 		}
-		if retry.Sleep(ctx, retryAfter) != nil {
+		newer := s.connections.next()
+		_, err := s.rereadTail(ctx, t)
+		if ctx.Err() == nil && final(err) {
+			t.fail(err)
 			return
 		}
-		if _, unread = s.rereadTail(ctx, t); ctx.Err() == nil && final(unread) {
-			t.fail(unread)
-			return
+		if read = err == nil; read {
+			t.setNewer(newer)
 		}
 	}
 }
 
-// watchTail adds what a watch delivers, until the watch breaks or misses something. Its
-// silence proves nothing, so watchTail also reads the log every recheck.
-func (s *Store) watchTail(ctx context.Context, t *tail) {
+// watchTail adds what a watch delivers, until the watch breaks or misses something, or a connection is made; it returns
+// whether that was why. The servers behind a new connection may have been set back and have grown since, and a watch goes
+// on there by itself: what it delivers would be the end of another log than the one that was read. Behind older connections
+// is the log that was read, since servers that are set back are started anew.
+//
+// A watch's silence proves nothing, so watchTail also reads the log every recheck.
+func (s *Store) watchTail(ctx context.Context, t *tail) bool {
 	conn := s.conn.Load() // the log was read over it
 	// Without a leader the watch ends, instead of going silent.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
@@ -191,12 +199,16 @@ func (s *Store) watchTail(ctx context.Context, t *tail) {
 	begins.Stop()
 	again := time.NewTicker(s.recheck)
 	defer again.Stop()
-	back := reconnected(ctx, conn)
 	for {
 		select {
+		case <-t.newer:
+			return true
 		case resp, ok := <-responses:
-			if !ok || resp.Err() != nil {
-				return
+			switch {
+			case isClosed(t.newer):
+				return true
+			case !ok || resp.Err() != nil:
+				return false
 			}
 			entries := make([]store.LogEntry, 0, len(resp.Events))
 			for _, event := range resp.Events {
@@ -205,33 +217,12 @@ func (s *Store) watchTail(ctx context.Context, t *tail) {
 				}
 			}
 			t.add(store.Batch{Entries: entries}, 0)
-			continue
 		case <-again.C:
-		case <-back:
-		}
-		if missed, err := s.rereadTail(ctx, t); missed || err != nil {
-			return
+			if missed, err := s.rereadTail(ctx, t); missed || err != nil {
+				return false
+			}
 		}
 	}
-}
-
-// reconnected signals when servers are reachable again after none was. The watch then
-// continues by itself, and would be silent for long if the servers had lost data.
-func reconnected(ctx context.Context, conn *clientv3.Client) <-chan struct{} {
-	back := make(chan struct{})
-	go func() {
-		active := conn.ActiveConnection()
-		for state := active.GetState(); active.WaitForStateChange(ctx, state); {
-			if state = active.GetState(); state != connectivity.Ready {
-				continue
-			}
-			select {
-			case back <- struct{}{}:
-			case <-ctx.Done():
-			}
-		}
-	}()
-	return back
 }
 
 // rereadTail adds what a read finds, and tells whether that was something new.
@@ -317,8 +308,15 @@ func (t *tail) fail(err error) {
 	t.changed = make(chan struct{})
 }
 
-func (t *tail) ended() bool {
+// readOver tells whether the tail goes on, and its log was read over the same connections as another one, so that it is the same.
+func (t *tail) readOver(newer <-chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.err != nil
+	return t.err == nil && t.newer == newer
+}
+
+func (t *tail) setNewer(newer <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.newer = newer
 }

@@ -5,12 +5,16 @@ package etcdstore
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/firn-id/firn/internal/etcdtest"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/store"
 )
 
@@ -64,6 +68,77 @@ func TestFollowWithoutAWatch(t *testing.T) {
 	}
 }
 
+// watches are watches that deliver what a test has them deliver.
+type watches chan chan clientv3.WatchResponse
+
+func (w watches) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
+	responses := make(chan clientv3.WatchResponse, 1)
+	select {
+	case w <- responses:
+	default: // the test has enough
+	}
+	return responses
+}
+
+func (watches) RequestProgress(context.Context) error { return nil }
+func (watches) Close() error                          { return nil }
+
+// A watch goes on by itself over a new connection, and the servers there may have been set back and have grown since. What it
+// delivers then is not taken for the end of the log that was read.
+func TestAWatchOfAnotherLog(t *testing.T) {
+	t.Parallel()
+	proxy := proxytest.New(t, etcdtest.Start(t, etcdtest.Options{}).Address())
+	s, err := Open(Config{Endpoints: []string{proxy.Address()}})
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	at, err := s.Append(t.Context(), "first", nil)
+	if err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	s.recheck = 10 * time.Millisecond
+	began := make(watches, 1)
+	s.conn.Load().Watcher = began
+	next, stop := iter.Pull2(s.Follow(t.Context(), 0))
+	defer stop()
+	follows := func(want string) {
+		t.Helper()
+		batch, err, _ := next()
+		if err != nil || len(batch.Entries) != 1 || batch.Entries[0].ID != want {
+			t.Fatalf("Follow yields %v, %v; want the entry %q", batch.Entries, err, want)
+		}
+	}
+	follows("first")
+	watch := <-began
+
+	proxy.Drop()
+	eventually := func(call func() error) {
+		t.Helper()
+		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			err := call()
+			if err == nil {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
+	}
+	eventually(func() error { // over a new connection, since the others are closed
+		_, err := s.Read(t.Context(), 0)
+		return err
+	})
+	watch <- clientv3.WatchResponse{Events: []*clientv3.Event{{Type: clientv3.EventTypePut, Kv: &mvccpb.KeyValue{
+		Key: []byte(s.prefix + logPrefix + "other"), CreateRevision: int64(at) + 9, ModRevision: int64(at) + 9,
+	}}}}
+	eventually(func() error {
+		_, err := s.Append(t.Context(), "second", nil)
+		return err
+	})
+	follows("second")
+}
+
 // A follower that comes after a tail has ended, before the others find out, gets a new one.
 func TestTailThatEnded(t *testing.T) {
 	t.Parallel()
@@ -71,7 +146,7 @@ func TestTailThatEnded(t *testing.T) {
 	if _, err := s.Append(t.Context(), "a", nil); err != nil {
 		t.Fatalf("Append: %v", err)
 	}
-	old, err := s.joinTail(mark{upTo: 1})
+	old, err := s.joinTail(mark{upTo: 1}, s.connections.next())
 	if err != nil {
 		t.Fatal(err)
 	}
