@@ -120,7 +120,8 @@ func (g *growth) sizes() (all string) {
 	defer g.mu.Unlock()
 	for i, address := range g.machines.addresses {
 		dir := filepath.Join(g.machines.data(address), "member")
-		log, database := sizeOf(filepath.Join(dir, "wal")), sizeOf(filepath.Join(dir, "snap"))
+		// Beside the database is its copy while that is rewritten, or received by a machine that catches up.
+		log, database := sizeOf(filepath.Join(dir, "wal")), sizeOf(filepath.Join(dir, "snap", "db"))
 		g.log, g.database = max(g.log, log), max(g.database, database)
 		if i > 0 {
 			all += "; "
@@ -132,9 +133,9 @@ func (g *growth) sizes() (all string) {
 
 func mb(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// sizeOf is how many bytes the files in a directory have.
-func sizeOf(dir string) (bytes int64) {
-	_ = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error { // files come and go
+// sizeOf is how many bytes a file has, or the files in a directory.
+func sizeOf(path string) (bytes int64) {
+	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error { // files come and go
 		if err == nil && entry.Type().IsRegular() {
 			if info, err := entry.Info(); err == nil {
 				bytes += info.Size()
