@@ -54,17 +54,14 @@ func TestDashboard(t *testing.T) {
 
 	// Whom one points at in the ring is told.
 	b := l.members[1].ID()
-	p.pointAt(b)
-	p.wait(`text("#member code")`, b)
-	p.waitFor(`text("#member").includes("host-b, process 4001") && text("#member").includes("default · ")`)
+	p.pointAt(b, `text("#member").includes("host-b, process 4001") && text("#member").includes("default · ")`)
 
 	// Node IDs, with their horizons.
 	p.click("[data-name=orders]")
 	p.wait(`text("[data-kind=full] b")`, "4")
 	p.wait(`text("[data-kind=never] b")`, "12")
 	node := find(t, l.members[1], "orders").NodeIDs()[0]
-	p.cell(int(node))
-	p.waitFor(fmt.Sprintf(`text("#cell").startsWith("Node ID %d: held by %s (host-b, process 4001), horizon ")`, node, b))
+	p.cell(node, "held by "+b+" (host-b, process 4001), horizon ")
 
 	// Somebody begins to join.
 	before := l.members[0].Value().Position()

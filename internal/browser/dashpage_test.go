@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -80,38 +80,39 @@ func (p *page) tabTo(id string) {
 	p.t.Fatalf("the tabulator does not come to %s", id)
 }
 
-// pointAt points at a member in the ring, which is drawn as an element of its own.
-func (p *page) pointAt(id string) {
+// pointUntil points again and again until an expression is true: what is above may grow, and move the place away.
+func (p *page) pointUntil(expression string, point func()) {
 	p.t.Helper()
-	for range 50 { // what is above the ring may grow, and move it away
+	for deadline := time.Now().Add(patience / 4); p.js("Boolean("+expression+")") != "true"; p.frames() {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("wherever the pointer comes to, it is never true that %s; the cell: %s; the member: %s", expression, p.js(`text("#cell")`), p.js(`text("#member")`))
+		}
+		point()
+	}
+}
+
+// pointAt points at a member in the ring, which is drawn as an element of its own, until an expression about it is true.
+func (p *page) pointAt(id, expression string) {
+	p.t.Helper()
+	p.pointUntil(fmt.Sprintf(`text("#member code") === %q && %s`, id, expression), func() {
 		do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#ring")))
 		p.settle()
 		p.mouse(fmt.Sprintf(`$('#ring [data-id=%q] .dot').getBoundingClientRect()`, id), 0.5, 0.5)
-		p.frames()
-		if p.js(`text("#member code")`) == id {
-			return
-		}
-	}
-	p.t.Fatalf("the pointer does not come to %s", id)
+	})
 }
 
-// cell points at a node ID of the grid, which has all.
-func (p *page) cell(node int) {
+// cell points at a node ID of the grid, which has all, until the words about it begin so.
+func (p *page) cell(node int64, words string) {
 	p.t.Helper()
-	for range 50 { // what is above the grid may get its size only now, and move it away
+	p.pointUntil(fmt.Sprintf(`text("#cell").startsWith("Node ID %d: %s")`, node, words), func() {
 		do(p.t, p.ctx, chromedp.ScrollIntoView(chromedp.CSS("#sheet-grid")))
 		p.waitFor(`$("#sheet-grid").dataset.columns`)
-		columns, err := strconv.Atoi(p.js(`$("#sheet-grid").dataset.columns`))
+		columns, err := strconv.ParseInt(p.js(`$("#sheet-grid").dataset.columns`), 10, 64)
 		if err != nil {
 			p.t.Fatal(err)
 		}
 		p.mouse(`$("#sheet-grid").getBoundingClientRect()`, (float64(node%columns)+0.5)/float64(columns), 0.1)
-		p.frames()
-		if strings.HasPrefix(p.js(`text("#cell")`), fmt.Sprintf("Node ID %d:", node)) {
-			return
-		}
-	}
-	p.t.Fatalf("the pointer does not come to node ID %d: %s", node, p.js(`text("#cell")`))
+	})
 }
 
 // frames waits for two frames.
