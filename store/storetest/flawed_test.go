@@ -382,7 +382,12 @@ func TestFlawedStoresAreFound(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // for the drawings
 	for _, tt := range flaws {
 		t.Run(tt.name, func(t *testing.T) {
-			err := observeFlawed(t, tt.flaw())
+			var err error
+			for range 5 { // a mistake with the answers that are lost may have no occasion: in one run of 30 at most
+				if err = observeFlawed(t, tt.flaw()); err != nil {
+					break
+				}
+			}
 			if err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("the check says %v, want %q", err, tt.says)
 			}
