@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -180,7 +181,7 @@ func TestNoTLSOverUnixSockets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	port := freePort(t)
+	port := proxytest.FixedAddress(t)
 	onSockets(t, dir, func(c *node.Config) { c.TLS, c.MetricsAddr = files, port })
 	for protocol, name := range map[string]string{"http": "http", "grpc": "grpc", "redis": "redis"} {
 		if status, out := types(t, "bench", "--protocol", protocol, "--server", "unix:"+filepath.Join(dir, name+".sock"), "--count", "2", "--concurrency", "1"); status != 0 {
@@ -193,16 +194,6 @@ func TestNoTLSOverUnixSockets(t *testing.T) {
 	if _, err := http.Get("https://" + port + "/livez"); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("with TLS: %v", err)
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // started starts firn as systemd does, with sockets under these names, and returns its log once a line has a text.

@@ -283,25 +283,26 @@ func (p *Proxy) close() {
 	p.running.Wait()
 }
 
-// fixed are the ports that FixedAddress has returned.
-var fixed sync.Map
-
-// FixedAddress is a free loopback address for a server that stops and starts again. No
-// other program gets its port meanwhile, since it lies below those that the system
-// assigns (Linux begins at 32768), and no other test of this process does.
+// FixedAddress is a free loopback address for a server that stops and starts again, until the
+// test ends. No other program gets its port meanwhile, since it lies below those that the
+// system assigns (Linux begins at 32768). No other test does, of any process: it belongs to
+// whoever has it for UDP.
 func FixedAddress(t testing.TB) string {
 	t.Helper()
 	for range 100 {
-		port := 10_000 + rand.IntN(20_000)
-		address := fmt.Sprintf("127.0.0.1:%d", port)
-		l, err := net.Listen("tcp", address)
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		held, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue
 		}
-		_ = l.Close()
-		if _, taken := fixed.LoadOrStore(port, true); !taken {
-			return address
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			_ = held.Close()
+			continue
 		}
+		_ = l.Close()
+		t.Cleanup(func() { _ = held.Close() })
+		return address
 	}
 	t.Fatal("proxytest: no free port found")
 	return ""

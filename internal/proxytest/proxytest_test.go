@@ -161,3 +161,25 @@ func TestInspect(t *testing.T) {
 		})
 	}
 }
+
+// An address belongs to one test, of whatever process, until that ends; and a server can listen there.
+func TestFixedAddress(t *testing.T) {
+	var address string
+	t.Run("has it", func(t *testing.T) {
+		address = proxytest.FixedAddress(t)
+		if other, err := net.ListenPacket("udp", address); err == nil {
+			_ = other.Close()
+			t.Errorf("another test can have %s, too", address)
+		}
+		server, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = server.Close()
+	})
+	again, err := net.ListenPacket("udp", address)
+	if err != nil {
+		t.Fatalf("the test that had %s has ended: %v", address, err)
+	}
+	_ = again.Close()
+}

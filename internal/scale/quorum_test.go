@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
 	"github.com/firn-id/firn/store/quorum"
@@ -69,7 +69,9 @@ func newQuorum(t *testing.T, size int) *machines {
 	if err := os.WriteFile(q.key(), []byte(quorum.NewKey()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q.addresses = freeAddresses(t, size)
+	for range size {
+		q.addresses = append(q.addresses, proxytest.FixedAddress(t))
+	}
 	for _, address := range q.addresses {
 		q.start(address)
 	}
@@ -81,20 +83,6 @@ func newQuorum(t *testing.T, size int) *machines {
 		all.Wait()
 	})
 	return q
-}
-
-// freeAddresses returns so many addresses on which nobody listens.
-func freeAddresses(t *testing.T, count int) (all []string) {
-	t.Helper()
-	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		all = append(all, l.Addr().String())
-	}
-	return all
 }
 
 func (q *machines) key() string { return filepath.Join(q.dir, "key") }

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 
 	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
@@ -59,20 +58,9 @@ func newWorld(t *testing.T, machines int) *world {
 	return w
 }
 
-// taken has the addresses of all machines. The system may give a port twice, as machines don't listen from the beginning.
-var taken sync.Map
-
 // add adds a machine that is not started yet.
 func (w *world) add() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer l.Close()
-	address := l.Addr().String()
-	if _, already := taken.LoadOrStore(address, true); already {
-		return w.add()
-	}
+	address := proxytest.FixedAddress(w.t)
 	w.machines = append(w.machines, address)
 	w.dirs[address] = filepath.Join(w.t.TempDir(), "data")
 	return address
