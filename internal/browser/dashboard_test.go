@@ -162,6 +162,17 @@ func TestTakingApart(t *testing.T) {
 	p.wait(`text("#inspect-why")`, "“12x” is not an ID; want a decimal number from 0 to 9223372036854775807, or a sequencer for other forms.")
 	p.js(`location.hash = "#inspect=1&sequencer=nobody"`)
 	p.wait(`text("#inspect-why")`, "There is no sequencer nobody here.")
+
+	// Also before the page has heard of the cluster.
+	early := run(t, p.ctx, chromedp.Evaluate[any](`import("/ui/inspect.js").then(async ({ Inspect }) => {
+		const early = new Inspect({});
+		early.visit();
+		await early.inspect();
+	}).then(() => "quiet", String)`, chromedp.EvalAwaitPromise))
+	if early != "quiet" {
+		t.Error(early)
+	}
+	p.wait(`text("#inspect-why")`, "Choose a sequencer or a layout.")
 	w.quiet(t, l.url)
 }
 
@@ -248,11 +259,11 @@ func TestKeysBeforeAFrame(t *testing.T) {
 	p.wait(kept, "3")
 	p.wait(`text("#member code")`, "a1")
 	do(t, p.ctx, chromedp.Focus(chromedp.CSS("#ring")))
-	p.js(`(window.held = [], window.requestAnimationFrame = draw => held.push(draw))`)
+	p.js(`(window.held = [], window.later = requestAnimationFrame, window.requestAnimationFrame = draw => held.push(draw))`)
 	p.press(kb.ArrowRight)
 	p.press(kb.ArrowRight)
 	p.press(kb.Enter)
-	p.js(`held.splice(0).forEach(draw => draw())`)
+	p.js(`(window.requestAnimationFrame = window.later, held.forEach(draw => draw()))`)
 	ring := p.js(`[...document.querySelectorAll("#ring .peer")].map(g => g.dataset.id).join()`)
 	p.wait(`text("#member code")`, strings.Split(ring, ",")[2])
 	p.waitFor(`text("#member").includes("pinned")`)

@@ -46,7 +46,7 @@ export class Inspect {
   visit() {
     const at = new URLSearchParams(location.hash.slice(1));
     const id = at.get("inspect");
-    if (id === null) return;
+    if (id === null || this.names === undefined) return; // draw comes back once there is what to read it as
     for (const kind of ["sequencer", "layout"]) if (at.has(kind)) this.of.value = `${kind}=${at.get(kind)}`;
     $("id").value = id;
     if (this.of.value === "") this.fail(`There is no ${at.has("layout") ? `layout ${at.get("layout")}` : `sequencer ${at.get("sequencer")}`} here.`);
@@ -57,7 +57,7 @@ export class Inspect {
   // chosen is what IDs are read as: {kind, name, q}. Q has a definition and a capacity; undefined: it is gone.
   chosen() {
     const [kind, name] = this.of.value.split(/=(.*)/);
-    return { kind, name, q: kind === "layout" ? this.model.layouts[name] : this.model.sequencers.get(name) };
+    return { kind, name, q: kind === "layout" ? this.model?.layouts[name] : this.model?.sequencers.get(name) };
   }
 
   // preview shows a layout until an ID is inspected.
