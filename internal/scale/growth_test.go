@@ -22,6 +22,7 @@ import (
 var (
 	horizons = flag.Int64("writes", 70_000, "how often TestGrowth writes a horizon")
 	padding  = flag.Int("padding", 1000, "how many bytes TestGrowth adds to each horizon, so that few writes need as much room as many; 0 for a true measurement")
+	pace     = flag.Int64("pace", 4000, "how many horizons TestGrowth writes per second at most, since all is tidied up every few seconds; 0: as many as it can")
 	changes  = flag.Int64("changes", 100, "how often members join and leave in TestGrowth")
 )
 
@@ -31,7 +32,7 @@ const largest = 64 << 20
 // The log and the database of each machine of a quorum stay small, however often horizons are written and members join
 // and leave, and also where a machine is down meanwhile:
 //
-//	go test -v -run Growth ./internal/scale -writes 1000000 -padding 0 -changes 10000 -timeout 2h
+//	go test -v -run Growth ./internal/scale -writes 1000000 -padding 0 -pace 0 -changes 10000 -timeout 2h
 func TestGrowth(t *testing.T) {
 	testenv.Slow(t)
 	q := newQuorum(t, 3)
@@ -152,12 +153,15 @@ func write(t *testing.T, stores []store.Store, count int64) {
 	const writersEach = 20
 	var left atomic.Int64
 	left.Store(count)
-	padding := make([]byte, *padding)
+	padding, began := make([]byte, *padding), time.Now()
 	var writers sync.WaitGroup
 	for i := range writersEach * len(stores) {
 		s, key := stores[i%len(stores)], fmt.Sprint("sequencers/default/workers/last_reported_time/", i%len(stores))
 		writers.Go(func() {
 			for n := left.Add(-1); n >= 0 && !t.Failed(); n = left.Add(-1) {
+				if *pace > 0 {
+					time.Sleep(time.Until(began.Add(time.Duration(count-n) * time.Second / time.Duration(*pace))))
+				}
 				value := fmt.Appendf(nil, `{"horizon":%d,"op":"%016x"}%s`, time.Now().UnixMilli(), n, padding)
 				_, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, value)}})
 				switch {
