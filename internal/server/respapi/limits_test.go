@@ -125,8 +125,8 @@ func TestSlowReader(t *testing.T) {
 					t.Fatal(err)
 				}
 				slow = append(slow, c)
+				synctest.Wait() // the first come first, and what is left is for the others
 			}
-			synctest.Wait()
 			other := l.dial(t)
 			if got := other.ask("FIRN.NEXT default 100000"); !strings.HasPrefix(got, "-OVERLOADED ") {
 				t.Fatalf("so much was held, and another got %.100s", got)
