@@ -184,8 +184,8 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 
 // watchTail adds what a watch delivers, until the watch breaks or misses something, or a connection is made; it returns
 // whether that was why. The servers behind a new connection may have been set back and have grown since, and a watch goes
-// on there by itself: what it delivers would be the end of another log than the one that was read. Behind older connections
-// is the log that was read, since servers that are set back are started anew.
+// on there by itself: what it delivers would be the end of another log than the one that was read. Older connections lead
+// to the log that was read: a server that is set back is started anew, which ends them.
 //
 // A watch's silence proves nothing, so watchTail also reads the log every recheck.
 func (s *Store) watchTail(ctx context.Context, t *tail) bool {
@@ -308,7 +308,8 @@ func (t *tail) fail(err error) {
 	t.changed = make(chan struct{})
 }
 
-// readOver tells whether the tail goes on, and its log was read over the same connections as another one, so that it is the same.
+// readOver tells whether the tail goes on, and has read its log over the connections over which another one was read: then
+// both are the same log.
 func (t *tail) readOver(newer <-chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
