@@ -53,9 +53,14 @@ func TestExamineSeesWhatIsWrong(t *testing.T) {
 		}
 	}
 	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
-	servers, _, _ := s.Examine(t.Context())
-	if len(servers) != 1 || len(servers[0].Alarms) != 1 || servers[0].Alarms[0] != "NOSPACE" {
-		t.Errorf("the servers are %+v; want one with the alarm NOSPACE", servers)
+	for deadline := time.Now().Add(patience); ; { // the server refuses first, and raises the alarm then
+		servers, _, _ := s.Examine(t.Context())
+		if len(servers) == 1 && len(servers[0].Alarms) == 1 && servers[0].Alarms[0] == "NOSPACE" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the servers are %+v; want one with the alarm NOSPACE", servers)
+		}
 	}
 
 	secure := etcdtest.Start(t, etcdtest.Options{Args: []string{"--bcrypt-cost=4"}})
