@@ -43,8 +43,9 @@ func observe(s *suite, seed uint64) *observation {
 	close(r.stop)
 	r.working.Wait()
 	r.finish()
+	r.watching.Wait()
 	cancel()
-	r.waiting.Wait()
+	r.following.Wait()
 	r.addEnds()
 	s.Logf("%d calls about keys, %d about the log, %d of both in doubt, %d sessions", len(r.keys), len(r.log), r.inDoubt(), len(r.lives))
 	return r
@@ -67,15 +68,16 @@ func (r *observation) inDoubt() (n int) {
 // observation is one run of several clients, of which history is what they saw.
 type observation struct {
 	history
-	suite   *suite
-	seed    uint64
-	ctx     context.Context
-	clients []store.Store
-	stop    chan struct{}  // closed when workers must stop
-	working sync.WaitGroup // the workers
-	final   chan struct{}  // closed when no key is left
-	waiting sync.WaitGroup // what watches and follows
-	all     []*worker
+	suite     *suite
+	seed      uint64
+	ctx       context.Context
+	clients   []store.Store
+	stop      chan struct{} // closed when workers must stop
+	working   sync.WaitGroup
+	final     chan struct{}  // closed when no key is left: every watch must fire then
+	watching  sync.WaitGroup // ends when they have
+	following sync.WaitGroup // ends with ctx
+	all       []*worker
 
 	sessions  *worker // who has sessions from the beginning
 	followers []*follower
@@ -466,7 +468,7 @@ func idsOf(c *store.Checkpoint) []string {
 // watch watches one key after the other until it is gone.
 func (r *observation) watch(client store.Store) {
 	w := r.newWorker(client)
-	r.waiting.Go(func() {
+	r.watching.Go(func() {
 		for !w.stopped() {
 			time.Sleep(time.Duration(w.random.Int64N(int64(r.suite.TTL / 50))))
 			group := groups[w.random.IntN(len(groups))]
@@ -524,7 +526,7 @@ func (r *observation) follow(client store.Store) {
 	}
 	r.mu.Unlock()
 	r.followers = append(r.followers, f)
-	r.waiting.Go(func() {
+	r.following.Go(func() {
 		for batch, err := range client.Follow(r.ctx, 0) {
 			if err != nil && r.ctx.Err() == nil {
 				r.problem("Follow ends: %w", err)
