@@ -1,19 +1,13 @@
 package etcdembed
 
 import (
-	"context"
-	"errors"
 	"flag"
-	"net"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -80,13 +74,9 @@ func TestContract(t *testing.T) {
 		t.Parallel()
 		config := Config{Dir: filepath.Join(t.TempDir(), "data")}
 		server := open(t, config)
-		gate := &gate{conns: make(map[net.Conn]bool)}
 		return storetest.Harness{
 			Open: func(t *testing.T) store.Store {
-				return client(t, etcdstore.Config{
-					Endpoints:   []string{server.Endpoint()},
-					DialOptions: []grpc.DialOption{grpc.WithContextDialer(gate.dial)},
-				})
+				return client(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
 			},
 			TTL:      time.Second,
 			Patience: patience,
@@ -95,45 +85,8 @@ func TestContract(t *testing.T) {
 					t.Fatalf("ending the session: %v", err)
 				}
 			},
-			Stop: func(*testing.T) {
-				gate.shut(true)
-				_ = server.Close()
-			},
-			Start: func(t *testing.T) {
-				server = open(t, config)
-				gate.shut(false)
-			},
+			Stop:  func(*testing.T) { _ = server.Close() },
+			Start: func(t *testing.T) { server = open(t, config) },
 		}
 	})
-}
-
-// gate is where clients connect through. It is shut before the server is closed, which would
-// take the process with it if it was asked for its status at that moment.
-type gate struct {
-	mu     sync.Mutex // guards what follows
-	closed bool
-	conns  map[net.Conn]bool // open when the gate is shut, perhaps closed by then
-}
-
-func (g *gate) dial(ctx context.Context, address string) (net.Conn, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return nil, errors.New("the gate is shut")
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(address, "unix://"))
-	if err == nil {
-		g.conns[conn] = true
-	}
-	return conn, err
-}
-
-func (g *gate) shut(closed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = closed
-	for conn := range g.conns {
-		_ = conn.Close()
-	}
-	clear(g.conns)
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -22,6 +23,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"google.golang.org/grpc"
 )
 
 // How often, and how many times more, a directory that is in use is tried.
@@ -165,8 +167,9 @@ type Server struct {
 	etcd    *embed.Etcd
 	log     *etcdLog
 	socket  socket
-	ended   chan struct{}  // closed when the server is closed
-	errors  sync.WaitGroup // the goroutines that wait for the server's errors
+	calls   atomic.Pointer[grpc.Server] // what answers clients; nil: the server is not ready
+	ended   chan struct{}               // closed when the server is closed
+	errors  sync.WaitGroup              // the goroutines that wait for the server's errors
 	closing sync.Once
 }
 
@@ -293,6 +296,10 @@ func (s *Server) Close() { s.closing.Do(s.close) }
 func (s *Server) close() {
 	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
 	if s.etcd != nil {
+		// etcd closes its database even under a read, which then panics: so there must be none.
+		if calls := s.calls.Load(); calls != nil {
+			calls.Stop()
+		}
 		// etcd's Close would wait until the server is ready, and for seconds until a leader that nobody follows has
 		// handed over.
 		s.HardStop()
@@ -318,6 +325,8 @@ func (s *Server) settings() *embed.Config {
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: s.socket.path}}
 	c.EnableGRPCGateway = false
 	c.MaxConcurrentStreams = maxCalls
+	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.WaitForHandlers(true)}
+	c.ServiceRegister = func(calls *grpc.Server) { s.calls.Store(calls) }
 	if s.config.Peers == nil {
 		alone(c)
 	} else {

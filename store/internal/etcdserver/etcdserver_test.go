@@ -10,10 +10,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 )
 
 func openDir(t *testing.T) *Dir {
@@ -75,23 +78,55 @@ func TestCallsOfAConnectionAreBounded(t *testing.T) {
 	}
 }
 
-// TestAStoppedServerAnswersReads: with an error, though etcd panics where its database is closed.
-func TestAStoppedServerAnswersReads(t *testing.T) {
-	dir, ctx := openDir(t), t.Context()
+// readKey is a read of the key of startWithKey.
+var readKey = &etcdserverpb.RangeRequest{Key: []byte("key"), Serializable: true}
+
+// startWithKey starts a server that has one key, in its database: what it has written itself it would read from memory.
+func startWithKey(t *testing.T) *Server {
+	t.Helper()
+	dir := openDir(t)
 	s := start(t, dir)
-	if _, err := s.Put(ctx, &etcdserverpb.PutRequest{Key: []byte("key"), Value: []byte("1")}); err != nil {
+	if _, err := s.Put(t.Context(), &etcdserverpb.PutRequest{Key: readKey.Key, Value: []byte("1")}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
-	s = start(t, dir) // what it has written itself it would read from memory
-	read := &etcdserverpb.RangeRequest{Key: []byte("key"), Serializable: true}
-	if found, err := s.Range(ctx, read); err != nil || len(found.Kvs) != 1 {
+	return start(t, dir)
+}
+
+// TestAStoppedServerAnswersReads: with an error, though etcd panics where its database is closed.
+func TestAStoppedServerAnswersReads(t *testing.T) {
+	s := startWithKey(t)
+	if found, err := s.Range(t.Context(), readKey); err != nil || len(found.Kvs) != 1 {
 		t.Fatalf("it reads %v, %v", found, err)
 	}
 	s.Close()
-	if found, err := s.Range(ctx, read); !errors.Is(err, errStopped) {
+	if found, err := s.Range(t.Context(), readKey); !errors.Is(err, errStopped) {
 		t.Errorf("once stopped it reads %v, %v", found, err)
 	}
+}
+
+// TestCloseUnderReads: clients that read until the end get an error then, though etcd panics where its database is closed.
+func TestCloseUnderReads(t *testing.T) {
+	s := startWithKey(t)
+	conn, err := grpc.NewClient(s.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	client := etcdserverpb.NewKVClient(conn)
+	if found, err := client.Range(t.Context(), readKey); err != nil || len(found.Kvs) != 1 {
+		t.Fatalf("a client reads %v, %v", found, err)
+	}
+	var reading sync.WaitGroup
+	for range 8 {
+		reading.Go(func() {
+			for err := error(nil); err == nil; {
+				_, err = client.Range(t.Context(), readKey)
+			}
+		})
+	}
+	s.Close()
+	reading.Wait()
 }
 
 // Where the system does not keep other processes from a directory, none is made, and none is in use.
