@@ -54,6 +54,7 @@ type Node struct {
 	tokens  auth.Identifier          // nil: anyone may take IDs
 	seals   func() *idtext.Keys      // nil: the node seals and opens no IDs
 	secret  *auth.Secret             // for administrators, if there are no tokens
+	forget  func()                   // removes the secret's file; set before opened is closed
 	tls     *tls.Config              // nil: none
 	traces  *traces                  // nil: none
 	journal *os.File                 // nil: none
@@ -65,7 +66,7 @@ func New(c Config) (*Node, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, began: time.Now(), log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, begun: make(chan struct{}), opened: make(chan struct{}), counts: map[string]conns.Counter{}}
+	n := &Node{config: c, began: time.Now(), log: c.Logger, audit: throttle.New(c.Logger), secret: c.Secret, begun: make(chan struct{}), opened: make(chan struct{}), forget: func() {}, counts: map[string]conns.Counter{}}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -201,16 +202,15 @@ func (n *Node) Run(ctx context.Context) error {
 		n.log.Info("using the store", "store", n.config.StoreAddress())
 	}
 	n.logAccess()
-	removeSecret := func() {}
 	if n.quorum != nil { // no other process uses the data directory, and the quorum may need an administrator to form
-		removeSecret = n.keepSecret()
+		n.forget = n.keepSecret()
 	}
 	defer func() {
 		n.member.Leave()
 		if n.journal != nil {
 			n.journal.Close()
 		}
-		removeSecret()
+		n.forget()
 		n.closeStore()
 	}()
 	close(n.begun)
@@ -222,9 +222,6 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case <-opened:
 			opened = nil
-			if n.quorum == nil {
-				removeSecret = n.keepSecret() // now that no other process uses the data directory
-			}
 			if n.config.Opened != nil {
 				n.config.Opened(n)
 			}

@@ -53,6 +53,9 @@ func (n *Node) openStore(ctx context.Context) (store.Store, error) {
 	case r := <-done:
 		if r.err == nil {
 			n.store = r.store
+			if n.quorum == nil {
+				n.forget = n.keepSecret() // now that no other process uses the data directory, and before the node is ready
+			}
 			close(n.opened)
 		}
 		return r.store, r.err
