@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -268,18 +269,17 @@ var flaws = []struct {
 	{"a watch that fires for a write", func() *flaw {
 		return &flaw{gone: func(c *memstore.Client, ctx context.Context, key string) (<-chan struct{}, error) {
 			was, err := c.Get(ctx, key)
-			if err != nil {
-				return nil, err
+			if err != nil || was.Version == 0 {
+				return c.Gone(ctx, key)
 			}
 			gone := make(chan struct{})
 			go func() {
-				defer close(gone)
-				for ctx.Err() == nil {
+				for retry.Sleep(ctx, time.Millisecond) == nil {
 					kv, err := c.Get(ctx, key)
 					if err == nil && kv.Version != was.Version {
+						close(gone)
 						return
 					}
-					time.Sleep(time.Millisecond)
 				}
 			}()
 			return gone, nil

@@ -340,6 +340,7 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 		for range 100 {
 			w.connect(9).Close()
 		}
+		synctest.Wait()
 		c := w.connect(9)
 		go func() { _, _ = io.WriteString(c, "HELO example.com\r\n") }()
 		_, _ = io.Copy(io.Discard, c)
