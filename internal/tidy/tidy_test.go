@@ -40,7 +40,7 @@ var rooms = map[string]room{
 	"store/zkstore":                      {code: []string{"internal/retry", "store", "store/internal/appends", "store/internal/clienttls", "store/zkstore/internal/wire"}, tests: []string{"internal/certtest", "internal/proxytest", "internal/zktest", "store/internal/indoubt", "store/storetest", "go.uber.org/goleak"}},
 	"store/zkstore/internal/wire":        {tests: []string{"internal/proxytest", "internal/zktest", "go.uber.org/goleak"}},
 	"store/etcdembed":                    {code: []string{"store/etcdstore", "store/internal/etcdserver", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"store", "store/storetest", "go.uber.org/goleak"}},
-	"store/internal/etcdserver":          {code: []string{"go.etcd.io/", "go.uber.org/zap", "google.golang.org/protobuf/proto"}, tests: []string{"store", "store/etcdstore", "go.uber.org/goleak"}},
+	"store/internal/etcdserver":          {code: []string{"go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc", "google.golang.org/protobuf/proto"}, tests: []string{"store", "store/etcdstore", "go.uber.org/goleak"}},
 	"store/quorum":                       {code: []string{"internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"internal/certtest", "internal/proxytest", "store/etcdembed", "store/storetest", "go.uber.org/goleak"}},
 	"store/quorum/internal/plan":         {},
 	"store/quorum/internal/keyring":      {code: []string{"internal/files"}, tests: []string{"internal/certtest", "go.etcd.io/etcd/client/pkg/v3/transport"}},

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -274,12 +273,13 @@ var flaws = []struct {
 			}
 			gone := make(chan struct{})
 			go func() {
-				for retry.Sleep(ctx, time.Millisecond) == nil {
+				defer close(gone)
+				for ctx.Err() == nil {
 					kv, err := c.Get(ctx, key)
 					if err == nil && kv.Version != was.Version {
-						close(gone)
 						return
 					}
+					time.Sleep(time.Millisecond)
 				}
 			}()
 			return gone, nil
