@@ -296,7 +296,7 @@ func (s *Server) Close() { s.closing.Do(s.close) }
 func (s *Server) close() {
 	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
 	if s.etcd != nil {
-		// etcd closes its database even under a read, which then panics: so there must be none.
+		// etcd closes its database even under a read, which then panics: so calls must have ended before.
 		if calls := s.calls.Load(); calls != nil {
 			calls.Stop()
 		}
@@ -325,7 +325,7 @@ func (s *Server) settings() *embed.Config {
 	c.ListenClientUrls = []url.URL{{Scheme: "unix", Path: s.socket.path}}
 	c.EnableGRPCGateway = false
 	c.MaxConcurrentStreams = maxCalls
-	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.WaitForHandlers(true)}
+	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.WaitForHandlers(true)} // when they are stopped
 	c.ServiceRegister = func(calls *grpc.Server) { s.calls.Store(calls) }
 	if s.config.Peers == nil {
 		alone(c)

@@ -114,16 +114,22 @@ func TestCloseUnderReads(t *testing.T) {
 	}
 	defer conn.Close()
 	client := etcdserverpb.NewKVClient(conn)
-	if found, err := client.Range(t.Context(), readKey); err != nil || len(found.Kvs) != 1 {
-		t.Fatalf("a client reads %v, %v", found, err)
-	}
+	read := make(chan struct{})
 	var reading sync.WaitGroup
-	for range 8 {
+	for range 64 {
 		reading.Go(func() {
-			for err := error(nil); err == nil; {
+			found, err := client.Range(t.Context(), readKey)
+			if err != nil || len(found.Kvs) != 1 {
+				t.Errorf("a client reads %v, %v", found, err)
+			}
+			read <- struct{}{}
+			for err == nil {
 				_, err = client.Range(t.Context(), readKey)
 			}
 		})
+	}
+	for range 64 {
+		<-read
 	}
 	s.Close()
 	reading.Wait()
