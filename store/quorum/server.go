@@ -99,7 +99,6 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 		return err
 	}
 	defer s.Close()
-	defer s.clients.close() // or Close would wait for their streams
 	q.port.Handle(port.Peers, func(c *tls.Conn) { port.Pipe(c, "unix", s.PeerSocket()) })
 	defer q.port.Handle(port.Peers, nil)
 	defer q.port.Handle(port.Clients, nil)
@@ -137,9 +136,7 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 				return q.leftBehind(ctx, s)
 			}
 		case <-ctx.Done():
-			if q.dead.Err() != nil {
-				s.HardStop()
-			} else {
+			if q.dead.Err() == nil {
 				q.handOver(s)
 			}
 			return nil
