@@ -87,7 +87,7 @@ func TestExamineSeesWhatIsWrong(t *testing.T) {
 func TestExamineWithoutAServer(t *testing.T) {
 	t.Parallel()
 	gone := proxytest.FixedAddress(t)
-	s := open(t, etcdstore.Config{Endpoints: []string{"http://" + gone}, CallDeadline: 300 * time.Millisecond})
+	s := open(t, etcdstore.Config{Endpoints: []string{"http://" + gone}, CallDeadline: 2 * time.Second})
 	servers, _, err := s.Examine(t.Context())
 	if !errors.Is(err, store.ErrUnavailable) || len(servers) != 1 || servers[0].Err == nil {
 		t.Errorf("Examine = %+v, %v; want one server that does not answer, and ErrUnavailable", servers, err)

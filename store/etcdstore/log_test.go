@@ -381,9 +381,11 @@ func TestAppendToAPausedServer(t *testing.T) {
 	server := etcdtest.Start(t, etcdtest.Options{})
 	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}, CallDeadline: 300 * time.Millisecond})
 	patient := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
-	mustAppend(t, s, "first")
+	mustAppend(t, patient, "first")
 	f := follow(t, patient, 0)
 	f.until(t, "first")
+	// s then knows where the log is, and sends its next append at once.
+	eventually(t, "Append", func() error { _, err := s.Append(t.Context(), "second", nil); return err })
 	for i := range 5 {
 		id := fmt.Sprintf("doubt-%d", i)
 		server.Pause(t)

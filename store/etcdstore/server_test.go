@@ -28,6 +28,20 @@ func putting(key string, op ...store.Op) store.Txn {
 	return store.Txn{Then: append(op, store.Put(key, []byte("1")))}
 }
 
+// eventually repeats a call until it succeeds.
+func eventually(t *testing.T, what string, call func() error) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		err := call()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
 // works uses all of the port once.
 func works(t *testing.T, s store.Store) {
 	t.Helper()
@@ -77,10 +91,12 @@ func TestPausedServer(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}, CallDeadline: 300 * time.Millisecond})
-	version, err := s.Commit(t.Context(), putting("key"))
+	patient := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
+	version, err := patient.Commit(t.Context(), putting("key"))
 	if err != nil {
 		t.Fatalf("Commit: %v", err)
 	}
+	eventually(t, "Get", func() error { _, err := s.Get(t.Context(), "key"); return err })
 	next := func(value string) store.Txn {
 		return store.Txn{
 			If:   []store.Condition{{Key: "key", Version: version}},
@@ -100,7 +116,6 @@ func TestPausedServer(t *testing.T) {
 	}
 	server.Resume(t)
 
-	patient := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
 	want := "after"
 	if _, err := patient.Commit(t.Context(), next("after")); errors.Is(err, store.ErrConflict) {
 		want = "during"
@@ -160,7 +175,7 @@ func TestServerComesUpLater(t *testing.T) {
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
 	server.Kill(t)
-	config := etcdstore.Config{Endpoints: []string{server.Endpoint()}, CallDeadline: 100 * time.Millisecond}
+	config := etcdstore.Config{Endpoints: []string{server.Endpoint()}, CallDeadline: time.Second}
 	plain := open(t, config)
 	config.Username, config.Password = "user", "not asked for"
 	named := open(t, config)
@@ -177,16 +192,7 @@ func TestServerComesUpLater(t *testing.T) {
 	}
 	server.Start(t)
 	for _, s := range []store.Store{plain, named} {
-		deadline := time.Now().Add(patience)
-		for {
-			_, err := s.Get(t.Context(), "key")
-			if err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("Get: %v", err)
-			}
-		}
+		eventually(t, "Get", func() error { _, err := s.Get(t.Context(), "key"); return err })
 	}
 }
 
@@ -194,7 +200,7 @@ func TestServerComesUpLater(t *testing.T) {
 func TestRefusedConnections(t *testing.T) {
 	t.Parallel()
 	addresses := []string{proxytest.FixedAddress(t), proxytest.FixedAddress(t)}
-	config := etcdstore.Config{Endpoints: addresses, CallDeadline: 200 * time.Millisecond}
+	config := etcdstore.Config{Endpoints: addresses, CallDeadline: time.Second}
 	plain := open(t, config)
 	config.Username, config.Password = "user", "secret"
 	named := open(t, config)

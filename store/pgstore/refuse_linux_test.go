@@ -90,7 +90,7 @@ func TestAStandbyIsNotUsed(t *testing.T) {
 	t.Parallel()
 	primary := dbtest.StartPostgres(t)
 	replica := primary.Replica(t)
-	s := open(t, pgstore.Config{URL: replica.URL("postgres"), CallDeadline: time.Second})
+	s := open(t, pgstore.Config{URL: replica.URL("postgres"), CallDeadline: 3 * time.Second})
 	_, err := s.Get(t.Context(), "key")
 	if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "is a standby") {
 		t.Errorf("Get: %v; want ErrUnavailable and that it is a standby", err)

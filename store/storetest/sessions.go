@@ -151,7 +151,7 @@ func sessionCutOff(s *suite, victim store.Store) {
 	s.CutOff(victim, true)
 	start := time.Now()
 	s.fires("Done in a partition", session.Done())
-	if late := time.Since(start) - session.TTL(); late > s.TTL/2 {
+	if late := time.Since(start) - session.TTL(); late > s.TTL {
 		s.Errorf("Done came %v after the TTL was over", late)
 	}
 	s.fires("the end of the key", s.gone(s.Store, s.ctx, "key"))

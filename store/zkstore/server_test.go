@@ -212,8 +212,8 @@ func cutOneWay(t *testing.T, server *zktest.Server, chroot string) {
 	plain := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot})
 	for _, direction := range []proxytest.Direction{proxytest.ToServer, proxytest.ToClient} {
 		proxy := proxytest.New(t, server.Address())
-		s := open(t, zkstore.Config{Servers: []string{proxy.Address()}, Chroot: chroot, CallDeadline: time.Second})
-		session, err := s.OpenSession(t.Context(), time.Second)
+		s := open(t, zkstore.Config{Servers: []string{proxy.Address()}, Chroot: chroot, CallDeadline: 2 * time.Second})
+		session, err := s.OpenSession(t.Context(), 3*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +281,7 @@ func TestServerComesUpLater(t *testing.T) {
 	t.Parallel()
 	server := zktest.Start(t)
 	server.Kill(t)
-	s := open(t, zkstore.Config{Servers: []string{server.Address()}, CallDeadline: 200 * time.Millisecond})
+	s := open(t, zkstore.Config{Servers: []string{server.Address()}, CallDeadline: time.Second})
 	_, get := s.Get(t.Context(), "key")
 	_, session := s.OpenSession(t.Context(), time.Second)
 	_, appended := s.Append(t.Context(), "id", nil)
