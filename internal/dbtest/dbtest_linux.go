@@ -124,3 +124,13 @@ func (s *server) serve(t testing.TB, end syscall.Signal, daemon, client *exec.Cm
 		}
 	}
 }
+
+// eventually waits until something is true.
+func eventually(t testing.TB, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("within a minute it is not so that %s", what)
+		}
+	}
+}

@@ -138,6 +138,25 @@ func (s *PostgresServer) SQL(t testing.TB, statements ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// Reload runs statements such as ALTER SYSTEM and has the server read its configuration, and waits until new connections
+// are made by it. The processes that there are read it when they get to it.
+func (s *PostgresServer) Reload(t testing.TB, statements ...string) {
+	t.Helper()
+	loaded := func() string { return s.SQL(t, "SELECT pg_conf_load_time()") }
+	before := loaded()
+	s.SQL(t, append(statements, "SELECT pg_reload_conf()")...)
+	eventually(t, "the server reads its configuration", func() bool { return loaded() != before })
+}
+
+// Part ends what a standby copies, once it copies.
+func (s *PostgresServer) Part(t testing.TB) {
+	t.Helper()
+	receives := func() bool { return s.SQL(t, "SELECT status FROM pg_stat_wal_receiver") == "streaming" }
+	eventually(t, "the standby copies", receives)
+	s.Reload(t, "ALTER SYSTEM SET primary_conninfo = ''")
+	eventually(t, "the standby is parted", func() bool { return s.SQL(t, "SELECT count(*) FROM pg_stat_wal_receiver") == "0" })
+}
+
 // Kill ends the server at once, without writing what it has in memory.
 func (s *PostgresServer) Kill(t testing.TB) {
 	t.Helper()
@@ -254,7 +273,7 @@ func (s *PostgresServer) Restore(t testing.TB, dump []byte) {
 func (s *PostgresServer) RequirePasswords(t testing.TB) {
 	t.Helper()
 	s.rules(t, "host all all 127.0.0.1/32 scram-sha-256")
-	s.SQL(t, "SELECT pg_reload_conf()")
+	s.Reload(t)
 }
 
 // RequireCertificates has the server accept only TLS on its port from now on, and only from a user whom a certificate of an
@@ -273,8 +292,8 @@ func (s *PostgresServer) RequireCertificates(t testing.TB, authority, cert, key 
 		}
 	}
 	s.rules(t, "hostssl all all 127.0.0.1/32 cert")
-	s.SQL(t, "ALTER SYSTEM SET ssl_ca_file = 'ca.pem'", "ALTER SYSTEM SET ssl_cert_file = 'server.pem'", "ALTER SYSTEM SET ssl_key_file = 'server.key'",
-		"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()")
+	s.Reload(t, "ALTER SYSTEM SET ssl_ca_file = 'ca.pem'", "ALTER SYSTEM SET ssl_cert_file = 'server.pem'",
+		"ALTER SYSTEM SET ssl_key_file = 'server.key'", "ALTER SYSTEM SET ssl = on")
 }
 
 // rules says who may connect to the server's port, once it has read its configuration again. On its socket everybody may.

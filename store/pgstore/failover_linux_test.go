@@ -96,13 +96,7 @@ func TestAReplicaPromotedWhileBehind(t *testing.T) {
 		}
 		return nil
 	})
-	replica.SQL(t, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
-	eventually(t, "the replica is parted", func() error {
-		if replica.SQL(t, "SELECT count(*) FROM pg_stat_wal_receiver") != "0" {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	replica.Part(t)
 	var lost store.Version
 	for i := range 3 {
 		if lost, err = a.Commit(t.Context(), putting("lost", fmt.Sprint(i))); err != nil {

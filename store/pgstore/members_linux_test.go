@@ -120,13 +120,7 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	for i := range 2 {
 		join(i)
 	}
-	replica.SQL(t, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
-	eventually(t, "the replica is parted", func() error {
-		if replica.SQL(t, "SELECT count(*) FROM pg_stat_wal_receiver") != "0" {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	replica.Part(t)
 	for i := range 2 { // whom the replica never hears of
 		join(2 + i)
 	}

@@ -70,7 +70,7 @@ func TestAServerThatBeginsToForgetIsRefused(t *testing.T) {
 	if _, err := s.Commit(t.Context(), putting("key", "1")); err != nil {
 		t.Fatal(err)
 	}
-	server.SQL(t, "ALTER SYSTEM SET full_page_writes = off", "SELECT pg_reload_conf()")
+	server.Reload(t, "ALTER SYSTEM SET full_page_writes = off")
 	eventually(t, "the refusal", func() error {
 		if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrRefused) {
 			return errors.New("Get is not refused")
@@ -78,7 +78,7 @@ func TestAServerThatBeginsToForgetIsRefused(t *testing.T) {
 		return nil
 	})
 	wantRefused(t, s, store.ErrRefused, "full_page_writes is off")
-	server.SQL(t, "ALTER SYSTEM RESET full_page_writes", "SELECT pg_reload_conf()")
+	server.Reload(t, "ALTER SYSTEM RESET full_page_writes")
 	eventually(t, "a Get when it forgets nothing", func() error {
 		_, err := s.Get(t.Context(), "key")
 		return err

@@ -302,23 +302,35 @@ func TestAnUnconfirmedCommitIsInDoubt(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
 	server.SQL(t, "ALTER ROLE postgres SET client_min_messages = error") // the server tells by a warning
-	s := open(t, pgstore.Config{URL: server.URL("postgres")})
+	s := open(t, pgstore.Config{URL: server.URL("postgres"), CallDeadline: patience})
 	if _, err := s.Commit(t.Context(), putting("key", "1")); err != nil {
 		t.Fatal(err)
 	}
-	server.SQL(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+	server.Reload(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	eventually(t, "the setting", func() error {
 		if got, err := pgstore.Setting(s, "synchronous_standby_names"); err != nil || got != "nobody" {
 			return fmt.Errorf("it is %q: %w", got, err)
 		}
 		return nil
 	})
-	committed := make(chan error, 1)
-	go func() {
-		_, err := s.Commit(t.Context(), putting("key", "2"))
-		committed <- err
+	committed := make(chan error)
+	go func() { // the first ones may not wait: another process than that of the connection has them wait
+		for t.Context().Err() == nil {
+			_, err := s.Commit(t.Context(), putting("key", "2"))
+			select {
+			case committed <- err:
+			case <-t.Context().Done():
+			}
+		}
 	}()
 	eventually(t, "a commit that waits", func() error {
+		select {
+		case err := <-committed:
+			if err != nil {
+				t.Fatalf("Commit that does not wait: %v", err)
+			}
+		default:
+		}
 		waiting := "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 		if server.SQL(t, "SET synchronous_commit = local", waiting) == "0" {
 			return errors.New("not yet")
