@@ -52,7 +52,7 @@ func putting(key string, op ...store.Op) store.Txn {
 // works opens a session, writes under it and reads.
 func works(t *testing.T, s store.Store) {
 	t.Helper()
-	session, err := s.OpenSession(t.Context(), time.Second)
+	session, err := s.OpenSession(t.Context(), 30*time.Second)
 	if err != nil {
 		t.Fatalf("OpenSession: %v", err)
 	}

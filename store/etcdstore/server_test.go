@@ -46,7 +46,7 @@ func eventually(t *testing.T, what string, call func() error) {
 func works(t *testing.T, s store.Store) {
 	t.Helper()
 	ctx := t.Context()
-	session, err := s.OpenSession(ctx, time.Second)
+	session, err := s.OpenSession(ctx, 3*time.Second)
 	if err != nil {
 		t.Fatalf("OpenSession: %v", err)
 	}

@@ -111,7 +111,7 @@ func writeFrame(to io.Writer, frame []byte) error {
 func TestAnswerFromThePastIsNotTaken(t *testing.T) {
 	t.Parallel()
 	server := newPuppet(t, 99, 100)
-	s := open(t, zkstore.Config{Servers: []string{server.listener.Addr().String()}, CallDeadline: 300 * time.Millisecond})
+	s := open(t, zkstore.Config{Servers: []string{server.listener.Addr().String()}, CallDeadline: 2 * time.Second})
 	if _, err := s.Get(t.Context(), "key"); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("Get from a server that is behind = %v, want ErrUnavailable", err)
 	}
@@ -126,7 +126,7 @@ func TestAnswerFromThePastIsNotTaken(t *testing.T) {
 func TestMajorityFromThePastHasLostData(t *testing.T) {
 	t.Parallel()
 	server := newPuppet(t, 100, 100)
-	s := open(t, zkstore.Config{Servers: []string{server.listener.Addr().String()}, CallDeadline: 300 * time.Millisecond})
+	s := open(t, zkstore.Config{Servers: []string{server.listener.Addr().String()}, CallDeadline: 2 * time.Second})
 	if _, err := s.Get(t.Context(), "key"); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 // works uses all of the port once.
 func works(t *testing.T, s store.Store) {
 	t.Helper()
-	session, err := s.OpenSession(t.Context(), time.Second)
+	session, err := s.OpenSession(t.Context(), 30*time.Second)
 	if err != nil {
 		t.Fatalf("OpenSession: %v", err)
 	}
@@ -222,7 +222,7 @@ func TestSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	proxy := proxytest.New(t, zktest.Start(t).Address())
 	s := open(t, zkstore.Config{Servers: []string{proxy.Address()}})
-	session, err := s.OpenSession(t.Context(), 2*time.Second)
+	session, err := s.OpenSession(t.Context(), 10*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -126,7 +126,7 @@ func TestServer(t *testing.T) {
 func nodeMadeAgainIsAnother(t *testing.T, server *zktest.Server, chroot string) {
 	config := zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot}
 	knows, other := open(t, config), open(t, config)
-	session, err := other.OpenSession(t.Context(), time.Second)
+	session, err := other.OpenSession(t.Context(), 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func nodeMadeAgainIsAnother(t *testing.T, server *zktest.Server, chroot string) 
 func outOfDate(t *testing.T, server *zktest.Server, chroot string) {
 	config := zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot}
 	knows, other := open(t, config), open(t, config)
-	session, err := other.OpenSession(t.Context(), time.Second)
+	session, err := other.OpenSession(t.Context(), 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +331,7 @@ func examine(t *testing.T, server *zktest.Server, chroot string) {
 // A session of another tree is refused, not taken for one of this.
 func foreignSession(t *testing.T, server *zktest.Server, chroot string) {
 	s := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot})
-	session, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "-other"}).OpenSession(t.Context(), time.Second)
+	session, err := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot + "-other"}).OpenSession(t.Context(), 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func (stranger) Close(context.Context) error { return nil }
 // Of keys that were deleted, sessions that ended, entries that were trimmed and former checkpoints nothing is left.
 func nothingIsLeftOver(t *testing.T, server *zktest.Server, chroot string) {
 	s := open(t, zkstore.Config{Servers: []string{server.Address()}, Chroot: chroot})
-	session, err := s.OpenSession(t.Context(), time.Second)
+	session, err := s.OpenSession(t.Context(), 30*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
