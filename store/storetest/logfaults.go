@@ -21,8 +21,8 @@ func (s *suite) givesUp(victim store.Store, id string) error {
 	return err
 }
 
-// doubtful cuts a client off while it appends, until an append is in doubt. One that was not sent is not: another call of
-// the client may be the one that has no answer.
+// doubtful cuts a client off while it appends, until an append is in doubt. One that was not sent is not, and adds nothing:
+// another call of the client may be the one that has no answer.
 func (s *suite) doubtful(victim store.Store, id string) {
 	s.Helper()
 	s.eventually("an append in doubt", func() error {
@@ -32,7 +32,10 @@ func (s *suite) doubtful(victim store.Store, id string) {
 			return nil
 		}
 		s.CutOff(victim, false)
-		_, unreached := victim.Read(s.ctx, 0)
+		batch, unreached := victim.Read(s.ctx, 0)
+		if slices.Contains(lines(batch.Entries), id+"=1") {
+			s.Fatalf("the entry is in the log after Append in a partition: %v, want ErrAmbiguous", err)
+		}
 		return errors.Join(err, unreached)
 	})
 	if err := s.givesUp(victim, id); !errors.Is(err, store.ErrAmbiguous) {
