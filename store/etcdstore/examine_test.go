@@ -4,6 +4,7 @@ package etcdstore_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -53,15 +54,13 @@ func TestExamineSeesWhatIsWrong(t *testing.T) {
 		}
 	}
 	s := open(t, etcdstore.Config{Endpoints: []string{server.Endpoint()}})
-	for deadline := time.Now().Add(patience); ; { // the server refuses first, and raises the alarm then
+	eventually(t, "Examine", func() error { // the server refuses first, and raises the alarm then
 		servers, _, _ := s.Examine(t.Context())
-		if len(servers) == 1 && len(servers[0].Alarms) == 1 && servers[0].Alarms[0] == "NOSPACE" {
-			break
+		if len(servers) != 1 || len(servers[0].Alarms) != 1 || servers[0].Alarms[0] != "NOSPACE" {
+			return fmt.Errorf("the servers are %+v; want one with the alarm NOSPACE", servers)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the servers are %+v; want one with the alarm NOSPACE", servers)
-		}
-	}
+		return nil
+	})
 
 	secure := etcdtest.Start(t, etcdtest.Options{Args: []string{"--bcrypt-cost=4"}})
 	admin := rawClient(t, secure.Endpoint())

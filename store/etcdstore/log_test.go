@@ -241,11 +241,12 @@ func TestFollowersShareOneWatch(t *testing.T) {
 	}
 	all[0].stop()
 	<-all[0].ended
-	for deadline := time.Now().Add(patience); watchers() != 0; {
-		if time.Now().After(deadline) {
-			t.Fatalf("without followers there are %d watches", watchers())
+	eventually(t, "the end of the watch", func() error {
+		if n := watchers(); n != 0 {
+			return fmt.Errorf("without followers there are %d watches", n)
 		}
-	}
+		return nil
+	})
 	follow(t, s, first).until(t, "third")
 }
 
