@@ -727,12 +727,18 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 				looks.Store(call) // it is not in the middle of a switch yet
 				return
 			}
-			go func() { came <- a.take() }()
-			for range 10_000 { // waiting for a lock is nothing that the bubble can tell
+			var ended atomic.Bool
+			go func() {
+				err := a.take()
+				ended.Store(true)
+				came <- err
+			}()
+			for !waitsForLock("(*Sequencer).take(") { // nothing that the bubble can tell
+				if ended.Load() {
+					t.Error("it did not wait")
+					return
+				}
 				runtime.Gosched()
-			}
-			if len(came) > 0 {
-				t.Error("it did not wait")
 			}
 		}
 		looks.Store(&comes)
@@ -741,6 +747,17 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// waitsForLock reports whether a goroutine waits for a mutex in a function.
+func waitsForLock(function string) bool {
+	stacks := make([]byte, 1<<20)
+	for stack := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		if strings.Contains(stack, "[sync.Mutex.Lock") && strings.Contains(stack, function) {
+			return true
+		}
+	}
+	return false
 }
 
 // logbook is what was logged. It is safe for concurrent use.

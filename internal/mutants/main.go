@@ -69,8 +69,11 @@ func run(only string, atOnce int) error {
 
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// kill runs the tests over a mutant and returns the name of the first that fails. An error is returned when all pass, and
-// when they can't be run, because the mutant does not build.
+// attempts is how often the tests run before a mutant counts as not found: some faults show only if goroutines meet.
+const attempts = 3
+
+// kill runs the tests over a mutant and returns the name of the first that fails. An error is returned when all pass at
+// each attempt, and when they can't be run, because the mutant does not build.
 func kill(m mutant) (by string, err error) {
 	text, err := overlay.Edit(m.file, m.old, m.change)
 	if err != nil {
@@ -85,15 +88,21 @@ func kill(m mutant) (by string, err error) {
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "test", argument, "-vet=off", "-failfast", "-timeout=60s", "-run", m.run, m.pkg).CombinedOutput()
-	switch by := failed.FindSubmatch(out); {
-	case err == nil:
-		return "", errors.New("no test fails")
-	case by != nil:
-		return string(by[1]), nil
-	case bytes.Contains(out, []byte("panic: ")):
-		return "a panic", nil
-	default:
-		return "", fmt.Errorf("the tests did not run: %w\n%s", err, out)
+	for n := range attempts {
+		out, err := exec.Command("go", "test", argument, "-count=1", "-vet=off", "-failfast", "-timeout=60s", "-run", m.run, m.pkg).CombinedOutput()
+		if err == nil {
+			continue
+		}
+		by = "a panic"
+		if name := failed.FindSubmatch(out); name != nil {
+			by = string(name[1])
+		} else if !bytes.Contains(out, []byte("panic: ")) {
+			return "", fmt.Errorf("the tests did not run: %w\n%s", err, out)
+		}
+		if n > 0 {
+			by += fmt.Sprintf(", attempt %d", n+1)
+		}
+		return by, nil
 	}
+	return "", errors.New("no test fails")
 }
