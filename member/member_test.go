@@ -733,7 +733,7 @@ func TestTheSwitchIsWaitedFor(t *testing.T) {
 				ended.Store(true)
 				came <- err
 			}()
-			for !waitsForLock("(*Sequencer).take(") { // nothing that the bubble can tell
+			for !waitsForLock("(*Sequencer).take(") { // the bubble does not tell
 				if ended.Load() {
 					t.Error("it did not wait")
 					return

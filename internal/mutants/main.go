@@ -1,5 +1,5 @@
 // Command mutants shows that the tests find faults: it runs the tests of a package with one deliberate fault in the code at
-// a time, and fails if they pass. Run it in the module's root:
+// a time, and fails if they pass each time. Run it in the module's root:
 //
 //	go run ./internal/mutants
 package main

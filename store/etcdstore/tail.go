@@ -184,8 +184,8 @@ func (s *Store) keepTail(ctx context.Context, t *tail) {
 
 // watchTail adds what a watch delivers, until the watch breaks or misses something, or a connection is made; it returns
 // whether that was why. The servers behind a new connection may have been set back and have grown since, and a watch goes
-// on there by itself: what it delivers would be the end of another log than the one that was read. A server that is set
-// back is started anew, which ends its connections. So a connection that goes on leads to the log that was read.
+// on there by itself: what it delivers would be the end of another log than the one that was read. A server can't be set
+// back without a restart, and a restart ends its connections. So a connection that lasts leads to the log that was read.
 //
 // A watch's silence proves nothing, so watchTail also reads the log every recheck.
 func (s *Store) watchTail(ctx context.Context, t *tail) bool {

@@ -308,7 +308,7 @@ func TestAnUnconfirmedCommitIsInDoubt(t *testing.T) {
 	}
 	server.Reload(t, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
 	committed := make(chan error)
-	go func() { // the first commits may not wait: those processes of the server that decide it read the setting later
+	go func() { // the first commits may not wait: the processes of the server that decide it read the setting later
 		for t.Context().Err() == nil {
 			_, err := s.Commit(t.Context(), putting("key", "2"))
 			select {

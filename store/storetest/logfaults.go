@@ -21,8 +21,8 @@ func (s *suite) givesUp(victim store.Store, id string) error {
 	return err
 }
 
-// doubtful cuts a client off while it appends, until an append is in doubt. One that was not sent is not, and adds nothing:
-// another call of the client may be the one that has no answer.
+// doubtful cuts a client off while it appends, until an append is in doubt. The cut may hit another call of the client
+// instead: then the append was not sent, is not in doubt, and must add nothing.
 func (s *suite) doubtful(victim store.Store, id string) {
 	s.Helper()
 	s.eventually("an append in doubt", func() error {
