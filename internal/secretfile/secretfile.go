@@ -131,12 +131,11 @@ func bare(err error) error {
 	return err
 }
 
-// Remove removes the file of a secret, unless another node has written its own there, and the directory if it is
-// empty.
+// Remove removes the file of a secret, unless another node has written its own there. The directory stays: it may be
+// one that systemd made, and the next node needs it.
 func Remove(path, token string) {
 	if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), token+"\n") {
 		_ = os.Remove(path) // a secret that stays is worthless
-		_ = os.Remove(filepath.Dir(path))
 	}
 }
 

@@ -44,6 +44,24 @@ func TestRuntimeDir(t *testing.T) {
 	}
 }
 
+// The directory that systemd made stays when the node ends: the next start needs it.
+func TestRemoveKeepsTheDirectory(t *testing.T) {
+	t.Setenv("RUNTIME_DIRECTORY", t.TempDir())
+	for start := range 2 {
+		path, err := RuntimePath("127.0.0.1:9080")
+		if err == nil {
+			err = Write(path, "firn_secret", []string{"127.0.0.1:9080"})
+		}
+		if err != nil {
+			t.Fatalf("start %d: %v", start, err)
+		}
+		Remove(path, "firn_secret")
+		if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) > 0 {
+			t.Errorf("start %d leaves %v, %v; want an empty directory", start, left, err)
+		}
+	}
+}
+
 // Where a file's mode keeps nobody out, no secret is written.
 func TestNoSecretWithoutModes(t *testing.T) {
 	errUnprotected = errors.New("a file's mode does not keep other users out")

@@ -49,7 +49,7 @@ type Config struct {
 	Listen string
 
 	// KeyFile holds the keys that all machines share, see NewKey. Empty: CAFile, CertFile and CertKeyFile are given, or
-	// all Machines have loopback addresses, and the key is one that this user's processes on this machine share.
+	// all Machines have loopback addresses, and the key is one that this user's processes with the same Machines share.
 	KeyFile string
 
 	// CAFile, CertFile and CertKeyFile are PEM files of an authority of one's own that replace the key: whoever has a
@@ -199,7 +199,7 @@ func (q *Quorum) openRing() (err error) {
 	case c.KeyFile == "" && !onLoopback(c.Machines):
 		return fmt.Errorf("the machines %s are reached over a network, and need a key; make one with firn quorum key, and give it to all of them", strings.Join(c.Machines, ", "))
 	case c.KeyFile == "":
-		if c.KeyFile, err = keyring.UserFile(); err != nil {
+		if c.KeyFile, err = keyring.UserFile(c.Machines); err != nil {
 			return err
 		}
 	}

@@ -1,11 +1,14 @@
 package keyring
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn/internal/files"
@@ -29,15 +32,17 @@ func ReadFile(path string) (Keys, error) {
 	return keys, nil
 }
 
-// UserFile returns the path of a file with a key that this user's processes on this machine share. It makes the file
-// if there is none; of several processes at once, all get the same one.
-func UserFile() (path string, err error) {
+// UserFile returns the path of a file with a key that this user's processes on this machine share for a list of
+// machines, in any order: another list is another quorum, whose key tells when it began. It makes the file if there is
+// none; of several processes at once, all get the same one.
+func UserFile(machines []string) (path string, err error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
 		return "", fmt.Errorf("no directory for a key of this user: %w; want a file with a key, which firn quorum key makes", err)
 	}
 	dir = filepath.Join(dir, "firn")
-	path = filepath.Join(dir, "quorum.key")
+	list := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(machines)), "\n")))
+	path = filepath.Join(dir, fmt.Sprintf("quorum-%x.key", list[:8]))
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return path, nil // whoever reads it finds out what else may be wrong
 	}

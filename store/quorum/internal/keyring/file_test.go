@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/internal/files"
 )
@@ -61,6 +62,41 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
+// trial is a quorum on one machine.
+var trial = []string{"127.0.0.1:7421", "127.0.0.1:7422", "127.0.0.1:7423"}
+
+// Each list of machines has a key of its own, made when it is first used: an old one would have a new quorum wait, for
+// there may have been one before.
+func TestUserFilePerList(t *testing.T) {
+	config := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", config)
+	t.Setenv("HOME", config)
+	read := func(machines ...string) (string, Keys) {
+		t.Helper()
+		path, err := UserFile(machines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path, keys
+	}
+	first, keys := read(trial...)
+	if again, _ := read(trial[2], trial[0], trial[1]); again != first {
+		t.Errorf("%s, and in another order %s", first, again)
+	}
+	old := NewKey(time.Now().Add(-48 * time.Hour))
+	if err := os.WriteFile(first, []byte(old.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other, others := read("127.0.0.1:7521", "127.0.0.1:7522", "127.0.0.1:7523")
+	if age := time.Since(others.Since()); other == first || slices.Equal(keys, others) || age > time.Hour {
+		t.Errorf("another list has %s, made %v ago; want a new key, not %s", other, age, first)
+	}
+}
+
 // All processes of a user that start at once get the same key, which nobody else can read.
 func TestUserFileIsMadeOnce(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config") // it is not there yet
@@ -72,7 +108,7 @@ func TestUserFileIsMadeOnce(t *testing.T) {
 	for i := range got {
 		all.Go(func() {
 			<-begin
-			path, err := UserFile()
+			path, err := UserFile(trial)
 			if err == nil {
 				got[i], err = ReadFile(path)
 			}
@@ -88,7 +124,7 @@ func TestUserFileIsMadeOnce(t *testing.T) {
 			t.Fatalf("%v and %v; want one key, and the same for all", keys.Fingerprints(), got[0].Fingerprints())
 		}
 	}
-	path, err := UserFile()
+	path, err := UserFile(trial)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +141,7 @@ func TestUserFileIsMadeOnce(t *testing.T) {
 func TestUserFileWithoutADirectory(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", "")
 	t.Setenv("HOME", "")
-	if path, err := UserFile(); err == nil || !strings.Contains(err.Error(), "want a file with a key, which firn quorum key makes") {
+	if path, err := UserFile(trial); err == nil || !strings.Contains(err.Error(), "want a file with a key, which firn quorum key makes") {
 		t.Errorf("%s, %v; want an error that says what to do", path, err)
 	}
 	file := filepath.Join(t.TempDir(), "file")
@@ -114,7 +150,7 @@ func TestUserFileWithoutADirectory(t *testing.T) {
 	}
 	t.Setenv("XDG_CONFIG_HOME", file)
 	t.Setenv("HOME", file)
-	if path, err := UserFile(); err == nil {
+	if path, err := UserFile(trial); err == nil {
 		if _, err := ReadFile(path); err == nil {
 			t.Errorf("%s is there; want an error: a file is where its directory should be", path)
 		}
