@@ -286,12 +286,12 @@ func (g *Generator) SetBound(t time.Time) {
 
 // Stop makes every later call, and every waiting one, fail with ErrStopped. It returns the end of
 // the last tick that was used, or the zero time when no ID was taken: no ID of this generator
-// lies at or after that. Stopping again returns the same.
+// lies at or after that. Every call returns the same, also those at one time.
 func (g *Generator) Stop() time.Time {
-	next := g.next.Swap(stopped)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if next != stopped && next > g.unused {
+	// Under the lock: who finds it stopped finds g.used set, too.
+	if next := g.next.Swap(stopped); next != stopped && next > g.unused {
 		g.used = g.layout.TickStart(int64((next-1)/g.perTick) + 1)
 	}
 	g.openLocked()

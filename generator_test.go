@@ -357,3 +357,27 @@ func TestNextAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// Stops at one time return the same: who finds a generator stopped, under its lock, finds the end of its use, too.
+func TestConcurrentStopsReturnTheSame(t *testing.T) {
+	clock := newManual(at(5))
+	for range 1000 {
+		g := newGenerator(t, tiny, WithClock(clock))
+		wants(t, g, 1, nil, [2]int64{5, 0})
+		var first, second time.Time
+		var all sync.WaitGroup
+		all.Go(func() { first = g.Stop() })
+		all.Go(func() { second = g.Stop() })
+		for found := false; !found; {
+			g.mu.Lock()
+			if found = g.next.Load() == stopped; found && !g.used.Equal(at(6)) {
+				t.Errorf("it is stopped, and was used until %v; want %v", g.used, at(6))
+			}
+			g.mu.Unlock()
+		}
+		all.Wait()
+		if t.Failed() || !first.Equal(at(6)) || !second.Equal(at(6)) {
+			t.Fatalf("stops at one time returned %v and %v; want %v twice", first, second, at(6))
+		}
+	}
+}

@@ -193,6 +193,12 @@ var mutants = []mutant{
 		".", "TestStopReturns",
 	},
 	{
+		"a generator is stopped before the end of its use is known", "generator.go",
+		"	g.mu.Lock()\n	defer g.mu.Unlock()\n	// Under the lock: who finds it stopped finds g.used set, too.\n	if next := g.next.Swap(stopped); next",
+		"	next := g.next.Swap(stopped)\n	g.mu.Lock()\n	defer g.mu.Unlock()\n	if next",
+		".", "^TestConcurrentStopsReturnTheSame$",
+	},
+	{
 		"waiting callers are not woken when the bound moves", "generator.go",
 		"		if g.limit.CompareAndSwap(old, limit) {\n			g.open()\n", "		if g.limit.CompareAndSwap(old, limit) {\n",
 		".", all,
