@@ -17,29 +17,34 @@ const refillRest = time.Second
 // stock is the IDs of one sequencer in memory. Callers of Next take them from the oldest batch, without a lock, while it
 // is open. Whoever holds the lock seals it.
 type stock struct {
-	s      *Sequencer
-	count  int
-	maxAge time.Duration
-	clock  *firn.CoarseClock // over began
-	began  time.Time
+	s       *Sequencer
+	count   int
+	maxAge  time.Duration
+	elapsed *elapsed
+	clock   *firn.CoarseClock // over elapsed; all times are by it
 
 	open  atomic.Pointer[open] // nil: none
-	quiet atomic.Int64         // by the clock: before that, nobody who takes from the open batch looks whether to fetch more
+	quiet atomic.Int64         // before that, nobody who takes from the open batch looks whether to fetch more
 
 	mu       sync.Mutex // guards what follows
-	batches  []batch    // besides the open one, the oldest first; none is empty
+	batches  []fetched  // besides the open one, the oldest first; none is empty
 	left     int        // IDs in all of them
 	waiting  []*waiter  // the oldest first, which wants more than are left
 	fetching bool
-	rest     time.Time // until then the client fetches only for waiters
-	expired  int       // IDs dropped since a hook was called
+	rest     int64 // until then the client fetches only for waiters
+	expired  int   // IDs dropped since a hook was called
+}
+
+// fetched is IDs, and when they were asked for: before the request was sent.
+type fetched struct {
+	ids   []firn.ID
+	asked int64
 }
 
 // open is a batch from which callers take IDs without a lock.
 type open struct {
-	batch
-	asked int64 // by the clock
-	low   int64 // from this ID on, few are left
+	fetched
+	low int64 // from this ID on, few are left
 
 	_    [cacheLine]byte
 	next atomic.Int64 // index of the next ID; sealed: none is left
@@ -55,15 +60,10 @@ const (
 )
 
 func newStock(s *Sequencer, count int, maxAge time.Duration) *stock {
-	k := &stock{s: s, count: count, maxAge: maxAge, began: time.Now()}
-	k.clock = firn.NewCoarseClock(elapsed{k.began})
+	k := &stock{s: s, count: count, maxAge: maxAge, elapsed: newElapsed()}
+	k.clock = firn.NewCoarseClock(k.elapsed)
 	return k
 }
-
-// elapsed is a clock that shows the time since an instant, whatever the wall clock does.
-type elapsed struct{ since time.Time }
-
-func (e elapsed) Now() int64 { return int64(time.Since(e.since)) }
 
 // next returns the next ID of the open batch, and false when no batch is open or its IDs are used up or too old.
 func (k *stock) next() (firn.ID, bool) {
@@ -93,7 +93,7 @@ func (k *stock) next() (firn.ID, bool) {
 // waiter is a call that waits for a fetch.
 type waiter struct {
 	n    int
-	got  batch
+	got  fetched
 	err  error
 	done chan struct{} // closed when got or err is set
 }
@@ -116,7 +116,7 @@ func (k *stock) take(ctx context.Context, ids []firn.ID) (age time.Duration, err
 		if w.err != nil {
 			return 0, w.err
 		}
-		if age := time.Since(w.got.asked); age <= k.maxAge {
+		if age := time.Duration(k.clock.Sync() - w.got.asked); age <= k.maxAge {
 			copy(ids, w.got.ids)
 			return age, nil
 		}
@@ -153,8 +153,8 @@ func (k *stock) leave(w *waiter) bool {
 func (k *stock) serveLocked() {
 	k.sealLocked()
 	defer k.openLocked()
-	now := time.Now()
-	for len(k.batches) > 0 && now.Sub(k.batches[0].asked) > k.maxAge {
+	now := k.clock.Sync()
+	for len(k.batches) > 0 && now-k.batches[0].asked > int64(k.maxAge) {
 		k.left -= len(k.batches[0].ids)
 		k.expired += len(k.batches[0].ids)
 		k.batches = k.batches[1:]
@@ -165,7 +165,7 @@ func (k *stock) serveLocked() {
 		w.got = k.popLocked(w.n)
 		close(w.done)
 	}
-	if !k.fetching && (len(k.waiting) > 0 || k.left <= k.count/2 && !now.Before(k.rest)) {
+	if !k.fetching && (len(k.waiting) > 0 || k.left <= k.count/2 && now >= k.rest) {
 		k.fetching = true
 		n := k.count - k.left
 		for _, w := range k.waiting {
@@ -184,7 +184,7 @@ func (k *stock) sealLocked() {
 	}
 	k.open.Store(nil)
 	if i := o.next.Swap(sealed); i < int64(len(o.ids)) {
-		rest := batch{given{ids: o.ids[i:]}, o.batch.asked}
+		rest := fetched{o.ids[i:], o.asked}
 		k.batches = slices.Insert(k.batches, 0, rest)
 		k.left += len(rest.ids)
 	}
@@ -195,14 +195,14 @@ func (k *stock) openLocked() {
 	if k.fetching {
 		k.quiet.Store(math.MaxInt64)
 	} else {
-		k.quiet.Store(int64(k.rest.Sub(k.began)))
+		k.quiet.Store(k.rest)
 	}
 	if len(k.waiting) > 0 || len(k.batches) == 0 {
 		return
 	}
 	b := k.batches[0]
 	k.batches, k.left = k.batches[1:], k.left-len(b.ids)
-	k.open.Store(&open{batch: b, asked: int64(b.asked.Sub(k.began)), low: int64(len(b.ids) + k.left - k.count/2 - 1)})
+	k.open.Store(&open{fetched: b, low: int64(len(b.ids) + k.left - k.count/2 - 1)})
 }
 
 // unlock unlocks k.mu and calls the hook.
@@ -213,9 +213,9 @@ func (k *stock) unlock(b Batch) {
 }
 
 // popLocked takes out n IDs, of at least as many.
-func (k *stock) popLocked(n int) batch {
+func (k *stock) popLocked(n int) fetched {
 	k.left -= n
-	got := batch{asked: k.batches[0].asked}
+	got := fetched{asked: k.batches[0].asked}
 	for n > 0 {
 		b := &k.batches[0]
 		m := min(n, len(b.ids))
@@ -237,13 +237,14 @@ func (k *stock) popLocked(n int) batch {
 func (k *stock) fetch(n int) {
 	ctx, cancel := context.WithTimeout(k.s.client.life, DefaultTimeout)
 	defer cancel()
+	asked := k.clock.Sync()
 	b, err := k.s.ask(ctx, query{n: n})
 	k.mu.Lock()
 	defer k.unlock(Batch{Fetched: len(b.ids), Err: err})
 	k.fetching = false
 	switch {
 	case err == nil:
-		k.batches = append(k.batches, b)
+		k.batches = append(k.batches, fetched{b.ids, asked})
 		k.left += n
 	case isFinal(err):
 		for _, w := range k.waiting {
@@ -253,7 +254,7 @@ func (k *stock) fetch(n int) {
 		k.waiting = nil
 		fallthrough
 	default: // the waiters wait until their contexts end
-		k.rest = time.Now().Add(max(refillRest, retryAfter(err)))
+		k.rest = k.clock.Sync() + int64(max(refillRest, retryAfter(err)))
 	}
 	if k.s.client.life.Err() == nil {
 		k.serveLocked()
