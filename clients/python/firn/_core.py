@@ -202,7 +202,7 @@ class Issuer:
     def forget(self) -> None:
         self.routes: list[Route] = [Route(node) for node in self.base._nodes]  # in turn
         self.paces: dict[int, tuple[float, float]] = {}  # of requests for 1, 2 to 3, 4 to 7 IDs and so on
-        self.stock: deque[tuple[int, float]] = deque()  # IDs in memory, with the time before their request was sent
+        self.stock: deque[tuple[int, float, float]] = deque()  # IDs, when asked for, how far the wall clock was ahead
         self.lock = threading.Lock()  # guards the stock, and the next one
         self.expired = 0  # how many were dropped from the stock, and not reported yet
         self.wanted = 0  # how many calls wait for
@@ -276,17 +276,26 @@ class Issuer:
     def take(self, n: int) -> tuple[list[int], float] | None:
         """Return n IDs of the stock, if there are so many, and have more fetched. Any thread may call it."""
         with self.lock:
-            now, loop = self.base._now(), self.base._loop
-            while self.stock and now - self.stock[0][1] > self.base._max_age:
+            now, ahead, loop = self.base._now(), self.base._ahead(), self.base._loop
+            while self.stock and now - self.asked(ahead) > self.base._max_age:
                 self.stock.popleft()
                 self.expired += 1
             if len(self.stock) < n:
                 return None
-            ids, asked = zip(*(self.stock.popleft() for _ in range(n)))
+            first = self.asked(ahead)
+            ids, asked, _ = zip(*(self.stock.popleft() for _ in range(n)))
             if loop and not loop.is_closed() and not self.called and self.wants(now):
                 self.called = True
                 loop.call_soon_threadsafe(self.refill)
-        return sorted(ids) if asked[0] != asked[-1] else [*ids], asked[0]  # they may be from several nodes
+        return sorted(ids) if asked[0] != asked[-1] else [*ids], first  # they may be from several nodes
+
+    def asked(self, ahead: float) -> float:
+        """Return when the oldest ID of the stock was asked for.
+
+        The monotonic clock stands still while the machine sleeps, and in a snapshot of its memory. What only the wall
+        clock has counted since then, by how far that is ahead now, has passed too."""
+        _, asked, before = self.stock[0]
+        return asked - max(0.0, ahead - before)
 
     def wants(self, now: float) -> int:
         """Return how many IDs to fetch."""
@@ -304,11 +313,11 @@ class Issuer:
 
     async def fetch(self, n: int) -> Exception | None:
         """Add n IDs to the stock, or return what went wrong."""
-        began, error = self.base._now(), None
+        began, ahead, error = self.base._now(), self.base._ahead(), None
         try:
             ids, asked = await Call(self, n).run(began + DEFAULT_TIMEOUT)
             with self.lock:
-                self.stock.extend((id, asked) for id in ids)
+                self.stock.extend((id, asked, ahead) for id in ids)
         except Exception as e:
             error = e
             self.rest = self.base._now() + max(REFILL_REST, getattr(e, "retry_after", 0.0))
@@ -345,7 +354,8 @@ class Base:
     nodes are URLs such as http://ids-1:8080, or unix:/run/firn/firn.sock. token returns a bearer token, and is called
     for every request. tls says which certificates to accept; by default, those that the system trusts. With prefetch,
     1 to 100000, so many IDs of each sequencer are kept in memory, and none is returned that is older than max_age
-    seconds. timeout, in seconds, is that of calls without one. hook gets every event; it must be quick, raise nothing
+    seconds, by the monotonic clock or the wall clock, whichever has counted more: one stands still while the machine
+    sleeps. timeout, in seconds, is that of calls without one. hook gets every event; it must be quick, raise nothing
     and not call the client. ValueError is raised when an argument is wrong."""
 
     def __init__(
@@ -357,6 +367,7 @@ class Base:
             raise ValueError(f"prefetch={prefetch}, max_age={max_age}; want 1 to {MAX_COUNT} and above 0 s, or neither")
         self._nodes, self._token, self._timeout, self._hook = parse_nodes(nodes), token, timeout, hook
         self._prefetch, self._max_age, self._now = prefetch, max_age, time.monotonic
+        self._ahead: Callable[[], float] = lambda: time.time() - time.monotonic()  # the wall clock, of the other one
         self._tls = tls or (ssl.create_default_context() if any(node.tls for node in self._nodes) else None)
         self._closing = False  # for other threads, while calls are in progress that they have begun
         self._closed = False

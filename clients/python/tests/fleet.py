@@ -53,6 +53,7 @@ class Fleet:
         self.targets: list[str] = []
         self.fields: list[dict[str, str]] = []
         self.last = 1 << 60
+        self.asleep = 0.0  # how long the machine slept, which only the wall clock has counted
         self.sent: dict[int, float] = {}  # when the request for an ID came
 
     async def send(self, node: Node, request: str, fields: dict[str, str], n: int) -> Answer:
@@ -72,6 +73,7 @@ class Fleet:
         loop.clients.append(c)
         c._bind(loop)
         c._now = loop.time
+        c._ahead = lambda: self.asleep
         c._transport = self  # type: ignore[assignment]
         return c
 

@@ -45,6 +45,20 @@ class TestPrefetch(FakeTimeCase):
             self.assertEqual(expired, want, f"after {after} s")
             await c.aclose()
 
+    async def test_ids_of_before_the_machine_slept(self) -> None:
+        for asleep, want in (0.9, 0), (-3600.0, 0), (1.001, 99):  # the second is a wall clock that is set back
+            events: list[firn.Event] = []
+            f = Fleet(a=gives(0.03))
+            c = f.client(prefetch=99, max_age=1, hook=events.append)
+            await c.next()
+            f.asleep = asleep
+            await c.next()
+            await asyncio.sleep(0.1)
+            self.assertEqual(sum(e.expired for e in events), want, f"after {asleep} s")
+            oldest = max(e.age for e in events if e.kind == "call")
+            self.assertEqual(oldest > 0.9, asleep == 0.9)
+            await c.aclose()
+
     async def test_the_age_of_many(self) -> None:
         calls: list[firn.Event] = []
         f = Fleet(a=gives(0.03), b=gives(0.07))

@@ -7,8 +7,23 @@ const lingers = 1000; // ms that a request goes on after its call has ended: tha
 const mostOut = 2; // requests of one call to one URL at a time; the second one helps behind a balancer
 const restFirst = 25; // ms after all nodes have failed, doubled each time
 
+/** An instant, in milliseconds by two clocks. */
+export type Instant = { monotonic: number; wall: number };
+
+export function instant(): Instant {
+  return { monotonic: performance.now(), wall: Date.now() };
+}
+
+/**
+ * How long ago an instant was. The monotonic clock stands still while the machine sleeps, and in a snapshot of its memory,
+ * and the wall clock may be set: what either has counted has passed.
+ */
+export function since({ monotonic, wall }: Instant): number {
+  return Math.max(performance.now() - monotonic, Date.now() - wall);
+}
+
 /** IDs, and when they were asked for: before the first request was sent. */
-export type Batch = { ids: (bigint | string)[]; asked: number };
+export type Batch = { ids: (bigint | string)[]; asked: Instant };
 
 /** When a call ends without IDs: at the deadline or before, `end` is aborted and `ended` resolved. */
 export type Limit = { deadline: number; end: AbortSignal; ended: Promise<undefined> };
@@ -30,7 +45,7 @@ export async function within<T>(shared: Shared, time: number, run: (limit: Limit
 }
 
 /** One request for IDs. It may outlive its call. If it takes longer than `bar`, its node is slower than another one. */
-type Attempt = { route: Route; hedged: boolean; asked: number; bar: number; request: AbortController };
+type Attempt = { route: Route; hedged: boolean; asked: Instant; bar: number; request: AbortController };
 
 async function run(routes: Routes, query: Query, attempt: Attempt): Promise<[Attempt, Answer | NodeError]> {
   const { route, hedged, asked, request } = attempt;
@@ -43,13 +58,13 @@ async function run(routes: Routes, query: Query, attempt: Attempt): Promise<[Att
   const error = answer instanceof NodeError ? answer : undefined;
   if (error && !isFinal(error)) route.fails(error);
   else if (!(answer instanceof NodeError) && !isSlow(attempt)) route.works(answer.leaving);
-  const duration = performance.now() - asked;
+  const duration = performance.now() - asked.monotonic;
   shared.options.hooks?.attempt?.({ node: route.node, sequencer, count: query.n, duration, hedged, error });
   return [attempt, answer];
 }
 
 function isSlow({ route, asked, bar }: Attempt): boolean {
-  const time = performance.now() - asked;
+  const time = performance.now() - asked.monotonic;
   if (time > bar) route.fails(new NodeError(route.node, `slower than other nodes: ${Math.round(time)} ms`));
   return time > bar;
 }
@@ -69,7 +84,7 @@ export async function ask(routes: Routes, query: Query, limit: Limit): Promise<B
   /** Asks a node. Returns false if there is none, because all were asked in this round. */
   function send(route = routes.pick(tried, out)): boolean {
     if (!route) return false;
-    const [hedged, asked, request] = [live.size > 0, performance.now(), new AbortController()];
+    const [hedged, asked, request] = [live.size > 0, instant(), new AbortController()];
     const attempt = { route, hedged, asked, bar: Infinity, request };
     tried.add(route);
     live.set(attempt, run(routes, query, attempt));
@@ -110,7 +125,7 @@ export async function ask(routes: Routes, query: Query, limit: Limit): Promise<B
         if (!others && alone) rest(backoff(restFirst, longestPatience, failures++));
         continue;
       }
-      const duration = performance.now() - asked;
+      const duration = performance.now() - asked.monotonic;
       for (const other of live.keys()) {
         other.bar = Math.max(patience, 2 * duration);
         isSlow(other);

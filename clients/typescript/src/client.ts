@@ -1,4 +1,4 @@
-import { ask, within, type Batch, type Limit } from "./call.js";
+import { ask, since, within, type Batch, type Limit } from "./call.js";
 import { encode, isEncoding } from "./encoding.js";
 import { ClosedError } from "./errors.js";
 import type { CallOptions, Form, IdOf, Kind, Options } from "./options.js";
@@ -72,7 +72,7 @@ export class Sequencer<K extends Kind> {
     shared.calls.add(call);
     try {
       const { ids, asked } = await call;
-      age = performance.now() - asked;
+      age = since(asked);
       return ids;
     } catch (e) {
       throw (error = e);

@@ -16,7 +16,10 @@ export interface Options<K extends Kind = "bigint"> {
   token?: () => string | Promise<string>;
   /** How long a call may take that does not say so; the default is 10000. */
   timeout?: number;
-  /** Keeps up to `count` IDs of each sequencer in memory, 1 to 100000, none older than `maxAge`, as from its request on. */
+  /**
+   * Keeps up to `count` IDs of each sequencer in memory, 1 to 100000, none older than `maxAge`, as from its request on. The
+   * age counts time in which the machine slept, or lay in a snapshot, as soon as the wall clock shows that.
+   */
   prefetch?: { count: number; maxAge: number };
   /** Is told what the client does, for metrics and logs. */
   hooks?: Hooks;

@@ -1,4 +1,4 @@
-import { ask, within, type Batch, type Limit } from "./call.js";
+import { ask, since, within, type Batch, type Limit } from "./call.js";
 import { NodeError } from "./errors.js";
 import type { Routes } from "./routes.js";
 
@@ -43,7 +43,7 @@ export class Stock {
   private expire(): number {
     const { shared, name: sequencer } = this.routes;
     const before = this.left;
-    while (this.batches[0] && performance.now() - this.batches[0].asked > this.prefetch.maxAge) {
+    while (this.batches[0] && since(this.batches[0].asked) > this.prefetch.maxAge) {
       this.left -= this.batches.shift()!.ids.length;
     }
     if (this.left < before) shared.options.hooks?.batch?.({ sequencer, fetched: 0, expired: before - this.left });

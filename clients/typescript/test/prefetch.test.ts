@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Hooks, NoAnswerError, NodeError } from "../dist/index.js";
-import { type Behaviour, Fleet, gives, hangs, refuses, rejection, resets, simulate, sleep } from "./simulation.js";
+import { type Behaviour, Fleet, gives, hangs, refuses, rejection, resets, simulate, sleep, suspend } from "./simulation.js";
 
 const minute = 60_000;
 
@@ -44,6 +44,24 @@ for (const [after, expired] of [
       const id = await client.next();
       assert.ok(performance.now() - fleet.sent.get(id)! <= 1000);
       assert.equal(dropped, expired);
+    }));
+}
+
+for (const [time, dropped] of [
+  [900, 0],
+  [-3_600_000, 0], // the wall clock is set back
+  [1001, 99],
+] as const) {
+  test(`IDs of before the machine slept are too old: ${time} ms`, () =>
+    simulate(async () => {
+      let expired = 0;
+      const fleet = new Fleet({ a: gives(30) });
+      const hooks: Hooks = { batch: (b) => (expired += b.expired) };
+      const client = fleet.client("a", { prefetch: { count: 99, maxAge: 1000 }, hooks });
+      await client.next();
+      suspend(time);
+      await client.next();
+      assert.equal(expired, dropped);
     }));
 }
 

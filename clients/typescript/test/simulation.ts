@@ -15,6 +15,13 @@ interface Timer {
 
 const real = { setTimeout, clearTimeout };
 const { setImmediate } = globalThis;
+const realWall = Date.now;
+let asleep = 0; // milliseconds for which the machine slept, which only the wall clock has counted
+
+/** Has the machine sleep, or lie in a snapshot, so that the monotonic clock stands still. */
+export function suspend(time: number): void {
+  asleep += time;
+}
 
 /** Runs a test in simulated time. It fails when everything waits for something that never comes. */
 export async function simulate(test: () => Promise<void>): Promise<void> {
@@ -29,6 +36,7 @@ export async function simulate(test: () => Promise<void>): Promise<void> {
     clearTimeout: (timer: Timer) => timers.delete(timer),
   });
   Object.defineProperty(performance, "now", { value: () => now, configurable: true }); // over that of its class
+  Date.now = () => now + asleep;
   let result: { error?: unknown } | undefined;
   test().then(
     () => (result = {}),
@@ -47,6 +55,7 @@ export async function simulate(test: () => Promise<void>): Promise<void> {
   } finally {
     Object.assign(globalThis, real);
     Reflect.deleteProperty(performance, "now");
+    Date.now = realWall;
   }
   if ("error" in result) throw result.error;
 }

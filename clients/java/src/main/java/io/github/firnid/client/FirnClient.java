@@ -24,7 +24,7 @@ public final class FirnClient implements AutoCloseable {
     final List<String> nodes;
     final Hooks hooks;
     final Prefetch prefetch; // null: none
-    final LongSupplier clock;
+    final LongSupplier clock, wall; // nanoseconds since any instant
     final ReadWriteLock calls = new ReentrantReadWriteLock(); // calls are its readers
     volatile boolean closed;
     private final Supplier<String> token;
@@ -43,7 +43,8 @@ public final class FirnClient implements AutoCloseable {
     /**
      * Keeps 1 to 100000 IDs of each sequencer in memory, so that one request serves many calls, and fetches more when half are
      * left. A call for more goes to a node. No ID is older than {@code maxAge} when a call returns it, counted from before its
-     * request by the monotonic clock. Choose a count that is used within that time, and several times the time of an answer.
+     * request by the monotonic clock or the wall clock, whichever has counted more: one stands still while the machine sleeps.
+     * Choose a count that is used within that time, and several times the time of an answer.
      */
     public record Prefetch(int count, Duration maxAge) implements Option {
         public Prefetch {
@@ -71,10 +72,13 @@ public final class FirnClient implements AutoCloseable {
      * Makes a client of the nodes with these URLs, or of a balancer. It sends nothing, so nodes may be down. URLs are http:// or
      * https:// with a host, an optional port and nothing else, and all different, or an IllegalArgumentException is thrown.
      */
-    public FirnClient(List<String> nodes, Option... options) { this(System::nanoTime, nodes, options); }
+    public FirnClient(List<String> nodes, Option... options) {
+        this(System::nanoTime, () -> TimeUnit.MILLISECONDS.toNanos(System.currentTimeMillis()), nodes, options);
+    }
 
-    FirnClient(LongSupplier clock, List<String> nodes, Option... options) {
+    FirnClient(LongSupplier clock, LongSupplier wall, List<String> nodes, Option... options) {
         this.clock = clock;
+        this.wall = wall;
         this.nodes = nodes.stream().map(node -> node.toLowerCase(Locale.ROOT).replaceAll("/$", "")).toList();
         for (String node : this.nodes) {
             boolean ok = node.matches("https?://([^/?#@:\\[\\]]+|\\[[0-9a-f:.]+])(:\\d+)?") && Collections.frequency(this.nodes, node) == 1;

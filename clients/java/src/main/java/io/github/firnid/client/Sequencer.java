@@ -239,7 +239,9 @@ public final class Sequencer {
 
     /** The IDs in memory. */
     private final class Stock {
-        final Deque<Answer> held = new ArrayDeque<>(); // the oldest first; this object guards it and what follows
+        /** IDs, when they were asked for, and how far the wall clock was ahead of the client's then. */
+        record Held(long[] ids, long asked, long ahead) {}
+        final Deque<Held> held = new ArrayDeque<>(); // the oldest first; this object guards it and what follows
         int used; // IDs of the oldest
         int wanted; // by calls that wait
         int expired; // IDs dropped since the hook was called
@@ -255,7 +257,7 @@ public final class Sequencer {
             try {
                 while (true) {
                     long now = now();
-                    for (; !held.isEmpty() && (now - held.peek().asked() > maxAge || used == held.peek().ids().length); used = 0) {
+                    for (; !held.isEmpty() && (now - asked() > maxAge || used == held.peek().ids().length); used = 0) {
                         expired += held.poll().ids().length - used;
                     }
                     if (count <= left()) return pop(count);
@@ -270,17 +272,26 @@ public final class Sequencer {
             }
         }
 
+        long ahead() { return client.wall.getAsLong() - now(); }
+
+        /**
+         * Returns when the oldest IDs were asked for. The monotonic clock stands still while the machine sleeps, and in a snapshot
+         * of its memory. What only the wall clock has counted since then, by how far that is ahead now, has passed too.
+         */
+        long asked() { return held.peek().asked - Math.max(0, ahead() - held.peek().ahead); }
+
         int left() { return held.stream().mapToInt(a -> a.ids().length).sum() - used; }
 
         Answer pop(int count) {
-            Answer first = held.peek();
+            Held first = held.peek();
+            long asked = asked();
             var ids = new long[count];
             for (int i = 0; i < count; i++) {
                 for (; used == held.peek().ids().length; used = 0) held.poll();
                 ids[i] = held.peek().ids()[used++];
             }
             if (held.peek() != first) Arrays.sort(ids); // they may be from several nodes
-            return new Answer(first.asked(), ids, List.of(), null);
+            return new Answer(asked, ids, List.of(), null);
         }
 
         /** Fetches IDs, in a thread of its own, if too few are left. */
@@ -295,6 +306,7 @@ public final class Sequencer {
 
         void fetch(int count) {
             Answer answer;
+            long ahead = ahead();
             try {
                 answer = new Call(ids(count), now() + 10_000 * MS).run();
             } catch (Exception e) {
@@ -302,7 +314,7 @@ public final class Sequencer {
             }
             synchronized (this) {
                 fetching = false;
-                if (answer.error() == null) held.add(answer);
+                if (answer.error() == null) held.add(new Held(answer.ids(), answer.asked(), ahead));
                 else restUntil = now() + Math.max(1000 * MS, FirnException.retryAfter(answer.error()));
                 if (answer.error() instanceof FirnException.Refused r) refusal = r;
                 notifyAll();

@@ -266,6 +266,6 @@ final class CallTest {
     static FirnClient client(LongSupplier clock, FakeNode... nodes) { return client(clock, List.of(nodes)); }
 
     static FirnClient client(LongSupplier clock, List<FakeNode> nodes, FirnClient.Option... options) {
-        return new FirnClient(clock, nodes.stream().map(FakeNode::url).toList(), options);
+        return new FirnClient(clock, clock, nodes.stream().map(FakeNode::url).toList(), options);
     }
 }

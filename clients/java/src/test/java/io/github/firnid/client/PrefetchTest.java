@@ -74,7 +74,7 @@ final class PrefetchTest {
             var clock = new AtomicLong();
             var told = new Told();
             try (var a = new FakeNode(GIVES);
-                    var firn = new FirnClient(clock::get, List.of(a.url()), new Prefetch(10, Duration.ofSeconds(1)), told)) {
+                    var firn = new FirnClient(clock::get, clock::get, List.of(a.url()), new Prefetch(10, Duration.ofSeconds(1)), told)) {
                 long first = firn.sequencer().next();
                 Check.until(() -> told.fetched == 11, "the fetch");
                 clock.addAndGet(1_000_000_000 + over);
@@ -86,6 +86,23 @@ final class PrefetchTest {
         }
     }
 
+    /** IDs of before the machine slept, which only the wall clock has counted, are too old; a wall clock set back changes nothing. */
+    static void testIDsOfBeforeTheMachineSlept() {
+        for (long asleep : new long[] {900, -3_600_000, 1001}) {
+            var wall = new AtomicLong();
+            var told = new Told();
+            try (var a = new FakeNode(GIVES);
+                    var firn = new FirnClient(STILL, wall::get, List.of(a.url()), new Prefetch(10, Duration.ofSeconds(1)), told)) {
+                firn.sequencer().next();
+                Check.until(() -> told.fetched == 11, "the fetch");
+                wall.addAndGet(asleep * 1_000_000);
+                firn.sequencer().next();
+                Check.until(() -> told.expired == (asleep > 1000 ? 10 : 0), "dropping what is too old");
+                Check.equal(told.oldest, Duration.ofMillis(asleep == 900 ? 900 : 0), "the oldest");
+            }
+        }
+    }
+
     /** The age counts from before the request: what came too late is not given. */
     static void testTheAgeIsKeptWhenNodesAreTooSlow() {
         var clock = new AtomicLong();
@@ -93,7 +110,7 @@ final class PrefetchTest {
             clock.addAndGet(Duration.ofMillis(101).toNanos());
             GIVES.answer(node, exchange, count);
         };
-        try (var a = new FakeNode(slow); var firn = new FirnClient(clock::get, List.of(a.url()),
+        try (var a = new FakeNode(slow); var firn = new FirnClient(clock::get, clock::get, List.of(a.url()),
                 new Prefetch(10, Duration.ofMillis(100)))) {
             Check.thrown(FirnException.NoAnswer.class, () -> firn.sequencer().next(1, Duration.ofSeconds(1)));
         }
