@@ -48,13 +48,13 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 		all.Go(func() { r.Servers[i] = s.examineServer(ctx, config.Copy(), host) })
 	}
 	all.Wait()
-	if _, err := s.read(ctx, "read", ""); err != nil { // the first one waits for the connection
+	if _, err := s.read(ctx, "read"); err != nil { // the first one waits for the connection
 		return r, err
 	}
 	began := time.Now()
-	found, err := s.read(ctx, "read", "",
+	found, err := s.read(ctx, "read",
 		`SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
-			(SELECT string_agg(name || ' (' || "right" || ')', ', ') FROM unnest(ARRAY['head', 'sessions', 'keys', 'log', 'checkpoint']) AS name,
+			(SELECT string_agg(name || ' (' || "right" || ')', ', ') FROM unnest(ARRAY[`+names+`]) AS name,
 				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right" WHERE NOT has_table_privilege(name, "right"))`)
 	if err != nil {
 		return r, err

@@ -11,7 +11,7 @@ func ID(s store.Session) int64 { return s.(*session).id }
 
 // Setting is what the server says of a setting, over the connection of a client.
 func Setting(s *Store, name string) (string, error) {
-	found, err := s.read(context.Background(), "show", "", "SELECT current_setting('"+name+"')")
+	found, err := s.read(context.Background(), "show", "SELECT current_setting('"+name+"')")
 	if err != nil {
 		return "", err
 	}

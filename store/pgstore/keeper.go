@@ -95,6 +95,7 @@ func connectError(err error) error {
 func (s *Store) attend(alive context.Context) {
 	next, hinted := time.Now(), time.Now() // when to poll without and with a notification
 	failures := 0
+	s.over = overdue{} // it may be another server
 	for alive.Err() == nil {
 		select {
 		case <-s.hints:
@@ -168,28 +169,35 @@ func (s *Store) poll(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	statements := []string{
-		"SELECT (SELECT max(position) FROM log), (SELECT position FROM checkpoint), EXISTS (SELECT FROM sessions WHERE expires <= clock_timestamp() OR " + tooLate + "), " + breaks,
+		"SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)), (SELECT position FROM checkpoint), " + breaks,
+		s.over.look(),
 		"SELECT WHERE false", "SELECT WHERE false",
 	}
 	if len(watches) > 0 {
-		statements[1] = "SELECT key, created FROM keys WHERE key IN (" + list(func(w *watch) string { return bytesOf(w.key) }, watches...) + ")"
+		statements[2] = "SELECT key, created FROM keys WHERE key IN (" + list(func(w *watch) string { return bytesOf(w.key) }, watches...) + ")"
 	}
 	if len(sessions) > 0 {
-		statements[2] = "SELECT id FROM sessions WHERE id IN (" + list(func(s *session) string { return number(s.id) }, sessions...) + ")"
+		statements[3] = "SELECT id FROM sessions WHERE id IN (" + list(func(s *session) string { return number(s.id) }, sessions...) + ")"
 	}
-	found, err := s.read(ctx, "poll", "", statements...)
+	found, err := s.read(ctx, "poll", statements...)
 	if err != nil {
 		return err
 	}
-	if found[1].text(0, 3) != "" {
+	if found[1].text(0, 2) != "" {
 		s.drop() // the next connection says why
 		return nil
 	}
 	s.reaches(store.Position(max(found[1].int(0, 0), found[1].int(0, 1))))
-	s.lookAtWatches(watches, found[2])
-	s.lookAtSessions(sessions, found[3])
-	if wrong := found[1].is(0, 2); wrong || !time.Now().Before(s.renewalDue(time.Now().Add(time.Hour))) {
-		_, _, err = s.apply(ctx, "0", "UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM head WHERE verdict = 0 AND "+tooLate)
+	s.lookAtWatches(watches, found[3])
+	s.lookAtSessions(sessions, found[4])
+	now, wrong := found[2].int(0, 0), found[2].is(0, 1)
+	if wrong {
+		_, _, err = s.apply(ctx, "0", sweep...)
+	} else if !time.Now().Before(s.renewalDue(time.Now().Add(time.Hour))) {
+		_, _, err = s.apply(ctx, "0")
+	}
+	if err == nil {
+		s.over.looked(now)
 	}
 	return err
 }

@@ -14,7 +14,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 	if err := store.ValidateKey(key); err != nil {
 		return store.KV{}, err
 	}
-	found, err := s.read(ctx, "get "+key, "", "SELECT key, value, version FROM keys WHERE key = "+bytesOf(key))
+	found, err := s.read(ctx, "get "+key, "SELECT key, value, version FROM keys WHERE key = "+bytesOf(key))
 	if err != nil {
 		return store.KV{}, err
 	}
@@ -29,11 +29,11 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	if err := store.ValidatePrefix(prefix); err != nil {
 		return nil, err
 	}
-	where := "key >= " + bytesOf(prefix)
+	where := "key > '' AND key >= " + bytesOf(prefix)
 	if end := after(prefix); end != "" {
 		where += " AND key < " + bytesOf(end)
 	}
-	found, err := s.read(ctx, "list "+prefix, "", "SELECT key, value, version FROM keys WHERE "+where+" ORDER BY key")
+	found, err := s.read(ctx, "list "+prefix, "SELECT key, value, version FROM keys WHERE "+where+" ORDER BY key")
 	if err != nil {
 		return nil, err
 	}
@@ -114,12 +114,12 @@ func translate(txn store.Txn) (verdict string, then []string, err error) {
 		puts = append(puts, "("+bytesOf(op.Key)+", "+bytesOf(op.Value)+", "+owner+")")
 	}
 	if len(deletes) > 0 {
-		then = append(then, "WITH gone AS (DELETE FROM keys USING head WHERE verdict = 0 AND key IN ("+strings.Join(deletes, ", ")+
+		then = append(then, "WITH gone AS (DELETE FROM keys USING "+fromLatest+" WHERE verdict = 0 AND key IN ("+strings.Join(deletes, ", ")+
 			") RETURNING key) SELECT pg_notify(current_schema(), '') FROM gone LIMIT 1")
 	}
 	if len(puts) > 0 {
 		then = append(then, `INSERT INTO keys (key, value, version, created, session)
-			SELECT put.key, put.value, revision, revision, put.session FROM head, (VALUES `+strings.Join(puts, ", ")+`) AS put (key, value, session)
+			SELECT put.key, put.value, revision, revision, put.session FROM `+fromLatest+`, (VALUES `+strings.Join(puts, ", ")+`) AS put (key, value, session)
 			WHERE verdict = 0
 			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = excluded.session`)
 	}

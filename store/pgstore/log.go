@@ -50,7 +50,7 @@ func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store
 	verdict := fmt.Sprintf("CASE WHEN (SELECT version FROM checkpoint) <> %s OR EXISTS (SELECT FROM log WHERE id = '%s') THEN %d ELSE 0 END",
 		number(checkpoint), id, conflict)
 	w, err := s.write(ctx, "append "+id, verdict,
-		"INSERT INTO log (position, id, data) SELECT revision, '"+id+"', "+bytesOf(data)+" FROM head WHERE verdict = 0",
+		"INSERT INTO log (position, id, data) SELECT revision, '"+id+"', "+bytesOf(data)+" FROM "+fromLatest+" WHERE verdict = 0",
 		notify,
 		"SELECT position FROM log WHERE id = '"+id+"'")
 	if err != nil {
@@ -66,7 +66,7 @@ func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store
 
 // Look reads where the checkpoint is.
 func (s tries) Look(ctx context.Context) (appends.Seen, error) {
-	found, err := s.read(ctx, "look at the log", "", "SELECT version, position FROM checkpoint")
+	found, err := s.read(ctx, "look at the log", "SELECT version, position FROM checkpoint")
 	if err != nil {
 		return appends.Seen{}, err
 	}
@@ -109,7 +109,7 @@ func (s *Store) readLog(ctx context.Context, after store.Position, last mark, li
 		most = fmt.Sprint(limit + 1)
 	}
 	at := number(after)
-	found, err := s.read(ctx, call, "",
+	found, err := s.read(ctx, call,
 		"SELECT version, position, CASE WHEN position > "+at+" THEN value END, position >= "+number(last.position)+
 			" OR EXISTS (SELECT FROM log WHERE position = "+number(last.position)+" AND id = '"+last.id+"') FROM checkpoint",
 		"SELECT position, id, data FROM log WHERE position > greatest("+at+", (SELECT position FROM checkpoint)) ORDER BY position LIMIT "+most)
@@ -151,7 +151,7 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 	call, at := fmt.Sprintf("checkpoint at %d", c.Position), number(c.Position)
 	verdict := fmt.Sprintf("CASE WHEN %s <= (SELECT position FROM checkpoint) THEN %d WHEN %s > revision THEN %d ELSE 0 END", at, done, at, beyond)
 	w, err := s.write(ctx, call, verdict,
-		"UPDATE checkpoint SET position = "+at+", version = head.revision, value = "+bytesOf(c.Value)+" FROM head WHERE verdict = 0", notify)
+		"UPDATE checkpoint SET position = "+at+", version = latest.revision, value = "+bytesOf(c.Value)+" FROM "+fromLatest+" WHERE verdict = 0", notify)
 	if err == nil && w.verdict == beyond {
 		return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, w.revision-1)
 	}
@@ -161,7 +161,7 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 // Trim drops the entries that the checkpoint stands for, see store.Log.
 func (s *Store) Trim(ctx context.Context) error {
 	_, err := s.write(ctx, "trim", "0",
-		"DELETE FROM log USING head WHERE verdict = 0 AND position <= (SELECT position FROM checkpoint)")
+		"DELETE FROM log USING "+fromLatest+" WHERE verdict = 0 AND position > 0 AND position <= (SELECT position FROM checkpoint)")
 	return err
 }
 

@@ -52,7 +52,7 @@ func TestMembersJoin(t *testing.T) {
 	}
 	time.Sleep(10 * time.Second)
 	count := func() (writes, all int) {
-		writes, _ = strconv.Atoi(server.SQL(t, "SELECT revision FROM firn.head"))
+		writes, _ = strconv.Atoi(server.SQL(t, "SELECT revision FROM firn.latest"))
 		all, _ = strconv.Atoi(server.SQL(t, "SELECT xact_commit FROM pg_stat_database WHERE datname = 'postgres'"))
 		return writes, all
 	}
@@ -72,7 +72,7 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	primary := dbtest.StartPostgres(t)
 	open(t, pgstore.Config{URL: primary.URL("postgres"), Window: window})
 	eventually(t, "the schema", func() error {
-		if primary.SQL(t, "SELECT count(*) FROM pg_tables WHERE schemaname = 'firn'") != "5" {
+		if primary.SQL(t, "SELECT count(*) FROM pg_tables WHERE schemaname = 'firn'") != "6" {
 			return errors.New("not yet")
 		}
 		return nil
@@ -124,9 +124,9 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	for i := range 2 { // whom the replica never hears of
 		join(2 + i)
 	}
-	before, _ := strconv.Atoi(primary.SQL(t, "SELECT revision FROM firn.head"))
+	before, _ := strconv.Atoi(primary.SQL(t, "SELECT revision FROM firn.latest"))
 	eventually(t, "further extensions", func() error {
-		if now, _ := strconv.Atoi(primary.SQL(t, "SELECT revision FROM firn.head")); now < before+10 {
+		if now, _ := strconv.Atoi(primary.SQL(t, "SELECT revision FROM firn.latest")); now < before+10 {
 			return errors.New("not yet")
 		}
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/firn-id/firn/store/internal/appends"
 )
 
-// A transaction that writes always applies its head and counts its revision, and the rest if the verdict on its
+// A transaction that writes always applies its beginning and counts its revision, and the rest if the verdict on its
 // conditions is that they hold. So a conflict is an answer, not an error that the server logs.
 const (
 	holds    = iota
@@ -129,15 +129,15 @@ func (s *Store) knowsStore(identity string, revision int64) error {
 	return nil
 }
 
-// read reads at one moment. The first rows have the revision and what columns of head say.
-func (s *Store) read(ctx context.Context, call, columns string, statements ...string) ([]rows, error) {
+// read reads at one moment. The first rows have the revision and the identity.
+func (s *Store) read(ctx context.Context, call string, statements ...string) ([]rows, error) {
 	if s.isClosed() {
 		return nil, errClosed
 	}
 	message := func() []string {
 		return append([]string{
 			"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-			"SELECT revision, identity" + columns + " FROM head",
+			"SELECT revision, identity FROM head, " + fromLatest + " WHERE " + intact,
 		}, statements...)
 	}
 	all, _, err := exchange(ctx, s, message, func(all []rows) ([]rows, error) {
@@ -177,8 +177,8 @@ func (s *Store) write(ctx context.Context, call, verdict string, then ...string)
 	return w, nil
 }
 
-// apply sends a transaction: it renews the sessions of this client, ends those that have expired, and applies statements,
-// which must do nothing unless the verdict in head is zero. verdict is an SQL expression. sent tells whether the
+// apply sends a transaction: it renews the sessions of this client and applies statements, which must do nothing unless the
+// verdict in latest is zero. verdict is an SQL expression. sent tells whether the
 // transaction may have reached the server.
 func (s *Store) apply(ctx context.Context, verdict string, then ...string) (w written, sent bool, err error) {
 	var asked time.Time
@@ -190,10 +190,11 @@ func (s *Store) apply(ctx context.Context, verdict string, then ...string) (w wr
 		statements := []string{
 			"SELECT FROM head FOR UPDATE",
 			"SELECT WHERE false",
-			"WITH swept AS (DELETE FROM sessions WHERE expires <= clock_timestamp() RETURNING id) SELECT pg_notify(current_schema(), '') FROM swept LIMIT 1",
-			fmt.Sprintf(`UPDATE head SET revision = revision + 1, verdict = CASE WHEN identity <> '%s' OR revision < %s THEN %d ELSE %s END
-				RETURNING revision, identity, verdict, (SELECT version FROM checkpoint), (SELECT position FROM checkpoint)`,
-				s.known.identity, number(s.known.revision), lost, verdict),
+			fmt.Sprintf(`UPDATE latest SET revision = revision + 1, verdict = CASE
+					WHEN NOT EXISTS (SELECT FROM head WHERE identity = '%s') OR revision < %s OR NOT (%s) THEN %d ELSE %s END
+				WHERE revision = (SELECT max(revision) FROM latest)
+				RETURNING revision, (SELECT identity FROM head), verdict, (SELECT version FROM checkpoint), (SELECT position FROM checkpoint)`,
+				s.known.identity, number(s.known.revision), intact, lost, verdict),
 		}
 		for session := range s.sessions {
 			if asked.Sub(session.asked) >= session.ttl/renewalsPerTTL {
@@ -207,18 +208,18 @@ func (s *Store) apply(ctx context.Context, verdict string, then ...string) (w wr
 		return append(statements, then...)
 	}
 	return exchange(ctx, s, message, func(all []rows) (w written, err error) {
-		if len(all[3]) != 1 {
+		if len(all[2]) != 1 {
 			return w, errLost
 		}
-		w.revision, w.verdict, w.then = all[3].int(0, 0), all[3].int(0, 2), all[4:]
+		w.revision, w.verdict, w.then = all[2].int(0, 0), all[2].int(0, 2), all[3:]
 		w.checkpoint = appends.Seen{
-			Checkpoint: store.Version(all[3].int(0, 3)), Trimmed: store.Position(all[3].int(0, 4)), Now: store.Position(w.revision),
+			Checkpoint: store.Version(all[2].int(0, 3)), Trimmed: store.Position(all[2].int(0, 4)), Now: store.Position(w.revision),
 		}
 		if w.verdict == lost {
 			return w, errLost
 		}
 		s.wereRenewed(renewed, all[1], asked)
-		if err := s.knowsStore(all[3].text(0, 1), w.revision); err != nil {
+		if err := s.knowsStore(all[2].text(0, 1), w.revision); err != nil {
 			return w, err
 		}
 		s.mu.Lock()
@@ -231,4 +232,4 @@ func (s *Store) apply(ctx context.Context, verdict string, then ...string) (w wr
 }
 
 // notify wakes all clients if the verdict is that the conditions hold.
-const notify = "SELECT pg_notify(current_schema(), '') FROM head WHERE verdict = 0"
+const notify = "SELECT pg_notify(current_schema(), '') FROM " + fromLatest + " WHERE verdict = 0"

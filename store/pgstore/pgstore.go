@@ -32,6 +32,7 @@ type Store struct {
 	free  chan *pgconn.PgConn // the connection, while nobody uses it
 	hints chan struct{}       // filled when there may be news
 	quiet chan struct{}       // filled when the last call has got the connection
+	over  overdue             // of the goroutine that polls
 
 	mu        sync.Mutex // guards what follows
 	closed    bool

@@ -62,6 +62,14 @@ func TestServersThatForgetAreRefused(t *testing.T) {
 	}
 }
 
+// So is one that does not say on which timeline it is, as services that only look like PostgreSQL.
+func TestAServerThatDoesNotSayWhereItIsIsRefused(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	server.SQL(t, "CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE postgres TO app", "REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC")
+	wantRefused(t, open(t, pgstore.Config{URL: server.URL("app")}), store.ErrRefused, "does not say which one it is")
+}
+
 // The same when it is told to forget while a client uses it; and it is used again when that is undone.
 func TestAServerThatBeginsToForgetIsRefused(t *testing.T) {
 	t.Parallel()
@@ -117,8 +125,8 @@ func TestPoolersAreRefused(t *testing.T) {
 func TestLaterTablesAreRefused(t *testing.T) {
 	t.Parallel()
 	server := dbtest.StartPostgres(t)
-	server.SQL(t, pgstore.SQL(""), "UPDATE firn.head SET format = 2, origin = 'elsewhere'")
-	wantRefused(t, open(t, pgstore.Config{URL: server.URL("postgres")}), store.ErrRefused, "format 2")
+	server.SQL(t, pgstore.SQL(""), "UPDATE firn.head SET format = 3, origin = 'elsewhere'")
+	wantRefused(t, open(t, pgstore.Config{URL: server.URL("postgres")}), store.ErrRefused, "format 3")
 	if got := server.SQL(t, "SELECT origin FROM firn.head"); got != "elsewhere" {
 		t.Errorf("it has written the origin %q", got)
 	}

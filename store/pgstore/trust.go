@@ -33,7 +33,8 @@ SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalive
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
 SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d;
-SELECT current_setting('server_version_num'), pg_is_in_recovery(), pg_backend_pid(), %[3]s, to_regclass('"%[1]s".head')`
+SELECT current_setting('server_version_num'), pg_is_in_recovery(), pg_backend_pid(), %[3]s, (SELECT string_agg(name, ', ')
+	FROM unnest(ARRAY[` + names + `]) AS name WHERE to_regclass('"%[1]s".' || name) IS NULL), to_regclass('"%[1]s".head')`
 
 // trust prepares a new connection, and returns an error when the server or the store there can't be used. It makes the
 // tables if there are none, and gives the store a new identity if it is not where it was, or behind what was read from it.
@@ -52,10 +53,14 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 		return fmt.Errorf("%w: the server %s is a standby; want the primary", store.ErrUnavailable, conn.Conn().RemoteAddr())
 	case r.text(0, 3) != "":
 		return fmt.Errorf("%w: the server may lose what it has committed: %s", store.ErrRefused, r.text(0, 3))
-	case r.text(0, 4) == "":
-		if _, err := conn.Exec(ctx, SQL(s.Schema)).ReadAll(); err != nil {
-			return fmt.Errorf("can't create the schema %q and its tables; an owner of the database can, see firn gen sql: %w", s.Schema, err)
-		}
+	}
+	if _, err := conn.Exec(ctx, "SELECT "+place).ReadAll(); rolledBack(err) != nil {
+		return fmt.Errorf("%w: the server does not say which one it is, so that the loss of commits could not be noticed; want PostgreSQL itself: %w", store.ErrRefused, err)
+	} else if err != nil {
+		return err
+	}
+	if err := s.complete(ctx, conn, r.text(0, 4), r.text(0, 5) != ""); err != nil {
+		return err
 	}
 	for {
 		settled, err := s.identify(ctx, conn)
@@ -70,27 +75,50 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	return err
 }
 
-// state is what head says, and where it is.
+// complete makes the tables that are missing: all of them, or those that somebody has dropped. What was in these is lost,
+// as identify will find. There is a head unless it is missing, too.
+func (s *Store) complete(ctx context.Context, conn *pgconn.PgConn, missing string, head bool) error {
+	if head {
+		results, err := conn.Exec(ctx, "SELECT format FROM head").ReadAll()
+		if err != nil {
+			return err
+		}
+		if r := rows(results[0].Rows); len(r) == 1 && r.int(0, 0) != format {
+			return fmt.Errorf("%w: the tables in schema %q have the format %d; this version of firn has %d", store.ErrRefused, s.Schema, r.int(0, 0), format)
+		}
+	}
+	if missing == "" {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, SQL(s.Schema)).ReadAll(); err != nil {
+		return fmt.Errorf("the schema %q lacks the tables %s, and this role can't create them; an owner of the database can, with what `firn gen sql --store` prints: %w",
+			s.Schema, missing, err)
+	}
+	return nil
+}
+
+// state is what the tables say of themselves, and where they are.
 type state struct {
-	format, revision         int64
-	identity, origin, actual string
+	revision                 int64  // zero: the row is gone
+	identity, origin, actual string // empty: the row is gone
+	emptied                  string // the tables whose rows are gone
 	longest                  time.Duration
 	floor                    []byte // the value of its key
 }
 
 func (s *Store) look(ctx context.Context, conn *pgconn.PgConn) (state, error) {
-	results, err := conn.Exec(ctx, `SELECT format, revision, identity, origin, `+origin+`, longest, (SELECT value FROM keys WHERE key = `+
-		bytesOf(floor.Key)+`) FROM head`).ReadAll()
+	results, err := conn.Exec(ctx, `SELECT revision, identity, origin, `+origin+`, longest, (SELECT value FROM keys WHERE key = `+bytesOf(floor.Key)+`),
+		concat_ws(', ', CASE WHEN identity IS NULL THEN 'head' END, CASE WHEN revision IS NULL THEN 'latest' END,
+			CASE WHEN NOT EXISTS (SELECT FROM keys WHERE key = '') THEN 'keys' END, CASE WHEN NOT EXISTS (SELECT FROM log WHERE position = 0) THEN 'log' END,
+			CASE WHEN NOT EXISTS (SELECT FROM checkpoint) THEN 'checkpoint' END)
+		FROM (SELECT) AS one LEFT JOIN head ON true LEFT JOIN `+fromLatest+` ON true`).ReadAll()
 	if err != nil {
 		return state{}, err
 	}
 	r := rows(results[0].Rows)
-	if len(r) != 1 {
-		return state{}, fmt.Errorf(`%w: the table "%s".head has %d rows; want one`, store.ErrRefused, s.Schema, len(r))
-	}
 	return state{
-		format: r.int(0, 0), revision: r.int(0, 1), identity: r.text(0, 2), origin: r.text(0, 3), actual: r.text(0, 4),
-		longest: time.Duration(r.int(0, 5)) * time.Millisecond, floor: r.bytes(0, 6),
+		revision: r.int(0, 0), identity: r.text(0, 1), origin: r.text(0, 2), actual: r.text(0, 3),
+		longest: time.Duration(r.int(0, 4)) * time.Millisecond, floor: r.bytes(0, 5), emptied: r.text(0, 6),
 	}, nil
 }
 
@@ -100,24 +128,23 @@ func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool
 	if err != nil {
 		return false, err
 	}
-	if now.format != format {
-		return false, fmt.Errorf("%w: the tables in schema %q have the format %d; this version of firn has %d", store.ErrRefused, s.Schema, now.format, format)
-	}
 	s.mu.Lock()
-	known := s.known
+	known, longest := s.known, s.window
 	s.mu.Unlock()
 	switch {
+	case now.emptied != "":
+		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store lacks rows of its tables %s, which somebody has emptied or dropped", now.emptied))
 	case now.origin != now.actual:
 		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at %s and is at %s", now.origin, now.actual))
 	case now.identity == known.identity && now.revision < known.revision:
 		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at revision %d and is at %d", known.revision, now.revision))
-	case now.longest < s.Config.Window:
-		_, err := conn.Exec(ctx, fmt.Sprintf("UPDATE head SET longest = greatest(longest, %s)", milliseconds(s.Config.Window))).ReadAll()
+	case now.longest < longest:
+		_, err := conn.Exec(ctx, fmt.Sprintf("UPDATE head SET longest = greatest(longest, %s)", milliseconds(longest))).ReadAll()
 		return false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.window = max(s.Config.Window, now.longest)
+	s.window = max(s.window, now.longest)
 	if known.identity != "" && known.identity != now.identity {
 		s.known.epoch++
 		s.known.log, s.untold = 0, true
@@ -143,7 +170,7 @@ func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why 
 	if err != nil {
 		host = "a client"
 	}
-	f := floor.Floor{From: floor.Above(time.Now().Add(max(from.longest, s.Config.Window))), By: host, Why: why}
+	f := floor.Floor{From: floor.Above(time.Now().Add(max(from.longest, s.Window()))), By: host, Why: why}
 	if len(from.floor) > 0 {
 		var before floor.Floor
 		if err := json.Unmarshal(from.floor, &before); err != nil {
@@ -158,16 +185,24 @@ func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why 
 		return err
 	}
 	s.mu.Lock()
-	revision := max(s.known.revision, from.revision) + ahead
+	known := s.known.revision
 	s.mu.Unlock()
 	identity := newIdentity()
-	guard := fmt.Sprintf("(SELECT FROM head WHERE identity = '%s')", identity)
+	guard := fmt.Sprintf("EXISTS (SELECT FROM head WHERE identity = '%s')", identity)
 	statements := []string{
-		"SELECT FROM head FOR UPDATE",
-		fmt.Sprintf("UPDATE head SET revision = %s, identity = '%s', origin = %s WHERE identity = '%s' AND revision = %s",
-			number(revision), identity, origin, from.identity, number(from.revision)),
-		"DELETE FROM sessions WHERE EXISTS " + guard,
-		fmt.Sprintf(`INSERT INTO keys (key, value, version, created) SELECT %s, %s, revision, revision FROM head WHERE EXISTS %s
+		"LOCK TABLE head IN EXCLUSIVE MODE", // there may be no row to lock
+		fmt.Sprintf("DELETE FROM head WHERE identity::text = '%s' AND coalesce((SELECT max(revision) FROM latest), 0) = %s", from.identity, number(from.revision)),
+		fmt.Sprintf("INSERT INTO head (format, identity, origin, longest) SELECT %d, '%s', %s, %s WHERE NOT EXISTS (SELECT FROM head)",
+			format, identity, origin, milliseconds(max(from.longest, s.Window()))),
+		"DELETE FROM sessions WHERE " + guard,
+		"DELETE FROM log WHERE NOT EXISTS (SELECT FROM checkpoint) AND " + guard, // its rest means nothing without
+		"INSERT INTO log (position, id, data) SELECT 0, '', '' WHERE " + guard + " ON CONFLICT DO NOTHING",
+		"INSERT INTO checkpoint (position, version, value) SELECT 0, 0, '' WHERE " + guard + " ON CONFLICT DO NOTHING",
+		fmt.Sprintf(`WITH former AS (DELETE FROM latest WHERE %[1]s RETURNING revision)
+			INSERT INTO latest (revision, verdict) SELECT %[2]d + greatest(%[3]s, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT max(revision) FROM former),
+				(SELECT max(version) FROM keys), (SELECT max(position) FROM log), (SELECT max(version) FROM checkpoint)), 0 WHERE %[1]s`, guard, int64(ahead), number(known)),
+		"INSERT INTO keys (key, value, version, created) SELECT '', '', revision, revision FROM latest WHERE " + guard + " ON CONFLICT DO NOTHING",
+		fmt.Sprintf(`INSERT INTO keys (key, value, version, created) SELECT %s, %s, revision, revision FROM latest WHERE %s
 			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = NULL`,
 			bytesOf(put.Key), bytesOf(put.Value), guard),
 		"SELECT pg_notify(current_schema(), '')",
