@@ -63,6 +63,8 @@ type Member struct {
 
 	journal *journal.Writer // nil: none
 
+	cluster atomic.Pointer[string] // the ID; nil: not known yet
+
 	broken chan error // has room for one: an error, from elsewhere than the log, that shows that the store has lost data
 
 	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none

@@ -23,6 +23,8 @@ type player struct {
 	founds  time.Time                     // when to found the cluster, if no other member has by then
 	retry   time.Time                     // when to try a new incarnation again
 	failed  int                           // how many attempts failed
+
+	identified bool // this incarnation has read the cluster's ID
 }
 
 func newPlayer() player {
@@ -171,6 +173,9 @@ func (m *Member) tend(ctx context.Context) time.Duration {
 	if wait := m.untilFounding(); wait > 0 {
 		return wait
 	}
+	if wait, ok := m.identify(ctx); !ok {
+		return wait
+	}
 	m.watchOnly(cluster.Watches(m.value, m.incarnation.id))
 	m.followPolicy(ctx)
 	wait := m.collect(ctx)
@@ -203,7 +208,7 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 		m.closeSession(ctx, old)
 		m.dead[old.id] = cluster.CauseSessionEnded // the first member to notice takes it out
 	}
-	m.joining = joining{}
+	m.joining, m.identified = joining{}, false
 	clear(m.pending)
 	m.ids = append(m.ids, l.id)
 	m.publish(m.value, m.entry, l)

@@ -118,6 +118,9 @@ func (m *Member) startOver(ctx context.Context, why error) {
 		s.tell(grant{}, errLostData)
 	}
 	m.tellFloor(ctx, why)
+	if _, err := m.clusterID(ctx); err != nil { // before newcomers put another
+		m.troubles.note(ctx, "the store has lost data; can't write the cluster's ID at present, trying again", err)
+	}
 	m.watchOnly(nil)
 	m.running.Wait()
 	if m.incarnation != nil {

@@ -4,14 +4,28 @@ package clusterid
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 )
+
+// Key is the key of the store that holds the cluster ID.
+const Key = "cluster"
 
 // Header is the HTTP header of the cluster ID, in every answer.
 const Header = "Firn-Cluster"
 
 // Trailer is the gRPC metadata of the cluster ID, in every answer.
 const Trailer = "firn-cluster"
+
+var valid = regexp.MustCompile(`^[0-9A-Za-z]{1,64}$`)
+
+// Validate returns an error unless a text can be a cluster ID.
+func Validate(id string) error {
+	if !valid.MatchString(id) {
+		return fmt.Errorf("the cluster ID is %.80q; want 1 to 64 letters and digits", id)
+	}
+	return nil
+}
 
 // Known is the one cluster from which a caller takes IDs. The zero value knows none yet. It is not safe for concurrent use.
 //

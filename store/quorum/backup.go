@@ -19,6 +19,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -216,7 +217,7 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 	if err != nil {
 		return err
 	}
-	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{putRecord, putFloor}}); err != nil {
+	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{putRecord, putFloor, store.Delete(clusterid.Key)}}); err != nil {
 		return err
 	}
 	d, err := openDisk(dir)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/firn-id/firn/internal/certtest"
+	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/internal/proxytest"
 	"github.com/firn-id/firn/internal/testenv"
@@ -357,8 +358,10 @@ func TestBackupAndRestore(t *testing.T) {
 	w := newWorld(t, 3)
 	w.startAll()
 	q := w.running[w.machines[0]]
-	if _, err := w.open(q).Commit(t.Context(), put("key", "1")); err != nil {
-		t.Fatal(err)
+	for _, key := range []string{"key", clusterid.Key} {
+		if _, err := w.open(q).Commit(t.Context(), put(key, "1")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	file := filepath.Join(t.TempDir(), "backup")
 	f, err := os.Create(file)
@@ -390,6 +393,9 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		if kv, err := s.Get(t.Context(), floor.Key); err != nil || kv.Version == 0 {
 			t.Errorf("there is no floor: %v", err)
+		}
+		if kv, err := s.Get(t.Context(), clusterid.Key); err != nil || kv.Version != 0 {
+			t.Errorf("the cluster has the ID %q of the former one, as another restored from the same backup would: %v", kv.Value, err)
 		}
 		w.voters(q, 3)
 	}
