@@ -76,4 +76,3 @@ func (m *Member) clusterID(ctx context.Context) (string, error) {
 	}
 	return id, err
 }
-

@@ -1579,7 +1579,9 @@ type ClusterStatusResponse struct {
 	// When it last answered; absent: not since the server began.
 	StoreAsOf *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=store_as_of,json=storeAsOf,proto3" json:"store_as_of,omitempty"`
 	// What is wrong in the cluster, or soon will be, worst first.
-	Problems      []*Problem `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems []*Problem `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
+	// The ID of the cluster, as in the trailer "firn-cluster"; empty while the server does not know it.
+	Cluster       string `protobuf:"bytes,11,opt,name=cluster,proto3" json:"cluster,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1682,6 +1684,13 @@ func (x *ClusterStatusResponse) GetProblems() []*Problem {
 		return x.Problems
 	}
 	return nil
+}
+
+func (x *ClusterStatusResponse) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
 }
 
 // Problem is something that is wrong in the cluster, or soon will be.
@@ -2483,7 +2492,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x18\n" +
 	"\apercent\x18\x02 \x01(\x03R\apercent\x12\x18\n" +
 	"\amembers\x18\x03 \x03(\tR\amembers\"\x16\n" +
-	"\x14ClusterStatusRequest\"\xa4\x03\n" +
+	"\x14ClusterStatusRequest\"\xbe\x03\n" +
 	"\x15ClusterStatusResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x18\n" +
@@ -2497,7 +2506,8 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\rstore_reached\x18\b \x01(\bR\fstoreReached\x12:\n" +
 	"\vstore_as_of\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstoreAsOf\x12,\n" +
 	"\bproblems\x18\n" +
-	" \x03(\v2\x10.firn.v1.ProblemR\bproblems\"\x8d\x02\n" +
+	" \x03(\v2\x10.firn.v1.ProblemR\bproblems\x12\x18\n" +
+	"\acluster\x18\v \x01(\tR\acluster\"\x8d\x02\n" +
 	"\aProblem\x12,\n" +
 	"\x05level\x18\x01 \x01(\x0e2\x16.firn.v1.Problem.LevelR\x05level\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +

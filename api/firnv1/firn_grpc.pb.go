@@ -40,6 +40,10 @@ const (
 //
 // Send a token as metadata: "authorization: Bearer TOKEN".
 //
+// The trailer of every call has the ID of the server's cluster as "firn-cluster", once the server knows it, and the header of a
+// stream has it, too. Two servers with different ones know nothing of each other and give the same IDs: take IDs from one
+// cluster.
+//
 // Every error of firn has a google.rpc.ErrorInfo among its details, with the domain "firn" and one of these reasons. If
 // another try may help, a google.rpc.RetryInfo says when.
 //
@@ -159,6 +163,10 @@ func (c *firnClient) Decode(ctx context.Context, in *DecodeRequest, opts ...grpc
 // In JavaScript, whose numbers lose digits of IDs, generated code has strings (jstype), as has JSON of protobuf.
 //
 // Send a token as metadata: "authorization: Bearer TOKEN".
+//
+// The trailer of every call has the ID of the server's cluster as "firn-cluster", once the server knows it, and the header of a
+// stream has it, too. Two servers with different ones know nothing of each other and give the same IDs: take IDs from one
+// cluster.
 //
 // Every error of firn has a google.rpc.ErrorInfo among its details, with the domain "firn" and one of these reasons. If
 // another try may help, a google.rpc.RetryInfo says when.

@@ -69,7 +69,11 @@ func (p *program) statusText(s server.Status, wide bool) string {
 	if s.Member != "" {
 		by = console.Shown(s.Member)
 	}
-	text := p.problemText(s) + fmt.Sprintf("\nposition  %d, after %d entries\ntold by   %s\n", s.Position, s.Entries, by)
+	text := p.problemText(s) + "\n"
+	if s.Cluster != "" {
+		text += "cluster   " + console.Shown(s.Cluster) + "\n"
+	}
+	text += fmt.Sprintf("position  %d, after %d entries\ntold by   %s\n", s.Position, s.Entries, by)
 	if !s.Store.Reached {
 		text += "nodes     as of " + asOf(s.Store.AsOf, s.At) + ": the store does not answer\n"
 	}

@@ -167,6 +167,14 @@ func (n *Node) logAccess() {
 	}
 }
 
+// logAlone warns of a second node, where this one keeps its data for itself.
+func (n *Node) logAlone() {
+	if n.config.Store == nil && n.config.StoreKind() == stores.Directory {
+		n.log.Warn("this node is alone: a second one that is started like it is another cluster, and gives the same IDs", "data_dir", n.config.DataDir,
+			"do", "for several nodes give each the same --quorum, or the same --store that they share")
+	}
+}
+
 // ballast is the size in bytes of memory that the process allocates and never touches, so that the kernel never
 // provides it. The garbage collector runs when the heap has doubled; without ballast the heap is 4 MB, and the
 // collector runs 18 times a second under load.
@@ -222,6 +230,7 @@ func (n *Node) Run(ctx context.Context) error {
 		select {
 		case <-opened:
 			opened = nil
+			n.logAlone()
 			if n.config.Opened != nil {
 				n.config.Opened(n)
 			}

@@ -54,7 +54,7 @@ func (n *Node) api(p *auth.Policy, options ...httpapi.Option) http.Handler {
 }
 
 func (n *Node) http(a Address, secure *tls.Config, handler http.Handler) *protocolServer {
-	s := newHTTP(handler, secure, log.New(httpErrors{n, a}, "", 0))
+	s := newHTTP(httpapi.WithCluster(n.service, handler), secure, log.New(httpErrors{n, a}, "", 0))
 	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }} // it has stopped listening
 	if secure != nil {
 		p.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }

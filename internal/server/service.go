@@ -51,6 +51,7 @@ type Issuer interface {
 type Member interface {
 	Ready() error
 	ID() string
+	Cluster() string
 	Value() cluster.Value
 	Log() (store.Log, error)
 	Vitals() member.Vitals
@@ -183,6 +184,9 @@ func (s *Service) Ready() error {
 	}
 	return m.Ready()
 }
+
+// Cluster returns the ID of the cluster, for every answer; empty while it is not known.
+func (s *Service) Cluster() string { return s.member.Cluster() }
 
 // MaxCalls returns the most calls served at a time.
 func (s *Service) MaxCalls() int { return s.options.MaxCalls }

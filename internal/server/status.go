@@ -14,6 +14,7 @@ import (
 
 // Status is what a member knows about its cluster, as JSON.
 type Status struct {
+	Cluster    string            `json:"cluster"`  // its ID; empty while the answering member does not know it
 	Member     string            `json:"member"`   // the answering member's ID; empty while it has none
 	Position   int64             `json:"position"` // of the last entry that it has applied
 	Entries    int64             `json:"entries"`  // number of entries that it has applied since the log began
@@ -71,7 +72,7 @@ const (
 func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse, q *quorum.Status) Status {
 	l := s.looking(pulses)
 	status := Status{
-		Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
+		Cluster: s.member.Cluster(), Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
 		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q,
 	}
 	for _, id := range v.Members() {

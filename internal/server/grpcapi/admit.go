@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 )
@@ -47,6 +48,7 @@ func (s *Server) admit(ctx context.Context, method string) (context.Context, err
 // unary admits the callers of calls with one answer, and words their errors.
 func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
 	began := time.Now()
+	_ = grpc.SetTrailer(ctx, s.ofCluster()) // it fails outside of calls only
 	defer func() { err = s.outcome(ctx, info.FullMethod, began, err, recover()) }()
 	within, err := s.admit(ctx, info.FullMethod)
 	if err != nil {
@@ -60,7 +62,10 @@ func (s *Server) unary(ctx context.Context, request any, info *grpc.UnaryServerI
 
 // stream does the same for calls with many answers.
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
-	ctx := stream.Context()
+	ctx, of := stream.Context(), s.ofCluster()
+	stream.SetTrailer(of)
+	_ = stream.SetHeader(of) // nothing was sent yet
+
 	defer func() { err = s.outcome(ctx, info.FullMethod, time.Time{}, err, recover()) }() // how long it takes is up to the caller
 	within, err := s.admit(ctx, info.FullMethod)
 	if err != nil {
@@ -74,6 +79,16 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 		defer done()
 	}
 	return next(srv, admitted{stream, within})
+}
+
+// ofCluster is the metadata that names the cluster; nil while it is not known. A stream sends it first, too, as it may never
+// end.
+func (s *Server) ofCluster() metadata.MD {
+	id := s.service.Cluster()
+	if id == "" {
+		return nil
+	}
+	return metadata.MD{clusterid.Trailer: {id}}
 }
 
 // admitted is a stream of an admitted caller.

@@ -52,7 +52,7 @@ func policyMessage(p server.Policy) *firnv1.Policy {
 
 func statusMessage(s server.Status) *firnv1.ClusterStatusResponse {
 	m := &firnv1.ClusterStatusResponse{
-		Member: s.Member, Position: s.Position, Entries: s.Entries, Sequencers: sequencerMessages(s.Sequencers),
+		Cluster: s.Cluster, Member: s.Member, Position: s.Position, Entries: s.Entries, Sequencers: sequencerMessages(s.Sequencers),
 		At: timestamppb.New(s.At), StoreReached: s.Store.Reached, StoreAsOf: instantMessage(s.Store.AsOf),
 	}
 	for _, one := range s.Members {

@@ -17,7 +17,7 @@ import (
 func TestStatusMessage(t *testing.T) {
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	have := grpcapi.StatusMessage(server.Status{
-		Member: "a", Position: 9, Entries: 4, At: noon, Store: server.StatusStore{Reached: true, AsOf: &noon},
+		Cluster: "fj4ltw4x", Member: "a", Position: 9, Entries: 4, At: noon, Store: server.StatusStore{Reached: true, AsOf: &noon},
 		Problems: []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Text: "out", Members: []string{"a"}, Sequencer: "s", Since: &noon}},
 		Members: []server.StatusMember{
 			{ID: "a", Watches: "b", Joined: 3, Pulse: server.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &member.Vitals{
@@ -30,7 +30,7 @@ func TestStatusMessage(t *testing.T) {
 	})
 	want := new(firnv1.ClusterStatusResponse)
 	const at = `"2026-11-22T12:00:00Z"`
-	if err := protojson.Unmarshal([]byte(`{"member": "a", "position": 9, "entries": 4, "at": `+at+`, "storeReached": true, "storeAsOf": `+at+`,
+	if err := protojson.Unmarshal([]byte(`{"cluster": "fj4ltw4x", "member": "a", "position": 9, "entries": 4, "at": `+at+`, "storeReached": true, "storeAsOf": `+at+`,
 		"problems": [{"level": "LEVEL_ERROR", "kind": "clock", "text": "out", "members": ["a"], "sequencer": "s", "since": `+at+`}],
 		"members": [
 			{"id": "a", "watches": "b", "joined": 3, "pulse": {"alive": true, "owner": "ids-1", "fresh": true, "asOf": `+at+`, "vitals": {

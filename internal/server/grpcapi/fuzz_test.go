@@ -37,6 +37,7 @@ type taker struct {
 }
 
 func (s *taker) Context() context.Context     { return s.ctx }
+func (s *taker) SetTrailer(metadata.MD)       {}
 func (s *taker) SetHeader(metadata.MD) error  { return nil }
 func (s *taker) SendHeader(metadata.MD) error { return nil }
 func (s *taker) SendMsg(m any) error {

@@ -44,7 +44,7 @@ func example(t *testing.T) *fakeLog {
 }
 
 const (
-	statusOfExample = `{"member":"b","position":16,"entries":8,"at":"now","store":{"reached":false},` +
+	statusOfExample = `{"cluster":"fj4ltw4x","member":"b","position":16,"entries":8,"at":"now","store":{"reached":false},` +
 		`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node"},` +
 		`{"level":"warning","kind":"node_ids","text":"member b waits for a node ID of orders: none of 1 is free","members":["b"],"sequencer":"orders"}],` +
 		`"members":[{"id":"a","watches":"b","joined":2,"fresh":false},` +
@@ -149,7 +149,7 @@ func undated(status string) string {
 // A member alone watches nobody, and lists are never null.
 func TestStatusOfOne(t *testing.T) {
 	w := call(serving(newLog(t, cluster.PrepareJoin{Joiner: "a"})), "GET", "/api/v1/cluster")
-	want := `{"member":"b","position":2,"entries":1,"at":"now","store":{"reached":false},` +
+	want := `{"cluster":"fj4ltw4x","member":"b","position":2,"entries":1,"at":"now","store":{"reached":false},` +
 		`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node"}],"members":[{"id":"a","joined":2,"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
 	if undated(w.Body.String()) != want {
 		t.Errorf("have %swant %s", w.Body, want)

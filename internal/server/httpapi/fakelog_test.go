@@ -36,6 +36,7 @@ func (f *fakeLog) Log() (store.Log, error) { return f, nil }
 // newLog is a log with these commands at the positions 2, 4, 6 and so on.
 func newLog(t testing.TB, commands ...cluster.Command) *fakeLog {
 	f := &fakeLog{more: make(chan struct{})}
+	f.Of = "fj4ltw4x"
 	f.Name = "b"
 	for _, c := range commands {
 		f.append(t, c)

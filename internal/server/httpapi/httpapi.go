@@ -7,7 +7,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"sync/atomic"
 
+	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
@@ -102,6 +104,22 @@ func (h *Handler) serveDocs() {
 	})
 	h.mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		writeError(w, notFound, `there is nothing at "/"; GET /docs/ describes the calls and lets you try them`)
+	})
+}
+
+// WithCluster adds the cluster ID to every answer of a handler, as the header Firn-Cluster. It is safe for concurrent use.
+func WithCluster(s *server.Service, next http.Handler) http.Handler {
+	var latest atomic.Pointer[[]string] // for all answers, so that none needs memory for it
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if id := s.Cluster(); id != "" {
+			header := latest.Load()
+			if header == nil || (*header)[0] != id {
+				header = &[]string{id}
+				latest.Store(header)
+			}
+			w.Header()[clusterid.Header] = *header
+		}
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -21,7 +21,7 @@ func TestCommands(t *testing.T) {
 	decodedUUID := strings.Replace(decoded, `"id"`, `"text" "0181ab11-8149-7000-9565-a11f6217a000" "id"`, 1)
 	const incrDocs = `"summary" "Take an ID, as an integer. Clients in JavaScript round integers above 2^53, so that IDs repeat: use FIRN.ID there." ` +
 		`"since" "1.0.0" "group" "firn"`
-	const hello = `"server" "firn" "version" "7.0.0" "proto" %d "id" 7 "mode" "standalone" "role" "master" "modules" []`
+	const hello = `"server" "firn" "version" "7.0.0" "proto" %d "id" 7 "mode" "standalone" "role" "master" "modules" [] "cluster" "fj4ltw4x"`
 	for _, tt := range []struct{ says, resp2, resp3 string }{
 		{"INCR default", id, ""},
 		{"incr default", id, ""},
@@ -141,7 +141,7 @@ func TestKindsOfRESP3(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	all := replies(t, newServer(newCounting()), "INFO\r\n")
-	for _, want := range []string{`# Server\r\nredis_version:7.0.0\r\n`, `# Clients\r\nconnected_clients:0\r\n`, `# Firn\r\nready:yes\r\nsequencer:default\r\nstate:none\r\n`} {
+	for _, want := range []string{`# Server\r\nredis_version:7.0.0\r\n`, `# Clients\r\nconnected_clients:0\r\n`, `# Firn\r\nready:yes\r\ncluster:fj4ltw4x\r\nsequencer:default\r\nstate:none\r\n`} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s\nhas no %s", all, want)
 		}

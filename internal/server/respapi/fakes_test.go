@@ -27,7 +27,7 @@ func newCounting() *servertest.Issuer { return &servertest.Issuer{IDs: firn.Twit
 func newServer(m server.Issuer) *Server { return newServerWith(m, &auth.Policy{}, nil) }
 
 func newServerWith(m server.Issuer, e *auth.Policy, log *slog.Logger) *Server {
-	return New(server.New(new(servertest.Member), server.Options{Log: log, Default: m}), e, log)
+	return New(server.New(&servertest.Member{Of: "fj4ltw4x"}, server.Options{Log: log, Default: m}), e, log)
 }
 
 // script is a connection of a client that says something, in pieces, and goes away once it has all replies.

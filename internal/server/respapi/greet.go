@@ -85,13 +85,14 @@ func (c *conn) greet() {
 	if c.resp3 {
 		proto = 3
 	}
-	c.pairs(7)
+	c.pairs(8)
 	c.bulks("server", "firn", "version", likeRedis, "proto")
 	c.integer(proto)
 	c.bulks("id")
 	c.integer(c.id)
 	c.bulks("mode", "standalone", "role", "master", "modules")
 	c.array(0)
+	c.bulks("cluster", c.s.service.Cluster())
 }
 
 // again is RESET.

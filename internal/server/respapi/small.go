@@ -89,6 +89,7 @@ func (c *conn) firn(line func(string, any), b *strings.Builder) {
 	} else {
 		line("ready", "yes")
 	}
+	line("cluster", c.s.service.Cluster())
 	line("sequencer", member.DefaultSequencer)
 	switch here, err := c.s.service.Here(c.who, member.DefaultSequencer); {
 	case err != nil:

@@ -19,6 +19,7 @@ import (
 // destroys none. The zero value is a member of an empty cluster. Its fields are set before it is used.
 type Member struct {
 	Name     string // its ID
+	Of       string // the ID of its cluster
 	Journal  store.Log
 	Owned    []member.Owner // of every sequencer
 	OwnedErr error
@@ -30,6 +31,9 @@ type Member struct {
 	hour   []member.Minute
 	err    error
 }
+
+// Cluster returns Of.
+func (m *Member) Cluster() string { return m.Of }
 
 // Apply applies commands to the member's value, at the positions that follow.
 func (m *Member) Apply(commands ...cluster.Command) {
