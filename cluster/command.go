@@ -53,8 +53,8 @@ type (
 		By     string `json:"by"` // the member that was asked to do it
 	}
 
-	// PeerGC changes nothing. A joiner that can't join sends it, and once it has replayed it removes all that are
-	// dead.
+	// PeerGC changes nothing. A joiner that can't join sends it, and those that Called returns write their pulses at
+	// once. The joiner removes all that have no pulse, and those that were called and are silent.
 	PeerGC struct {
 		By string `json:"by"`
 	}

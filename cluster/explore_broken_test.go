@@ -39,6 +39,11 @@ var brokenRules = []struct {
 		rules{noGC: true},
 	},
 	{
+		"a member that a joiner takes for dead, though it lives, does not start again",
+		scope{peers: 2, lag: 3, budget: budget{mistakes: 1}},
+		rules{stays: true},
+	},
+	{
 		"a leave forgets no join at the member that leaves",
 		scope{peers: 3, lag: 3, budget: budget{crashes: 1}},
 		rules{apply: func(v Value, e Entry) (Value, Outcome) {

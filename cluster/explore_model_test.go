@@ -47,6 +47,7 @@ type budget struct {
 	verbs     uint8 // an operator expels, drains or moves
 	declines  uint8 // a member can't use a node ID
 	leaves    uint8 // a peer leaves by itself: it says so, and ends
+	mistakes  uint8 // a joiner takes a peer for dead that did not answer its call in time
 }
 
 // scope is what is explored.
@@ -198,7 +199,7 @@ func (m *model) steps(w world, id uint8, values *[lag + 1]number) {
 	}
 	if before.members.has(id) && !after.members.has(id) {
 		p |= evicted
-		if p.is(pulsing) && e.op() != opExpel {
+		if p.is(pulsing) && e.op() != opExpel && m.scope.budget.mistakes == 0 {
 			m.fail("%s, a member with a pulse, was taken out by %v", letters[id], e.command())
 		}
 	}
@@ -261,6 +262,15 @@ func (m *model) sends(w world, id uint8, values *[lag + 1]number, pulses ids) {
 	// With nobody dead it would do nothing: it is sent all the same, and changes nothing.
 	if outside && len(k.candidates) == 0 && !p.is(collecting) && dead != 0 && !m.noGC {
 		m.send(w, id, newEntry(opGC, id, nobody), values, "can't get in and appends", p.is(pulsing))
+	}
+	if w.left.mistakes > 0 && !k.members.has(id) && !p.is(evicted) {
+		for other := range uint8(most) {
+			if everybody.has(other) && other != id && !watches.has(other) {
+				n := w
+				n.left.mistakes--
+				m.send(n, id, newEntry(opLeave, other, nobody), values, "hears nothing of it and appends", false)
+			}
+		}
 	}
 	if k.pending.has(id) && w.left.aborts > 0 {
 		n := w
@@ -340,6 +350,9 @@ func (m *model) fails(w world, id uint8, values *[lag + 1]number) {
 			return
 		}
 		m.start(w, "is "+letters[id]+", which has found that it has no pulse, and starts again", true)
+	} else if p.is(evicted) && m.scope.budget.mistakes > 0 && !m.stays {
+		w.peers[id] = 0
+		m.start(w, "is "+letters[id]+", which has read that it was taken out, and starts again", true)
 	} else if w.left.losses > 0 {
 		w.left.losses--
 		w.peers[id] &^= pulsing

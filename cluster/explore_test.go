@@ -15,7 +15,7 @@ import (
 //
 // The promises: values reached by the same entries are equal; the members are always in one ring; no node ID of a
 // sequencer has two members; no member wants a node ID that is free or that one with two more has; no member with a
-// pulse is taken out; and whatever has happened, once nothing goes wrong any more, all live peers become members, all
+// pulse is taken out, but by a joiner that hears nothing of it; and whatever has happened, once nothing goes wrong any more, all live peers become members, all
 // dead ones are gone, and no peer owes anything.
 
 var deeper = flag.Bool("deeper", false, "explore more, for minutes and in 3 GB: go test -v -run Explore ./cluster -deeper -timeout 1h")
@@ -28,6 +28,8 @@ var (
 		{peers: 3, lag: lag, budget: budget{crashes: 2, lates: 1}},
 		{peers: 3, lag: 3, budget: budget{losses: 1}},
 		{peers: 2, lag: 3, budget: budget{crashes: 1, comebacks: 1, aborts: 1}},
+		{peers: 2, lag: 3, budget: budget{crashes: 1, mistakes: 2}},
+		{peers: 2, lag: 3, budget: budget{mistakes: 1}, nodes: 2},
 		{peers: 2, lag: 3, budget: budget{crashes: 1}, nodes: 2},
 		{peers: 2, lag: 3, budget: budget{crashes: 1, declines: 1}, nodes: 2, wants: 2},
 		{peers: 2, lag: 3, budget: budget{lates: 1, verbs: 1}},
@@ -45,6 +47,9 @@ var (
 		{peers: 4, lag: 3, budget: budget{crashes: 2, aborts: 1, lates: 1}},
 		{peers: 4, lag: 3, budget: budget{crashes: 1, losses: 1}},
 		{peers: 5, lag: 3, budget: budget{crashes: 2}},
+		{peers: 3, lag: 3, budget: budget{mistakes: 2}},
+		{peers: 3, lag: 3, budget: budget{crashes: 1, lates: 1, mistakes: 1}},
+		{peers: 4, lag: 3, budget: budget{crashes: 1, mistakes: 1}},
 		{peers: 2, lag: 4, budget: budget{crashes: 1, comebacks: 1}, nodes: 2},
 		{peers: 3, lag: 4, nodes: 2},
 		{peers: 3, lag: 3, budget: budget{crashes: 1}, nodes: 2},

@@ -16,6 +16,7 @@ type rules struct {
 	watches func(Value, string) []string
 	duties  func(Value, string) []Command
 	noGC    bool // a joiner that can't get in does nothing about it
+	stays   bool // a member that was taken out though it lives does not start again
 	oneSlot bool // the watch on a joiner is lost when the watcher's own watcher changes
 }
 

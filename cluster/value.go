@@ -146,6 +146,36 @@ func Asked(v Value, position int64, by string) []string {
 	return asked
 }
 
+// maxCalled is how many are called by a PeerGC: few, so that its cost does not grow with the cluster.
+const maxCalled = 16
+
+// Called returns the members and joiners that are to write their pulses at once after a PeerGC of by: the target of by
+// and the watcher of that, on whom its join depends, then others that the position chooses, 16 in all, or all if there
+// are fewer. By itself is never one of them. The value is that after the PeerGC.
+func Called(v Value, by string) (called []string) {
+	add := func(id string) {
+		if id != by && len(called) < maxCalled && !slices.Contains(called, id) {
+			called = append(called, id)
+		}
+	}
+	if j, ok := v.joins.get(by); ok {
+		add(j.Target)
+		add(v.peer(j.Target).watcher)
+	}
+	members, all := v.peers.len(), v.peers.len()+v.joins.len()
+	for i := range all {
+		at := int((uint64(v.position)*maxCalled + uint64(i)) % uint64(all))
+		if at < members {
+			id, _ := v.peers.at(at)
+			add(id)
+			continue
+		}
+		id, _ := v.joins.at(at - members)
+		add(id)
+	}
+	return called
+}
+
 // Watches returns the IDs whose pulses this member or joiner must watch now: a joiner watches its target; a
 // member watches the next in the ring, and the joiner whose target that is, to accept its join, or to abort it if
 // the joiner dies. So one other member watches each member of a ring of two or more, and one member watches each

@@ -234,9 +234,14 @@ type question struct {
 func (m *Member) heard(q question) {
 	m.question.Store(&q)
 	if m.incarnation != nil && slices.Contains(q.asked, m.incarnation.id) {
-		m.incarnation.answers.Store(q.position)
-		m.renewSoon()
+		m.answer(q.position)
 	}
+}
+
+// answer has the pulse written at once, as the entry at a position asks for. Called by the player.
+func (m *Member) answer(position int64) {
+	m.incarnation.answers.Store(position)
+	m.renewSoon()
 }
 
 // ask asks members for their clocks, and returns those that answered in time. Where others ask at the same time, as

@@ -16,7 +16,7 @@ type incarnation struct {
 	losses  int64 // how often the store had lost data before
 	joined  bool  // it was a member; used by the goroutine that plays the log only
 
-	answers atomic.Int64 // the position of the latest entry that asked for its clock; 0: none
+	answers atomic.Int64 // the position of the latest entry that asked for its pulse; 0: none
 
 	since time.Time     // when it began, by the wall clock
 	pulse store.Version // of the latest pulse known to be written; once published, used by the goroutine that renews only

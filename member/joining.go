@@ -21,6 +21,11 @@ const (
 	// It calls for a collection another perPlace later for each joiner before it, so that a slow store gets one call
 	// and not one from everybody.
 	perPlace = 50 * time.Millisecond
+
+	// A joiner whose join is pending for callAfter calls for pulses: its target or the watcher of that may be dead, though
+	// their sessions live for long. Those who are called and have not answered
+	// answerMost after the joiner itself, which answers as they do, count as dead: see Member.collect.
+	callAfter = 500 * time.Millisecond
 )
 
 // joining is what a joiner knows about its own join.
@@ -29,13 +34,21 @@ const (
 // refused. A joiner tries again when there is room for those before it and for itself, or when membership has not
 // changed for a while: those before it may be dead.
 type joining struct {
-	line    line
-	moved   time.Time // when the last change of membership was seen
-	stuck   time.Time // when to call for a collection if membership has not changed
-	again   time.Time // when to try again whatever the line
-	since   time.Time // when its own join became pending
-	aborts  int
-	collect bool // its call for a collection was seen
+	line   line
+	moved  time.Time // when the last change of membership was seen
+	stuck  time.Time // when to call for a collection if membership has not changed
+	again  time.Time // when to try again whatever the line
+	since  time.Time // when its own join became pending
+	aborts int
+	asked  bool // it has called for pulses since then
+	call   call // the latest call of its own
+}
+
+// call is a call for pulses that was replayed, a PeerGC. The zero call is none.
+type call struct {
+	position int64
+	called   []string  // see cluster.Called
+	heard    time.Time // when the caller's own answer was seen; zero: it was not yet
 }
 
 // line is the joiners that were refused and have not joined since, as one that may be among them sees them. Each of
@@ -121,7 +134,6 @@ func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 		j.line.leave(c.Member, l.id)
 	case cluster.PeerGC:
 		moved = true // the caller will collect
-		j.collect = j.collect || c.By == l.id
 	case cluster.NotifyWatchers, cluster.AcceptJoin, cluster.AbortJoin:
 	default:
 		return
@@ -137,12 +149,15 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		if j.since.IsZero() {
 			j.since = now
 		}
-		if now.Before(j.tired()) {
-			return nil
+		switch {
+		case !now.Before(j.tired()):
+			return []cluster.Command{cluster.AbortJoin{Joiner: id}}
+		case !j.asked && !now.Before(j.calls()):
+			return []cluster.Command{cluster.PeerGC{By: id}}
 		}
-		return []cluster.Command{cluster.AbortJoin{Joiner: id}}
+		return nil
 	}
-	j.since = time.Time{}
+	j.since, j.asked = time.Time{}, false
 	prepare := []cluster.Command{cluster.PrepareJoin{Joiner: id}}
 	if !j.line.in {
 		if now.Before(j.again) {
@@ -181,7 +196,7 @@ func (j *joining) sent(c cluster.Command) {
 		j.aborts++
 		j.again = time.Now().Add(retry.Jitter(joinPatience / 4))
 	case cluster.PeerGC:
-		j.stuck = time.Time{}
+		j.stuck, j.asked = time.Time{}, true
 	}
 }
 
@@ -191,6 +206,9 @@ func (j *joining) next(now time.Time) time.Time {
 	times := []time.Time{j.stuck, j.again}
 	if !j.since.IsZero() {
 		times = append(times, j.tired())
+		if !j.asked {
+			times = append(times, j.calls())
+		}
 	}
 	for _, at := range times {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -209,5 +227,8 @@ func (j *joining) tired() time.Time {
 	}
 	return since.Add(joinPatience<<min(j.aborts, 10) + j.crowd())
 }
+
+// calls returns when it calls for pulses.
+func (j *joining) calls() time.Time { return j.since.Add(callAfter + j.crowd()) }
 
 func (j *joining) crowd() time.Duration { return time.Duration(j.line.len()) * perJoiner }

@@ -126,6 +126,8 @@ func (m *Member) apply(r *cluster.Replay, e cluster.Entry) (cluster.Outcome, err
 		m.noteDrain(c.Sequencer, c.Member, r.Value())
 	case cluster.AskClocks:
 		m.heard(question{e.Position, cluster.Asked(r.Value(), e.Position, c.By)})
+	case cluster.PeerGC:
+		m.called(c.By, r.Value())
 	}
 	return out, nil
 }

@@ -24,7 +24,7 @@ type Pulse struct {
 	Since   time.Time     `json:"since"`             // when it was first put, by the member's wall clock
 	Clock   time.Time     `json:"clock"`             // the member's wall clock when this was written; zero: unknown
 	Every   time.Duration `json:"every_ns"`          // it is written again within this time while the store answers: a third of the window
-	Answers int64         `json:"answers,omitempty"` // the position of the latest entry that asked for it and that it answers; 0: none
+	Answers int64         `json:"answers,omitempty"` // the position of the latest entry, AskClocks or PeerGC, that asked for it; 0: none
 	Vitals  Vitals        `json:"vitals"`
 }
 

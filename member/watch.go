@@ -54,27 +54,78 @@ func (m *Member) watch(ctx context.Context, id string) {
 	}
 }
 
-// collect finds all members and joiners without a pulse, once its own call for that was replayed. All that the
-// value knows have put a pulse before, so those without one are dead. It returns when to try again.
+// called notes a call for pulses, which led to a value, and has the member answer it if it is called or calls itself.
+func (m *Member) called(by string, v cluster.Value) {
+	l := m.incarnation
+	if l == nil {
+		return
+	}
+	called := cluster.Called(v, by)
+	if l.id == by {
+		m.joining.call = call{position: v.Position(), called: called}
+	}
+	if l.id == by || slices.Contains(called, l.id) {
+		m.answer(v.Position())
+	}
+}
+
+// collect finds the dead among the members and joiners, once the member's own call for pulses was replayed. Those
+// without a pulse are dead at once: all that the value knows have put one. Those that were called and are silent are dead
+// answerMost after the caller's own answer, which shows that the store takes pulses. So nobody waits for the session of a
+// member that died with the store's majority, which a new leader extends; and one that was merely slow joins again. It
+// returns when to look again.
 func (m *Member) collect(ctx context.Context) time.Duration {
-	if !m.joining.collect {
+	c := &m.joining.call
+	if c.position == 0 {
 		return idle
 	}
-	alive, err := m.Pulses(ctx)
+	pulses, err := m.Pulses(ctx)
 	if err != nil {
 		m.troubles.note(ctx, "can't look for pulses at present, trying again", err)
 		return retry.Jitter(backoff.Max)
 	}
-	m.joining.collect = false
-	known := m.value.Members()
-	for joiner := range m.value.Joins() {
-		known = append(known, joiner)
+	now := time.Now()
+	if c.heard.IsZero() && pulses[m.incarnation.id].Answers >= c.position {
+		c.heard = now
 	}
-	for _, id := range known {
-		if _, ok := alive[id]; !ok && m.dead[id] == "" {
+	gone, silent := c.lacks(m.value, pulses)
+	wait := hearBackoff.Max
+	switch {
+	case len(silent) == 0:
+		*c = call{}
+	case c.heard.IsZero():
+	case now.Before(c.heard.Add(answerMost)):
+		wait = c.heard.Add(answerMost).Sub(now)
+	default:
+		gone = append(gone, silent...)
+		*c = call{}
+	}
+	for _, id := range gone {
+		if m.dead[id] == "" {
 			m.dead[id] = cluster.CauseFoundDead
 		}
 	}
-	m.log.Info("looked for members without a pulse", "dead", len(m.dead), "alive", len(alive))
+	if c.position != 0 {
+		return wait
+	}
+	m.log.Info("looked for dead members", "dead", len(m.dead), "silent", silent, "pulses", len(pulses))
 	return idle
+}
+
+// lacks returns the members and joiners without a pulse, and those that were called and have not answered yet.
+func (c *call) lacks(v cluster.Value, pulses map[string]Pulse) (gone, silent []string) {
+	known := v.Members()
+	for joiner := range v.Joins() {
+		known = append(known, joiner)
+	}
+	for _, id := range known {
+		p, ok := pulses[id]
+		switch {
+		case !ok:
+			gone = append(gone, id)
+		case p.Answers < c.position && slices.Contains(c.called, id):
+			silent = append(silent, id)
+		}
+	}
+	return gone, silent
 }

@@ -246,6 +246,47 @@ func TestTwoOfThreeAreDown(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
+// Two of three machines are killed, and one of them is back when the third gives no IDs any more. Nobody waits for the
+// session of the one that stays dead, whether that of the third has ended meanwhile or not.
+func TestOneOfTwoComesBack(t *testing.T) {
+	testenv.Slow(t)
+	for _, ttl := range []string{"20s", "10s"} {
+		t.Run(ttl, func(t *testing.T) {
+			t.Parallel()
+			const window = 12 * time.Second
+			q := newKeepers(t, 3, "--window="+window.String(), "--ttl="+ttl)
+			q.start()
+			c := q.callers()
+			for i := range 5 {
+				c.served(10)
+				left := q.list[i%3]
+				down := q.others(left)
+				back, dead := down[i%2], down[1-i%2]
+				q.extendAgain(q.list...)
+				crash(down...)
+				left.goesDownAt(time.Now().Add(window / 2)) // its horizon is further ahead
+				eventually(t, func() error {
+					if left.isReady() == nil {
+						return fmt.Errorf("%s is ready, though the others were killed", left.name)
+					}
+					return nil
+				})
+				begun := time.Now()
+				back.start()
+				for _, k := range []*keeper{left, back} {
+					k.ready()
+				}
+				t.Logf("IDs again after %v", time.Since(begun).Round(time.Millisecond))
+				q.lasted("IDs again when one of two is back", begun, 5*time.Second)
+				dead.start()
+				q.whole()
+			}
+			q.unnoticed(c)
+			q.ledger.unique(t, 100)
+		})
+	}
+}
+
 // All three machines are killed at once, 20 times.
 func TestAllMachinesAreKilled(t *testing.T) {
 	testenv.Slow(t)

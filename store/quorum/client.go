@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -96,11 +97,19 @@ func (q *Quorum) dial(ctx context.Context, address string) (net.Conn, error) {
 	if err := q.dead.Err(); err != nil {
 		return nil, err
 	}
-	c, err := q.ring.Dial(ctx, address, port.Clients)
+	c, err := q.connectFor(ctx, address, port.Clients)
 	if err != nil {
 		return nil, err
 	}
 	return &mortal{c, context.AfterFunc(q.dead, func() { _ = c.Close() })}, nil
+}
+
+// connectFor connects to a machine for a protocol. A machine has places there that clients can't take.
+func (q *Quorum) connectFor(ctx context.Context, address, protocol string) (*tls.Conn, error) {
+	if q.selfAddress() != "" {
+		protocol = port.ByMachine(protocol)
+	}
+	return q.ring.Dial(ctx, address, protocol)
 }
 
 // mortal is a connection that Kill closes.

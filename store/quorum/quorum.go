@@ -178,7 +178,7 @@ func New(c Config) (*Quorum, error) {
 	if err := q.openRing(); err != nil {
 		return nil, err
 	}
-	q.asker = newAsker(q.ring.Dial)
+	q.asker = newAsker(q.connectFor)
 	q.life, q.end = context.WithCancel(context.Background())
 	q.dead, q.die = context.WithCancel(context.Background())
 	return q, nil

@@ -42,6 +42,16 @@ func serveTLS(config *tls.Config, protocols ...string) func(net.Conn) {
 	}
 }
 
+// says refuses connections in these words.
+func says(config *tls.Config, words string) func(net.Conn) {
+	config.NextProtos = []string{Refused}
+	return func(c net.Conn) {
+		s := tls.Server(c, config)
+		_, _ = io.WriteString(s, words)
+		_ = s.Close()
+	}
+}
+
 func TestDial(t *testing.T) {
 	ring := ringOf(t, "a")
 	address := answer(t, serveTLS(ring.Server(), "h2", "firn-quorum/1"))
@@ -82,6 +92,8 @@ func TestDialExplains(t *testing.T) {
 		{"another key", answer(t, serveTLS(ringOf(t, "b").Server(), "firn-quorum/1")), "ADDRESS has another key (" + keysOf("b").Fingerprints() + ") than this machine (" + keysOf("a").Fingerprints() + ")"},
 		{"no such protocol", answer(t, serveTLS(ring.Server(), "h2")), "ADDRESS speaks TLS, but not as a machine of a quorum does"},
 		{"no protocols", answer(t, serveTLS(ring.Server())), `ADDRESS speaks ""; want "firn-quorum/1": is it the address of another program?`},
+		{"it refuses", answer(t, says(ring.Server(), "it is full")), "ADDRESS refuses the connection: it is full"},
+		{"it refuses without a word", answer(t, says(ring.Server(), "")), "ADDRESS closed the connection before it was established"},
 		{"it closes", answer(t, func(net.Conn) {}), "ADDRESS closed the connection before it was established"},
 		{"nobody", free.Addr().String(), "dial tcp ADDRESS: connect: connection refused"},
 	} {

@@ -6,10 +6,12 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,12 +24,23 @@ import (
 const (
 	Peers    = ""              // of etcd's server, to another one
 	Clients  = "h2"            // of etcd's server: gRPC
-	Exchange = "firn-quorum/1" // of machines of a quorum among themselves
+	Exchange = "firn-quorum/1" // of firn: what the machines are, and what is asked of them
 )
 
+// ByMachine returns the name under which a machine of the quorum connects for Clients or Exchange: the same protocol, and
+// one of the places that clients can't take.
+func ByMachine(protocol string) string { return byMachine + protocol }
+
+const byMachine = "machine/"
+
+// MaxClients is how many connections of processes that are no machines there may be for Clients, and how many for Exchange.
+const MaxClients = 1024
+
 const (
+	maxMachines    = 256 // connections of machines, of etcd's servers included: each has about a dozen
 	maxHandshakes  = 256
-	maxEstablished = 1024
+	maxRefusals    = 64 // that are being told at a time
+	refusalLimit   = time.Second
 	handshakeLimit = 5 * time.Second
 	lowestPause    = 5 * time.Millisecond // after an error of Accept
 	highestPause   = time.Second
@@ -46,8 +59,17 @@ type Port struct {
 
 	mu          sync.Mutex // guards what follows
 	handlers    map[string]func(*tls.Conn)
-	handshakes  []handshake // the oldest first
-	established map[net.Conn]struct{}
+	handshakes  []handshake         // the oldest first
+	established map[net.Conn]string // for which places
+	places      map[string]int      // how many are free
+}
+
+// placesOf are those of the connections for a protocol.
+func placesOf(protocol string) string {
+	if protocol == Peers || strings.HasPrefix(protocol, byMachine) {
+		return byMachine
+	}
+	return protocol
 }
 
 // handshake is a connection whose handshake has not ended.
@@ -69,12 +91,36 @@ func Listen(address string, ring *keyring.Ring, log *slog.Logger) (*Port, error)
 func serve(l net.Listener, ring *keyring.Ring, log *slog.Logger) *Port {
 	p := &Port{
 		listener: l, ring: ring, config: ring.Server(), log: throttle.NewOnce(log),
-		handlers: map[string]func(*tls.Conn){}, established: map[net.Conn]struct{}{},
+		handlers: map[string]func(*tls.Conn){}, established: map[net.Conn]string{},
+		places: map[string]int{byMachine: maxMachines, Clients: MaxClients, Exchange: MaxClients, keyring.Refused: maxRefusals},
 	}
-	p.config.NextProtos = []string{Clients, "http/1.1", Exchange}
+	p.config.NextProtos = []string{Clients, "http/1.1", Exchange, ByMachine(Clients), ByMachine(Exchange)}
+	refusing := p.config.Clone()
+	refusing.NextProtos = []string{keyring.Refused}
+	p.config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if slices.Contains(hello.SupportedProtos, keyring.Refused) && p.full(hello.SupportedProtos[0]) {
+			return refusing, nil
+		}
+		return nil, nil //nolint:nilnil // as it is
+	}
 	p.closing, p.close = context.WithCancel(context.Background())
 	p.all.Go(p.accept)
 	return p
+}
+
+// full reports whether there is no place for another connection for a protocol.
+func (p *Port) full(protocol string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.places[placesOf(protocol)] <= 0
+}
+
+// crowded says of how many connections for a protocol there can't be more.
+func crowded(protocol string) string {
+	if placesOf(protocol) == byMachine {
+		return fmt.Sprintf("it has %d connections of machines, which is the limit", maxMachines)
+	}
+	return fmt.Sprintf("it has the connections of %d clients, which is the limit: want fewer nodes on this quorum", MaxClients)
 }
 
 // Addr returns the host:port that it listens on.
@@ -170,11 +216,11 @@ func (p *Port) serve(c net.Conn) {
 	conn := tls.Server(c, p.config)
 	err := conn.HandshakeContext(p.closing)
 	_ = c.SetDeadline(time.Time{})
-	handle, crowded := p.establish(c, conn, err)
+	handle, tooMany := p.establish(c, conn, err)
 	switch {
 	case p.closing.Err() != nil:
-	case crowded != "":
-		p.refuse(c, crowded)
+	case tooMany != "":
+		p.refuse(c, tooMany)
 	case err != nil:
 		why, key := p.ring.Refusal(err)
 		said := []any{"err", fmt.Sprintf("%.200v", err)} // a stranger may have written some of it
@@ -191,7 +237,7 @@ func (p *Port) serve(c net.Conn) {
 
 // establish ends a handshake that failed or not. It returns what is to become of the connection, or of what there is too
 // much; neither: it is to be closed.
-func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(*tls.Conn), crowded string) {
+func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(*tls.Conn), tooMany string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.handshakes, func(h handshake) bool { return h.Conn == c })
@@ -206,21 +252,34 @@ func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(
 	if protocol == "http/1.1" {
 		protocol = Peers
 	}
-	handle = p.handlers[protocol]
+	handle = p.handlers[strings.TrimPrefix(protocol, byMachine)]
+	if protocol == keyring.Refused {
+		handle = p.tell
+	}
+	places := placesOf(protocol)
 	switch {
 	case handle == nil:
 		return nil, ""
-	case len(p.established) >= maxEstablished:
-		return nil, "there are too many connections"
+	case p.places[places] <= 0:
+		return nil, crowded(protocol)
 	}
-	p.established[c] = struct{}{}
+	p.places[places]--
+	p.established[c] = places
 	return handle, ""
+}
+
+// tell says why a client gets no place. It is one for Clients or Exchange: machines have enough.
+func (p *Port) tell(c *tls.Conn) {
+	p.refuse(c, crowded(Clients))
+	_ = c.SetDeadline(time.Now().Add(refusalLimit))
+	_, _ = io.WriteString(c, crowded(Clients))
 }
 
 // leave gives the place of an established connection back.
 func (p *Port) leave(c net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.places[p.established[c]]++
 	delete(p.established, c)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -400,35 +401,83 @@ func TestTenThousandSilentStrangers(t *testing.T) {
 	})
 }
 
-// Those who have the key get a bounded number of connections.
+// offers has a client offer these protocols; Peers: none.
+func offers(protocols ...string) func(*tls.Config) {
+	return func(c *tls.Config) {
+		c.NextProtos = slices.DeleteFunc(protocols, func(p string) bool { return p == Peers })
+	}
+}
+
+// Clients get a bounded number of connections, and are told so. Machines have places of their own, however many clients
+// there are.
 func TestEstablishedConnectionsAreLimited(t *testing.T) {
+	for _, protocol := range []string{Clients, Exchange} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.Handle(Peers, echo)
+			w.Handle(protocol, echo)
+			all := make([]*tls.Conn, MaxClients)
+			for i := range all {
+				var err error
+				if all[i], err = w.shake(2, offers(protocol)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			one, _ := w.shake(3, offers(protocol)) // it can't be told
+			if !ended(one) {
+				t.Errorf("there are more than %d", MaxClients)
+			}
+			synctest.Wait()
+			w.log.Wants(t, `remote=10.0.0.3:40000 why="it has the connections of 1024 clients, which is the limit: want fewer nodes on this quorum"`)
+			told, err := w.shake(3, offers(protocol, keyring.Refused))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said, err := io.ReadAll(told); string(said) != crowded(Clients) || err != nil {
+				t.Errorf("it was told %q, %v; want %q", said, err, crowded(Clients))
+			}
+			for _, places := range []string{"", ByMachine(protocol)} {
+				machine, err := w.shake(4, offers(places))
+				if err != nil || !echoes(machine) {
+					t.Errorf("a machine is not admitted for %q: %v", places, err)
+				}
+			}
+			all[0].Close()
+			synctest.Wait()
+			next, err := w.shake(3, offers(protocol, keyring.Refused))
+			if err != nil || !echoes(next) {
+				t.Errorf("one is free, and the next does not get it: %v", err)
+			}
+			for _, c := range all[1:] {
+				if !echoes(c) {
+					t.Fatal("one of them lost its connection")
+				}
+			}
+		})
+	}
+}
+
+// Machines, too, get a bounded number of connections.
+func TestConnectionsOfMachinesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.Handle(Clients, echo)
-		all := make([]*tls.Conn, maxEstablished)
-		for i := range all {
-			var err error
-			if all[i], err = w.shake(2, nil); err != nil {
+		for _, protocol := range []string{Peers, Clients, Exchange} {
+			w.Handle(protocol, echo)
+		}
+		for i := range maxMachines {
+			if _, err := w.shake(2, offers([]string{Peers, ByMachine(Clients), ByMachine(Exchange)}[i%3])); err != nil {
 				t.Fatal(err)
 			}
 		}
 		synctest.Wait()
-		one, _ := w.shake(3, nil)
-		if !ended(one) {
-			t.Errorf("there are more than %d", maxEstablished)
+		if one, _ := w.shake(3, offers(Peers)); !ended(one) {
+			t.Errorf("there are more than %d", maxMachines)
 		}
 		synctest.Wait()
-		w.log.Wants(t, `remote=10.0.0.3:40000 why="there are too many connections"`)
-		all[0].Close()
-		synctest.Wait()
-		next, err := w.shake(3, nil)
-		if err != nil || !echoes(next) {
-			t.Errorf("one is free, and the next does not get it: %v", err)
-		}
-		for _, c := range all[1:] {
-			if !echoes(c) {
-				t.Fatal("one of them lost its connection")
-			}
+		w.log.Wants(t, `why="it has 256 connections of machines, which is the limit"`)
+		if c, err := w.shake(3, offers(Clients)); err != nil || !echoes(c) {
+			t.Errorf("a client is not admitted: %v", err)
 		}
 	})
 }
