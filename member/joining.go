@@ -49,6 +49,7 @@ type call struct {
 	position int64
 	called   []string  // see cluster.Called
 	heard    time.Time // when the caller's own answer was seen; zero: it was not yet
+	next     time.Time // when to look again
 }
 
 // line is the joiners that were refused and have not joined since, as one that may be among them sees them. Each of

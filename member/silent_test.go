@@ -58,8 +58,7 @@ func TestNobodyIsSilentWhileTheStoreIsSlow(t *testing.T) {
 		nodes := w.startMany("n", 3)
 		w.becomeOneRing(time.Second, nodes)
 		members := w.value().Members()
-		const delay = 400 * time.Millisecond
-		w.service.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{Delay: delay} })
+		w.service.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{Delay: 400 * time.Millisecond} })
 		fresh := w.start("fresh")
 		fresh.ready(time.Minute)
 		v := w.value()
@@ -69,6 +68,29 @@ func TestNobodyIsSilentWhileTheStoreIsSlow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Where a joiner's own pulse is late as well, it takes nobody for dead who lives.
+func TestTheStoreTakesPulsesLate(t *testing.T) {
+	for range 5 {
+		inBubble(t, func(t *testing.T, w *world) {
+			nodes := w.startMany("n", 3)
+			w.becomeOneRing(time.Second, nodes)
+			lives := nodes[2].mem.Load().ID()
+			nodes[0].crash()
+			nodes[1].crash()
+			w.service.Inject(func(c memstore.Call) memstore.Fault {
+				if c.Op == memstore.Commit {
+					return memstore.Fault{Delay: 1500 * time.Millisecond}
+				}
+				return memstore.Fault{}
+			})
+			w.start("fresh").ready(time.Minute)
+			if !w.value().IsMember(lives) {
+				t.Errorf("%s was taken for dead", lives)
+			}
+		})
+	}
 }
 
 // TestLacks is about whom a call finds dead and silent.

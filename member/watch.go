@@ -79,23 +79,27 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 	if c.position == 0 {
 		return idle
 	}
+	if wait := time.Until(c.next); wait > 0 {
+		return wait
+	}
 	pulses, err := m.Pulses(ctx)
 	if err != nil {
 		m.troubles.note(ctx, "can't look for pulses at present, trying again", err)
-		return retry.Jitter(backoff.Max)
+		c.next = time.Now().Add(retry.Jitter(backoff.Max))
+		return backoff.Max
 	}
 	now := time.Now()
 	if c.heard.IsZero() && pulses[m.incarnation.id].Answers >= c.position {
 		c.heard = now
 	}
 	gone, silent := c.lacks(m.value, pulses)
-	wait := hearBackoff.Max
 	switch {
 	case len(silent) == 0:
 		*c = call{}
 	case c.heard.IsZero():
+		c.next = now.Add(hearBackoff.Max)
 	case now.Before(c.heard.Add(answerMost)):
-		wait = c.heard.Add(answerMost).Sub(now)
+		c.next = c.heard.Add(answerMost)
 	default:
 		gone = append(gone, silent...)
 		*c = call{}
@@ -106,7 +110,7 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 		}
 	}
 	if c.position != 0 {
-		return wait
+		return time.Until(c.next)
 	}
 	m.log.Info("looked for dead members", "dead", len(m.dead), "silent", silent, "pulses", len(pulses))
 	return idle

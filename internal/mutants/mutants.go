@@ -496,9 +496,29 @@ var mutants = []mutant{
 		"./member", all,
 	},
 	{
-		"a joiner that finds no target does not look for dead members", "member/joining.go",
-		"j.collect = j.collect || c.By == l.id", "_ = c.By",
+		"a joiner that finds no target does not look for dead members", "member/watch.go",
+		"if c.position == 0 {\n\t\treturn idle", "if c.position >= 0 {\n\t\treturn idle",
 		"./member", all,
+	},
+	{
+		"a joiner waits for the sessions of members that do not answer", "member/watch.go",
+		"gone = append(gone, silent...)\n", "_ = silent\n",
+		"./member", "TestAJoinerWaitsForNoSession",
+	},
+	{
+		"a joiner takes others for dead though its own pulse is not written either", "member/watch.go",
+		"case c.heard.IsZero():", "case false:",
+		"./member", "TestTheStoreTakesPulsesLate",
+	},
+	{
+		"the target of a joiner is not called", "cluster/value.go",
+		"add(j.Target)", "add(by)",
+		"./cluster", "TestCalled",
+	},
+	{
+		"a client takes the place of a machine", "store/quorum/internal/port/port.go",
+		"if protocol == Peers || strings.HasPrefix(protocol, byMachine) {", "if false {",
+		"./store/quorum/internal/port", "TestEstablishedConnectionsAreLimited",
 	},
 	{
 		"a leaving member does not announce it", "member/replay.go",
