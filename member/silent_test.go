@@ -98,8 +98,12 @@ func TestLacks(t *testing.T) {
 	var v cluster.Value
 	for i, c := range []cluster.Command{
 		cluster.PrepareJoin{Joiner: "a"},
-		cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"},
-		cluster.PrepareJoin{Joiner: "c"}, cluster.NotifyWatchers{Joiner: "c"}, cluster.AcceptJoin{Joiner: "c"},
+		cluster.PrepareJoin{Joiner: "b"},
+		cluster.NotifyWatchers{Joiner: "b"},
+		cluster.AcceptJoin{Joiner: "b"},
+		cluster.PrepareJoin{Joiner: "c"},
+		cluster.NotifyWatchers{Joiner: "c"},
+		cluster.AcceptJoin{Joiner: "c"},
 		cluster.PrepareJoin{Joiner: "d"},
 	} {
 		v, _ = cluster.Apply(v, cluster.Entry{Position: int64(i + 1), Command: c})
