@@ -7,12 +7,12 @@ AsyncClient does the same for asyncio."""
 
 from ._client import AsyncClient, Client
 from ._core import Event
-from ._errors import CanceledError, ClosedError, Error, NoAnswerError, NodeError, RefusedError
+from ._errors import CanceledError, ClosedError, Error, MixedError, NoAnswerError, NodeError, RefusedError
 from ._ids import ENCODINGS, MAX_ID, PRESETS, Layout, Parts, encode, gather, parse
 
 __version__ = "0.1.0"
 __all__ = [
     "AsyncClient", "CanceledError", "Client", "ClosedError",
-    "ENCODINGS", "Error", "Event", "Layout", "MAX_ID", "NoAnswerError", "NodeError", "PRESETS", "Parts", "RefusedError",
-    "encode", "gather", "parse",
+    "ENCODINGS", "Error", "Event", "Layout", "MAX_ID", "MixedError", "NoAnswerError", "NodeError", "PRESETS", "Parts",
+    "RefusedError", "encode", "gather", "parse",
 ]

@@ -18,8 +18,9 @@ class Client(Base):
 
         It waits for timeout seconds, by default those of the client. RefusedError is raised as soon as a node refuses
         for a reason that the caller must fix: a wrong token (401, 403), an unknown sequencer (404), more IDs than a
-        limit allows (429, with retry_after), or a layout whose time has run out (503 lifetime). NoAnswerError is raised
-        when no node has given IDs in time, and ClosedError after the client was closed."""
+        limit allows (429, with retry_after), or a layout whose time has run out (503 lifetime). MixedError is raised when
+        nodes of several clusters answer, NoAnswerError when no node has given IDs in time, and ClosedError after the
+        client was closed."""
         return self.take(1, sequencer, timeout=timeout)[0]
 
     def take(self, count: int, sequencer: str = "", *, timeout: float | None = None) -> list[int]:

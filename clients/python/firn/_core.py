@@ -15,6 +15,7 @@ from collections import Counter, deque
 from typing import Any, Callable, Coroutine, NamedTuple, Sequence
 from urllib.parse import quote
 
+from ._clusters import Clusters
 from ._errors import CanceledError, ClosedError, NoAnswerError, NodeError, is_final
 from ._http import PACKED, Node, Transport, parse_nodes, read_ids
 from ._ids import ENCODINGS, encode
@@ -341,6 +342,7 @@ class Issuer:
         if not re.fullmatch("[!-~]*", token):
             raise ValueError("the token has a character that is not a visible one of ASCII")
         answer = await self.base._transport.send(node, request, fields, n)
+        self.base._clusters.take(node.url, answer.fields.get("firn-cluster", ""))
         return read_ids(node, answer, n, key if form else ""), answer.leaving
 
     def no_answer(self, errors: dict[Route, Exception]) -> Exception:
@@ -371,6 +373,7 @@ class Base:
         self._tls = tls or (ssl.create_default_context() if any(node.tls for node in self._nodes) else None)
         self._closing = False  # for other threads, while calls are in progress that they have begun
         self._closed = False
+        self._clusters = Clusters()
         self._issuers: dict[str, Issuer] = {}
         self._bind(None)
         _clients.add(self)

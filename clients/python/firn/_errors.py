@@ -32,6 +32,17 @@ class RefusedError(Error):
         self.retry_after = retry_after  # in how many seconds to call the node again; 0: it does not say
 
 
+class MixedError(Error):
+    """Nodes of several clusters answer. They would give the same IDs, so none are taken from those that were met later."""
+
+    def __init__(self, node: str, cluster: str, other: str, other_cluster: str) -> None:
+        super().__init__(
+            f"{node} is of cluster {cluster}, and {other} was of cluster {other_cluster}; want the nodes of one cluster"
+        )
+        self.node, self.cluster = node, cluster  # that answered
+        self.other, self.other_cluster = other, other_cluster  # that answered last before; IDs are taken from its cluster
+
+
 class NoAnswerError(Error, TimeoutError):
     """No node gave IDs in time. errors has what is wrong with each, such as a RefusedError."""
 

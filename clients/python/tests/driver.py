@@ -98,6 +98,8 @@ def explain(e: Exception) -> dict[str, Any]:
     told: dict[str, Any] = {"kind": "invalid", "message": str(e)}
     if isinstance(e, firn.RefusedError):
         told.update(kind="refused", code=e.code, status=e.status, retry_after_ms=int(e.retry_after * 1000))
+    elif isinstance(e, firn.MixedError):
+        told["kind"] = "mixed"
     elif isinstance(e, firn.NoAnswerError):
         told["kind"] = "no_answer"
     elif isinstance(e, firn.ClosedError):

@@ -1,4 +1,5 @@
 import { ask, since, within, type Batch, type Limit } from "./call.js";
+import { Clusters } from "./clusters.js";
 import { encode, isEncoding } from "./encoding.js";
 import { ClosedError } from "./errors.js";
 import type { CallOptions, Form, IdOf, Kind, Options } from "./options.js";
@@ -9,6 +10,7 @@ import { Routes } from "./routes.js";
 export interface Shared {
   nodes: readonly string[];
   options: Omit<Options, "form">;
+  clusters: Clusters;
   stocks: Map<string, Stock>; // by form and name
   calls: Set<Promise<unknown>>;
   ends: Set<AbortController>; // of requests and calls
@@ -36,7 +38,8 @@ export class Sequencer<K extends Kind> {
 
   /**
    * Takes several IDs, which ascend unless the sequencer scatters them: 100000 with each request. Rejects with a NodeError
-   * when a node refuses for a reason that the caller must fix, with a NoAnswerError when no node has given IDs in time, with
+   * when a node refuses for a reason that the caller must fix, with a MixedError when nodes of several clusters answer, with a
+   * NoAnswerError when no node has given IDs in time, with
    * a ClosedError after `close`, and with a RangeError when an argument is wrong.
    */
   async take(count: number, options?: CallOptions): Promise<IdOf<K>[]> {
@@ -96,7 +99,12 @@ export class Client<K extends Kind = "bigint"> extends Sequencer<K> {
     if (nodes.length === 0 || new Set(urls).size < urls.length) {
       throw new TypeError(`the nodes are ${urls.join(", ") || "none"}; want one or more, each once`);
     }
-    super({ nodes: urls, options, ends: new Set(), stocks: new Map(), calls: new Set(), closed: false }, "", form);
+    const clusters = new Clusters();
+    super(
+      { nodes: urls, options, clusters, ends: new Set(), stocks: new Map(), calls: new Set(), closed: false },
+      "",
+      form,
+    );
   }
 
   /** Returns the sequencer of a name; "" is the default one. The client keeps state for every name, for ever. */

@@ -17,7 +17,7 @@ export type Code = (typeof codes)[keyof typeof codes][number] | (string & {});
 
 /** What a node gives instead of IDs. A call rejects with it when neither another node nor another attempt would help. */
 export class NodeError extends Error {
-  override readonly name = "NodeError";
+  override readonly name: string = "NodeError";
 
   constructor(
     readonly node: string, // its URL
@@ -31,8 +31,24 @@ export class NodeError extends Error {
   }
 }
 
+/** Nodes of several clusters answer. They would give the same IDs, so the client takes none from those it met later. */
+export class MixedError extends NodeError {
+  override readonly name: string = "MixedError";
+
+  constructor(
+    node: string,
+    readonly cluster: string, // of the node
+    readonly other: string, // the node that answered last before
+    readonly otherCluster: string, // of that node, from which the client takes IDs
+  ) {
+    super(node, `it is of cluster ${cluster}, and ${other} was of cluster ${otherCluster}; want the nodes of one cluster`);
+  }
+}
+
 /** Whether an error is for the caller: another node would hide its mistake, or evade its limit. */
-export function isFinal({ status, code }: NodeError): boolean {
+export function isFinal(error: NodeError): boolean {
+  const { status, code } = error;
+  if (error instanceof MixedError) return true;
   if (status === 404) return code !== ""; // without, it is not a firn node
   if (status === 503) return code === "lifetime";
   return status >= 400 && status < 500 && status !== 408;

@@ -27,6 +27,11 @@ export async function post(
     if (token && !/^[!-~]+$/.test(token)) throw new Error("the token has characters that no header can have");
     if (token) headers.set("authorization", `Bearer ${token}`);
     const answer = await (shared.options.fetch ?? fetch)(url, { method, headers, redirect: "error", signal });
+    const mixed = shared.clusters.take(node, answer.headers.get("firn-cluster") ?? "");
+    if (mixed) {
+      await answer.body?.cancel();
+      return mixed;
+    }
     if (answer.status !== 200) return await readError(node, answer);
     const body = await read(answer, form ? 4096 + n * 100 : n * 8); // in JSON each ID is there twice
     const type = answer.headers.get("content-type");

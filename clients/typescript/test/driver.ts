@@ -8,6 +8,7 @@ import {
   ClosedError,
   decode,
   type Form,
+  MixedError,
   NoAnswerError,
   NodeError,
   type Options,
@@ -67,6 +68,7 @@ function open({ nodes, token, ca, prefetch, timeout_ms }: Opening): Client<"deci
 }
 
 function explain(error: unknown): object {
+  if (error instanceof MixedError) return { kind: "mixed", message: error.message };
   if (error instanceof NodeError) {
     const { code, status, retryAfter, message } = error;
     return { kind: "refused", code, status, retry_after_ms: retryAfter, message };

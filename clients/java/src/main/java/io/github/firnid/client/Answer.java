@@ -14,10 +14,11 @@ record Answer(long asked, long[] ids, List<String> texts, Exception error) {
     private static final Pattern STRING = Pattern.compile("\"((?:[^\"\\\\]|\\\\.)*+)\"\\s*(:?)", Pattern.DOTALL);
 
     /** Reads the answer to a query. */
-    static Answer read(long asked, String node, Sequencer.Query query, HttpResponse<byte[]> response, Throwable failure) {
+    static Answer read(long asked, String node, Clusters clusters, Sequencer.Query query, HttpResponse<byte[]> response, Throwable failure) {
         try {
             Throwable f = failure instanceof CompletionException ? failure.getCause() : failure;
             if (f != null) throw new IOException(f.getMessage() != null ? f.getMessage() : f.getClass().getSimpleName(), f);
+            clusters.take(node, response.headers().firstValue("Firn-Cluster").orElse(""));
             if (response.statusCode() != 200) throw refusal(node, response);
             if (query.key().isEmpty()) return new Answer(asked, unpack(response.body(), query.count()), List.of(), null);
             var texts = strings(response.body()).getOrDefault(query.key(), List.of());

@@ -26,6 +26,7 @@ public final class FirnClient implements AutoCloseable {
     final Prefetch prefetch; // null: none
     final LongSupplier clock, wall; // nanoseconds since any instant
     final ReadWriteLock calls = new ReentrantReadWriteLock(); // calls are its readers
+    final Clusters clusters = new Clusters();
     volatile boolean closed;
     private final Supplier<String> token;
     private final HttpClient http;

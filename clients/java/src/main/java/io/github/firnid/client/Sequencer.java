@@ -12,7 +12,8 @@ import java.util.stream.*;
  * Takes IDs of one sequencer. Many threads can use it. {@link FirnClient#sequencer} returns one.
  *
  * <p>A call lasts for up to 10 s, or its own timeout above zero. {@link FirnException.Refused} is thrown at once when the caller
- * must put something right, {@link FirnException.NoAnswer} when the time is over or the thread is interrupted, as it stays.
+ * must put something right, {@link FirnException.Mixed} when nodes of several clusters answer, {@link FirnException.NoAnswer} when
+ * the time is over or the thread is interrupted, as it stays.
  */
 public final class Sequencer {
     static final int MOST = 100_000; // IDs that a node gives at once
@@ -110,7 +111,7 @@ public final class Sequencer {
         if (e == null) {
             r.failures = 0;
             r.until = now();
-        } else if (!(e instanceof FirnException.Refused refused && refused.isFinal())) {
+        } else if (!FirnException.isFinal(e)) {
             if (r.failures == 0 || now() - r.until >= 0) r.pause();
             r.until = Math.max(r.until, now() + Math.min(FirnException.retryAfter(e), 5000 * MS));
         }
@@ -181,11 +182,11 @@ public final class Sequencer {
                         end(Math.max(patience, 2 * (now() - answer.asked())));
                         return answer;
                     }
-                    if (!(answer.error() instanceof FirnException.Refused e && e.isFinal())) {
+                    if (!FirnException.isFinal(answer.error())) {
                         next();
-                    } else if (e.status != 429 || live.isEmpty()) { // else perhaps because the call has sent several requests
-                        throw (RuntimeException) e.fillInStackTrace(); // with the stack of this thread
-                    }
+                    } else if (!(answer.error() instanceof FirnException.Refused e && e.status == 429) || live.isEmpty()) {
+                        throw (RuntimeException) answer.error().fillInStackTrace(); // with the stack of this thread
+                    } // else perhaps because the call has sent several requests
                 } else if (now() - deadline >= 0) {
                     end(patience);
                     throw noAnswer(began);
@@ -216,7 +217,7 @@ public final class Sequencer {
             tried.add(route);
             live.add(request);
             sent.whenComplete((response, failure) -> {
-                var answer = Answer.read(asked, route.node, query, response, failure);
+                var answer = Answer.read(asked, route.node, client.clusters, query, response, failure);
                 long took = now() - asked;
                 judge(route, answer.error() == null && took > bar ? slow(route, took) : answer.error(), true);
                 ended.add(Map.entry(request, answer));
@@ -247,7 +248,7 @@ public final class Sequencer {
         int expired; // IDs dropped since the hook was called
         boolean fetching;
         long restUntil = now(); // until then, after a failure, it fetches only for calls that wait
-        FirnException.Refused refusal; // of the last fetch that a node refused
+        FirnException refusal; // of the last fetch, for a reason that the caller must fix
 
         /** Takes IDs, as many as are prefetched at most. */
         synchronized Answer take(int count, long deadline) throws InterruptedException {
@@ -316,7 +317,7 @@ public final class Sequencer {
                 fetching = false;
                 if (answer.error() == null) held.add(new Held(answer.ids(), answer.asked(), ahead));
                 else restUntil = now() + Math.max(1000 * MS, FirnException.retryAfter(answer.error()));
-                if (answer.error() instanceof FirnException.Refused r) refusal = r;
+                if (FirnException.isFinal(answer.error())) refusal = (FirnException) answer.error();
                 notifyAll();
                 client.hooks.batch(name, answer.error() == null ? count : 0, expired, answer.error());
                 expired = 0;

@@ -153,7 +153,7 @@ final class Driver implements FirnClient.Hooks {
     private static Map<String, ?> describe(RuntimeException e) {
         var failure = new LinkedHashMap<String, Object>();
         failure.put("kind", e instanceof FirnException.Refused ? "refused" : e instanceof FirnException.NoAnswer ? "no_answer"
-                : e instanceof IllegalArgumentException ? "invalid" : "closed");
+                : e instanceof FirnException.Mixed ? "mixed" : e instanceof IllegalArgumentException ? "invalid" : "closed");
         if (e instanceof FirnException.Refused refused) {
             failure.put("code", refused.code);
             failure.put("status", refused.status);

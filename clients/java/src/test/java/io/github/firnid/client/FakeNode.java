@@ -91,6 +91,9 @@ final class FakeNode implements AutoCloseable {
         };
     }
 
+    /** Gives IDs as a node of a cluster. */
+    static Behaviour of(String cluster) { return (node, exchange, count) -> send(exchange, 200, ids(count), "Firn-Cluster", cluster); }
+
     static Behaviour refuses(int status, String code, String... headers) {
         return says(status, "{\"error\":{\"code\":\"" + code + "\",\"message\":\"so <it> \\\"is\\\"\"}}", headers);
     }
