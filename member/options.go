@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/floor"
 )
 
 // Defaults for the fields of Options that are zero.
@@ -18,14 +19,26 @@ const (
 	DefaultCheckpointEvery = 1000
 )
 
+// The greatest values of Options. Others wait for both after a member has crashed.
+const (
+	MaxTTL    = 10 * time.Minute
+	MaxWindow = floor.MaxWindow
+)
+
+const (
+	minTTL    = time.Second
+	minWindow = 3 * time.Millisecond
+)
+
 // Options configure a member. The zero value is good for production.
 type Options struct {
 	// TTL is how long the store waits for a silent member before the others take it out and its node IDs become
-	// free. At least 1 s; zero means 20 s. Uniqueness does not depend on it.
+	// free. 1 s to 10 min; zero means 20 s. Uniqueness does not depend on it.
 	TTL time.Duration
 
 	// Window is how far ahead of the clock a horizon lies: how long a member makes IDs while the store is
-	// unavailable. At least 3 ms and three ticks of each layout used; zero means 30 s. Sequencers whose definition
+	// unavailable, and how long others wait for its node IDs after a crash, and all after the store has lost data. 3 ms, and
+	// three ticks of each layout used, to 1 h; zero means 30 s. Sequencers whose definition
 	// has a shorter window use that.
 	Window time.Duration
 
@@ -81,10 +94,14 @@ func (o Options) withDefaults() Options {
 func (o Options) Validate() error {
 	o = o.withDefaults()
 	switch {
-	case o.TTL < time.Second:
-		return fmt.Errorf("a TTL of %v is too short: want at least 1s", o.TTL)
-	case o.Window < 3*time.Millisecond:
-		return fmt.Errorf("a window of %v is too short: want at least 3ms", o.Window)
+	case o.TTL < minTTL:
+		return fmt.Errorf("a TTL of %v is too short: want at least %v", o.TTL, minTTL)
+	case o.TTL > MaxTTL:
+		return fmt.Errorf("a TTL of %v is too long: want at most %v", o.TTL, MaxTTL)
+	case o.Window < minWindow:
+		return fmt.Errorf("a window of %v is too short: want at least %v", o.Window, minWindow)
+	case o.Window > MaxWindow:
+		return fmt.Errorf("a window of %v is too long: want at most %v", o.Window, MaxWindow)
 	case o.NodeIDs < 1 || o.NodeIDs > cluster.MaxNodeIDs:
 		return fmt.Errorf("%d node IDs in each sequencer; want 1 to %d", o.NodeIDs, cluster.MaxNodeIDs)
 	case o.CheckpointEvery < 1:

@@ -120,7 +120,7 @@ func TestStrictFile(t *testing.T) {
 		{"ttl: 20", "ttl: it is 20; want a string"},
 		{"ttl: [20s]", "ttl: it is a list; want a string"},
 		{"ttl: {s: 20}", "ttl: it is a mapping; want a string"},
-		{"ttl: 0s", "ttl: 0s is too short; want at least 1ms"},
+		{"ttl: 0s", "ttl: 0s is too short; want at least 1s"},
 		{"etcd: [1]", "etcd: it is 1; want a string"},
 		{"etcd: []", `etcd: "" has an empty item`},
 		{"nodes: 5", "line 1: nodes: there is no such key"},

@@ -13,6 +13,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -44,7 +45,7 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
-	setting.Duration(flags, &r.Window, "window", d.Window.String(), time.Millisecond, "the window of the former nodes, or a longer one")
+	setting.DurationIn(flags, &r.Window, "window", d.Window.String(), time.Millisecond, member.MaxWindow, "the window of the former nodes, or a longer one")
 	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, to ask its machines whether they run\n(default: they are not asked)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		r.Backup, r.Logger = args[0], newLogger(p.stderr, "text", slog.LevelWarn)

@@ -136,6 +136,12 @@ func TestEachWrongIsFound(t *testing.T) {
 			server := postgresServer(pgstore.ServerReport{Server: "db:5432", Version: "15.6", Connections: 95, MaxConns: 100})
 			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Servers: []Server{server}}
 		}, Warn, "95 of its 100 connections", "max_connections"},
+		{"PostgreSQL has a long transaction", func(s *Seen) {
+			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Wrong: postgresWrong(pgstore.Report{Oldest: time.Hour, Who: `process 17, "psql", active`})}
+		}, Warn, `open for 1h0m0s (process 17, "psql", active)`, "pg_terminate_backend"},
+		{"PostgreSQL removes nothing", func(s *Seen) {
+			s.Store = &Store{Kind: stores.Postgres, Place: "firn", Wrong: postgresWrong(pgstore.Report{Oldest: time.Second, Dead: 300_000})}
+		}, Warn, "keep 300000 former versions", "pg_replication_slots"},
 		{"PostgreSQL is away", func(s *Seen) { s.Store = &Store{Kind: stores.Postgres, Err: errors.New("not in time")} }, Fail, "not in time", "its primary must run"},
 		{"a server of ZooKeeper is down", func(s *Seen) {
 			up := zookeeperServer(zkstore.ServerReport{Server: "zk-1:2181", Version: "3.8.0", Mode: "leader"})

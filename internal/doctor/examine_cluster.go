@@ -185,6 +185,7 @@ func (c Config) seeStore(ctx context.Context, seen *Seen) {
 		for _, server := range r.Servers {
 			d.Servers = append(d.Servers, postgresServer(server))
 		}
+		d.Wrong = postgresWrong(r)
 		d.Read, d.Place = r.Read, cmp.Or(c.Postgres.Schema, pgstore.DefaultSchema)
 	}
 	if d.Err != nil {

@@ -21,6 +21,7 @@ type Store struct {
 	Read    time.Duration // duration of a read that must be current
 	Err     error         // why it does not answer; store.ErrRefused: why it refuses a read or a write
 	Place   string        // where firn's data is: a prefix of keys, a schema, a node of ZooKeeper
+	Wrong   []Finding     // with its data
 }
 
 // Server is one server of a store.
@@ -73,6 +74,7 @@ func saysOneOf(err error, texts []string) bool {
 }
 
 func (s Store) check() (all []Finding) {
+	defer func() { all = append(all, s.Wrong...) }()
 	m := manuals[s.Kind]
 	down := 0
 	for _, r := range s.Servers {
@@ -150,6 +152,25 @@ func zookeeperServer(r zkstore.ServerReport) Server {
 		}
 	}
 	return Server{Address: r.Server, Err: r.Err, Says: says.String(), Took: r.Took}
+}
+
+const (
+	longTransaction = 10 * time.Minute
+	manyDead        = 200_000 // rows
+)
+
+// postgresWrong is what keeps PostgreSQL from removing former versions of rows.
+func postgresWrong(r pgstore.Report) (all []Finding) {
+	const name = "PostgreSQL"
+	if r.Oldest > longTransaction {
+		all = append(all, Warn.about(name, "a transaction has been open for %v (%s): all that was written since is kept, and lists of nodes get slower",
+			r.Oldest.Round(time.Minute), r.Who).do("end it, such as with SELECT pg_terminate_backend(PROCESS); idle_in_transaction_session_timeout prevents the next"))
+	}
+	if r.Dead > manyDead {
+		all = append(all, Warn.about(name, "its tables keep %d former versions of rows", r.Dead).
+			do("look for what keeps them: a long transaction (GRANT pg_read_all_stats lets firn's role see those of others), pg_prepared_xacts, pg_replication_slots, or autovacuum that is off"))
+	}
+	return all
 }
 
 // postgresServer is what a server of PostgreSQL says of itself.

@@ -19,6 +19,9 @@ const (
 	Skew   = 10 * time.Second // by how much clocks may differ
 )
 
+// MaxWindow is the longest window. After a loss of data everybody waits for the longest one.
+const MaxWindow = time.Hour
+
 // Floor is what the key holds.
 type Floor struct {
 	From time.Time `json:"from"` // the earliest instant of use of any node ID; zero: the fences' floors alone count

@@ -4,6 +4,7 @@ package setting
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,11 @@ const (
 
 // Duration adds a duration of at least the given one.
 func Duration(fs *pflag.FlagSet, into *time.Duration, name, text string, least time.Duration, usage string) {
+	DurationIn(fs, into, name, text, least, math.MaxInt64, usage)
+}
+
+// DurationIn adds a duration in a range.
+func DurationIn(fs *pflag.FlagSet, into *time.Duration, name, text string, least, most time.Duration, usage string) {
 	Add(fs, into, name, "duration", text, usage, func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -75,6 +81,9 @@ func Duration(fs *pflag.FlagSet, into *time.Duration, name, text string, least t
 		}
 		if d < least {
 			return 0, fmt.Errorf("%v is too short; want at least %v", d, least)
+		}
+		if d > most {
+			return 0, fmt.Errorf("%v is too long; want at most %v", d, most)
 		}
 		return d, nil
 	})

@@ -57,7 +57,7 @@ type Config struct {
 
 	// Window is the longest window of the members that use this client. After a loss of data, nobody makes IDs until
 	// the windows of all clients have passed; a member with a longer one ends with an error. Zero: 30 s, the default of
-	// members. Negative is an error.
+	// members. Negative, and more than 1 h, is an error.
 	Window time.Duration
 
 	// CallDeadline is how long a call waits for its answer, unless its context ends sooner. Zero: DefaultCallDeadline.
@@ -82,8 +82,8 @@ func (c Config) settings() (settings, error) {
 	if c.CallDeadline < 0 {
 		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline, DefaultCallDeadline)
 	}
-	if c.Window < 0 {
-		return s, fmt.Errorf("the window is %v; want a positive one, or zero for %v", c.Window, floor.Window)
+	if c.Window < 0 || c.Window > floor.MaxWindow {
+		return s, fmt.Errorf("the window is %v; want up to %v, or zero for %v", c.Window, floor.MaxWindow, floor.Window)
 	}
 	if !schemaName.MatchString(c.Schema) {
 		return s, fmt.Errorf("the schema is called %q; want 1 to 63 characters a-z, 0-9 and _, the first no digit", c.Schema)

@@ -31,6 +31,9 @@ type Report struct {
 	Servers []ServerReport
 	Size    int64         // of the tables with their indexes, in bytes
 	Read    time.Duration // how long a read took
+	Oldest  time.Duration // how long the oldest transaction has been open, see OldestTransaction
+	Who     string        // whose that is, such as `process 17, "psql", idle in transaction`
+	Dead    int64         // former versions of rows that the server has not removed, roughly
 }
 
 // Examine asks every server of the URL for its state, and whether this client may use the tables: if not, it returns an
@@ -55,11 +58,16 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 	found, err := s.read(ctx, "read",
 		`SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
 			(SELECT string_agg(name || ' (' || "right" || ')', ', ') FROM unnest(ARRAY[`+names+`]) AS name,
-				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right" WHERE NOT has_table_privilege(name, "right"))`)
+				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right" WHERE NOT has_table_privilege(name, "right")),
+			`+oldest+`, coalesce((SELECT format('process %s, "%s", %s', pid, application_name, state) FROM pg_stat_activity
+				WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+				ORDER BY xact_start LIMIT 1), 'a prepared one'),
+			(SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = current_schema())`)
 	if err != nil {
 		return r, err
 	}
 	r.Read, r.Size = time.Since(began), found[1].int(0, 0)
+	r.Oldest, r.Who, r.Dead = time.Duration(found[1].int(0, 2))*time.Millisecond, found[1].text(0, 3), found[1].int(0, 4)
 	if missing := found[1].text(0, 1); missing != "" {
 		return r, fmt.Errorf("write: %w: the role has no right to these tables: %s", store.ErrRefused, missing)
 	}

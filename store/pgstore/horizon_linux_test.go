@@ -3,6 +3,7 @@ package pgstore_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/firn-id/firn/internal/dbtest"
+	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
 )
@@ -73,5 +75,39 @@ func TestALongTransactionElsewhere(t *testing.T) {
 	t.Logf("a transaction looks at %d pages, and at %d after a thousand others", before, after)
 	if after > before+before/2 {
 		t.Error("want about as many")
+	}
+}
+
+// A client knows how long a transaction has been open, and whose it is.
+func TestTheOldestTransactionIsKnown(t *testing.T) {
+	t.Parallel()
+	server := dbtest.StartPostgres(t)
+	if report, err := open(t, pgstore.Config{URL: server.URL("postgres")}).Examine(t.Context()); err != nil || report.Oldest != 0 {
+		t.Errorf("Examine = %+v, %v; want that no transaction is open", report, err)
+	}
+	begin(t, server)
+	s := open(t, pgstore.Config{URL: server.URL("postgres")})
+	eventually(t, "the age", func() error {
+		if is, known := s.OldestTransaction(); !known || is == 0 {
+			return fmt.Errorf("the oldest is %v old, known %v", is, known)
+		}
+		return nil
+	})
+	report, err := s.Examine(t.Context())
+	if err != nil || report.Oldest == 0 || !regexp.MustCompile(`^process \d+, ".*", idle in transaction$`).MatchString(report.Who) {
+		t.Errorf("Examine = %+v, %v; want a transaction and whose it is", report, err)
+	}
+}
+
+// A window that makes everybody wait for days after a loss is refused.
+func TestLongWindowsAreRefused(t *testing.T) {
+	for window, valid := range map[time.Duration]bool{floor.MaxWindow: true, floor.MaxWindow + 1: false, -1: false} {
+		s, err := pgstore.Open(pgstore.Config{URL: "postgres://127.0.0.1:1/firn", Window: window})
+		if (err == nil) != valid {
+			t.Errorf("a window of %v: %v; want that it is valid: %v", window, err, valid)
+		}
+		if err == nil {
+			_ = s.Close()
+		}
 	}
 }

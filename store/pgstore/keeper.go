@@ -171,7 +171,7 @@ func (s *Store) poll(ctx context.Context) error {
 	statements := []string{
 		"SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)), (SELECT position FROM checkpoint), " + breaks,
 		s.over.look(),
-		"SELECT WHERE false", "SELECT WHERE false",
+		"SELECT WHERE false", "SELECT WHERE false", s.askAge(),
 	}
 	if len(watches) > 0 {
 		statements[2] = "SELECT key, created FROM keys WHERE key IN (" + list(func(w *watch) string { return bytesOf(w.key) }, watches...) + ")"
@@ -190,6 +190,7 @@ func (s *Store) poll(ctx context.Context) error {
 	s.reaches(store.Position(max(found[1].int(0, 0), found[1].int(0, 1))))
 	s.lookAtWatches(watches, found[3])
 	s.lookAtSessions(sessions, found[4])
+	s.learnAge(found[5])
 	now, wrong := found[2].int(0, 0), found[2].is(0, 1)
 	if wrong {
 		_, _, err = s.apply(ctx, "0", sweep...)

@@ -44,6 +44,7 @@ type Store struct {
 	known     known
 	untold    bool // data was lost, and neither an Append nor a Follow has told so
 	window    time.Duration
+	age       age
 	warning   string // what the server said while it carried out the latest message
 	sessions  map[*session]bool
 	watches   map[*watch]bool

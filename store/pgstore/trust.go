@@ -15,8 +15,8 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// oldest is the first version that works: the first with gen_random_uuid.
-const oldest = 130000
+// firstVersion is the first that works: the first with gen_random_uuid.
+const firstVersion = 130000
 
 // breaks is an SQL expression that says what the server does that a store must not; empty: nothing.
 const breaks = `concat_ws(', ',
@@ -45,7 +45,7 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	}
 	r := rows(results[len(results)-1].Rows)
 	switch {
-	case r.int(0, 0) < oldest:
+	case r.int(0, 0) < firstVersion:
 		return fmt.Errorf("%w: the server is PostgreSQL %s; want 13 or later", store.ErrRefused, conn.ParameterStatus("server_version"))
 	case r.int(0, 2) != int64(conn.PID()):
 		return fmt.Errorf("%w: there is a pooler, such as pgbouncer, before the server: want the address of the server itself", store.ErrRefused)

@@ -164,8 +164,8 @@ func New(c Config) (*Quorum, error) {
 	if err := checkMachines(c.Machines); err != nil {
 		return nil, err
 	}
-	if c.Window < 0 {
-		return nil, fmt.Errorf("the window is %v; want a positive one, or zero for %v", c.Window, floor.Window)
+	if c.Window < 0 || c.Window > floor.MaxWindow {
+		return nil, fmt.Errorf("the window is %v; want up to %v, or zero for %v", c.Window, floor.MaxWindow, floor.Window)
 	}
 	c.Machines = slices.Sorted(slices.Values(c.Machines))
 	if c.Self != "" && c.Self != NoMachine && !slices.Contains(c.Machines, c.Self) {

@@ -65,10 +65,15 @@ func inBubble(t *testing.T, f func(t *testing.T, w *watched)) {
 	})
 }
 
+// database is a store that tells of transactions.
+type database struct{ store.Log }
+
+func (database) OldestTransaction() (time.Duration, bool) { return 90 * time.Second, true }
+
 // watch adds the metrics of the node as it is now.
 func (w *watched) watch() {
 	w.metrics.Watch(Node{
-		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return w.client, nil }, Window: 30 * time.Second,
+		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return database{w.client}, nil }, Window: 30 * time.Second,
 		Listeners: map[string]conns.Counter{"public": listeners{}},
 		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: expiry}}, nil

@@ -118,6 +118,9 @@ var (
 	roundTrip = gauge("firn_store_round_trip_seconds", "seconds",
 		"Time that this read took; absent without an answer.")
 
+	oldestTransaction = gauge("firn_postgres_oldest_transaction_seconds", "seconds",
+		"How long the oldest transaction of the database has been open, to within 30 s: the server keeps all former versions of rows since. Of other users' it has only prepared ones, unless firn's role has pg_read_all_stats. Absent on nodes with another store.")
+
 	machineUp = gauge("firn_quorum_machine_up", "0 or 1",
 		"1 if a machine of the quorum answers this node within a second. Here and below, a machine is its address in --quorum; absent on nodes without a quorum.", "machine")
 	machineBehind = gauge("firn_quorum_machine_behind_entries", "entries",

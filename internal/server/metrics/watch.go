@@ -73,6 +73,7 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	if w.Log != nil {
 		if log, err := w.Log(); err == nil {
 			w.collectStore(to, log, stats.Position)
+			collectOldest(to, log)
 		}
 	}
 }
@@ -181,6 +182,19 @@ func (w *watcher) collectStore(to sink, log store.Log, after int64) {
 	to.put(roundTrip, r.took.Seconds())
 	if after > 0 {
 		to.put(behind, float64(r.entries))
+	}
+}
+
+// transactions is implemented by a store in a database that others use, too.
+type transactions interface {
+	OldestTransaction() (is time.Duration, known bool)
+}
+
+func collectOldest(to sink, log store.Log) {
+	if db, ok := log.(transactions); ok {
+		if is, known := db.OldestTransaction(); known {
+			to.put(oldestTransaction, is.Seconds())
+		}
 	}
 }
 

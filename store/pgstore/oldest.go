@@ -1,0 +1,49 @@
+package pgstore
+
+import "time"
+
+// An open transaction keeps the server from removing what was written since it began. oldest is an SQL expression for the
+// time in milliseconds since the oldest of the database began, as far as the role may see: of other users' it sees only
+// prepared ones, unless it has the role pg_read_all_stats.
+const oldest = `(SELECT coalesce(max(extract(epoch FROM clock_timestamp() - since) * 1000), 0)::bigint FROM (
+	SELECT xact_start AS since FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
+	UNION ALL SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()) AS open)`
+
+// oldestEvery is how often a client asks for it.
+const oldestEvery = 30 * time.Second
+
+// age is how old the oldest transaction was.
+type age struct {
+	is time.Duration
+	at time.Time // zero: nobody has asked
+}
+
+// OldestTransaction is how long the oldest transaction of the database has been open, to within oldestEvery, as far as the
+// role may see: of other users' it sees only prepared ones, unless it has the role pg_read_all_stats. Zero: there is none.
+// Known is false until a server was asked.
+func (s *Store) OldestTransaction() (is time.Duration, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.age.is, !s.age.at.IsZero()
+}
+
+// askAge is a statement that asks for the age if that is due.
+func (s *Store) askAge() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.age.at) < oldestEvery {
+		return "SELECT WHERE false"
+	}
+	return "SELECT " + oldest
+}
+
+// learnAge notes the answer.
+func (s *Store) learnAge(found rows) {
+	if len(found) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.age = age{time.Duration(found.int(0, 0)) * time.Millisecond, time.Now()}
+}
