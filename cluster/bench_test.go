@@ -24,7 +24,7 @@ func newChurn(members int, nodeIDs int64) *churn {
 	for i := range members {
 		c.join(i)
 		if i == 0 {
-			c.append(CreateSequencer{"default", Definition{Nodes: 1024, Layout: firn.Default}})
+			c.append(CreateSequencer{Sequencer: "default", Definition: Definition{Nodes: 1024, Layout: firn.Default}})
 		}
 		c.append(c.attach(i))
 	}

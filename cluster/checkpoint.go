@@ -20,6 +20,7 @@ type checkpointJSON struct {
 	Sequencers map[string]sequencerCheckpoint `json:"sequencers"`
 	Expelled   []expelledJSON                 `json:"expelled,omitempty"` // rising positions
 	Policy     []Share                        `json:"policy,omitempty"`   // rising names
+	Region     Region                         `json:"region,omitzero"`    // of the sequencers
 }
 
 type expelledJSON struct {
@@ -45,6 +46,7 @@ type sequencerCheckpoint struct {
 	Wanting    []wantJSON `json:"wanting"` // in the order in which the members attached
 	Fresh      [][2]int64 `json:"fresh"`   // stretches of node IDs that were never used: first and last
 	Freed      []int64    `json:"freed"`   // node IDs given back, the longest free first
+	Start      int64      `json:"start,omitempty"`
 
 	Allocation *Allocation `json:"allocation,omitempty"` // if it is another than that of the definition
 	Drained    []string    `json:"drained,omitempty"`
@@ -66,6 +68,7 @@ type wantJSON struct {
 // JSON.
 func EncodeCheckpoint(v Value) ([]byte, error) {
 	w := checkpointJSON{Version: Version, Position: v.position, Entries: v.entries, Sequencers: map[string]sequencerCheckpoint{}, Policy: v.Policy()}
+	w.Region, _ = v.Region()
 	for _, id := range v.ring() {
 		p, _ := v.peers.get(id)
 		serves, _ := v.assigned.get(id)
@@ -117,6 +120,7 @@ func expanded(data []byte) ([]byte, error) {
 func (s Sequencer) checkpoint() sequencerCheckpoint {
 	w := sequencerCheckpoint{
 		Definition: s.definition, Created: s.created, Allocation: s.changedAllocation(), Drained: slices.Collect(keys(s.drained)),
+		Start: s.free.start,
 	}
 	line := s.waiting
 	for _, others := range []tree[int64, string]{s.paused, s.holding} {
@@ -223,11 +227,12 @@ func (r checkpointJSON) value() (Value, error) {
 		v.hang(j.Joiner, j.Target, *target)
 		v.joins = v.joins.put(j.Joiner, Join{j.Target, j.Accepted})
 	}
+	region := r.Region
 	for name, r := range r.Sequencers {
 		if err := CheckName(name); err != nil {
 			return v, err
 		}
-		s, err := r.sequencer(v, name)
+		s, err := r.sequencer(v, name, region)
 		if err != nil {
 			return v, fmt.Errorf("sequencer %q: %w", name, err)
 		}
@@ -256,8 +261,8 @@ func (r checkpointJSON) value() (Value, error) {
 	return v, nil
 }
 
-func (r sequencerCheckpoint) sequencer(v Value, name string) (Sequencer, error) {
-	s := Sequencer{definition: r.Definition, allocation: r.Definition.Allocation.plain(), created: r.Created}
+func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Sequencer, error) {
+	s := Sequencer{definition: r.Definition, region: region, allocation: r.Definition.Allocation.plain(), created: r.Created}
 	if r.Allocation != nil {
 		s.allocation = r.Allocation.plain()
 		if err := s.allocation.Validate(); err != nil {
@@ -270,11 +275,18 @@ func (r sequencerCheckpoint) sequencer(v Value, name string) (Sequencer, error) 
 	case s.created < 0 || s.created > v.position:
 		return s, fmt.Errorf("created at %d; want 0 to %d", s.created, v.position)
 	}
+	nodes, err := region.Nodes(s.definition)
+	if err != nil {
+		return s, err
+	}
+	if s.free.start = max(r.Start, nodes.From); s.free.start > nodes.To {
+		return s, fmt.Errorf("its node IDs start at %d; want %d to %d", r.Start, nodes.From, nodes.To)
+	}
 	accounted := int64(0) // how many node IDs are fresh, freed or held: each must be one of these, once
-	var at int64          // the first node ID at which the next stretch may begin
+	at := nodes.From      // the first node ID at which the next stretch may begin
 	for _, f := range r.Fresh {
-		if f[0] < at || f[1] < f[0] || f[1] >= s.definition.Capacity() {
-			return s, fmt.Errorf("fresh node IDs %d to %d; want %d to %d, rising", f[0], f[1], at, s.definition.Capacity()-1)
+		if f[0] < at || f[1] < f[0] || f[1] > nodes.To {
+			return s, fmt.Errorf("fresh node IDs %d to %d; want %d to %d, rising", f[0], f[1], at, nodes.To)
 		}
 		s.free = s.free.withFresh(f[0], f[1])
 		accounted += f[1] - f[0] + 1
@@ -283,8 +295,8 @@ func (r sequencerCheckpoint) sequencer(v Value, name string) (Sequencer, error) 
 	known := make(map[int64]bool, len(r.Freed))
 	account := func(node int64) error {
 		_, last, ok := s.free.fresh.floor(node)
-		if known[node] || ok && node <= last || node < 0 || node >= s.definition.Capacity() {
-			return fmt.Errorf("the node ID %d is there twice, or is not one of 0 to %d", node, s.definition.Capacity()-1)
+		if known[node] || ok && node <= last || !nodes.holds(node) {
+			return fmt.Errorf("the node ID %d is there twice, or is not one of %d to %d", node, nodes.From, nodes.To)
 		}
 		known[node] = true
 		accounted++
@@ -332,8 +344,8 @@ func (r sequencerCheckpoint) sequencer(v Value, name string) (Sequencer, error) 
 		}
 		s.drained = s.drained.put(member, struct{}{})
 	}
-	if accounted != s.definition.Capacity() {
-		return s, fmt.Errorf("%d node IDs are free or held; want %d", accounted, s.definition.Capacity())
+	if accounted != nodes.Size() {
+		return s, fmt.Errorf("%d node IDs are free or held; want %d", accounted, nodes.Size())
 	}
 	if s.allocate(v.peers.len()) != s {
 		return s, errors.New("its node IDs are not held by the first in line")

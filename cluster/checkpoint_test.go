@@ -24,11 +24,11 @@ func sample(t testing.TB) Value {
 		PrepareJoin{"c"},
 		NotifyWatchers{"c"},
 		AcceptJoin{"c"},
-		CreateSequencer{"orders", small(2, Allocation{})},
+		CreateSequencer{Sequencer: "orders", Definition: small(2, Allocation{})},
 		Attach{Sequencer: "orders", Member: "b"},
 		Attach{Sequencer: "orders", Member: "c"},
 		Attach{Sequencer: "orders", Member: "a", Nodes: &Range{1, 1}},
-		CreateSequencer{"spare", small(1024, Allocation{Kind: AllocatePercent, Percent: 50})},
+		CreateSequencer{Sequencer: "spare", Definition: small(1024, Allocation{Kind: AllocatePercent, Percent: 50})},
 		Attach{Sequencer: "spare", Member: "a"},
 		Attach{Sequencer: "spare", Member: "b", Nodes: &Range{100, 200}},
 		Detach{"spare", "a"},
@@ -194,7 +194,7 @@ func TestDamagedPolicyIsRefused(t *testing.T) {
 
 func TestDamagedNodeIDsAreRefused(t *testing.T) {
 	v := joined(t, joined(t, Value{}, "a"), "b")
-	v = must(t, v, CreateSequencer{"s", small(4, Allocation{})},
+	v = must(t, v, CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})},
 		Attach{"s", "a", nil, 4}, Attach{"s", "b", &Range{0, 2}, 2}, Decline{"s", "a", 0})
 	const want = "s 0:a 1:b 2:b 3:a, wanting more a"
 	if !strings.HasSuffix(v.String(), want) {
@@ -288,7 +288,7 @@ func FuzzDecodeCheckpoint(f *testing.F) {
 	f.Add(checkpoint(f, sample(f)))
 	f.Add(checkpoint(f, Value{}))
 	f.Add(checkpoint(f, joined(f, shared(f, Share{"a", 75}, Share{"b", 0}), "m")))
-	f.Add(checkpoint(f, must(f, joined(f, Value{}, "a"), CreateSequencer{"s", small(4, Allocation{})}, Attach{"s", "a", nil, 3})))
+	f.Add(checkpoint(f, must(f, joined(f, Value{}, "a"), CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})}, Attach{"s", "a", nil, 3})))
 	f.Add([]byte(`{"version":1,"ring":[{"id":"a","joined":0}],"joins":[{"joiner":"b","target":"a"}],"sequencers":null}`))
 	f.Add([]byte(`{"version":1,"position":-1,"ring":[{"id":"a"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) { acceptedIsSound(t, data) })
@@ -337,7 +337,7 @@ func TestLargeCheckpoint(t *testing.T) {
 	}
 	for i := range 60 {
 		name := fmt.Sprint("orders-", i)
-		apply(CreateSequencer{name, Define(firn.Default)})
+		apply(CreateSequencer{Sequencer: name, Definition: Define(firn.Default)})
 		for _, m := range v.Members() {
 			apply(Attach{Sequencer: name, Member: m})
 		}

@@ -78,10 +78,13 @@ const (
 
 // The commands of sequencers. The name of a sequencer is 1 to 100 of the characters a-z, 0-9, '.', '_' and '-'.
 type (
-	// CreateSequencer creates a sequencer. It is refused when the name has another definition already.
+	// CreateSequencer creates a sequencer. It is refused when the name has another definition already, or there are
+	// sequencers of another region. Start is the first of the region's node IDs that a member gets; 0 for the lowest.
 	CreateSequencer struct {
 		Sequencer  string     `json:"sequencer"`
 		Definition Definition `json:"definition"`
+		Region     Region     `json:"region,omitzero"`
+		Start      int64      `json:"start,omitempty"`
 	}
 
 	// DestroySequencer permanently destroys a sequencer. Its name may be used again: Created, if not zero, is the
@@ -160,6 +163,9 @@ const MaxNodeIDs = 64
 
 // Range is the node IDs From to To, both included; 0 <= From <= To.
 type Range struct{ From, To int64 }
+
+// Size returns how many node IDs these are.
+func (r Range) Size() int64 { return r.To - r.From + 1 }
 
 func (r Range) holds(node int64) bool { return r.From <= node && node <= r.To }
 
@@ -247,7 +253,14 @@ func (c CreateSequencer) validate() error {
 	if c.Definition == (Definition{}) {
 		return errors.New(`"definition" is missing`)
 	}
-	return c.Definition.Validate()
+	if err := c.Definition.Validate(); err != nil {
+		return err
+	}
+	nodes, err := c.Region.Nodes(c.Definition)
+	if err == nil && c.Start != 0 && !nodes.holds(c.Start) {
+		err = fmt.Errorf("it starts at the node ID %d; want %d to %d, or 0 for the lowest", c.Start, nodes.From, nodes.To)
+	}
+	return err
 }
 
 func (c DestroySequencer) validate() error {

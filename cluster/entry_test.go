@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/firn-id/firn"
 )
 
 // everyCommand is one of each.
@@ -17,7 +19,9 @@ var everyCommand = []Command{
 	AbortJoin{"a"},
 	Leave{Member: "a"},
 	PeerGC{"a"},
-	CreateSequencer{"orders", small(100, Allocation{Kind: AllocateCount, Count: 3})},
+	CreateSequencer{Sequencer: "orders", Definition: small(100, Allocation{Kind: AllocateCount, Count: 3})},
+	CreateSequencer{Sequencer: "orders", Definition: Define(firn.Default), Start: 1023},
+	CreateSequencer{Sequencer: "orders", Definition: Define(firn.Twitter), Region: Region{11, 32}, Start: 352},
 	DestroySequencer{"orders", 0},
 	DestroySequencer{"orders", 17},
 	Attach{"orders", "a", nil, 0},
@@ -137,8 +141,14 @@ func TestEncodeRefusesWhatCouldNotBeRead(t *testing.T) {
 		PeerGC{strings.Repeat("x", 101)},
 		DestroySequencer{"UPPER", 0},
 		CreateSequencer{Sequencer: "s"},
-		CreateSequencer{"s", small(-1, Allocation{})},
-		CreateSequencer{"s", small(1, Allocation{Kind: 9})},
+		CreateSequencer{Sequencer: "s", Definition: small(-1, Allocation{})},
+		CreateSequencer{Sequencer: "s", Definition: small(1, Allocation{Kind: 9})},
+		CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Start: 8},
+		CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Start: -1},
+		CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: Region{1, 4}, Start: 4},
+		CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: Region{1, 16}},
+		CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: Region{4, 4}},
+		CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{}), Region: Region{0, 3}},
 		Attach{"s", "a", &Range{-1, 0}, 0},
 		Attach{"s", "a", nil, -1},
 		Attach{"s", "a", nil, 65},

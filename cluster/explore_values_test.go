@@ -382,7 +382,7 @@ func renamed(v Value, names *[most + 1]uint8) Value {
 		r.joins = r.joins.put(as(id), Join{as(j.Target), j.Accepted})
 	}
 	for name, s := range v.sequencers.all() {
-		q := Sequencer{definition: s.definition, allocation: s.allocation, free: s.free}
+		q := Sequencer{definition: s.definition, region: s.region, allocation: s.allocation, free: s.free}
 		for member := range s.drained.all() {
 			q.drained = q.drained.put(as(member), struct{}{})
 		}

@@ -1,16 +1,17 @@
 package cluster
 
 // freeList is the node IDs that no member has, in the order in which take returns them: first those that were
-// never used, in ascending order, then those that were given back, the longest free first. It is immutable. Most
-// node IDs are never used: the list stores these as stretches.
+// never used, in ascending order from start on and then from the lowest, then those that were given back, the longest
+// free first. It is immutable. Most node IDs are never used: the list stores these as stretches.
 type freeList struct {
+	start  int64              // where the first one is taken
 	fresh  tree[int64, int64] // never used: the first node ID of each stretch, and its last
 	freed  tree[int64, int64] // given back: the count of givens before, and the node ID
 	givens int64              // how many times a node ID was given back
 }
 
-func newFreeList(capacity int64) freeList {
-	return freeList{}.withFresh(0, capacity-1)
+func newFreeList(nodes Range, start int64) freeList {
+	return freeList{start: max(start, nodes.From)}.withFresh(nodes.From, nodes.To)
 }
 
 func (l freeList) withFresh(first, last int64) freeList {
@@ -35,7 +36,11 @@ func (l freeList) take(within *Range) (rest freeList, node int64, ok bool) {
 	if within == nil {
 		within = &Range{From: 0, To: never}
 	}
-	if first, node, ok := l.firstFresh(*within); ok {
+	first, node, ok := l.firstFresh(Range{max(within.From, l.start), within.To})
+	if !ok {
+		first, node, ok = l.firstFresh(*within)
+	}
+	if ok {
 		last, _ := l.fresh.get(first)
 		l.fresh = l.fresh.without(first)
 		return l.withFresh(first, node-1).withFresh(node+1, last), node, true

@@ -14,7 +14,7 @@ func shared(t testing.TB, shares ...Share) Value {
 	t.Helper()
 	var v Value
 	for _, s := range shares {
-		v = must(t, v, CreateSequencer{s.Sequencer, small(1024, Allocation{})})
+		v = must(t, v, CreateSequencer{Sequencer: s.Sequencer, Definition: small(1024, Allocation{})})
 	}
 	return must(t, v, SetPolicy{shares})
 }
@@ -104,7 +104,7 @@ func apportioned(v Value, counts map[string]int, members int) bool {
 
 // Members lack a node ID when none is free that they accept, and not when the allocation or the policy has them wait.
 func TestLacking(t *testing.T) {
-	v := must(t, Value{}, CreateSequencer{"x", small(2, Allocation{})}, CreateSequencer{"y", small(4, Allocation{})})
+	v := must(t, Value{}, CreateSequencer{Sequencer: "x", Definition: small(2, Allocation{})}, CreateSequencer{Sequencer: "y", Definition: small(4, Allocation{})})
 	for _, id := range []string{"a", "b", "c", "d"} {
 		v = joined(t, v, id)
 		v = must(t, v, Attach{Sequencer: "x", Member: id})
@@ -225,7 +225,7 @@ func TestPolicy(t *testing.T) {
 	cluster := func() Value {
 		var v Value
 		for _, name := range []string{"x", "y"} {
-			v = must(t, v, CreateSequencer{name, small(4, Allocation{})})
+			v = must(t, v, CreateSequencer{Sequencer: name, Definition: small(4, Allocation{})})
 		}
 		for _, id := range []string{"a", "b", "c", "d"} {
 			v = joined(t, v, id)
@@ -272,7 +272,7 @@ func TestPolicy(t *testing.T) {
 		{SetPolicy{[]Share{{"x", 75}, {"z", 0}}}, Refused},
 		{Move{"x", 0, "d"}, Refused}, // it serves y
 		{Move{"x", 0, "b"}, Applied},
-		{CreateSequencer{"x", small(4, Allocation{})}, Unchanged},
+		{CreateSequencer{Sequencer: "x", Definition: small(4, Allocation{})}, Unchanged},
 	} {
 		if next, out := Apply(v, Entry{Position: v.position + 1, Command: tt.c}); out.Result != tt.want || out.Result != Applied && next.String() != v.String() {
 			t.Errorf("%v: %v, %s; want %v", tt.c, out, next, tt.want)

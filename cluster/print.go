@@ -17,6 +17,7 @@ type valueJSON struct {
 	Sequencers map[string]sequencerJSON `json:"sequencers"`
 	Expelled   []string                 `json:"expelled,omitempty"` // the latest last
 	Policy     []shareJSON              `json:"policy,omitempty"`   // by name
+	Region     Region                   `json:"region,omitzero"`
 }
 
 type shareJSON struct {
@@ -56,6 +57,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	for name, s := range v.sequencers.all() {
 		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(), slices.Collect(keys(s.drained)), s.changedAllocation()}
 	}
+	w.Region, _ = v.Region()
 	w.Expelled = slices.Collect(values(v.expulsions))
 	for name, s := range v.shares.all() {
 		w.Policy = append(w.Policy, shareJSON{name, s.percent, slices.AppendSeq([]string{}, values(s.members))})

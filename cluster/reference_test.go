@@ -24,6 +24,8 @@ type reference struct {
 type plainSequencer struct {
 	definition Definition
 	allocation Allocation
+	region     Region
+	ids        []int64 // the node IDs that there are, in the order in which they are given at first
 	created    int64
 	drained    map[string]bool
 	wanting    []string // in the order of their attach
@@ -112,7 +114,12 @@ func (r *reference) apply(e Entry) Result {
 	case CreateSequencer:
 		switch s, ok := r.sequencers[c.Sequencer]; {
 		case !ok:
-			r.sequencers[c.Sequencer] = newPlainSequencer(c.Definition)
+			for _, other := range r.sequencers {
+				if other.region != c.Region {
+					return Refused
+				}
+			}
+			r.sequencers[c.Sequencer] = newPlainSequencer(c)
 			r.sequencers[c.Sequencer].created = e.Position
 			return Applied
 		case !s.definition.Equal(c.Definition):
@@ -211,7 +218,7 @@ func (r *reference) apply(e Entry) Result {
 // own back. It is undone where the rules take the node ID back from the member at once.
 func (r *reference) move(c Move) Result {
 	s, ok := r.sequencers[c.Sequencer]
-	if !ok || !slices.Contains(s.wanting, c.To) || !r.mayHold(c.To, c.Sequencer) || c.Node >= int64(capacityOf(s.definition.Nodes)) || !s.accepts(c.To, c.Node) {
+	if !ok || !slices.Contains(s.wanting, c.To) || !r.mayHold(c.To, c.Sequencer) || !slices.Contains(s.ids, c.Node) || !s.accepts(c.To, c.Node) {
 		return Refused
 	}
 	held := s.nodes[c.To]
@@ -488,13 +495,21 @@ func (r *reference) change(name, member string, do func(*plainSequencer) bool) R
 	return Applied
 }
 
-func newPlainSequencer(d Definition) *plainSequencer {
+func newPlainSequencer(c CreateSequencer) *plainSequencer {
+	d := c.Definition
 	s := &plainSequencer{
-		definition: d, allocation: d.Allocation, drained: map[string]bool{}, ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
+		definition: d, region: c.Region, allocation: d.Allocation, drained: map[string]bool{}, ranges: map[string]*Range{}, wants: map[string]int{}, nodes: map[string][]int64{},
 	}
-	for node := range int64(capacityOf(d.Nodes)) {
-		s.free = append(s.free, node)
+	regions := max(1, int(c.Region.Of))
+	for node := range capacityOf(d.Nodes) {
+		if node*regions/capacityOf(d.Nodes) == int(c.Region.Number) {
+			s.ids = append(s.ids, int64(node))
+		}
 	}
+	if at := slices.Index(s.ids, c.Start); at >= 0 {
+		s.ids = slices.Concat(s.ids[at:], s.ids[:at])
+	}
+	s.free = slices.Clone(s.ids)
 	return s
 }
 
@@ -578,7 +593,7 @@ func (s *plainSequencer) holders(r *reference, name string) int {
 			holders++
 		}
 	}
-	return min(holders, capacityOf(s.definition.Nodes), able)
+	return min(holders, len(s.ids), able)
 }
 
 func (s *plainSequencer) allocate(r *reference, name string) {
@@ -642,7 +657,9 @@ func (r *reference) marshal() ([]byte, error) {
 		Allocation *Allocation      `json:"allocation,omitempty"`
 	}
 	sequencers := map[string]sequencer{}
+	var region Region
 	for name, s := range r.sequencers {
+		region = s.region
 		w := sequencer{Nodes: map[int64]string{}, Waiting: []string{}, Drained: slices.Sorted(maps.Keys(s.drained))}
 		if s.allocation != s.definition.Allocation {
 			w.Allocation = &s.allocation
@@ -684,5 +701,6 @@ func (r *reference) marshal() ([]byte, error) {
 		Sequencers map[string]sequencer `json:"sequencers"`
 		Expelled   []string             `json:"expelled,omitempty"`
 		Policy     []shared             `json:"policy,omitempty"`
-	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled, policy})
+		Region     Region               `json:"region,omitzero"`
+	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled, policy, region})
 }

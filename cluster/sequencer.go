@@ -11,7 +11,8 @@ import (
 // and safe for concurrent use.
 type Sequencer struct {
 	definition Definition
-	allocation Allocation          // the one in force
+	allocation Allocation // the one in force
+	region     Region
 	created    int64               // the position of its create-sequencer command
 	wanting    tree[string, *want] // every attached member
 	waiting    tree[int64, string] // the attached without a node ID, in the order of their attach
@@ -116,14 +117,27 @@ func (v Value) Lacking(sequencer string) []string {
 	return members
 }
 
+// Region returns the region that it was created in.
+func (s Sequencer) Region() Region { return s.region }
+
+// NodeIDs returns the node IDs that members of this cluster can get: those of the region.
+func (s Sequencer) NodeIDs() Range {
+	nodes, _ := s.region.Nodes(s.definition) // it was validated
+	return nodes
+}
+
 // Free returns how many node IDs no member has.
-func (s Sequencer) Free() int64 { return s.definition.Capacity() - int64(s.nodes.len()) }
+func (s Sequencer) Free() int64 { return s.NodeIDs().Size() - int64(s.nodes.len()) }
 
 func (c CreateSequencer) apply(v *Value) Outcome {
 	s, ok := v.sequencers.get(c.Sequencer)
 	switch {
 	case !ok:
-		s = Sequencer{definition: c.Definition, allocation: c.Definition.Allocation.plain(), created: v.position, free: newFreeList(c.Definition.Capacity())}
+		if region, has := v.Region(); has && region != c.Region {
+			return refused(fmt.Sprintf("the sequencers of this cluster are those of another region, %v", region))
+		}
+		s = Sequencer{definition: c.Definition, region: c.Region, allocation: c.Definition.Allocation.plain(), created: v.position}
+		s.free = newFreeList(s.NodeIDs(), c.Start)
 		v.sequencers = v.sequencers.put(c.Sequencer, s)
 		return applied
 	case s.definition.Equal(c.Definition):
@@ -226,8 +240,9 @@ func (c Move) apply(v *Value) Outcome {
 		switch {
 		case w == nil:
 			return s, refused("the member is not attached to this sequencer; it has to attach first")
-		case c.Node >= s.definition.Capacity():
-			return s, refused(fmt.Sprintf("there is no node ID %d; want 0 to %d", c.Node, s.definition.Capacity()-1))
+		case !s.NodeIDs().holds(c.Node):
+			nodes := s.NodeIDs()
+			return s, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", c.Node, nodes.From, nodes.To))
 		case slices.Contains(w.held, c.Node):
 			return s, unchanged
 		case !w.accepts(c.Node):
@@ -401,7 +416,7 @@ func (s Sequencer) hold(w *want, nodes []int64) Sequencer {
 
 // holders returns how many members are to hold a node ID.
 func (s Sequencer) holders(members int) int {
-	return int(min(s.definition.Capacity(), s.allocation.holders(members), int64(s.wanting.len()-s.paused.len())))
+	return int(min(s.NodeIDs().Size(), s.allocation.holders(members), int64(s.wanting.len()-s.paused.len())))
 }
 
 // allocate makes as many members hold a node ID as the allocation wants, with as few moves as possible: if too

@@ -76,7 +76,7 @@ func verbs(t *testing.T) Value {
 	for _, id := range []string{"b", "c", "d", "e"} {
 		commands = append(commands, PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id})
 	}
-	commands = append(commands, CreateSequencer{"s", small(4, Allocation{Kind: AllocateCount, Count: 3})})
+	commands = append(commands, CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{Kind: AllocateCount, Count: 3})})
 	for _, id := range []string{"a", "b", "c"} {
 		commands = append(commands, Attach{Sequencer: "s", Member: id})
 	}
@@ -124,7 +124,7 @@ func TestVerbs(t *testing.T) {
 		{[]Command{Allocate{"s", 0, count(3)}}, Unchanged, "0:a 1:b 2:c, waiting d"},
 		{[]Command{Allocate{"s", 0, Allocation{}}}, Applied, "0:a 1:b 2:c, waiting d, for all members"}, // d accepts 0 and 1 only
 		{[]Command{Allocate{"s", 0, count(1)}, Allocate{"s", 0, count(3)}}, Applied, "0:a 1:c 3:b, waiting d"},
-		{[]Command{Allocate{"s", 0, count(1)}, CreateSequencer{"s", small(4, count(3))}}, Unchanged, "0:a, waiting b c d, for 1 member"}, // the definition is as it was
+		{[]Command{Allocate{"s", 0, count(1)}, CreateSequencer{Sequencer: "s", Definition: small(4, count(3))}}, Unchanged, "0:a, waiting b c d, for 1 member"}, // the definition is as it was
 	} {
 		before := verbs(t)
 		v, out := before, Outcome{}
@@ -148,7 +148,7 @@ func TestVerbs(t *testing.T) {
 // Two values that come from one share what they have in common, and nothing that either changes.
 func TestValuesStayAsTheyAre(t *testing.T) {
 	v := joined(t, joined(t, joined(t, Value{}, "a"), "b"), "c")
-	v = must(t, v, CreateSequencer{"s", small(8, Allocation{})},
+	v = must(t, v, CreateSequencer{Sequencer: "s", Definition: small(8, Allocation{})},
 		Attach{"s", "a", nil, 8}, Attach{"s", "b", &Range{6, 6}, 1}, Attach{"s", "c", &Range{7, 7}, 1})
 	one := must(t, v, Detach{"s", "b"})
 	before := one.String()
@@ -168,7 +168,7 @@ func TestIncarnations(t *testing.T) {
 			t.Fatalf("%v at %d: %v, want %v", c, position, o, want)
 		}
 	}
-	create := CreateSequencer{"orders", Define(firn.Default)}
+	create := CreateSequencer{Sequencer: "orders", Definition: Define(firn.Default)}
 	step(10, create, Applied)
 	step(11, create, Unchanged)
 	if s, _ := v.Sequencer("orders"); s.Created() != 10 {
@@ -223,15 +223,15 @@ func TestSeveralNodeIDs(t *testing.T) {
 		{[]Command{attach("a", 4), Allocate{"s", 0, Allocation{AllocateCount, 1, 0}}, attach("b", 1)}, Applied, "a[0 1 2 3] b[], waiting b"}, // one member
 		{[]Command{attach("a", 2), attach("b", 2), Allocate{"s", 0, Allocation{AllocateCount, 1, 0}}}, Applied, "a[0 1] b[], waiting b"},
 		{[]Command{attach("a", 4), attach("b", 4), Drain{"s", "a"}}, Applied, "b[3 2 0 1]"},
-		{[]Command{attach("a", 4), CreateSequencer{"r", small(4, Allocation{})}, SetPolicy{[]Share{{"r", 100}}}}, Applied, "a[0 1 2 3]"},
-		{[]Command{attach("a", 4), CreateSequencer{"r", small(4, Allocation{})}, SetPolicy{[]Share{{"r", 99}, {"s", 1}}}}, Applied, "a[], waiting a"}, // all serve the other
+		{[]Command{attach("a", 4), CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})}, SetPolicy{[]Share{{"r", 100}}}}, Applied, "a[0 1 2 3]"},
+		{[]Command{attach("a", 4), CreateSequencer{Sequencer: "r", Definition: small(4, Allocation{})}, SetPolicy{[]Share{{"r", 99}, {"s", 1}}}}, Applied, "a[], waiting a"}, // all serve the other
 	} {
 		var v Value
 		commands := []Command{PrepareJoin{"a"}}
 		for _, id := range []string{"b", "c", "d", "e"} {
 			commands = append(commands, PrepareJoin{id}, NotifyWatchers{id}, AcceptJoin{id})
 		}
-		commands = append(commands, CreateSequencer{"s", small(4, Allocation{})})
+		commands = append(commands, CreateSequencer{Sequencer: "s", Definition: small(4, Allocation{})})
 		var out Outcome
 		for _, c := range append(commands, tt.commands...) {
 			v, out = Apply(v, Entry{Position: v.position + 1, Command: c})

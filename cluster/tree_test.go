@@ -123,10 +123,11 @@ func TestFreeListIsAQueue(t *testing.T) {
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		capacity := int64(1) << (2 * seed)
-		list := newFreeList(capacity)
+		first, start := random.Int64N(3)*capacity, random.Int64N(capacity)
+		list := newFreeList(Range{first, first + capacity - 1}, first+start)
 		var plain, taken []int64
-		for node := range capacity {
-			plain = append(plain, node)
+		for i := range capacity {
+			plain = append(plain, first+(start+i)%capacity)
 		}
 		for step := range 1000 {
 			if len(taken) > 0 && random.IntN(2) == 0 {
@@ -136,7 +137,7 @@ func TestFreeListIsAQueue(t *testing.T) {
 				taken = slices.Delete(taken, i, i+1)
 			}
 			var within *Range
-			if from := random.Int64N(capacity); random.IntN(2) == 0 {
+			if from := first + random.Int64N(capacity); random.IntN(2) == 0 {
 				within = &Range{from, from + random.Int64N(3)}
 			}
 			at := slices.IndexFunc(plain, func(node int64) bool {

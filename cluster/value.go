@@ -116,6 +116,15 @@ func (v Value) Sequencers() iter.Seq2[string, Sequencer] { return v.sequencers.a
 // Sequencer returns the sequencer of a name, and false when there is none.
 func (v Value) Sequencer(name string) (Sequencer, bool) { return v.sequencers.get(name) }
 
+// Region returns the region of the sequencers, and false when there is none.
+func (v Value) Region() (Region, bool) {
+	if v.sequencers.len() == 0 {
+		return Region{}, false
+	}
+	_, s := v.sequencers.at(0)
+	return s.region, true
+}
+
 // Expelled reports whether a member or joiner of this ID was expelled. The value remembers the last 256.
 func (v Value) Expelled(id string) bool { return v.expelled.has(id) }
 

@@ -38,6 +38,22 @@ func (w *walk) someone() string {
 	return w.id((era*3 + w.rand.IntN([]int{4, 12, 7, 12}[era])) % 12)
 }
 
+// region is the region of the cluster, and at times another. Each has at least one node ID of every walkDefinitions.
+func (w *walk) region() Region {
+	if region, ok := w.value.Region(); ok && !w.one(10) {
+		return region
+	}
+	return []Region{{}, {0, 2}, {1, 2}}[w.rand.IntN(3)]
+}
+
+func (w *walk) nodesIn(c CreateSequencer) Range {
+	nodes, err := c.Region.Nodes(c.Definition)
+	if err != nil {
+		panic(err)
+	}
+	return nodes
+}
+
 // id is the present ID of one of twelve processes: one that was expelled gets another.
 func (w *walk) id(process int) string {
 	id := fmt.Sprintf("m%02d", process)
@@ -77,7 +93,11 @@ func (w *walk) command() Command {
 		fallthrough
 	case 6, 7:
 		definitions := walkDefinitions[name]
-		return CreateSequencer{Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))]}
+		c := CreateSequencer{Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))], Region: w.region()}
+		if nodes := w.nodesIn(c); w.one(2) {
+			c.Start = nodes.From + w.rand.Int64N(nodes.Size())
+		}
+		return c
 	case 8, 9, 10:
 		return Detach{Sequencer: name, Member: who}
 	case 11, 12, 13:
@@ -420,7 +440,7 @@ func nodesOf(v Value, members []string) string {
 			}
 		}
 		for node, member := range s.Nodes() {
-			if holder[node] != member || node < 0 || node >= s.Definition().Capacity() {
+			if holder[node] != member || !s.NodeIDs().holds(node) {
 				return fmt.Sprintf("node ID %d of %s is said to be that of %s, but is that of %q", node, name, member, holder[node])
 			}
 			held--
@@ -445,7 +465,7 @@ func fairnessOf(s Sequencer, holders int) string {
 		if has == w.most || has == 0 && (s.paused.has(w.since) || s.holding.len() >= holders) {
 			continue
 		}
-		for node := range s.definition.Capacity() {
+		for node := s.NodeIDs().From; node <= s.NodeIDs().To; node++ {
 			if holder, held := s.nodes.get(node); w.accepts(node) && (!held || len(s.Held(holder)) >= has+2) {
 				return fmt.Sprintf("%s has %d of the %d node IDs that it wants, and %d is that of %q, which has %d", member, has, w.most, node, holder, len(s.Held(holder)))
 			}
