@@ -295,7 +295,7 @@ func (r sequencerCheckpoint) sequencer(v Value, name string, region Region) (Seq
 	known := make(map[int64]bool, len(r.Freed))
 	account := func(node int64) error {
 		_, last, ok := s.free.fresh.floor(node)
-		if known[node] || ok && node <= last || !nodes.holds(node) {
+		if known[node] || ok && node <= last || !nodes.Holds(node) {
 			return fmt.Errorf("the node ID %d is there twice, or is not one of %d to %d", node, nodes.From, nodes.To)
 		}
 		known[node] = true
@@ -370,5 +370,5 @@ func (j wantJSON) sound() bool {
 		return j.From == nil && j.To == nil
 	}
 	within := Range{*j.From, *j.To}
-	return 0 <= within.From && within.From <= within.To && !slices.ContainsFunc(j.held(), func(node int64) bool { return !within.holds(node) })
+	return 0 <= within.From && within.From <= within.To && !slices.ContainsFunc(j.held(), func(node int64) bool { return !within.Holds(node) })
 }

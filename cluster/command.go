@@ -167,7 +167,8 @@ type Range struct{ From, To int64 }
 // Size returns how many node IDs these are.
 func (r Range) Size() int64 { return r.To - r.From + 1 }
 
-func (r Range) holds(node int64) bool { return r.From <= node && node <= r.To }
+// Holds reports whether a node ID is one of these.
+func (r Range) Holds(node int64) bool { return r.From <= node && node <= r.To }
 
 // Name returns prepare-join-cluster.
 func (PrepareJoin) Name() string { return "prepare-join-cluster" }
@@ -257,7 +258,7 @@ func (c CreateSequencer) validate() error {
 		return err
 	}
 	nodes, err := c.Region.Nodes(c.Definition)
-	if err == nil && c.Start != 0 && !nodes.holds(c.Start) {
+	if err == nil && c.Start != 0 && !nodes.Holds(c.Start) {
 		err = fmt.Errorf("it starts at the node ID %d; want %d to %d, or 0 for the lowest", c.Start, nodes.From, nodes.To)
 	}
 	return err

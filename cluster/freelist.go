@@ -46,7 +46,7 @@ func (l freeList) take(within *Range) (rest freeList, node int64, ok bool) {
 		return l.withFresh(first, node-1).withFresh(node+1, last), node, true
 	}
 	for when, node := range l.freed.all() {
-		if within.holds(node) {
+		if within.Holds(node) {
 			l.freed = l.freed.without(when)
 			return l, node, true
 		}

@@ -35,7 +35,7 @@ type want struct {
 
 // accepts reports whether the member accepts a node ID.
 func (w *want) accepts(node int64) bool {
-	return w.nodes == nil || w.nodes.holds(node)
+	return w.nodes == nil || w.nodes.Holds(node)
 }
 
 // place is where a member stands among those that want several node IDs: who has fewer stands before who has more,
@@ -240,7 +240,7 @@ func (c Move) apply(v *Value) Outcome {
 		switch {
 		case w == nil:
 			return s, refused("the member is not attached to this sequencer; it has to attach first")
-		case !s.NodeIDs().holds(c.Node):
+		case !s.NodeIDs().Holds(c.Node):
 			nodes := s.NodeIDs()
 			return s, refused(fmt.Sprintf("there is no node ID %d; want %d to %d", c.Node, nodes.From, nodes.To))
 		case slices.Contains(w.held, c.Node):

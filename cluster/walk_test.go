@@ -440,7 +440,7 @@ func nodesOf(v Value, members []string) string {
 			}
 		}
 		for node, member := range s.Nodes() {
-			if holder[node] != member || !s.NodeIDs().holds(node) {
+			if holder[node] != member || !s.NodeIDs().Holds(node) {
 				return fmt.Sprintf("node ID %d of %s is said to be that of %s, but is that of %q", node, name, member, holder[node])
 			}
 			held--

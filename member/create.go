@@ -140,7 +140,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 		}
 		var o outcome
 		o, err = m.do(ctx, func(string) cluster.Command {
-			return cluster.CreateSequencer{Sequencer: name, Definition: d}
+			return m.creates(name, d)
 		})
 		created = o.Result == cluster.Applied
 		v = o.value
@@ -149,6 +149,12 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 		}
 	}
 	return none, false, err
+}
+
+// creates returns the command that creates a sequencer which ValidateFor allows.
+func (m *Member) creates(name string, d cluster.Definition) cluster.CreateSequencer {
+	nodes, _ := m.options.Region.Nodes(d)
+	return cluster.CreateSequencer{Sequencer: name, Definition: d, Region: m.options.Region, Start: m.options.Start(nodes)}
 }
 
 // checkNew refuses a definition that could make no ID now.

@@ -219,6 +219,9 @@ func (l *lane) do(ctx context.Context, action attachment.Action) error {
 
 // claim claims the granted node ID, under the session of the incarnation that was granted it.
 func (l *lane) claim(ctx context.Context) error {
+	if nodes, err := l.m.options.Region.Nodes(l.definition); err != nil || !nodes.Holds(l.looked.node) {
+		return fmt.Errorf("%w: node ID %d is not one of the region %v", store.ErrRefused, l.looked.node, l.m.options.Region)
+	}
 	if err := l.m.checkClock(ctx); err != nil {
 		return err
 	}

@@ -68,6 +68,17 @@ func (e *ExistsError) Error() string {
 // Is reports whether target is ErrSequencerExists.
 func (e *ExistsError) Is(target error) bool { return target == ErrSequencerExists }
 
+// RegionError is why a member has ended whose Options.Region is not that of the sequencers in the store. It changes nothing
+// there.
+type RegionError struct {
+	InForce, Wanted cluster.Region
+}
+
+func (e *RegionError) Error() string {
+	return fmt.Sprintf("the region of this store is %v, and that of this member %v; want that of the store, or another store: the region of one with sequencers can't change",
+		e.InForce, e.Wanted)
+}
+
 // EarlyError is returned when the IDs of a definition do not exceed those that they must: Definition.After, and
 // the IDs of earlier generations. They will only far in the future, or never.
 type EarlyError struct {

@@ -34,12 +34,11 @@ func ExampleJoin() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	node := orders.NodeIDs()[0]
-	fmt.Println("node ID:", node)
+	fmt.Println("node IDs:", len(orders.NodeIDs()))
 	fmt.Println("ascending:", first < second)
 	fmt.Println("members:", len(m.Value().Members()))
 	// Output:
-	// node ID: 0
+	// node IDs: 1
 	// ascending: true
 	// members: 1
 }

@@ -127,9 +127,10 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 	case r != nil:
 		return fmt.Sprintf("all %d of them, %d to %d, are held", r.To-r.From+1, r.From, r.To)
 	case v.Free() == 0:
-		return fmt.Sprintf("all %d of them, 0 to %d, are held; the sequencer is at capacity", s.definition.Capacity(), s.definition.Capacity()-1)
+		nodes := v.NodeIDs()
+		return fmt.Sprintf("all %d of them, %d to %d, are held; the sequencer is at capacity", nodes.Size(), nodes.From, nodes.To)
 	default:
-		return fmt.Sprintf("%d are held, which is as many as its allocation allows", s.definition.Capacity()-v.Free())
+		return fmt.Sprintf("%d are held, which is as many as its allocation allows", v.NodeIDs().Size()-v.Free())
 	}
 }
 

@@ -181,7 +181,7 @@ func (m *Member) Leave() {
 func (m *Member) Done() <-chan struct{} { return m.done }
 
 // Err returns nil until Done is closed and after Leave, and otherwise why the member can't go on: a
-// *cluster.UnreadableError when it met an entry of a version that it does not know, store.ErrRefused, or what
+// *cluster.UnreadableError when it met an entry of a version that it does not know, a *RegionError, store.ErrRefused, or what
 // opening the store returned: its sequencers then make IDs up to their horizons, and end. After ErrExpelled they
 // make none.
 func (m *Member) Err() error {

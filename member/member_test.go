@@ -104,12 +104,14 @@ type setup struct {
 	definition cluster.Definition
 }
 
+func lowest(nodes cluster.Range) int64 { return nodes.From }
+
 func (w *world) start(name string, changes ...func(*setup)) *node {
 	w.t.Helper()
 	n := &node{world: w, name: name, client: w.service.Client(name), wall: new(wall), done: make(chan struct{})}
 	c := setup{
 		store: n.client, wall: n.wall, definition: cluster.Define(layout),
-		Options: Options{TTL: ttl, Window: window, Owner: name, Clock: firn.NewSteadyClockFrom(0, n.wall.read)},
+		Options: Options{TTL: ttl, Window: window, Owner: name, Start: lowest, Clock: firn.NewSteadyClockFrom(0, n.wall.read)},
 	}
 	for _, change := range changes {
 		change(&c)

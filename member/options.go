@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -52,6 +53,16 @@ type Options struct {
 	// return the same for the same arguments.
 	Nodes func(name string, d cluster.Definition) *cluster.Range
 
+	// Region is the share of the node IDs that the cluster of this store uses in every sequencer, so that clusters of
+	// other regions, which know nothing of it, make other IDs. The zero value is all. The store keeps it from its first
+	// sequencer on: a member of another region ends with a *RegionError.
+	Region cluster.Region
+
+	// Start returns the first node ID that a member gets of a sequencer that this member creates: one of nodes. Nil: one by
+	// chance, so that two clusters that should be one, or have one region by mistake, seldom make equal IDs. It is for
+	// tests.
+	Start func(nodes cluster.Range) int64
+
 	// RandomStart begins the sequence of each tick at a random number, see firn.WithRandomStart.
 	RandomStart bool
 
@@ -81,6 +92,9 @@ func (o Options) withDefaults() Options {
 	o.Window = cmp.Or(o.Window, fence.DefaultWindow)
 	o.NodeIDs = cmp.Or(o.NodeIDs, 1)
 	o.CheckpointEvery = cmp.Or(o.CheckpointEvery, DefaultCheckpointEvery)
+	if o.Start == nil {
+		o.Start = func(nodes cluster.Range) int64 { return nodes.From + rand.N(nodes.Size()) }
+	}
 	if o.Clock == nil {
 		o.Clock = firn.NewSteadyClock(0)
 	}
@@ -107,7 +121,7 @@ func (o Options) Validate() error {
 	case o.CheckpointEvery < 1:
 		return fmt.Errorf("a checkpoint every %d entries; want at least 1", o.CheckpointEvery)
 	}
-	return nil
+	return o.Region.Validate()
 }
 
 // wish returns which node IDs of a sequencer to ask for; nil: any.
@@ -138,8 +152,12 @@ func (o Options) ValidateFor(name string, d cluster.Definition) error {
 	if least := 3 * d.Layout.Tick; o.Window < least { // that of a definition is long enough
 		return fmt.Errorf("a window of %v is too short: want at least %v, three ticks of the layout", o.Window, least)
 	}
-	if r, last := o.wish(name, d), d.Capacity()-1; r != nil && (r.From < 0 || r.To < r.From || r.To > last) {
-		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are 0 to %d", r.From, r.To, name, last)
+	nodes, err := o.Region.Nodes(d)
+	if err != nil {
+		return fmt.Errorf("the sequencer %q in the region %v: %w", name, o.Region, err)
+	}
+	if r := o.wish(name, d); r != nil && (r.From < nodes.From || r.To < r.From || r.To > nodes.To) {
+		return fmt.Errorf("node IDs %d to %d of the sequencer %q; there are %d to %d", r.From, r.To, name, nodes.From, nodes.To)
 	}
 	return nil
 }

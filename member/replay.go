@@ -260,6 +260,9 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		}
 	}
 	v := r.Value()
+	if region, ok := v.Region(); ok && region != m.options.Region {
+		return &RegionError{InForce: region, Wanted: m.options.Region}
+	}
 	m.started = m.started || !b.More
 	m.rest.Store(int64(perMember * time.Duration(max(0, v.Size()+m.joining.line.len()-fewMembers))))
 	m.publish(v, last, m.incarnation)

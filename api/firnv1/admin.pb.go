@@ -1793,7 +1793,7 @@ type Sequencer struct {
 	Definition *Definition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
 	// The position in the cluster's log at which it was created.
 	Created int64 `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
-	// How many node IDs there are.
+	// How many node IDs there are; in a region, its share of them.
 	Capacity int64 `protobuf:"varint,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
 	// When the time of its layout ends.
 	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
@@ -1812,7 +1812,9 @@ type Sequencer struct {
 	// Its share by the policy: a percentage of the members, or 0: the rest. Absent: the policy does not name it.
 	Share *int64 `protobuf:"varint,12,opt,name=share,proto3,oneof" json:"share,omitempty"`
 	// The IDs of drained members.
-	Drained       []string `protobuf:"bytes,13,rep,name=drained,proto3" json:"drained,omitempty"`
+	Drained []string `protobuf:"bytes,13,rep,name=drained,proto3" json:"drained,omitempty"`
+	// The share of the node IDs that the cluster uses, such as 2/8; empty: all.
+	Region        string `protobuf:"bytes,14,opt,name=region,proto3" json:"region,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1936,6 +1938,13 @@ func (x *Sequencer) GetDrained() []string {
 		return x.Drained
 	}
 	return nil
+}
+
+func (x *Sequencer) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
 }
 
 // Here is the state of the answering server for a sequencer.
@@ -2518,7 +2527,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05Level\x12\x15\n" +
 	"\x11LEVEL_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLEVEL_ERROR\x10\x01\x12\x11\n" +
-	"\rLEVEL_WARNING\x10\x02\"\x84\x04\n" +
+	"\rLEVEL_WARNING\x10\x02\"\x9c\x04\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
@@ -2537,7 +2546,8 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"allocation\x18\v \x01(\v2\x13.firn.v1.AllocationR\n" +
 	"allocation\x12\x19\n" +
 	"\x05share\x18\f \x01(\x03H\x00R\x05share\x88\x01\x01\x12\x18\n" +
-	"\adrained\x18\r \x03(\tR\adrained\x1a8\n" +
+	"\adrained\x18\r \x03(\tR\adrained\x12\x16\n" +
+	"\x06region\x18\x0e \x01(\tR\x06region\x1a8\n" +
 	"\n" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -9,6 +11,7 @@ import (
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/internal/node"
+	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/setting"
 )
 
@@ -33,6 +36,10 @@ With --settings it reads the configuration and the files that it names (tokens,
 certificates, a password), prints each setting that is in force and where it comes
 from, and checks nothing else. Secrets are not shown.
 
+With --regions it asks one node of each of several regions, at their addresses for
+administrators, whether their clusters share node IDs, and whether sequencers of one name
+make different IDs; and checks nothing else.
+
 Exit statuses: 0 nothing failed, though there may be warnings; 1 a check failed; 78
 the configuration is wrong. The error is then that of firn serve.`
 
@@ -40,6 +47,7 @@ const doctorExamples = `  firn doctor
   sudo -u firn firn doctor --config /etc/firn/firn.yaml
   firn doctor --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --json
   firn doctor --store postgres://firn@db:5432/ids --postgres-password-file password
+  firn doctor --regions https://east:9080,https://west:9080 --token-file admin.token
   FIRN_TTL=15s firn doctor --settings`
 
 // diagnosis is what doctor found, as JSON has it.
@@ -53,6 +61,8 @@ type diagnosis struct {
 func (p *program) doctorCommand() *cobra.Command {
 	var o serveOptions
 	var onlySettings, asJSON bool
+	var regions []string
+	var access serverFlags
 	c := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Check what a node needs, and say what to do",
@@ -63,8 +73,13 @@ func (p *program) doctorCommand() *cobra.Command {
 	flags := o.apart()
 	setting.Bool(c.Flags(), &onlySettings, "settings", "show each setting and where it comes from; check nothing else")
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
+	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, which are of several regions: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
+	access.add(c.Flags())
 	c.Flags().AddFlagSet(flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if len(regions) > 0 {
+			return p.compareRegions(untilSignal(c.Context()), regions, access, asJSON)
+		}
 		s, err := p.configure(&o, flags)
 		if err != nil {
 			return err
@@ -83,28 +98,58 @@ func (p *program) doctorCommand() *cobra.Command {
 			}
 		}
 		d.Findings = append(d.Findings, misspelled(flags, p.env)...)
-		for _, f := range d.Findings {
-			switch f.Level {
-			case doctor.Warn:
-				d.Warnings++
-			case doctor.Fail:
-				d.Failures++
-			}
-		}
-		switch {
-		case asJSON:
-			err = json.NewEncoder(p.stdout).Encode(d)
-		case onlySettings:
-			err = p.printf("%s%s", settingsTable(d.Settings), sections(p.findings(d.Findings)))
-		default:
-			err = p.printf("%s\n%s, %s\n", p.findings(d.Findings), console.Plural(int64(d.Warnings), "warning"), console.Plural(int64(d.Failures), "failure"))
-		}
-		if err == nil && d.Failures > 0 {
-			err = errReported
-		}
-		return err
+		return p.diagnose(d, asJSON, onlySettings)
 	}
 	return c
+}
+
+// diagnose prints a diagnosis, with the settings alone in front or without them.
+func (p *program) diagnose(d diagnosis, asJSON, withSettings bool) (err error) {
+	for _, f := range d.Findings {
+		switch f.Level {
+		case doctor.Warn:
+			d.Warnings++
+		case doctor.Fail:
+			d.Failures++
+		}
+	}
+	switch {
+	case asJSON:
+		err = json.NewEncoder(p.stdout).Encode(d)
+	case withSettings:
+		err = p.printf("%s%s", settingsTable(d.Settings), sections(p.findings(d.Findings)))
+	default:
+		err = p.printf("%s\n%s, %s\n", p.findings(d.Findings), console.Plural(int64(d.Warnings), "warning"), console.Plural(int64(d.Failures), "failure"))
+	}
+	if err == nil && d.Failures > 0 {
+		err = errReported
+	}
+	return err
+}
+
+// compareRegions asks nodes of several regions, and prints what is wrong between them.
+func (p *program) compareRegions(ctx context.Context, urls []string, access serverFlags, asJSON bool) error {
+	var seen []doctor.NodeSeen
+	for _, text := range urls {
+		at := access
+		at.name = "regions"
+		var err error
+		if at.url, err = remote.ParseURL(text); err != nil {
+			return usagef("--regions: %w", err)
+		}
+		node, err := at.client()
+		if err != nil {
+			return err
+		}
+		one := doctor.NodeSeen{URL: text}
+		_, one.Err = node.Call(ctx, http.MethodGet, "/api/v1/cluster", nil, &one.Status)
+		seen = append(seen, one)
+	}
+	d := diagnosis{Settings: []inForce{}, Findings: doctor.CheckRegions(seen)}
+	if err := interrupted(ctx, ctx.Err()); err != nil {
+		return err
+	}
+	return p.diagnose(d, asJSON, false)
 }
 
 func levelColour(level string) console.Colour {

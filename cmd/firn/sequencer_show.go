@@ -121,8 +121,11 @@ func timeLeft(left time.Duration) string {
 // nodesText says how many nodes there can be.
 func nodesText(s server.StatusSequencer) string {
 	text := strconv.FormatInt(s.Definition.Nodes, 10)
-	if s.Capacity != s.Definition.Nodes {
-		text += fmt.Sprintf(", rounded up to %s", console.Plural(s.Capacity, "node ID"))
+	if all := s.Definition.Capacity(); all != s.Definition.Nodes {
+		text += fmt.Sprintf(", rounded up to %s", console.Plural(all, "node ID"))
+	}
+	if nodes, err := s.Region.Nodes(s.Definition); err == nil && s.Region != (cluster.Region{}) {
+		text += fmt.Sprintf(", of which the region %v has %s, %d to %d", s.Region, console.Plural(nodes.Size(), "node ID"), nodes.From, nodes.To)
 	}
 	text += fmt.Sprintf(", for %v", s.Allocation)
 	if created := s.Definition.Allocation; s.Allocation != created {

@@ -76,6 +76,7 @@ const serveExamples = `  firn serve
   firn serve --grpc-addr :9090
   firn serve --http-addr unix:/run/firn/firn.sock --socket-mode 0660
   firn serve --layout twitter --datacenter 11
+  firn serve --etcd 10.1.0.1:2379 --region 0/8
   firn serve --etcd 10.0.0.1:2379 --no-auto-attach
   FIRN_LOG_FORMAT=json firn serve --config /etc/firn.yaml`
 
@@ -113,6 +114,8 @@ func explain(err error) error {
 		return usagef("%w; --quorum-addr names it", err)
 	case ok:
 		return fmt.Errorf("%w; --%s sets another address", err, setting.Setting)
+	case errors.As(err, new(*member.RegionError)): // it stays wrong
+		return usagef("%w; --region names it", err)
 	case errors.Is(err, member.ErrSequencerExists):
 		return fmt.Errorf("%w; --layout and --epoch must be those of the cluster's first start", err)
 	case node.NoNodeID(err):

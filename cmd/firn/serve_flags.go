@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
@@ -90,7 +91,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 
 	o.layout.add(c, flags)
 	setting.Number(flags, &o.node, "node", "", 0, "use this node ID in the default sequencer (default: any free one)")
-	setting.Number(flags, &o.datacenter, "datacenter", "", 0, "use only node IDs of this datacenter, in every sequencer whose layout\nhas it")
+	setting.Add(flags, &o.Region, "region", "slice", "", "use this share of the node IDs of every sequencer, such as 2/8: the\nthird of eight; for a cluster that is one of several regions\n(default: all node IDs)", cluster.ParseRegion)
+	setting.Number(flags, &o.datacenter, "datacenter", "", 0, "the region as the number of a datacenter of --layout: 11 is --region\n11/32 where the layout has 5 datacenter bits")
 	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1, "how many node IDs to ask for in every sequencer, up to 64: the node makes\nthat many times the IDs of one, side by side on its processors")
 	setting.Bool(flags, &o.RandomStart, "random-start", "begin each tick's sequence at a random number, so that one ID does\nnot tell how many came before it in its tick; two IDs of one tick\nstill tell how many lie between them")
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/doctor"
 	"github.com/firn-id/firn/internal/node"
@@ -111,8 +112,8 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 	if err := setStore(&s, o.store, flags, from); err != nil {
 		return s, err
 	}
-	if flags.Changed("node") && flags.Changed("datacenter") {
-		return s, usagef("%s and %s exclude each other; give one", from.Of("node"), from.Of("datacenter"))
+	if flags.Changed("region") && flags.Changed("datacenter") {
+		return s, usagef("%s and %s exclude each other; give one", from.Of("region"), from.Of("datacenter"))
 	}
 	if err := setAccess(&s, flags, from); err != nil {
 		return s, err
@@ -139,7 +140,10 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 		s.Node = &o.node
 	}
 	if flags.Changed("datacenter") {
-		s.Datacenter = &o.datacenter
+		if _, _, err := s.Layout.DatacenterNodes(o.datacenter); err != nil {
+			return s, usagef("%s: %w", from.Of("datacenter"), err)
+		}
+		s.Region = cluster.Region{Number: o.datacenter, Of: 1 << s.Layout.DatacenterBits}
 	}
 	return s, nil
 }

@@ -42,11 +42,11 @@ type Config struct {
 	// DialOptions of other stores.
 	stores.Choice
 
-	Layout      firn.Layout // of the default sequencer
-	Node        *int64      // the node ID to use in the default sequencer; nil: any
-	NodeIDs     int         // how many node IDs to ask for in every sequencer; 0: 1
-	Datacenter  *int64      // the datacenter of node IDs to use, in every sequencer whose layout has it; nil: any
-	RandomStart bool        // begin the sequence of each tick at random
+	Layout      firn.Layout    // of the default sequencer
+	Node        *int64         // the node ID to use in the default sequencer; nil: any
+	NodeIDs     int            // how many node IDs to ask for in every sequencer; 0: 1
+	Region      cluster.Region // see member.Options
+	RandomStart bool           // begin the sequence of each tick at random
 
 	Window       time.Duration // how far ahead of the clock a horizon lies
 	TTL          time.Duration // how long the store keeps the session of a silent node
@@ -126,10 +126,12 @@ func (c Config) validate() error {
 	if c.Node != nil && c.NodeIDs > 1 {
 		return settingf("node-ids", "node chooses one node ID, %d, and node-ids asks for %d; want one of the two settings", *c.Node, c.NodeIDs)
 	}
-	if c.Datacenter != nil {
-		if _, _, err := c.Layout.DatacenterNodes(*c.Datacenter); err != nil {
-			return &SettingError{"datacenter", err}
-		}
+	nodes, err := c.Region.Nodes(c.definition())
+	if err != nil {
+		return settingf("region", "the region %v of the default sequencer: %w", c.Region, err)
+	}
+	if c.Node != nil && !nodes.Holds(*c.Node) {
+		return settingf("node", "the region %v has node IDs %d to %d, not %d", c.Region, nodes.From, nodes.To, *c.Node)
 	}
 	return c.memberOptions().ValidateFor(member.DefaultSequencer, c.definition())
 }
@@ -147,23 +149,15 @@ func (c Config) memberOptions() member.Options {
 		owner = fmt.Sprintf("%s, process %d", host, os.Getpid())
 	}
 	return member.Options{
-		Nodes: c.nodes, NodeIDs: c.NodeIDs, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart, Order: c.Order,
+		Nodes: c.nodes, NodeIDs: c.NodeIDs, Region: c.Region, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart, Order: c.Order,
 		Owner: owner, Clock: c.Clock, Logger: c.Logger,
 	}
 }
 
-// nodes returns the node IDs to choose from in a sequencer. Node applies to the default sequencer, Datacenter to
-// every sequencer whose layout has it.
-func (c Config) nodes(name string, d cluster.Definition) *cluster.Range {
-	switch {
-	case c.Node != nil && name == member.DefaultSequencer:
-		return &cluster.Range{From: *c.Node, To: *c.Node}
-	case c.Datacenter == nil:
+// nodes returns the node IDs to choose from in a sequencer: Node, which applies to the default sequencer, or nil for any.
+func (c Config) nodes(name string, _ cluster.Definition) *cluster.Range {
+	if c.Node == nil || name != member.DefaultSequencer {
 		return nil
 	}
-	first, last, err := d.IDLayout().DatacenterNodes(*c.Datacenter)
-	if err != nil {
-		return nil
-	}
-	return &cluster.Range{From: first, To: last}
+	return &cluster.Range{From: *c.Node, To: *c.Node}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 )
 
 // The error of a Config names the wrong setting and its value.
@@ -21,7 +22,8 @@ func TestWrongConfig(t *testing.T) {
 		{func(c *Config) { c.GRPCAddr, c.RedisAddr = "unix:/a", "unix:/a" }, "redis-addr", "--grpc-addr is unix:/a, too"},
 		{func(c *Config) { c.HTTPAddr, c.AdminAddr = "systemd:a", "systemd:a" }, "admin-addr", "--http-addr is systemd:a, too"},
 		{func(c *Config) { c.Node = new(int64); *c.Node = 1024 }, "node", "0 to 1023, not 1024"},
-		{func(c *Config) { c.Datacenter = new(int64) }, "datacenter", "datacenter"},
+		{func(c *Config) { c.Region = cluster.Region{Number: 1, Of: 2048} }, "region", "1024 node ids for 2048 regions"},
+		{func(c *Config) { c.Region, c.Node = cluster.Region{Number: 1, Of: 2}, new(int64) }, "node", "512 to 1023, not 0"},
 		{func(c *Config) { c.Window = -1 }, "", "window"},
 		{func(c *Config) { c.Layout = firn.Layout{} }, "", "layout"},
 		{func(c *Config) { c.TokensFile = "/nowhere" }, "", "/nowhere"},

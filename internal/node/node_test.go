@@ -286,7 +286,6 @@ func TestNodes(t *testing.T) {
 	const name = member.DefaultSequencer
 	any := func(*Config) {}
 	theNode := func(node int64) func(*Config) { return func(c *Config) { c.Node = &node } }
-	inDatacenter := func(dc int64) func(*Config) { return func(c *Config) { c.Datacenter = &dc } }
 	for i, tt := range []struct {
 		set        func(*Config)
 		name       string
@@ -297,13 +296,6 @@ func TestNodes(t *testing.T) {
 		{any, "orders", define("twitter", 1024), nil},
 		{theNode(7), name, define("twitter", 1024), &cluster.Range{From: 7, To: 7}},
 		{theNode(7), "orders", define("twitter", 1024), nil},
-		{inDatacenter(3), name, define("twitter", 1024), &cluster.Range{From: 96, To: 127}},
-		{inDatacenter(3), "orders", define("twitter", 1024), &cluster.Range{From: 96, To: 127}},
-		{inDatacenter(3), "orders", define("twitter", 40), &cluster.Range{From: 6, To: 7}},
-		{inDatacenter(3), "orders", define("41/2/8/12", 4), &cluster.Range{From: 3, To: 3}},
-		{inDatacenter(3), "orders", define("41/1/9/12", 1024), nil},
-		{inDatacenter(3), "orders", define("41/10/12", 1024), nil},
-		{inDatacenter(0), "orders", define("41/1/9/12", 1024), &cluster.Range{From: 0, To: 511}},
 	} {
 		c := testConfig(t)
 		c.Layout = define("twitter", 1024).IDLayout()

@@ -19,7 +19,8 @@ type StatusSequencer struct {
 	Name       string             `json:"name"`
 	Definition cluster.Definition `json:"definition"`
 	Created    int64              `json:"created"`         // the position of the entry that created it
-	Capacity   int64              `json:"capacity"`        // number of node IDs: those of the definition, rounded up to a power of two
+	Capacity   int64              `json:"capacity"`        // number of node IDs in the region
+	Region     cluster.Region     `json:"region,omitzero"` // that it was created in
 	Until      time.Time          `json:"until"`           // when the time of its layout ends
 	Rate       float64            `json:"rate"`            // IDs per second and node
 	Nodes      map[int64]string   `json:"nodes"`           // the member that has each node ID
@@ -88,7 +89,7 @@ func sharesOf(v cluster.Value) map[string]int64 {
 func (s *Service) describeUnder(shares map[string]int64, name string, q cluster.Sequencer) StatusSequencer {
 	d := q.Definition()
 	described := StatusSequencer{
-		Name: name, Definition: d, Created: q.Created(), Capacity: d.Capacity(), Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
+		Name: name, Definition: d, Created: q.Created(), Capacity: q.NodeIDs().Size(), Region: q.Region(), Until: Until(d.IDLayout()), Rate: d.IDLayout().Rate(),
 		Nodes: maps.Collect(q.Nodes()), Waiting: q.Waiting(), Free: q.Free(), Here: s.here(name),
 		Allocation: q.Allocation(), Drained: slices.AppendSeq([]string{}, q.DrainedMembers()),
 	}

@@ -243,6 +243,7 @@ func (w *world) start(m *machine) {
 	o := member.Options{
 		TTL: m.TTL, Window: m.Window, NodeIDs: m.NodeIDs, Owner: m.Name, RandomStart: m.RandomStart, Order: m.Order,
 		CheckpointEvery: w.Checkpoint, Clock: firn.NewSteadyClockFrom(0, m.read),
+		Start: func(nodes cluster.Range) int64 { return nodes.From + int64(w.Seed%uint64(nodes.Size())) },
 	}
 	if w.Journals {
 		p.journal = new(bytes.Buffer)

@@ -27,10 +27,11 @@ func hereMessage(h server.Here) *firnv1.Here {
 }
 
 func sequencerMessage(q server.StatusSequencer) *firnv1.Sequencer {
+	region, _ := q.Region.MarshalText() // it has no error
 	return &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
 		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free, Here: hereMessage(q.Here),
-		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained,
+		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
 	}
 }
 

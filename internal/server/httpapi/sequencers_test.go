@@ -37,6 +37,9 @@ type served struct {
 	log     bytes.Buffer
 }
 
+// lowest has the node IDs of a sequencer begin with the lowest one.
+func lowest(nodes cluster.Range) int64 { return nodes.From }
+
 // inBubble gives a test servers over one store, at an instant that is always the same.
 func inBubble(t *testing.T, names []string, f func(t *testing.T, all []*served)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +48,7 @@ func inBubble(t *testing.T, names []string, f func(t *testing.T, all []*served))
 		for _, name := range names {
 			s := &served{t: t, client: service.Client(name)}
 			var err error
-			if s.member, err = member.Join(t.Context(), s.client, member.Options{Owner: name}); err != nil {
+			if s.member, err = member.Join(t.Context(), s.client, member.Options{Owner: name, Start: lowest}); err != nil {
 				t.Fatal(err)
 			}
 			layout := firn.Default

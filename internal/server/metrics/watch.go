@@ -166,7 +166,7 @@ func (w *watcher) collectSequencers(to sink, m *member.Member) {
 		to.put(waited, s.WaitedTime.Seconds(), name)
 		to.put(layoutEnd, float64(server.Until(q.Layout()).Unix()), name)
 		if c, ok := v.Sequencer(name); ok {
-			to.put(held, float64(c.Definition().Capacity()-c.Free()), name)
+			to.put(held, float64(c.NodeIDs().Size()-c.Free()), name)
 			to.put(free, float64(c.Free()), name)
 			to.put(inLine, float64(len(c.Waiting())), name)
 		}
