@@ -47,7 +47,8 @@ func (n NodeSeen) alone() bool { return n.Err != nil || len(n.Status.Sequencers)
 
 func (n NodeSeen) region() cluster.Region { return n.Status.Sequencers[0].Region }
 
-// sameCluster reports whether two nodes are of one cluster: they know a member in common, whose ID is by chance.
+// sameCluster reports whether two nodes are of one cluster: they know a member in common, whose ID is by chance. Their
+// cluster IDs do not tell: a copied store has that of the first.
 func (n NodeSeen) sameCluster(other NodeSeen) bool {
 	return slices.ContainsFunc(n.Status.Members, func(m server.StatusMember) bool {
 		return slices.ContainsFunc(other.Status.Members, func(o server.StatusMember) bool { return o.ID == m.ID })
