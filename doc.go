@@ -15,6 +15,18 @@
 // ID. In a single process, choose it; for a cluster, package member leases node
 // IDs and keeps that promise through crashes, pauses and wrong clocks.
 //
+// A generator remembers nothing when its process ends. Started again while the clock
+// is behind what it showed before, even by milliseconds, it repeats the IDs of that
+// time. [WithHorizonFile] closes this: the generator keeps in a small file how far it
+// may go, and the next one begins there. Then one process with a disk is as safe as a
+// cluster of one node. Nothing here covers
+//
+//   - two processes with one node ID, unless they share the file, which admits one;
+//   - a process whose memory is copied while it runs: a virtual machine that is
+//     resumed twice or set back, a container restored from a checkpoint;
+//   - a disk that is set back or cloned as a whole, or an earlier version written over
+//     the file: only the clock then separates new IDs from those before.
+//
 // IDs of one generator ascend. IDs of several generators are ordered only as well as
 // their clocks agree. Where IDs are taken faster than 512 000 in a second, their times come
 // from a [CoarseClock], and may lie a millisecond or two behind; else they are exact. An ID tells its reader when and by which node it was made:

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -26,6 +28,35 @@ func Example() {
 	}
 	fmt.Println(a < b)
 	// Output: true
+}
+
+// Make IDs that stay unique when the process starts again, even if the clock was set back meanwhile.
+func ExampleWithHorizonFile() {
+	dir, err := os.MkdirTemp("", "firn")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "orders.firn") // in production: on a disk that lasts
+
+	var last firn.ID
+	for range 3 {
+		g, err := firn.NewGenerator(firn.Default, 1, firn.WithHorizonFile(path))
+		if err != nil {
+			panic(err)
+		}
+		id, err := g.Next(context.Background())
+		if err != nil {
+			panic(err)
+		}
+		g.Stop() // so that the next start need not wait
+		fmt.Println(id > last)
+		last = id
+	}
+	// Output:
+	// true
+	// true
+	// true
 }
 
 // Read an ID from text: as decimal, or in a shorter encoding.

@@ -71,7 +71,8 @@ type Generator struct {
 	node        int64
 	randomStart bool
 	failAtBound bool
-	waits       *Waits // nil: nobody counts
+	waits       *Waits       // nil: nobody counts
+	file        *horizonFile // nil: without
 
 	mu     sync.Mutex
 	gate   chan struct{} // closed when waiting callers should try again; nil: nobody waits
@@ -174,8 +175,15 @@ func NewGenerator(layout Layout, nodeID int64, options ...Option) (*Generator, e
 	} else {
 		g.shown = sleeps
 	}
-	if _, err := layout.TickAt(time.Unix(0, g.now())); err != nil {
+	now := time.Unix(0, g.now())
+	if _, err := layout.TickAt(now); err != nil {
 		return nil, fmt.Errorf("the clock is wrong, or another epoch is needed: %w", err)
+	}
+	if g.file != nil {
+		if err := g.openFile(now); err != nil {
+			return nil, err
+		}
+		go g.keepHorizon()
 	}
 	g.unused = g.next.Load()
 	return g, nil
@@ -269,8 +277,14 @@ func (g *Generator) TryFill(ids []ID) (n int, err error) {
 
 // SetBound moves the bound forward to t, so that the generator may use ticks that end at or
 // before t, and wakes callers that wait for it. An earlier t changes nothing: the bound never
-// moves back.
+// moves back. A generator with a horizon file moves its bound itself: SetBound does nothing.
 func (g *Generator) SetBound(t time.Time) {
+	if g.file == nil {
+		g.setBound(t)
+	}
+}
+
+func (g *Generator) setBound(t time.Time) {
 	limit := g.place(t)
 	for {
 		old := g.limit.Load()
@@ -286,8 +300,17 @@ func (g *Generator) SetBound(t time.Time) {
 
 // Stop makes every later call, and every waiting one, fail with ErrStopped. It returns the end of
 // the last tick that was used, or the zero time when no ID was taken: no ID of this generator
-// lies at or after that. Every call returns the same, also those at one time.
+// lies at or after that. Every call returns the same, also those at one time. With a horizon file
+// it waits for the disk to confirm the end of use, and closes the file.
 func (g *Generator) Stop() time.Time {
+	used := g.stop()
+	if g.file != nil {
+		g.file.close(used)
+	}
+	return used
+}
+
+func (g *Generator) stop() time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	// Under the lock: who finds it stopped finds g.used set, too.
@@ -369,10 +392,12 @@ func (g *Generator) refusal(next uint64, now int64) error {
 		return ErrStopped
 	case place >= g.ticks*g.perTick:
 		return ErrLifetime
-	case place >= g.limit.Load():
-		return ErrBound
+	case place < g.limit.Load(), g.file != nil && place/g.perTick*g.tick > uint64(now-g.epoch):
+		return ErrNotYet // also at the bound of a file, which moves with the clock
+	case g.file != nil:
+		return g.file.atBound()
 	default:
-		return ErrNotYet
+		return ErrBound
 	}
 }
 

@@ -39,7 +39,7 @@ var coarse = []mutant{
 	},
 	{
 		"a new generator begins by an old tick", "generator.go",
-		"time.Unix(0, g.now())); err", "time.Unix(0, g.clock.Now())); err",
+		"	now := time.Unix(0, g.now())\n	if _, err := layout", "	now := time.Unix(0, g.clock.Now())\n	if _, err := layout",
 		".", "^TestNewGeneratorLooksAtTheSource$",
 	},
 	{

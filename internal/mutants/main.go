@@ -44,7 +44,7 @@ func run(only string, atOnce int) error {
 		return err
 	}
 	var all sync.WaitGroup
-	mutants := slices.Concat(mutants, clocks, times, coarse, adapters)
+	mutants := slices.Concat(mutants, clocks, times, coarse, horizonFile, adapters)
 	results := make([]error, len(mutants))
 	free := make(chan struct{}, atOnce)
 	for i, m := range mutants {
