@@ -154,3 +154,97 @@ Proof. intros R. apply (place_sound w (reached_sound w R)). Qed.
 (* What firn.Generator.Stop finds in the word lies behind every place that was or will be given. *)
 Theorem nothing_comes_after_stop w : reached w -> next w = None -> forall p, In p (given w) -> p < final w.
 Proof. intros R. apply (final_sound w (reached_sound w R)). Qed.
+
+(* ===== Stop ===== *)
+
+(* Several goroutines may call firn.Generator.Stop at once. Each does three things under a lock: it swaps the word, it notes
+   the end of use if it was the one that stopped the generator, and it returns what is noted. *)
+Inductive stopping :=
+| Nobody                         (* nobody holds the lock *)
+| Entered                        (* a goroutine holds it, and has not swapped yet *)
+| Halted (n : place)             (* it has swapped a word that was n, and has not noted that yet *)
+| Leaving.                       (* it returns what is noted *)
+
+Record stoppable := Stoppable {
+  generator : word;
+  lock : stopping;
+  noted : place;                 (* firn.Generator.used; 0: nothing *)
+  returned : list place }.       (* what calls of firn.Generator.Stop have returned *)
+
+Inductive stop_step (s : stoppable) : stoppable -> Prop :=
+
+(* Anything but firn.Generator.Stop happens to the generator. *)
+| Other w :
+    step (generator s) w -> (next w = None -> next (generator s) = None) ->
+    stop_step s (Stoppable w (lock s) (noted s) (returned s))
+
+(* firn.Generator.Stop takes the lock. *)
+| Enter :
+    lock s = Nobody ->
+    stop_step s (Stoppable (generator s) Entered (noted s) (returned s))
+
+(* firn.Generator.Stop swaps the word of a generator that is not stopped. *)
+| First n :
+    lock s = Entered -> next (generator s) = Some n ->
+    stop_step s (Stoppable (halt (generator s) n) (Halted n) (noted s) (returned s))
+
+(* firn.Generator.Stop notes the end of use. *)
+| Note n :
+    lock s = Halted n ->
+    stop_step s (Stoppable (generator s) Leaving n (returned s))
+
+(* firn.Generator.Stop finds a generator that is stopped. *)
+| Again :
+    lock s = Entered -> next (generator s) = None ->
+    stop_step s (Stoppable (generator s) Leaving (noted s) (returned s))
+
+(* firn.Generator.Stop returns what is noted, and gives the lock back. *)
+| Return :
+    lock s = Leaving ->
+    stop_step s (Stoppable (generator s) Nobody (noted s) (noted s :: returned s)).
+
+Inductive stop_reached : stoppable -> Prop :=
+| Begun w : reached w -> next w <> None -> stop_reached (Stoppable w Nobody 0 [])
+| On s s' : stop_reached s -> stop_step s s' -> stop_reached s'.
+
+Record stop_sound (s : stoppable) : Prop := {
+  generator_sound : reached (generator s);
+  halted_sound : forall n, lock s = Halted n -> next (generator s) = None /\ n = final (generator s);
+  leaving_sound : lock s = Leaving -> next (generator s) = None;
+  noted_sound : next (generator s) = None -> (forall n, lock s <> Halted n) -> noted s = final (generator s);
+  returned_sound : forall p, In p (returned s) -> next (generator s) = None /\ p = final (generator s) }.
+
+Lemma final_stays w w' : step w w' -> next w = None -> next w' = None /\ final w' = final w.
+Proof. intros S E. destruct S; simpl in *; try rewrite E in *; try discriminate; auto. Qed.
+
+Lemma stop_reached_sound s : stop_reached s -> stop_sound s.
+Proof.
+  induction 1 as [w R E|s s' _ [rs hs ls ns es] S].
+  - split; simpl; auto; try discriminate; try tauto.
+  - destruct S as [w S K|L|n L N|n L|L N|L]; split; simpl; auto; try discriminate.
+    + eapply Then; eauto.
+    + intros n E. destruct (hs n E) as [N F]. destruct (final_stays _ _ S N) as [N' F']. rewrite F'. auto.
+    + intros E. specialize (ls E). apply (final_stays _ _ S ls).
+    + intros N H. pose proof (K N) as N0. destruct (final_stays _ _ S N0) as [_ F]. rewrite F. auto.
+    + intros p P. destruct (es p P) as [N F]. destruct (final_stays _ _ S N) as [N' F']. rewrite F'. auto.
+    + intros N _. apply ns; auto. rewrite L. discriminate.
+    + eapply Then; [exact rs|]. apply Halt. exact N.
+    + intros m E. inversion E; auto.
+    + intros _ H. exfalso. apply (H n). reflexivity.
+    + intros p P. destruct (es p P) as [M _]. rewrite M in N. discriminate.
+    + intros _. apply (hs n L).
+    + intros _ _. apply (hs n L).
+    + intros N' _. apply ns; auto. rewrite L. discriminate.
+    + intros N _. apply ns; auto. rewrite L. discriminate.
+    + intros p [P|P]; auto. split; auto. rewrite <- P. apply ns; auto. rewrite L. discriminate.
+Qed.
+
+(* Whatever calls of firn.Generator.Stop return, also at one time, lies behind every place that was or will be given, and
+   all return the same. *)
+Theorem stops_return_the_same s p q : stop_reached s ->
+  In p (returned s) -> In q (returned s) -> p = q /\ forall x, In x (given (generator s)) -> x < p.
+Proof.
+  intros R P Q. apply stop_reached_sound in R. destruct (returned_sound s R p P) as [N E].
+  destruct (returned_sound s R q Q) as [_ F]. split; [congruence|]. intros x X. rewrite E.
+  apply (nothing_comes_after_stop _ (generator_sound s R) N x X).
+Qed.
