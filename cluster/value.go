@@ -104,6 +104,16 @@ func (v Value) Joins() iter.Seq2[string, Join] { return v.joins.all() }
 // Pending returns the pending join of a joiner, and false when there is none.
 func (v Value) Pending(joiner string) (Join, bool) { return v.joins.get(joiner) }
 
+// Acceptor returns the member that a joiner's pending join waits for, which is the one that watches its target, and false
+// when no join of that joiner is pending.
+func (v Value) Acceptor(joiner string) (string, bool) {
+	j, ok := v.joins.get(joiner)
+	if !ok {
+		return "", false
+	}
+	return v.peer(j.Target).watcher, true
+}
+
 // Candidates returns how many members the next joiner may get as its target.
 func (v Value) Candidates() int { return v.peers.marked() }
 

@@ -292,7 +292,7 @@ func (l *lane) decline(ctx context.Context) error {
 // giveBack releases a node ID, unless the store has lost it.
 func (l *lane) giveBack(ctx context.Context, slot int) error {
 	if t := l.current().tenures[slot]; !l.m.stale(t) {
-		ctx, cancel := context.WithTimeout(ctx, leaveWithin)
+		ctx, cancel := l.m.inTime(ctx, returnWithin)
 		defer cancel()
 		err := t.fence.Release(ctx, func() time.Time {
 			if t.generator == nil {

@@ -49,7 +49,7 @@ func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 
 // closeSession ends the session, and with it the pulse.
 func (m *Member) closeSession(ctx context.Context, l *incarnation) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	ctx, cancel := m.inTime(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
 	if err := l.session.Close(ctx); err != nil {
 		m.log.Warn("can't close the session; it ends by itself", "ttl", l.session.TTL(), "err", err)

@@ -39,6 +39,7 @@ type joining struct {
 	stuck  time.Time // when to call for a collection if membership has not changed
 	again  time.Time // when to try again whatever the line
 	since  time.Time // when its own join became pending
+	began  time.Time // when it began to join
 	aborts int
 	asked  bool // it has called for pulses since then
 	call   call // the latest call of its own

@@ -26,8 +26,13 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// leaveWithin bounds how long an orderly leave takes.
-const leaveWithin = 5 * time.Second
+// An orderly leave gives the node IDs back, announces the leave and ends the session. Whatever the store does, each of these
+// is over so long after the beginning.
+const (
+	returnWithin   = 3 * time.Second
+	announceWithin = 4 * time.Second
+	leaveWithin    = 5 * time.Second
+)
 
 // Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
 type Member struct {
@@ -63,7 +68,8 @@ type Member struct {
 
 	journal *journal.Writer // nil: none
 
-	cluster atomic.Pointer[string] // the ID; nil: not known yet
+	cluster atomic.Pointer[string]  // the ID; nil: not known yet
+	awaits  atomic.Pointer[awaited] // for what its join waits; nil: for nobody, or that is not known yet
 
 	broken chan error // has room for one: an error, from elsewhere than the log, that shows that the store has lost data
 
@@ -82,7 +88,8 @@ type Member struct {
 	drains      map[string]drain       // of this member, by the name of the sequencer
 	claims      int                    // how many claims are under way; -1: ID time follows the wall, and there can be none
 	leaving     bool
-	err         error // why it ended
+	left        time.Time // when it began to leave
+	err         error     // why it ended
 
 	ids     []string       // all that it has had; used by the player only
 	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
@@ -160,21 +167,40 @@ func (m *Member) Ready() error {
 		return err
 	}
 	if v, incarnation, _ := m.look(); incarnation == nil || !v.IsMember(incarnation.id) {
-		return errJoining
+		return m.joiningFor(errJoining)
 	}
 	return nil
 }
 
 // Leave releases the node IDs, leaves the cluster and ends the member; later calls of its sequencers fail with
-// ErrNotReady. It takes a few seconds at most. The other members do the rest once the session has ended.
+// ErrNotReady. It takes at most 5 s, also while the store is out of reach. The other members do the rest once the
+// session has ended.
 func (m *Member) Leave() {
-	m.mu.Lock()
-	m.leaving = true
-	m.mu.Unlock()
+	m.leaves()
 	m.release(errLeft)
 	m.holding.Wait()
 	m.stop()
 	<-m.done
+}
+
+// leaves notes that it begins to leave.
+func (m *Member) leaves() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.leaving {
+		m.leaving, m.left = true, time.Now()
+	}
+}
+
+// inTime returns a context that ends so long after the member began to leave; from now, if it does not leave.
+func (m *Member) inTime(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from := time.Now()
+	if m.leaving {
+		from = m.left
+	}
+	return context.WithDeadline(ctx, from.Add(within))
 }
 
 // Done is closed when the member has ended: by Leave, or because it can't go on, see Err.
@@ -287,7 +313,7 @@ func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error
 		case <-changed:
 		case <-m.done:
 		case <-ctx.Done():
-			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.troubles.because(ctx.Err()))
+			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.joiningFor(m.troubles.because(ctx.Err())))
 		}
 	}
 }

@@ -172,9 +172,7 @@ func (m *Member) yield(c cluster.Move, before, after cluster.Value) {
 // goAway ends the sequencers at once, gives their node IDs back, and leaves the cluster, in which the member may be
 // under another ID by now.
 func (m *Member) goAway(ctx context.Context, why error) {
-	m.mu.Lock()
-	m.leaving = true
-	m.mu.Unlock()
+	m.leaves()
 	m.release(why)
 	m.holding.Wait()
 	m.leaveCluster(ctx)

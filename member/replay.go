@@ -178,7 +178,7 @@ func (m *Member) tend(ctx context.Context) time.Duration {
 	}
 	m.watchOnly(cluster.Watches(m.value, m.incarnation.id))
 	m.followPolicy(ctx)
-	wait := m.collect(ctx)
+	wait := min(m.collect(ctx), m.sayAwaited(ctx))
 	wait = min(wait, m.send(ctx, m.owed()))
 	m.grant(ctx)
 	return wait
@@ -330,7 +330,7 @@ func (m *Member) leaveCluster(ctx context.Context) {
 	if !pending && !m.value.IsMember(m.incarnation.id) && len(m.pending) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	ctx, cancel := m.inTime(context.WithoutCancel(ctx), announceWithin)
 	defer cancel()
 	data, err := cluster.Encode(cluster.Leave{Member: m.incarnation.id, Why: cluster.CauseLeft, By: m.incarnation.id}, m.Wall())
 	if err == nil {
