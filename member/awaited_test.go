@@ -39,6 +39,21 @@ func TestAJoinSaysWhomItWaitsFor(t *testing.T) {
 	})
 }
 
+// The next one takes the place of one that was killed, long before the session of that ends.
+func TestOneThatWasKilledDoesNotBlockTheNext(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		first := w.start("first")
+		first.ready(time.Second)
+		dead := first.id()
+		first.crash()
+		next := w.start("next")
+		next.ready(callAfter + answerMost + time.Second)
+		if w.value().IsMember(dead) {
+			t.Errorf("%s is still a member", dead)
+		}
+	})
+}
+
 // Leave ends in time although the store answers nothing, or refuses everything.
 func TestLeaveWhileTheStoreIsAway(t *testing.T) {
 	for name, fault := range map[string]memstore.Fault{

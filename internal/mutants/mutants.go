@@ -521,6 +521,16 @@ var mutants = []mutant{
 		"./store/quorum/internal/port", "TestEstablishedConnectionsAreLimited",
 	},
 	{
+		"a leaving member takes as long for each step", "member/member.go",
+		"		from = m.left\n", "		_ = m.left\n",
+		"./member", "^TestLeaveWhileTheStoreIsAway$",
+	},
+	{
+		"a joiner does not say for whom it waits", "member/replay.go",
+		"min(m.collect(ctx), m.sayAwaited(ctx))", "m.collect(ctx)",
+		"./member", "^TestAJoinSaysWhomItWaitsFor$",
+	},
+	{
 		"a leaving member does not announce it", "member/replay.go",
 		"\t\tm.leaveCluster(ctx)\n", "",
 		"./member", all,
@@ -757,7 +767,7 @@ var mutants = []mutant{
 	},
 	{
 		"a sealed batch is handed out once more", "client/prefetch.go",
-		"rest := batch{given{ids: o.ids[i:]}, o.batch.asked}", "rest := batch{given{ids: o.ids[max(i-1, 0):]}, o.batch.asked}",
+		"rest := fetched{o.ids[i:], o.asked}", "rest := fetched{o.ids[max(i-1, 0):], o.asked}",
 		"./client", "TestAheadUnderLoad",
 	},
 	{
