@@ -494,6 +494,106 @@ func TestADirectoryOfYesterday(t *testing.T) {
 	q.ledger.unique(t, 100)
 }
 
+// The directory of a machine is put back as it was some seconds ago, as after a power cut with a volatile write cache: no
+// other machine has written down yet what it had. It had confirmed that to the leader, and is replaced by itself.
+func TestADirectoryOfSomeSecondsAgo(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=3s")
+	q.start()
+	c, s := q.callers(), q.store()
+	for _, k := range q.list {
+		k.stop()
+		copied := filepath.Join(t.TempDir(), "copied")
+		if err := os.CopyFS(copied, os.DirFS(k.dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(copied, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		k.start()
+		k.ready()
+		q.write(s, 300)
+		if k == q.leader() { // who leads has confirmed to nobody
+			k.stop()
+			k.start()
+			k.ready()
+			q.write(s, 300)
+		}
+		k.crash()
+		k.empty()
+		if err := os.Rename(copied, k.dir); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		k.start()
+		q.whole()
+		q.lasted("a directory of some seconds ago is replaced", begun, 10*time.Second)
+		if aside, err := os.Stat(filepath.Join(k.dir, "set-aside")); err != nil || !aside.IsDir() {
+			t.Errorf("%s uses the old data: %v\n%s", k.name, err, k.log)
+		}
+	}
+	q.unnoticed(c)
+	q.ledger.unique(t, 100)
+}
+
+// Two of three machines are set back by some seconds and go on while the third is off. The store has lost data, which a
+// node that lives notices: nothing comes twice. When the third is back, it does not run, and says by which command that
+// ends.
+func TestAMajorityOfSomeSecondsAgo(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	q := newKeepers(t, 3, "--window=6s", "--ttl=5s")
+	q.start()
+	lives := q.client()
+	lives.ready()
+	onLives := newAudience(t, q.ledger, lives.transport.DialContext, lives.url)
+	c, s := q.callers(), q.store()
+	old, third := q.list[:2], q.list[2]
+	crash(q.list...)
+	copies := map[*keeper]string{}
+	for _, k := range old {
+		copies[k] = filepath.Join(t.TempDir(), "copied")
+		if err := errors.Join(os.CopyFS(copies[k], os.DirFS(k.dir)), os.Chmod(copies[k], 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, k := range q.list {
+		k.start()
+	}
+	q.whole()
+	q.write(s, 300)
+	q.extendAgain(append(q.list, lives)...)
+	c.served(10)
+	crash(q.list...)
+	storeIsLost(t)
+	for _, k := range old {
+		k.empty()
+		if err := os.Rename(copies[k], k.dir); err != nil {
+			t.Fatal(err)
+		}
+		k.start()
+	}
+	for _, k := range append(old, lives) {
+		k.ready()
+	}
+	onLives.served(25)
+	third.start()
+	eventually(t, func() error {
+		if log := third.log.String(); !strings.Contains(log, "differ from entry") || !strings.Contains(log, "mv "+third.dir) {
+			return fmt.Errorf("%s does not say that it has another log:\n%s", third.name, log)
+		}
+		return nil
+	})
+	third.kill()
+	third.empty()
+	third.start()
+	q.whole()
+	onLives.finish()
+	q.unnoticed(c)
+	q.ledger.unique(t, 100)
+}
+
 // sawMore waits until the others have written down that a machine has more now than it has at present.
 func (q *keepers) sawMore(k *keeper) {
 	q.t.Helper()

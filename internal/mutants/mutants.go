@@ -516,6 +516,16 @@ var mutants = []mutant{
 		"./cluster", "TestCalled",
 	},
 	{
+		"machines whose logs have entries of the same term and other content take them for one", "store/quorum/meet.go",
+		"ok && same != e", "ok && same.Term != e.Term",
+		"./store/quorum", "TestParted",
+	},
+	{
+		"data that is older than what was confirmed is not set aside", "store/internal/etcdserver/datadir.go",
+		"case strings.Contains(what, setBack):", "case false:",
+		"./store/internal/etcdserver", "TestSetBackIsNoDamage",
+	},
+	{
 		"a client takes the place of a machine", "store/quorum/internal/port/port.go",
 		"if protocol == Peers || strings.HasPrefix(protocol, byMachine) {", "if false {",
 		"./store/quorum/internal/port", "TestEstablishedConnectionsAreLimited",

@@ -25,6 +25,7 @@ import (
 //	GET  /backup      the database of its server, and its SHA-256
 //	POST /offer       will it promise to be part of a cluster? Body: plan.Offer; 200: it has; 409: it will not
 //	POST /form        it may begin the cluster that it has promised. Body: plan.Disk; 200: it does; 409: it does not
+//	POST /log         the entries of its log that are committed, up to an index: see Quorum.meet
 //	POST /defragment  it rewrites its database, if its server runs
 const maxBody = 1 << 20
 
@@ -40,6 +41,7 @@ func (q *Quorum) exchanges() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /machine", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, q.report()) })
 	mux.HandleFunc("GET /backup", q.serveBackup)
+	mux.HandleFunc("POST /log", q.serveLog)
 	mux.HandleFunc("POST /offer", obey(func(o plan.Offer) (bool, error) {
 		return q.accept(o)
 	}))

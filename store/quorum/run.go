@@ -66,6 +66,13 @@ func (q *Quorum) step(ctx context.Context) (done bool, err error) {
 	case plan.Follow:
 		return q.form(d.Cluster)
 	case plan.Run:
+		if why := q.meet(ctx, answers); why != nil {
+			if _, ok := errors.AsType[*partedError](why); ok {
+				q.fail(why)
+				<-ctx.Done()
+			}
+			return false, why
+		}
 		if me.Disk.State == plan.Alone {
 			if err := q.disk.set(me.Disk, plan.Disk{State: plan.Started, Cluster: d.Cluster}); err != nil {
 				return false, err
@@ -224,6 +231,7 @@ func (q *Quorum) machine() plan.Machine {
 	m.Disk, m.Saw, m.Index = w.Disk, w.Saw, index
 	if s != nil {
 		m.Index, m.Running, m.Record = s.kept(), s.running(), s.record().Machines
+		m.Saw = s.confirmed(m.Saw)
 	}
 	return m
 }

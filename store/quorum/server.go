@@ -112,7 +112,7 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 	}
 	q.setServer(s)
 	defer q.setServer(nil)
-	led := time.Now()
+	led, met := time.Now(), time.Now()
 	for first := true; ; first = false {
 		pause := lookEvery
 		if !s.isReady() {
@@ -123,6 +123,12 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 		}
 		if first || s.isReady() {
 			q.look(ctx, s)
+		}
+		if s.isReady() && time.Since(met) >= meetEvery {
+			met = time.Now()
+			if q.meetAgain(ctx, s) {
+				return nil // step says why
+			}
 		}
 		if s.Leader() != 0 {
 			led = time.Now()
@@ -182,7 +188,16 @@ func (q *Quorum) setServer(s *server) {
 	}
 }
 
-func (q *Quorum) fatal(err *etcdserver.DataError) {
+// fatal is called when the server can't go on. If the others say that this machine has lost what it had confirmed, its
+// data can't be used any more, and the next process gets a copy of theirs.
+func (q *Quorum) fatal(data *etcdserver.DataError) {
+	var err error = data
+	if was := q.disk.get().Disk; data.SetBack() {
+		err = fmt.Errorf("%w; it is set aside: start again, to get a copy from the other machines", data.Err)
+		if failed := q.disk.lose(was, plan.Disk{State: plan.Lost, Cluster: was.Cluster}); failed != nil {
+			err = fmt.Errorf("%w; it can't be set aside: %w", data, failed)
+		}
+	}
 	if q.config.Fatal != nil {
 		q.config.Fatal(err)
 	}
@@ -402,6 +417,20 @@ func (s *server) leads(members int) bool {
 		s.leadsSince = time.Now()
 	}
 	return members == 1 || time.Since(s.leadsSince) > doWithin
+}
+
+// confirmed adds to what this machine saw of the others what they have confirmed to the server here, if that leads.
+func (s *server) confirmed(saw map[string]uint64) map[string]uint64 {
+	confirmed := s.Confirmed()
+	for _, m := range s.members() {
+		if index := confirmed[m.ID]; index > saw[m.Address] && m.ID != uint64(s.MemberID()) {
+			if saw == nil {
+				saw = map[string]uint64{}
+			}
+			saw[m.Address] = index
+		}
+	}
+	return saw
 }
 
 // kept is the index up to which the server has its log on disk for sure.

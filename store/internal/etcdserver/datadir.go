@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,6 +33,16 @@ const roomForDatabase = 1 << 20
 const (
 	makeRoom = "free some space on its file system, and start again"
 	replace  = `restore a backup of the directory, or start over without it; docs/recover.md says how, under "Damaged data"`
+	meetThem = "start again: it compares its log with those of the others, and says what to do"
+)
+
+// CopyIt is the Do of a DataError about data that is older than what was confirmed to other servers.
+const CopyIt = "give it a copy of the other machines' data"
+
+// What raft says when the log here is not what this server told others of it.
+const (
+	setBack = "Was the raft log corrupted, truncated, or lost?" // it had confirmed entries that it does not have
+	parted  = "conflict with committed entry"                   // others have committed other entries
 )
 
 // DataError says why the server can't use its data directory, and what to do.
@@ -55,9 +66,18 @@ func (e *DataError) Unwrap() error { return e.Err }
 // Damaged reports whether the data is lost, unless there is a copy: more room does not help.
 func (e *DataError) Damaged() bool { return e.Do == replace }
 
+// SetBack reports whether the data is older than what this server has confirmed to others.
+func (e *DataError) SetBack() bool { return e.Do == CopyIt }
+
 // dataError says what the server could not do because of its data directory.
 func dataError(dir, what string, cause error) *DataError {
 	e := &DataError{Dir: dir, Err: errors.New(what), Do: replace}
+	switch {
+	case strings.Contains(what, setBack):
+		e.Err, e.Do = fmt.Errorf("the data is older than what this machine had confirmed to the others: its disk was set back, or did not keep what was synced (%s)", what), CopyIt
+	case strings.Contains(what, parted):
+		e.Err, e.Do = fmt.Errorf("the other machines have committed other entries than this one: disks were set back (%s)", what), meetThem
+	}
 	if path, ok := errors.AsType[*fs.PathError](cause); ok {
 		e.File, cause = inDir(dir, path.Path), path.Err
 	}
@@ -126,7 +146,7 @@ func checkLog(dir string, segments []string) (last uint64, err error) {
 		}
 		decoder := wal.NewDecoder(fileutil.NewFileReader(file))
 		decoder.UpdateCRC(crc)
-		last, err = readSegment(decoder, last)
+		last, err = readSegment(decoder, last, func(*walpb.Record) error { return nil })
 		file.Close()
 		if i == len(segments)-1 {
 			err = checkEnd(dir, path, err)
@@ -176,8 +196,8 @@ func checkEnd(dir, path string, err error) error {
 }
 
 // readSegment reads one file of the log and returns the index of its last entry, or the
-// given one without any.
-func readSegment(decoder wal.Decoder, last uint64) (uint64, error) {
+// given one without any. visit gets each record that is an entry or a state.
+func readSegment(decoder wal.Decoder, last uint64, visit func(*walpb.Record) error) (uint64, error) {
 	for record := new(walpb.Record); ; {
 		err := decoder.Decode(record)
 		switch {
@@ -198,6 +218,13 @@ func readSegment(decoder wal.Decoder, last uint64) (uint64, error) {
 				return last, fmt.Errorf("entry %d follows entry %d", index, last)
 			}
 			last = index
+			if err := visit(record); err != nil {
+				return last, err
+			}
+		case wal.StateType:
+			if err := visit(record); err != nil {
+				return last, err
+			}
 		case wal.SnapshotType: // of a server that was sent one instead of the entries before
 			var snapshot walpb.Snapshot
 			if err := proto.Unmarshal(record.Data, &snapshot); err != nil {

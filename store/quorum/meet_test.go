@@ -1,0 +1,174 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/firn-id/firn/internal/testenv"
+	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/quorum/internal/plan"
+)
+
+func TestParted(t *testing.T) {
+	log := func(from, to, term uint64) (all []etcdserver.Entry) {
+		for i := from; i <= to; i++ {
+			all = append(all, etcdserver.Entry{Index: i, Term: term, Sum: uint32(i)})
+		}
+		return all
+	}
+	forged := log(1, 9, 2)
+	forged[6].Sum++ // by two leaders of one term
+	for name, c := range map[string]struct {
+		mine, theirs []etcdserver.Entry
+		at           uint64
+	}{
+		"the same":               {log(1, 9, 2), log(1, 9, 2), 0},
+		"mine is shorter":        {log(1, 5, 2), log(1, 9, 2), 0},
+		"mine is longer":         {log(1, 9, 2), log(1, 5, 2), 0},
+		"nothing in common":      {log(1, 5, 2), log(7, 9, 3), 0},
+		"another term":           {log(1, 9, 2), append(log(1, 5, 2), log(6, 7, 3)...), 6},
+		"another content":        {log(1, 9, 2), forged, 7},
+		"theirs begins later":    {log(1, 9, 2), log(8, 9, 3), 8},
+		"nothing is known of it": {log(1, 9, 2), nil, 0},
+	} {
+		if at := parted(c.mine, c.theirs); at != c.at {
+			t.Errorf("%s: they part at %d; want %d", name, at, c.at)
+		}
+	}
+	if got := latest(log(1, 200, 1), 150); len(got) != compared || got[0].Index != 151-compared || got[compared-1].Index != 150 {
+		t.Errorf("the latest up to 150 are %v", got)
+	}
+}
+
+// What is committed on a disk is read while its server writes, and is the same on all machines.
+func TestCommittedEntries(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.startAll()
+	s := w.open(w.running[w.machines[0]])
+	w.voters(w.running[w.machines[0]], 3)
+	for i := range 100 {
+		if _, err := s.Commit(t.Context(), put("key", fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.until("all have 100 entries", func() bool {
+		var first []etcdserver.Entry
+		for _, q := range w.running {
+			entries, err := q.disk.dir.Committed()
+			if err != nil || len(entries) < 100 {
+				return false
+			}
+			if at := parted(first, entries); at > 0 {
+				t.Errorf("they part at %d", at)
+			}
+			first = entries
+		}
+		return true
+	})
+	for address, q := range w.running {
+		if err := q.meet(t.Context(), q.askAll(t.Context(), q.others())); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// Two of three machines are set back and go on while the third is off. When that is back, it says what each has lost, and
+// by which command that ends; and so it does.
+func TestAMajorityIsSetBack(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.startAll()
+	old, third := w.machines[:2], w.machines[2]
+	w.open(w.running[third])
+	w.voters(w.running[third], 3)
+	all := append([]string{third}, old...)
+	stopAll := func() {
+		for _, m := range all {
+			w.stop(m)
+		}
+	}
+	stopAll()
+	copies := map[string]string{}
+	for _, m := range old {
+		copies[m] = filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(copies[m], os.DirFS(w.dirs[m])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.startAll()
+	s := w.open(w.running[third])
+	for i := range 20 {
+		if _, err := s.Commit(t.Context(), put(fmt.Sprint("lost/", i), "1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopAll()
+	for _, m := range old {
+		if err := errors.Join(os.RemoveAll(w.dirs[m]), os.Rename(copies[m], w.dirs[m])); err != nil {
+			t.Fatal(err)
+		}
+		w.start(m)
+	}
+	s = w.open(w.running[old[0]])
+	if _, err := s.Commit(t.Context(), put("new", "1")); err != nil {
+		t.Fatal(err)
+	}
+	w.start(third)
+	var said error
+	w.until("the third says that it has another log", func() bool {
+		_, said = w.running[third].Open(t.Context())
+		var differs *partedError
+		return errors.As(said, &differs)
+	})
+	for _, want := range append(old, "differ from entry", "mv "+w.dirs[third], "firn quorum restore "+w.dirs[third]) {
+		if !strings.Contains(said.Error(), want) {
+			t.Errorf("%v; want %q in it", said, want)
+		}
+	}
+	w.stop(third)
+	if err := os.Rename(w.dirs[third], w.dirs[third]+".old"); err != nil {
+		t.Fatal(err)
+	}
+	w.start(third)
+	w.voters(w.running[old[0]], 3)
+	if kvs, err := w.open(w.running[third]).List(t.Context(), "new"); err != nil || len(kvs) != 1 {
+		t.Errorf("the third has %v, %v", kvs, err)
+	}
+}
+
+// A server that learns that its machine has lost what it had confirmed leaves the data aside; the next process gets a copy.
+func TestConfirmedAndLost(t *testing.T) {
+	testenv.Slow(t)
+	t.Parallel()
+	w := newWorld(t, 3)
+	w.startAll()
+	a, b := w.machines[0], w.machines[1]
+	w.open(w.running[a])
+	w.open(w.running[b])
+	w.voters(w.running[a], 3)
+	c := w.config(b)
+	var told error
+	c.Fatal = func(err error) { told = err }
+	w.stop(b)
+	q := w.startWith(c)
+	w.open(q)
+	q.fatal(&etcdserver.DataError{Dir: w.dirs[b], Err: errors.New("set back"), Do: etcdserver.CopyIt})
+	if told == nil || !strings.Contains(told.Error(), "start again, to get a copy from the other machines") {
+		t.Errorf("it says %v", told)
+	}
+	if is := q.disk.get().State; is != plan.Lost {
+		t.Errorf("the disk says %v", is)
+	}
+	w.stop(b)
+	w.open(w.start(b))
+	w.voters(w.running[a], 3)
+	if _, err := os.Stat(filepath.Join(w.dirs[b], "set-aside", "wal")); err != nil {
+		t.Errorf("the former data is not there: %v", err)
+	}
+}
