@@ -550,7 +550,9 @@ func TestAMajorityOfSomeSecondsAgo(t *testing.T) {
 	onLives := newAudience(t, q.ledger, lives.transport.DialContext, lives.url)
 	c, s := q.callers(), q.store()
 	old, third := q.list[:2], q.list[2]
-	crash(q.list...)
+	for _, k := range q.list {
+		k.stop()
+	}
 	copies := map[*keeper]string{}
 	for _, k := range old {
 		copies[k] = filepath.Join(t.TempDir(), "copied")
