@@ -549,7 +549,7 @@ func TestAMajorityOfSomeSecondsAgo(t *testing.T) {
 	lives.ready()
 	onLives := newAudience(t, q.ledger, lives.transport.DialContext, lives.url)
 	c, s := q.callers(), q.store()
-	old, third := q.list[:2], q.list[2]
+	old, third := slices.Clone(q.list[:2]), q.list[2]
 	for _, k := range q.list {
 		k.stop()
 	}
@@ -565,7 +565,7 @@ func TestAMajorityOfSomeSecondsAgo(t *testing.T) {
 	}
 	q.whole()
 	q.write(s, 300)
-	q.extendAgain(append(q.list, lives)...)
+	q.extendAgain(append(slices.Clone(q.list), lives)...)
 	c.served(10)
 	crash(q.list...)
 	storeIsLost(t)
