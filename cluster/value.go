@@ -165,15 +165,16 @@ func Asked(v Value, position int64, by string) []string {
 	return asked
 }
 
-// maxCalled is how many are called by a PeerGC: few, so that its cost does not grow with the cluster.
+// maxCalled is how many members and joiners there may be so that all are called by a PeerGC.
 const maxCalled = 16
 
-// Called returns the members and joiners that are to write their pulses at once after a PeerGC of by: the target of by
-// and the watcher of that, on whom its join depends, then others that the position chooses, 16 in all, or all if there
-// are fewer. By itself is never one of them. The value is that after the PeerGC.
+// Called returns the members and joiners that are to write their pulses at once after a PeerGC of by, never by itself: all,
+// if there are at most 16. In a larger cluster it is those on whom the join of by depends, its target and the watcher of
+// that; so the cost does not grow with the cluster, and one joiner alone can't put many out. The value is that after the
+// PeerGC.
 func Called(v Value, by string) (called []string) {
 	add := func(id string) {
-		if id != by && len(called) < maxCalled && !slices.Contains(called, id) {
+		if id != by && !slices.Contains(called, id) {
 			called = append(called, id)
 		}
 	}
@@ -181,15 +182,13 @@ func Called(v Value, by string) (called []string) {
 		add(j.Target)
 		add(v.peer(j.Target).watcher)
 	}
-	members, all := v.peers.len(), v.peers.len()+v.joins.len()
-	for i := range all {
-		at := int((uint64(v.position)*maxCalled + uint64(i)) % uint64(all))
-		if at < members {
-			id, _ := v.peers.at(at)
-			add(id)
-			continue
-		}
-		id, _ := v.joins.at(at - members)
+	if v.peers.len()+v.joins.len() > maxCalled {
+		return called
+	}
+	for id := range v.peers.all() {
+		add(id)
+	}
+	for id := range v.joins.all() {
 		add(id)
 	}
 	return called

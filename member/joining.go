@@ -41,14 +41,16 @@ type joining struct {
 	since  time.Time // when its own join became pending
 	began  time.Time // when it began to join
 	aborts int
-	asked  bool // it has called for pulses since then
-	call   call // the latest call of its own
+	calls  time.Time // when to call for pulses while it is
+	asked  bool      // it has called since then
+	call   call      // the latest call of its own
 }
 
 // call is a call for pulses that was replayed, a PeerGC. The zero call is none.
 type call struct {
 	position int64
 	called   []string  // see cluster.Called
+	at       time.Time // when it was replayed
 	heard    time.Time // when the caller's own answer was seen; zero: it was not yet
 	next     time.Time // when to look again
 }
@@ -149,12 +151,12 @@ func (j *joining) saw(c cluster.Command, out cluster.Outcome, l *incarnation) {
 func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Command {
 	if _, pending := v.Pending(id); pending {
 		if j.since.IsZero() {
-			j.since = now
+			j.since, j.calls = now, now.Add(callAfter+j.crowd()+crowdOf(v))
 		}
 		switch {
 		case !now.Before(j.tired()):
 			return []cluster.Command{cluster.AbortJoin{Joiner: id}}
-		case !j.asked && !now.Before(j.calls()):
+		case !j.asked && !now.Before(j.calls):
 			return []cluster.Command{cluster.PeerGC{By: id}}
 		}
 		return nil
@@ -209,7 +211,7 @@ func (j *joining) next(now time.Time) time.Time {
 	if !j.since.IsZero() {
 		times = append(times, j.tired())
 		if !j.asked {
-			times = append(times, j.calls())
+			times = append(times, j.calls)
 		}
 	}
 	for _, at := range times {
@@ -230,7 +232,7 @@ func (j *joining) tired() time.Time {
 	return since.Add(joinPatience<<min(j.aborts, 10) + j.crowd())
 }
 
-// calls returns when it calls for pulses.
-func (j *joining) calls() time.Time { return j.since.Add(callAfter + j.crowd()) }
+// crowdOf is what a call for pulses, and an answer to it, may take longer for each member: all of them replay the log.
+func crowdOf(v cluster.Value) time.Duration { return time.Duration(v.Size()) * perJoiner }
 
 func (j *joining) crowd() time.Duration { return time.Duration(j.line.len()) * perJoiner }

@@ -187,7 +187,7 @@ func TestAJoinerGrowsTiredMoreAndMoreSlowly(t *testing.T) {
 				t.Fatal("there was no room")
 			}
 			q.owes()
-			time.Sleep(callAfter - time.Millisecond)
+			time.Sleep(callAfter + crowdOf(q.value) - time.Millisecond)
 			q.owes()
 			time.Sleep(time.Millisecond)
 			call := cluster.PeerGC{By: "me"}
