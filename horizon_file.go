@@ -18,15 +18,16 @@ const HorizonWindow = 10 * time.Second
 // longestStart is how long a start waits at most for the clock to reach the horizon in the file.
 const longestStart = time.Minute
 
-// WithHorizonFile has the generator keep a horizon in the file at path, which makes the IDs of a node ID unique across
-// restarts, whatever the clock shows. Before the generator uses an instant, the file says that it may; the next generator
-// begins where the file says that this one ended. Each node ID of each layout needs a file of its own, on a disk that keeps
-// what it has confirmed.
+// WithHorizonFile has the generator keep a horizon in the file at path, which makes the IDs of a
+// node ID unique across restarts, whatever the clock shows. Before the generator uses an instant,
+// the file says that it may; the next generator begins where the file says that this one ended.
+// Each node ID of each layout needs a file of its own, on a disk that keeps what it has confirmed.
 //
-// The first start creates the file, which only its owner can read. A goroutine writes it about every 5 s, before the IDs
-// come to the horizon; Next waits for it only after the clock has jumped ahead. The generator must be stopped: Stop writes
-// the end of use, so that the next start need not wait, and closes the file. After a crash the next start
-// gives no ID (ErrNotYet) for up to HorizonWindow.
+// The first start creates the file, which only its owner can read. A goroutine writes it about
+// every 5 s, before the IDs come to the horizon; Next waits for it only after the clock has jumped
+// ahead. The generator must be stopped: Stop writes the end of use, so that the next start need not
+// wait, and closes the file. After a crash the next start gives no ID (ErrNotYet) for up to
+// HorizonWindow.
 //
 // NewGenerator returns an error, and changes nothing, when
 //
@@ -36,12 +37,12 @@ const longestStart = time.Minute
 //   - it is empty or damaged, or a copy of the file that a generator wrote, such as one from a backup;
 //   - the horizon lies more than a minute ahead, since the clock is behind, or was ahead.
 //
-// While the file can't be written, for instance because the disk is full, the generator gives IDs up to the horizon, and
-// then an error that wraps ErrBound and the reason, at once. It tries again every half second, and goes on when that
-// succeeds. It also treats a file as lost that was removed, replaced or renamed.
+// While the file can't be written, for instance because the disk is full, the generator gives IDs
+// up to the horizon, and then an error that wraps ErrBound and the reason, at once. It tries again
+// every half second, and goes on when that succeeds. It writes no file that was removed, replaced
+// or renamed: it ends at the horizon until the file is back.
 //
-// The window is four ticks where these are longer than HorizonWindow. The generator moves its bound itself: SetBound does
-// nothing, and WithBound is refused.
+// The generator moves its bound itself: SetBound does nothing, and WithBound is refused.
 func WithHorizonFile(path string) Option {
 	return func(g *Generator) { g.file = &horizonFile{path: path} }
 }
@@ -77,7 +78,7 @@ func (g *Generator) openFile(now time.Time) error {
 	if g.limit.Load() != g.ticks*g.perTick {
 		return errors.New("WithHorizonFile moves the bound itself; want it without WithBound")
 	}
-	f.window = max(HorizonWindow, 4*g.layout.Tick)
+	f.window = HorizonWindow
 	err := f.open(horizonRecord{Format: horizonFormat, Layout: g.layout.String(), NodeID: g.node})
 	if err != nil {
 		return fmt.Errorf("horizon file %q: %w", f.path, err)

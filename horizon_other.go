@@ -15,4 +15,5 @@ func fileNumber(*os.File) (string, error) { return "", errNoLocks }
 
 func syncFolder(string) error { return nil }
 
-var errNoLocks = fmt.Errorf("%w on %s, which has no locks of files that end with their process", errors.ErrUnsupported, runtime.GOOS)
+var errNoLocks = fmt.Errorf("%w on %s, which has no locks of files that end with their process",
+	errors.ErrUnsupported, runtime.GOOS)

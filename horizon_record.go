@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// A horizon file has two slots. Each write goes to the one that has not the latest record, so that one that is torn, or that
-// the disk never confirmed, leaves the record before whole. A slot is a line of text: a checksum, the record, and spaces. It
-// is as long as a page, so that the write of one does not touch the other.
+// A horizon file has two slots. Each write goes to the one that has not the latest record, so that
+// one that is torn, or that the disk never confirmed, leaves the record before whole. A slot is a
+// line of text: a checksum, the record, and spaces. It is as long as a page, so that the write of
+// one does not touch the other.
 const (
 	slotSize      = 4096
 	horizonFormat = 1
@@ -72,9 +73,11 @@ func (r horizonRecord) check(ok bool, mine horizonRecord) error {
 		return fmt.Errorf("it belongs to node ID %d of the layout %s; want another file for node ID %d of the layout %s",
 			r.NodeID, r.Layout, mine.NodeID, mine.Layout)
 	case r.File != mine.File:
-		return fmt.Errorf("it is a copy, or comes from a backup, and does not know which IDs were given since; "+remedy, mine.NodeID)
+		return fmt.Errorf("it is a copy, or comes from a backup, and does not know which IDs were given since; "+remedy,
+			mine.NodeID)
 	}
 	return nil
 }
 
-var errFileInUse = errors.New("another generator has it open, in this process or another one; want one generator for each node ID")
+var errFileInUse = errors.New("another generator has it open, in this process or another one; " +
+	"want one generator for each node ID")

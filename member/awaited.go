@@ -54,7 +54,8 @@ func (m *Member) sayAwaited(ctx context.Context) time.Duration {
 		if !p.Clock.IsZero() {
 			age = fmt.Sprintf("wrote its pulse %v ago", m.Wall().Sub(p.Clock).Round(100*time.Millisecond))
 		}
-		a.what = fmt.Sprintf("for the member %s (owner %q), which %s, to accept its join; if that has died, for the others to notice", a.id, p.Owner, age)
+		a.what = fmt.Sprintf("for the member %s (owner %q), which %s, to accept its join; if that has died, for the others to notice",
+			a.id, p.Owner, age)
 		m.log.Warn("the join waits for a member to accept it", "member", a.id, "owner", p.Owner, "pulse", age)
 	}
 	m.awaits.Store(&a)
