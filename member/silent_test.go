@@ -16,7 +16,7 @@ func TestAJoinerWaitsForNoSession(t *testing.T) {
 		for range 5 { // the log's positions choose targets
 			t.Run(fmt.Sprint(c.dead, " of ", c.many), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, w *world) {
-					long := func(s *setup) { s.TTL = time.Hour }
+					long := func(s *setup) { s.TTL = MaxTTL }
 					nodes := w.startMany("n", c.many, long)
 					w.becomeOneRing(time.Second, nodes)
 					for _, n := range nodes[:c.dead] {
