@@ -19,8 +19,11 @@ import (
 
 const quorumRestoreHelp = `Restore makes the data directory of a new cluster's first machine from a backup, when
 the machines of the former cluster are lost. FILE is what firn quorum backup wrote, or
-the data directory of one of those machines that nobody uses. It asks no node, and runs
-on the new machine.
+the data directory of one of those machines that nobody uses. It asks no node.
+
+The directory is for one machine, the one that --as names: no other can use it, and a
+second copy of it begins no second cluster. The new cluster begins when all machines of
+--quorum answer, the others with empty directories: name only machines that run.
 
 The new cluster gives no ID a second time, whatever was written after the backup: it
 uses no node ID before the time that restore prints, when nodes of the former cluster
@@ -30,8 +33,8 @@ of the former nodes.
 Stop the former cluster first. With --quorum-key-file restore asks its machines whether
 they run, and refuses to go on if one does. Those that can't be asked are listed.`
 
-const quorumRestoreExamples = `  firn quorum restore ids.backup --data-dir /var/lib/firn --quorum-key-file firn.key
-  firn quorum restore /mnt/old/firn-data --window 1m`
+const quorumRestoreExamples = `  firn quorum restore ids.backup --as ids-1:7420 --data-dir /var/lib/firn --quorum-key-file firn.key
+  firn quorum restore /mnt/old/firn-data --as ids-1:7420 --window 1m`
 
 func (p *program) quorumRestoreCommand() *cobra.Command {
 	d := node.Defaults()
@@ -44,10 +47,14 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 		Args:    oneFile,
 	}
 	flags := c.Flags()
+	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as --quorum names it; required", parseAddress)
 	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
 	setting.DurationIn(flags, &r.Window, "window", d.Window.String(), time.Millisecond, member.MaxWindow, "the window of the former nodes, or a longer one")
 	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, to ask its machines whether they run\n(default: they are not asked)")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if r.As == "" {
+			return usagef("%s needs the address of the machine that the directory is for; want --as such as ids-1:7420", c.CommandPath())
+		}
 		r.Backup, r.Logger = args[0], newLogger(p.stderr, "text", slog.LevelWarn)
 		ctx := untilSignal(c.Context())
 		found, err := quorum.Restore(ctx, r)
@@ -67,7 +74,7 @@ func restoredText(c quorum.RestoreConfig, r quorum.Restored) string {
 		dir = abs
 	}
 	line("directory", console.ShownText(dir))
-	line("cluster", console.Shown(r.Cluster))
+	line("for", console.ShownText(c.As))
 	line("former", cmp.Or(console.Shown(r.Former), "a node by itself"))
 	line("machines", cmp.Or(console.ShownText(strings.Join(r.Machines, ", ")), "-"))
 	until := moment(r.NotBefore.Add(time.Second - 1).Truncate(time.Second))
@@ -85,9 +92,10 @@ reserve more here: the new cluster refuses whoever belongs to another.
 		text.WriteString("\nAll former machines were asked, and none keeps a cluster that runs.\n")
 	}
 	fmt.Fprintf(&text, `
-Next, start this machine with this directory, and the others with empty ones:
+Next, start %[1]s with this directory, and the others with empty ones. The new cluster
+begins when all that --quorum names answer:
 
-  firn serve --data-dir %s --quorum THIS:7420,OTHER:7420,OTHER:7420 ...
-`, console.Shown(c.Dir))
+  firn serve --data-dir %[2]s --quorum %[1]s,OTHER:7420,OTHER:7420 ...
+`, console.Shown(c.As), console.Shown(c.Dir))
 	return text.String()
 }

@@ -59,6 +59,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.store, "store", "store", "", "where the data is: postgres://USER@HOST:PORT/DATABASE,\nzookeeper://HOST:PORT,.../PATH, quorum://HOST:PORT,...,\netcd://HOST:PORT,.../PREFIX, etcds:// and zookeepers:// for TLS, or a\ndirectory for the etcd inside; --data-dir, --quorum and --etcd are short\nforms (default: --data-dir)", stores.Parse)
 
 	text(&o.DataDir, "data-dir", "directory", d.DataDir, "where the etcd inside keeps its data, for one process at a time")
+	setting.Bool(flags, &o.Moved, "moved", "the data directory was moved here, and nobody uses the original; without\nthis, a directory that was copied or moved is refused")
 
 	setting.Add(flags, &o.Quorum.Machines, "quorum", setting.KindList, "", "keep the data on these machines: the host:port of 1, 3 or 5,\nseparated by commas; the same on every node", setting.ParseList)
 	text(&o.Quorum.KeyFile, "quorum-key-file", "file", "", "the key that they share, see firn quorum key (default: no key, which\nworks for loopback addresses only)")

@@ -398,6 +398,61 @@ var mutants = []mutant{
 		"./store/quorum/internal/plan", "^TestExploreAlone$",
 	},
 	{
+		"who was alone begins a cluster beside one that was promised", "store/quorum/internal/plan/decide.go",
+		"func(m Machine) bool { return m.Disk.State == Promised }", "func(m Machine) bool { return false }",
+		"./store/quorum/internal/plan", "^TestExploreRestoredCopies$",
+	},
+	{
+		"two machines are the same member", "store/quorum/internal/plan/twin.go",
+		"return me.Member != 0 &&", "return false &&",
+		"./store/quorum/internal/plan", "^TestDecide$",
+	},
+	{
+		"two processes take themselves for one machine", "store/quorum/internal/plan/twin.go",
+		`own.Life != "" && own.Life != me.Life`, "false",
+		"./store/quorum/internal/plan", "^TestDecide$",
+	},
+	{
+		"a machine uses the directory of another", "store/internal/place/place.go",
+		"		return Another", "		return Here",
+		"./store/internal/place", "^TestJudge$",
+	},
+	{
+		"a copy with another inode is used", "store/internal/place/place.go",
+		"was.Inode != is.Inode ||", "",
+		"./store/internal/place", "^TestJudge$",
+	},
+	{
+		"a copy that has the original's inode is used", "store/internal/place/place.go",
+		"was.Born != is.Born", "false",
+		"./store/internal/place", "^TestJudge$",
+	},
+	{
+		"a snapshot beside the original is used", "store/internal/place/place.go",
+		"was.Device != is.Device && was.Path != is.Path", "false",
+		"./store/internal/place", "^TestJudge$",
+	},
+	{
+		"the clone of a disk is used in another machine", "store/internal/place/place.go",
+		"was.Machine != is.Machine:", "false:",
+		"./store/internal/place", "^TestJudge$",
+	},
+	{
+		"the etcd inside does not look where its directory belongs", "store/etcdembed/etcdembed.go",
+		`err := place.Enter(s.dir.Path, "", config.Moved, config.Logger); err != nil`, "err := error(nil); err != nil",
+		"./store/etcdembed", "^TestACopyIsRefused$",
+	},
+	{
+		"a quorum does not look where its directory belongs", "store/quorum/quorum.go",
+		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil", "err := error(nil); err != nil",
+		"./store/quorum", "^TestRestoredOnThreeMachines$",
+	},
+	{
+		"a restored directory that was used before begins again at once", "store/quorum/record.go",
+		"return f, before.From.Before(now), nil", "return f, false, nil",
+		"./store/quorum", "^TestRestoredFloor$",
+	},
+	{
 		"who was alone does not wait for the others", "store/quorum/internal/plan/decide.go",
 		"	if d, ready := v.allAgree(); !ready {\n		return d\n	}\n	return Decision{Do: Run,",
 		"	if d, ready := v.allAgree(); !ready && len(v.others) == 0 {\n		return d\n	}\n	return Decision{Do: Run,",

@@ -17,12 +17,13 @@ func (n *Node) embed(context.Context) (Store, error) {
 	}
 	n.log.Info("starting the embedded etcd", "data_dir", n.config.DataDir)
 	e, err := etcdembed.Open(etcdembed.Config{
-		Dir: n.config.DataDir, Logger: n.log, DialOptions: n.traces.asked(),
+		Dir: n.config.DataDir, Moved: n.config.Moved, Logger: n.log, DialOptions: n.traces.asked(),
 		Fatal: func(err *etcdembed.DataError) {
 			n.config.Fatal(err)
 		},
 	})
-	if _, ok := errors.AsType[*etcdembed.DataError](err); ok { // it says what to do
+	_, damaged := errors.AsType[*etcdembed.DataError](err)
+	if _, copied := errors.AsType[*etcdembed.PlaceError](err); damaged || copied { // it says what to do
 		return nil, err
 	}
 	if err != nil {

@@ -34,6 +34,7 @@ type Choice struct {
 	Postgres  pgstore.Config
 	ZooKeeper zkstore.Config
 	DataDir   string // of an embedded etcd, or of this machine of the quorum
+	Moved     bool   // the directory was moved, see etcdembed.Config
 
 	EtcdPasswordFile string // where the password in Etcd comes from; empty: no file
 }

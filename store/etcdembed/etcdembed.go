@@ -18,6 +18,7 @@ import (
 
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/internal/place"
 )
 
 // startDeadline is how long the server may take to be ready. It replays its log
@@ -27,11 +28,20 @@ const startDeadline = time.Minute
 // DataError says why the server can't use its data directory, and what to do.
 type DataError = etcdserver.DataError
 
+// PlaceError is returned when a data directory was copied or moved, see Config.Moved.
+type PlaceError = place.Error
+
 // Config says where the server keeps its data, and how its client behaves.
 type Config struct {
 	// Dir is the data directory. Open creates it, for the owner only, when it does
-	// not exist. One process at a time can use it. Required.
+	// not exist. One process at a time can use it. It belongs to where it was used
+	// first, so that no copy of it makes the same IDs. Required.
 	Dir string
+
+	// Moved says that the directory was moved, and that nobody uses the original:
+	// it belongs to where it is now. False: a directory that was copied or moved is
+	// refused, as docs/recover.md says under "A copied directory".
+	Moved bool
 
 	// DialOptions are those of the client, see etcdstore.Config.
 	DialOptions []grpc.DialOption
@@ -58,7 +68,8 @@ type Store struct {
 // Open starts the server, with an empty or an existing data directory, and waits
 // until it serves: normally well under a second. It returns an error when it can't
 // use the directory; if another process uses it, half a second later. The error is
-// a *DataError when the data is damaged or the disk is full.
+// a *PlaceError when the directory was copied or moved, and a *DataError when the
+// data is damaged or the disk is full.
 //
 // Sessions of an earlier process that ended without closing them have ended when
 // Open returns; nobody waits for their TTLs.
@@ -105,6 +116,9 @@ func (s *Store) Close() error {
 
 // start acquires what a server needs, one by one; stop gives back what was acquired.
 func (s *Store) start(config Config) error {
+	if err := place.Enter(s.dir.Path, "", config.Moved, config.Logger); err != nil {
+		return err
+	}
 	if _, err := s.dir.Check(); err != nil {
 		return err
 	}

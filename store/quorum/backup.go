@@ -24,6 +24,7 @@ import (
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
 	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/internal/place"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
@@ -126,6 +127,7 @@ func (c *checksum) right() bool { return bytes.Equal(c.hash.Sum(nil), c.before) 
 type RestoreConfig struct {
 	Backup  string        // a file written by Backup, or the data directory of a machine on which nothing runs
 	Dir     string        // the data directory to make; it must be empty or not exist
+	As      string        // the machine that it is for, host:port as in Config.Machines; required
 	Window  time.Duration // see Config
 	KeyFile string        // see Config; with it, Restore asks the machines that the backup knows whether they are alive
 	Logger  *slog.Logger  // nil: no log
@@ -134,19 +136,23 @@ type RestoreConfig struct {
 // Restored says what Restore found and did.
 type Restored struct {
 	Former    string    // identity of the cluster that the backup is from; empty: it was a node alone
-	Cluster   string    // that of the new one
 	Machines  []string  // those that the backup knows
 	Silent    []string  // those of them that could not be asked whether they are alive
 	NotBefore time.Time // no node ID is used below this instant
 }
 
-// Restore makes a data directory from a backup, for the first machine of a new cluster. An error is returned when a
-// machine of the former cluster is alive, when Dir is not empty, or when the backup is damaged; Dir is then as before.
+// Restore makes a data directory from a backup, for the first machine of a new cluster. Only that machine can use it, and
+// copies of it begin no second cluster: it is like that of a node that was alone, which begins a cluster once all other
+// machines answer and none has data. An error is returned when As is no address, when a machine of the former cluster is
+// alive, when Dir is not empty, or when the backup is damaged; Dir is then as before.
 func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Window = cmp.Or(c.Window, floor.Window)
 	if c.Window < 0 {
 		return r, fmt.Errorf("the window is %v; want a positive one", c.Window)
+	}
+	if err := checkAddress(c.As); err != nil {
+		return r, err
 	}
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return r, err
@@ -197,7 +203,7 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 	if err != nil {
 		return err
 	}
-	r.Former, r.Machines, r.Cluster = former.Cluster, former.Machines, newIdentity()
+	r.Former, r.Machines = former.Cluster, former.Machines
 	if err := r.askFormer(ctx, c); err != nil {
 		return err
 	}
@@ -213,18 +219,18 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 	if err != nil {
 		return err
 	}
-	putRecord, err := record{Cluster: r.Cluster}.put()
-	if err != nil {
-		return err
-	}
-	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{putRecord, putFloor, store.Delete(clusterid.Key)}}); err != nil {
+	then := []store.Op{store.Delete(recordKey), store.Delete(clusterid.Key), putFloor} // it gets its identity when it begins
+	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: then}); err != nil {
 		return err
 	}
 	d, err := openDisk(dir)
 	if err != nil {
 		return err
 	}
-	return d.set(d.get().Disk, plan.Disk{State: plan.Started, Cluster: r.Cluster})
+	if _, err := d.change(func(w *written) bool { w.Restored = true; return true }); err != nil {
+		return err
+	}
+	return place.Assign(dir.Path, c.As)
 }
 
 // floor returns the instant below which nobody uses a node ID of the new cluster.

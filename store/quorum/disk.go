@@ -21,10 +21,11 @@ const diskFile = "quorum.json"
 // written is what the file holds.
 type written struct {
 	plan.Disk
-	Founded bool              `json:"founded,omitempty"` // formed by all machines together, with an empty store
-	Known   []string          `json:"known,omitempty"`   // addresses of the machines, as last heard
-	Saw     map[string]uint64 `json:"saw,omitempty"`     // how much of its log each other machine has kept, as last heard
-	Leases  []int64           `json:"leases,omitempty"`  // of sessions that this machine's process has begun
+	Founded  bool              `json:"founded,omitempty"`  // formed by all machines together, with an empty store
+	Restored bool              `json:"restored,omitempty"` // the data is from a backup
+	Known    []string          `json:"known,omitempty"`    // addresses of the machines, as last heard
+	Saw      map[string]uint64 `json:"saw,omitempty"`      // how much of its log each other machine has kept, as last heard
+	Leases   []int64           `json:"leases,omitempty"`   // of sessions that this machine's process has begun
 }
 
 // disk is the data directory of one machine. It is safe for concurrent use.

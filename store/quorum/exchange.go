@@ -184,6 +184,18 @@ func (q *Quorum) askAll(ctx context.Context, machines []string) map[string]answe
 	return answers
 }
 
+// askTwin asks what answers at the address of this machine: this process, if others reach it there and so can it; nothing,
+// if not; or another process, which has a copy of this directory or is about to end.
+func (q *Quorum) askTwin(ctx context.Context) (a answer) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	a.err = q.asker.call(ctx, q.selfAddress(), http.MethodGet, "/machine", nil, &a.report)
+	if a.err == nil && a.Address != q.selfAddress() {
+		a.err = fmt.Errorf("it is answered by %s", a.Address)
+	}
+	return a
+}
+
 // said returns what those machines said that answered.
 func said(answers map[string]answer) map[string]plan.Machine {
 	all := map[string]plan.Machine{}

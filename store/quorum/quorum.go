@@ -25,6 +25,7 @@ import (
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/internal/place"
 	"github.com/firn-id/firn/store/quorum/internal/keyring"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 	"github.com/firn-id/firn/store/quorum/internal/port"
@@ -56,8 +57,13 @@ type Config struct {
 	// certificate of this authority is admitted. All or none.
 	CAFile, CertFile, CertKeyFile string
 
-	// Dir is the data directory, see etcdembed.Config. Only a process that is one of Machines uses it.
+	// Dir is the data directory, see etcdembed.Config. Only a process that is one of Machines uses it. It belongs to the
+	// address of its machine.
 	Dir string
+
+	// Moved is as in etcdembed.Config, of a directory that a node alone has used. That of another machine of a quorum is
+	// refused in any case.
+	Moved bool
 
 	// Window is how far ahead of their clocks the members of the cluster reserve time, and so how long processes that
 	// know an earlier, lost cluster may go on. Zero: 30 s.
@@ -147,6 +153,7 @@ type Quorum struct {
 	disk    *disk      // nil: it keeps nothing
 	server  *server    // nil: none runs
 	index   uint64     // the last entry in the log before a server ran
+	member  uint64     // whose log it is; zero: there is none
 	said    map[string]answer
 	cluster string        // identity of the cluster that can be used; empty: there is none yet
 	doing   string        // what it waits for
@@ -235,7 +242,11 @@ func (q *Quorum) begin() error {
 	if err != nil {
 		return err
 	}
-	disk, index, err := q.examine(dir)
+	disk, index, err := q.examine(dir, self)
+	var member uint64
+	if err == nil {
+		member, err = dir.MemberID()
+	}
 	if err != nil {
 		dir.Close()
 		return err
@@ -248,7 +259,7 @@ func (q *Quorum) begin() error {
 	}
 	q.former = disk.get().Leases
 	q.mu.Lock()
-	q.self, q.disk, q.port, q.index = self, disk, p, index
+	q.self, q.disk, q.port, q.index, q.member = self, disk, p, index, member
 	q.mu.Unlock()
 	exchanges, web := newAccepted(), &http.Server{Handler: q.exchanges(), ErrorLog: slog.NewLogLogger(q.log.Handler(), slog.LevelDebug), ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	p.Handle(port.Exchange, exchanges.take)
@@ -259,7 +270,10 @@ func (q *Quorum) begin() error {
 
 // examine reads a data directory, and returns the index of the last entry in its log. Data that is damaged is set aside if
 // other machines have it, too: it is like a disk that was emptied.
-func (q *Quorum) examine(dir *etcdserver.Dir) (*disk, uint64, error) {
+func (q *Quorum) examine(dir *etcdserver.Dir, self string) (*disk, uint64, error) {
+	if err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil {
+		return nil, 0, err
+	}
 	disk, err := openDisk(dir)
 	if err != nil {
 		return nil, 0, err

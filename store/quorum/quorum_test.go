@@ -371,7 +371,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if err := errors.Join(q.Backup(t.Context(), f), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	restore := RestoreConfig{Backup: file, Dir: filepath.Join(t.TempDir(), "restored"), KeyFile: w.key}
+	restore := RestoreConfig{Backup: file, As: w.machines[2], Dir: filepath.Join(t.TempDir(), "restored"), KeyFile: w.key}
 	if _, err := Restore(t.Context(), restore); err == nil || !strings.Contains(err.Error(), "is alive") {
 		t.Errorf("Restore while the former cluster is alive: %v", err)
 	}

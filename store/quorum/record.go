@@ -133,8 +133,11 @@ func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
 		return err
 	}
 	txn.Then = append(txn.Then, put)
-	f, late := q.foundingFloor(time.Now())
-	if late = late && mine.Founded; late {
+	f, late, err := q.firstFloor(ctx, s, mine)
+	if err != nil {
+		return err
+	}
+	if late {
 		put, err := f.Put()
 		if err != nil {
 			return err
@@ -149,6 +152,34 @@ func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
 		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while", "before", f.From, "why", f.Why)
 	}
 	return err
+}
+
+// firstFloor returns the floor of a cluster that begins now, and whether it needs one.
+func (q *Quorum) firstFloor(ctx context.Context, s *server, mine written) (f floor.Floor, late bool, err error) {
+	now := time.Now()
+	switch {
+	case mine.Founded:
+		f, late = q.foundingFloor(now)
+	case mine.Restored:
+		f, late, err = restoredFloor(ctx, s.local, now, q.config.Window)
+		f.By = q.selfAddress()
+	}
+	return f, late, err
+}
+
+// restoredFloor returns the floor of a cluster that begins now with a restored directory, and whether it needs one: once
+// the time is over that the restore has it wait, a copy of the directory may have been used before.
+func restoredFloor(ctx context.Context, s store.Store, now time.Time, window time.Duration) (f floor.Floor, late bool, err error) {
+	kv, err := s.Get(ctx, floor.Key)
+	if err != nil {
+		return f, false, err
+	}
+	var before floor.Floor
+	if err := json.Unmarshal(kv.Value, &before); err != nil {
+		return f, false, fmt.Errorf("the key %q of the backup can't be read: %w", floor.Key, err)
+	}
+	f = floor.Floor{From: floor.Above(now.Add(window)), Why: "the cluster begins with a restored directory, of which a copy may have been used before"}
+	return f, before.From.Before(now), nil
 }
 
 // firstWithin is how long after its key was made a cluster counts as the first one.

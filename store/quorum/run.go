@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/firn-id/firn/internal/retry"
@@ -52,10 +53,17 @@ func (q *Quorum) run(ctx context.Context, unknown error) {
 
 // step asks the other machines and does what plan.Decide says. It returns true if something has changed.
 func (q *Quorum) step(ctx context.Context) (done bool, err error) {
+	var own answer
+	var asked sync.WaitGroup
+	asked.Go(func() { own = q.askTwin(ctx) })
 	answers := q.askAll(ctx, q.others())
+	asked.Wait()
 	q.remember(answers)
-	me := q.machine()
-	d := plan.Decide(me, said(answers), newIdentity())
+	me, all := q.machine(), said(answers)
+	if own.err == nil {
+		all[me.Address] = own.Machine
+	}
+	d := plan.Decide(me, all, newIdentity())
 	if d.Do != plan.Wait && d.Why != q.decided {
 		q.log.Info("the quorum: "+d.Do.String(), "cluster", d.Cluster, "why", d.Why)
 	}
@@ -206,7 +214,7 @@ func (q *Quorum) join(ctx context.Context, was plan.Disk, d plan.Decision, answe
 // lose sets the data aside: it can't be used, or is not this machine's any more.
 func (q *Quorum) lose(was, says plan.Disk) error {
 	q.mu.Lock()
-	q.index = 0
+	q.index, q.member = 0, 0
 	q.mu.Unlock()
 	return q.disk.lose(was, says)
 }
@@ -221,15 +229,16 @@ func newIdentity() string {
 // machine returns what this machine says of itself to plan.
 func (q *Quorum) machine() plan.Machine {
 	q.mu.Lock()
-	s, disk, index := q.server, q.disk, q.index
+	s, disk, index, member := q.server, q.disk, q.index, q.member
 	m := plan.Machine{Address: q.self, Life: q.lifeID, List: q.config.Machines}
 	q.mu.Unlock()
 	if disk == nil {
 		return m
 	}
 	w := disk.get()
-	m.Disk, m.Saw, m.Index = w.Disk, w.Saw, index
+	m.Disk, m.Saw, m.Index, m.Member = w.Disk, w.Saw, index, member
 	if s != nil {
+		m.Member = uint64(s.MemberID())
 		m.Index, m.Running, m.Record = s.kept(), s.running(), s.record().Machines
 		m.Saw = s.confirmed(m.Saw)
 	}

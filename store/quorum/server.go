@@ -180,7 +180,7 @@ func (q *Quorum) setServer(s *server) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s == nil && q.server != nil {
-		q.index = q.server.AppliedIndex()
+		q.index, q.member = q.server.AppliedIndex(), uint64(q.server.MemberID())
 	}
 	q.server = s
 	if s == nil {

@@ -46,8 +46,8 @@ type Decision struct {
 }
 
 // Decide returns what a machine does next before its server runs. said has what the other machines answered, by address:
-// those of its list, and any others that it knows to have joined; who did not answer is absent. It must have asked them
-// since its process started. fresh is an identity that nobody has used yet.
+// those of its list, and any others that it knows to have joined, and what answers at its own address; who did not answer
+// is absent. It must have asked them since its process started. fresh is an identity that nobody has used yet.
 //
 // What the machine then does to its disk, and Accept and Form, exclude each other: if the disk does not say any more what
 // it said in me, the machine decides again.
@@ -62,6 +62,9 @@ func Decide(me Machine, said map[string]Machine, fresh string) Decision {
 		if _, ok := said[address]; !ok {
 			v.silent = append(v.silent, address)
 		}
+	}
+	if d, found := v.twin(said[me.Address]); found {
+		return d
 	}
 	switch me.Disk.State {
 	case Empty, Promised:
@@ -114,11 +117,15 @@ func (v *view) withData() Decision {
 // alone decides for a machine that has the data of a node that was alone. It becomes the first machine of a cluster.
 func (v *view) alone() Decision {
 	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.hasData() }); i >= 0 {
-		return refuse("this machine has data of a node that was alone, and %s has %s: give one of them an empty directory",
-			v.others[i].Address, v.others[i].data())
+		return refuse("this machine has %s, and %s has %s: give one of them an empty directory",
+			v.me.data(), v.others[i].Address, v.others[i].data())
 	}
 	if d, ready := v.allAgree(); !ready {
 		return d
+	}
+	if i := slices.IndexFunc(v.others, func(m Machine) bool { return m.Disk.State == Promised }); i >= 0 { // this one may have, too
+		m := v.others[i]
+		return waitFor(m, "%s has promised to be part of cluster %s, which may still begin: empty its directory", m.Address, m.Disk.Cluster)
 	}
 	return Decision{Do: Run, Cluster: v.fresh, Why: fmt.Sprintf("the data of this machine becomes cluster %s: no other has any", v.fresh)}
 }
@@ -218,7 +225,7 @@ func (v *view) saw() (by string, index uint64) {
 // data says in words what data a machine has.
 func (m *Machine) data() string {
 	if m.Disk.State == Alone {
-		return "data of a node that was alone"
+		return "data of a node that was alone, or of a backup"
 	}
 	return "data of cluster " + m.Disk.Cluster
 }

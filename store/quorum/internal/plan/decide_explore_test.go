@@ -115,7 +115,7 @@ type world struct {
 }
 
 // faults are how many there may still be.
-type faults struct{ empties, setBacks, identities uint8 }
+type faults struct{ empties, setBacks, identities, copies uint8 }
 
 func lists(wrong bool) []string {
 	if wrong {
@@ -217,10 +217,10 @@ func (a answer) real(asker, i int) Machine {
 func (w *world) broken() string {
 	var first disk
 	for _, d := range w.disks {
-		if !d.hasData() {
+		if !d.hasData() || d.state == Alone { // which becomes a cluster once it runs
 			continue
 		}
-		if w.wrong && d.state != Alone && d.state != Started {
+		if w.wrong && d.state != Started {
 			return "a cluster is formed, and the lists differ"
 		}
 		if first.hasData() && d.cluster != first.cluster {
@@ -401,6 +401,13 @@ func (w world) nextOfDisk(i int, see func(string, world)) {
 		n.saw[i] = 0
 		see(machines[i]+" is emptied", n)
 	}
+	if w.left.copies > 0 && w.disks[i].state != Alone {
+		n := w
+		n.left.copies--
+		n.write(i, disk{state: Alone})
+		n.saw[i] = 0
+		see(machines[i]+" gets a copy of the restored directory", n)
+	}
 	if w.left.setBacks > 0 && w.keepers(w.disks[i].cluster).has(i) && w.seenByAll(i) {
 		for _, state := range []State{Promised, Started} {
 			n := w
@@ -552,6 +559,7 @@ func (w *world) act(i int, c choice) {
 			}
 			w.left.identities--
 			w.fresh++
+			cluster = w.fresh // nobody has taken it since the decision
 			w.committed |= of(int(cluster))
 			w.voters[cluster] = of(i)
 			w.keeps |= of(i)
@@ -618,6 +626,8 @@ func (w *world) stuck() string {
 		return ""
 	case state[Alone] > 1 || state[Alone] > 0 && data > 0:
 		return "two were alone"
+	case state[Alone] > 0 && state[Promised] > 0:
+		return "a promise may be kept"
 	case data > 0 && !w.majorityHolds():
 		return "a majority has lost its data"
 	case data == 0 && state[Lost] > 0:
@@ -656,7 +666,7 @@ func exploreForming(t *testing.T, begin ...world) (stuck map[string]int) {
 	most := 0
 	known := map[world]string{}
 	for _, w := range worlds {
-		empties, setBacks := w.left.empties, w.left.setBacks
+		faulty := w.left.empties != begin[0].left.empties || w.left.setBacks != begin[0].left.setBacks || w.left.copies != begin[0].left.copies
 		quiet := w
 		quiet.offers, quiet.told, quiet.decided, quiet.heard, quiet.attempt, quiet.accepted = [3][late]offer{}, [3]set{}, [3]choice{}, [3]answer{}, 0, 0
 		why, met := known[quiet]
@@ -665,7 +675,7 @@ func exploreForming(t *testing.T, begin ...world) (stuck map[string]int) {
 			most = max(most, rounds)
 			why = n.stuck()
 			known[quiet] = why
-			if why == "nothing" || why != "" && why != "two were alone" && empties == begin[0].left.empties && setBacks == begin[0].left.setBacks {
+			if why == "nothing" || why != "" && why != "two were alone" && !faulty {
 				t.Fatalf("%s keeps these from running:\n%+v\nin the end:\n%+v", why, w, n)
 			}
 		}
@@ -740,6 +750,18 @@ func TestExploreAlone(t *testing.T) {
 	}
 	if stuck := exploreForming(t, all...); stuck["two were alone"] == 0 {
 		t.Error("two that were alone come to run")
+	}
+}
+
+// Copies of one restored directory, put on any machine at any moment, begin at most one cluster.
+func TestExploreRestoredCopies(t *testing.T) {
+	w := world{left: faults{empties: 1, identities: 2, copies: 2}}
+	w.disks[0].state = Alone
+	stuck := exploreForming(t, w)
+	for _, why := range []string{"", "two were alone", "a promise may be kept"} {
+		if stuck[why] == 0 {
+			t.Errorf("no world ends with %q: the copies show nothing", why)
+		}
 	}
 }
 

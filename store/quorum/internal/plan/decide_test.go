@@ -23,6 +23,10 @@ func runs(record ...string) func(*Machine) {
 	return func(m *Machine) { m.Running, m.Record = true, record }
 }
 
+func member(id uint64) func(*Machine) {
+	return func(m *Machine) { m.Member = id }
+}
+
 func list(machines ...string) func(*Machine) {
 	return func(m *Machine) { m.List = machines }
 }
@@ -72,10 +76,30 @@ func TestDecide(t *testing.T) {
 		{"data of a cluster, and a log of a node that was alone", machine("a", Started, "x"), []Machine{machine("b", Alone, "")}, Refuse, "", "b has data of a node that was alone", ""},
 		{"the same, from the other side", machine("b", Alone, ""), []Machine{machine("a", Started, "x"), machine("c", Empty, "")}, Refuse, "", "a has data of cluster x", ""},
 
-		{"one that was alone", machine("b", Alone, ""), []Machine{machine("a", Empty, ""), machine("c", Promised, "x")}, Run, "new", "becomes cluster new", ""},
+		{"one that was alone", machine("b", Alone, ""), []Machine{machine("a", Empty, ""), machine("c", Empty, "")}, Run, "new", "becomes cluster new", ""},
+		{"one that was alone, and a promise that may be kept", machine("b", Alone, ""), []Machine{machine("a", Empty, ""), machine("c", Promised, "x")}, Wait, "", "c has promised to be part of cluster x", "c"},
 		{"one that was alone, and a silent one", machine("b", Alone, ""), []Machine{machine("a", Empty, "")}, Wait, "", "", "c"},
 		{"two that were alone", machine("b", Alone, ""), []Machine{machine("a", Alone, "")}, Refuse, "", "a has data of a node that was alone", ""},
 		{"nobody founds beside one that was alone", machine("a", Empty, ""), []Machine{machine("b", Alone, ""), machine("c", Empty, "")}, Wait, "", "b has data of a node that was alone", ""},
+
+		{
+			"a copy of another machine's directory", machine("a", Started, "x").edit(member(7)),
+			[]Machine{machine("b", Started, "x").edit(member(7)).edit(runs("b", "c")), machine("c", Started, "x").edit(member(8))},
+			Refuse, "", "this machine and b are the same member 7 of cluster x", "",
+		},
+		{"another member of the cluster", machine("a", Started, "x").edit(member(7)), []Machine{machine("b", Started, "x").edit(member(8))}, Run, "x", "", ""},
+		{"the same member, of a log that was set aside", machine("a", Started, "x").edit(member(7)), []Machine{machine("b", Lost, "x")}, Run, "x", "", ""},
+		{"two copies of a restored directory", machine("a", Alone, "").edit(member(7)), []Machine{machine("b", Alone, "").edit(member(7)), machine("c", Empty, "")}, Refuse, "", "data of a node that was alone, or of a backup, and b has", ""},
+		{
+			"another process at the same address", machine("a", Started, "x"),
+			[]Machine{machine("a", Started, "x").edit(func(m *Machine) { m.Life = "another" }), machine("b", Started, "x"), machine("c", Started, "x")},
+			Wait, "", "another process answers at a", "a",
+		},
+		{
+			"another process at the address of an empty machine", machine("a", Empty, ""),
+			[]Machine{machine("a", Empty, "").edit(func(m *Machine) { m.Life = "another" }), machine("b", Empty, ""), machine("c", Empty, "")},
+			Wait, "", "another process answers at a", "a",
+		},
 
 		{"an emptied one", machine("a", Empty, ""), []Machine{machine("b", Started, "x").edit(runs("a", "b", "c"))}, Join, "x", "", ""},
 		{"one whose log is gone", machine("a", Lost, "x"), []Machine{machine("b", Started, "x").edit(runs("a", "b", "c"))}, Join, "x", "", ""},

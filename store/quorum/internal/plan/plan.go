@@ -23,7 +23,7 @@ const (
 	Started               // there is a log
 	Lost                  // the machine was part of the cluster, and its log is gone, or was set back
 	Removed               // the machine was part of the cluster, and is not any more
-	Alone                 // there is the log of a node that was alone: a cluster without an identity
+	Alone                 // there is the log of a node that was alone, or a restored one: a cluster without an identity
 )
 
 var states = [...]string{"empty", "promised", "formed", "started", "lost", "removed", "alone"}
@@ -59,6 +59,8 @@ type Machine struct {
 	Disk    Disk     `json:"disk"`
 	List    []string `json:"list"`  // the machines of its configuration, in any order
 	Index   uint64   `json:"index"` // of the last entry that is known to be on its disk
+	// Member is the ID of the etcd member whose log is on its disk. Zero: there is no log.
+	Member uint64 `json:"member,omitempty"`
 	// Saw has the greatest index that it knows each other machine to have had on disk in the cluster of Disk.
 	Saw map[string]uint64 `json:"saw,omitempty"`
 	// Running says that its server is in a cluster that has a majority now.
