@@ -454,8 +454,8 @@ var mutants = []mutant{
 	},
 	{
 		"who was alone does not wait for the others", "store/quorum/internal/plan/decide.go",
-		"	if d, ready := v.allAgree(); !ready {\n		return d\n	}\n	return Decision{Do: Run,",
-		"	if d, ready := v.allAgree(); !ready && len(v.others) == 0 {\n		return d\n	}\n	return Decision{Do: Run,",
+		"	if d, ready := v.allAgree(); !ready {\n		return d\n	}\n	if i := ",
+		"	if d, ready := v.allAgree(); !ready && len(v.others) == 0 {\n		return d\n	}\n	if i := ",
 		"./store/quorum/internal/plan", "^TestExploreAlone$",
 	},
 	{
