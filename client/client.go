@@ -6,7 +6,8 @@
 //
 // A call goes to a node that works, and to another one if that fails or is slow, until its context ends. The only effect of
 // calling twice is an ID that nobody uses, so every call can be repeated. An error that the caller must fix, such as a wrong
-// token or a sequencer that does not exist, is returned at once.
+// token or a sequencer that does not exist, is returned at once. So is a *[MixedError], which shows that the nodes are not of
+// one cluster.
 //
 // With [WithPrefetch] the client fetches IDs in batches and returns them from memory, none older than a chosen age.
 //
@@ -45,6 +46,8 @@ type Client struct {
 	end   context.CancelFunc
 	calls sync.WaitGroup // Next and Fill
 	tasks sync.WaitGroup // requests and fetches, which only calls and tasks start
+
+	clusters clusters
 
 	mu         sync.Mutex // guards what follows
 	closed     bool

@@ -60,7 +60,7 @@ func (e *Error) final() bool {
 // isFinal is final for any error.
 func isFinal(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.final()
+	return ok && e.final() || isMixed(err)
 }
 
 // isLimit tells whether the caller asks for more than it may.

@@ -59,6 +59,9 @@ func (c *Client) post(ctx context.Context, node, path string, q query) (g given,
 		return given{}, false, &nodeError{node, err}
 	}
 	defer response.Body.Close()
+	if err := c.clusters.take(node, response); err != nil {
+		return given{}, response.Close, err
+	}
 	g, err = readAnswer(node, response, q)
 	return g, response.Close, err
 }

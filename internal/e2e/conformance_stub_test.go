@@ -25,6 +25,7 @@ type reply struct {
 	IDs        []string `json:"ids"`    // these numbers, right or wrong
 	Status     int      `json:"status"` // with Code, or else Body, unless it is endless
 	Code       string   `json:"code"`
+	Cluster    string   `json:"cluster"` // its ID; empty: the reply does not say
 	RetryAfter int      `json:"retry_after"` // in seconds; 0: the reply does not say
 	Body       string   `json:"body"`
 	Location   string   `json:"location"`
@@ -185,6 +186,9 @@ func (n *stub) next() (reply, <-chan struct{}) {
 }
 
 func (n *stub) answer(w http.ResponseWriter, r *http.Request, reply reply, request *request) {
+	if reply.Cluster != "" {
+		w.Header().Set("Firn-Cluster", reply.Cluster)
+	}
 	if reply.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(reply.RetryAfter))
 	}

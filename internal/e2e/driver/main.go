@@ -312,11 +312,18 @@ func decode(text, layout string) (*parts, error) {
 	return &parts{l.TickStart(p.Tick).UnixMilli(), p.Tick, p.Datacenter, p.Node, p.Datacenter<<l.NodeBits | p.Node, p.Sequence}, nil
 }
 
+func isMixed(err error) bool {
+	_, ok := errors.AsType[*client.MixedError](err)
+	return ok
+}
+
 func describe(err error) *failure {
 	f := &failure{Kind: "invalid", Message: err.Error()}
 	switch e, ok := errors.AsType[*client.Error](err); {
 	case errors.Is(err, client.ErrNoAnswer): // which may wrap a refusal of each node
 		f.Kind = "no_answer"
+	case isMixed(err):
+		f.Kind = "mixed"
 	case errors.Is(err, client.ErrClosed):
 		f.Kind = "closed"
 	case ok:
