@@ -29,10 +29,11 @@ then, the latency counts from when the call was due. That is what callers see.
 
 Bench looks for duplicates among all IDs, from all servers and connections. It needs
 up to 6 bytes of memory for each ID, and uses at most 1 GiB in all: it counts the IDs
-beyond that, and does not compare them.
+beyond that, and does not compare them. Calls that a server of another cluster answers
+count as errors (mixed): it knows nothing of the others, and gives the same IDs.
 
 SIGINT (Ctrl-C) ends bench early, with the results so far. The exit status is 1 if an
-ID came twice, or if no call brought IDs.`
+ID came twice, if the servers are of several clusters, or if no call brought IDs.`
 
 const benchExamples = `  firn bench
   firn bench --duration 1m --rate 5000
@@ -81,13 +82,13 @@ func (p *program) benchCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return p.bench(untilSignal(c.Context()), o, plan)
+		return p.bench(untilSignal(c.Context()), &o, plan)
 	}
 	return c
 }
 
 // bench makes the load and prints what came of it.
-func (p *program) bench(ctx context.Context, o benchOptions, plan load.Plan) error {
+func (p *program) bench(ctx context.Context, o *benchOptions, plan load.Plan) error {
 	run := load.New(plan)
 	stop := p.watch(run, plan)
 	err := run.Do(ctx)
@@ -101,9 +102,11 @@ func (p *program) bench(ctx context.Context, o benchOptions, plan load.Plan) err
 	} else {
 		err = p.printf("%s", benchText(o, r))
 	}
-	switch {
+	switch mixed := o.clusters.Err(); {
 	case err != nil:
 		return err
+	case mixed != nil:
+		return mixed
 	case r.Duplicates.More > 0:
 		return fmt.Errorf("%s came more than once, such as %d: what makes them is broken, or is two clusters", console.Plural(r.Duplicates.More, "ID"), r.Duplicates.Some[0])
 	case ctx.Err() != nil:
@@ -115,7 +118,7 @@ func (p *program) bench(ctx context.Context, o benchOptions, plan load.Plan) err
 }
 
 // noIDs is the error when nothing but errors came, this one most often.
-func noIDs(o benchOptions, most load.Failure) error {
+func noIDs(o *benchOptions, most load.Failure) error {
 	hint := ""
 	if most.Code == "unreachable" || most.Code == "timeout" {
 		hint = fmt.Sprintf("; is `firn serve` running at %s? --server or %s says where to ask", strings.Join(o.servers, ", "), setting.Variable("server"))

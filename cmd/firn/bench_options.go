@@ -20,6 +20,7 @@ type benchOptions struct {
 	count       int64
 	rate        float64
 	json        bool
+	clusters    load.Clusters // of the servers
 }
 
 // mostConnections is as many as a process has files at the most, mostly.
@@ -54,7 +55,7 @@ func (o *benchOptions) plan() (load.Plan, error) {
 	case o.concurrency > mostConnections:
 		return none, usagef("--concurrency: %d connections; want at most %d", o.concurrency, mostConnections)
 	}
-	access := load.Access{Sequencer: o.sequencer, Token: token, TLS: config}
+	access := load.Access{Sequencer: o.sequencer, Token: token, TLS: config, Clusters: &o.clusters}
 	return load.Plan{
 		Connect: func(i int) (load.Connection, error) {
 			return o.protocol.Connect(servers[i%len(servers)], access)

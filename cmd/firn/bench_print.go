@@ -16,7 +16,7 @@ import (
 var percentiles = []float64{50, 90, 99, 99.9}
 
 // benchText is a result for people.
-func benchText(o benchOptions, r load.Result) string {
+func benchText(o *benchOptions, r load.Result) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-11s %s\n", name, fmt.Sprintf(format, args...))
@@ -164,7 +164,7 @@ type benchBand struct {
 	Calls int64   `json:"calls"`
 }
 
-func benchJSON(o benchOptions, r load.Result, interrupted bool) benchResult {
+func benchJSON(o *benchOptions, r load.Result, interrupted bool) benchResult {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 	j := benchResult{
 		Servers: o.servers, Protocol: o.protocol.Name, Connections: o.concurrency, Batch: o.batch,

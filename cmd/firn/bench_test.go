@@ -53,7 +53,7 @@ func TestBenchIsInterrupted(t *testing.T) {
 		fmt.Fprintf(w, `{"id":%d,"id_str":"%[1]d"}`, n)
 	}))
 	defer server.Close()
-	o := benchOptions{servers: []string{server.URL}, protocol: load.Protocols[0], concurrency: 2, batch: 1, json: true}
+	o := &benchOptions{servers: []string{server.URL}, protocol: load.Protocols[0], concurrency: 2, batch: 1, json: true}
 	plan, err := o.plan()
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ type reply struct {
 	IDs        []string `json:"ids"`    // these numbers, right or wrong
 	Status     int      `json:"status"` // with Code, or else Body, unless it is endless
 	Code       string   `json:"code"`
-	Cluster    string   `json:"cluster"` // its ID; empty: the reply does not say
+	Cluster    string   `json:"cluster"`     // its ID; empty: the reply does not say
 	RetryAfter int      `json:"retry_after"` // in seconds; 0: the reply does not say
 	Body       string   `json:"body"`
 	Location   string   `json:"location"`

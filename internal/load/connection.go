@@ -25,7 +25,8 @@ type Access struct {
 	Sequencer string // empty: the default one
 	Token     string // empty: none
 	TLS       *tls.Config
-	JSON      bool // over HTTP, ask for IDs in JSON; else packed
+	Clusters  *Clusters // compares those of the answers; nil: they are not compared
+	JSON      bool      // over HTTP, ask for IDs in JSON; else packed
 }
 
 // Protocols has the protocols of firn serve.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/clusterid"
 )
 
 // grpcConnection asks over gRPC. It is safe for concurrent use: calls share the connection.
@@ -24,6 +25,8 @@ type grpcConnection struct {
 	firn      firnv1.FirnClient
 	sequencer string
 	metadata  metadata.MD
+	server    string
+	clusters  *Clusters
 }
 
 func dialGRPC(u *url.URL, a Access) (Connection, error) {
@@ -39,7 +42,7 @@ func dialGRPC(u *url.URL, a Access) (Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &grpcConnection{conn: conn, firn: firnv1.NewFirnClient(conn), sequencer: a.Sequencer}
+	c := &grpcConnection{conn: conn, firn: firnv1.NewFirnClient(conn), sequencer: a.Sequencer, server: u.String(), clusters: a.Clusters}
 	if a.Token != "" {
 		c.metadata = metadata.Pairs("authorization", "Bearer "+a.Token)
 	}
@@ -52,14 +55,21 @@ func (c *grpcConnection) Take(ctx context.Context, ids []firn.ID) error {
 	if c.metadata != nil {
 		ctx = metadata.NewOutgoingContext(ctx, c.metadata)
 	}
+	var trailer metadata.MD
 	if len(ids) == 1 {
-		answer, err := c.firn.Next(ctx, &firnv1.NextRequest{Sequencer: c.sequencer})
+		answer, err := c.firn.Next(ctx, &firnv1.NextRequest{Sequencer: c.sequencer}, grpc.Trailer(&trailer))
+		if mixed := c.clusters.take(c.server, first(trailer.Get(clusterid.Trailer))); mixed != nil {
+			return mixed
+		}
 		if err != nil {
 			return grpcError(ctx, err)
 		}
 		return fill(ids, []int64{answer.GetId()})
 	}
-	answer, err := c.firn.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: c.sequencer, Count: int32(len(ids))})
+	answer, err := c.firn.NextBatch(ctx, &firnv1.NextBatchRequest{Sequencer: c.sequencer, Count: int32(len(ids))}, grpc.Trailer(&trailer))
+	if mixed := c.clusters.take(c.server, first(trailer.Get(clusterid.Trailer))); mixed != nil {
+		return mixed
+	}
 	if err != nil {
 		return grpcError(ctx, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/packed"
 	"github.com/firn-id/firn/internal/unixsocket"
 )
@@ -24,6 +25,8 @@ type httpConnection struct {
 	base      string // URL of the sequencer's calls
 	token     string
 	json      bool // to ask for
+	server    string
+	clusters  *Clusters
 	body      bytes.Buffer
 }
 
@@ -54,7 +57,7 @@ func dialHTTP(u *url.URL, a Access) (Connection, error) {
 	if u.Scheme == "unix" {
 		t = unixsocket.Transport(t, u.Path)
 	}
-	return &httpConnection{transport: t, base: base, token: a.Token, json: a.JSON}, nil
+	return &httpConnection{transport: t, base: base, token: a.Token, json: a.JSON, server: u.String(), clusters: a.Clusters}, nil
 }
 
 func (c *httpConnection) Close() { c.transport.CloseIdleConnections() }
@@ -79,6 +82,9 @@ func (c *httpConnection) Take(ctx context.Context, ids []firn.ID) error {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }() // reading needs no Close error
+	if err := c.clusters.take(c.server, response.Header.Get(clusterid.Header)); err != nil {
+		return err
+	}
 	c.body.Reset()
 	if _, err := c.body.ReadFrom(io.LimitReader(response.Body, int64(aroundIDs+len(ids)*perID))); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strconv"
@@ -21,6 +22,8 @@ type redisConnection struct {
 	network, address string
 	sequencer, token string
 	tls              *tls.Config
+	server           string
+	clusters         *Clusters
 
 	conn net.Conn // nil: closed
 	in   *bufio.Reader
@@ -32,7 +35,7 @@ func dialRedis(u *url.URL, a Access) (Connection, error) {
 	if name == "" {
 		name = "default"
 	}
-	c := &redisConnection{network: "tcp", address: u.Host, sequencer: name, token: a.Token, tls: a.TLS.Clone()}
+	c := &redisConnection{network: "tcp", address: u.Host, sequencer: name, token: a.Token, tls: a.TLS.Clone(), server: u.String(), clusters: a.Clusters}
 	if u.Scheme == "unix" {
 		c.network, c.address = "unix", u.Path
 	}
@@ -109,19 +112,42 @@ func (c *redisConnection) open(ctx context.Context) error {
 		return err
 	}
 	c.conn, c.in = conn, bufio.NewReaderSize(conn, 32<<10)
-	if c.token == "" {
-		return nil
-	}
 	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer interrupt()
-	if err := c.send("AUTH", c.token); err != nil {
-		return err
-	}
-	if _, err := c.line('+'); err != nil {
+	if err := c.greet(); err != nil {
 		c.Close()
 		return err
 	}
 	return nil
+}
+
+// greet sends the token, and asks of which cluster the server is: once for each connection.
+func (c *redisConnection) greet() error {
+	if c.token != "" {
+		if err := c.send("AUTH", c.token); err != nil {
+			return err
+		}
+		if _, err := c.line('+'); err != nil {
+			return err
+		}
+	}
+	if c.clusters == nil {
+		return nil
+	}
+	if err := c.send("INFO", "firn"); err != nil {
+		return err
+	}
+	size, err := c.number('$')
+	if err != nil {
+		return err
+	}
+	info, err := io.ReadAll(io.LimitReader(c.in, size+2))
+	if err != nil {
+		return err
+	}
+	_, rest, _ := strings.Cut(string(info), "\ncluster:")
+	cluster, _, _ := strings.Cut(rest, "\r\n")
+	return c.clusters.take(c.server, cluster)
 }
 
 // send sends a command.

@@ -94,7 +94,7 @@ var rooms = map[string]room{
 	"internal/certtest":                  {},
 	"internal/zktest":                    {code: []string{"internal/proxytest", "internal/testenv"}},
 	"internal/overlay":                   {},
-	"internal/load":                      {code: []string{"internal/unixsocket", ".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/", "internal/packed", "internal/retry"}, tests: []string{"cluster", "member", "internal/server", "internal/server/", "store/memstore", "go.uber.org/goleak"}},
+	"internal/load":                      {code: []string{"internal/clusterid", "internal/unixsocket", ".", "api/firnv1", "github.com/HdrHistogram/hdrhistogram-go", "google.golang.org/", "internal/packed", "internal/retry"}, tests: []string{"cluster", "member", "internal/server", "internal/server/", "store/memstore", "go.uber.org/goleak"}},
 	"internal/mutants":                   {code: []string{"internal/overlay"}},
 	"internal/packed":                    {code: []string{"."}},
 	"internal/worlds":                    {code: []string{".", "cluster", "internal/journal", "member", "store", "store/memstore"}},
