@@ -50,7 +50,6 @@ type joining struct {
 type call struct {
 	position int64
 	called   []string  // see cluster.Called
-	at       time.Time // when it was replayed
 	heard    time.Time // when the caller's own answer was seen; zero: it was not yet
 	next     time.Time // when to look again
 }

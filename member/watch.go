@@ -62,7 +62,7 @@ func (m *Member) called(by string, v cluster.Value) {
 	}
 	called := cluster.Called(v, by)
 	if l.id == by {
-		m.joining.call = call{position: v.Position(), called: called, at: time.Now()}
+		m.joining.call = call{position: v.Position(), called: called}
 	}
 	if l.id == by || slices.Contains(called, l.id) {
 		m.answer(v.Position())
@@ -98,8 +98,8 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 		*c = call{}
 	case c.heard.IsZero():
 		c.next = now.Add(hearBackoff.Max)
-	case now.Before(c.heard.Add(c.patience(m.value))):
-		c.next = c.heard.Add(c.patience(m.value))
+	case now.Before(c.heard.Add(answerMost + crowdOf(m.value))):
+		c.next = c.heard.Add(answerMost + crowdOf(m.value))
 	default:
 		gone = append(gone, silent...)
 		*c = call{}
@@ -114,12 +114,6 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 	}
 	m.log.Info("looked for dead members", "dead", len(m.dead), "silent", silent, "pulses", len(pulses))
 	return idle
-}
-
-// patience is how long others have to answer after the caller's own answer: answerMost, or longer where that took long or
-// where there are many members.
-func (c *call) patience(v cluster.Value) time.Duration {
-	return max(answerMost+crowdOf(v), 4*c.heard.Sub(c.at))
 }
 
 // lacks returns the members and joiners without a pulse, and those that were called and have not answered yet.
