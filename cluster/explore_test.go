@@ -136,6 +136,7 @@ func TestExploreByAnyName(t *testing.T) {
 		{scope{peers: 3, lag: 3, budget: budget{crashes: 1, leaves: 1}}, 14_607},
 		{scope{peers: 3, lag: 3, budget: budget{crashes: 1, lates: 1}}, 98_270},
 		{scope{peers: 4, lag: 2, budget: budget{crashes: 1}}, 133_521},
+		{scope{peers: 5, lag: 1}, 68_325},
 		{scope{peers: 3, lag: 2, nodes: 2}, 0},
 	} {
 		named := exploration{model: model{table: newTable(realRules()), scope: c.scope}, names: true}

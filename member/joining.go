@@ -168,8 +168,8 @@ func (j *joining) owed(v cluster.Value, id string, now time.Time) []cluster.Comm
 		}
 		return prepare
 	}
-	// A join occupies its target and the target's watcher, so there is room for about a third as many joins as
-	// members.
+	// A join takes its target and the target's watcher from the candidates, so there is room for at least half as many joins
+	// as candidates. A third as many try at once: each is then rarely refused.
 	if room := (v.Candidates() + 2) / 3; len(j.line.ahead) < room || v.Size() == 0 {
 		return prepare
 	}

@@ -41,6 +41,7 @@ var ring = []run{
 	{"PEERS=3 CRASHES=1 LEAVES=1", always, 14_607},
 	{"PEERS=3 CRASHES=1 LATES=1", always, 98_270},
 	{"PEERS=4 LAG=2 CRASHES=1", always, 133_521},
+	{"PEERS=5 LAG=1", always, 68_325},
 
 	{"PEERS=2 MOST=4 CRASHES=1 COMEBACKS=1 ABORTS=1", atLast, 0},
 	{"PEERS=2 MOST=3 LOSSES=1", fairly, 0},
@@ -48,6 +49,7 @@ var ring = []run{
 	{"PEERS=3 CRASHES=1 LEAVES=1", atLast, 0},
 	{"PEERS=2 CRASHES=1 LATES=1", fairly, 0},
 	{"PEERS=4 LAG=1 CRASHES=2", atLast, 0},
+	{"PEERS=5 LAG=1", atLast, 0},
 }
 
 // fault is one that is planted in a model, and in the Go code.

@@ -666,6 +666,41 @@ var mutants = []mutant{
 		"./cluster", "TestExpelled",
 	},
 	{
+		"a region has the node IDs of the one before it", "cluster/region.go",
+		"	return Range{r.Number * each, (r.Number+1)*each - 1}, nil", "	return Range{max(r.Number-1, 0) * each, (r.Number+1)*each - 1}, nil",
+		"./cluster", "Region",
+	},
+	{
+		"a sequencer of another region is created", "cluster/sequencer.go",
+		"has && region != c.Region {", "has && false && region != c.Region {",
+		"./cluster", "Region",
+	},
+	{
+		"a node ID of another region is moved", "cluster/sequencer.go",
+		"		case !s.NodeIDs().Holds(c.Node):", "		case c.Node >= s.definition.Capacity():",
+		"./cluster", "Region",
+	},
+	{
+		"a member of another region goes on", "member/replay.go",
+		"ok && region != m.options.Region {", "ok && false && region != m.options.Region {",
+		"./member", "OtherRegion",
+	},
+	{
+		"a node ID of another region is claimed", "member/driver.go",
+		"err != nil || !nodes.Holds(l.looked.node) {", "err != nil {",
+		"./member", "AnotherRegion",
+	},
+	{
+		"a sequencer is created in the whole, whatever the region", "member/create.go",
+		"Definition: d, Region: m.options.Region, Start", "Definition: d, Start",
+		"./member", "RegionsGive",
+	},
+	{
+		"node IDs begin at the lowest, not by chance", "member/options.go",
+		"return nodes.From + rand.N(nodes.Size())", "return nodes.From + 0*rand.N(nodes.Size())",
+		"./member", "ByChance",
+	},
+	{
 		"a drained member attaches", "cluster/sequencer.go",
 		"		case s.drained.has(c.Member):\n", "		case false:\n",
 		"./cluster", shortly,
