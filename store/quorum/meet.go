@@ -79,7 +79,7 @@ func (q *Quorum) meet(ctx context.Context, answers map[string]answer) error {
 	if err != nil || len(mine) == 0 {
 		return err
 	}
-	here := &partedError{dir: q.disk.dir.Path, cluster: q.disk.get().Cluster}
+	here := &partedError{self: q.selfAddress(), dir: q.disk.dir.Path, cluster: q.disk.get().Cluster}
 	for address, a := range answers {
 		if a.err != nil || !a.Running || a.Disk != (plan.Disk{State: plan.Started, Cluster: here.cluster}) {
 			continue
@@ -120,13 +120,13 @@ func (q *Quorum) meetAgain(ctx context.Context, s *server) bool {
 
 // partedError says that others run without what this machine has.
 type partedError struct {
-	dir, cluster string
-	from         []string
-	at           uint64
+	self, dir, cluster string
+	from               []string
+	at                 uint64
 }
 
 func (e *partedError) Error() string {
 	return fmt.Sprintf("the log here and that of cluster %s, which runs on %s, differ from entry %d on: disks were set back, and each has what the other lost. "+
-		"To go on with what runs, move the directory away (mv %s %s.old) and start again. To go on with the data here, stop all machines and restore it: firn quorum restore %s; see docs/quorum.md",
-		e.cluster, strings.Join(e.from, ", "), e.at, e.dir, e.dir, e.dir)
+		"To go on with what runs, move the directory away (mv %s %s.old) and start again. To go on with the data here, stop all machines and restore it: firn quorum restore %s --as %s --data-dir DIR; see docs/quorum.md",
+		e.cluster, strings.Join(e.from, ", "), e.at, e.dir, e.dir, e.dir, e.self)
 }
