@@ -70,6 +70,16 @@ var adapters = []mutant{
 		"./store/pgstore", doubted,
 	},
 	{
+		"PostgreSQL: emptied keys are not noticed", "store/pgstore/schema.go",
+		"EXISTS (SELECT FROM keys WHERE key = '') AND ", "",
+		"./store/pgstore", "^TestATableIsEmptied$/^keys_is_deleted$",
+	},
+	{
+		"PostgreSQL: the floor is not written", "store/pgstore/trust.go",
+		"revision, revision FROM latest WHERE %s\n			ON CONFLICT (key) DO UPDATE", "revision, revision FROM latest WHERE false AND %s\n			ON CONFLICT (key) DO UPDATE",
+		"./store/pgstore", "^TestATableIsEmptied$/^keys_is_deleted$",
+	},
+	{
 		"ZooKeeper: a commit that was not answered is sent again", "store/zkstore/commit.go",
 		"		return 0, wrap(call, store.ErrAmbiguous, err)\n	}\n}\n",
 		"		if ctx.Err() == nil {\n			continue\n		}\n		return 0, wrap(call, store.ErrAmbiguous, err)\n	}\n}\n",
