@@ -687,7 +687,7 @@ var mutants = []mutant{
 	},
 	{
 		"a node ID of another region is claimed", "member/driver.go",
-		"err != nil || !nodes.Holds(l.looked.node) {", "err != nil {",
+		"err != nil || !nodes.Holds(l.looked.node) {", "err != nil || false && !nodes.Holds(l.looked.node) {",
 		"./member", "AnotherRegion",
 	},
 	{
