@@ -221,7 +221,7 @@ func (m *Member) readSome(ctx context.Context) (few []clocks.Reading, err error)
 
 // read reads another's clock in its pulse, which is at most so old.
 func (m *Member) read(p Pulse, age time.Duration) (clocks.Reading, bool) {
-	return clocks.Read(p.Clock, m.Wall(), age), !p.Clock.IsZero() && p.Mark != m.mark
+	return clocks.Read(p.Clock, m.Wall(), age), !p.Clock.IsZero() && p.Mark != *m.mark.Load()
 }
 
 // question is an entry of the log that asks members for their clocks.

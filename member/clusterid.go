@@ -2,13 +2,13 @@ package member
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/firn-id/firn/internal/clusterid"
+	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/store"
 )
 
@@ -66,7 +66,7 @@ func (m *Member) clusterID(ctx context.Context) (string, error) {
 	}
 	id := m.Cluster()
 	if id == "" {
-		id = strings.ToLower(rand.Text()[:8])
+		id = strings.ToLower(fresh.Text()[:8])
 	}
 	_, err = m.store.Commit(ctx, store.Txn{
 		If: []store.Condition{{Key: clusterid.Key}}, Then: []store.Op{store.Put(clusterid.Key, []byte(id))},

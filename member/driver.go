@@ -222,6 +222,9 @@ func (l *lane) claim(ctx context.Context) error {
 	if nodes, err := l.m.options.Region.Nodes(l.definition); err != nil || !nodes.Holds(l.looked.node) {
 		return fmt.Errorf("%w: node ID %d is not one of the region %v", store.ErrRefused, l.looked.node, l.m.options.Region)
 	}
+	if l.looked.incarnation.copied.Load() {
+		return ErrCopied // the grant is a copy's, and another one is to come
+	}
 	if err := l.m.checkClock(ctx); err != nil {
 		return err
 	}
@@ -249,9 +252,12 @@ func (l *lane) claim(ctx context.Context) error {
 	case err == nil:
 		l.update(func(st *laneStatus) {
 			st.step(attachment.TookIt{})
-			st.tenures[st.state.Latest()] = tenure{fence: f, losses: l.looked.incarnation.losses}
+			left := l.looked.incarnation.copied.Load()
+			st.tenures[st.state.Latest()] = tenure{fence: f, losses: l.looked.incarnation.losses, withdrawn: left, left: left}
 		})
 		l.m.log.Info("claimed a node ID", "sequencer", l.name, "node", f.Node(), "from", f.Floor(), "horizon", f.Horizon())
+	case errors.Is(err, fence.ErrCopied):
+		l.m.startAnew(l.looked.incarnation, err)
 	case errors.Is(err, fence.ErrClosed):
 		l.guard = store.Condition{} // the generation has ended, or another has begun
 	case errors.As(err, &held):
@@ -268,6 +274,9 @@ func (l *lane) claim(ctx context.Context) error {
 
 // decline asks the log for another node ID.
 func (l *lane) decline(ctx context.Context) error {
+	if l.looked.incarnation.copied.Load() {
+		return ErrCopied
+	}
 	o, err := l.m.do(ctx, func(string) cluster.Command {
 		return cluster.Decline{Sequencer: l.name, Member: l.looked.incarnation.id, Node: l.looked.node}
 	})
@@ -289,7 +298,7 @@ func (l *lane) decline(ctx context.Context) error {
 	return nil
 }
 
-// giveBack releases a node ID, unless the store has lost it.
+// giveBack releases a node ID, unless the store has lost it, or a copy of this process may hold it.
 func (l *lane) giveBack(ctx context.Context, slot int) error {
 	if t := l.current().tenures[slot]; !l.m.stale(t) {
 		ctx, cancel := l.m.inTime(ctx, returnWithin)

@@ -33,6 +33,10 @@ var (
 	// ErrExpelled is why a member has ended that an operator has expelled from the cluster, see Member.Expel.
 	ErrExpelled = errors.New("an operator has expelled this member from the cluster; it can come back once it is started again")
 
+	// ErrCopied is wrapped in an ErrNotReady when a copy of this process may use what it has reserved: the process was copied,
+	// or set back to an earlier state, as by the snapshot of a virtual machine. The member starts over as a new one.
+	ErrCopied = errors.New("this process was copied, or set back to an earlier state; it starts over as a new member")
+
 	// ErrNoSequencer is returned when no sequencer has the name.
 	ErrNoSequencer = errors.New("there is no such sequencer; it has to be created")
 
@@ -136,5 +140,7 @@ var (
 	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)
 	errJoining   = fmt.Errorf("%w: it is joining the cluster", ErrNotReady)
 	errNoStore   = errors.New("the store is nil; want one")
+	errTwin      = errors.New("another process goes on as this member")
+	errResumed   = errors.New("the system resumed from a snapshot")
 	errHasLeft   = fmt.Errorf("%w: %w", ErrNotReady, errLeft)
 )

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/store"
 )
 
@@ -16,10 +17,14 @@ type incarnation struct {
 	losses  int64 // how often the store had lost data before
 	joined  bool  // it was a member; used by the goroutine that plays the log only
 
+	copied  atomic.Bool  // it is left to a copy of this process, see startAnew
 	answers atomic.Int64 // the position of the latest entry that asked for its pulse; 0: none
 
-	since time.Time     // when it began, by the wall clock
-	pulse store.Version // of the latest pulse known to be written; once published, used by the goroutine that renews only
+	since time.Time // when it began, by the wall clock
+
+	// Of the pulse; once published, used only with the member's renewing.
+	pulse  store.Version // of the latest one known to be written
+	stamps fresh.Stamps
 }
 
 // openSession opens a session and puts a pulse under it.
@@ -47,8 +52,11 @@ func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 	return m.openSession(ctx)
 }
 
-// closeSession ends the session, and with it the pulse.
+// closeSession ends the session, and with it the pulse, unless it is left to a copy of this process.
 func (m *Member) closeSession(ctx context.Context, l *incarnation) {
+	if l.copied.Load() {
+		return
+	}
 	ctx, cancel := m.inTime(context.WithoutCancel(ctx), leaveWithin)
 	defer cancel()
 	if err := l.session.Close(ctx); err != nil {

@@ -10,7 +10,6 @@ package member
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
@@ -36,8 +36,8 @@ const (
 
 // Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
 type Member struct {
-	mark     string      // of this process, in its pulses
-	store    store.Store // set once, under mu, before there is an incarnation; see opened
+	mark     atomic.Pointer[string] // of this process, in its pulses
+	store    store.Store            // set once, under mu, before there is an incarnation; see opened
 	options  Options
 	clock    *firn.CoarseClock // of all generators, over that of the options, by which everything else goes
 	log      *slog.Logger
@@ -55,7 +55,9 @@ type Member struct {
 	renew     chan struct{}             // has them written soon
 
 	rejoins    atomic.Uint64
-	losses     atomic.Int64 // how often the store has lost data; changed by the goroutine that plays the log
+	copies     atomic.Uint64             // how often it started over since there may be a copy of it
+	copiedAt   atomic.Pointer[time.Time] // when it did last; nil: never
+	losses     atomic.Int64              // how often the store has lost data; changed by the goroutine that plays the log
 	extensions extensions
 	roundTrip  atomic.Int64              // of the latest write of the pulse, in nanoseconds
 	rest       atomic.Int64              // for how long the log is left alone after a batch, in nanoseconds
@@ -122,7 +124,7 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 	serving, release := context.WithCancelCause(context.Background())
 	options = options.withDefaults()
 	m := &Member{
-		mark: rand.Text(), options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
+		options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
@@ -132,6 +134,8 @@ func Start(open func(context.Context) (store.Store, error), options Options) (*M
 			options.Logger.Error("can't write the journal: it ends here", "err", err)
 		}),
 	}
+	mark := fresh.Text()
+	m.mark.Store(&mark)
 	m.journal.Write(journal.Line{Do: journal.Begin, Journal: journal.Version, Member: options.Owner})
 	go m.run(living, open)
 	return m, nil
@@ -410,7 +414,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 	if err != nil {
 		return outcome{}, err
 	}
-	entry, came := rand.Text(), make(chan outcome, 1)
+	entry, came := fresh.Text(), make(chan outcome, 1)
 	m.mu.Lock()
 	m.outcomes[entry] = came
 	m.mu.Unlock()
@@ -474,4 +478,4 @@ func passes(err error) bool {
 func (m *Member) now() time.Time { return time.Unix(0, m.options.Clock.Now()) }
 
 // newID returns a fresh ID of 65 random bits.
-func newID() string { return strings.ToLower(rand.Text()[:13]) }
+func newID() string { return strings.ToLower(fresh.Text()[:13]) }

@@ -82,6 +82,11 @@ type Options struct {
 	// member logs that, and writes no more. Nil: no journal, which costs nothing.
 	Journal io.Writer
 
+	// Resumed delivers something whenever the system resumes from a snapshot, see Resumes: the member then makes no more IDs
+	// of what it has reserved, and starts over at once. Without it a member finds out at its next renewal whether there is
+	// a copy of it. Nil: nothing tells.
+	Resumed <-chan struct{}
+
 	Owner  string            // what the store shows people about this member; decides nothing
 	Clock  *firn.SteadyClock // nil: one over package time
 	Logger *slog.Logger      // nil: silent

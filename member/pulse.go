@@ -19,7 +19,8 @@ const pulses = "peers/"
 // Pulse is what a member's pulse, the key that shows that it is alive, tells. The member writes it again with the
 // horizons of its node IDs, or alone where it writes none.
 type Pulse struct {
-	Mark    string        `json:"mark"`              // of the process: by it a member knows its own pulses
+	Mark    string        `json:"mark"`              // of the process: by it a member knows its own pulses, also of earlier member IDs
+	Stamp   string        `json:"stamp"`             // of this write: by it a member knows a pulse of a copy of itself
 	Owner   string        `json:"owner,omitempty"`   // see Options.Owner
 	Since   time.Time     `json:"since"`             // when it was first put, by the member's wall clock
 	Clock   time.Time     `json:"clock"`             // the member's wall clock when this was written; zero: unknown
@@ -55,10 +56,12 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 }
 
 // pulse returns what writes the pulse as it is once these fences are renewed, under the condition that it is as this
-// member knows it. So a write that comes late replaces no later one, and puts none after the end of the session.
-func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) store.Txn {
+// member knows it, and the stamp of that. So a write that comes late replaces no later one, and puts none after the end of
+// the session.
+func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) (put store.Txn, stamp string) {
+	stamp = l.stamps.Next()
 	p := Pulse{
-		Mark: m.mark, Owner: m.options.Owner, Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
+		Mark: *m.mark.Load(), Stamp: stamp, Owner: m.options.Owner, Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
 		Vitals: m.vitals(renewed),
 	}
 	value, err := json.Marshal(p)
@@ -70,7 +73,7 @@ func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) store.Txn {
 	return store.Txn{
 		If:   []store.Condition{{Key: key, Version: l.pulse}},
 		Then: []store.Op{store.PutEphemeral(key, value, l.session)},
-	}
+	}, stamp
 }
 
 // putPulse puts the pulse of a new incarnation.
@@ -86,14 +89,15 @@ func (m *Member) putPulse(ctx context.Context, l *incarnation) error {
 	}
 }
 
-// writePulse writes the pulse alone. It settles doubt by writing again under the same condition: a pulse with the
-// member's own mark is of an earlier write.
+// writePulse writes the pulse alone. It settles doubt by writing again under the same condition: a pulse with a stamp that
+// it has sent is of an earlier write, and any other of a copy of this process.
 func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
 	for {
 		sent := time.Now()
-		version, err := m.store.Commit(ctx, m.pulse(l, nil))
+		put, stamp := m.pulse(l, nil)
+		version, err := m.store.Commit(ctx, put)
 		if err == nil {
-			l.pulse = version
+			l.wrote(version, stamp)
 			m.wrote(sent)
 			return nil
 		}
@@ -105,9 +109,23 @@ func (m *Member) writePulse(ctx context.Context, l *incarnation) error {
 		case err != nil:
 			return err
 		case kv.Version == l.pulse: // the conflict was with a pulse that is gone since
-		case readPulse(kv.Value).Mark != m.mark:
+			continue
+		case 0 < kv.Version && kv.Version < l.pulse:
+			return fmt.Errorf("%w: the pulse of %s is at version %d, and was at %d", store.ErrRolledBack, l.id, kv.Version, l.pulse)
+		}
+		p := readPulse(kv.Value)
+		if m.isTwins(l, p) {
+			m.startAnew(l, errTwin)
+		}
+		if !l.stamps.Sent(p.Stamp) {
 			return fmt.Errorf("the pulse of %s is gone, or another process put it: %w", l.id, store.ErrConflict)
 		}
-		l.pulse = kv.Version
+		l.wrote(kv.Version, p.Stamp)
 	}
+}
+
+// wrote notes the pulse that is known to be written.
+func (l *incarnation) wrote(version store.Version, stamp string) {
+	l.pulse = version
+	l.stamps.Settle(stamp)
 }

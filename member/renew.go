@@ -108,8 +108,9 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	}
 	_, l, _ := m.look()
 	var pulse store.Txn
+	var stamp string
 	if own && l != nil && !l.over() {
-		pulse = m.pulse(l, fences)
+		pulse, stamp = m.pulse(l, fences)
 	}
 	sent := time.Now()
 	version, errs := fence.ExtendAlong(ctx, fences, ahead, pulse)
@@ -117,6 +118,8 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	for i, err := range errs {
 		m.extensions.count(err)
 		switch t := tenures[i]; {
+		case errors.Is(err, fence.ErrCopied):
+			m.startAnew(l, err)
 		case errors.Is(err, fence.ErrLost):
 			sequencers[i].poke()
 		case err != nil:
@@ -133,7 +136,7 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	switch {
 	case failed != nil || pulse.Then == nil:
 	case version != 0:
-		l.pulse = version
+		l.wrote(version, stamp)
 		m.wrote(sent)
 	default:
 		err := m.writePulse(ctx, l)

@@ -86,6 +86,7 @@ func (m *Member) playOn(ctx context.Context) error {
 		m.mu.Unlock()
 		m.running.Go(func() { m.recordHistory(playing) })
 		m.running.Go(func() { m.watchClock(playing) })
+		m.running.Go(func() { m.watchResumes(playing) })
 		err := m.play(playing, m.follow(playing))
 		cancel()
 		if !errors.Is(err, store.ErrRolledBack) {
@@ -193,7 +194,14 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	if wait := time.Until(m.retry); wait > 0 {
 		return wait, false
 	}
-	l, err := m.reopenSession(ctx)
+	var l *incarnation
+	var err error
+	if old != nil {
+		err = m.mayBeCopied(ctx, old)
+	}
+	if err == nil {
+		l, err = m.reopenSession(ctx)
+	}
 	if err != nil {
 		m.troubles.note(ctx, "can't begin a session at present, trying again", err)
 		wait := backoff.After(m.failed)
@@ -203,16 +211,28 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	}
 	m.failed = 0
 	if old != nil {
-		m.rejoins.Add(1)
-		m.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "member", l.id)
-		m.closeSession(ctx, old)
-		m.dead[old.id] = cluster.CauseSessionEnded // the first member to notice takes it out
+		m.leaveBehind(ctx, old, l)
 	}
 	m.joining, m.identified = joining{}, false
 	clear(m.pending)
 	m.ids = append(m.ids, l.id)
 	m.publish(m.value, m.entry, l)
 	return 0, true
+}
+
+// leaveBehind ends an incarnation, upon which another one follows.
+func (m *Member) leaveBehind(ctx context.Context, old, l *incarnation) {
+	m.rejoins.Add(1)
+	m.log.Warn("no longer a member, joining again", "was", old.id, "session_ended", old.over(), "copied", old.copied.Load(), "member", l.id)
+	if old.copied.Load() { // what is said to its former members is said to a copy of this process
+		m.ids = nil
+		m.mu.Lock()
+		clear(m.drains)
+		m.mu.Unlock()
+		return
+	}
+	m.closeSession(ctx, old)
+	m.dead[old.id] = cluster.CauseSessionEnded // the first member to notice takes it out
 }
 
 // replay applies a batch of the log.
@@ -323,7 +343,7 @@ func (m *Member) miss() {
 
 // leaveCluster tells the others that the member leaves; ctx has ended.
 func (m *Member) leaveCluster(ctx context.Context) {
-	if m.incarnation == nil {
+	if m.incarnation == nil || m.incarnation.copied.Load() {
 		return
 	}
 	_, pending := m.value.Pending(m.incarnation.id)

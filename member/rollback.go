@@ -193,9 +193,9 @@ func (m *Member) forget() {
 	}
 }
 
-// stale reports whether a node ID was claimed before the store lost data: it can be used up, but neither renewed
-// nor released.
-func (m *Member) stale(t tenure) bool { return t.losses != m.losses.Load() }
+// stale reports whether a node ID was claimed before the store lost data, or is left to a copy of this process: it can be
+// neither renewed nor released.
+func (m *Member) stale(t tenure) bool { return t.left || t.losses != m.losses.Load() }
 
 // adopt ties the handle to a sequencer of the log after a loss. It returns false when their definitions differ,
 // or the handle is already tied to one.

@@ -85,6 +85,7 @@ type tenure struct {
 	generator *firn.Generator // nil until IDs are made under it
 	losses    int64           // how often the store had lost data before
 	withdrawn bool            // its use has ended, see withdraw
+	left      bool            // to a copy of this process, see startAnew
 }
 
 // inUse returns the tenure under which IDs are made.

@@ -16,6 +16,8 @@ type Stats struct {
 	Joined  bool   // it is a member by the value that it has reached
 	Rejoins uint64 // how often it joined again: its session had ended, others took it for dead, or the store had lost data
 
+	Copies uint64 // how often it started over since it was copied or set back, or the system resumed from a snapshot
+
 	Extensions    Extensions
 	StepsBelieved uint64 // how often it followed a step ahead of the wall clock, see firn.SteadyClock.Follow
 
@@ -42,7 +44,7 @@ func (m *Member) Stats() Stats {
 	clock := m.options.Clock
 	ahead, back := clock.Steps()
 	return Stats{
-		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(),
+		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(), Copies: m.copies.Load(),
 		Extensions: m.extensions.read(), StepsBelieved: m.believed.Load(),
 		Position: v.Position(), Entries: v.Entries(),
 		Offset: clock.Offset(), StepsAhead: ahead, StepsBack: back,

@@ -28,6 +28,8 @@ type Vitals struct {
 	Others  int           `json:"others,omitempty"`  // of so many
 	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
 
+	CopiedAt time.Time `json:"copied_at,omitzero"` // when it last found that it was copied or set back, by its clock; zero: never
+
 	SmallerUntil time.Time `json:"smaller_until,omitzero"` // IDs may exist up to this instant, beyond its clock, so that its own are smaller; zero: none are known
 
 	Left      time.Duration `json:"left_ns,omitzero"` // to its nearest horizon that it renews with its pulse, negative once passed; zero: it holds no such node ID
@@ -50,6 +52,9 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	if j := m.judged(); !j.at.IsZero() {
 		v.Verdict, v.Offset, v.Against, v.Others = j.Kind.String(), j.Offset, j.Against, j.Others
 		v.Judged = m.Wall().Add(-time.Since(j.at))
+	}
+	if at := m.copiedAt.Load(); at != nil {
+		v.CopiedAt = m.Wall().Add(-time.Since(*at))
 	}
 	v.RoundTrip = time.Duration(m.roundTrip.Load())
 	first := true

@@ -113,6 +113,11 @@ type Session interface {
 	// call more than once. It returns ErrUnavailable when the service did not
 	// confirm; the session then ends by itself within its TTL.
 	Close(ctx context.Context) error
+
+	// Abandon stops the renewals and closes Done, and leaves the session to the
+	// service, which ends it within its TTL, unless a copy of this process renews it
+	// still. It sends nothing, nor does a later Close of the store end the session.
+	Abandon()
 }
 
 // A transaction may have up to MaxOps conditions and up to MaxOps operations, etcd's

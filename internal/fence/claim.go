@@ -19,7 +19,7 @@ var backoff = retry.Backoff{First: 20 * time.Millisecond, Max: 2 * time.Second}
 //
 // A *HeldError is returned when an owner holds the node ID, and a *ClockBehindError when the clock is too far
 // behind the last owner's horizon; a later Claim may succeed. ErrClosed is returned when a guard no longer holds, which
-// is permanent. An error is also returned when node is negative. Otherwise the error is that of the store or of ctx.
+// is permanent. ErrCopied is returned when a copy of this process has made the claim. An error is also returned when node is negative. Otherwise the error is that of the store or of ctx.
 func Claim(ctx context.Context, config Config, session store.Session, node int64) (*Fence, error) {
 	config = config.withDefaults()
 	if node < 0 {
@@ -56,10 +56,12 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 	f := newFence(config, session, node, view)
 	for tries := 0; ; tries++ {
 		err := f.write(ctx)
-		switch phase := f.State().Phase; {
-		case phase == Held:
+		switch s := f.State(); {
+		case s.Phase == Held:
 			return f, nil
-		case phase != Claiming: // another owner has it, our live key is gone, or a guard fails
+		case s.Copied:
+			return nil, f.copied()
+		case s.Phase != Claiming: // another owner has it, our live key is gone, or a guard fails
 			return nil, checkGuards(ctx, config.Store, config.Guards)
 		case err != nil && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, store.ErrUnavailable):
 			return nil, err

@@ -10,6 +10,12 @@ import (
 // fence again, but may use the time up to its horizon.
 var ErrLost = errors.New("the node ID is lost")
 
+// ErrCopied is returned when another process holds the node ID under the same operation ID: one of the two is a copy of
+// the other, or was set back to an earlier state. What this one has reserved must not be used any more. It wraps ErrLost.
+var ErrCopied = fmt.Errorf("%w: another process has written as its owner", ErrLost)
+
+func (f *Fence) copied() error { return fmt.Errorf("%w: node ID %d", ErrCopied, f.node) }
+
 // ErrClosed is returned when a guard of a claim no longer holds: no owner can claim a node ID under it any more.
 var ErrClosed = errors.New("closed to claims")
 

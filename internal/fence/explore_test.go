@@ -7,22 +7,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 )
 
 // This file explores the protocol exhaustively: it runs Step itself, for up to three owners of
 // one node ID, through every order of everything that can happen. Transactions are
 // applied late or never, answers are lost, leases are revoked at any moment, owners crash,
-// leave, and have clocks that show anything.
+// leave, and have clocks that show anything. A process is copied at any moment, with all that its owner knows.
 //
 // The promise: no instant of ID time is usable by two owners, and none that lies further ahead of the clocks than a window.
+// If a process was copied, what was reserved or being reserved at that moment may be used twice, and nothing beyond.
 
 // world is the store, the owners, and the transactions that are under way.
 type world struct {
 	live, reported           store.Version
 	liveOwner, reportedOwner int8
+	reportedMine             [3]bool // who knows that it has sent the write of the horizon
 	horizon                  int64
 	owners                   [3]owner
+
+	original, twin int8  // whose process was copied, and who that made; both 0: none
+	reserved       int64 // what the original had reserved then, or was reserving
 }
 
 type owner struct {
@@ -46,6 +52,7 @@ const (
 type flight struct {
 	fate    fate
 	awaited bool // its owner still waits for the answer
+	both    bool // it was sent, or about to be, when the process was copied: both may send it
 	write   Write
 	version store.Version
 }
@@ -65,6 +72,7 @@ type scope struct {
 	clocks  []int64
 	elapsed []int64
 	limits  Limits
+	copies  bool // one of the owners is a copy of another
 }
 
 // newVersion is greater than any that canonical leaves in a world.
@@ -92,7 +100,11 @@ func (w *world) overlap() string {
 		for j := range i {
 			from1, to1 := w.owners[i].usable()
 			from2, to2 := w.owners[j].usable()
-			if from, to := max(from1, from2), min(to1, to2); from < to {
+			from, to := max(from1, from2), min(to1, to2)
+			if w.copied(i) || w.copied(j) {
+				from = max(from, w.reserved)
+			}
+			if from < to {
 				return fmt.Sprintf("owners %d and %d may both use %d to %d", j, i, from, to)
 			}
 		}
@@ -112,9 +124,30 @@ func (w *world) tooFar(sc scope) string {
 }
 
 func (w *world) view(i int) View {
+	same := func(owner int8) bool { return owner == int8(i) || w.copied(i) && w.copied(int(owner)) } // operation
 	return View{
-		Live: w.live, LiveMine: w.live != 0 && w.liveOwner == int8(i),
-		Reported: w.reported, ReportedMine: w.reported != 0 && w.reportedOwner == int8(i), Horizon: w.horizon,
+		Live: w.live, LiveMine: w.live != 0 && same(w.liveOwner),
+		Reported: w.reported, ReportedMine: w.reportedMine[i], Horizon: w.horizon,
+		ReportedCopy: w.reported != 0 && same(w.reportedOwner) && !w.reportedMine[i],
+	}
+}
+
+// copied reports whether an owner is one of the two that a copy made of one.
+func (w *world) copied(i int) bool { return w.twin != 0 && (i == int(w.original) || i == int(w.twin)) }
+
+// copy copies the process of an owner.
+func (w *world) copy(i, to int) {
+	for k := range w.owners[i].flights {
+		f := &w.owners[i].flights[k]
+		f.both = f.fate == sent
+		if f.fate != none {
+			w.reserved = max(w.reserved, f.write.Horizon)
+		}
+	}
+	w.original, w.twin, w.owners[to], w.reportedMine[to] = int8(i), int8(to), w.owners[i], w.reportedMine[i]
+	w.reserved = max(w.reserved, w.owners[i].state.Horizon)
+	if w.reportedMine[i] { // though it may not have been told
+		w.reserved = max(w.reserved, w.horizon)
 	}
 }
 
@@ -134,6 +167,11 @@ func (w world) next(sc scope, visit func(move, world)) {
 			n := w
 			n.owners[i].dead = true
 			visit(move{i, "crashes", 0}, n)
+		}
+		if to := slices.IndexFunc(w.owners[:sc.owners], func(o owner) bool { return o.mode == idle }); sc.copies && w.twin == 0 && w.owners[i].mode != idle && to >= 0 {
+			n := w
+			n.copy(i, to)
+			visit(move{i, "is copied, as owner", int64(to)}, n)
 		}
 		w.nextOf(i, sc, visit)
 	}
@@ -162,6 +200,9 @@ func (w *world) apply(i int, f *flight) {
 	}
 	f.fate, f.version = wasApplied, newVersion
 	w.reported, w.reportedOwner, w.horizon = f.version, int8(i), f.write.Horizon
+	for j := range w.reportedMine {
+		w.reportedMine[j] = j == i || f.both && w.copied(j)
+	}
 	switch f.write.Live {
 	case Take:
 		w.live, w.liveOwner = f.version, int8(i)
@@ -199,7 +240,8 @@ func (w world) nextOf(i int, sc scope, visit func(move, world)) {
 	o := w.owners[i]
 	switch o.mode {
 	case idle:
-		if w.live == 0 && (i == 0 || w.owners[i-1].mode != idle) { // the owners are alike
+		last := sc.copies && w.twin == 0 && i == sc.owners-1                // kept for the copy
+		if w.live == 0 && (i == 0 || w.owners[i-1].mode != idle) && !last { // the owners are alike
 			n := w
 			n.owners[i].mode = ready
 			n.owners[i].state = Begin(w.view(i))
@@ -275,6 +317,7 @@ func (w *world) canonical() {
 			if from < to {
 				o.state = State{Phase: Released, Floor: from, Horizon: to}
 			}
+			w.reportedMine[i] = false
 		}
 		o.state.Live, o.state.Reported = renamed(o.state.Live), renamed(o.state.Reported)
 		for k := range o.flights {
@@ -288,6 +331,9 @@ func (w *world) canonical() {
 				*f = flight{}
 			case f.fate == wasRefused:
 				*f = flight{fate: wasRefused, awaited: true}
+			case f.fate == wasApplied:
+				f.both = false
+				fallthrough
 			default:
 				f.version, f.write.IfLive, f.write.IfReported = renamed(f.version), renamed(f.write.IfLive), renamed(f.write.IfReported)
 			}
@@ -299,7 +345,7 @@ func (w *world) canonical() {
 }
 
 func (f *flight) order() int64 {
-	return int64(f.fate)<<32 | int64(f.write.Live)<<24 | int64(f.write.IfLive)<<16 | int64(f.write.IfReported)<<8 | f.write.Horizon
+	return flag(f.both)<<40 | int64(f.fate)<<32 | int64(f.write.Live)<<24 | int64(f.write.IfLive)<<16 | int64(f.write.IfReported)<<8 | f.write.Horizon
 }
 
 // key is the world in a few bytes; every number in it is small.
@@ -316,16 +362,17 @@ func (w *world) key() (k key) {
 	}
 	put(int64(w.live), int64(w.reported))
 	put(int64(w.liveOwner), int64(w.reportedOwner))
-	put(0, w.horizon)
+	put(w.reserved, w.horizon)
+	put(int64(w.original), int64(w.twin))
 	for i := range w.owners {
 		o := &w.owners[i]
-		put(flag(o.dead)<<1|flag(o.stopped), int64(o.mode))
-		put(int64(o.state.Phase), o.state.Floor)
+		put(flag(w.reportedMine[i])<<2|flag(o.dead)<<1|flag(o.stopped), int64(o.mode))
+		put(flag(o.state.Copied)<<3|int64(o.state.Phase), o.state.Floor)
 		put(o.state.Horizon, o.state.End)
 		put(int64(o.state.Live), int64(o.state.Reported))
 		for j := range o.flights {
 			f := &o.flights[j]
-			put(int64(f.fate), flag(f.awaited))
+			put(int64(f.fate), flag(f.both)<<1|flag(f.awaited))
 			put(int64(f.version), int64(f.write.Live))
 			put(int64(f.write.IfLive), int64(f.write.IfReported))
 			put(0, f.write.Horizon)
@@ -387,14 +434,26 @@ func explore(sc scope, visited func(m move, from, to *world)) (worlds int, viola
 var scopes = []scope{
 	{owners: 2, clocks: []int64{0, 1, 4}, elapsed: []int64{0, 2}, limits: Limits{Window: 2, MaxStep: 1}},
 	{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}},
+	{owners: 2, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}, copies: true},
 }
 
-func TestNoInstantIsUsableByTwoOwners(t *testing.T) {
+func TestNoInstantIsUsableByTwoOwners(t *testing.T) { noInstantIsUsableByTwo(t, scopes) }
+
+// Here an owner follows upon the two that a copy made of one.
+func TestNoInstantIsUsableAfterACopy(t *testing.T) {
+	testenv.Slow(t)
+	noInstantIsUsableByTwo(t, []scope{
+		{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}, copies: true},
+	})
+}
+
+func noInstantIsUsableByTwo(t *testing.T, scopes []scope) {
 	for _, sc := range scopes {
-		reached := map[Phase]int{}
+		reached, copied := map[Phase]int{}, 0
 		worlds, violation := explore(sc, func(_ move, _, to *world) {
 			for _, o := range to.owners {
 				reached[o.state.Phase]++
+				copied += int(flag(o.state.Copied))
 			}
 		})
 		t.Logf("%d owners: %d worlds", sc.owners, worlds)
@@ -405,6 +464,9 @@ func TestNoInstantIsUsableByTwoOwners(t *testing.T) {
 			if reached[p] == 0 {
 				t.Errorf("%+v: no owner was ever %s", sc, p)
 			}
+		}
+		if sc.copies != (copied > 0) {
+			t.Errorf("%+v: %d times an owner found out that there is a copy", sc, copied)
 		}
 	}
 }

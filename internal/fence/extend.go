@@ -14,7 +14,7 @@ import (
 const perTransaction = store.MaxOps / 2
 
 // Extend moves the horizon to one window ahead of the clock, and returns nil when the store has confirmed that or
-// there is nothing to write. ErrLost is returned when the horizon can never move again. On any other error it has
+// there is nothing to write. ErrLost is returned when the horizon can never move again, and ErrCopied when, besides, the use must end at once. On any other error it has
 // not moved yet, and the caller calls Extend again soon.
 func (f *Fence) Extend(ctx context.Context) error { return ExtendAll(ctx, []*Fence{f})[0] }
 
@@ -53,8 +53,10 @@ func ExtendAlong(ctx context.Context, fences []*Fence, ahead time.Duration, more
 		}
 	}
 	for i, f := range fences {
-		if phase := f.State().Phase; phase != Held {
-			errs[i] = fmt.Errorf("%w: node ID %d is %v", ErrLost, f.node, phase)
+		if s := f.State(); s.Copied {
+			errs[i] = f.copied()
+		} else if s.Phase != Held {
+			errs[i] = fmt.Errorf("%w: node ID %d is %v", ErrLost, f.node, s.Phase)
 		}
 	}
 	return version, errs
@@ -73,6 +75,7 @@ type draft struct {
 	fence  *Fence
 	made   time.Time
 	action Action
+	stamp  string // of the write
 	err    *error // where the outcome goes
 }
 
@@ -80,9 +83,14 @@ func (f *Fence) draft(ahead time.Duration, err *error) draft {
 	f.mu.Lock()
 	elapsed := time.Since(f.written)
 	f.mu.Unlock()
-	made := time.Now()
+	d := draft{fence: f, made: time.Now(), err: err}
 	due := Due{Now: f.config.Clock().Add(ahead).UnixMilli(), Elapsed: elapsed.Milliseconds()}
-	return draft{f, made, f.stepBy(due, ahead), err}
+	if d.action = f.stepBy(due, ahead); d.action.Kind == Commit {
+		f.mu.Lock()
+		d.stamp = f.stamps.Next()
+		f.mu.Unlock()
+	}
+	return d
 }
 
 // commit sends the drafts in one transaction, and more along with them, whose version it returns; zero: not
@@ -98,7 +106,7 @@ func commit(ctx context.Context, drafts []draft, more store.Txn) store.Version {
 	}
 	joint := store.Txn{If: slices.Clone(more.If), Then: slices.Clone(more.Then)}
 	for _, d := range drafts {
-		t := d.fence.transaction(d.action.Write)
+		t := d.fence.transaction(d.action.Write, d.stamp)
 		joint.If = append(joint.If, t.If...)
 		joint.Then = append(joint.Then, t.Then...)
 	}
@@ -135,6 +143,7 @@ func (d draft) answered(ctx context.Context, version store.Version, err error) e
 		f.step(Applied{Write: d.action.Write, Version: version})
 		f.mu.Lock()
 		f.written = d.made
+		f.stamps.Settle(d.stamp)
 		f.mu.Unlock()
 		return nil
 	case errors.Is(err, store.ErrConflict):

@@ -3,12 +3,12 @@ package fence
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/store"
 )
@@ -72,16 +72,17 @@ type Fence struct {
 
 	writing chan struct{} // a lock, held from sending a write until its answer is processed
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
 	state   State
-	written time.Time // when the write of the horizon in state was sent
+	stamps  fresh.Stamps // of its writes of the horizon
+	written time.Time    // when the write of the horizon in state was sent
 }
 
 func newFence(config Config, session store.Session, node int64, v View) *Fence {
 	read := v.Horizon
 	v.Horizon = max(v.Horizon, roundUp(config.NotBefore)) // as if an earlier owner had reached it
 	f := &Fence{
-		config: config, session: session, node: node, operation: rand.Text(),
+		config: config, session: session, node: node, operation: fresh.Text(),
 		writing: make(chan struct{}, 1), state: Begin(v), written: time.Now(),
 	}
 	f.note(journal.Line{Do: journal.Read, Version: uint64(v.Reported), By: v.ReportedBy, Horizon: read, Floor: f.state.Floor})
@@ -159,8 +160,11 @@ func (f *Fence) look(ctx context.Context) error {
 	}
 	f.step(Seen{View: v})
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.written = read // every write in doubt was sent before that
-	f.mu.Unlock()
+	if v.ReportedMine {
+		f.stamps.Settle(v.ReportedStamp)
+	}
 	return nil
 }
 
@@ -176,9 +180,11 @@ func (f *Fence) checkKept(v View) error {
 // view reads both keys at one moment.
 func (f *Fence) view(ctx context.Context) (v View, err error) {
 	all, err := f.config.Store.List(ctx, f.config.Prefix)
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, kv := range all {
 		if node, ok := nodeOf(f.config.Prefix, kv.Key); ok && node == f.node && err == nil {
-			err = v.put(f.config.Prefix, kv, f.operation)
+			err = v.put(f.config.Prefix, kv, f.operation, f.stamps.Sent)
 		}
 	}
 	return v, err
@@ -189,7 +195,7 @@ func (f *Fence) view(ctx context.Context) (v View, err error) {
 // The error is that of the store.
 func (f *Fence) TakenOver(ctx context.Context) (bool, error) {
 	v, err := f.view(ctx)
-	return v.Live != 0 && !v.LiveMine || v.Reported != 0 && !v.ReportedMine, err
+	return v.Live != 0 && !v.LiveMine || v.Reported != 0 && v.ReportedBy != f.operation, err
 }
 
 func (f *Fence) step(e Event) Action { return f.stepBy(e, 0) }
@@ -204,11 +210,11 @@ func (f *Fence) stepBy(e Event, ahead time.Duration) Action {
 	return a
 }
 
-func (f *Fence) transaction(w Write) store.Txn {
+func (f *Fence) transaction(w Write, stamp string) store.Txn {
 	live, reported := liveKey(f.config.Prefix, f.node), reportedKey(f.config.Prefix, f.node)
 	t := store.Txn{
 		If:   []store.Condition{{Key: live, Version: w.IfLive}, {Key: reported, Version: w.IfReported}},
-		Then: []store.Op{store.Put(reported, reportedValue(w.Horizon, f.operation))},
+		Then: []store.Op{store.Put(reported, reportedValue(w.Horizon, f.operation, stamp))},
 	}
 	switch w.Live {
 	case Take:
@@ -219,6 +225,21 @@ func (f *Fence) transaction(w Write) store.Txn {
 		t.Then = append(t.Then, store.Delete(live))
 	}
 	return t
+}
+
+// Clone returns the fence as a copy of the process has it, with all that it knows and has sent, and with the copy's way to
+// the store and its session. It is for tests of copies. It waits while a write is under way.
+func (f *Fence) Clone(s store.Store, session store.Session) *Fence {
+	f.writing <- struct{}{}
+	defer f.unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	config := f.config
+	config.Store = s
+	return &Fence{
+		config: config, session: session, node: f.node, operation: f.operation,
+		writing: make(chan struct{}, 1), state: f.state, stamps: f.stamps.Clone(), written: f.written,
+	}
 }
 
 // roundUp returns the first Unix millisecond at or after t, and 0 for the zero time.

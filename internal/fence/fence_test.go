@@ -392,8 +392,9 @@ func TestTheStoreShowsPeopleWhoHoldsWhat(t *testing.T) {
 			t.Fatal(all, err)
 		}
 		reported, live := all[0], all[1]
-		if want := fmt.Sprintf("%d %s", f.Horizon().UnixMilli(), f.operation); reported.Key != "w/last_reported_time/7" || string(reported.Value) != want {
-			t.Errorf("%s = %s, want %s", reported.Key, reported.Value, want)
+		want := fmt.Sprintf("%d %s ", f.Horizon().UnixMilli(), f.operation)
+		if stamp, ok := strings.CutPrefix(string(reported.Value), want); reported.Key != "w/last_reported_time/7" || !ok || !f.stamps.Sent(stamp) {
+			t.Errorf("%s = %s, want %s and a stamp", reported.Key, reported.Value, want)
 		}
 		if want := fmt.Sprintf("%s %d a", f.operation, time.Now().UnixMilli()); live.Key != "w/live/7" || string(live.Value) != want {
 			t.Errorf("%s = %s, want %s", live.Key, live.Value, want)

@@ -37,24 +37,27 @@ func readLive(value []byte) (since time.Time, owner string) {
 	return time.UnixMilli(millis), owner
 }
 
-func reportedValue(horizon int64, operation string) []byte {
-	return fmt.Appendf(nil, "%d %s", horizon, operation)
+func reportedValue(horizon int64, operation, stamp string) []byte {
+	return fmt.Appendf(nil, "%d %s %s", horizon, operation, stamp)
 }
 
-// put adds to a view what a key holds. An error is returned when it can't read the horizon.
-func (v *View) put(prefix string, kv store.KV, operation string) (err error) {
+// put adds to a view what a key holds, as the owner sees it that has this operation and has sent what sent says. An error
+// is returned when it can't read the horizon.
+func (v *View) put(prefix string, kv store.KV, operation string, sent func(stamp string) bool) (err error) {
 	name := strings.TrimPrefix(kv.Key, prefix)
 	switch {
 	case strings.HasPrefix(name, liveKeys):
 		v.Live = kv.Version
 		v.LiveMine = strings.HasPrefix(string(kv.Value), operation+" ")
 	case strings.HasPrefix(name, reportedKeys):
-		horizon, by, _ := strings.Cut(string(kv.Value), " ")
-		v.Reported = kv.Version
-		v.ReportedMine = by == operation
-		v.ReportedBy = by
+		horizon, rest, _ := strings.Cut(string(kv.Value), " ")
+		by, stamp, _ := strings.Cut(rest, " ")
+		own := by == operation && sent != nil
+		v.Reported, v.ReportedBy, v.ReportedStamp = kv.Version, by, stamp
+		v.ReportedMine = own && sent(stamp)
+		v.ReportedCopy = own && !v.ReportedMine
 		if v.Horizon, err = strconv.ParseInt(horizon, 10, 64); err != nil || v.Horizon < 0 {
-			return fmt.Errorf("key %q holds %.60q; want a horizon in Unix milliseconds and an operation ID", kv.Key, kv.Value)
+			return fmt.Errorf("key %q holds %.60q; want a horizon in Unix milliseconds, an operation ID and a stamp", kv.Key, kv.Value)
 		}
 	}
 	return nil

@@ -16,6 +16,9 @@ import (
 // or change nothing that the model has. Use, the seventh, is what an owner may do at any time between floor and bound,
 // until it has ended. Live keys, and what an owner waits for, are not in the model.
 //
+// Copies are not in that model: that a process is copied is a step of its own, after which there is one more owner, who may
+// learn of what was written or sent before as if it were its own.
+//
 // The one difference: once an owner has ended, its bound may be lower than the model's, which matters no more.
 
 // modelOwner is the model's owner: what Fence.v's record has, but for the base, which never changes.
@@ -52,7 +55,7 @@ func (o *owner) sent() map[modelWrite]int {
 
 // wrote returns the versions that are known to be the owner's.
 func (w *world) wrote(i int) (all []modelWrite) {
-	if w.reported != 0 && w.reportedOwner == int8(i) {
+	if w.reportedMine[i] {
 		all = append(all, modelWrite{w.reported, w.horizon})
 	}
 	for _, f := range w.owners[i].flights {
@@ -141,6 +144,13 @@ func TestEveryTransitionIsAStepOfTheModel(t *testing.T) {
 		count := map[string]int{}
 		var wrong error
 		explore(sc, func(m move, from, to *world) {
+			if from.twin != to.twin {
+				if a, b := from.owners[m.owner].model(), to.owners[m.arg].model(); a != b {
+					wrong = fmt.Errorf("%v: the copy %+v is not like %+v", m, b, a)
+				}
+				count["Copy"]++
+				return
+			}
 			steps, err := modelSteps(from, to)
 			if err != nil && wrong == nil {
 				wrong = fmt.Errorf("%v: %w", m, err)

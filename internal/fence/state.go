@@ -35,6 +35,11 @@ type State struct {
 	// Live and Reported are the versions of the two keys as this owner wrote them, and, while claiming, as it
 	// read them. Live is zero when the live key is not this owner's.
 	Live, Reported store.Version
+
+	// Copied: another process holds the node ID as this owner. One of the two is a copy of the other, made by the snapshot
+	// of a machine for instance, or this one was set back to an earlier state. What the owner has reserved, the other one
+	// uses too, so the use must end at once. The phase is Lost, Failed or Released.
+	Copied bool
 }
 
 // Limits bounds the horizons that Step asks for, in milliseconds.
@@ -49,9 +54,11 @@ type View struct {
 	LiveMine bool          // the live key carries this owner's operation ID
 
 	Reported     store.Version // zero when the node ID was never used
-	ReportedMine bool          // the horizon carries this owner's operation ID
-	ReportedBy   string        // the operation ID that it carries, for the journal; Step does not look at it
+	ReportedMine bool          // this owner has sent the write that put the horizon
+	ReportedCopy bool          // it has not, and the horizon carries its operation ID: a copy of it has
 	Horizon      int64         // zero when the node ID was never used
+
+	ReportedBy, ReportedStamp string // what else the horizon carries; Step does not look at it
 }
 
 // Write is a transaction: if both keys have these versions, then put this horizon and
@@ -219,6 +226,7 @@ func settled(s State, v View) State {
 		if v.ReportedMine {
 			s.Horizon = max(s.Horizon, v.Horizon)
 		}
+		s.Copied = v.ReportedCopy
 		switch {
 		case v.ReportedMine && stillLive:
 			s.Phase = Held
@@ -228,6 +236,7 @@ func settled(s State, v View) State {
 			s.Phase, s.Live = Lost, 0
 		}
 	case Releasing:
+		s.Copied = v.ReportedCopy
 		if !v.ReportedMine || !stillLive {
 			s.Phase = Released
 		}

@@ -32,7 +32,7 @@ func tableOf(prefix string, all []store.KV) table {
 			v = new(View)
 			t[node] = v
 		}
-		if err := v.put(prefix, kv, ""); err != nil {
+		if err := v.put(prefix, kv, "", nil); err != nil {
 			v.Horizon = never
 		}
 	}

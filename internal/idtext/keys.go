@@ -2,7 +2,6 @@ package idtext
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/fresh"
 )
 
 const maxVersion = math.MaxUint16
@@ -96,8 +96,7 @@ func NewKey(keys *Keys) (string, error) {
 	if version > maxVersion {
 		return "", fmt.Errorf("there is a key of version %d already, the last one", maxVersion)
 	}
-	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // it never fails
+	secret := fresh.Bytes()
 	return fmt.Sprintf("%d %s\n", version, base64.StdEncoding.EncodeToString(secret[:])), nil
 }
 

@@ -113,6 +113,56 @@ var mutants = []mutant{
 		"./internal/fence", fenced,
 	},
 	{
+		"a copy's write is taken for the own", "internal/fence/keys.go",
+		"v.ReportedMine = own && sent(stamp)", "v.ReportedMine = own",
+		"./internal/fence", "^TestACopyOfAProcess$",
+	},
+	{
+		"a copy goes on with what it has reserved", "member/copies.go",
+		"		s.withdrawAll(why)\n", "		_ = s\n",
+		"./member", "^TestTheSystemResumes$",
+	},
+	{
+		"a copy releases the node ID of its twin", "member/rollback.go",
+		"return t.left || t.losses", "return t.losses",
+		"./member", "^TestTheSystemResumes$",
+	},
+	{
+		"a copy ends the session of its twin", "member/incarnation.go",
+		"	if l.copied.Load() {\n		return\n	}\n", "",
+		"./member", "^TestACopyThatLeaves$",
+	},
+	{
+		"a copy has its twin leave", "member/replay.go",
+		"m.incarnation == nil || m.incarnation.copied.Load()", "m.incarnation == nil",
+		"./member", "^TestACopyThatLeaves$",
+	},
+	{
+		"a copy takes its twin's pulse for the own", "member/copies.go",
+		"&& !l.stamps.Sent(p.Stamp)\n", "&& false\n",
+		"./member", "^TestAMemberIsCopied$",
+	},
+	{
+		"a copy that was away ends the session of its twin", "member/replay.go",
+		"		err = m.mayBeCopied(ctx, old)\n", "",
+		"./member", "^TestACopyThatWasAwayEndsNoSession$",
+	},
+	{
+		"a copy's write is taken for another owner's", "internal/fence/state.go",
+		"		s.Copied = v.ReportedCopy\n		switch {\n", "		switch {\n",
+		"./internal/fence", "^TestACopyOfAProcess$",
+	},
+	{
+		"writes have one stamp", "internal/fresh/stamps.go",
+		"	stamp := Text()[:stampLength]\n", "	if len(s.sent) > 0 {\n		return s.sent[0]\n	}\n	stamp := Text()[:stampLength]\n",
+		"./internal/fence", "^TestACopyOfAProcess$",
+	},
+	{
+		"in a world with a copy: its horizon is taken for the own", "internal/fence/state.go",
+		"		if v.ReportedMine {\n			s.Horizon = max", "		if v.ReportedMine || v.ReportedCopy {\n			s.Horizon = max",
+		"./internal/fence", explored,
+	},
+	{
 		"another owner's horizon is taken for the own", "internal/fence/state.go",
 		"		if v.ReportedMine {\n			s.Horizon = max", "		if true {\n			s.Horizon = max",
 		"./internal/fence", explored,

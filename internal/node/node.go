@@ -58,6 +58,7 @@ type Node struct {
 	tls     *tls.Config              // nil: none
 	traces  *traces                  // nil: none
 	journal *os.File                 // nil: none
+	unwatch context.CancelFunc       // ends the watch for resumes of the system
 }
 
 // New checks a configuration, and reads its tokens and certificates. It opens no store and does not listen. Every
@@ -131,6 +132,11 @@ func (n *Node) begin() (err error) {
 	c := n.config
 	options := c.memberOptions()
 	options.Vitals = n.vitals // called once the store is open
+	watching, unwatch := context.WithCancel(context.Background())
+	n.unwatch = unwatch
+	if options.Resumed, err = member.Resumes(watching); err != nil {
+		n.log.Debug("a resume of this machine from a snapshot is noticed at the next renewal only", "err", err)
+	}
 	if c.Journal != "" {
 		if n.journal, err = journal.Open(c.Journal); err != nil {
 			return fmt.Errorf("can't keep a journal: %w", err)
@@ -215,6 +221,7 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	defer func() {
 		n.member.Leave()
+		n.unwatch()
 		if n.journal != nil {
 			n.journal.Close()
 		}

@@ -31,6 +31,7 @@ const (
 	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read; the node logs it
 	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or retry
 	Clock            Code = "clock"             // this machine's clock disagrees with those of most other members, or its IDs would be smaller than existing ones; try another server
+	Copied           Code = "copied"            // the node's process was copied, or set back to an earlier state, as by a snapshot of its machine, and starts over as a new member; try another server
 	Waiting          Code = "waiting"           // all node IDs are taken, and the member waits for one; try another server
 	Detached         Code = "detached"          // the member is not attached, and the caller's token, the sequencer's definition or --no-auto-attach does not let this call attach it, or an administrator has drained it; try another server
 	Unfit            Code = "unfit"             // the member's window is too short for the tick, or the sequencer has none of the node IDs that the member may use; try another server
@@ -90,6 +91,8 @@ func CodeOf(err error) Code {
 		return Lifetime
 	case is(member.ErrUnfit):
 		return Unfit
+	case is(member.ErrCopied):
+		return Copied
 	case is(member.ErrWaiting):
 		return Waiting
 	case is(member.ErrDetached), is(member.ErrDrained), errors.As(err, &detached):
@@ -116,7 +119,7 @@ func RetryAfter(err error) time.Duration {
 		return limit.RetryAfter
 	}
 	switch CodeOf(err) {
-	case NotReady, Clock, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:
+	case NotReady, Clock, Copied, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:
 		return time.Second
 	default:
 		return 0

@@ -36,6 +36,7 @@ type ProblemKind string
 // The kinds, worst first.
 const (
 	StoreProblem    ProblemKind = "store"     // out of reach
+	CopiedProblem   ProblemKind = "copied"    // a process was copied or set back, so that IDs may exist twice
 	QuorumProblem   ProblemKind = "quorum"    // machines are lost
 	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
 	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
@@ -50,7 +51,7 @@ const (
 )
 
 var kinds = []ProblemKind{
-	StoreProblem, QuorumProblem, ClockProblem, NotReadyProblem, HorizonProblem, LayoutProblem,
+	StoreProblem, CopiedProblem, QuorumProblem, ClockProblem, NotReadyProblem, HorizonProblem, LayoutProblem,
 	GoneProblem, LateProblem, TieProblem, OrderProblem, NodeIDsProblem, VersionProblem,
 }
 
@@ -61,11 +62,15 @@ const soonOver = 365 * 24 * time.Hour
 // in its first pulse.
 const settling = 5 * time.Second
 
+// toldFor is for how long it is a problem that a process was copied.
+const toldFor = 24 * time.Hour
+
 // Problems returns what is wrong by a status, worst first. It is pure. Only what is confirmed counts, except for what is
 // wrong because it is not.
 func Problems(s Status) []Problem {
 	p := problems{status: s, names: Names(s), found: []Problem{}}
 	p.store()
+	p.copies()
 	p.quorum()
 	p.clocks()
 	p.order()
@@ -124,6 +129,19 @@ func (p *problems) store() {
 		}
 	}
 	p.add(Failing, StoreProblem, s.Answered, nil, "%s", text.String())
+}
+
+// copies finds members whose processes were copied or set back. They have started over, and IDs that were given before that
+// may exist twice.
+func (p *problems) copies() {
+	for m := range p.fresh {
+		at := m.Vitals.CopiedAt
+		if ago := p.status.At.Sub(at); !at.IsZero() && ago < toldFor {
+			p.add(Warning, CopiedProblem, &at, []string{m.ID},
+				"%s was copied or set back, as by a snapshot of its machine: it found that out %s ago and started over; IDs of what it had reserved may exist twice",
+				p.names[m.ID], Rough(ago))
+		}
+	}
 }
 
 func (p *problems) quorum() {

@@ -89,6 +89,9 @@ func TestProblems(t *testing.T) {
 		"tie": {all(vitals(0, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", time.Hour }), vitals(1, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", -time.Hour })), []string{
 			"warning tie: clocks disagree, and no majority agrees, so that each is believed: ids-1 +1h0m and ids-2 -1h0m from the others [a b]",
 		}},
+		"copied": {all(vitals(1, func(v *member.Vitals) { v.CopiedAt = noon.Add(-time.Hour) }), vitals(2, func(v *member.Vitals) { v.CopiedAt = noon.Add(-25 * time.Hour) })), []string{
+			"warning copied: ids-2 was copied or set back, as by a snapshot of its machine: it found that out 1h0m ago and started over; IDs of what it had reserved may exist twice [b] since 11:00:00",
+		}},
 		"smaller": {all(vitals(0, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) }), vitals(2, func(v *member.Vitals) { v.SmallerUntil = noon.Add(2 * time.Hour) })), []string{
 			"warning order: IDs may exist up to 2026-11-22T14:00:00Z, 2h0m ahead of the clock: those that ids-1 and ids-3 give are unique, but smaller; with --if-ids-are-ahead wait a node waits instead [a c]",
 		}},

@@ -37,24 +37,25 @@ var rooms = map[string]room{
 	"store/internal/indoubt":             {code: []string{"store", "internal/proxytest"}},
 	"store/memstore":                     {code: []string{"store", "store/internal/appends", "internal/retry"}, tests: []string{"store/storetest"}},
 	"store/etcdstore":                    {code: []string{"store", "store/internal/appends", "store/internal/clienttls", "go.etcd.io/etcd/api/v3", "go.etcd.io/etcd/client/v3", "go.uber.org/zap", "google.golang.org/grpc", "internal/retry"}, tests: []string{"internal/certtest", "store/internal/indoubt", "store/storetest", "internal/etcdtest", "internal/proxytest", "go.uber.org/goleak"}},
-	"store/pgstore":                      {code: []string{"internal/floor", "internal/retry", "store", "store/internal/appends", "github.com/jackc/pgx/v5/pgconn"}, tests: []string{"cluster", "internal/certtest", "internal/dbtest", "internal/proxytest", "member", "store/internal/indoubt", "store/storetest", "go.uber.org/goleak", "."}},
-	"store/zkstore":                      {code: []string{"internal/retry", "store", "store/internal/appends", "store/internal/clienttls", "store/zkstore/internal/wire"}, tests: []string{"internal/certtest", "internal/proxytest", "internal/zktest", "store/internal/indoubt", "store/storetest", "go.uber.org/goleak"}},
-	"store/zkstore/internal/wire":        {tests: []string{"internal/proxytest", "internal/zktest", "go.uber.org/goleak"}},
+	"store/pgstore":                      {code: []string{"internal/fresh", "internal/floor", "internal/retry", "store", "store/internal/appends", "github.com/jackc/pgx/v5/pgconn"}, tests: []string{"cluster", "internal/certtest", "internal/dbtest", "internal/proxytest", "member", "store/internal/indoubt", "store/storetest", "go.uber.org/goleak", "."}},
+	"store/zkstore":                      {code: []string{"internal/fresh", "internal/retry", "store", "store/internal/appends", "store/internal/clienttls", "store/zkstore/internal/wire"}, tests: []string{"internal/certtest", "internal/proxytest", "internal/zktest", "store/internal/indoubt", "store/storetest", "go.uber.org/goleak"}},
+	"store/zkstore/internal/wire":        {code: []string{"internal/fresh"}, tests: []string{"internal/proxytest", "internal/zktest", "go.uber.org/goleak"}},
 	"store/etcdembed":                    {code: []string{"store/etcdstore", "store/internal/etcdserver", "store/internal/place", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"store", "store/storetest", "go.uber.org/goleak"}},
 	"store/internal/etcdserver":          {code: []string{"go.etcd.io/", "go.uber.org/zap", "google.golang.org/grpc", "google.golang.org/protobuf/proto"}, tests: []string{"store", "store/etcdstore", "go.uber.org/goleak"}},
-	"store/quorum":                       {code: []string{"internal/clusterid", "internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/internal/place", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"internal/certtest", "internal/proxytest", "store/etcdembed", "store/storetest", "go.uber.org/goleak"}},
+	"store/quorum":                       {code: []string{"internal/fresh", "internal/clusterid", "internal/floor", "internal/retry", "store", "store/etcdstore", "store/internal/etcdserver", "store/internal/place", "store/quorum/internal/", "go.etcd.io/", "google.golang.org/grpc"}, tests: []string{"internal/certtest", "internal/proxytest", "store/etcdembed", "store/storetest", "go.uber.org/goleak"}},
 	"store/quorum/internal/plan":         {},
-	"store/quorum/internal/keyring":      {code: []string{"internal/files"}, tests: []string{"internal/certtest", "go.etcd.io/etcd/client/pkg/v3/transport"}},
+	"store/quorum/internal/keyring":      {code: []string{"internal/fresh", "internal/files"}, tests: []string{"internal/certtest", "go.etcd.io/etcd/client/pkg/v3/transport"}},
 	"store/quorum/internal/port":         {code: []string{"internal/server/conns", "internal/throttle", "store/quorum/internal/keyring", "golang.org/x/sys/unix"}, tests: []string{"internal/logtest", "go.uber.org/goleak"}},
 	"internal/floor":                     {code: []string{"store"}},
-	"internal/fence":                     {code: []string{"internal/floor", "internal/journal", "internal/spread", "store", "internal/retry"}, tests: []string{"store/memstore"}},
+	"internal/fence":                     {code: []string{"internal/fresh", "internal/floor", "internal/journal", "internal/spread", "store", "internal/retry"}, tests: []string{".", "store/memstore"}},
 	"internal/journal":                   {},
 	"internal/attachment":                {},
+	"internal/fresh":                     {},
 	"internal/clocks":                    {code: []string{"internal/floor"}},
 	"internal/spread":                    {},
 	"cluster":                            {code: []string{"."}},
-	"member":                             {code: []string{".", "cluster", "internal/attachment", "internal/clocks", "internal/clusterid", "internal/fence", "internal/floor", "internal/journal", "internal/spread", "store", "internal/retry"}, tests: []string{"store/memstore"}},
-	"internal/server/auth":               {code: []string{"internal/files", "golang.org/x/time/rate", "go.yaml.in/yaml/v3"}, tests: []string{"internal/logtest"}},
+	"member":                             {code: []string{"internal/fresh", ".", "cluster", "internal/attachment", "internal/clocks", "internal/clusterid", "internal/fence", "internal/floor", "internal/journal", "internal/spread", "store", "internal/retry"}, tests: []string{"store/memstore"}},
+	"internal/server/auth":               {code: []string{"internal/fresh", "internal/files", "golang.org/x/time/rate", "go.yaml.in/yaml/v3"}, tests: []string{"internal/logtest"}},
 	"internal/server/conns":              {code: []string{"internal/files"}, tests: []string{"internal/certtest", "internal/logtest", "google.golang.org/grpc/test/bufconn"}},
 	"internal/files":                     {tests: []string{"internal/logtest"}},
 	"internal/logtest":                   {},
@@ -69,7 +70,7 @@ var rooms = map[string]room{
 	"internal/demo":                      {code: []string{".", "client", "internal/clocks", "internal/console", "internal/deploy", "internal/load", "internal/node", "internal/retry", "internal/secretfile", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/ui", "member", "store/memstore", "store/quorum"}},
 	"internal/manpage":                   {code: []string{"github.com/spf13/"}},
 	"internal/setting":                   {code: []string{"github.com/spf13/pflag", "go.yaml.in/yaml/v3"}},
-	"internal/idtext":                    {code: []string{".", "cluster", "internal/files"}, tests: []string{"internal/logtest"}},
+	"internal/idtext":                    {code: []string{"internal/fresh", ".", "cluster", "internal/files"}, tests: []string{"internal/logtest"}},
 	"internal/remote":                    {code: []string{"internal/unixsocket", ".", "internal/secretfile", "internal/server/httpapi", "member"}},
 	"internal/replay":                    {code: []string{"cluster", "internal/console"}},
 	"internal/console":                   {},
@@ -194,6 +195,18 @@ func mayImport(allowed []string, imported string) bool {
 	return false
 }
 
+// A copy of a process may have its random numbers too, so names and secrets are made by internal/fresh.
+func TestNamesAreFresh(t *testing.T) {
+	others := []string{"internal/fresh", "internal/certtest", "store/quorum/internal/keyring"} // certificates of a process
+	for _, f := range sources(t) {
+		for _, i := range f.parsed.Imports {
+			if i.Path.Value == `"crypto/rand"` && !f.isTest() && !slices.Contains(others, f.room) {
+				t.Errorf("%s imports crypto/rand; want internal/fresh", f.name)
+			}
+		}
+	}
+}
+
 func TestTheWallsAreWhereTheyAreSaidToBe(t *testing.T) {
 	for room := range rooms {
 		in := slices.Contains(strings.Split(room, "/"), "internal") || strings.HasPrefix(room, "cmd/") || strings.HasPrefix(room, "examples/")
@@ -256,7 +269,7 @@ func TestEmbeddingAMemberLinksNoServer(t *testing.T) {
 		all := deps(t, pkg)
 		return slices.ContainsFunc(all, func(name string) bool { return strings.HasPrefix(name, server) }), len(all)
 	}
-	for pkg, most := range map[string]int{"./member": 135, "./store/etcdstore": 375, "./store/pgstore": 215, "./store/zkstore": 190, "./examples/orders": 400} {
+	for pkg, most := range map[string]int{"./member": 135, "./store/etcdstore": 375, "./store/pgstore": 215, "./store/zkstore": 190, "./examples/orders": 405} {
 		if linked, packages := linksServer(pkg); linked || packages > most {
 			t.Errorf("%s links %d packages, etcd's server among them: %v; want at most %d without it", pkg, packages, linked, most)
 		}

@@ -122,6 +122,12 @@ func (s *session) forget() {
 	delete(s.store.sessions, s)
 }
 
+// Abandon stops the renewals, see store.Session.
+func (s *session) Abandon() {
+	s.stop()
+	s.forget()
+}
+
 // lost ends a session that its owner did not close.
 func (s *session) lost(why string) {
 	s.store.log.Warn("session lost: "+why, "ttl", s.ttl, "lease", s.lease)

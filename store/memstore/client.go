@@ -111,7 +111,7 @@ func (c *Client) Close() error {
 	for session := range c.sessions {
 		session.doneLocked()
 		if !c.cut {
-			c.svc.endLocked(session)
+			c.svc.endLocked(session.lease)
 		}
 	}
 	for _, watches := range c.svc.watches {

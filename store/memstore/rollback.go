@@ -31,7 +31,7 @@ func (s *Service) Backup() Backup {
 func (s *Service) RollBack(b Backup, ahead store.Version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sessions := map[*Session]bool{}
+	sessions := map[*lease]bool{}
 	for _, e := range s.keys {
 		if e.session != nil {
 			sessions[e.session] = true

@@ -33,7 +33,7 @@ type Service struct {
 type entry struct {
 	value   []byte
 	version store.Version
-	session *Session // nil for a key that stays
+	session *lease // nil for a key that stays
 }
 
 // watch is one running Gone.
@@ -65,7 +65,7 @@ func NewService() *Service {
 func (s *Service) Expire(session store.Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.endLocked(session.(*Session))
+	s.endLocked(session.(*Session).lease)
 }
 
 func (s *Service) getLocked(key string) store.KV {
@@ -108,8 +108,11 @@ func (s *Service) commitLocked(txn store.Txn) (store.Version, error) {
 			s.deleteLocked(op.Key)
 			continue
 		}
-		session, _ := op.Session.(*Session)
-		s.keys[op.Key] = entry{slices.Clone(op.Value), s.revision, session}
+		e := entry{value: slices.Clone(op.Value), version: s.revision}
+		if session, ok := op.Session.(*Session); ok {
+			e.session = session.lease
+		}
+		s.keys[op.Key] = e
 	}
 	return s.revision, nil
 }
@@ -128,7 +131,7 @@ func (s *Service) deleteLocked(key string) {
 }
 
 // endLocked ends a session at the service: its keys disappear at one moment.
-func (s *Service) endLocked(session *Session) {
+func (s *Service) endLocked(session *lease) {
 	if !session.alive {
 		return
 	}
@@ -140,11 +143,13 @@ func (s *Service) endLocked(session *Session) {
 			s.deleteLocked(key)
 		}
 	}
-	session.client.tellLocked(session.doneLocked)
+	for _, held := range session.held {
+		held.client.tellLocked(held.doneLocked)
+	}
 }
 
 // expired ends a session whose time is up, unless it was renewed meanwhile.
-func (s *Service) expired(session *Session) {
+func (s *Service) expired(session *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(session.renewed) >= session.ttl {

@@ -14,20 +14,23 @@ const (
 	renewalDeadline = time.Second
 )
 
-// Session holds what the service and what the client knows of a session. It implements
-// store.Session.
-type Session struct {
-	client *Client
-	ttl    time.Duration
-	stop   context.CancelFunc // ends the renewals
-	done   chan struct{}
-
-	// What the service knows, guarded by client.svc.mu.
+// lease is a session as the service knows it. Its fields are guarded by the service's mu.
+type lease struct {
+	ttl     time.Duration
 	alive   bool
 	renewed time.Time   // when the last renewal arrived
 	expiry  *time.Timer // ends the session a TTL after that
+	held    []*Session  // by clients: one, and those whom Copy has made
+}
 
-	// What the client knows, guarded by client.svc.mu.
+// Session is a session as a client knows it. It implements store.Session.
+type Session struct {
+	*lease
+	client *Client
+	stop   context.CancelFunc // ends the renewals
+	done   chan struct{}
+
+	// The rest is guarded by client.svc.mu.
 	isDone bool
 	asked  time.Time   // when the last renewal that succeeded was sent
 	doubt  *time.Timer // closes done a TTL after that
@@ -42,28 +45,49 @@ func (c *Client) OpenSession(ctx context.Context, ttl time.Duration) (store.Sess
 		return nil, fmt.Errorf("%w: a session with a TTL of %v; want a positive one", store.ErrRefused, ttl)
 	}
 	asked := time.Now()
-	renewals, stop := context.WithCancel(context.Background())
 	s, err := send(ctx, c, Call{Op: Open}, func() (*Session, error) {
-		s := &Session{client: c, ttl: max(ttl, minTTL), stop: stop, done: make(chan struct{})}
-		s.alive, s.renewed = true, time.Now()
-		s.expiry = time.AfterFunc(s.ttl, func() { c.svc.expired(s) })
-		s.asked = asked
-		s.doubt = time.AfterFunc(time.Until(asked.Add(s.ttl)), s.lapsed)
-		return s, nil
+		l := &lease{ttl: max(ttl, minTTL), alive: true, renewed: time.Now()}
+		l.expiry = time.AfterFunc(l.ttl, func() { c.svc.expired(l) })
+		return c.holdLocked(l, asked), nil
 	})
 	if err != nil {
-		stop()
 		return nil, err // a session that began after all expires
 	}
 	c.svc.mu.Lock()
 	defer c.svc.mu.Unlock()
 	if c.closed {
-		stop()
+		s.doneLocked()
 		return nil, errClosed
 	}
-	c.sessions[s] = true
-	c.wg.Go(func() { s.renewUntil(renewals) })
+	s.keepLocked()
 	return s, nil
+}
+
+// holdLocked returns a session as this client knows it, which was renewed last by what was sent at a time.
+func (c *Client) holdLocked(l *lease, asked time.Time) *Session {
+	s := &Session{lease: l, client: c, stop: func() {}, done: make(chan struct{}), asked: asked}
+	s.doubt = time.AfterFunc(time.Until(asked.Add(l.ttl)), s.lapsed)
+	l.held = append(l.held, s)
+	return s
+}
+
+// keepLocked has the client renew the session.
+func (s *Session) keepLocked() {
+	var renewals context.Context
+	renewals, s.stop = context.WithCancel(context.Background())
+	s.client.sessions[s] = true
+	s.client.wg.Go(func() { s.renewUntil(renewals) })
+}
+
+// Copy returns what a copy of the client's process has of its session, while this client is the copy: to the service it
+// is the same session, which lives while one of the two renews it.
+func (c *Client) Copy(session store.Session) *Session {
+	c.svc.mu.Lock()
+	defer c.svc.mu.Unlock()
+	of := session.(*Session)
+	s := c.holdLocked(of.lease, of.asked)
+	s.keepLocked()
+	return s
 }
 
 // Done tells that the session has ended, see store.Session.
@@ -83,10 +107,17 @@ func (s *Session) Close(ctx context.Context) error {
 		return nil // Client.Close has ended it
 	}
 	_, err := send(ctx, c, Call{Op: End}, func() (struct{}, error) {
-		c.svc.endLocked(s)
+		c.svc.endLocked(s.lease)
 		return struct{}{}, nil
 	})
 	return err
+}
+
+// Abandon stops the renewals, see store.Session.
+func (s *Session) Abandon() {
+	s.client.svc.mu.Lock()
+	defer s.client.svc.mu.Unlock()
+	s.doneLocked()
 }
 
 // renewUntil sends a renewal at every tick, without waiting for the one before.

@@ -114,6 +114,13 @@ func (s *session) Close(ctx context.Context) error {
 	return s.store.endSessions(ctx, s)
 }
 
+// Abandon stops the renewals, see store.Session.
+func (s *session) Abandon() {
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	s.store.forgetLocked(s)
+}
+
 // endSessions ends sessions of this client. Whether or not the server confirms that, nobody renews them any more.
 func (s *Store) endSessions(ctx context.Context, ending ...*session) error {
 	s.mu.Lock()

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/store"
 )
 
@@ -213,7 +213,6 @@ func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why 
 
 // newIdentity returns a random UUID.
 func newIdentity() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	b := fresh.Bytes()
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:16])
 }

@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
@@ -221,9 +221,8 @@ func (q *Quorum) lose(was, says plan.Disk) error {
 
 // newIdentity returns a random identity of a cluster.
 func newIdentity() string {
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails
-	return hex.EncodeToString(id[:])
+	id := fresh.Bytes()
+	return hex.EncodeToString(id[:8])
 }
 
 // machine returns what this machine says of itself to plan.

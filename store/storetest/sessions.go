@@ -113,6 +113,33 @@ func sessionCloseFails(s *suite) {
 	s.wantAbsent("key")
 }
 
+// "Abandon stops the renewals and closes Done, and leaves the session to the service, which ends it within its TTL ... nor
+// does a later Close of the store end the session."
+func sessionAbandoned(s *suite) {
+	client := s.open()
+	session := s.session(client)
+	version, err := client.Commit(s.ctx, store.Txn{Then: []store.Op{store.PutEphemeral("key", []byte("1"), session)}})
+	s.must("Commit", err)
+	gone := s.gone(s.Store, s.ctx, "key")
+	began := time.Now()
+	session.Abandon()
+	select {
+	case <-session.Done():
+	default:
+		s.Error("Done of an abandoned session is open")
+	}
+	if _, err := client.Commit(s.ctx, store.Txn{Then: []store.Op{store.PutEphemeral("b", nil, session)}}); !errors.Is(err, store.ErrSessionEnded) {
+		s.Errorf("Commit under an abandoned session = %v, want ErrSessionEnded", err)
+	}
+	session.Abandon()
+	s.must("Close", client.Close())
+	if kv := s.get("key"); kv.Version != version && time.Since(began) < session.TTL()/4 { // later it may have ended by itself
+		s.Errorf("the key of an abandoned session is %s at once, want version %d", short(kv), version)
+	}
+	s.fires("the end of the key", gone)
+	s.wantAbsent("key")
+}
+
 func (s *suite) refuseEnded(session store.Session) {
 	s.Helper()
 	s.refuse(store.ErrSessionEnded, store.Txn{Then: []store.Op{

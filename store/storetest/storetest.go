@@ -95,6 +95,7 @@ var cases = []struct {
 	{"nothing is put under a closed session", sessionClosedPut},
 	{"nothing is put under an expired session", sessionExpiredPut},
 	{"a session whose Close failed is over, and ends within its TTL", sessionCloseFails},
+	{"an abandoned session ends by itself", sessionAbandoned},
 	{"a client learns that its session expired", sessionExpiredDone},
 	{"a client that can't renew is told within a TTL", cuttingOff(sessionCutOff)},
 	{"closing the store ends its sessions", storeClose},

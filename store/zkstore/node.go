@@ -1,12 +1,12 @@
 package zkstore
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
+	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )
@@ -53,7 +53,7 @@ const (
 var errRecord = errors.New("is not a node of firn's")
 
 // newMark returns a name that nobody else uses.
-func newMark() string { return rand.Text() }
+func newMark() string { return fresh.Text() }
 
 func record(mark, birth string, value []byte) []byte {
 	r := make([]byte, 0, recordHeader+len(value))

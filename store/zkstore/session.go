@@ -173,6 +173,11 @@ func (s *session) lost(why string) {
 	default:
 	}
 	s.store.log.Warn("session lost: "+why, "ttl", s.ttl, "session", fmt.Sprintf("%#x", s.id))
+	s.Abandon()
+}
+
+// Abandon stops the renewals, see store.Session.
+func (s *session) Abandon() {
 	s.stop()
 	s.forget()
 	s.mu.Lock()

@@ -9,7 +9,7 @@ export const codes = {
   413: ["too_large"],
   429: ["rate_limited", "quota"],
   500: ["internal", "unreadable"],
-  503: ["not_ready", "clock", "waiting", "detached", "unfit", "unavailable", "overloaded", "lifetime"],
+  503: ["not_ready", "clock", "copied", "waiting", "detached", "unfit", "unavailable", "overloaded", "lifetime"],
 } as const;
 
 /** A code of an error. Newer nodes may send others. */

@@ -1,13 +1,14 @@
 package auth
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/firn-id/firn/internal/fresh"
 )
 
 const (
@@ -18,8 +19,7 @@ const (
 
 // NewToken returns a random token: "firn_" and 43 of the characters A-Z, a-z, 0-9, '-' and '_'.
 func NewToken() string {
-	var b [tokenBytes]byte
-	_, _ = rand.Read(b[:]) // it never fails
+	b := fresh.Bytes()
 	return tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
 }
 

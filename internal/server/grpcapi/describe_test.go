@@ -22,7 +22,7 @@ func TestStatusMessage(t *testing.T) {
 		Members: []server.StatusMember{
 			{ID: "a", Watches: "b", Joined: 3, Pulse: server.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &member.Vitals{
 				Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true, Code: "clock", Why: "so", Given: 7, Rate: 1.5,
-				Verdict: "behind", Offset: -time.Second, Judged: noon, SmallerUntil: noon, Left: time.Minute, RoundTrip: time.Millisecond,
+				Verdict: "behind", Offset: -time.Second, Judged: noon, SmallerUntil: noon, CopiedAt: noon, Left: time.Minute, RoundTrip: time.Millisecond,
 			}}},
 			{ID: "b", Pulse: server.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(member.Vitals)}},
 			{ID: "c"},
@@ -35,7 +35,7 @@ func TestStatusMessage(t *testing.T) {
 		"members": [
 			{"id": "a", "watches": "b", "joined": 3, "pulse": {"alive": true, "owner": "ids-1", "fresh": true, "asOf": `+at+`, "vitals": {
 				"version": "v1", "addresses": {"http": "http://a"}, "since": `+at+`, "ready": true, "code": "clock", "why": "so", "given": 7, "rate": 1.5,
-				"verdict": "behind", "offset": "-1s", "judged": `+at+`, "smallerUntil": `+at+`, "left": "60s", "roundTrip": "0.001s"}}},
+				"verdict": "behind", "offset": "-1s", "judged": `+at+`, "smallerUntil": `+at+`, "copiedAt": `+at+`, "left": "60s", "roundTrip": "0.001s"}}},
 			{"id": "b", "pulse": {"owner": "ids-2", "asOf": `+at+`, "vitals": {"offset": "0s"}}},
 			{"id": "c"}]}`), want); err != nil {
 		t.Fatal(err)

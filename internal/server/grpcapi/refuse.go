@@ -38,6 +38,7 @@ var statusCodes = map[server.Code]codes.Code{
 	server.Unreadable:       codes.Internal,
 	server.NotReady:         codes.Unavailable,
 	server.Clock:            codes.Unavailable,
+	server.Copied:           codes.Unavailable,
 	server.Waiting:          codes.Unavailable,
 	server.Detached:         codes.Unavailable,
 	server.Unfit:            codes.Unavailable,

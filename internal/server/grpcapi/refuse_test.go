@@ -44,6 +44,7 @@ func TestRefusals(t *testing.T) {
 		{&cluster.UnreadableError{Err: errors.New("torn")}, refusal{code: codes.Internal, reason: "unreadable", says: "torn"}},
 		{fmt.Errorf("%w: it has not joined yet", member.ErrNotReady), unavailable("not_ready", "it has not joined yet")},
 		{fmt.Errorf("%w: %w", member.ErrNotReady, &member.ClockError{Ahead: 2 * time.Hour, Of: 2, Others: 2}), unavailable("clock", "this clock is 2h0m ahead of 2 of 2 others")},
+		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrCopied), unavailable("copied", "starts over")},
 		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrWaiting), unavailable("waiting", "")},
 		{fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrDetached), unavailable("detached", "")},
 		{fmt.Errorf("%w: a window of 1s is too short", member.ErrUnfit), unavailable("unfit", "a window of 1s")},

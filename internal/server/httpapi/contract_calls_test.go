@@ -320,6 +320,7 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofCluster(notReady), failingSequencerCalls, 503, "not_ready")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), failingSequencerCalls, 503, "unavailable")
 	c.makeFail(t, ofCluster(member.ErrNoSequencer), failingSequencerCalls[:len(failingSequencerCalls)-2], 404, "unknown_sequencer")
+	c.makeFail(t, ofCluster(fmt.Errorf("%w: %w", member.ErrNotReady, member.ErrCopied)), failingSequencerCalls[:3], 503, "copied")
 	c.makeFail(t, ofCluster(member.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	c.makeFail(t, ofCluster(&member.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")

@@ -40,6 +40,7 @@ var statuses = map[server.Code]int{
 	server.Unreadable:       http.StatusInternalServerError,
 	server.NotReady:         http.StatusServiceUnavailable,
 	server.Clock:            http.StatusServiceUnavailable,
+	server.Copied:           http.StatusServiceUnavailable,
 	server.Waiting:          http.StatusServiceUnavailable,
 	server.Detached:         http.StatusServiceUnavailable,
 	server.Unfit:            http.StatusServiceUnavailable,

@@ -67,6 +67,7 @@ func TestFailingSequencers(t *testing.T) {
 		{fmt.Errorf("%w: no answer", store.ErrAmbiguous), 503, "unavailable"},
 		{fmt.Errorf("it has not joined the cluster: %w", context.DeadlineExceeded), 503, "unavailable"},
 		{fmt.Errorf("%w: %q", member.ErrNoSequencer, "orders"), 404, "unknown_sequencer"},
+		{fmt.Errorf("%w: %w: it resumed", member.ErrNotReady, member.ErrCopied), 503, "copied"},
 		{fmt.Errorf("%w: a window of 1s is too short", member.ErrUnfit), 503, "unfit"},
 		{fmt.Errorf("%w: no permission", store.ErrRefused), 500, "internal"},
 		{errors.New("surprise"), 500, "internal"},

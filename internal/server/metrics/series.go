@@ -68,6 +68,8 @@ var (
 		"1 while the node's session in the store is live, as far as the node knows.")
 	rejoins = counter("firn_member_rejoins_total", "joins",
 		"Times that the node joined again because its session had ended or others had found it dead.")
+	copies = counter("firn_member_copies_total", "starts",
+		"Times that the node started over because its process was copied or set back, or its machine resumed from a snapshot. IDs that it had reserved may exist twice.")
 	members = gauge("firn_cluster_members", "members",
 		"Members of the cluster.")
 	joins = gauge("firn_cluster_pending_joins", "members",

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/hkdf"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/hex"
@@ -15,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/firn-id/firn/internal/fresh"
 )
 
 // Key is a secret that the machines of a quorum share. Whoever has it can do everything to the quorum. The zero value
@@ -35,9 +36,7 @@ var letters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding
 
 // NewKey makes a key for a cluster that does not exist before now, to the second.
 func NewKey(now time.Time) Key {
-	k := Key{since: max(0, now.Unix())}
-	_, _ = rand.Read(k.secret[:]) // never fails
-	return k
+	return Key{since: max(0, now.Unix()), secret: fresh.Bytes()}
 }
 
 // String returns the text by which people pass the key on. It is the secret itself: it must not be logged.

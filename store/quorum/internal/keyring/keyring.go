@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/fresh"
 )
 
 // ServerName is what certificates made from keys are for: every machine has the same, as whoever has a key is trusted.
@@ -131,9 +132,8 @@ func template(name string, serial *big.Int) *x509.Certificate {
 }
 
 func randomSerial() *big.Int {
-	b := make([]byte, 15)
-	_, _ = rand.Read(b) // never fails
-	return new(big.Int).SetBytes(b)
+	b := fresh.Bytes()
+	return new(big.Int).SetBytes(b[:15])
 }
 
 func encode(kind string, der []byte) []byte {

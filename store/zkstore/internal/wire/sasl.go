@@ -3,12 +3,13 @@ package wire
 import (
 	"context"
 	"crypto/md5"
-	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/firn-id/firn/internal/fresh"
 )
 
 // Login is a user of ZooKeeper's SASL mechanism DIGEST-MD5. The password itself is not sent.
@@ -30,9 +31,8 @@ func (c *Conn) login(ctx context.Context, l Login) error {
 	if challenge["nonce"] == "" || challenge["algorithm"] != "md5-sess" {
 		return fmt.Errorf("%w: the server asks for another login than DIGEST-MD5", ErrAuthFailed)
 	}
-	var random [16]byte
-	_, _ = rand.Read(random[:])
-	nonce := hex.EncodeToString(random[:])
+	random := fresh.Bytes()
+	nonce := hex.EncodeToString(random[:16])
 	answer := fmt.Sprintf(`charset=utf-8,username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri="%s",maxbuf=65536,response=%s,qop=auth`,
 		quote(l.User), quote(challenge["realm"]), quote(challenge["nonce"]), quote(nonce), digestURI,
 		digest(l, challenge["realm"], challenge["nonce"], nonce, "AUTHENTICATE:"))
