@@ -91,7 +91,7 @@ func (g *Generator) openFile(now time.Time) error {
 		err = f.extend(now)
 	}
 	if err != nil {
-		f.disk.Close()
+		_ = f.disk.Close()
 		return fmt.Errorf("horizon file %q: %w", f.path, err)
 	}
 	g.next.Store(max(g.next.Load(), g.place(f.floor.Add(g.layout.Tick-1))))
@@ -138,7 +138,7 @@ func createHorizonFile(path string, first horizonRecord) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }()
 	defer f.Close()
 	if first.File, err = fileNumber(f); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (f *horizonFile) close(used time.Time) {
 		close(f.quit)
 		<-f.done
 		_ = f.write(later(f.floor, used))
-		f.disk.Close()
+		_ = f.disk.Close()
 	})
 }
 

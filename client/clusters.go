@@ -20,7 +20,7 @@ type MixedError struct {
 }
 
 // Error names both nodes and both clusters.
-func (e *MixedError) Error() string { return (*clusterid.Mixed)(e).Error() }
+func (e *MixedError) Error() string { return (*clusterid.MixedError)(e).Error() }
 
 // clusters compares the clusters in all answers. It is safe for concurrent use.
 type clusters struct {

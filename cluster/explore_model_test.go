@@ -199,7 +199,7 @@ func (m *model) steps(w world, id uint8, values *[lag + 1]number) {
 	}
 	if before.members.has(id) && !after.members.has(id) {
 		p |= evicted
-		if p.is(pulsing) && e.op() != opExpel && m.scope.budget.mistakes == 0 {
+		if p.is(pulsing) && e.op() != opExpel && m.budget.mistakes == 0 {
 			m.fail("%s, a member with a pulse, was taken out by %v", letters[id], e.command())
 		}
 	}
@@ -350,7 +350,7 @@ func (m *model) fails(w world, id uint8, values *[lag + 1]number) {
 			return
 		}
 		m.start(w, "is "+letters[id]+", which has found that it has no pulse, and starts again", true)
-	} else if p.is(evicted) && m.scope.budget.mistakes > 0 && !m.stays {
+	} else if p.is(evicted) && m.budget.mistakes > 0 && !m.stays {
 		w.peers[id] = 0
 		m.start(w, "is "+letters[id]+", which has read that it was taken out, and starts again", true)
 	} else if w.left.losses > 0 {

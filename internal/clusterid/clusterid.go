@@ -39,15 +39,15 @@ type Known struct {
 
 // Take takes note of an answer. An answer without a cluster, as older nodes give, says nothing.
 //
-// A *Mixed is returned when the answer is of another cluster, and its IDs must then be dropped: the node never was of the
+// A *MixedError is returned when the answer is of another cluster, and its IDs must then be dropped: the node never was of the
 // known cluster, or of that no more when another node showed that it was founded again.
-func (k *Known) Take(node, cluster string) *Mixed {
+func (k *Known) Take(node, cluster string) *MixedError {
 	switch {
 	case cluster == "":
 		return nil
 	case k.cluster == "" || cluster == k.cluster:
 	case slices.Contains(k.former, cluster) || k.latest[node] != k.cluster:
-		return &Mixed{Node: node, Cluster: cluster, Other: k.node, OtherCluster: k.cluster}
+		return &MixedError{Node: node, Cluster: cluster, Other: k.node, OtherCluster: k.cluster}
 	default:
 		k.former = append(k.former, k.cluster)
 	}
@@ -61,14 +61,14 @@ func (k *Known) Take(node, cluster string) *Mixed {
 // Cluster returns the known cluster; empty: none yet.
 func (k *Known) Cluster() string { return k.cluster }
 
-// Mixed is the error of an answer of another cluster than the known one.
-type Mixed struct {
+// MixedError is the error of an answer of another cluster than the known one.
+type MixedError struct {
 	Node, Cluster       string // that answered, and its cluster
 	Other, OtherCluster string // the node that answered last before, and the known cluster
 }
 
 // Error names both nodes and both clusters.
-func (e *Mixed) Error() string {
+func (e *MixedError) Error() string {
 	if e.Node == e.Other {
 		return fmt.Sprintf("%s is of cluster %s, and was of cluster %s before: nodes of several clusters behind one address give the same IDs twice; "+
 			"have it lead to the nodes of one cluster", e.Node, e.Cluster, e.OtherCluster)

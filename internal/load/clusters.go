@@ -10,7 +10,7 @@ import (
 type Clusters struct {
 	mu    sync.Mutex // guards what follows
 	known clusterid.Known
-	mixed *clusterid.Mixed // the first
+	mixed *clusterid.MixedError // the first
 }
 
 // take takes note of the cluster in an answer of a server. A *CodeError is returned when the answer is to be dropped. Without
