@@ -79,8 +79,8 @@ func RuntimePath(address string) (string, error) {
 
 // runtimeDir returns a directory for this user alone, which need not outlive the process.
 func runtimeDir() (string, error) {
-	if first, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":"); first != "" { // systemd made it
-		return first, nil
+	if made := madeBySystemd(); made != "" {
+		return made, nil
 	}
 	dir := filepath.Join(os.TempDir(), fmt.Sprintf("firn-%d", os.Getuid()))
 	if base := os.Getenv("XDG_RUNTIME_DIR"); base != "" {
@@ -100,6 +100,12 @@ func runtimeDir() (string, error) {
 		return "", fmt.Errorf("%s: %w", dir, err)
 	}
 	return filepath.Abs(dir)
+}
+
+// madeBySystemd returns the directory that systemd has made for this process; empty: none.
+func madeBySystemd() string {
+	first, _, _ := strings.Cut(os.Getenv("RUNTIME_DIRECTORY"), ":")
+	return first
 }
 
 // Write writes a token to a file, and replaces the file if it exists. Commands may send the token to the given
@@ -131,11 +137,14 @@ func bare(err error) error {
 	return err
 }
 
-// Remove removes the file of a secret, unless another node has written its own there. The directory stays: it may be
-// one that systemd made, and the next node needs it.
+// Remove removes the file of a secret, unless another node has written its own there, and the directory if it is
+// empty. One that systemd made stays: systemd does not make it again for each start.
 func Remove(path, token string) {
 	if text, err := os.ReadFile(path); err == nil && strings.HasPrefix(string(text), token+"\n") {
 		_ = os.Remove(path) // a secret that stays is worthless
+		if dir := filepath.Dir(path); dir != madeBySystemd() {
+			_ = os.Remove(dir)
+		}
 	}
 }
 
