@@ -64,7 +64,7 @@ func TestPrecedence(t *testing.T) {
 func TestEveryFlag(t *testing.T) {
 	samples := map[string][2]string{ // as the environment and as YAML has them
 		"address": {":1", `":1"`}, "store": {"etcd://h:1", "etcd://h:1"}, "directory": {"d", "d"}, setting.KindList: {"a:1,b:2", "[a:1, 'b:2']"}, "file": {"f", "f"},
-		"name": {"n", "n"}, "text": {"1", "'1'"}, "path": {"/p", "/p"}, "layout": {"twitter", "twitter"},
+		"name": {"n", "n"}, "text": {"1", "'1'"}, "path": {"/p", "/p"}, "layout": {"twitter", "twitter"}, "slice": {"2/8", "2/8"},
 		"time": {"2020-01-01", "2020-01-01"}, setting.KindNumber: {"3", "3"}, setting.KindBool: {"true", "true"}, "duration": {"5s", "5s"},
 		"format": {"json", "json"}, "mode": {"0660", "'0660'"}, "level": {"warn", "warn"}, "choice": {"wait", "wait"}, "type": {"string", "string"}, "service": {"leaf", "leaf"}, "URL": {"http://h:1", "http://h:1"}, setting.KindShare: {"0.5", "0.5"},
 	}

@@ -92,7 +92,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 
 	o.layout.add(c, flags)
 	setting.Number(flags, &o.node, "node", "", 0, "use this node ID in the default sequencer (default: any free one)")
-	setting.Add(flags, &o.Region, "region", "slice", "", "use this share of the node IDs of every sequencer, such as 2/8: the\nthird of eight; for a cluster that is one of several regions\n(default: all node IDs)", cluster.ParseRegion)
+	setting.Add(flags, &o.Region, "region", "slice", "", "use this share of the node IDs of every sequencer, such as 2/8: the\nthird of eight; for a cluster that is one of several regions\n(default: all node IDs)", parseRegion)
 	setting.Number(flags, &o.datacenter, "datacenter", "", 0, "the region as the number of a datacenter of --layout: 11 is --region\n11/32 where the layout has 5 datacenter bits")
 	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1, "how many node IDs to ask for in every sequencer, up to 64: the node makes\nthat many times the IDs of one, side by side on its processors")
 	setting.Bool(flags, &o.RandomStart, "random-start", "begin each tick's sequence at a random number, so that one ID does\nnot tell how many came before it in its tick; two IDs of one tick\nstill tell how many lie between them")
@@ -185,4 +185,12 @@ func parseRatio(text string) (float64, error) {
 		return 0, fmt.Errorf("%.40q is not a share of all; want a number from 0 to 1", text)
 	}
 	return ratio, nil
+}
+
+// parseRegion also accepts an empty text, which means the whole.
+func parseRegion(text string) (cluster.Region, error) {
+	if text == "" {
+		return cluster.Region{}, nil
+	}
+	return cluster.ParseRegion(text)
 }
