@@ -90,6 +90,9 @@ func (m *Member) watchClock(ctx context.Context) {
 			}
 			err = m.judge(ctx)
 			m.judging.unlock()
+			if err == nil {
+				_, _, err = m.readFloor(ctx) // for the longest window, which the store may lose
+			}
 		}
 		if err == nil && !m.judged().Out() {
 			err = m.adjust(ctx)

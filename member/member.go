@@ -58,6 +58,8 @@ type Member struct {
 	copies     atomic.Uint64             // how often it started over since there may be a copy of it
 	copiedAt   atomic.Pointer[time.Time] // when it did last; nil: never
 	losses     atomic.Int64              // how often the store has lost data; changed by the goroutine that plays the log
+	witness    atomic.Int32              // a witness
+	window     atomic.Int64              // the longest that the store ever had, in nanoseconds
 	extensions extensions
 	roundTrip  atomic.Int64              // of the latest write of the pulse, in nanoseconds
 	rest       atomic.Int64              // for how long the log is left alone after a batch, in nanoseconds
@@ -249,15 +251,6 @@ func (m *Member) opened() (store.Store, error) {
 	return m.store, nil
 }
 
-// Windowed is implemented by a store that itself makes everybody wait after a loss of data, for the longest window that
-// it knows of. A member with a longer one ends.
-type Windowed interface{ Window() time.Duration }
-
-func tooLong(s store.Store, window time.Duration) bool {
-	w, ok := s.(Windowed)
-	return ok && window > w.Window()
-}
-
 // openStore opens the store, and tries again after errors that may pass, until ctx ends.
 func (m *Member) openStore(ctx context.Context, open func(context.Context) (store.Store, error)) error {
 	for tries := 0; ; tries++ {
@@ -265,8 +258,6 @@ func (m *Member) openStore(ctx context.Context, open func(context.Context) (stor
 		switch {
 		case err == nil && s == nil:
 			return errNoStore
-		case err == nil && tooLong(s, m.options.Window):
-			return fmt.Errorf("the window is %v, and the store's %v: after a loss of data, others would not wait for this member; give the store the longer one", m.options.Window, s.(Windowed).Window())
 		case err == nil:
 			m.mu.Lock()
 			defer m.mu.Unlock()

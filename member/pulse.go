@@ -19,14 +19,15 @@ const pulses = "peers/"
 // Pulse is what a member's pulse, the key that shows that it is alive, tells. The member writes it again with the
 // horizons of its node IDs, or alone where it writes none.
 type Pulse struct {
-	Mark    string        `json:"mark"`              // of the process: by it a member knows its own pulses, also of earlier member IDs
-	Stamp   string        `json:"stamp"`             // of this write: by it a member knows a pulse of a copy of itself
-	Owner   string        `json:"owner,omitempty"`   // see Options.Owner
-	Since   time.Time     `json:"since"`             // when it was first put, by the member's wall clock
-	Clock   time.Time     `json:"clock"`             // the member's wall clock when this was written; zero: unknown
-	Every   time.Duration `json:"every_ns"`          // it is written again within this time while the store answers: a third of the window
-	Answers int64         `json:"answers,omitempty"` // the position of the latest entry, AskClocks or PeerGC, that asked for it; 0: none
-	Vitals  Vitals        `json:"vitals"`
+	Mark     string        `json:"mark"`              // of the process: by it a member knows its own pulses, also of earlier member IDs
+	Stamp    string        `json:"stamp"`             // of this write: by it a member knows a pulse of a copy of itself
+	Owner    string        `json:"owner,omitempty"`   // see Options.Owner
+	Since    time.Time     `json:"since"`             // when it was first put, by the member's wall clock
+	Clock    time.Time     `json:"clock"`             // the member's wall clock when this was written; zero: unknown
+	Reserved time.Time     `json:"reserved,omitzero"` // it gives no ID of this instant or later without another write; zero: unknown
+	Every    time.Duration `json:"every_ns"`          // it is written again within this time while the store answers: a third of the window
+	Answers  int64         `json:"answers,omitempty"` // the position of the latest entry, AskClocks or PeerGC, that asked for it; 0: none
+	Vitals   Vitals        `json:"vitals"`
 }
 
 // readPulse reads what a key holds; a foreign value shows as a zero Pulse.
@@ -62,7 +63,7 @@ func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) (put store.Txn, s
 	stamp = l.stamps.Next()
 	p := Pulse{
 		Mark: *m.mark.Load(), Stamp: stamp, Owner: m.options.Owner, Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
-		Vitals: m.vitals(renewed),
+		Reserved: later(m.reserved(), m.now().Add(m.options.Window)), Vitals: m.vitals(renewed),
 	}
 	value, err := json.Marshal(p)
 	if err != nil { // a rate that is no number

@@ -2,28 +2,19 @@ package member
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
 )
 
 // A store that was wiped or set back to a backup, see store.ErrRolledBack, no longer knows how far node IDs were
-// used. A member that has seen more of it knows an upper limit: no horizon of this cluster lies further ahead
-// than a window and the accepted skew between clocks. So a member that finds its store rolled back writes that
-// limit to a key,
-//
-//	floor
-//
-// and joins again. Old and new members claim node IDs only under the condition that this key is unchanged, and
-// use them only from that instant on, as if it were a former owner's horizon.
+// used. A member that has seen more of it says from when on they may be used, see floor.go, and joins again.
 
 // A member that finds no log may be faster than those that know there was one. So on a shared store, the first
 // member of a cluster waits for a moment.
@@ -45,67 +36,6 @@ func (m *Member) untilFounding() time.Duration {
 		m.log.Info("the store holds no cluster: founding one, unless another member knows an earlier one", "in", foundAfter)
 	}
 	return time.Until(m.founds)
-}
-
-// FloorError is wrapped in an ErrNotReady while the clock has not reached the instant from which members may make
-// IDs after the store has lost data, or may have. It passes by itself, or with Resume.
-type FloorError struct {
-	From time.Time
-	By   string // the member, or the machine of a quorum, that found that out
-	Why  string // what it found
-}
-
-func (e *FloorError) Error() string {
-	return fmt.Sprintf("to avoid duplicates, members make no IDs before %s, unless an operator resumes sooner, since %q found this: %s",
-		e.From.UTC().Format(time.RFC3339), e.By, e.Why)
-}
-
-// readFloor reads the key; if it is missing, the floor is zero.
-func (m *Member) readFloor(ctx context.Context) (f floor.Floor, at store.Condition, err error) {
-	at.Key = floor.Key
-	kv, err := m.store.Get(ctx, at.Key)
-	if err != nil || kv.Version == 0 {
-		return f, at, err
-	}
-	at.Version = kv.Version
-	if err := json.Unmarshal(kv.Value, &f); err != nil {
-		return f, at, fmt.Errorf("the key %q can't be read, so that no ID can be made: %w", at.Key, err)
-	}
-	return f, at, nil
-}
-
-// changeFloor calls next for what to put, until next says that nothing is left to do. A write in doubt needs no
-// care: the next goes out under the same condition.
-func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floor.Floor, content bool)) error {
-	return m.insist(ctx, "can't write the time before which members make no IDs", func() error {
-		f, at, err := m.readFloor(ctx)
-		if err != nil {
-			return err
-		}
-		f, content := next(f)
-		if content {
-			return nil
-		}
-		put, err := f.Put()
-		if err != nil {
-			return err
-		}
-		_, err = m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{put}})
-		if errors.Is(err, store.ErrConflict) {
-			return fmt.Errorf("%w: another member wrote first: %w", store.ErrUnavailable, err)
-		}
-		return err
-	})
-}
-
-// floored returns the time from which members may use node IDs, and the condition that it still holds. A
-// *FloorError is returned while the clock has not reached it.
-func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error) {
-	f, at, err := m.readFloor(ctx)
-	if err == nil && m.now().Before(f.From) {
-		err = &FloorError{From: f.From, By: f.By, Why: f.Why}
-	}
-	return f.From, at, err
 }
 
 // startOver has the member join again after the store has lost data, once it has written the floor. Its
@@ -243,69 +173,4 @@ func (s *Sequencer) createAgain(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// tellFloor writes the floor to the store that has lost data, however long that takes, and stops the use of node
-// IDs that another process has claimed before the floor was there. The others are used up to their horizons,
-// which all lie below the floor.
-func (m *Member) tellFloor(ctx context.Context, why error) {
-	var own time.Time // the latest instant of this member's own IDs
-	inUse := map[tenure]*Sequencer{}
-	for _, s := range m.Sequencers() {
-		st := s.status.Load()
-		for _, l := range st.lanes {
-			own = later(own, l.used)
-		}
-		for t := range st.inUse {
-			inUse[t] = s
-			own = later(own, t.fence.Horizon())
-		}
-	}
-	from := floor.Above(later(own, m.now().Add(m.options.Window)))
-	for tries := 0; ; tries++ {
-		err := m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
-			if told := !own.IsZero() && f.From.After(later(own, m.now())); told { // another member wrote it after the same loss
-				from = f.From
-				return f, true
-			}
-			return floor.Floor{From: later(from, f.From), By: m.options.Owner, Why: why.Error()}, false
-		})
-		if err == nil {
-			break
-		}
-		m.log.Error("the store has lost data; can't write the time before which members make no IDs, trying again", "from", from, "err", err)
-		if retry.Sleep(ctx, backoff.After(tries)) != nil {
-			return
-		}
-	}
-	m.log.Warn("the store has lost data; wrote the time before which members make no IDs", "from", from)
-	for t, s := range inUse {
-		if taken, err := t.fence.TakenOver(ctx); taken || err != nil {
-			s.withdraw(t, errLostData)
-		}
-	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// Resume ends the wait after the store has lost data, and returns until when it would have lasted; the zero time
-// when there was no wait. It is for an operator who knows that all earlier owners have stopped, and that no clock
-// is behind theirs. The error is one of the store, or that of ctx.
-func (m *Member) Resume(ctx context.Context) (until time.Time, err error) {
-	if _, err := m.opened(); err != nil {
-		return until, err
-	}
-	err = m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
-		if !m.now().Before(f.From) {
-			return f, true
-		}
-		until = f.From
-		return floor.Floor{By: m.options.Owner, Why: "resumed by an operator"}, false
-	})
-	return until, err
 }

@@ -134,31 +134,6 @@ func TestAStoreThatDoesNotOpen(t *testing.T) {
 	})
 }
 
-// A store that would not have everybody wait for as long as this member reserves is no use to it.
-func TestAStoreWithAShorterWindow(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		for its, refused := range map[time.Duration]bool{window - 1: true, window: false, window + 1: false} {
-			client := w.service.Client("a")
-			defer client.Close()
-			m, err := Start(func(context.Context) (store.Store, error) { return windowed{client, its}, nil }, Options{TTL: ttl, Window: window})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.Leave()
-			if err := m.Wait(t.Context()); (err != nil) != refused || refused && !strings.Contains(err.Error(), "the store's "+its.String()) {
-				t.Errorf("with a store whose window is %v: %v; want an error: %v", its, err, refused)
-			}
-		}
-	})
-}
-
-type windowed struct {
-	store.Store
-	window time.Duration
-}
-
-func (w windowed) Window() time.Duration { return w.window }
-
 // While a store does not open, the member says why, and is ready soon after it has opened.
 func TestWhyAStoreDoesNotOpen(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

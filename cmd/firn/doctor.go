@@ -184,7 +184,7 @@ func (p *program) findings(found []doctor.Finding) string {
 
 // examined is a node's configuration as package doctor takes it.
 func examined(c node.Config) doctor.Config {
-	c.Quorum.Dir, c.Postgres.Window = c.DataDir, c.Window
+	c.Quorum.Dir = c.DataDir
 	return doctor.Config{
 		Layout: c.Layout, Window: c.Window, TLS: c.TLS, MaxConnections: int64(c.MaxConnections),
 		Addresses: addresses(c), TokensFile: c.TokensFile, SealKeyFile: c.SealKeyFile, Choice: c.Choice,

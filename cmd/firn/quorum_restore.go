@@ -6,14 +6,12 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/setting"
-	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -25,20 +23,18 @@ The directory is for one machine, the one that --as names: no other can use it, 
 second copy of it begins no second cluster. The new cluster begins when all machines of
 --quorum answer, the others with empty directories: name only machines that run.
 
-The new cluster gives no ID a second time, whatever was written after the backup: it
-uses no node ID before the time that restore prints, when nodes of the former cluster
-have used up all the time that they could have reserved. --window must be at least that
-of the former nodes.
+The new cluster gives no ID a second time, whatever was written after the backup: after
+its start it first waits until nodes of the former cluster have used up all the time that
+they can have reserved, for the longest window of its nodes and 10 s.
 
 Stop the former cluster first. With --quorum-key-file restore asks its machines whether
 they run, and refuses to go on if one does. Those that can't be asked are listed.`
 
 const quorumRestoreExamples = `  firn quorum restore ids.backup --as ids-1:7420 --data-dir /var/lib/firn --quorum-key-file firn.key
-  firn quorum restore /mnt/old/firn-data --as ids-1:7420 --window 1m`
+  firn quorum restore /mnt/old/firn-data --as ids-1:7420`
 
 func (p *program) quorumRestoreCommand() *cobra.Command {
-	d := node.Defaults()
-	r := quorum.RestoreConfig{Dir: d.DataDir}
+	r := quorum.RestoreConfig{Dir: node.Defaults().DataDir}
 	c := &cobra.Command{
 		Use:     "restore FILE",
 		Short:   "Make a new cluster from a backup",
@@ -49,7 +45,6 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 	flags := c.Flags()
 	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as --quorum names it; required", parseAddress)
 	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
-	setting.DurationIn(flags, &r.Window, "window", d.Window.String(), time.Millisecond, member.MaxWindow, "the window of the former nodes, or a longer one")
 	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, to ask its machines whether they run\n(default: they are not asked)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if r.As == "" {
@@ -77,13 +72,11 @@ func restoredText(c quorum.RestoreConfig, r quorum.Restored) string {
 	line("for", console.ShownText(c.As))
 	line("former", cmp.Or(console.Shown(r.Former), "a node by itself"))
 	line("machines", cmp.Or(console.ShownText(strings.Join(r.Machines, ", ")), "-"))
-	until := moment(r.NotBefore.Add(time.Second - 1).Truncate(time.Second))
-	line("no ID until", until)
-	fmt.Fprintf(&text, `
-The new cluster makes no ID before %s. Former nodes have then used up
-what they reserved: at most a window of %s, and 10s for clocks that are ahead. They can't
-reserve more here: the new cluster refuses whoever belongs to another.
-`, until, console.Brief(c.Window))
+	text.WriteString(`
+After its start the new cluster makes no ID until former nodes have used up what they
+reserved: for the longest window that a node had, by default 30s, and 10s for clocks that
+are ahead. They can't reserve more here: it refuses whoever belongs to another cluster.
+`)
 	switch {
 	case len(r.Silent) > 0:
 		fmt.Fprintf(&text, "\nThese former machines could not be asked whether they run: %s.\n"+

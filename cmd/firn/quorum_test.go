@@ -151,13 +151,12 @@ func TestQuorumBackup(t *testing.T) {
 	}
 }
 
-// What was restored says until when no ID is made, and which former machines may still run.
+// What was restored says how long no ID is made, and which former machines may still run.
 func TestRestoredText(t *testing.T) {
-	c := quorum.RestoreConfig{Dir: "/var/lib/firn", As: "ids-1:7420", Window: time.Minute}
-	at := time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC)
-	r := quorum.Restored{Former: "aa", Machines: []string{"a:1", "b:1"}, Silent: []string{"b:1"}, NotBefore: at}
+	c := quorum.RestoreConfig{Dir: "/var/lib/firn", As: "ids-1:7420"}
+	r := quorum.Restored{Former: "aa", Machines: []string{"a:1", "b:1"}, Silent: []string{"b:1"}}
 	text := restoredText(c, r)
-	for _, want := range []string{"for         ids-1:7420\n", "former      aa\n", "no ID until 2026-11-22T15:04:05Z\n", "a window of 1m, and 10s", "whether they run: b:1.\n", "--data-dir /var/lib/firn --quorum ids-1:7420,OTHER"} {
+	for _, want := range []string{"for         ids-1:7420\n", "former      aa\n", "the longest window", "by default 30s, and 10s", "whether they run: b:1.\n", "--data-dir /var/lib/firn --quorum ids-1:7420,OTHER"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}
@@ -166,7 +165,7 @@ func TestRestoredText(t *testing.T) {
 	if text := restoredText(c, r); !strings.Contains(text, "All former machines were asked") || strings.Contains(text, "Make sure") {
 		t.Errorf("it says\n%s", text)
 	}
-	if text := restoredText(c, quorum.Restored{NotBefore: at}); !strings.Contains(text, "former      a node by itself") {
+	if text := restoredText(c, quorum.Restored{}); !strings.Contains(text, "former      a node by itself") {
 		t.Errorf("it says\n%s", text)
 	}
 }

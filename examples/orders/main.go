@@ -45,7 +45,7 @@ func main() {
 
 // run takes orders and writes invoices until ctx ends.
 func run(ctx context.Context, etcd []string, database string, window time.Duration, ids io.Writer) error {
-	store, err := open(etcd, database, window)
+	store, err := open(etcd, database)
 	if err != nil {
 		return err
 	}
@@ -85,9 +85,9 @@ func run(ctx context.Context, etcd []string, database string, window time.Durati
 }
 
 // open opens the store: in the database, if there is one.
-func open(etcd []string, database string, window time.Duration) (store.Store, error) {
+func open(etcd []string, database string) (store.Store, error) {
 	if database != "" {
-		return pgstore.Open(pgstore.Config{URL: database, Window: window, Logger: slog.Default()})
+		return pgstore.Open(pgstore.Config{URL: database, Logger: slog.Default()})
 	}
 	return etcdstore.Open(etcdstore.Config{Endpoints: etcd, Logger: slog.Default()})
 }

@@ -43,7 +43,7 @@ func Narrow(known Reading, passed time.Duration, others []Reading) Reading {
 	drift := passed / 10_000 // by which clocks run apart, at most
 	known = Reading{known.Least - drift, known.Most + drift}
 	for _, r := range others {
-		if r.differs() {
+		if r.Differs() {
 			continue
 		}
 		known = Reading{max(known.Least, r.Least), min(known.Most, r.Most)}
@@ -63,8 +63,8 @@ func (r Reading) slack() time.Duration { return min(r.Most-r.Least, slack) }
 // agrees reports whether the clock surely agrees with this one.
 func (r Reading) agrees() bool { return r.Least >= -Skew-r.slack() && r.Most <= Skew+r.slack() }
 
-// differs reports whether the clock surely does not agree with this one.
-func (r Reading) differs() bool { return r.Least > Skew || r.Most < -Skew }
+// Differs reports whether the clock surely does not agree with this one.
+func (r Reading) Differs() bool { return r.Least > Skew || r.Most < -Skew }
 
 // Kind is the kind of a Verdict. The zero value is Alone.
 type Kind uint8
@@ -137,7 +137,7 @@ func Judge(others []Reading) Verdict {
 		switch {
 		case r.agrees():
 			v.With++
-		case r.differs():
+		case r.Differs():
 			against = append(against, r)
 		}
 	}

@@ -1036,7 +1036,7 @@ var mutants = []mutant{
 		"./member", "DoesNotKnowTheFloor",
 	},
 	{
-		"a node ID taken over on an empty store stays in use", "member/rollback.go",
+		"a node ID taken over on an empty store stays in use", "member/floor.go",
 		"taken || err != nil", "taken && err != nil",
 		"./member", "TakenOverOn",
 	},
@@ -1052,8 +1052,78 @@ var mutants = []mutant{
 	},
 	{
 		"the floor after lost data ignores clock skew", "internal/floor/floor.go",
-		".Add(Skew)", ".Add(0 * Skew)",
+		"max(v.Window, f.Window))).Add(Skew)", "max(v.Window, f.Window)))",
 		"./member", "ReckonsWith",
+	},
+	{
+		"the floor of an earlier loss is taken for that of the present one", "internal/floor/floor.go",
+		"!f.From.Before(f.least(v))", "f.From.After(v.Now)",
+		"./member", "TwoLosses",
+	},
+	{
+		"no step of the model: the floor of an earlier loss is taken for that of the present one", "internal/floor/floor.go",
+		"!f.From.Before(f.least(v))", "f.From.After(v.Now)",
+		"./internal/floor", "Model",
+	},
+	{
+		"a refused clock settles the floor", "internal/floor/floor.go",
+		"if v.Standing == Opposed {", "if false {",
+		"./member", "RefusedClockSettles",
+	},
+	{
+		"no step of the model: a refused clock settles the floor", "internal/floor/floor.go",
+		"if v.Standing == Opposed {", "if false {",
+		"./internal/floor", "Model",
+	},
+	{
+		"a refused clock opens no floor", "internal/floor/floor.go",
+		"write = !f.Open", "write = false",
+		"./member", "KeepsNewcomersOut",
+	},
+	{
+		"an open floor lets claims go on", "internal/floor/floor.go",
+		"	case f.Open:\n		return f, Wait\n", "",
+		"./member", "KeepsNewcomersOut",
+	},
+	{
+		"a clock that was refused when the store lost data is believed once it is alone", "member/floor.go",
+		"j.at.IsZero(), j.Out(), saw == refused:", "j.at.IsZero(), j.Out():",
+		"./member", "OnlyRefused",
+	},
+	{
+		"a clock that was refused at a loss is a witness of the next", "member/floor.go",
+		"m.witness.CompareAndSwap(sawNothing, believed)", "m.witness.Store(believed)",
+		"./member", "OnlyRefused",
+	},
+	{
+		"a floor beyond all clocks is believed", "internal/floor/floor.go",
+		"return v.Standing == Agreed && !v.Living.IsZero() && f.From.After(f.most(v))", "return false",
+		"./member", "BeyondAllClocks",
+	},
+	{
+		"a floor is doubted that the horizon of another explains", "internal/floor/floor.go",
+		"later(f.least(v), roundUp(v.Living.Add(Skew)))", "f.least(v)",
+		"./member", "HorizonExplains",
+	},
+	{
+		"a longer window is not written down before a claim", "internal/floor/floor.go",
+		"case f.Window < v.Window:", "case false:",
+		"./member", "LongestWindow",
+	},
+	{
+		"a member does not remember the longest window", "member/floor.go",
+		"max(m.options.Window, time.Duration(m.window.Load()))", "m.options.Window",
+		"./member", "LongestWindow",
+	},
+	{
+		"a floor ignores the longest window that the store has", "internal/floor/floor.go",
+		"max(v.Window, f.Window)", "v.Window",
+		"./internal/floor", "NotesTheLongest",
+	},
+	{
+		"who resumes lets others go on before its own time", "internal/floor/floor.go",
+		"Floor{From: v.Now, Window: f.Window, By: by, Why: \"resumed", "Floor{Window: f.Window, By: by, Why: \"resumed",
+		"./internal/floor", "Model",
 	},
 	{
 		"a horizon that went back is accepted", "internal/fence/fence.go",

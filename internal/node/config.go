@@ -38,7 +38,7 @@ type Config struct {
 	MaxCalls       int // at a time; 0: as memory allows
 	MaxSequencers  int // in the cluster, at which this node creates no more; 0: server.DefaultMaxSequencers
 
-	// The store. The node sets the Dir, Window, Version, Logger, DialOptions and Fatal of a quorum, and the Logger and
+	// The store. The node sets the Dir, Version, Logger, DialOptions and Fatal of a quorum, and the Logger and
 	// DialOptions of other stores.
 	stores.Choice
 

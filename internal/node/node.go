@@ -112,7 +112,7 @@ func New(c Config) (*Node, error) {
 		}
 		n.use(q)
 	case !c.Keeps():
-		c.Etcd.DialOptions, c.Postgres.Window = n.traces.asked(), c.Window
+		c.Etcd.DialOptions = n.traces.asked()
 		external, err := c.Open(n.log)
 		if err != nil {
 			return nil, err

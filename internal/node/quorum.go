@@ -22,7 +22,7 @@ type quorumPart interface {
 // quorumConfig returns the configuration of the quorum with what the node sets.
 func (n *Node) quorumConfig() quorum.Config {
 	c := n.config.Quorum
-	c.Dir, c.Moved, c.Window, c.Version = n.config.DataDir, n.config.Moved, n.config.Window, n.config.Build.Version
+	c.Dir, c.Moved, c.Version = n.config.DataDir, n.config.Moved, n.config.Build.Version
 	c.Logger, c.DialOptions, c.Fatal = n.log, n.traces.asked(), n.config.Fatal
 	return c
 }

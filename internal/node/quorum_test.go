@@ -264,7 +264,7 @@ func TestQuorumConfig(t *testing.T) {
 	c := testConfig(t)
 	c.Quorum, c.Build.Version = quorum.Config{Machines: []string{"a:7420"}, KeyFile: "firn.key"}, "v1.2.3"
 	got := newNode(t, c).quorumConfig()
-	if got.Dir != c.DataDir || got.Window != c.Window || got.Version != "v1.2.3" || got.Logger == nil || got.KeyFile != "firn.key" {
+	if got.Dir != c.DataDir || got.Version != "v1.2.3" || got.Logger == nil || got.KeyFile != "firn.key" {
 		t.Errorf("%+v", got)
 	}
 }

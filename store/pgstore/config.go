@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/firn-id/firn/internal/floor"
 )
 
 const (
@@ -55,11 +53,6 @@ type Config struct {
 	// the database; see SQL.
 	Schema string
 
-	// Window is the longest window of the members that use this client. After a loss of data, nobody makes IDs until
-	// the windows of all clients have passed; a member with a longer one ends with an error. Zero: 30 s, the default of
-	// members. Negative, and more than 1 h, is an error.
-	Window time.Duration
-
 	// CallDeadline is how long a call waits for its answer, unless its context ends sooner. Zero: DefaultCallDeadline.
 	// Negative is an error.
 	CallDeadline time.Duration
@@ -75,15 +68,12 @@ type settings struct {
 }
 
 func (c Config) settings() (settings, error) {
-	c.Window, c.CallDeadline = cmp.Or(c.Window, floor.Window), cmp.Or(c.CallDeadline, DefaultCallDeadline)
+	c.CallDeadline = cmp.Or(c.CallDeadline, DefaultCallDeadline)
 	c.Schema = cmp.Or(c.Schema, DefaultSchema)
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	s := settings{Config: c}
 	if c.CallDeadline < 0 {
 		return s, fmt.Errorf("the call deadline is %v; want a positive one, or zero for %v", c.CallDeadline, DefaultCallDeadline)
-	}
-	if c.Window < 0 || c.Window > floor.MaxWindow {
-		return s, fmt.Errorf("the window is %v; want up to %v, or zero for %v", c.Window, floor.MaxWindow, floor.Window)
 	}
 	if !schemaName.MatchString(c.Schema) {
 		return s, fmt.Errorf("the schema is called %q; want 1 to 63 characters a-z, 0-9 and _, the first no digit", c.Schema)

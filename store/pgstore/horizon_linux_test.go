@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/firn-id/firn/internal/dbtest"
-	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/pgstore"
 )
@@ -96,18 +95,5 @@ func TestTheOldestTransactionIsKnown(t *testing.T) {
 	report, err := s.Examine(t.Context())
 	if err != nil || report.Oldest == 0 || !regexp.MustCompile(`^process \d+, ".*", idle in transaction$`).MatchString(report.Who) {
 		t.Errorf("Examine = %+v, %v; want a transaction and whose it is", report, err)
-	}
-}
-
-// A window that makes everybody wait for days after a loss is refused.
-func TestLongWindowsAreRefused(t *testing.T) {
-	for window, valid := range map[time.Duration]bool{floor.MaxWindow: true, floor.MaxWindow + 1: false, -1: false} {
-		s, err := pgstore.Open(pgstore.Config{URL: "postgres://127.0.0.1:1/firn", Window: window})
-		if (err == nil) != valid {
-			t.Errorf("a window of %v: %v; want that it is valid: %v", window, err, valid)
-		}
-		if err == nil {
-			_ = s.Close()
-		}
 	}
 }

@@ -70,7 +70,7 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	t.Parallel()
 	const window = 2 * time.Second
 	primary := dbtest.StartPostgres(t)
-	open(t, pgstore.Config{URL: primary.URL("postgres"), Window: window})
+	open(t, pgstore.Config{URL: primary.URL("postgres")})
 	eventually(t, "the schema", func() error {
 		if primary.SQL(t, "SELECT count(*) FROM pg_tables WHERE schemaname = 'firn'") != "6" {
 			return errors.New("not yet")
@@ -87,7 +87,7 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	defer cancel()
 	var latest [4]atomic.Int64 // by member: the latest ID, in milliseconds of its time
 	join := func(i int) {
-		s := open(t, pgstore.Config{URL: url, Window: window})
+		s := open(t, pgstore.Config{URL: url})
 		m, err := member.Join(ctx, s, member.Options{Window: window, TTL: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +135,12 @@ func TestNoIDComesTwiceFromAReplicaThatWasBehind(t *testing.T) {
 	replica.Promote(t)
 	var f floor.Floor
 	eventually(t, "the floor", func() error {
-		return json.Unmarshal([]byte(replica.SQL(t, "SELECT convert_from(value, 'UTF8') FROM firn.keys WHERE key = 'floor'")), &f)
+		f = floor.Floor{} // what is not there now was read before
+		err := json.Unmarshal([]byte(replica.SQL(t, "SELECT convert_from(value, 'UTF8') FROM firn.keys WHERE key = 'floor'")), &f)
+		if err == nil && (f.Open || f.From.IsZero()) {
+			err = errors.New("nobody has said from when on IDs may be made")
+		}
+		return err
 	})
 	for i := range latest {
 		makes(t, &latest[i], f.From)

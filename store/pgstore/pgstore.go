@@ -43,7 +43,6 @@ type Store struct {
 	changed   chan struct{}      // closed when failure changes
 	known     known
 	untold    bool // data was lost, and neither an Append nor a Follow has told so
-	window    time.Duration
 	age       age
 	warning   string // what the server said while it carried out the latest message
 	sessions  map[*session]bool
@@ -75,7 +74,6 @@ func Open(config Config) (*Store, error) {
 		hints:    make(chan struct{}, 1),
 		quiet:    make(chan struct{}, 1),
 		changed:  make(chan struct{}),
-		window:   settings.Window,
 		sessions: make(map[*session]bool),
 		watches:  make(map[*watch]bool),
 	}
@@ -87,14 +85,6 @@ func Open(config Config) (*Store, error) {
 
 // Shared reports true: other processes use the database, too, and it may lose data while they run.
 func (s *Store) Shared() bool { return true }
-
-// Window is how long everybody waits after a loss of data: the longest window of all clients that have connected.
-// Members must not have a longer one.
-func (s *Store) Window() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.window
-}
 
 // closeWithin is how long Close waits for the server to confirm the end of the sessions.
 const closeWithin = 3 * time.Second

@@ -155,7 +155,6 @@ func TestConfigurations(t *testing.T) {
 		{pgstore.Config{URL: "postgres://u:hush@h:port/d"}, `not a URL like "postgres://`},
 		{pgstore.Config{URL: "postgres://u:hush@h/d", Schema: "Firn"}, `"Firn"; want 1 to 63 characters`},
 		{pgstore.Config{URL: "postgres://u:hush@h/d", Schema: `a"b`}, `want 1 to 63 characters`},
-		{pgstore.Config{URL: "postgres://u:hush@h/d", Window: -1}, "the window is -1ns"},
 		{pgstore.Config{URL: "postgres://u:hush@h/d", CallDeadline: -1}, "the call deadline is -1ns"},
 		{pgstore.Config{URL: "postgres://u:hush@h/d", CertFile: "c"}, "both or neither"},
 		{pgstore.Config{URL: "postgres://u:hush@h/d", CAFile: "/none.pem"}, "none.pem"},

@@ -51,8 +51,7 @@ CREATE TABLE IF NOT EXISTS head (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   format integer NOT NULL,   -- of these tables
   identity uuid NOT NULL,    -- changes when the store has lost data
-  origin text NOT NULL,      -- where identity was given
-  longest bigint NOT NULL    -- the longest window of the members, in milliseconds
+  origin text NOT NULL       -- where identity was given
 );
 LOCK TABLE head IN EXCLUSIVE MODE; -- transactions wait before they hold what is changed below
 
@@ -104,8 +103,8 @@ CREATE TABLE IF NOT EXISTS checkpoint (
 WITH fresh AS (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS revision
     WHERE NOT EXISTS (SELECT FROM head) AND NOT EXISTS (SELECT FROM latest) AND NOT EXISTS (SELECT FROM keys)
       AND NOT EXISTS (SELECT FROM log) AND NOT EXISTS (SELECT FROM checkpoint)),
-  in_head AS (INSERT INTO head (format, identity, origin, longest) SELECT {format}, gen_random_uuid(),
-    {origin}, 0 FROM fresh),
+  in_head AS (INSERT INTO head (format, identity, origin) SELECT {format}, gen_random_uuid(),
+    {origin} FROM fresh),
   in_latest AS (INSERT INTO latest (revision, verdict) SELECT revision, 0 FROM fresh),
   in_keys AS (INSERT INTO keys (key, value, version, created) SELECT '', '', revision, revision FROM fresh),
   in_log AS (INSERT INTO log (position, id, data) SELECT 0, '', '' FROM fresh)

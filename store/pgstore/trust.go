@@ -2,11 +2,9 @@ package pgstore
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -102,12 +100,11 @@ type state struct {
 	revision                 int64  // zero: the row is gone
 	identity, origin, actual string // empty: the row is gone
 	emptied                  string // the tables whose rows are gone
-	longest                  time.Duration
 	floor                    []byte // the value of its key
 }
 
 func (s *Store) look(ctx context.Context, conn *pgconn.PgConn) (state, error) {
-	results, err := conn.Exec(ctx, `SELECT revision, identity, origin, `+origin+`, longest, (SELECT value FROM keys WHERE key = `+bytesOf(floor.Key)+`),
+	results, err := conn.Exec(ctx, `SELECT revision, identity, origin, `+origin+`, (SELECT value FROM keys WHERE key = `+bytesOf(floor.Key)+`),
 		concat_ws(', ', CASE WHEN identity IS NULL THEN 'head' END, CASE WHEN revision IS NULL THEN 'latest' END,
 			CASE WHEN NOT EXISTS (SELECT FROM keys WHERE key = '') THEN 'keys' END, CASE WHEN NOT EXISTS (SELECT FROM log WHERE position = 0) THEN 'log' END,
 			CASE WHEN NOT EXISTS (SELECT FROM checkpoint) THEN 'checkpoint' END)
@@ -118,7 +115,7 @@ func (s *Store) look(ctx context.Context, conn *pgconn.PgConn) (state, error) {
 	r := rows(results[0].Rows)
 	return state{
 		revision: r.int(0, 0), identity: r.text(0, 1), origin: r.text(0, 2), actual: r.text(0, 3),
-		longest: time.Duration(r.int(0, 4)) * time.Millisecond, floor: r.bytes(0, 5), emptied: r.text(0, 6),
+		floor: r.bytes(0, 4), emptied: r.text(0, 5),
 	}, nil
 }
 
@@ -129,7 +126,7 @@ func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool
 		return false, err
 	}
 	s.mu.Lock()
-	known, longest := s.known, s.window
+	known := s.known
 	s.mu.Unlock()
 	switch {
 	case now.emptied != "":
@@ -138,13 +135,9 @@ func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool
 		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at %s and is at %s", now.origin, now.actual))
 	case now.identity == known.identity && now.revision < known.revision:
 		return false, s.renew(ctx, conn, now, fmt.Sprintf("the store was at revision %d and is at %d", known.revision, now.revision))
-	case now.longest < longest:
-		_, err := conn.Exec(ctx, fmt.Sprintf("UPDATE head SET longest = greatest(longest, %s)", milliseconds(longest))).ReadAll()
-		return false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.window = max(s.window, now.longest)
 	if known.identity != "" && known.identity != now.identity {
 		s.known.epoch++
 		s.known.log, s.untold = 0, true
@@ -163,26 +156,16 @@ func (s *Store) identify(ctx context.Context, conn *pgconn.PgConn) (settled bool
 const ahead = 1 << 32
 
 // renew gives a store that has lost data, or may have, a new identity, from which all its clients see that. It ends all
-// sessions, so that nothing that they hold can be extended, and sets the floor: the instant before which nobody makes IDs.
-// It does nothing if another client has done so.
+// sessions, so that nothing that they hold can be extended, and opens the floor: nobody claims a
+// node ID until a member has said from when on it may be used. It does nothing if another client has done so.
 func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why string) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "a client"
 	}
-	f := floor.Floor{From: floor.Above(time.Now().Add(max(from.longest, s.Window()))), By: host, Why: why}
-	if len(from.floor) > 0 {
-		var before floor.Floor
-		if err := json.Unmarshal(from.floor, &before); err != nil {
-			return fmt.Errorf("%w: the key %q can't be read: %w", store.ErrRefused, floor.Key, err)
-		}
-		if before.From.After(f.From) {
-			f.From = before.From
-		}
-	}
-	put, err := f.Put()
+	put, err := floor.Open(from.floor, host, why)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", store.ErrRefused, err)
 	}
 	s.mu.Lock()
 	known := s.known.revision
@@ -192,8 +175,7 @@ func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why 
 	statements := []string{
 		"LOCK TABLE head IN EXCLUSIVE MODE", // there may be no row to lock
 		fmt.Sprintf("DELETE FROM head WHERE identity::text = '%s' AND coalesce((SELECT max(revision) FROM latest), 0) = %s", from.identity, number(from.revision)),
-		fmt.Sprintf("INSERT INTO head (format, identity, origin, longest) SELECT %d, '%s', %s, %s WHERE NOT EXISTS (SELECT FROM head)",
-			format, identity, origin, milliseconds(max(from.longest, s.Window()))),
+		fmt.Sprintf("INSERT INTO head (format, identity, origin) SELECT %d, '%s', %s WHERE NOT EXISTS (SELECT FROM head)", format, identity, origin),
 		"DELETE FROM sessions WHERE " + guard,
 		"DELETE FROM log WHERE NOT EXISTS (SELECT FROM checkpoint) AND " + guard, // its rest means nothing without
 		"INSERT INTO log (position, id, data) SELECT 0, '', '' WHERE " + guard + " ON CONFLICT DO NOTHING",

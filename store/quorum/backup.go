@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -125,20 +124,18 @@ func (c *checksum) right() bool { return bytes.Equal(c.hash.Sum(nil), c.before) 
 
 // RestoreConfig says what to restore, and where to.
 type RestoreConfig struct {
-	Backup  string        // a file written by Backup, or the data directory of a machine on which nothing runs
-	Dir     string        // the data directory to make; it must be empty or not exist
-	As      string        // the machine that it is for, host:port as in Config.Machines; required
-	Window  time.Duration // see Config
-	KeyFile string        // see Config; with it, Restore asks the machines that the backup knows whether they are alive
-	Logger  *slog.Logger  // nil: no log
+	Backup  string       // a file written by Backup, or the data directory of a machine on which nothing runs
+	Dir     string       // the data directory to make; it must be empty or not exist
+	As      string       // the machine that it is for, host:port as in Config.Machines; required
+	KeyFile string       // see Config; with it, Restore asks the machines that the backup knows whether they are alive
+	Logger  *slog.Logger // nil: no log
 }
 
 // Restored says what Restore found and did.
 type Restored struct {
-	Former    string    // identity of the cluster that the backup is from; empty: it was a node alone
-	Machines  []string  // those that the backup knows
-	Silent    []string  // those of them that could not be asked whether they are alive
-	NotBefore time.Time // no node ID is used below this instant
+	Former   string   // identity of the cluster that the backup is from; empty: it was a node alone
+	Machines []string // those that the backup knows
+	Silent   []string // those of them that could not be asked whether they are alive
 }
 
 // Restore makes a data directory from a backup, for the first machine of a new cluster. Only that machine can use it, and
@@ -147,10 +144,6 @@ type Restored struct {
 // alive, when Dir is not empty, or when the backup is damaged; Dir is then as before.
 func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	c.Window = cmp.Or(c.Window, floor.Window)
-	if c.Window < 0 {
-		return r, fmt.Errorf("the window is %v; want a positive one", c.Window)
-	}
 	if err := checkAddress(c.As); err != nil {
 		return r, err
 	}
@@ -210,16 +203,15 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 	if err := endLeases(ctx, server); err != nil {
 		return err
 	}
-	f, err := r.floor(ctx, c, s)
+	kv, err := s.Get(ctx, floor.Key)
 	if err != nil {
 		return err
 	}
-	r.NotBefore = f.From
-	putFloor, err := f.Put()
+	open, err := floor.Open(kv.Value, "firn quorum restore", "the store was restored from a backup, which does not know what happened after it was made")
 	if err != nil {
 		return err
 	}
-	then := []store.Op{store.Delete(recordKey), store.Delete(clusterid.Key), putFloor} // it gets its identity when it begins
+	then := []store.Op{store.Delete(recordKey), store.Delete(clusterid.Key), open} // it gets its identity when it begins
 	if _, err := s.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: then}); err != nil {
 		return err
 	}
@@ -231,26 +223,6 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 		return err
 	}
 	return place.Assign(dir.Path, c.As)
-}
-
-// floor returns the instant below which nobody uses a node ID of the new cluster.
-func (r *Restored) floor(ctx context.Context, c RestoreConfig, s store.Store) (floor.Floor, error) {
-	f := floor.Floor{
-		From: floor.Above(time.Now().Add(c.Window)).Add(time.Second).Truncate(time.Second), By: "firn quorum restore",
-		Why: "the store was restored from a backup, which does not know what happened after it was made",
-	}
-	kv, err := s.Get(ctx, floor.Key)
-	if err != nil || kv.Version == 0 {
-		return f, err
-	}
-	var before floor.Floor
-	if err := json.Unmarshal(kv.Value, &before); err != nil {
-		return f, fmt.Errorf("the key %q of the backup can't be read: %w", floor.Key, err)
-	}
-	if before.From.After(f.From) {
-		f.From = before.From
-	}
-	return f, nil
 }
 
 // askFormer asks the machines of the former cluster whether they are alive.

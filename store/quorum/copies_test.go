@@ -7,9 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdembed"
@@ -32,7 +30,7 @@ func (w *world) restored(as string) (dir string) {
 		w.t.Fatal(err)
 	}
 	dir = filepath.Join(w.t.TempDir(), "restored")
-	if _, err := Restore(w.t.Context(), RestoreConfig{Backup: from, As: as, Dir: dir, Window: time.Second}); err != nil {
+	if _, err := Restore(w.t.Context(), RestoreConfig{Backup: from, As: as, Dir: dir}); err != nil {
 		w.t.Fatal(err)
 	}
 	return dir
@@ -187,8 +185,8 @@ func TestTwinOfAMachine(t *testing.T) {
 	w.voters(original, 3)
 }
 
-// A cluster that begins with a restored directory once the wait of the restore is over waits again: another copy of it may
-// have been used.
+// A cluster that begins with a restored directory waits from its first claim on, however late that is: another copy of it
+// may have been used.
 func TestRestoredFloor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -197,13 +195,5 @@ func TestRestoredFloor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close() //nolint:errcheck // a test
-	const window = 7 * time.Second
-	now := time.Now()
-	if f, late, err := restoredFloor(t.Context(), s, now, window); err != nil || late {
-		t.Errorf("soon: %+v, %v, %v", f, late, err)
-	}
-	later := now.Add(time.Minute)
-	if f, late, err := restoredFloor(t.Context(), s, later, window); err != nil || !late || !f.From.Equal(floor.Above(later.Add(window))) || f.Why == "" {
-		t.Errorf("later: %+v, %v, %v", f, late, err)
-	}
+	wantOpen(t, s)
 }

@@ -22,7 +22,6 @@ import (
 
 	"google.golang.org/grpc"
 
-	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/internal/place"
@@ -64,10 +63,6 @@ type Config struct {
 	// Moved is as in etcdembed.Config, of a directory that a node alone has used. That of another machine of a quorum is
 	// refused in any case.
 	Moved bool
-
-	// Window is how far ahead of their clocks the members of the cluster reserve time, and so how long processes that
-	// know an earlier, lost cluster may go on. Zero: 30 s.
-	Window time.Duration
 
 	// Version of the program, for Status.
 	Version string
@@ -167,12 +162,8 @@ type Quorum struct {
 // configuration.
 func New(c Config) (*Quorum, error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
-	c.Window = cmp.Or(c.Window, floor.Window)
 	if err := checkMachines(c.Machines); err != nil {
 		return nil, err
-	}
-	if c.Window < 0 || c.Window > floor.MaxWindow {
-		return nil, fmt.Errorf("the window is %v; want up to %v, or zero for %v", c.Window, floor.MaxWindow, floor.Window)
 	}
 	c.Machines = slices.Sorted(slices.Values(c.Machines))
 	if c.Self != "" && c.Self != NoMachine && !slices.Contains(c.Machines, c.Self) {

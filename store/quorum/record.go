@@ -133,12 +133,9 @@ func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
 		return err
 	}
 	txn.Then = append(txn.Then, put)
-	f, late, err := q.firstFloor(ctx, s, mine)
-	if err != nil {
-		return err
-	}
-	if late {
-		put, err := f.Put()
+	why, late := q.foundedLate(time.Now())
+	if late = late && mine.Founded; late {
+		put, err := floor.Open(nil, q.selfAddress(), why)
 		if err != nil {
 			return err
 		}
@@ -149,50 +146,21 @@ func (q *Quorum) putRecord(ctx context.Context, s *server, mine written) error {
 		return nil
 	}
 	if err == nil && late {
-		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while", "before", f.From, "why", f.Why)
+		q.log.Warn("a cluster is formed, and may not be the first: to avoid duplicates, no ID is made for a while", "why", why)
 	}
 	return err
-}
-
-// firstFloor returns the floor of a cluster that begins now, and whether it needs one.
-func (q *Quorum) firstFloor(ctx context.Context, s *server, mine written) (f floor.Floor, late bool, err error) {
-	now := time.Now()
-	switch {
-	case mine.Founded:
-		f, late = q.foundingFloor(now)
-	case mine.Restored:
-		f, late, err = restoredFloor(ctx, s.local, now, q.config.Window)
-		f.By = q.selfAddress()
-	}
-	return f, late, err
-}
-
-// restoredFloor returns the floor of a cluster that begins now with a restored directory, and whether it needs one: once
-// the time is over that the restore has it wait, a copy of the directory may have been used before.
-func restoredFloor(ctx context.Context, s store.Store, now time.Time, window time.Duration) (f floor.Floor, late bool, err error) {
-	kv, err := s.Get(ctx, floor.Key)
-	if err != nil {
-		return f, false, err
-	}
-	var before floor.Floor
-	if err := json.Unmarshal(kv.Value, &before); err != nil {
-		return f, false, fmt.Errorf("the key %q of the backup can't be read: %w", floor.Key, err)
-	}
-	f = floor.Floor{From: floor.Above(now.Add(window)), Why: "the cluster begins with a restored directory, of which a copy may have been used before"}
-	return f, before.From.Before(now), nil
 }
 
 // firstWithin is how long after its key was made a cluster counts as the first one.
 const firstWithin = time.Hour
 
-// foundingFloor returns the floor of a cluster that is formed now, and whether it needs one: members of an earlier one,
-// whose machines have all lost their data, may still use what they have reserved.
-func (q *Quorum) foundingFloor(now time.Time) (f floor.Floor, late bool) {
-	f = floor.Floor{From: floor.Above(now.Add(q.config.Window)), By: q.selfAddress(), Why: "the cluster was formed, and nobody knows since when its certificates are in use"}
+// foundedLate reports whether a cluster that is formed now may not be the first, and why: members of an earlier one, whose
+// machines have all lost their data, may still use what they have reserved. The floor is then open from the beginning.
+func (q *Quorum) foundedLate(now time.Time) (why string, late bool) {
 	if q.since.IsZero() {
-		return f, true
+		return "the cluster was formed, and nobody knows since when its certificates are in use", true
 	}
 	age := now.Sub(q.since)
-	f.Why = fmt.Sprintf("the cluster was formed %v after its key was made: an earlier one may have lost all its data", age.Round(time.Second))
-	return f, age > firstWithin || age < -firstWithin
+	why = fmt.Sprintf("the cluster was formed %v after its key was made: an earlier one may have lost all its data", age.Round(time.Second))
+	return why, age > firstWithin || age < -firstWithin
 }

@@ -1,0 +1,296 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/clocks"
+	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/store/memstore"
+)
+
+// onTwo is a sequencer of two node IDs, of which a node may have both.
+func onTwo(c *setup) {
+	c.definition, c.NodeIDs = cluster.Define(firn.Layout{Epoch: layout.Epoch, Tick: time.Millisecond, TimeBits: 41, NodeBits: 1, SequenceBits: 12}), 2
+}
+
+// takesOfEach takes IDs of all node IDs of all nodes for so long, and checks them. It returns how many.
+func (w *world) takesOfEach(d time.Duration, nodes ...*node) (taken int) {
+	w.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for _, n := range nodes {
+			s := n.seq.Load()
+			if s == nil {
+				continue
+			}
+			for _, g := range s.status.Load().generators {
+				id, err := g.TryNext()
+				if err != nil {
+					continue
+				}
+				taken++
+				if by, ok := w.given[id]; ok {
+					w.t.Fatalf("%s gave %d (node ID %d), which %s gave before", n.name, id, g.NodeID(), by)
+				}
+				w.given[id] = n.name
+			}
+		}
+	}
+	return taken
+}
+
+// floor reads the floor from the store.
+func (w *world) floor() floor.Floor {
+	w.t.Helper()
+	client := w.service.Client("look")
+	defer client.Close()
+	kv, err := client.Get(context.Background(), floor.Key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f, err := floor.Parse(kv.Value)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// noticesLosses waits until a node has noticed so many losses, and has written what it has to.
+func (n *node) noticesLosses(losses int64) {
+	n.world.t.Helper()
+	for deadline := time.Now().Add(window); n.mem.Load().losses.Load() < losses || n.mem.Load().Ready() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			n.world.t.Fatalf("%s has not noticed %d losses", n.name, losses)
+		}
+	}
+}
+
+// The store loses data a second time while nodes wait, or have waited, for the floor after the first loss: it is set back to
+// when that floor had just been written. The clocks are 8 s apart.
+func TestTwoLosses(t *testing.T) {
+	for name, between := range map[string]time.Duration{"while all wait": window / 2, "once some serve": window + clocks.Skew + 3*time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				b := w.start("b", onTwo)
+				b.ready(time.Second)
+				a := w.start("a", onTwo, off(behind))
+				a.ready(clocks.Skew)
+				w.takesOfEach(window, a, b)
+				w.service.RollBack(memstore.Backup{}, 0)
+				at := time.Now()
+				a.noticesLosses(1)
+				b.noticesLosses(1)
+				backup := w.service.Backup()
+				w.takesOfEach(between-time.Since(at), a, b)
+				a.client.CutOff(true) // it may use what it has reserved
+				w.service.RollBack(backup, 0)
+				b.noticesLosses(2)
+				w.takesOfEach(window, a, b)
+				a.client.CutOff(false)
+				if w.takesOfEach(2*window, a, b) == 0 {
+					t.Errorf("nobody makes IDs after the second loss: %v, %v", a.Ready(), b.Ready())
+				}
+			})
+		})
+	}
+}
+
+// A member that was out of reach when the others wrote the floor does not stop those that serve, though it writes a later
+// one: it can't know that theirs is of the same loss.
+func TestAMemberThatNoticesLate(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.two()
+		b.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		a.noticesLosses(1)
+		w.takes(2*window, a)
+		a.ready(time.Second)
+		b.client.CutOff(false)
+		b.noticesLosses(1)
+		a.serves(2 * window)
+		b.ready(time.Second)
+	})
+}
+
+// refusedBy starts two nodes whose clocks agree, and a third that is refused for its clock.
+func (w *world) refusedBy(ahead time.Duration, kind clocks.Kind) (a, b, c *node) {
+	w.t.Helper()
+	a, b = w.two()
+	c = w.start("c", off(ahead))
+	c.settled()
+	c.believes(kind, time.Minute)
+	w.takes(window, a, b)
+	return a, b, c
+}
+
+// A node that is refused because its clock is a day ahead is the first to notice that the store has lost data. The others
+// wait no longer for that.
+func TestARefusedClockSettlesNoFloor(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.refusedBy(24*time.Hour, clocks.Ahead)
+		a.client.Lag(2 * time.Second)
+		b.client.Lag(2 * time.Second)
+		w.service.RollBack(memstore.Backup{}, 0)
+		at := time.Now()
+		c.startsOver()
+		if f := w.floor(); !f.Open || !f.From.IsZero() {
+			t.Errorf("the floor is %+v; want one that is open", f)
+		}
+		a.client.Lag(0)
+		b.client.Lag(0)
+		w.takes(window+clocks.Skew+5*time.Second-time.Since(at), a, b)
+		for _, n := range []*node{a, b} {
+			n.ready(5 * time.Second)
+		}
+		c.believes(clocks.Ahead, time.Minute)
+	})
+}
+
+// Those that agree about the time are out of reach, and use what they have reserved, when the store loses data. A node that
+// was refused because its clock is a day behind notices, and is then alone. No newcomer makes IDs before the others have
+// said from when on, or before an operator resumes.
+func TestARefusedClockKeepsNewcomersOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.refusedBy(-24*time.Hour, clocks.Behind)
+		a.client.CutOff(true)
+		b.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		c.noticesLosses(1)
+		d := w.start("d")
+		w.takes(20*time.Second, a, b, c, d)
+		w.takes(window, a, b)
+		if n := w.takes(2*window, c, d); n != 0 {
+			t.Errorf("%d IDs were given though nobody whose clock is believed has said from when on", n)
+		}
+		var wait *FloorError
+		if err := d.Ready(); !errors.As(err, &wait) || !wait.From.IsZero() || wait.By != "c" || !strings.Contains(err.Error(), "most others agree") {
+			t.Errorf("Ready of a newcomer: %v; want a FloorError of c", err)
+		}
+		a.client.CutOff(false)
+		b.client.CutOff(false)
+		w.takes(2*window, a, b, c, d)
+		for _, n := range []*node{a, b, d} {
+			n.ready(5 * time.Second)
+		}
+	})
+}
+
+// Only nodes that were refused live when the store loses data. They agree with each other afterwards, and with nobody who
+// knows better; still they make no ID until an operator resumes.
+func TestOnlyRefusedClocksLive(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var others []*node
+		for _, name := range []string{"a", "b", "e"} {
+			n := w.start(name)
+			n.ready(time.Second)
+			others = append(others, n)
+		}
+		c, d := w.start("c", off(-24*time.Hour)), w.start("d", off(-24*time.Hour))
+		for _, n := range []*node{c, d} {
+			n.settled()
+			n.believes(clocks.Behind, time.Minute)
+		}
+		for _, n := range others {
+			n.client.CutOff(true)
+		}
+		w.service.RollBack(memstore.Backup{}, 0)
+		c.startsOver()
+		c.believes(clocks.Agreed, time.Minute)
+		w.service.RollBack(memstore.Backup{}, 0) // and again
+		c.noticesLosses(2)
+		d.noticesLosses(2)
+		c.believes(clocks.Agreed, time.Minute)
+		c.refuses(2 * window)
+		if f := w.floor(); !f.Open {
+			t.Errorf("the floor is %+v; want one that is open", f)
+		}
+		until, err := c.mem.Load().Resume(t.Context())
+		if err != nil || until.IsZero() {
+			t.Errorf("Resume: %v, %v", until, err)
+		}
+		c.ready(10 * time.Second)
+		d.ready(10 * time.Second)
+	})
+}
+
+// A floor is a month ahead. Two members that agree about the time replace it; one by itself believes it.
+func TestAFloorBeyondAllClocks(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		absurd, err := floor.Floor{From: time.Now().Add(30 * 24 * time.Hour), By: "wrong", Why: "test"}.Put()
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, w, absurd)
+		a := w.start("a")
+		a.refuses(2 * window)
+		b := w.start("b")
+		w.takes(window+clocks.Skew+5*time.Second, a, b)
+		a.ready(5 * time.Second)
+		b.ready(5 * time.Second)
+		if f := w.floor(); !strings.Contains(f.Why, `"wrong"`) {
+			t.Errorf("the floor is %+v", f)
+		}
+	})
+}
+
+// A floor is an hour ahead, and so is what a member has reserved, since its time ran ahead when all clocks did. A newcomer
+// whose time is the clocks' does not doubt the floor.
+func TestAFloorThatAHorizonExplains(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.two()
+		for _, n := range []*node{a, b} {
+			n.wall.step(time.Hour)
+		}
+		w.takes(window, a, b)
+		for _, n := range []*node{a, b} {
+			n.wall.step(-time.Hour)
+		}
+		w.takes(window, a, b)
+		w.service.RollBack(memstore.Backup{}, 0)
+		a.noticesLosses(1)
+		b.noticesLosses(1)
+		c := w.start("c")
+		w.takes(2*window, a, b, c)
+		if f := w.floor(); f.From.Before(time.Now().Add(30 * time.Minute)) {
+			t.Errorf("the floor is %+v at %v", f, time.Now())
+		}
+	})
+}
+
+// The longest window with which node IDs were claimed is in the store before the first claim. Members that have read it
+// write a floor by it, also if the store has lost it.
+func TestTheLongestWindow(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onTwo)
+		a.ready(time.Second)
+		if f := w.floor(); f.Window != window {
+			t.Errorf("the floor is %+v; want a window of %v", f, window)
+		}
+		const long = 3 * window
+		c := w.start("c", onTwo, func(s *setup) {
+			s.Window = long
+			s.store.Inject(func(call memstore.Call) (f memstore.Fault) {
+				for _, op := range call.Txn.Then {
+					if known := w.floor().Window; isClaim(op) && known != long {
+						t.Errorf("a claim with a window of %v is on its way, and the store knows of %v", long, known)
+					}
+				}
+				return f
+			})
+		})
+		c.ready(clocks.Skew)
+		w.takesOfEach(window, a, c) // a has read it
+		c.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		a.noticesLosses(1)
+		if f, want := w.floor(), time.Now().Add(long+clocks.Skew/2); f.From.Before(want) || f.Window != long {
+			t.Errorf("the floor is %+v; want one from %v on, and a window of %v", f, want, long)
+		}
+		w.takesOfEach(2*long, a, c, w.start("late", onTwo))
+	})
+}
