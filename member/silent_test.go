@@ -23,7 +23,7 @@ func TestAJoinerWaitsForNoSession(t *testing.T) {
 						n.crash()
 					}
 					fresh := w.start("fresh", long)
-					fresh.ready(5 * time.Second)
+					fresh.ready(15 * time.Second) // a few calls, where several of many are dead
 					for _, n := range nodes[c.dead:] {
 						n.serves(time.Second)
 					}
