@@ -30,7 +30,7 @@ const patience = 2 * time.Minute
 func serve(t *testing.T) *httptest.Server {
 	t.Helper()
 	client := memstore.NewService().Client("a")
-	m, err := member.Join(t.Context(), client, member.Options{Owner: "a"})
+	m, err := member.Join(t.Context(), client, member.Options{Owner: "a", Start: lowest})
 	if err != nil {
 		t.Fatal(err)
 	}

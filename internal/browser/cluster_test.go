@@ -92,7 +92,7 @@ func (l *living) join(host string) *being {
 	b := &being{client: l.store.Client(host)}
 	var err error
 	n := len(l.members)
-	o := member.Options{Owner: fmt.Sprintf("%s, process %d", host, 4000+n), TTL: 5 * time.Second, Vitals: func() member.Vitals {
+	o := member.Options{Owner: fmt.Sprintf("%s, process %d", host, 4000+n), TTL: 5 * time.Second, Start: lowest, Vitals: func() member.Vitals {
 		return member.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", n)}, Since: time.Now().Add(-26 * time.Hour),
 			Ready: true, Given: 1 << 40, Rate: 1200 - 50*float64(n),
@@ -167,3 +167,6 @@ func nodes(n int64) cluster.Definition {
 	d.Nodes = n
 	return d
 }
+
+// lowest has sequencers begin at their lowest node ID.
+func lowest(nodes cluster.Range) int64 { return nodes.From }

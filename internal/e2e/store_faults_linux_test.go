@@ -185,8 +185,10 @@ func (s *scene) noticed(others ...*node) {
 	s.t.Helper()
 	eventually(s.t, func() error {
 		for _, n := range append(others, s.nodes...) {
-			if said(n.log.String(), "wrote the time before which members make no IDs") {
-				return nil
+			for _, told := range []string{"wrote the time before which", "members make no IDs before one whose clock is believed"} {
+				if said(n.log.String(), "the store has lost data; "+told) {
+					return nil
+				}
 			}
 		}
 		return errors.New("no node has noticed that the store has lost data")
