@@ -17,8 +17,12 @@ import (
 
 // startAnew has the member start over, since a copy of its process may be or go on as this incarnation.
 func (m *Member) startAnew(l *incarnation, why error) {
-	if l == nil || !l.copied.CompareAndSwap(false, true) {
-		return
+	was := ""
+	if l != nil { // else it is between two incarnations, and uses what it reserved as the former one
+		if !l.copied.CompareAndSwap(false, true) {
+			return
+		}
+		was = l.id
 	}
 	why = fmt.Errorf("%w: %w", ErrCopied, why)
 	for _, s := range m.Sequencers() {
@@ -28,8 +32,10 @@ func (m *Member) startAnew(l *incarnation, why error) {
 	m.mark.Store(&mark)
 	m.copiedAt.Store(&now)
 	m.copies.Add(1)
-	m.log.Error("this member makes no IDs of what it has reserved, and starts over as a new member", "was", l.id, "err", why)
-	l.session.Abandon() // which wakes the player
+	m.log.Error("this member makes no IDs of what it has reserved, and starts over as a new member", "was", was, "err", why)
+	if l != nil {
+		l.session.Abandon() // which wakes the player
+	}
 	m.poke()
 }
 
@@ -73,7 +79,7 @@ func (m *Member) mayBeCopied(ctx context.Context, l *incarnation) error {
 
 // isTwins reports whether a copy of this process has written the incarnation's pulse.
 func (m *Member) isTwins(l *incarnation, p Pulse) bool {
-	return p.Mark == *m.mark.Load() && !l.stamps.Sent(p.Stamp)
+	return p.Stamp != "" && !l.stamps.Sent(p.Stamp)
 }
 
 // watchResumes has the member start over whenever the system resumes from a snapshot, until ctx ends.

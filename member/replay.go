@@ -79,6 +79,13 @@ func (m *Member) run(ctx context.Context, open func(context.Context) (store.Stor
 
 // playOn plays the log, and starts over when the store has lost data.
 func (m *Member) playOn(ctx context.Context) error {
+	watching, stop := context.WithCancel(m.serving)
+	defer stop()
+	m.mu.Lock()
+	if !m.leaving {
+		m.holding.Go(func() { m.watchResumes(watching) }) // also while it starts over
+	}
+	m.mu.Unlock()
 	for {
 		playing, cancel := context.WithCancel(ctx)
 		m.mu.Lock()
@@ -86,7 +93,6 @@ func (m *Member) playOn(ctx context.Context) error {
 		m.mu.Unlock()
 		m.running.Go(func() { m.recordHistory(playing) })
 		m.running.Go(func() { m.watchClock(playing) })
-		m.running.Go(func() { m.watchResumes(playing) })
 		err := m.play(playing, m.follow(playing))
 		cancel()
 		if !errors.Is(err, store.ErrRolledBack) {

@@ -110,7 +110,7 @@ Inductive step (window skew : nat) (out : history -> instant -> Prop) (y : histo
     ~ out y c -> c + window + skew <= f ->
     step window skew out y (floored (shows y c) f false)
 
-(* The same: what is there will do. *)
+(* floor.Floor.Lost by the same: what is there will do. *)
 | Keeps c :
     ~ out y c -> open y = false -> c + window + skew <= from y ->
     step window skew out y (floored (shows y c) (from y) false)

@@ -12,15 +12,15 @@ type Stamps struct {
 // stampLength is how long a stamp is: 65 bits.
 const stampLength = 13
 
-// mostStamps is how many are kept. Where the store gives no answers for hours, the oldest are forgotten; a write that
-// was among them then counts as one of a copy.
+// mostStamps is how many are kept. Where the store gives no answers for hours, the oldest but the one that was settled
+// are forgotten; a write that was among them then counts as one of a copy.
 const mostStamps = 4096
 
 // Next returns the stamp of a write that is about to be sent.
 func (s *Stamps) Next() string {
 	stamp := Text()[:stampLength]
 	if len(s.sent) >= mostStamps {
-		s.sent = slices.Clone(s.sent[1:])
+		s.sent = slices.Delete(slices.Clone(s.sent), 1, 2) // not the one that was settled last
 	}
 	s.sent = append(s.sent, stamp)
 	return stamp

@@ -498,11 +498,6 @@ var mutants = []mutant{
 		"./store/quorum", "^TestRestoredOnThreeMachines$",
 	},
 	{
-		"a restored directory that was used before begins again at once", "store/quorum/record.go",
-		"return f, before.From.Before(now), nil", "return f, false, nil",
-		"./store/quorum", "^TestRestoredFloor$",
-	},
-	{
 		"who was alone does not wait for the others", "store/quorum/internal/plan/decide.go",
 		"	if d, ready := v.allAgree(); !ready {\n		return d\n	}\n	if i := ",
 		"	if d, ready := v.allAgree(); !ready && len(v.others) == 0 {\n		return d\n	}\n	if i := ",

@@ -21,6 +21,8 @@ import (
 const (
 	meetEvery = time.Minute // how often a machine whose server runs compares its log with the others'
 	compared  = 64          // entries, at most
+
+	meetWithin = 10 * time.Second // how long another machine may take to read its log
 )
 
 // upTo is the body of POST /log.
@@ -75,6 +77,8 @@ func parted(mine, theirs []etcdserver.Entry) uint64 {
 // meet compares the log here with those of the machines of this cluster that run with a majority. The error is a
 // *partedError where they differ, and another one if a machine did not answer.
 func (q *Quorum) meet(ctx context.Context, answers map[string]answer) error {
+	ctx, cancel := context.WithTimeout(ctx, meetWithin)
+	defer cancel()
 	mine, err := q.disk.dir.Committed()
 	if err != nil || len(mine) == 0 {
 		return err

@@ -196,7 +196,7 @@ func checkEnd(dir, path string, err error) error {
 }
 
 // readSegment reads one file of the log and returns the index of its last entry, or the
-// given one without any. visit gets each record that is an entry or a state.
+// given one without any. visit gets each record that is an entry, a state or a snapshot.
 func readSegment(decoder wal.Decoder, last uint64, visit func(*walpb.Record) error) (uint64, error) {
 	for record := new(walpb.Record); ; {
 		err := decoder.Decode(record)
@@ -231,6 +231,9 @@ func readSegment(decoder wal.Decoder, last uint64, visit func(*walpb.Record) err
 				return last, err
 			}
 			last = max(last, snapshot.GetIndex())
+			if err := visit(record); err != nil {
+				return last, err
+			}
 		}
 	}
 }

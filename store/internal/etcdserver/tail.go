@@ -8,12 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"google.golang.org/protobuf/proto"
 )
 
 // Entry is an entry of the log that is committed: all machines that ever have it have the same.
@@ -23,7 +25,8 @@ type Entry struct {
 	Sum   uint32 `json:"sum"` // of its content
 }
 
-// Committed reads the entries in the log of which it says that they are committed, the oldest first. A server may use the
+// Committed reads the entries in the log after its latest snapshot of which it says that they are committed, the oldest
+// first. A server may use the
 // directory meanwhile: what it has just written may be missing.
 func (d *Dir) Committed() ([]Entry, error) {
 	var all []Entry
@@ -37,9 +40,17 @@ func (d *Dir) Committed() ([]Entry, error) {
 	}
 	crc, last := uint32(0), uint64(0)
 	visit := func(record *walpb.Record) error {
-		if record.GetType() == wal.StateType {
+		switch record.GetType() {
+		case wal.StateType:
 			state := wal.MustUnmarshalState(record.Data)
 			commit = max(commit, state.GetCommit())
+			return nil
+		case wal.SnapshotType: // what is before may have been replaced by it, without ever being committed
+			var snapshot walpb.Snapshot
+			if err := proto.Unmarshal(record.Data, &snapshot); err != nil {
+				return err
+			}
+			all = slices.DeleteFunc(all, func(e Entry) bool { return e.Index <= snapshot.GetIndex() })
 			return nil
 		}
 		entry := wal.MustUnmarshalEntry(record.Data)
