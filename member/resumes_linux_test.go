@@ -2,6 +2,7 @@ package member
 
 import (
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +12,11 @@ import (
 func TestTheSystemTellsOfAResume(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can send uevents")
+	}
+	// In a network of its own, whose uevents no other process hears. The thread ends with the test.
+	runtime.LockOSThread()
+	if err := syscall.Unshare(syscall.CLONE_NEWNET); err != nil {
+		t.Skipf("no network of its own: %v", err)
 	}
 	resumed, err := Resumes(t.Context())
 	if err != nil {

@@ -47,7 +47,7 @@ func TestAQuorumIsRestored(t *testing.T) {
 			}
 			take(1000)
 			restored := filepath.Join(t.TempDir(), "restored")
-			restore := []string{"quorum", "restore", backup, "--as", q.list[0].address, "--data-dir", restored, "--window", window.String(), "--quorum-key-file", q.key}
+			restore := []string{"quorum", "restore", backup, "--as", q.list[0].address, "--data-dir", restored, "--quorum-key-file", q.key}
 			if out, err := q.firn(restore...); err == nil {
 				t.Errorf("restored while the former cluster lives:\n%s", out)
 			}

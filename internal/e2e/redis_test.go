@@ -63,7 +63,7 @@ func TestRedisCLI(t *testing.T) {
 		{[]string{"incr", "nothing"}, `UNKNOWNSEQUENCER .*`},
 		{[]string{"incrby", "default", "0"}, `ERR can't increment by 0: .*`},
 		{[]string{"set", "a", "b"}, `ERR unknown command 'set', with args beginning with: 'a' 'b' `},
-		{[]string{"info", "firn"}, `(?s)# Firn\r\nready:yes\r\nsequencer:default\r\nstate:attached\r\nnode:\d+\r.*`},
+		{[]string{"info", "firn"}, `(?s)# Firn\r\nready:yes\r\ncluster:[a-z2-7]+\r\nsequencer:default\r\nstate:attached\r\nnode:\d+\r.*`},
 		{[]string{"command", "count"}, `\d+`},
 	} {
 		got := strings.TrimRight(redisTool(t, address, "", "redis-cli", tt.args...), "\n")

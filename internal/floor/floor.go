@@ -67,6 +67,7 @@ func Open(value []byte, by, why string) (store.Op, error) {
 // Standing is by what right a member settles a floor. The zero value is Opposed.
 type Standing uint8
 
+// The standings.
 const (
 	Opposed   Standing = iota // by none: most others disagree with its clock, or nobody can say who is right
 	Unopposed                 // nobody is there who disagrees, or the member was believed when it noticed the loss itself
@@ -128,6 +129,7 @@ func (f Floor) absurd(v View) bool {
 // Verdict is whether a member may claim. The zero value is Wait.
 type Verdict uint8
 
+// The verdicts.
 const (
 	Wait  Verdict = iota // not before the floor: its clock has not reached it, or the floor is open
 	Ask                  // the same, and it is to ask what those who live have reserved, and to decide again
