@@ -305,12 +305,12 @@ func TestDeathAtEachStep(t *testing.T) {
 	c.ring("a joiner died when it was to be accepted")
 
 	goOn = c.drills.hold("accept-join-cluster")
-	c.drills.kill("abort-join-cluster")
+	c.drills.kill("peer-gc")
 	j = c.joiner()
 	c.drills.held("accept-join-cluster")
 	c.dies(j)
 	goOn()
-	c.ring("a joiner died before it sent abort-join-cluster")
+	c.ring("a joiner died before it sent peer-gc")
 
 	c.drills.kill("accept-join-cluster")
 	j = c.joiner()
