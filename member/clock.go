@@ -91,7 +91,7 @@ func (m *Member) watchClock(ctx context.Context) {
 			err = m.judge(ctx)
 			m.judging.unlock()
 			if err == nil {
-				_, _, err = m.readFloor(ctx) // for the longest window, which the store may lose
+				err = m.heedFloor(ctx)
 			}
 		}
 		if err == nil && !m.judged().Out() {

@@ -152,6 +152,20 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 	return f.From, at, err
 }
 
+// heedFloor reads the key for the longest window, which the store may lose. If the floor is open, it settles it where the
+// member may: one that has what it wants claims nothing, and others wait.
+func (m *Member) heedFloor(ctx context.Context) error {
+	f, _, err := m.readFloor(ctx)
+	if err != nil || !f.Open {
+		return err
+	}
+	_, _, err = m.floored(ctx)
+	if _, waits := errors.AsType[*FloorError](err); waits {
+		return nil
+	}
+	return err
+}
+
 // decide returns whether the member may claim, once it has written what it has to. The living have reserved what lies before
 // that instant; zero: they were not asked.
 func (m *Member) decide(ctx context.Context, living time.Time) (f floor.Floor, at store.Condition, verdict floor.Verdict, err error) {

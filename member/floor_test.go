@@ -151,6 +151,40 @@ func TestARefusedClockSettlesNoFloor(t *testing.T) {
 	})
 }
 
+// A refused node that notices a loss late opens the floor again. Those who hold all that they want, and claim nothing, settle
+// it all the same.
+func TestAFloorIsSettledByThoseWhoClaimNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.refusedBy(24*time.Hour, clocks.Ahead)
+		c.client.CutOff(true)
+		w.service.RollBack(memstore.Backup{}, 0)
+		a.noticesLosses(1)
+		b.noticesLosses(1)
+		w.takes(3*window, a, b)
+		a.ready(time.Second)
+		b.ready(time.Second)
+		c.client.CutOff(false)
+		c.noticesLosses(1)
+		open := func() bool {
+			kv, err := w.service.Client("look").Get(t.Context(), floor.Key)
+			f, unreadable := floor.Parse(kv.Value)
+			if err != nil || unreadable != nil {
+				t.Fatal(err, unreadable)
+			}
+			return f.Open
+		}
+		for end := time.Now().Add(time.Second); !open(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("c has not opened the floor")
+			}
+		}
+		w.takes(window, a, b)
+		if open() {
+			t.Error("nobody has settled the floor")
+		}
+	})
+}
+
 // Those that agree about the time are out of reach, and use what they have reserved, when the store loses data. A node that
 // was refused because its clock is a day behind notices, and is then alone. No newcomer makes IDs before the others have
 // said from when on, or before an operator resumes.
