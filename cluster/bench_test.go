@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/testenv"
 )
 
 // churn is a cluster of so many members that share a sequencer, of which each wants so many node IDs, and the entries by
@@ -149,7 +150,7 @@ func BenchmarkJoin(b *testing.B) {
 func TestReplayFromACheckpointInBoundedMemory(t *testing.T) {
 	const members, limit = 1024, 32 << 20
 	replaced := 200_000
-	if underRace {
+	if testenv.Race {
 		replaced = 5_000
 	}
 	c := newChurn(members, 1)

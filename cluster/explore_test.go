@@ -80,7 +80,7 @@ func TestExploreShortly(t *testing.T) { exploreAll(t, shallow) }
 
 func TestExplore(t *testing.T) {
 	testenv.Slow(t)
-	if underRace {
+	if testenv.Race {
 		t.Skip("it takes five minutes with the race detector, and has no goroutines")
 	}
 	if *deeper {

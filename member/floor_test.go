@@ -133,19 +133,18 @@ func (w *world) refusedBy(ahead time.Duration, kind clocks.Kind) (a, b, c *node)
 func TestARefusedClockSettlesNoFloor(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.refusedBy(24*time.Hour, clocks.Ahead)
-		a.client.Lag(2 * time.Second)
-		b.client.Lag(2 * time.Second)
+		a.client.CutOff(true)
+		b.client.CutOff(true)
 		w.service.RollBack(memstore.Backup{}, 0)
-		at := time.Now()
 		c.startsOver()
 		if f := w.floor(); !f.Open || !f.From.IsZero() {
 			t.Errorf("the floor is %+v; want one that is open", f)
 		}
-		a.client.Lag(0)
-		b.client.Lag(0)
-		w.takes(window+clocks.Skew+5*time.Second-time.Since(at), a, b)
+		a.client.CutOff(false)
+		b.client.CutOff(false)
+		w.takes(window+clocks.Skew+5*time.Second, a, b)
 		for _, n := range []*node{a, b} {
-			n.ready(5 * time.Second)
+			n.ready(10 * time.Second)
 		}
 		c.believes(clocks.Ahead, time.Minute)
 	})
