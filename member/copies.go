@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/firn-id/firn/internal/fresh"
@@ -15,15 +16,13 @@ import (
 // it held, for its twin uses the same, and starts over as a new member under a new session. It leaves the former session and
 // member ID to the twin: it neither ends nor renews them, and says nothing under them.
 
-// startAnew has the member start over, since a copy of its process may be or go on as this incarnation.
+// startAnew has the member start over, since a copy of its process may be or go on as this incarnation; nil: it is between
+// two, and uses what it reserved as the former one.
 func (m *Member) startAnew(l *incarnation, why error) {
-	was := ""
-	if l != nil { // else it is between two incarnations, and uses what it reserved as the former one
-		if !l.copied.CompareAndSwap(false, true) {
-			return
-		}
-		was = l.id
+	if l != nil && !l.copied.CompareAndSwap(false, true) {
+		return
 	}
+	was := ""
 	why = fmt.Errorf("%w: %w", ErrCopied, why)
 	for _, s := range m.Sequencers() {
 		s.withdrawAll(why)
@@ -32,10 +31,15 @@ func (m *Member) startAnew(l *incarnation, why error) {
 	m.mark.Store(&mark)
 	m.copiedAt.Store(&now)
 	m.copies.Add(1)
-	m.log.Error("this member makes no IDs of what it has reserved, and starts over as a new member", "was", was, "err", why)
-	if l != nil {
-		l.session.Abandon() // which wakes the player
+	_, current, _ := m.look() // which may be a later one than l, and the copy's too
+	for _, l := range slices.Compact([]*incarnation{l, current}) {
+		if l != nil {
+			was = l.id
+			l.copied.Store(true)
+			l.session.Abandon() // which wakes the player
+		}
 	}
+	m.log.Error("this member makes no IDs of what it has reserved, and starts over as a new member", "was", was, "err", why)
 	m.poke()
 }
 

@@ -351,3 +351,29 @@ func TestACopyThatLeaves(t *testing.T) {
 		}
 	})
 }
+
+// What shows that a copy goes on may concern an incarnation before the current one, which the copy may have, too. The member
+// leaves both.
+func TestACopyOfAFormerIncarnation(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m := a.mem.Load()
+		_, former, _ := m.look()
+		w.service.Expire(former.session)
+		time.Sleep(5 * time.Second)
+		a.ready(5 * time.Second)
+		_, current, _ := m.look()
+		if current == former {
+			t.Fatal("it has not joined again")
+		}
+		m.startAnew(former, errTwin)
+		if !current.over() || !current.copied.Load() {
+			t.Error("it goes on under the current session")
+		}
+		a.ready(ttl)
+		if id := a.id(); id == former.id || id == current.id || a.copies() != 1 {
+			t.Errorf("it is %s after %d copies, and was %s and %s", id, a.copies(), former.id, current.id)
+		}
+	})
+}

@@ -32,13 +32,14 @@ func (e *FloorError) Error() string {
 	return fmt.Sprintf("to avoid duplicates, members make no IDs %s, unless an operator resumes sooner, since %q found this: %s", until, e.By, e.Why)
 }
 
-// witness is whether a member has noticed a loss of data itself, and what was thought of its clock then.
+// witness is whether a member has noticed a loss of data itself, and what was thought of its clock then, until it may claim
+// again: by then the floor is settled, or an operator has resumed.
 type witness = int32
 
 const (
 	sawNothing witness = iota
 	believed
-	refused // until it may claim: by then another has settled the floor, or an operator
+	refused
 )
 
 // standing returns by what right the member settles the floor. A clock that was refused when the store lost data is not
@@ -147,7 +148,7 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 		err = wait
 	}
 	if err == nil {
-		m.witness.CompareAndSwap(refused, sawNothing)
+		m.witness.Store(sawNothing) // of the next loss
 	}
 	return f.From, at, err
 }
@@ -204,6 +205,7 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 	m.testify()
 	for tries := 0; ; tries++ {
 		f, _, err := m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
+			m.testify() // again, if a claim has passed since
 			return f.Lost(m.view(), m.options.Owner, why.Error())
 		})
 		if err == nil {

@@ -114,6 +114,11 @@ func TestAMemberThatNoticesLate(t *testing.T) {
 		b.noticesLosses(1)
 		a.serves(2 * window)
 		b.ready(time.Second)
+		for _, n := range []*node{a, b} {
+			if saw := n.mem.Load().witness.Load(); saw != sawNothing {
+				t.Errorf("%s is a witness (%d) of the next loss, too", n.name, saw)
+			}
+		}
 	})
 }
 
