@@ -621,6 +621,16 @@ var mutants = []mutant{
 		"./store/quorum", "TestParted",
 	},
 	{
+		"one machine decides whose log goes on", "store/quorum/meet.go",
+		"case 2*len(m.differ) > m.voters:", "case true:",
+		"./store/quorum", "^TestSide$",
+	},
+	{
+		"a machine runs although others have another log", "store/quorum/meet.go",
+		"case len(m.differ) == 0, 2*(m.agree+1) > m.voters:", "case true:",
+		"./store/quorum", "^TestSide$",
+	},
+	{
 		"data that is older than what was confirmed is not set aside", "store/internal/etcdserver/datadir.go",
 		"case strings.Contains(what, setBack):", "case false:",
 		"./store/internal/etcdserver", "TestSetBackIsNoDamage",

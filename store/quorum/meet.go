@@ -3,7 +3,6 @@ package quorum
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -54,7 +53,7 @@ func (q *Quorum) serveLog(w http.ResponseWriter, r *http.Request) {
 
 // latest returns the last few entries up to an index.
 func latest(entries []etcdserver.Entry, index uint64) []etcdserver.Entry {
-	for len(entries) > 0 && entries[len(entries)-1].Index > index {
+	for lastOf(entries) > index {
 		entries = entries[:len(entries)-1]
 	}
 	return entries[max(0, len(entries)-compared):]
@@ -74,52 +73,118 @@ func parted(mine, theirs []etcdserver.Entry) uint64 {
 	return 0
 }
 
-// meet compares the log here with those of the machines of this cluster that run with a majority. The error is a
-// *partedError where they differ, and another one if a machine did not answer.
-func (q *Quorum) meet(ctx context.Context, answers map[string]answer) error {
+// meet compares the log here with those of the voters of this cluster that run with a majority. An error is returned when
+// one of them did not answer.
+func (q *Quorum) meet(ctx context.Context, members []plan.Member, answers map[string]answer) (m meeting, err error) {
 	ctx, cancel := context.WithTimeout(ctx, meetWithin)
 	defer cancel()
 	mine, err := q.disk.dir.Committed()
 	if err != nil || len(mine) == 0 {
-		return err
+		return m, err
 	}
-	here := &partedError{self: q.selfAddress(), dir: q.disk.dir.Path, cluster: q.disk.get().Cluster}
-	for address, a := range answers {
-		if a.err != nil || !a.Running || a.Disk != (plan.Disk{State: plan.Started, Cluster: here.cluster}) {
+	cluster := q.disk.get().Cluster
+	for _, voter := range members {
+		if voter.Learner { // it has a copy of what another has
+			continue
+		}
+		m.voters++
+		a, ok := answers[voter.Address]
+		if !ok || a.err != nil || !a.Running || a.Disk != (plan.Disk{State: plan.Started, Cluster: cluster}) {
+			if voter.Address != q.selfAddress() {
+				m.silent = append(m.silent, withReason(voter.Address, a.err))
+			}
 			continue
 		}
 		var theirs []etcdserver.Entry
-		if err := q.asker.call(ctx, address, http.MethodPost, "/log", upTo{mine[len(mine)-1].Index}, &theirs); err != nil {
-			return fmt.Errorf("can't compare the log here with that of %s: %w", address, err)
+		if err := q.asker.call(ctx, voter.Address, http.MethodPost, "/log", upTo{lastOf(mine)}, &theirs); err != nil {
+			return m, fmt.Errorf("can't compare the log here with that of %s: %w", voter.Address, err)
 		}
-		if at := parted(mine, theirs); at > 0 {
-			here.from = append(here.from, address)
-			if here.at == 0 || at < here.at {
-				here.at = at
-			}
-		}
+		m.hear(voter.Address, mine, theirs)
 	}
-	if len(here.from) == 0 {
-		return nil
-	}
-	slices.Sort(here.from)
-	return here
+	slices.Sort(m.differ)
+	slices.Sort(m.silent)
+	return m, nil
 }
 
-// meetAgain is meet for a machine whose server runs. It reports whether that must end: a majority has another log. Where
+// meeting is what came of comparing the log here with those of the other voters.
+type meeting struct {
+	voters         int      // of the cluster, this machine included
+	agree          int      // of the others, how many have the same entries
+	differ, silent []string // the others that have other entries; those that do not run or answer, and why
+	at             uint64   // the first entry that differs; 0: none
+}
+
+// hear notes what another voter's log has. One without an entry in common says nothing.
+func (m *meeting) hear(address string, mine, theirs []etcdserver.Entry) {
+	switch at := parted(mine, theirs); {
+	case at > 0:
+		m.differ = append(m.differ, address)
+		if m.at == 0 || at < m.at {
+			m.at = at
+		}
+	case len(mine) > 0 && len(theirs) > 0 && theirs[0].Index <= lastOf(mine) && mine[0].Index <= lastOf(theirs):
+		m.agree++
+	}
+}
+
+// lastOf returns the index of the last entry; 0: there is none.
+func lastOf(entries []etcdserver.Entry) uint64 {
+	if len(entries) == 0 {
+		return 0
+	}
+	return entries[len(entries)-1].Index
+}
+
+// side is where a machine stands whose log differs from others'.
+type side uint8
+
+const (
+	unknown  side = iota // neither is known to be the majority's
+	majority             // no majority can have another log: none differs, or a majority has the log of this machine
+	minority             // a majority of the voters has another log
+)
+
+// side decides by majorities: a single machine may itself be the one whose disk was set back.
+func (m *meeting) side() side {
+	switch {
+	case len(m.differ) == 0, 2*(m.agree+1) > m.voters:
+		return majority
+	case 2*len(m.differ) > m.voters:
+		return minority
+	}
+	return unknown
+}
+
+// mayRun returns nil if the log here may be used: it is not known to differ from that of a majority. The error is a
+// *partedError if that has another log, and says otherwise for whom this machine waits.
+func (q *Quorum) mayRun(ctx context.Context, answers map[string]answer) error {
+	members, _ := membersOf(answers)
+	m, err := q.meet(ctx, members, answers)
+	if err != nil {
+		return err
+	}
+	switch m.side() {
+	case minority:
+		return &partedError{self: q.selfAddress(), dir: q.disk.dir.Path, cluster: q.disk.get().Cluster, from: m.differ, at: m.at}
+	case unknown:
+		return fmt.Errorf("the log here and that of %s differ from entry %d on: disks were set back, and a majority of the machines must say whose; waiting for %s",
+			strings.Join(m.differ, ", "), m.at, strings.Join(m.silent, ", "))
+	}
+	return nil
+}
+
+// meetAgain is mayRun for a machine whose server runs. It reports whether that must end: a majority has another log. Where
 // that is not known, it only says so.
 func (q *Quorum) meetAgain(ctx context.Context, s *server) bool {
-	err := q.meet(ctx, q.askAll(ctx, q.others()))
-	differs, ok := errors.AsType[*partedError](err)
-	switch {
-	case !ok:
-		return false
-	case 2*len(differs.from) > len(s.members()):
-		return true
-	default:
-		q.log.Error("this machine and others have different logs, and a disk was set back: which are the majority shows when all answer", "others", differs.from, "from_entry", differs.at)
+	m, err := q.meet(ctx, s.members(), q.askAll(ctx, q.others()))
+	if err != nil || len(m.differ) == 0 {
 		return false
 	}
+	if m.side() == minority {
+		return true
+	}
+	q.log.Error("this machine and others have different logs, and a disk was set back: which are the majority shows when all answer", "others", m.differ, "from_entry", m.at)
+	return false
 }
 
 // partedError says that others run without what this machine has.

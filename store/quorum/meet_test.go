@@ -1,11 +1,14 @@
 package quorum
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/firn-id/firn/internal/testenv"
@@ -44,6 +47,39 @@ func TestParted(t *testing.T) {
 	}
 }
 
+// A majority of the voters decides whose log goes on, and not one machine, which may be the one that was set back.
+func TestSide(t *testing.T) {
+	same := []etcdserver.Entry{{Index: 1, Term: 1}, {Index: 2, Term: 1}}
+	other := []etcdserver.Entry{{Index: 1, Term: 1}, {Index: 2, Term: 2}}
+	later := []etcdserver.Entry{{Index: 9, Term: 2}}
+	for name, c := range map[string]struct {
+		voters int
+		logs   [][]etcdserver.Entry // of the others that run
+		want   side
+	}{
+		"alone":                              {1, nil, majority},
+		"both others agree":                  {3, [][]etcdserver.Entry{same, same}, majority},
+		"nothing in common":                  {3, [][]etcdserver.Entry{later, later}, majority},
+		"one of three differs":               {3, [][]etcdserver.Entry{other}, unknown},
+		"one differs, and one can't tell":    {3, [][]etcdserver.Entry{other, nil}, unknown},
+		"one differs, and one is too new":    {3, [][]etcdserver.Entry{other, {{Index: 3, Term: 2}}}, unknown},
+		"one differs, and one agrees":        {3, [][]etcdserver.Entry{other, same}, majority},
+		"both differ":                        {3, [][]etcdserver.Entry{other, other}, minority},
+		"two of five differ":                 {5, [][]etcdserver.Entry{other, other}, unknown},
+		"two of five differ, and one agrees": {5, [][]etcdserver.Entry{other, other, same}, unknown},
+		"two of five differ, and two agree":  {5, [][]etcdserver.Entry{other, other, same, same}, majority},
+		"three of five differ":               {5, [][]etcdserver.Entry{other, other, other, same}, minority},
+	} {
+		m := meeting{voters: c.voters}
+		for i, log := range c.logs {
+			m.hear(fmt.Sprint(i), same, log)
+		}
+		if got := m.side(); got != c.want {
+			t.Errorf("%s: side %d; want %d (%+v)", name, got, c.want, m)
+		}
+	}
+}
+
 // What is committed on a disk is read while its server writes, and is the same on all machines.
 func TestCommittedEntries(t *testing.T) {
 	t.Parallel()
@@ -71,8 +107,9 @@ func TestCommittedEntries(t *testing.T) {
 		return true
 	})
 	for address, q := range w.running {
-		if err := q.meet(t.Context(), q.askAll(t.Context(), q.others())); err != nil {
-			t.Errorf("%s: %v", address, err)
+		m, err := q.meet(t.Context(), q.server.members(), q.askAll(t.Context(), q.others()))
+		if err != nil || len(m.differ) > 0 || m.agree != 2 || m.voters != 3 {
+			t.Errorf("%s: %+v, %v", address, m, err)
 		}
 	}
 }
@@ -119,7 +156,27 @@ func TestAMajorityIsSetBack(t *testing.T) {
 	if _, err := s.Commit(t.Context(), put("new", "1")); err != nil {
 		t.Fatal(err)
 	}
-	w.start(third)
+	q, err := New(w.config(third))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cutOff atomic.Bool
+	cutOff.Store(true)
+	q.asker = newAsker(func(ctx context.Context, address, protocol string) (*tls.Conn, error) {
+		if address == old[1] && cutOff.Load() {
+			return nil, errors.New("cut off")
+		}
+		return q.connectFor(ctx, address, protocol)
+	})
+	if err := q.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.running[third] = q
+	w.until("the third waits until the second answers", func() bool {
+		waiting := q.Status(t.Context()).Waiting
+		return strings.Contains(waiting, "that of "+old[0]+" differ from entry") && strings.Contains(waiting, "waiting for "+old[1]+" (cut off)")
+	})
+	cutOff.Store(false)
 	var said error
 	w.until("the third says that it has another log", func() bool {
 		_, said = w.running[third].Open(t.Context())

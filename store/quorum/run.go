@@ -74,7 +74,7 @@ func (q *Quorum) step(ctx context.Context) (done bool, err error) {
 	case plan.Follow:
 		return q.form(d.Cluster)
 	case plan.Run:
-		if why := q.meet(ctx, answers); why != nil {
+		if why := q.mayRun(ctx, answers); why != nil {
 			if _, ok := errors.AsType[*partedError](why); ok {
 				q.fail(why)
 				<-ctx.Done()
