@@ -631,6 +631,16 @@ var mutants = []mutant{
 		"./store/quorum", "^TestSide$",
 	},
 	{
+		"a log is taken to end with what was applied", "store/quorum/server.go",
+		"	q.index, q.member = index, member\n", "	q.index, q.member = min(index, q.index), member\n",
+		"./store/quorum", "^TestUncommittedEnd$",
+	},
+	{
+		"a machine keeps what may be replaced", "store/quorum/server.go",
+		"s.sample() //", "s.applied = []uint64{q.index} //",
+		"./store/quorum", "^TestUncommittedEnd$",
+	},
+	{
 		"data that is older than what was confirmed is not set aside", "store/internal/etcdserver/datadir.go",
 		"case strings.Contains(what, setBack):", "case false:",
 		"./store/internal/etcdserver", "TestSetBackIsNoDamage",

@@ -8,8 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store/internal/etcdserver"
@@ -227,5 +231,70 @@ func TestConfirmedAndLost(t *testing.T) {
 	w.voters(w.running[a], 3)
 	if _, err := os.Stat(filepath.Join(w.dirs[b], "set-aside", "wal")); err != nil {
 		t.Errorf("the former data is not there: %v", err)
+	}
+}
+
+// A server stops by itself while its log has entries that are not committed. The machine then knows where its log ends, as
+// others may, to whom it has confirmed them: else it would take the data for an old copy. Once its server runs again, it does
+// not say that it keeps those entries, which another leader may replace.
+func TestUncommittedEnd(t *testing.T) { // not parallel: etcd tells of the server that started last
+	testenv.Slow(t)
+	w := newWorld(t, 3)
+	w.startAll()
+	a, b, c := w.machines[0], w.machines[1], w.machines[2]
+	q := w.running[a]
+	w.open(q)
+	w.voters(q, 3)
+	w.stop(a)
+	q = w.start(a)
+	w.voters(q, 3)
+	s := q.server
+	w.until("a leads", func() bool {
+		for _, other := range w.running {
+			if o := other.server; o != nil && o.Leader() == o.MemberID() && o != s {
+				_ = o.MoveLeader(t.Context(), uint64(o.MemberID()), uint64(s.MemberID())) // else it is tried again
+			}
+		}
+		return s.Leader() == s.MemberID()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	defer writers.Wait()
+	defer cancel()
+	for i := range 20 {
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				once, done := context.WithTimeout(ctx, time.Second)
+				_, _ = s.Put(once, &etcdserverpb.PutRequest{Key: fmt.Append(nil, i), Value: []byte("1")}) // without a leader it fails
+				done()
+			}
+		})
+	}
+	for _, other := range []string{b, c} {
+		w.running[other].Kill()
+		w.stop(other)
+	}
+	var last, applied uint64
+	w.until("the log has entries that are not committed", func() bool {
+		applied = s.AppliedIndex()
+		last = s.Confirmed()[uint64(s.MemberID())]
+		return s.Leader() == 0 || last > applied && len(w.running) == 1
+	})
+	cancel()
+	s.HardStop()
+	w.until("its server has stopped", func() bool { return strings.Contains(q.Status(t.Context()).Waiting, "must say first") })
+	if last = index(t, w.copied(w.dirs[a], false)); last <= s.AppliedIndex() {
+		t.Fatalf("the log ends at %d, and %d are applied: this test shows nothing", last, s.AppliedIndex())
+	}
+	if got := q.machine().Index; got != last {
+		t.Errorf("it says that its log ends at entry %d; want %d", got, last)
+	}
+	w.dirs[b] = filepath.Join(t.TempDir(), "empty")
+	w.start(b)
+	w.until("the server runs again, without a majority", func() bool {
+		return strings.Contains(q.Status(t.Context()).Waiting, "has not found a majority")
+	})
+	if got := q.machine().Index; got >= last {
+		t.Errorf("it says that it keeps entry %d, of which none after %d is committed", got, applied)
 	}
 }

@@ -84,8 +84,28 @@ func (cs *connections) reopen() {
 	cs.closed = false
 }
 
-// serve runs a server until ctx ends, or it is not one of the cluster any more, or can't go on.
+// serve runs a server until ctx ends, or it is not one of the cluster any more, or can't go on. If this process then goes on
+// without it, it knows how far the log goes now.
 func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
+	err := q.runServer(ctx, peers)
+	if ctx.Err() != nil {
+		return err
+	}
+	index, failed := q.disk.dir.LastEntry()
+	member, unknown := q.disk.dir.MemberID()
+	if failed = errors.Join(failed, unknown); failed != nil {
+		q.fail(failed) // the next process examines it
+		<-ctx.Done()
+		return failed
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.index, q.member = index, member
+	return err
+}
+
+// runServer is serve, without what comes after.
+func (q *Quorum) runServer(ctx context.Context, peers etcdserver.Peers) error {
 	tlsDir := filepath.Join(q.disk.dir.Path, "tls")
 	var err error
 	if peers.CAFile, peers.CertFile, peers.KeyFile, peers.ServerName, err = q.ring.WriteFiles(tlsDir); err != nil {
@@ -93,12 +113,13 @@ func (q *Quorum) serve(ctx context.Context, peers etcdserver.Peers) error {
 	}
 	peers.Self = q.selfAddress()
 	q.waits("the server in this process starts")
-	s := &server{applied: []uint64{q.index}}
+	s := new(server)
 	s.Server, err = q.disk.dir.Start(etcdserver.Config{Logger: q.log, Fatal: q.fatal, Peers: &peers})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	s.sample() // not the log's last entry: one that is not committed may be replaced
 	q.port.Handle(port.Peers, func(c *tls.Conn) { port.Pipe(c, "unix", s.PeerSocket()) })
 	defer q.port.Handle(port.Peers, nil)
 	defer q.port.Handle(port.Clients, nil)
@@ -180,7 +201,7 @@ func (q *Quorum) setServer(s *server) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s == nil && q.server != nil {
-		q.index, q.member = q.server.AppliedIndex(), uint64(q.server.MemberID())
+		q.member = uint64(q.server.MemberID())
 	}
 	q.server = s
 	if s == nil {

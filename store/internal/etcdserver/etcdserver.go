@@ -74,6 +74,19 @@ func (d *Dir) Check() (last uint64, err error) {
 	return last, d.explain("the data can't be examined", err)
 }
 
+// LastEntry returns the index of the last entry in the log, committed or not; 0: there is none. It reads no more than the
+// log. The errors are those of Check.
+func (d *Dir) LastEntry() (last uint64, err error) {
+	names, err := filepath.Glob(filepath.Join(datadir.ToWALDir(d.Path), "*.wal"))
+	if err == nil {
+		for i, path := range names {
+			names[i] = filepath.Base(path)
+		}
+		last, err = checkLog(d.Path, names)
+	}
+	return last, d.explain("the log can't be read", err)
+}
+
 // SetAside moves the data to "set-aside" in the directory, in place of what was there, so that a server may begin again.
 func (d *Dir) SetAside() error {
 	aside := filepath.Join(d.Path, "set-aside")

@@ -57,8 +57,10 @@ type Machine struct {
 	Address string   `json:"address"`
 	Life    string   `json:"life"` // random, chosen when its process starts
 	Disk    Disk     `json:"disk"`
-	List    []string `json:"list"`  // the machines of its configuration, in any order
-	Index   uint64   `json:"index"` // of the last entry that is known to be on its disk
+	List    []string `json:"list"` // the machines of its configuration, in any order
+	// Index is that of the last entry in its log, committed or not, before its server runs. While that runs, it is of one
+	// that is committed and on its disk, which it can't be without later.
+	Index uint64 `json:"index"`
 	// Member is the ID of the etcd member whose log is on its disk. Zero: there is no log.
 	Member uint64 `json:"member,omitempty"`
 	// Saw has the greatest index that it knows each other machine to have had on disk in the cluster of Disk.
