@@ -92,11 +92,18 @@ func (m *Member) longest() time.Duration {
 	return max(m.options.Window, time.Duration(m.window.Load()))
 }
 
-// readFloor reads the key; if it is missing, the floor is zero.
+// readFloor reads the key; if it is missing, the floor is zero. One whose version went back is gone with all that the store
+// was told since: after a loss a member knows no log entry and no horizon at first, and would notice another by nothing else.
 func (m *Member) readFloor(ctx context.Context) (f floor.Floor, at store.Condition, err error) {
+	losses, known := m.losses.Load(), m.floorKnown()
 	kv, err := m.store.Get(ctx, floor.Key)
 	at = store.Condition{Key: floor.Key, Version: kv.Version}
+	if err == nil && kv.Version < known {
+		err = fmt.Errorf("%w: its floor has the version %d, and had %d", store.ErrRolledBack, kv.Version, known)
+		m.breaks(losses, err)
+	}
 	if err == nil {
+		m.knowsFloor(losses, kv.Version)
 		f, err = floor.Parse(kv.Value)
 	}
 	for known := m.window.Load(); int64(f.Window) > known && !m.window.CompareAndSwap(known, int64(f.Window)); {
@@ -105,10 +112,36 @@ func (m *Member) readFloor(ctx context.Context) (f floor.Floor, at store.Conditi
 	return f, at, err
 }
 
+// floorAt is a version of the floor's key, and how often the store had lost data before.
+type floorAt struct {
+	losses  int64
+	version store.Version
+}
+
+// floorKnown returns the latest version of the key since the latest loss; zero: none was seen.
+func (m *Member) floorKnown() store.Version {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.floorAt.losses != m.losses.Load() {
+		return 0
+	}
+	return m.floorAt.version
+}
+
+// knowsFloor notes a version of the key that was read or written after so many losses.
+func (m *Member) knowsFloor(losses int64, version store.Version) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if at := (floorAt{losses, version}); losses > m.floorAt.losses || losses == m.floorAt.losses && version > m.floorAt.version {
+		m.floorAt = at
+	}
+}
+
 // changeFloor calls next for what to put, until there is nothing to put any more. It returns the floor and its version. A
 // write in doubt needs no care: the next goes out under the same condition.
 func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floor.Floor, write bool)) (f floor.Floor, at store.Condition, err error) {
 	err = m.insist(ctx, "can't write the time before which members make no IDs", func() error {
+		losses := m.losses.Load()
 		if f, at, err = m.readFloor(ctx); err != nil {
 			return err
 		}
@@ -123,6 +156,9 @@ func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floo
 		version, err := m.store.Commit(ctx, store.Txn{If: []store.Condition{at}, Then: []store.Op{put}})
 		if errors.Is(err, store.ErrConflict) {
 			return fmt.Errorf("%w: another member wrote first: %w", store.ErrUnavailable, err)
+		}
+		if err == nil {
+			m.knowsFloor(losses, version)
 		}
 		f, at.Version = changed, version
 		return err

@@ -100,6 +100,29 @@ func TestTwoLosses(t *testing.T) {
 	}
 }
 
+// The store loses data again as soon as the floor of the first loss is written: nobody has read an entry or written a horizon
+// since, so that nothing but the floor's own version tells.
+func TestALossRightAfterAnother(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		one := cluster.Define(firn.Layout{Epoch: layout.Epoch, Tick: time.Millisecond, TimeBits: 41, SequenceBits: 12})
+		a := w.start("a", func(c *setup) { c.definition = one })
+		a.ready(time.Second)
+		b := w.start("b", func(c *setup) { c.definition = one })
+		w.takesOfEach(window, a, b)
+		w.service.RollBack(memstore.Backup{}, 1_000_000)
+		for w.floor().From.IsZero() {
+			time.Sleep(time.Millisecond)
+		}
+		w.service.RollBack(memstore.Backup{}, 2_000_000)
+		if w.takesOfEach(4*window, a, b) == 0 {
+			t.Errorf("nobody makes IDs after the second loss: %v, %v", a.Ready(), b.Ready())
+		}
+		if f := w.floor(); f.From.IsZero() {
+			t.Errorf("nobody has noticed the second loss: the floor is %+v", f)
+		}
+	})
+}
+
 // A member that was out of reach when the others wrote the floor does not stop those that serve, though it writes a later
 // one: it can't know that theirs is of the same loss.
 func TestAMemberThatNoticesLate(t *testing.T) {

@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -41,11 +42,16 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	return l, nil
 }
 
-// reopenSession is openSession, but refuses a store that does not have what led to the value: it must first get a floor,
-// see rollback.go.
+// reopenSession is openSession, but refuses a store that does not have what led to the value, or the floor: it must first
+// get one, see rollback.go.
 func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 	if m.value.Position() > 0 {
 		if _, err := m.readOn(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if m.floorKnown() > 0 {
+		if _, _, err := m.readFloor(ctx); passes(err) || errors.Is(err, store.ErrRolledBack) {
 			return nil, err
 		}
 	}

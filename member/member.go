@@ -83,6 +83,7 @@ type Member struct {
 	value       cluster.Value // that it has reached
 	entry       string        // the ID of the entry that led to value; empty after a checkpoint
 	missed      time.Time     // when a read first showed that this is gone from the log; zero: none has
+	floorAt     floorAt       // how the floor was last seen
 	incarnation *incarnation  // nil before the first
 	hasJoined   bool          // under this incarnation or an earlier one
 	changed     chan struct{} // closed when value or incarnation changes

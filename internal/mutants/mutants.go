@@ -1076,6 +1076,11 @@ var mutants = []mutant{
 		"./member", "TwoLosses",
 	},
 	{
+		"a floor that is gone is not missed", "member/floor.go",
+		"kv.Version < known {", "kv.Version < 0 && known > 0 {",
+		"./member", "LossRightAfterAnother",
+	},
+	{
 		"no step of the model: the floor of an earlier loss is taken for that of the present one", "internal/floor/floor.go",
 		"!f.From.Before(f.least(v))", "f.From.After(v.Now)",
 		"./internal/floor", "Model",

@@ -21,6 +21,8 @@ type maker struct {
 	cut  map[string]bool
 	down bool // the store
 	off  map[string]time.Duration
+
+	losses int // how often the store was set back
 }
 
 var sequencers = []string{"orders", "users"}
@@ -32,7 +34,7 @@ func random(seed uint64) Plan {
 		Plan: Plan{Seed: seed},
 		up:   map[string]bool{}, cut: map[string]bool{}, off: map[string]time.Duration{},
 	}
-	m.Loses = m.chance(5)
+	m.Loses = m.chance(4)
 	m.Right = !m.Loses && m.chance(2)
 	m.Journals = m.chance(2)
 	m.machines()
@@ -45,16 +47,16 @@ func random(seed uint64) Plan {
 		}
 	}
 	m.begin()
-	losses := 0
+	lost := 0
 	for range 150 + m.IntN(250) {
-		if m.Loses && losses < 2 && m.chance(100) {
-			losses++
+		if m.Loses && lost < 2 && m.chance(100) {
+			lost++
 			m.lose()
 		}
 		m.pause()
 		m.event()
 	}
-	if m.Loses && losses == 0 {
+	if m.Loses && lost == 0 {
 		m.lose()
 	}
 	m.Calm = m.now
@@ -306,15 +308,35 @@ func (m *maker) lose() {
 	for _, c := range m.Machines {
 		m.keep(Event{Kind: Create, Machine: c.Name, Sequencer: fmt.Sprint("marks-", len(m.Events))})
 	}
-	ahead, after := pick[int64](m, 0, 1_000_000_000), 5*time.Second
+	ahead, after := pick(m, 0, m.unused()), 5*time.Second
 	if ahead > 0 {
 		m.someGo()
 		after = pick(m, 5*time.Second, 20*time.Second, time.Minute)
 	}
 	m.quietly(2 * time.Second)
 	m.keep(Event{Kind: SetBack, Count: ahead})
+	for m.chance(2) {
+		m.loseAgain()
+	}
 	m.quietly(after)
 	m.keep(Event{Kind: Faulty})
+}
+
+// loseAgain has the store lose writes once more, at any moment of the wait after a loss or soon after it: all of them, or those
+// since the first floor had just been written. Versions go on where none ever were.
+func (m *maker) loseAgain() {
+	if m.chance(2) {
+		m.now += m.upTo(100 * time.Millisecond)
+		m.keep(Event{Kind: Backup})
+	}
+	m.quietly(time.Millisecond + m.upTo(pick(m, 200*time.Millisecond, 3*time.Second, 20*time.Second, time.Minute)))
+	m.keep(Event{Kind: SetBack, Count: m.unused()})
+}
+
+// unused is by how many versions a store has to go on to have those that no store had before, whatever backup it is set back to.
+func (m *maker) unused() int64 {
+	m.losses++
+	return 1_000_000_000 << (2 * m.losses)
 }
 
 // someGo has some crash or be out of reach while the store loses writes. One of the others notices that. Versions must not

@@ -127,6 +127,9 @@ func (f *follower) hear() ([]store.LogEntry, <-chan struct{}, error) {
 	case !log.holds(f.last) && !c.cut:
 		c.appender.Forget()
 		return nil, nil, fmt.Errorf("%w: the entry at %d is gone from the log", store.ErrRolledBack, f.last.Position)
+	case store.Position(c.svc.revision) < f.upTo && !c.cut: // it may have yielded no entry yet
+		c.appender.Forget()
+		return nil, nil, fmt.Errorf("%w: the store has reached position %d only, and had %d", store.ErrRolledBack, c.svc.revision, f.upTo)
 	case upTo <= f.upTo, !log.holds(f.last):
 		if c.wake == nil {
 			c.wake = make(chan struct{})

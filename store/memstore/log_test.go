@@ -337,6 +337,32 @@ func TestAFollowHearsOfAnotherLog(t *testing.T) {
 	}
 }
 
+// A Follow that has yielded no entry yet notices that the store is behind where it was.
+func TestAFollowOfAnEmptyLogHearsOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := memstore.NewService()
+		c := svc.Client("c")
+		if _, err := c.Commit(t.Context(), put("key")); err != nil {
+			t.Fatal(err)
+		}
+		began, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			for _, err := range c.Follow(t.Context(), 0) {
+				if err != nil {
+					ended <- err
+					return
+				}
+				close(began)
+			}
+		}()
+		<-began
+		svc.RollBack(memstore.Backup{}, 0)
+		if err := <-ended; !errors.Is(err, store.ErrRolledBack) {
+			t.Errorf("it ended with %v, want ErrRolledBack", err)
+		}
+	})
+}
+
 // Calls that a Follow sends are repeated until one is answered.
 func TestFollowRidesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
