@@ -157,6 +157,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"behind", func(s *Seen) {
 			s.Clocks.Here = clocks.Verdict{Kind: clocks.Behind, Offset: -time.Hour, Against: 2, Others: 2}
 		}, Fail, "this machine's clock is 1h0m behind 2 of 2 others", "set it right"},
+		{"a copied directory", func(s *Seen) { s.Data.Place = errors.New("d: it is a copy, or was moved; use the original") }, Fail, "it is a copy", "use the original"},
 		{"no majority", func(s *Seen) { s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3} }, Warn, "no majority of the clocks agrees: 1 of 3", "those that are wrong"},
 		{"old pulses", func(s *Seen) { s.Clocks.Here.Kind = clocks.Unclear }, Warn, "have not said lately", "reach the store"},
 		{"another is late", func(s *Seen) { s.Clocks.Wrong = []string{"the clock of b, process 7 is 1h0m behind 2 of 2 others"} }, Warn, "the clock of b, process 7 is", "on that machine"},

@@ -98,6 +98,7 @@ type DataDir struct {
 	Absent bool
 	InUse  bool   // a process uses it
 	Alone  error  // why a node must not use it without --quorum; nil: it may, or there is a quorum
+	Place  error  // why it is refused: it belongs elsewhere; nil: it belongs here
 	Error  string // why it can't be used; empty: it can
 	Owner  string
 	Mode   fs.FileMode
@@ -127,8 +128,10 @@ func (d DataDir) check() (all []Finding) {
 	default:
 		all = append(all, OK.about(about, "%s of %s", d.Path, d.Owner))
 	}
-	if d.Alone != nil {
-		all = append(all, failed(d.Alone))
+	for _, refused := range []error{d.Alone, d.Place} {
+		if refused != nil {
+			all = append(all, failed(refused))
+		}
 	}
 	const room = "free some space; the embedded etcd ends the process when the disk is full"
 	switch {

@@ -469,7 +469,12 @@ var mutants = []mutant{
 	},
 	{
 		"a copy with another inode is used", "store/internal/place/place.go",
-		"was.Inode != is.Inode ||", "",
+		"was.Inode != is.Inode && !was.remounted(is) ||", "",
+		"./store/internal/place", "^TestJudge$",
+	},
+	{
+		"a file with another inode and no time of birth is taken for the same", "store/internal/place/place.go",
+		`p.Born != 0 && p.Path != ""`, `p.Path != ""`,
 		"./store/internal/place", "^TestJudge$",
 	},
 	{

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/firn-id/firn/store/internal/etcdserver"
+	"github.com/firn-id/firn/store/internal/place"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 
@@ -92,6 +93,10 @@ func CheckAlone(dir string) error {
 		return fmt.Errorf("the directory %s belongs to %s; start it with --quorum, or take the other machines out with firn quorum remove first", dir, of)
 	}
 }
+
+// CheckPlace returns why a data directory is not used: it is a copy, was moved without Config.Moved, or belongs to another
+// machine. address is that of this machine; empty: a node alone. It may be called while a process uses the directory.
+func CheckPlace(dir, address string) error { return place.Check(dir, address) }
 
 func (d *disk) path() string { return filepath.Join(d.dir.Path, diskFile) }
 

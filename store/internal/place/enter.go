@@ -25,14 +25,16 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if Judge(e.Was, e.Is) == Another {
-		return fmt.Sprintf("data directory %q: it belongs to %s, and this machine is %s; start this machine with an empty directory: it gets its data from the others",
-			e.Dir, e.Was.words(), e.Is.Address)
+		return fmt.Sprintf("data directory %q: it belongs to %s, and this machine is %s; if the directory is a copy, start this machine with an empty one: it gets its data from the others. "+
+			"If this machine was %s before, delete nothing: move the directory away, and tell the others with firn quorum replace %s %s; "+
+			"or, if all have new addresses, stop them and make a new one from it: firn quorum restore %s --as %s --data-dir DIR; see docs/quorum.md",
+			e.Dir, e.Was.words(), e.Is.Address, e.Was.Address, e.Was.Address, e.Is.Address, e.Dir, e.Is.Address)
 	}
 	return fmt.Sprintf("data directory %q: it is a copy, or was moved: it belongs to %s, and is now %s; use the original, or, if there is none that anybody uses, start once with --moved",
 		e.Dir, e.Was.words(), e.Is.words())
 }
 
-// Enter has a data directory belong to where it is, if Judge says that it does, or if it has no place yet. address is that
+// Enter has a data directory, given by an absolute path, belong to where it is, if Judge says that it does, or if it has no place yet. address is that
 // of the machine of a quorum; empty: of a node alone. moved says that the directory was moved and nobody uses the original:
 // it then belongs here, unless it is that of another machine of a quorum. The caller has locked the directory. An *Error is
 // returned when it does not belong here; after any error it is as before.
@@ -60,6 +62,24 @@ func Enter(dir, address string, moved bool, log *slog.Logger) error {
 		return nil
 	}
 	return write(dir, is)
+}
+
+// Check returns the *Error that Enter would, without --moved, and changes nothing. It is nil where that is not known, such as
+// for a file that this user can't read.
+func Check(dir, address string) error {
+	dir, err := filepath.Abs(dir) // as Enter gets it
+	if err != nil {
+		return nil //nolint:nilerr // Enter is not reached
+	}
+	was, err := read(dir)
+	if err != nil {
+		return nil //nolint:nilerr // Enter returns it
+	}
+	is := here(dir, address)
+	if is.identify(filepath.Join(dir, File)) != nil || Judge(was, is) == Here {
+		return nil
+	}
+	return &Error{Dir: dir, Was: was, Is: is}
 }
 
 // Assign has a directory that nobody has used yet belong to one machine of a quorum.

@@ -4,6 +4,7 @@ package place
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 func entered(t *testing.T, dir, address string, moved bool) string {
 	t.Helper()
 	var log bytes.Buffer
+	if err := Check(dir, address); err != nil && !moved {
+		t.Error(err)
+	}
 	if err := Enter(dir, address, moved, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +29,11 @@ func entered(t *testing.T, dir, address string, moved bool) string {
 func refused(t *testing.T, dir, address string, moved bool, want ...string) {
 	t.Helper()
 	before, _ := os.ReadFile(filepath.Join(dir, File))
+	checked := Check(dir, address)
 	err := Enter(dir, address, moved, slog.New(slog.DiscardHandler))
+	if differs, ok := errors.AsType[*Error](err); ok && (checked == nil || checked.Error() != differs.Error()) {
+		t.Errorf("Check: %v; want what Enter says: %v", checked, err)
+	}
 	for _, w := range want {
 		if err == nil || !strings.Contains(err.Error(), w) {
 			t.Errorf("%v; want an error that says %q", err, w)
@@ -94,7 +102,8 @@ func TestEnterAMachine(t *testing.T) {
 	entered(t, dir, "ids-1:7420", false)
 	twin := copied(t, dir)
 	for _, moved := range []bool{false, true} {
-		refused(t, twin, "ids-2:7420", moved, "belongs to the machine ids-1:7420 of a quorum", "this machine is ids-2:7420", "empty directory")
+		refused(t, twin, "ids-2:7420", moved, "belongs to the machine ids-1:7420 of a quorum", "this machine is ids-2:7420", "start this machine with an empty one",
+			"delete nothing", "firn quorum replace ids-1:7420 ids-2:7420", "firn quorum restore "+twin+" --as ids-2:7420")
 	}
 	refused(t, twin, "", false, "it is a copy, or was moved")
 	entered(t, twin, "ids-1:7420", false)

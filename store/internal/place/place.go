@@ -39,7 +39,7 @@ func Judge(was, is Place) Verdict {
 		return Here
 	case was.Address != "" && is.Address != "":
 		return Another
-	case was.Inode != is.Inode || was.Born != 0 && is.Born != 0 && was.Born != is.Born:
+	case was.Inode != is.Inode && !was.remounted(is) || was.Born != 0 && is.Born != 0 && was.Born != is.Born:
 		return Copied // a file keeps both when it is renamed, and its copy has neither
 	case was.Device != is.Device && was.Path != is.Path:
 		return Copied // such as a snapshot of the file system, mounted beside it
@@ -47,6 +47,13 @@ func Judge(was, is Place) Verdict {
 		return Copied // such as the copy of a whole disk in another machine
 	}
 	return Here
+}
+
+// remounted reports whether a file with another inode is the same: some file systems, such as vfat and many in user space,
+// give new numbers when they are mounted. Whoever copies a file into its place makes one that is born later.
+func (p Place) remounted(is Place) bool {
+	p.Inode, p.Machine = is.Inode, is.Machine
+	return p.Born != 0 && p.Path != "" && p.Host != "" && p == is
 }
 
 // words says where a place is, for an operator.

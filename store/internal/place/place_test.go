@@ -30,9 +30,9 @@ func TestJudge(t *testing.T) {
 		{"a restored directory, at another machine", Place{Address: "ids-1:7420"}, func(p *Place) { p.Address = "ids-2:7420" }, Another},
 		{"its port", machine, func(p *Place) { p.Address = "ids-1:7421" }, Another},
 		{"one that was alone becomes the first of a quorum", alone, func(p *Place) { p.Address = "ids-1:7420" }, Here},
-		{"a copy of it becomes one, too", alone, func(p *Place) { p.Address, p.Inode = "ids-2:7420", 13 }, Copied},
+		{"a copy of it becomes one, too", alone, func(p *Place) { p.Address, p.Inode, p.Born = "ids-2:7420", 13, 2000 }, Copied},
 		{"the last of a quorum goes on alone", machine, func(p *Place) { p.Address = "" }, Here},
-		{"a copy of its directory goes on alone", machine, func(p *Place) { p.Address, p.Inode = "", 13 }, Copied},
+		{"a copy of its directory goes on alone", machine, func(p *Place) { p.Address, p.Inode, p.Born = "", 13, 2000 }, Copied},
 		{"a restored directory, alone", Place{Address: "ids-1:7420"}, func(p *Place) { *p = alone }, Copied},
 
 		// A node alone.
@@ -50,7 +50,13 @@ func TestJudge(t *testing.T) {
 		{"it tells now", alone.with(func(p *Place) { p.Born = 0 }), func(p *Place) { p.Born = 5 }, Here},
 
 		{"cp -r beside the original: another inode", alone, func(p *Place) { p.Inode, p.Path, p.Born = 13, "/copy", 2000 }, Copied},
-		{"cp -r in its place", alone, func(p *Place) { p.Inode = 13 }, Copied},
+		{"a file system that gives new inodes when it is mounted", alone, func(p *Place) { p.Inode = 13 }, Here},
+		{"the same, and another path", alone, func(p *Place) { p.Inode, p.Path = 13, "/copy" }, Copied},
+		{"the same, and another device", alone, func(p *Place) { p.Inode, p.Device = 13, 66 }, Copied},
+		{"the same, on another host", alone, func(p *Place) { p.Inode, p.Host = 13, "ids-9" }, Copied},
+		{"the same, and nobody knows when the file was made", alone.with(func(p *Place) { p.Born = 0 }), func(p *Place) { p.Inode = 13 }, Copied},
+		{"the same, and it is not told any more", alone, func(p *Place) { p.Inode, p.Born = 13, 0 }, Copied},
+		{"cp -r in its place", alone, func(p *Place) { p.Inode, p.Born = 13, 2000 }, Copied},
 		{"a copy on another file system that has the same inode", alone, func(p *Place) { p.Born = 2000 }, Copied},
 		{"a snapshot of the file system beside it", alone, func(p *Place) { p.Device, p.Path = 66, "/snapshots/1" }, Copied},
 		{"the clone of a machine's disk, in a new machine", alone, func(p *Place) { p.Host, p.Machine = "ids-2", "b2" }, Copied},
