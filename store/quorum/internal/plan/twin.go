@@ -7,6 +7,10 @@ import (
 
 // twin decides for a machine that exists twice: another process answers at its address, or another machine has a copy of
 // its data. Two machines of one cluster are never the same member of it. own is what answered at its address.
+//
+// Both of two copies are refused. No fact says which is the original: the file in the directory that did is gone, or the copy
+// had not started; and the address that the store has for the member is that of whichever ran last. One that runs goes on:
+// only those that start decide, and once the other has ended, the next start finds no copy.
 func (v *view) twin(own Machine) (d Decision, found bool) {
 	me := v.me
 	if own.Life != "" && own.Life != me.Life {
