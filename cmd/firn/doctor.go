@@ -36,6 +36,9 @@ With --settings it reads the configuration and the files that it names (tokens,
 certificates, a password), prints each setting that is in force and where it comes
 from, and checks nothing else. Secrets are not shown.
 
+With --nodes it asks nodes, at their addresses for administrators, whether all are of one
+cluster, as those behind one address must be; and checks nothing else.
+
 With --regions it asks one node of each of several regions, at their addresses for
 administrators, whether their clusters share node IDs, and whether sequencers of one name
 make different IDs; and checks nothing else.
@@ -47,6 +50,7 @@ const doctorExamples = `  firn doctor
   sudo -u firn firn doctor --config /etc/firn/firn.yaml
   firn doctor --etcd 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --json
   firn doctor --store postgres://firn@db:5432/ids --postgres-password-file password
+  firn doctor --nodes http://10.0.0.1:9080,http://10.0.0.2:9080 --token-file admin.token
   firn doctor --regions https://east:9080,https://west:9080 --token-file admin.token
   FIRN_TTL=15s firn doctor --settings`
 
@@ -61,7 +65,7 @@ type diagnosis struct {
 func (p *program) doctorCommand() *cobra.Command {
 	var o serveOptions
 	var onlySettings, asJSON bool
-	var regions []string
+	var nodes, regions []string
 	var access serverFlags
 	c := &cobra.Command{
 		Use:     "doctor",
@@ -73,12 +77,18 @@ func (p *program) doctorCommand() *cobra.Command {
 	flags := o.apart()
 	setting.Bool(c.Flags(), &onlySettings, "settings", "show each setting and where it comes from; check nothing else")
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
+	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "", "check that these nodes are of one cluster: their URLs for\nadministrators, separated by commas; check nothing else", setting.ParseList)
 	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, which are of several regions: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
 	access.add(c.Flags())
 	c.Flags().AddFlagSet(flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if len(regions) > 0 {
-			return p.compareRegions(untilSignal(c.Context()), regions, access, asJSON)
+		switch {
+		case len(nodes) > 0 && len(regions) > 0:
+			return usagef("--nodes and --regions: want one of them, since nodes of several regions are of several clusters")
+		case len(nodes) > 0:
+			return p.compare(untilSignal(c.Context()), "nodes", nodes, access, asJSON, doctor.CheckNodes)
+		case len(regions) > 0:
+			return p.compare(untilSignal(c.Context()), "regions", regions, access, asJSON, doctor.CheckRegions)
 		}
 		s, err := p.configure(&o, flags)
 		if err != nil {
@@ -127,15 +137,15 @@ func (p *program) diagnose(d diagnosis, asJSON, withSettings bool) (err error) {
 	return err
 }
 
-// compareRegions asks nodes of several regions, and prints what is wrong between them.
-func (p *program) compareRegions(ctx context.Context, urls []string, access serverFlags, asJSON bool) error {
+// compare asks nodes what they say of their clusters, and prints what is wrong between them.
+func (p *program) compare(ctx context.Context, flag string, urls []string, access serverFlags, asJSON bool, check func([]doctor.NodeSeen) []doctor.Finding) error {
 	var seen []doctor.NodeSeen
 	for _, text := range urls {
 		at := access
-		at.name = "regions"
+		at.name = flag
 		var err error
 		if at.url, err = remote.ParseURL(text); err != nil {
-			return usagef("--regions: %w", err)
+			return usagef("--%s: %w", flag, err)
 		}
 		node, err := at.client()
 		if err != nil {
@@ -145,7 +155,7 @@ func (p *program) compareRegions(ctx context.Context, urls []string, access serv
 		_, one.Err = node.Call(ctx, http.MethodGet, "/api/v1/cluster", nil, &one.Status)
 		seen = append(seen, one)
 	}
-	d := diagnosis{Settings: []inForce{}, Findings: doctor.CheckRegions(seen)}
+	d := diagnosis{Settings: []inForce{}, Findings: check(seen)}
 	if err := interrupted(ctx, ctx.Err()); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/firn-id/firn/internal/clusterid"
 )
 
 // HAProxy is a load balancer, /etc/haproxy/haproxy.cfg.
@@ -14,6 +16,8 @@ type HAProxy struct {
 
 	Listen, GRPCListen, RedisListen string // for callers
 	StatusListen                    string // for this machine: whether it works, and figures
+
+	Cluster string // the cluster ID that nodes must have; empty: any
 
 	Balance                     string        // how to choose: one of Balances
 	CheckInterval, CheckTimeout time.Duration // how often nodes are asked whether they are ready, and for how long they may think
@@ -58,6 +62,10 @@ func (h HAProxy) Text(o Origin) (string, error) {
 	c.listen("listen", h.Listen)
 	h.also(&c, "grpc", h.GRPCNodes, h.GRPCListen)
 	h.also(&c, "redis", h.RedisNodes, h.RedisListen)
+	if h.Cluster != "" {
+		err := clusterid.Validate(h.Cluster)
+		c.that(err == nil, "cluster", "%v", err)
+	}
 	c.balance(h.Balance, Balances)
 	c.duration("check-interval", h.CheckInterval, 10*time.Millisecond)
 	c.duration("check-timeout", h.CheckTimeout, 10*time.Millisecond)

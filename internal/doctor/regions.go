@@ -1,18 +1,6 @@
 package doctor
 
-import (
-	"slices"
-
-	"github.com/firn-id/firn/cluster"
-	"github.com/firn-id/firn/internal/server"
-)
-
-// NodeSeen is what a node says of its cluster, which is one of several regions.
-type NodeSeen struct {
-	URL    string
-	Status server.Status
-	Err    error // why it says nothing
-}
+import "github.com/firn-id/firn/cluster"
 
 // CheckRegions returns what is wrong between regions: two clusters that share node IDs, or a sequencer whose IDs are not alike
 // in both.
@@ -46,14 +34,6 @@ func (n NodeSeen) check() Finding {
 func (n NodeSeen) alone() bool { return n.Err != nil || len(n.Status.Sequencers) == 0 }
 
 func (n NodeSeen) region() cluster.Region { return n.Status.Sequencers[0].Region }
-
-// sameCluster reports whether two nodes are of one cluster: they know a member in common, whose ID is by chance. Their
-// cluster IDs do not tell: a copied store has that of the first.
-func (n NodeSeen) sameCluster(other NodeSeen) bool {
-	return slices.ContainsFunc(n.Status.Members, func(m server.StatusMember) bool {
-		return slices.ContainsFunc(other.Status.Members, func(o server.StatusMember) bool { return o.ID == m.ID })
-	})
-}
 
 // against compares two clusters.
 func (n NodeSeen) against(other NodeSeen) (all []Finding) {

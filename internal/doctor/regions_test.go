@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,5 +71,42 @@ func TestRegionsAreCompared(t *testing.T) {
 	}
 	if all := fmt.Sprint(CheckRegions([]NodeSeen{{URL: "empty"}})); !strings.Contains(all, "no sequencer yet") {
 		t.Error(all)
+	}
+}
+
+// Nodes behind one address must all be of one cluster: those that know no member in common are not.
+func TestNodesAreOfOneCluster(t *testing.T) {
+	node := func(members ...string) NodeSeen {
+		one := NodeSeen{URL: members[0]}
+		for _, id := range members {
+			one.Status.Members = append(one.Status.Members, server.StatusMember{ID: id})
+		}
+		return one
+	}
+	const two = "two clusters"
+	for i, tt := range []struct {
+		nodes []NodeSeen
+		want  []string // of all that is not as it should be
+	}{
+		{[]NodeSeen{node("a")}, nil},
+		{[]NodeSeen{node("a", "b"), node("b", "a"), node("c", "b", "a")}, nil},
+		{[]NodeSeen{node("a"), node("b")}, []string{"a and b are of " + two}},
+		{[]NodeSeen{node("a", "b"), node("c"), node("b")}, []string{"a and c are of " + two, "c and b are of " + two}},
+		{[]NodeSeen{{URL: "a", Err: errors.New("no answer")}, node("b")}, []string{"a does not say its cluster: no answer"}},
+		{[]NodeSeen{{URL: "a"}, node("b")}, []string{"a knows no member"}},
+	} {
+		var found []string
+		for _, f := range CheckNodes(tt.nodes) {
+			if f.Level == OK {
+				continue
+			}
+			found = append(found, f.Found)
+			if f.Do == "" {
+				t.Errorf("%d: nothing to do about %q", i, f.Found)
+			}
+		}
+		if !slices.EqualFunc(found, tt.want, strings.HasPrefix) {
+			t.Errorf("%d: it finds %q, want %q", i, found, tt.want)
+		}
 	}
 }

@@ -34,10 +34,29 @@ export class Refusal extends Error {
   }
 }
 
+// Nodes of several clusters behind one address show when a cluster answers again after another: the page sees one node, whose
+// cluster may have been founded again, but not twice as the same.
+let cluster = "";
+const former = new Set();
+let mixed = "";
+
+// mixture says which clusters answer at this address, if there are several.
+export const mixture = () => mixed;
+
+function compare(id) {
+  if (!id || id === cluster) return;
+  if (cluster !== "") former.add(cluster);
+  cluster = id;
+  if (mixed !== "" || !former.has(id)) return;
+  mixed = `several clusters answer at this address, ${[...former].join(" and ")}, which give the same IDs: have it lead to the nodes of one`;
+  dispatchEvent(new Event("mixed"));
+}
+
 // ask returns the answer to a call, or throws a Refusal.
 export async function ask(path, options = {}) {
   const headers = token === "" ? {} : { Authorization: `Bearer ${token}` };
   const answer = await fetch(path, { cache: "no-store", credentials: "omit", redirect: "error", headers, ...options });
+  compare(answer.headers.get("Firn-Cluster"));
   if (answer.ok) return answer;
   const text = await answer.text();
   let error = { code: "", message: text.trim() || answer.statusText };

@@ -1,7 +1,7 @@
 // The dashboard: a model of the cluster that the server keeps up to date, and parts that each draw some of it.
 
 import { $, h, say, set, forgetInks, once, calm } from "./dom.js";
-import { keepToken, hasToken, logIn } from "./ask.js";
+import { keepToken, hasToken, logIn, mixture } from "./ask.js";
 import { clock, entryText, number, plural, hostOf, rate, stateOf } from "./words.js";
 import { follow } from "./stream.js";
 import { Model } from "./model.js";
@@ -54,6 +54,7 @@ const few = 3;
 function drawProblems() {
   const { problems, facts, lost } = live;
   const all = [...problems];
+  if (mixture() !== "") all.unshift({ level: "error", text: mixture() });
   if (facts.no_store && !all.some((p) => p.kind === "store")) all.unshift({ level: "error", text: `the store is out of reach: ${facts.no_store}`, since: facts.store_ms });
   if (facts.not_ready && !all.some((p) => p.level === "error")) all.unshift({ level: "error", text: `this node is not ready: ${facts.not_ready}` });
   const key = JSON.stringify([all, lost]);
@@ -73,6 +74,7 @@ function drawProblems() {
   if (focused >= 0) $("problems").querySelectorAll("button, summary")[focused]?.focus();
 }
 let problemsFor;
+addEventListener("mixed", drawProblems);
 
 // sentence begins with a capital letter, unless it begins with a host's name.
 function sentence({ text, members = [] }) {
