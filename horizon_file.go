@@ -34,7 +34,9 @@ const longestStart = time.Minute
 //   - the file can't be read, written or created;
 //   - another generator has it open, in this process or in another one;
 //   - it is that of another layout or node ID;
-//   - it is empty or damaged, or a copy of the file that a generator wrote, such as one from a backup;
+//   - it is empty or damaged, or has another inode than the file that a generator wrote: it is a
+//     copy, such as one from a backup (on another file system a copy may have the same by chance,
+//     and passes);
 //   - the horizon lies more than a minute ahead, since the clock is behind, or was ahead.
 //
 // While the file can't be written, for instance because the disk is full, the generator gives IDs

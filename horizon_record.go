@@ -23,7 +23,7 @@ type horizonRecord struct {
 	Format  int       `json:"format"`
 	Layout  string    `json:"layout"`
 	NodeID  int64     `json:"node_id"`
-	File    string    `json:"file"`    // the file's number in its file system, which a copy has not
+	File    string    `json:"file"`    // the file's number in its file system, which a copy in that has not
 	Count   uint64    `json:"count"`   // of writes: of two records the greater is the latest
 	Horizon time.Time `json:"horizon"` // all IDs that were given lie before it
 }
