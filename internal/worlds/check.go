@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -190,10 +191,20 @@ func (w *world) living() (all []*process) {
 	return all
 }
 
-// wrong returns what is missing so that exactly those that live are members, have come to the same value, and serve
-// what that grants them.
+// wrong returns what is missing so that all is well in each cluster.
 func (w *world) wrong() error {
-	living := w.living()
+	for region := range w.services {
+		living := slices.DeleteFunc(w.living(), func(p *process) bool { return p.Region != region })
+		if err := w.wrongAmong(living); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrongAmong returns what is missing so that exactly those that live in a cluster are its members, have come to the same
+// value, and serve what that grants them.
+func (w *world) wrongAmong(living []*process) error {
 	var first []byte
 	for _, p := range living {
 		v, id := p.member.Value(), p.member.ID()

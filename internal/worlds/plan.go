@@ -36,7 +36,8 @@ type Machine struct {
 	Wish        *cluster.Range
 	RandomStart bool
 	Order       member.Order
-	Shared      bool // it waits before it founds a cluster
+	Shared      bool           // it waits before it founds a cluster
+	Region      cluster.Region `json:",omitzero"` // each has a store and a cluster of its own
 }
 
 // Faults are what goes wrong with calls of the store while they are on.
@@ -200,6 +201,9 @@ func (p Plan) String() string {
 		fmt.Fprintf(&b, "%s: a TTL of %v, a window of %v, %d node IDs in each sequencer", m.Name, m.TTL, m.Window, m.NodeIDs)
 		if m.Ahead != 0 {
 			fmt.Fprintf(&b, ", a clock that is %v ahead", m.Ahead)
+		}
+		if m.Region != (cluster.Region{}) {
+			fmt.Fprintf(&b, ", the region %v", m.Region)
 		}
 		if m.Wish != nil {
 			fmt.Fprintf(&b, ", only node IDs %d to %d", m.Wish.From, m.Wish.To)

@@ -22,7 +22,8 @@ type maker struct {
 	down bool // the store
 	off  map[string]time.Duration
 
-	losses int // how often the store was set back
+	apart  bool // there are two regions
+	losses int  // how often the store was set back
 }
 
 var sequencers = []string{"orders", "users"}
@@ -36,6 +37,7 @@ func random(seed uint64) Plan {
 	}
 	m.Loses = m.chance(4)
 	m.Right = !m.Loses && m.chance(2)
+	m.apart = !m.Loses && m.chance(6)
 	m.Journals = m.chance(2)
 	m.machines()
 	m.definitions()
@@ -85,6 +87,9 @@ func (m *maker) machines() {
 		if m.chance(8) {
 			c.Order = member.WaitForIDs
 		}
+		if m.apart { // with shares of the node IDs of different sizes
+			c.Wish, c.Region = nil, [...]cluster.Region{{Number: 2, Of: 8}, {Number: 3, Of: 4}}[i%2]
+		}
 		if m.Loses {
 			c.Shared, c.Ahead = true, m.upTo(8*time.Second)-4*time.Second
 		}
@@ -92,19 +97,26 @@ func (m *maker) machines() {
 	}
 }
 
-// definitions are, of a world whose store loses writes, one for each sequencer: others could make IDs that exist.
+// definitions are, of a world whose store loses writes or that has regions, one for each sequencer: others could make IDs that
+// exist. Regions need a node ID each.
 func (m *maker) definitions() {
 	bits := pick(m, 4, 8, 22)
 	scattered := m.chance(5)
 	for range 6 {
 		l := firn.Layout{Epoch: last.Layout.Epoch, Tick: pick(m, time.Millisecond, time.Millisecond, 10*time.Millisecond), TimeBits: 41}
 		l.NodeBits = m.IntN(min(bits, 10) + 1)
+		if m.apart {
+			l.NodeBits = max(l.NodeBits, 3)
+		}
 		l.SequenceBits = bits - l.NodeBits
 		if m.chance(4) {
 			l.Epoch = l.Epoch.Add(-m.upTo(48 * time.Hour).Truncate(time.Second))
 		}
 		d := cluster.Define(l)
 		d.Nodes = min(d.Nodes, pick[int64](m, 1, 2, 3, 8, 1024))
+		if m.apart {
+			d.Nodes = max(d.Nodes, 8)
+		}
 		if !m.Loses && m.chance(3) {
 			d.Window = time.Second + m.upTo(4*time.Second)
 		}
@@ -129,7 +141,7 @@ func (m *maker) allocation() cluster.Allocation {
 
 // definition is one for a sequencer.
 func (m *maker) definition(sequencer string) int {
-	if m.Loses {
+	if m.Loses || m.apart {
 		return slices.Index(sequencers, sequencer)
 	}
 	return pick(m, 0, 0, 0, 1, 2, 3, 4, 5)
@@ -268,7 +280,7 @@ func (m *maker) verb(name string) {
 	case n < 12:
 		e.Kind, e.Definition = Create, m.definition(e.Sequencer)
 	case n < 15:
-		if e.Kind, e.Definition = pick(m, Destroy, Replace, Replace), m.definition(e.Sequencer); m.Loses {
+		if e.Kind, e.Definition = pick(m, Destroy, Replace, Replace), m.definition(e.Sequencer); m.Loses || m.apart {
 			e.Kind = Detach
 		}
 	case n < 16:

@@ -46,7 +46,7 @@ type world struct {
 	Plan
 	ctx       context.Context
 	begun     time.Time
-	service   *memstore.Service
+	services  map[cluster.Region]*memstore.Service // one, or one for each region
 	machines  []*machine
 	byName    map[string]*machine
 	processes []*process // all that ever ran
@@ -124,15 +124,18 @@ func (p *process) Follow(ctx context.Context, after store.Position) iter.Seq2[st
 func simulate(t *testing.T, p Plan, verbose bool) (r Result) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{
-			Plan: p, ctx: t.Context(), begun: time.Now(), service: memstore.NewService(),
+			Plan: p, ctx: t.Context(), begun: time.Now(), services: map[cluster.Region]*memstore.Service{},
 			byName: map[string]*machine{}, seen: newSeen(), result: Result{Seed: p.Seed},
 		}
 		for _, c := range p.Machines {
 			m := &machine{Machine: c}
 			m.off.Store(int64(c.Ahead))
+			if w.services[c.Region] == nil {
+				w.services[c.Region] = memstore.NewService()
+				w.services[c.Region].Inject(w.fault)
+			}
 			w.machines, w.byName[c.Name] = append(w.machines, m), m
 		}
-		w.service.Inject(w.fault)
 		for _, e := range p.Events {
 			time.Sleep(time.Until(w.begun.Add(e.At)))
 			w.tell(e.String)
@@ -200,7 +203,7 @@ func (w *world) do(e Event) {
 		}
 	case Expire:
 		if m.process != nil && m.process.session.Load() != nil {
-			w.service.Expire(m.process.session.Load())
+			w.services[m.Region].Expire(m.process.session.Load())
 		}
 	case Step:
 		m.off.Add(int64(e.For))
@@ -219,9 +222,9 @@ func (w *world) do(e Event) {
 	case Faulty, Faultless:
 		w.faulty.Store(e.Kind == Faulty)
 	case Backup:
-		w.backup = w.service.Backup()
+		w.backup = w.services[cluster.Region{}].Backup()
 	case SetBack:
-		w.service.RollBack(w.backup, store.Version(e.Count))
+		w.services[cluster.Region{}].RollBack(w.backup, store.Version(e.Count))
 		w.backup = memstore.Backup{}
 	default:
 		w.call(m, e)
@@ -236,12 +239,12 @@ func (w *world) start(m *machine) {
 		w.stop(m, false) // it was expelled
 	}
 	m.starts++
-	p := &process{Client: w.service.Client(m.Name), machine: m, world: w, name: m.Name, handles: map[string][]*handle{}}
+	p := &process{Client: w.services[m.Region].Client(m.Name), machine: m, world: w, name: m.Name, handles: map[string][]*handle{}}
 	if m.starts > 1 {
 		p.name = fmt.Sprintf("%s (start %d)", m.Name, m.starts)
 	}
 	o := member.Options{
-		TTL: m.TTL, Window: m.Window, NodeIDs: m.NodeIDs, Owner: m.Name, RandomStart: m.RandomStart, Order: m.Order,
+		Region: m.Region, TTL: m.TTL, Window: m.Window, NodeIDs: m.NodeIDs, Owner: m.Name, RandomStart: m.RandomStart, Order: m.Order,
 		CheckpointEvery: w.Checkpoint, Clock: firn.NewSteadyClockFrom(0, m.read),
 		Start: func(nodes cluster.Range) int64 { return nodes.From + int64(w.Seed%uint64(nodes.Size())) },
 	}
