@@ -331,7 +331,7 @@ func (m *maker) lose() {
 	}
 	m.keep(Event{Kind: SetBack, Count: ahead})
 	m.newcomers()
-	for m.chance(2) {
+	for m.losses < 12 && m.chance(2) { // versions are 64 bits
 		m.loseAgain()
 		m.newcomers()
 	}
