@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -77,14 +78,20 @@ func (d *Dir) Check() (last uint64, err error) {
 // LastEntry returns the index of the last entry in the log, committed or not; 0: there is none. It reads no more than the
 // log. The errors are those of Check.
 func (d *Dir) LastEntry() (last uint64, err error) {
-	names, err := filepath.Glob(filepath.Join(datadir.ToWALDir(d.Path), "*.wal"))
+	names, err := d.segments()
 	if err == nil {
-		for i, path := range names {
-			names[i] = filepath.Base(path)
-		}
 		last, err = checkLog(d.Path, names)
 	}
 	return last, d.explain("the log can't be read", err)
+}
+
+// segments returns the names of the files of the log, in order; none if there is no log.
+func (d *Dir) segments() ([]string, error) {
+	names, err := fileutil.ReadDir(datadir.ToWALDir(d.Path), fileutil.WithExt(".wal"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return names, err
 }
 
 // SetAside moves the data to "set-aside" in the directory, in place of what was there, so that a server may begin again.

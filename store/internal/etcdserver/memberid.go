@@ -16,11 +16,12 @@ import (
 // MemberID returns the ID of the member whose log is in the directory, as each file of the log says at its beginning. It
 // is zero if there is no log. Copies of a directory have the same.
 func (d *Dir) MemberID() (uint64, error) {
-	segments, err := filepath.Glob(filepath.Join(datadir.ToWALDir(d.Path), "*.wal"))
+	segments, err := d.segments()
 	if err != nil || len(segments) == 0 {
 		return 0, err
 	}
-	file, err := os.Open(segments[0])
+	first := filepath.Join(datadir.ToWALDir(d.Path), segments[0])
+	file, err := os.Open(first)
 	if err != nil {
 		return 0, err
 	}
@@ -29,7 +30,7 @@ func (d *Dir) MemberID() (uint64, error) {
 	for {
 		var record walpb.Record
 		if err := decoder.Decode(&record); err != nil {
-			return 0, fmt.Errorf("%s does not say whose log it is: %w", segments[0], err)
+			return 0, fmt.Errorf("%s does not say whose log it is: %w", first, err)
 		}
 		if record.GetType() == wal.CrcType {
 			decoder.UpdateCRC(record.GetCrc())
