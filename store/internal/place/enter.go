@@ -76,7 +76,10 @@ func Check(dir, address string) error {
 		return nil //nolint:nilerr // Enter returns it
 	}
 	is := here(dir, address)
-	if is.identify(filepath.Join(dir, File)) != nil || Judge(was, is) == Here {
+	if err := is.identify(filepath.Join(dir, File)); err != nil {
+		return nil //nolint:nilerr // Enter returns it
+	}
+	if Judge(was, is) == Here {
 		return nil
 	}
 	return &Error{Dir: dir, Was: was, Is: is}
