@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/testenv"
@@ -44,7 +45,16 @@ func TestSeveralClustersBehindOneAddress(t *testing.T) {
 	for _, id := range []string{"aaaaaaaa", "bbbbbbbb", "aaaaaaaa"} {
 		cluster.Store(id)
 		s.CloseClientConnections() // the page connects again
-		for <-answers != id {
+		for late := time.After(time.Minute); ; {
+			select {
+			case by := <-answers:
+				if by != id {
+					continue
+				}
+			case <-late:
+				t.Fatalf("the page does not connect to %s", id)
+			}
+			break
 		}
 		p.wait(`text("#link-text")`, "Connected")
 		if id == "bbbbbbbb" { // which may be the same, founded again
