@@ -20,7 +20,7 @@ func CheckNodes(nodes []NodeSeen) (all []Finding) {
 	for i, node := range nodes {
 		switch {
 		case node.Err != nil:
-			all = append(all, Fail.about(nodesAbout, "%s does not say its cluster: %v", node.URL, node.Err).do("check the address, which is that for administrators, and --token-file"))
+			all = append(all, node.silent(nodesAbout))
 			continue
 		case len(node.Status.Members) == 0:
 			all = append(all, Warn.about(nodesAbout, "%s knows no member of its cluster yet", node.URL).do("look again once it is ready"))
@@ -35,6 +35,11 @@ func CheckNodes(nodes []NodeSeen) (all []Finding) {
 		}
 	}
 	return all
+}
+
+// silent is the finding about a node that says nothing.
+func (n NodeSeen) silent(about string) Finding {
+	return Fail.about(about, "%s does not say its cluster: %v", n.URL, n.Err).do("check the address, which is that for administrators, and --token-file")
 }
 
 // sameCluster reports whether two nodes are of one cluster: they know a member in common, whose ID is by chance. Their
