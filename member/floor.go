@@ -95,11 +95,11 @@ func (m *Member) longest() time.Duration {
 // readFloor reads the key; if it is missing, the floor is zero. One whose version went back is gone with all that the store
 // was told since: after a loss a member knows no log entry and no horizon at first, and would notice another by nothing else.
 func (m *Member) readFloor(ctx context.Context) (f floor.Floor, at store.Condition, err error) {
-	losses, known := m.losses.Load(), m.floorKnown()
+	losses, seen := m.losses.Load(), m.floorKnown()
 	kv, err := m.store.Get(ctx, floor.Key)
 	at = store.Condition{Key: floor.Key, Version: kv.Version}
-	if err == nil && kv.Version < known {
-		err = fmt.Errorf("%w: its floor has the version %d, and had %d", store.ErrRolledBack, kv.Version, known)
+	if err == nil && kv.Version < seen {
+		err = fmt.Errorf("%w: its floor has the version %d, and had %d", store.ErrRolledBack, kv.Version, seen)
 		m.breaks(losses, err)
 	}
 	if err == nil {

@@ -127,7 +127,7 @@ func (m *meeting) hear(address string, mine, theirs []etcdserver.Entry) {
 	}
 }
 
-// lastOf returns the index of the last entry; 0: there is none.
+// lastOf returns the index of the last of the entries, or 0 if there is none.
 func lastOf(entries []etcdserver.Entry) uint64 {
 	if len(entries) == 0 {
 		return 0
@@ -155,8 +155,8 @@ func (m *meeting) side() side {
 	return unknown
 }
 
-// mayRun returns nil if the log here may be used: it is not known to differ from that of a majority. The error is a
-// *partedError if that has another log, and says otherwise for whom this machine waits.
+// mayRun returns nil if this machine may use its log. A *partedError is returned when a majority has another log. Another
+// error is returned while logs differ and no majority is known to have one: it says for whom this machine waits.
 func (q *Quorum) mayRun(ctx context.Context, answers map[string]answer) error {
 	members, _ := membersOf(answers)
 	m, err := q.meet(ctx, members, answers)
