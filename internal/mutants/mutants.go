@@ -1082,7 +1082,7 @@ var mutants = []mutant{
 	},
 	{
 		"a floor that is gone is not missed", "member/floor.go",
-		"kv.Version < known {", "kv.Version < 0 && known > 0 {",
+		"kv.Version < seen {", "kv.Version < 0 && seen > 0 {",
 		"./member", "LossRightAfterAnother",
 	},
 	{
