@@ -79,10 +79,7 @@ var (
 func TestExploreShortly(t *testing.T) { exploreAll(t, shallow) }
 
 func TestExplore(t *testing.T) {
-	testenv.Slow(t)
-	if testenv.Race {
-		t.Skip("it takes five minutes with the race detector, and has no goroutines")
-	}
+	testenv.Exploration(t)
 	if *deeper {
 		exploreAll(t, deep)
 	}

@@ -441,10 +441,7 @@ func TestNoInstantIsUsableByTwoOwners(t *testing.T) { noInstantIsUsableByTwo(t, 
 
 // Here an owner follows upon the two that a copy made of one.
 func TestNoInstantIsUsableAfterACopy(t *testing.T) {
-	testenv.Slow(t)
-	if testenv.Race {
-		t.Skip("it takes five minutes with the race detector, and has no goroutines")
-	}
+	testenv.Exploration(t)
 	noInstantIsUsableByTwo(t, []scope{
 		{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}, copies: true},
 	})

@@ -29,6 +29,16 @@ func Slow(t testing.TB) {
 	}
 }
 
+// Exploration is Slow, and skips the test under the race detector, too: an exploration has no goroutines, and would take many
+// minutes.
+func Exploration(t testing.TB) {
+	t.Helper()
+	Slow(t)
+	if Race {
+		t.Skip("runs without the race detector")
+	}
+}
+
 // Program returns the path of a program. Where the program is not installed, the test ends as Missing says.
 func Program(t testing.TB, name, debian string) string {
 	t.Helper()

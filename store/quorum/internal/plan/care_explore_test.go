@@ -439,7 +439,7 @@ func TestExploreCare(t *testing.T) {
 }
 
 func TestExploreCareFurther(t *testing.T) {
-	testenv.Slow(t)
+	testenv.Exploration(t)
 	three, one := of3(), of1()
 	three.empties, three.commands = 2, 2
 	one.empties, one.commands = 1, 1

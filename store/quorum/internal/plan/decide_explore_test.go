@@ -690,7 +690,7 @@ func TestExploreForming(t *testing.T) {
 }
 
 func TestExploreFormingFurther(t *testing.T) {
-	testenv.Slow(t)
+	testenv.Exploration(t)
 	exploreForming(t, world{left: faults{empties: 3, identities: 3}})
 }
 
