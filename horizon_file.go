@@ -33,6 +33,7 @@ const longestStart = time.Minute
 //
 //   - the file can't be read, written or created;
 //   - another generator has it open, in this process or in another one;
+//   - on Unix, it belongs to another user than the process's or root, or everybody can write it;
 //   - it is that of another layout or node ID;
 //   - it is empty or damaged, or has another inode than the file that a generator wrote: it is a
 //     copy, such as one from a backup (on another file system a copy may have the same by chance,

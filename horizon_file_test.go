@@ -426,6 +426,36 @@ func TestOneGeneratorForEachHorizonFile(t *testing.T) {
 	newGenerator(t, tiny, WithHorizonFile(path)).Stop()
 }
 
+// Who can write the file can have IDs come twice: one that others can write is refused.
+func TestOthersWriteTheHorizonFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes tell nothing")
+	}
+	path := horizonPath(t)
+	newGenerator(t, tiny, WithHorizonFile(path)).Stop()
+	refused := func(want string) {
+		t.Helper()
+		if _, err := NewGenerator(tiny, 1, WithHorizonFile(path)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want an error with %q", err, want)
+		}
+	}
+	if err := os.Chmod(path, 0o606); err != nil {
+		t.Fatal(err)
+	}
+	refused("everybody can write it (mode 0606)")
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	newGenerator(t, tiny, WithHorizonFile(path)).Stop()
+	if os.Geteuid() != 0 {
+		return // only root can give files away
+	}
+	if err := os.Chown(path, 4711, 4711); err != nil {
+		t.Fatal(err)
+	}
+	refused("it belongs to user 4711")
+}
+
 // Of many that start at once over no file, one gets it.
 func TestManyStartAtOnce(t *testing.T) {
 	path := horizonPath(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/remote"
 	"github.com/firn-id/firn/internal/setting"
 )
@@ -92,6 +93,9 @@ func (p *program) backup(ctx context.Context, ask remote.Client, file string) er
 
 // writeBackup writes a file under another name until it is complete and on the disk.
 func writeBackup(file string, from io.Reader) (err error) {
+	if err := files.CheckWriters(file); err != nil {
+		return err
+	}
 	part := file + ".part"
 	if err := os.Remove(part); err != nil && !errors.Is(err, os.ErrNotExist) { // of an earlier try
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/doctor"
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/internal/setting"
@@ -122,7 +123,7 @@ func (o *serveOptions) settings(flags *pflag.FlagSet, from setting.Sources) (nod
 		return s, usagef("%s has no effect without --otlp-endpoint; give both", from.Of("otlp-ratio"))
 	}
 	if o.passwordFile != "" {
-		password, err := os.ReadFile(o.passwordFile)
+		password, err := files.ReadOnce(o.passwordFile)
 		if err != nil {
 			return s, usagef("%s: %w", from.Of("etcd-password-file"), err)
 		}

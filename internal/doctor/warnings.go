@@ -24,11 +24,11 @@ const (
 func (f Finding) Unchecked() bool { return f.About != aboutData && f.About != aboutKey }
 
 // Warnings returns findings about a configuration before a node runs. It returns an error for a configuration
-// that must not be used: a data directory that other users can write.
+// that must not be used: a data directory that other users can write, or in which something belongs to them.
 func (c Config) Warnings() (warnings []Finding, _ error) {
 	keeps := c.Keeps()
 	if keeps {
-		if err := files.CheckWriters(c.DataDir); err != nil {
+		if err := files.CheckTree(c.DataDir); err != nil {
 			return nil, fmt.Errorf("--data-dir: %w", err)
 		}
 	}
@@ -48,7 +48,7 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 			continue
 		}
 		warnings = append(warnings, Finding{
-			Level: Warn, About: f.Setting, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path, mode.Mode.Perm()), Do: "chmod " + mode.Bits + " " + mode.Path,
+			Level: Warn, About: f.Setting, Found: fmt.Sprintf("%s can %s %s, mode %04o", mode.Who, mode.Can, mode.Path, mode.Mode.Perm()), Do: mode.Do + " " + mode.Path,
 		})
 	}
 	return warnings, nil

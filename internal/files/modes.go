@@ -1,23 +1,26 @@
 package files
 
 import (
+	"cmp"
+	"crypto/tls"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
-// ModeError is returned for a file or a directory that others than its owner can read or write.
+// ModeError is returned for a file or a directory that others than this process's user and root can read or write.
 type ModeError struct {
 	Path string
 	Mode fs.FileMode // its permissions
-	Who  string      // such as "everybody"
+	Who  string      // such as "everybody", or "its owner alice"
 	Can  string      // "write" or "read"
-	Bits string      // what chmod takes away
+	Do   string      // the command that takes it away, without the path, such as "chmod go-w"
 }
 
 func (e *ModeError) Error() string {
-	return fmt.Sprintf("%s can %s %s (mode %04o): chmod %s %[3]s", e.Who, e.Can, e.Path, octal(e.Mode), e.Bits)
+	return fmt.Sprintf("%s can %s %s (mode %04o): %s %[3]s", e.Who, e.Can, e.Path, octal(e.Mode), e.Do)
 }
 
 // octal are permissions as chmod writes them.
@@ -35,25 +38,125 @@ func octal(mode fs.FileMode) uint32 {
 // inPod tells whether this process runs in a pod of Kubernetes, where it is alone and the kubelet sets the modes of volumes.
 func inPod() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
-// CheckWriters returns a *ModeError when others than the owner can change a file or a directory, or replace it, as ssh
-// checks its keys: everybody, or a group with other members. A directory above it with the sticky bit, such as /tmp, is
-// safe. A path that does not exist, or can't be examined, is not an error, and neither is any where modes tell nothing.
+// CheckWriters returns a *ModeError when others than this process's user and root can change a file or a directory, or put
+// something else in its place, as ssh checks its keys (StrictModes): everything on the way to it, links and all directories
+// above, must belong to one of these two, and neither everybody nor a group with other members may write it. A directory above
+// it with the sticky bit, such as /tmp, is safe. A path that does not exist is checked as far as it does; what can't be
+// examined is not an error, and neither is anything where modes tell nothing.
 func CheckWriters(path string) error {
 	if !modesTell || inPod() {
 		return nil
 	}
-	if info, err := os.Stat(path); err == nil && (info.IsDir() || info.Mode().IsRegular()) { // anything else is refused when it is read
-		if err := writers(path, info); err != nil {
+	return way(path, func(at string, info fs.FileInfo, last bool) error {
+		if last {
+			at = path // as the caller calls it
+		}
+		return writers(at, info, !last)
+	})
+}
+
+// CheckTree is CheckWriters for a directory and all that is in it.
+func CheckTree(dir string) error {
+	if err := CheckWriters(dir); err != nil || !modesTell || inPod() {
+		return err
+	}
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil { // who needs it finds out what is wrong
+			return nil //nolint:nilerr // such as lost+found
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it is gone
+		}
+		return writers(path, info, false)
+	})
+}
+
+// ReadOnce reads a file as os.ReadFile does, a pipe too. A *ModeError is returned when CheckWriters finds one.
+func ReadOnce(path string) ([]byte, error) {
+	if err := CheckWriters(path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
+}
+
+// LoadPair is tls.LoadX509KeyPair for files that CheckWriters finds nothing about.
+func LoadPair(cert, key string) (tls.Certificate, error) {
+	if err := cmp.Or(CheckWriters(cert), CheckWriters(key)); err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.LoadX509KeyPair(cert, key)
+}
+
+// maxLinks is how many links a path may lead through; Linux allows 40.
+const maxLinks = 40
+
+// way visits what the system passes on its way to a path, from the root on: directories, links, and last what the path names. It
+// ends where there is nothing, or nothing can be examined.
+func way(path string, visit func(at string, info fs.FileInfo, last bool) error) error {
+	if !filepath.IsAbs(path) {
+		dir, err := os.Getwd()
+		if err != nil {
+			return nil //nolint:nilerr // nobody can read the path then
+		}
+		path = dir + "/" + path // as it is: a/link/.. is not a
+	}
+	at, rest, links := "/", strings.Split(path, "/"), 0
+	for {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return nil //nolint:nilerr // who reads it finds out what is wrong
+		}
+		for len(rest) > 0 && (rest[0] == "" || rest[0] == ".") {
+			rest = rest[1:]
+		}
+		link := info.Mode()&fs.ModeSymlink != 0
+		if err := visit(at, info, len(rest) == 0 && !link); err != nil {
 			return err
 		}
-	}
-	for _, dir := range above(path) {
-		info, err := os.Stat(dir)
-		if err != nil || !info.IsDir() || info.Mode()&fs.ModeSticky != 0 {
+		if link {
+			to, err := os.Readlink(at)
+			if links++; err != nil || links > maxLinks {
+				return nil //nolint:nilerr // as above
+			}
+			if at = filepath.Dir(at); filepath.IsAbs(to) {
+				at = "/"
+			}
+			rest = append(strings.Split(to, "/"), rest...)
 			continue
 		}
-		if err := writers(dir, info); err != nil {
-			return err
+		if len(rest) == 0 {
+			return nil
+		}
+		if rest[0] == ".." {
+			at = filepath.Dir(at)
+		} else {
+			at = filepath.Join(at, rest[0])
+		}
+		rest = rest[1:]
+	}
+}
+
+// writers returns an error when others can write what info tells of: as its owner, always. Above is for a directory on the
+// way, in which the sticky bit keeps others from what is not theirs.
+func writers(path string, info fs.FileInfo, above bool) error {
+	mode := info.Mode()
+	e := &ModeError{Path: path, Mode: mode, Can: "write"}
+	if name := stranger(info); name != "" {
+		e.Who, e.Do = "its owner "+name, "chown "+self()
+		return e
+	}
+	if !mode.IsRegular() && !mode.IsDir() || above && mode&fs.ModeSticky != 0 {
+		return nil // links have no mode; anything else is refused when it is read
+	}
+	if mode.Perm()&0o002 != 0 {
+		e.Who, e.Do = "everybody", "chmod go-w"
+		return e
+	}
+	if mode.Perm()&0o020 != 0 {
+		if group := shared(info); group != "" {
+			e.Who, e.Do = group, "chmod g-w"
+			return e
 		}
 	}
 	return nil
@@ -61,38 +164,13 @@ func CheckWriters(path string) error {
 
 // above are the directories in which a path lies, where links that lead to it lie too.
 func above(path string) (all []string) {
-	seen := map[string]bool{}
-	full, err := filepath.Abs(path)
-	if err != nil {
+	_ = way(path, func(at string, info fs.FileInfo, last bool) error {
+		if info.IsDir() && !last {
+			all = append(all, at)
+		}
 		return nil
-	}
-	ends := []string{full}
-	if real, err := filepath.EvalSymlinks(full); err == nil {
-		ends = append(ends, real)
-	}
-	for _, end := range ends {
-		for dir := filepath.Dir(end); !seen[dir]; dir = filepath.Dir(dir) {
-			seen[dir] = true
-			all = append(all, dir)
-		}
-	}
+	})
 	return all
-}
-
-// writers returns an error when others can write.
-func writers(path string, info fs.FileInfo) error {
-	e := &ModeError{Path: path, Mode: info.Mode(), Can: "write"}
-	if info.Mode().Perm()&0o002 != 0 {
-		e.Who, e.Bits = "everybody", "go-w"
-		return e
-	}
-	if info.Mode().Perm()&0o020 != 0 {
-		if group := shared(info); group != "" {
-			e.Who, e.Bits = group, "g-w"
-			return e
-		}
-	}
-	return nil
 }
 
 // everybody tells whether everybody may do that with a file.
@@ -116,9 +194,9 @@ func CheckReaders(path string) error {
 	if err != nil {
 		return err
 	}
-	bits := "o-r"
+	do := "chmod o-r"
 	if info.IsDir() {
-		bits = "o-rx"
+		do = "chmod o-rx"
 	}
-	return &ModeError{Path: path, Mode: info.Mode(), Who: "everybody", Can: "read", Bits: bits}
+	return &ModeError{Path: path, Mode: info.Mode(), Who: "everybody", Can: "read", Do: do}
 }

@@ -76,6 +76,76 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// What another user owns is that user's to write, whatever the mode says: a file, a directory above, /tmp itself, a link on the
+// way. Root's is as good as one's own.
+func TestOwners(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	const alice, me = 4711, 4712
+	before := user
+	t.Cleanup(func() { user = before })
+	user = func() int { return me }
+	for _, tt := range []struct {
+		what  string
+		owner map[string]int // of D/d/e/f (a file), D/l (a link to d/e) and D/tmp/l (a link to ../d/e, below a directory as /tmp); else root
+		path  string
+		want  string
+	}{
+		{"root's", nil, "d/e/f", ""},
+		{"one's own", map[string]int{"d": me, "d/e": me, "d/e/f": me, "l": me, "tmp": me, "tmp/l": me}, "tmp/l/f", ""},
+		{"another's file", map[string]int{"d/e/f": alice}, "d/e/f", "its owner 4711 can write D/d/e/f (mode 0600): chown 4712 D/d/e/f"},
+		{"another's file, by a link", map[string]int{"d/e/f": alice}, "l/f", "its owner 4711 can write D/l/f (mode 0600): chown 4712 D/l/f"},
+		{"in another's directory", map[string]int{"d/e": alice}, "d/e/f", "its owner 4711 can write D/d/e (mode 0700): chown 4712 D/d/e"},
+		{"below another's directory", map[string]int{"d": alice}, "d/e/f", "its owner 4711 can write D/d (mode 0700): chown 4712 D/d"},
+		{"another's directory, by a link", map[string]int{"d": alice}, "l/f", "its owner 4711 can write D/d (mode 0700): chown 4712 D/d"},
+		{"what is still to be made there", map[string]int{"d/e": alice}, "l/new", "its owner 4711 can write D/d/e (mode 0700): chown 4712 D/d/e"},
+		{"in another's directory as /tmp", map[string]int{"tmp": alice}, "tmp/f", "its owner 4711 can write D/tmp (mode 1777): chown 4712 D/tmp"},
+		{"another's link below /tmp", map[string]int{"tmp/l": alice}, "tmp/l/f", "its owner 4711 can write D/tmp/l (mode 0777): chown 4712 D/tmp/l"},
+		{"a way back through another's", map[string]int{"tmp": alice}, "tmp/../d/e/f", "its owner 4711 can write D/tmp (mode 1777): chown 4712 D/tmp"},
+	} {
+		dir := openDir(t)
+		for _, err := range []error{
+			os.MkdirAll(filepath.Join(dir, "d/e"), 0o700), os.WriteFile(filepath.Join(dir, "d/e/f"), nil, 0o600),
+			os.Symlink("d/e", filepath.Join(dir, "l")), os.Mkdir(filepath.Join(dir, "tmp"), 0o700), os.Chmod(filepath.Join(dir, "tmp"), 0o777|os.ModeSticky),
+			os.Symlink("../d/e", filepath.Join(dir, "tmp/l")), os.WriteFile(filepath.Join(dir, "tmp/f"), nil, 0o600),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, owner := range tt.owner {
+			if err := os.Lchown(filepath.Join(dir, name), owner, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := strings.ReplaceAll(text(CheckWriters(dir+"/"+tt.path)), dir, "D"); got != tt.want {
+			t.Errorf("%s: %q; want %q", tt.what, got, tt.want)
+		}
+		t.Chdir(dir)
+		if got := strings.ReplaceAll(text(CheckWriters(tt.path)), dir, "D"); (got == "") != (tt.want == "") {
+			t.Errorf("%s, by a relative path: %q; want %q", tt.what, got, tt.want)
+		}
+		inside := map[bool]string{true: "its owner 4711"}[tt.owner["d"]+tt.owner["d/e"]+tt.owner["d/e/f"] != 0 && tt.want != ""]
+		if got := text(CheckTree(filepath.Join(dir, "d"))); !strings.HasPrefix(got, inside) || (got == "") != (inside == "") {
+			t.Errorf("%s: the tree: %q; want %q", tt.what, got, inside)
+		}
+	}
+}
+
+// Links that lead in circles lead nowhere.
+func TestLinksInCircles(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	dir := openDir(t)
+	if err := errors.Join(os.Symlink("b", filepath.Join(dir, "a")), os.Symlink("a", filepath.Join(dir, "b"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckWriters(filepath.Join(dir, "a")); err != nil {
+		t.Error(err)
+	}
+}
+
 // openDir is a directory for the test that everybody can look into.
 func openDir(t *testing.T) string {
 	t.Helper()

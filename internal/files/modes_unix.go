@@ -14,6 +14,33 @@ import (
 // modesTell says whether the mode of a file tells who can get at it.
 const modesTell = true
 
+// stranger names the owner of a file who is neither this process's user nor root; empty: it is one of these.
+func stranger(info fs.FileInfo) string {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || stat.Uid == 0 || int(stat.Uid) == user() {
+		return ""
+	}
+	return userName(stat.Uid)
+}
+
+// user is another function in tests.
+var user = os.Geteuid
+
+// self names this process's user.
+func self() string { return userName(uint32(user())) }
+
+// userName returns a user's name, or the number where it has none.
+func userName(uid uint32) string {
+	passwd, _ := os.ReadFile("/etc/passwd")
+	number := strconv.FormatUint(uint64(uid), 10)
+	for line := range strings.Lines(string(passwd)) { // name:x:uid:gid:...
+		if f := strings.Split(line, ":"); len(f) > 2 && f[2] == number {
+			return f[0]
+		}
+	}
+	return number
+}
+
 // shared names the group of a file if it has members besides the file's owner, this process's user and root; empty: it has
 // none, as many systems make a group for each user.
 func shared(info fs.FileInfo) string {
@@ -23,7 +50,7 @@ func shared(info fs.FileInfo) string {
 	}
 	passwd, _ := os.ReadFile("/etc/passwd") // where there is none, nobody has a name
 	groups, _ := os.ReadFile("/etc/group")
-	return sharedGroup(string(passwd), string(groups), stat.Gid, []uint32{stat.Uid, uint32(os.Geteuid()), 0})
+	return sharedGroup(string(passwd), string(groups), stat.Gid, []uint32{stat.Uid, uint32(user()), 0})
 }
 
 // sharedGroup is shared for the contents of /etc/passwd and /etc/group.

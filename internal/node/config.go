@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/httpapi"
@@ -119,6 +120,11 @@ func (c Config) validate() error {
 	}
 	if err := c.validateAddresses(); err != nil {
 		return err
+	}
+	if c.Journal != "" {
+		if err := files.CheckWriters(c.Journal); err != nil {
+			return settingf("journal", "%w", err)
+		}
 	}
 	if c.Node != nil && *c.Node >= c.Layout.NodeIDs() {
 		return settingf("node", "the layout %v has node IDs 0 to %d, not %d", c.Layout, c.Layout.NodeIDs()-1, *c.Node)

@@ -5,10 +5,10 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/unixsocket"
 )
 
@@ -23,7 +23,7 @@ type Access struct {
 // names the flag of the file.
 func (a Access) Load() (token string, config *tls.Config, err error) {
 	if a.TokenFile != "" {
-		text, err := os.ReadFile(a.TokenFile)
+		text, err := files.ReadOnce(a.TokenFile)
 		if err != nil {
 			return "", nil, fmt.Errorf("--token-file: %w", err)
 		}
@@ -38,7 +38,7 @@ func (a Access) Load() (token string, config *tls.Config, err error) {
 	}
 	config = &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.CA != "" {
-		data, err := os.ReadFile(a.CA)
+		data, err := files.ReadOnce(a.CA)
 		if err != nil {
 			return "", nil, fmt.Errorf("--ca: %w", err)
 		}
@@ -48,7 +48,7 @@ func (a Access) Load() (token string, config *tls.Config, err error) {
 		}
 	}
 	if a.Cert != "" || a.Key != "" {
-		pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+		pair, err := files.LoadPair(a.Cert, a.Key)
 		if err != nil {
 			return "", nil, fmt.Errorf("--cert and --key: %w", err)
 		}

@@ -25,6 +25,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/unixsocket"
 )
@@ -109,10 +110,14 @@ func madeBySystemd() string {
 }
 
 // Write writes a token to a file, and replaces the file if it exists. Commands may send the token to the given
-// addresses: IP addresses of this machine that other machines can't reach, with ports, and Unix sockets.
+// addresses: IP addresses of this machine that other machines can't reach, with ports, and Unix sockets. An error is returned
+// when others can write the file, or a directory above it.
 func Write(path, token string, addresses []string) error {
 	if errUnprotected != nil {
 		return errUnprotected
+	}
+	if err := files.CheckWriters(path); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".admin-*.token") // only its owner can read it
 	if err != nil {

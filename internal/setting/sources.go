@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/firn-id/firn/internal/files"
 )
 
 // prefix begins the name of every variable.
@@ -44,7 +45,7 @@ func (s Sources) FromEnvironment(flags *pflag.FlagSet, env map[string]string, on
 // FromFile sets the flags that neither command line nor environment set, from a YAML file. Every key in it must
 // be a flag.
 func (s Sources) FromFile(flags *pflag.FlagSet, path string) error {
-	data, err := os.ReadFile(path)
+	data, err := files.ReadOnce(path)
 	if err != nil {
 		return fmt.Errorf("the config file can't be read: %w", err)
 	}

@@ -8,12 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/firn-id/firn/internal/files"
 )
 
 const (
@@ -102,14 +103,33 @@ func (c Config) settings() (settings, error) {
 	return s, err
 }
 
+// checkFiles returns an error when others can write a file that the URL names.
+func (s settings) checkFiles() error {
+	u, err := url.Parse(s.url)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"sslrootcert", "sslcert", "sslkey"} {
+		if path := u.Query().Get(name); path != "" && path != "system" {
+			if err := files.CheckWriters(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // connection returns how to connect. It reads the files.
 func (s settings) connection() (*pgconn.Config, error) {
+	if err := s.checkFiles(); err != nil {
+		return nil, err
+	}
 	c, err := pgconn.ParseConfig(s.url)
 	if err != nil {
 		return nil, err
 	}
 	if s.PasswordFile != "" {
-		password, err := os.ReadFile(s.PasswordFile)
+		password, err := files.ReadOnce(s.PasswordFile)
 		if err != nil {
 			return nil, fmt.Errorf("the password file can't be read: %w", err)
 		}

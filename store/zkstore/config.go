@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/store/internal/clienttls"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )
@@ -147,7 +147,7 @@ func (s settings) login() (*wire.Login, error) {
 	if s.user == "" {
 		return nil, nil
 	}
-	password, err := os.ReadFile(s.password)
+	password, err := files.ReadOnce(s.password)
 	if err != nil {
 		return nil, fmt.Errorf("the password file can't be read: %w", err)
 	}

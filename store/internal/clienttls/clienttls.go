@@ -5,7 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
+
+	"github.com/firn-id/firn/internal/files"
 )
 
 // Config returns what a client needs. caFile holds the PEM certificates of the authorities that may have signed the server's;
@@ -15,7 +16,7 @@ import (
 func Config(caFile, certFile, keyFile string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile != "" {
-		pem, err := os.ReadFile(caFile) //nolint:gosec // the user's choice
+		pem, err := files.ReadOnce(caFile)
 		if err != nil {
 			return nil, fmt.Errorf("the CA file can't be read: %w", err)
 		}
@@ -29,7 +30,7 @@ func Config(caFile, certFile, keyFile string) (*tls.Config, error) {
 	}
 	if certFile != "" {
 		load := func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(certFile, keyFile)
+			cert, err := files.LoadPair(certFile, keyFile)
 			return &cert, err
 		}
 		if _, err := load(nil); err != nil {

@@ -25,6 +25,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/datadir"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"google.golang.org/grpc"
+
+	"github.com/firn-id/firn/internal/files"
 )
 
 // How often, and how many times more, a directory that is in use is tried.
@@ -40,7 +42,8 @@ type Dir struct {
 }
 
 // OpenDir makes a data directory, for its owner only, unless it exists, and locks it. An error is
-// returned when another process uses it for half a second, and always on a system that is no Unix.
+// returned when another process uses it for half a second, when others than its user and root can write it or own something in
+// it, and always on a system that is no Unix.
 func OpenDir(path string) (*Dir, error) {
 	if path == "" {
 		return nil, errors.New("no data directory is given")
@@ -53,6 +56,9 @@ func OpenDir(path string) (*Dir, error) {
 		return nil, fmt.Errorf("data directory %q: %w", path, err)
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := files.CheckTree(path); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	lock, err := lockDir(path)

@@ -1,10 +1,13 @@
 package etcdserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"github.com/firn-id/firn/internal/files"
 )
 
 // maxSocketPath is how many bytes every system allows for the path of a unix socket.
@@ -34,6 +37,9 @@ func newSocket(dataDir string) (socket, error) {
 	dir, err := os.MkdirTemp("", "firn-")
 	if err != nil {
 		return socket{}, err
+	}
+	if err := files.CheckWriters(dir); err != nil {
+		return socket{}, errors.Join(err, os.Remove(dir))
 	}
 	s = socket{path: filepath.Join(dir, "etcd.sock"), temporary: true}
 	if len(s.path) > maxSocketPath || !plainPath.MatchString(s.path) {

@@ -49,6 +49,9 @@ func UserFile(machines []string) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
+	if err := files.CheckWriters(dir); err != nil {
+		return "", err
+	}
 	temporary, err := writeTemporary(dir, []byte(NewKey(time.Now()).String()+"\n"))
 	if err != nil {
 		return "", err
