@@ -437,14 +437,16 @@ var scopes = []scope{
 	{owners: 2, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}, copies: true},
 }
 
+// scopesOfCopies are larger: in them an owner follows upon the two that a copy made of one.
+var scopesOfCopies = []scope{
+	{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}, copies: true},
+}
+
 func TestNoInstantIsUsableByTwoOwners(t *testing.T) { noInstantIsUsableByTwo(t, scopes) }
 
-// Here an owner follows upon the two that a copy made of one.
 func TestNoInstantIsUsableAfterACopy(t *testing.T) {
 	testenv.Exploration(t)
-	noInstantIsUsableByTwo(t, []scope{
-		{owners: 3, clocks: []int64{0, 2}, elapsed: []int64{1}, limits: Limits{Window: 1, MaxStep: 1}, copies: true},
-	})
+	noInstantIsUsableByTwo(t, scopesOfCopies)
 }
 
 func noInstantIsUsableByTwo(t *testing.T, scopes []scope) {

@@ -52,6 +52,11 @@ var mutants = []mutant{
 		"./internal/fence", modelled,
 	},
 	{
+		"no step of the model: a copy's version is taken for the own", "internal/fence/state.go",
+		"	if v.ReportedMine {\n		s.Reported = v.Reported", "	if v.ReportedMine || v.ReportedCopy {\n		s.Reported = v.Reported",
+		"./internal/fence", modelled,
+	},
+	{
 		"no line of a journal: the bound moves before the answer", "internal/fence/state.go",
 		"	case Due:\n		return s, due(s, e, l)\n",
 		"	case Due:\n		a := due(s, e, l)\n		s.Horizon = max(s.Horizon, a.Write.Horizon)\n		return s, a\n",
