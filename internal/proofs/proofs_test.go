@@ -25,6 +25,7 @@ var packages = map[string]string{
 	"member":     "member",
 	"cluster":    "cluster",
 	"fence":      "internal/fence",
+	"fresh":      "internal/fresh",
 	"floor":      "internal/floor",
 	"attachment": "internal/attachment",
 }
@@ -57,12 +58,16 @@ func TestBrokenProofsAreFound(t *testing.T) {
 		sound   = "Lemma reached_sound w : reached w -> sound w.\nProof. induction 1; [apply start_sound|eapply step_sound; eauto]. Qed."
 		unsound = "Lemma reached_sound w : reached w -> sound w.\n"
 	)
+	texts := proofs(t)
 	for _, c := range []struct{ name, old, new, want string }{
 		{"the store applies what expects an older version", "sent w x -> expects x = now_at w ->", "sent w x ->", "Error:"},
 		{"an owner ignores the horizon that it reads", "    horizon_at w (now_at w) <= f ->\n", "", "Error:"},
 		{"an owner uses what it has sent", "t < bound (owners w o) ->", "(exists x, sent w x /\\ t < horizon x) ->", "Error:"},
 		{"an owner releases what it still uses", "(forall t, used w o t -> t < e) ->", "", "Error:"},
 		{"an owner goes on after its end", "ended (owners w o) = false ->\n    floor (owners w o) <= t", "\n    floor (owners w o) <= t", "Error:"},
+		{"a process takes its copy's write for its own", "    mine y o s -> written (fence y) v", "    written (fence y) v", "Error:"},
+		{"a stamp is used again", "    (forall x, sent (fence y) x -> writer x <> s) ->\n", "", "Error:"},
+		{"a write in doubt is forgotten", "    (forall x, sent (fence y) x -> mine y o (writer x) -> expects x = known a -> horizon x <= m) ->\n", "", "Error:"},
 		{"a lemma is admitted", sound, unsound + "Admitted.", "must not rest on"},
 		{"an axiom", "Definition name := nat.", "Axiom easy : False.", "must not rest on"},
 		{
@@ -73,14 +78,17 @@ func TestBrokenProofsAreFound(t *testing.T) {
 		{"no theorem", "\nTheorem ", "\nLemma ", "0 of 0 theorems"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text := proofs(t)["Fence"]
-			broken := strings.ReplaceAll(text, c.old, c.new)
-			if broken == text {
-				t.Fatalf("Fence.v has no %q", c.old)
+			folder, broken := t.TempDir(), map[string]string{"Fence": strings.ReplaceAll(texts["Fence"], c.old, c.new)}
+			if broken["Fence"] == texts["Fence"] {
+				broken["Copy"] = strings.ReplaceAll(texts["Copy"], c.old, c.new)
 			}
-			folder := t.TempDir()
-			if err := os.WriteFile(filepath.Join(folder, "Fence.v"), []byte(broken), 0o600); err != nil {
-				t.Fatal(err)
+			if broken["Copy"] == texts["Copy"] {
+				t.Fatalf("neither Fence.v nor Copy.v has %q", c.old)
+			}
+			for file, text := range broken {
+				if err := os.WriteFile(filepath.Join(folder, file+".v"), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if out, err := check(folder); err == nil || !strings.Contains(out, c.want) || strings.Contains(out, "Syntax error") {
 				t.Errorf("the check says %q (%v); want %q", out, err, c.want)
