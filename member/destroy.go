@@ -19,6 +19,7 @@ import (
 // ErrNoSequencer is returned when no sequencer has this name. A *UsedUntilError is returned when it is destroyed,
 // but ctx ended before no member could make an ID. After any other error it may or may not be destroyed.
 func (m *Member) Destroy(ctx context.Context, name string) error {
+	losses := m.losses.Load()
 	q, err := m.latest(ctx, name)
 	for there := true; err == nil && there; {
 		var o outcome
@@ -33,7 +34,7 @@ func (m *Member) Destroy(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return m.awaitQuiet(ctx, name, q)
+	return m.awaitQuiet(ctx, name, q, losses)
 }
 
 const (
@@ -43,11 +44,11 @@ const (
 )
 
 // awaitQuiet waits until no ID of a destroyed sequencer can be made. A *UsedUntilError is returned when it can't
-// find out.
-func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequencer) error {
+// find out, or the store has lost data since it had lost some so often: the log may have the sequencer again.
+func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequencer, losses int64) error {
 	var last time.Time
 	for began, pause := time.Now(), quietFirst; ; pause = min(2*pause, quietLongest) {
-		until, live, err := m.lookAround(ctx, name, q, time.Since(began) > quietAfter)
+		until, live, err := m.lookAround(ctx, name, q, losses, time.Since(began) > quietAfter)
 		rest := until.Sub(m.now())
 		switch {
 		case err != nil && !passes(err):
@@ -70,8 +71,8 @@ func (m *Member) awaitQuiet(ctx context.Context, name string, q cluster.Sequence
 
 // lookAround returns until when IDs of a destroyed sequencer can be made, and whether a node ID is still owned.
 // With revoke, owners that are still alive lose their node IDs.
-func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, revoke bool) (until time.Time, live bool, err error) {
-	i, at, err := m.markDestroyed(ctx, name, q)
+func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequencer, losses int64, revoke bool) (until time.Time, live bool, err error) {
+	i, at, err := m.markDestroyed(ctx, name, q, losses)
 	if err != nil || !i.Destroyed && i.Former == nil { // the next generation has begun, so this one is closed
 		return i.Until, false, err
 	}
@@ -86,13 +87,24 @@ func (m *Member) lookAround(ctx context.Context, name string, q cluster.Sequence
 
 // markDestroyed has the store refuse all claims for a destroyed sequencer. It returns the latest generation, this
 // one or a later one, and its condition.
-func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer) (generation, store.Condition, error) {
+func (m *Member) markDestroyed(ctx context.Context, name string, q cluster.Sequencer, losses int64) (generation, store.Condition, error) {
 	return m.changeGeneration(ctx, name, func(i generation, _ store.Condition) (generation, bool, error) {
-		switch {
-		case i.Created < q.Created():
-			i = i.successor(q.Created(), q.Definition())
-		case i.Created > q.Created() || i.Destroyed:
+		own := i.is(q.Created(), q.Definition())
+		if own && i.Destroyed {
 			return i, true, nil
+		}
+		v, err := m.catchUp(ctx)
+		if err == nil && m.losses.Load() != losses {
+			err = errLostData
+		}
+		if err != nil {
+			return i, false, err
+		}
+		if next, ok := v.Sequencer(name); ok && i.is(next.Created(), next.Definition()) {
+			return i, true, nil
+		}
+		if !own {
+			i = i.successor(q.Created(), q.Definition())
 		}
 		i.Destroyed = true
 		return i, false, nil

@@ -22,6 +22,10 @@ import (
 // Members claim node IDs only under the condition that this key is unchanged. The member that claims the first
 // one for the next generation puts the key, so that nobody can claim for the former; revokes the claimed ones, so
 // that nobody can renew; and reads the last horizon of the former, to begin above that.
+//
+// The log alone decides which of two generations is the later one. Each is in the log before it is in the key, so a
+// member that puts another one there first reads the log to its end. Positions do not decide: a key may be one of a log
+// that the store has lost, put by a member that had not noticed the loss yet.
 
 // generation is what the key holds: the latest sequencer of a name for which a node ID was claimed, or that was
 // destroyed.
@@ -47,7 +51,13 @@ type generation struct {
 
 func generationKey(name string) string { return "sequencers/" + name + "/generation" }
 
-var errSuperseded = errors.New("the sequencer was destroyed, but this member has not read that in the log yet")
+var errSuperseded = errors.New("the sequencer was destroyed, as the log says by now")
+
+// is reports whether the key holds the sequencer that was created there. Logs of before and after a loss of data may
+// have different ones at one position.
+func (i generation) is(created int64, d cluster.Definition) bool {
+	return i.Created == created && i.Definition.Equal(d)
+}
 
 // readGeneration reads the key; if it is missing, the generation is one created at 0.
 func (m *Member) readGeneration(ctx context.Context, name string) (i generation, at store.Condition, err error) {
@@ -135,10 +145,8 @@ func (l *lane) open(ctx context.Context) error {
 	created := l.status.Load().created
 	i, at, err := l.m.changeGeneration(ctx, l.name, func(i generation, at store.Condition) (generation, bool, error) {
 		switch {
-		case i.Created > created, i.Created == created && i.Destroyed:
-			return i, false, errSuperseded
-		case i.Created < created:
-			return i.successor(created, l.definition), false, nil
+		case i.Destroyed, !i.is(created, l.definition):
+			return i.successor(created, l.definition), false, l.latest(ctx, created)
 		case i.Former != nil:
 			horizon, err := fence.Revoke(ctx, l.m.store, l.fences.Prefix, at)
 			return i.closed(horizon), false, err
@@ -151,6 +159,17 @@ func (l *lane) open(ctx context.Context) error {
 	from, err := l.m.above(l.definition, i)
 	if err == nil {
 		l.guard, l.from, l.guarded = at, from, losses
+	}
+	return err
+}
+
+// latest returns nil if the log, read to its end, still has the sequencer.
+func (l *lane) latest(ctx context.Context, created int64) error {
+	ctx, cancel := context.WithTimeout(ctx, l.fences.Window/3)
+	defer cancel()
+	v, err := l.m.catchUp(ctx)
+	if q, ok := v.Sequencer(l.name); err == nil && (!ok || q.Created() != created) {
+		err = errSuperseded
 	}
 	return err
 }

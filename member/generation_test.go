@@ -223,6 +223,9 @@ func TestAClaimThatComesLate(t *testing.T) {
 			if id, err := old.Next(t.Context()); err == nil {
 				t.Fatalf("%d under node ID %v of a sequencer that is gone", id, old.State())
 			}
+			if i := w.generationOf("orders"); !i.Definition.Equal(small) {
+				t.Fatalf("b has replaced the key of the sequencer that follows: %+v", i)
+			}
 		}
 	})
 }

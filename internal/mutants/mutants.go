@@ -1162,8 +1162,28 @@ var mutants = []mutant{
 	},
 	{
 		"an older generation claims under the newer one", "member/generation.go",
-		"case i.Created > created, i.Created", "case i.Created",
+		"false, l.latest(ctx, created)", "false, nil",
 		"./member", "ComesLate",
+	},
+	{
+		"a generation that the log has ended is opened", "member/generation.go",
+		"!ok || q.Created() != created", "!ok || q.Created() == 0",
+		"./member", "NotOpened",
+	},
+	{
+		"two layouts that two logs have at one position share a generation", "member/generation.go",
+		"case i.Destroyed, !i.is(created, l.definition):", "case i.Destroyed, i.Created != created:",
+		"./member", "ALogThatWasLost",
+	},
+	{
+		"a generation of a lost log is taken for the next one when it is destroyed", "member/destroy.go",
+		"ok && i.is(next.Created(), next.Definition())", "ok && next.Created() > 0 || i.Created > q.Created()",
+		"./member", "ReplacesAGeneration",
+	},
+	{
+		"a destroyed sequencer is marked in a log that does not know it", "member/destroy.go",
+		"v, err := m.catchUp(ctx)", "v, err := m.Value(), error(nil)",
+		"./member", "NobodyPutsAGeneration",
 	},
 	{
 		"the former generation is not closed", "member/generation.go",
@@ -1182,7 +1202,7 @@ var mutants = []mutant{
 	},
 	{
 		"Destroy does not wait for members out of reach", "member/destroy.go",
-		"return m.awaitQuiet(ctx, name, q)", "return nil",
+		"return m.awaitQuiet(ctx, name, q, losses)", "return nil",
 		"./member", "Destroy",
 	},
 	{
