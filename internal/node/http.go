@@ -8,24 +8,23 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/server"
-	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/unixsocket"
 )
 
-// Limits on clients. An answer begins within 10 s.
+// Limits on clients.
 const (
 	readHeaderWithin = 5 * time.Second
 	readWithin       = 15 * time.Second
-	writeWithin      = 30 * time.Second
+	writeWithin      = 10*time.Second + server.TakeSlack // an answer begins within 10 s; the handler sets later limits for long ones
 	idleFor          = 2 * time.Minute
 	maxHeader        = 16 << 10
 	maxStreams       = 100 // calls at a time over one HTTP/2 connection
 )
 
-func newHTTP(handler http.Handler, config *tls.Config, errors *log.Logger) *http.Server {
+func newHTTP(handler http.Handler, budget *httpapi.Budget, config *tls.Config, errors *log.Logger) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           budget.Handler(handler),
 		TLSConfig:         config.Clone(), // http.Server changes it
 		ReadHeaderTimeout: readHeaderWithin,
 		ReadTimeout:       readWithin,
@@ -33,19 +32,8 @@ func newHTTP(handler http.Handler, config *tls.Config, errors *log.Logger) *http
 		IdleTimeout:       idleFor,
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, WriteByteTimeout: server.TakeSlack},
-		ConnState:         countCalls,
-		ConnContext:       httpapi.ConnContext,
+		ConnContext:       budget.ConnContext,
 		ErrorLog:          errors,
-	}
-}
-
-// countCalls tells the limiter which connections are idle.
-func countCalls(c net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateActive:
-		conns.Begin(c)
-	case http.StateIdle:
-		conns.End(c)
 	}
 }
 

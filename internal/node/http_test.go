@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/server/httpapi"
 )
 
 // A connection with a call in progress does not make room for another; an idle one does.
@@ -26,7 +28,7 @@ func TestConnectionsWithCallsStay(t *testing.T) {
 	s := newHTTP(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		began <- struct{}{}
 		<-end
-	}), nil, log.New(io.Discard, "", 0))
+	}), httpapi.NewBudget(server.New(nil, server.Options{}), 1), nil, log.New(io.Discard, "", 0))
 	go func() { _ = s.Serve(limited) }()
 	defer s.Close()
 	dial := func() net.Conn {

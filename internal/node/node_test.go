@@ -246,7 +246,7 @@ func TestShutdownTimeout(t *testing.T) {
 	slow := newHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(in)
 		<-r.Context().Done()
-	}), nil, nil)
+	}), n.budget(Public), nil, nil)
 	public.serve, public.shutdown, public.close = slow.Serve, slow.Shutdown, func() { _ = slow.Close() }
 	n.servers.start()
 	failed := make(chan error, 1)

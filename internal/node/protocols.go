@@ -54,12 +54,21 @@ func (n *Node) api(p *auth.Policy, options ...httpapi.Option) http.Handler {
 }
 
 func (n *Node) http(a Address, secure *tls.Config, handler http.Handler) *protocolServer {
-	s := newHTTP(httpapi.WithCluster(n.service, handler), secure, log.New(httpErrors{n, a}, "", 0))
+	s := newHTTP(httpapi.WithCluster(n.service, handler), n.budget(a), secure, log.New(httpErrors{n, a}, "", 0))
 	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() { _ = s.Close() }} // it has stopped listening
 	if secure != nil {
 		p.serve = func(l net.Listener) error { return s.ServeTLS(l, "", "") }
 	}
 	return p
+}
+
+// budget returns what bounds the calls on an HTTP address: callers can't take the places of administrators and probes.
+func (n *Node) budget(a Address) *httpapi.Budget {
+	calls := n.limits.Calls
+	if a != Public {
+		calls = max(64, calls/16)
+	}
+	return httpapi.NewBudget(n.service, calls)
 }
 
 // grpc serves gRPC clients.

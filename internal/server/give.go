@@ -77,6 +77,11 @@ func (s *Service) Hold(ctx context.Context, who *auth.Caller, at string, size in
 	return s.hold(ctx, within, partyOf(who, at), at, size)
 }
 
+// TryHold is Hold for a caller without a token, at its address. It does not wait: it is not ok when there is no room.
+func (s *Service) TryHold(at string, size int64) (release func(), ok bool) {
+	return s.shares.try(partyOf(nil, at), at, size)
+}
+
 // answerSize returns the most bytes that an undelivered answer with count IDs takes: a buffer of 32 KiB when it
 // is long, and what is around it.
 func answerSize(count int) int64 { return 4<<10 + min(int64(count)*32, 124<<10) }

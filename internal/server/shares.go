@@ -134,3 +134,15 @@ func (s *shares) release(c *claim) {
 		return true
 	})
 }
+
+// try is hold without waiting: it is not ok when a claim does not fit now.
+func (s *shares) try(caller party, connection string, size int64) (release func(), ok bool) {
+	c := &claim{caller: caller, connection: connection, size: size}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.fits(c) {
+		return nil, false
+	}
+	s.take(c)
+	return func() { s.release(c) }, true
+}

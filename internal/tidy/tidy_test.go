@@ -56,7 +56,7 @@ var rooms = map[string]room{
 	"cluster":                            {code: []string{"."}},
 	"member":                             {code: []string{"internal/fresh", ".", "cluster", "internal/attachment", "internal/clocks", "internal/clusterid", "internal/fence", "internal/floor", "internal/journal", "internal/spread", "store", "internal/retry"}, tests: []string{"store/memstore"}},
 	"internal/server/auth":               {code: []string{"internal/fresh", "internal/files", "golang.org/x/time/rate", "go.yaml.in/yaml/v3"}, tests: []string{"internal/logtest"}},
-	"internal/server/conns":              {code: []string{"internal/files"}, tests: []string{"internal/certtest", "internal/logtest", "google.golang.org/grpc/test/bufconn"}},
+	"internal/server/conns":              {code: []string{"internal/files", "golang.org/x/sys/unix"}, tests: []string{"internal/certtest", "internal/logtest", "google.golang.org/grpc/test/bufconn"}},
 	"internal/files":                     {tests: []string{"internal/logtest"}},
 	"internal/logtest":                   {},
 	"internal/server":                    {code: []string{".", "cluster", "internal/idtext", "internal/throttle", "member", "internal/server/auth", "store", "store/quorum"}, tests: []string{"internal/logtest", "internal/server/servertest", "store/memstore"}},

@@ -5,9 +5,13 @@ import (
 	"math"
 	"net"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"time"
 )
+
+// maxUnread is how long the kernel keeps what the other end does not take.
+const maxUnread = 30 * time.Second
 
 // limitedConn is a connection that has a place of a Limiter until it is closed.
 type limitedConn struct {
@@ -67,6 +71,38 @@ func End(c net.Conn) {
 		v.since.Store(v.limiter.now())
 		v.calls.Add(-1)
 	}
+}
+
+// Unread returns how many bytes that were written to a connection wait for its other end to have room. It is zero for a
+// connection that no limiter knows, and on other systems than Linux.
+func Unread(c net.Conn) int {
+	v := limitedConnOf(c)
+	if v == nil {
+		return 0
+	}
+	return unread(v.Conn)
+}
+
+// Reset makes the next Close of a connection forget what the other end has not read; otherwise the kernel would keep that.
+func Reset(c net.Conn) {
+	if v := limitedConnOf(c); v != nil {
+		v.reset()
+	}
+}
+
+func (v *limitedConn) reset() {
+	if l, ok := v.Conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = l.SetLinger(0) // if it fails the kernel keeps it for maxUnread
+	}
+}
+
+// Write implements [net.Conn]. When the other end has not read in time, the connection's Close forgets what is left.
+func (v *limitedConn) Write(b []byte) (int, error) {
+	n, err := v.Conn.Write(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		v.reset()
+	}
+	return n, err
 }
 
 // ProbesOnly tells whether a connection beyond the limit was accepted for health checks only. Any other call on it is to be

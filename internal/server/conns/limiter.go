@@ -91,6 +91,7 @@ func (l *Limiter) admit(from *limited, c net.Conn) *limitedConn {
 	defer l.report()
 	v := &limitedConn{Conn: c, limiter: l, from: from, host: HostOf(c.RemoteAddr())}
 	v.since.Store(l.now())
+	limitUnread(c, maxUnread)
 	if l.full(v.host) {
 		l.makeRoom(v.host)
 	}
@@ -161,6 +162,9 @@ func (l *Limiter) evict(most int, mayGo func(v *limitedConn, rank int) bool) (cl
 		if mayGo(c.limitedConn, c.rank) {
 			closed++
 			l.leave(c.limitedConn)
+			if unread(c.Conn) > 0 {
+				c.reset()
+			}
 			_ = c.Conn.Close() // its server sees the end
 			c.from.evicted.Add(1)
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/packed"
@@ -57,13 +56,16 @@ func writeID(w http.ResponseWriter, id firn.ID, as writing) {
 	_, _ = w.Write(b)
 }
 
-// writeIDs writes an answer with many IDs, piece by piece. The caller has limited time to read each.
+// writeIDs writes an answer with many IDs, piece by piece. They hold their part of the memory until the caller has taken it.
 func writeIDs(w http.ResponseWriter, ids *server.Batch, as writing) {
+	if d := deliveryOf(w); d != nil {
+		d.holds(ids.Keep())
+	}
 	if as.packed {
 		writePackedIDs(w, ids)
 		return
 	}
-	l := list{w: w, control: http.NewResponseController(w)}
+	l := list{w: w}
 	l.b = make([]byte, 0, min(piece+atOnce, 64+ids.Len()*len(`"9223372036854775807","9223372036854775807",`)))
 	l.b = append(l.b, `{"ids":[`...)
 	var err error
@@ -92,7 +94,7 @@ func writePackedIDs(w http.ResponseWriter, ids *server.Batch) {
 	size := ids.Len() * packed.Size
 	header(w, bytesType)
 	w.Header()["Content-Length"] = []string{strconv.Itoa(size)}
-	l := list{w: w, control: http.NewResponseController(w), b: make([]byte, 0, min(piece+atOnce, size))}
+	l := list{w: w, b: make([]byte, 0, min(piece+atOnce, size))}
 	for some := range ids.All() {
 		if l.b = packed.Append(l.b, some...); len(l.b) >= piece && l.write() != nil {
 			return
@@ -105,16 +107,9 @@ func writePackedIDs(w http.ResponseWriter, ids *server.Batch) {
 
 // list is an answer with many IDs.
 type list struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	b       []byte // what is not written yet
-
-	taking   server.Taking
-	deadline time.Time // that was set
+	w http.ResponseWriter
+	b []byte // what is not written yet
 }
-
-// slack is by how much a deadline may be too early, so that it need not be set for each piece.
-const slack = time.Second
 
 // append appends the texts of ids, each within quotes, and writes what there is whenever it is long.
 func (l *list) append(ids *server.Batch, quote string, text func([]byte, firn.ID) []byte) error {
@@ -139,12 +134,8 @@ func (l *list) append(ids *server.Batch, quote string, text func([]byte, firn.ID
 	return nil
 }
 
-// write writes what there is. A caller that does not read it in time is cut off.
+// write writes what there is.
 func (l *list) write() error {
-	if deadline := l.taking.Deadline(time.Now(), len(l.b)); deadline.Sub(l.deadline) > slack {
-		l.deadline = deadline
-		_ = l.control.SetWriteDeadline(deadline) // where it is not supported there is no limit
-	}
 	_, err := l.w.Write(l.b)
 	l.b = l.b[:0]
 	return err

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -20,6 +21,15 @@ func (c *counting) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 var countings = sync.Pool{New: func() any { return new(counting) }}
 
+// Write implements [http.ResponseWriter].
+func (c *counting) Write(b []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(b)
+	if errors.Is(err, server.ErrCrowded) {
+		c.code = server.Overloaded
+	}
+	return n, err
+}
+
 // came notes the code of a call that fails.
 func came(w http.ResponseWriter, code server.Code) {
 	if c, ok := w.(*counting); ok {
@@ -29,10 +39,13 @@ func came(w http.ResponseWriter, code server.Code) {
 
 // within is the ResponseWriter of the HTTP server.
 func within(w http.ResponseWriter) http.ResponseWriter {
-	if c, ok := w.(*counting); ok {
-		return c.ResponseWriter
+	for {
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return w
+		}
+		w = outer.Unwrap()
 	}
-	return w
 }
 
 // counted counts calls below /api/ by name and result. It costs two readings of the clock and no memory.

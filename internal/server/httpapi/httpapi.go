@@ -3,16 +3,13 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
-	"net"
 	"net/http"
 	"sync/atomic"
 
 	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
-	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/httpapi/apidoc"
 	"github.com/firn-id/firn/member"
 )
@@ -24,7 +21,7 @@ type Handler struct {
 	mux      *http.ServeMux
 	methods  map[string][]string // that are served, by path
 	browsers *http.CrossOriginProtection
-	looking  chan struct{} // has one for each call that reads the log
+	looking  chan struct{} // has one for each call that sends entries of the log
 	usual    writing       // of IDs, where a call does not say
 }
 
@@ -43,15 +40,15 @@ func New(s *server.Service, p *auth.Policy, options ...Option) *Handler {
 	for _, of := range []string{"/api/v1", "/api/v1/sequencers/{name}"} { // the default sequencer, and any
 		h.post(of+"/id", h.next)
 		h.post(of+"/ids", h.fill)
-		h.get(of+"/ids/{id}", h.decode)
+		h.handle(of+"/ids/{id}", map[string]http.HandlerFunc{http.MethodGet: h.admit(h.decode)})
 	}
 	const one = "/api/v1/sequencers/{name}"
 	h.handle("/api/v1/sequencers", map[string]http.HandlerFunc{
-		http.MethodGet:  h.admit(bare("for one sequencer GET /api/v1/sequencers/{name}", h.list)),
+		http.MethodGet:  h.admit(h.few(bare("for one sequencer GET /api/v1/sequencers/{name}", h.list))),
 		http.MethodPost: h.admit(bare("describe the sequencer in the body", h.create)),
 	})
 	h.handle(one, map[string]http.HandlerFunc{
-		http.MethodGet:    h.admit(bare(omit, answers(h, s.Sequencer))),
+		http.MethodGet:    h.admit(h.few(bare(omit, answers(h, s.Sequencer)))),
 		http.MethodDelete: h.admit(bare(omit, h.destroy)),
 	})
 	h.get(one+"/nodes", h.nodes)
@@ -96,11 +93,13 @@ func newProbes(s *server.Service, p *auth.Policy, options []Option) *Handler {
 
 // serveDocs serves the description of the calls, and a page to try them.
 func (h *Handler) serveDocs() {
-	h.open("/openapi.json", apidoc.ServeDocument)
+	h.open("/openapi.json", func(w http.ResponseWriter, r *http.Request) { Page(w, r, h.service, apidoc.ServeDocument) })
 	h.open(apidoc.Root, func(w http.ResponseWriter, r *http.Request) {
-		if !apidoc.ServePage(w, r) {
-			nothingHere(w, r)
-		}
+		Page(w, r, h.service, func(w http.ResponseWriter, r *http.Request) {
+			if !apidoc.ServePage(w, r) {
+				nothingHere(w, r)
+			}
+		})
 	})
 	h.mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		writeError(w, notFound, `there is nothing at "/"; GET /docs/ describes the calls and lets you try them`)
@@ -125,29 +124,12 @@ func WithCluster(s *server.Service, next http.Handler) http.Handler {
 
 func (h *Handler) draining() bool { return h.service.Serving().Err() != nil }
 
-// probesOnly is the context key of connections on which only /livez and /readyz are served.
-type probesOnly struct{}
-
-// ConnContext is for the http.Server of a Handler. On connections beyond the limit of their conns.Limiter, the handler then
-// refuses all but health checks.
-func ConnContext(ctx context.Context, c net.Conn) context.Context {
-	if conns.ProbesOnly(c) {
-		return context.WithValue(ctx, probesOnly{}, true)
-	}
-	return ctx
-}
-
 // ServeHTTP implements [http.Handler]. It reads only the bodies of calls
 // that change something. While the service drains,
 // clients are told to close their connections, and calls that follow the log end.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	crowded := r.Context().Value(probesOnly{}) != nil
-	if crowded || h.draining() {
+	if h.draining() {
 		w.Header().Set("Connection", "close")
-	}
-	if crowded && r.URL.Path != livePath && r.URL.Path != readyPath {
-		h.refuse(w, r, server.ErrCrowded)
-		return
 	}
 	h.mux.ServeHTTP(w, r)
 }

@@ -27,7 +27,10 @@ const first = servertest.First
 type handler struct {
 	*httpapi.Handler
 	*server.Service
+	bounded http.Handler // the same, within a budget
 }
+
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.bounded.ServeHTTP(w, r) }
 
 // newHandler returns the handler of a member. Without a cluster, nil, there is no other sequencer.
 func newHandler(m server.Issuer, c server.Member, log *slog.Logger) handler {
@@ -40,16 +43,18 @@ func handlerWith(m server.Issuer, c server.Member, o server.Options) handler {
 	}
 	o.Default = m
 	s := server.New(c, o)
-	return handler{withMetrics(s, &auth.Policy{Trusted: true}), s}
+	h := withMetrics(s, &auth.Policy{Trusted: true})
+	return handler{h, s, httpapi.NewBudget(s, 100).Handler(h)}
 }
 
-// withMetrics returns a handler whose metrics are in their own answer: /metrics?again=N asks N times more within it.
+// withMetrics returns a handler whose metrics are in their own answer: /metrics?again=N asks N times more within it, before
+// anything is answered.
 func withMetrics(s *server.Service, e *auth.Policy, options ...httpapi.Option) (h *httpapi.Handler) {
 	metrics := func(w http.ResponseWriter, r *http.Request) {
 		if again, _ := strconv.Atoi(r.FormValue("again")); again > 0 {
 			inner := httptest.NewRequest(r.Method, fmt.Sprintf("http://localhost/metrics?again=%d", again-1), nil)
 			inner.Header = r.Header
-			h.ServeHTTP(w, inner)
+			httpapi.NewBudget(s, 1).Handler(h).ServeHTTP(w, inner)
 			return
 		}
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -25,9 +25,8 @@ import (
 const LogBeginsAfter = "Firn-Log-Begins-After"
 
 const (
-	maxLooking = 64               // calls that read the log at a time: IDs matter more
+	maxLooking = 64               // calls that send entries of the log at a time: IDs matter more
 	logWithin  = 10 * time.Second // for the first entries
-	stalled    = 30 * time.Second // for a client to read what it is sent
 )
 
 var (
@@ -272,9 +271,8 @@ func (l *lines) fail(err error) {
 	}
 }
 
-// send writes and flushes. It replaces the server's limit on the time of a whole answer.
+// send writes and flushes.
 func (l *lines) send(b []byte) error {
-	_ = l.control.SetWriteDeadline(time.Now().Add(stalled)) // where it is not supported there is no limit
 	if _, err := l.w.Write(b); err != nil {
 		return err
 	}

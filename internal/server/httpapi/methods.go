@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 )
 
@@ -53,7 +55,7 @@ func (h *Handler) open(path string, next http.HandlerFunc) {
 }
 
 func (h *Handler) get(path string, next call) {
-	h.handle(path, map[string]http.HandlerFunc{http.MethodGet: h.admit(next)})
+	h.handle(path, map[string]http.HandlerFunc{http.MethodGet: h.admit(h.few(next))})
 }
 
 func (h *Handler) post(path string, next call) {
@@ -62,6 +64,47 @@ func (h *Handler) post(path string, next call) {
 
 // call serves an admitted caller.
 type call func(w http.ResponseWriter, r *http.Request, who *auth.Caller)
+
+const (
+	maxComputing  = 8               // answers to calls of one kind at a time, before their first bytes: IDs matter more
+	computeWithin = 2 * time.Second // a call waits for that
+)
+
+// few computes few answers of a kind at a time. Others wait.
+func (h *Handler) few(next call) call {
+	computing := make(chan struct{}, maxComputing)
+	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+		d := deliveryOf(w)
+		if d == nil { // there is no budget
+			next(w, r, who)
+			return
+		}
+		select {
+		case computing <- struct{}{}:
+		default:
+			if err := waitFor(r.Context(), computing); err != nil {
+				h.refuse(w, r, err)
+				return
+			}
+		}
+		d.computed = func() { <-computing }
+		next(w, r, who)
+	}
+}
+
+// waitFor waits for a place.
+func waitFor(ctx context.Context, places chan<- struct{}) error {
+	late := time.NewTimer(computeWithin)
+	defer late.Stop()
+	select {
+	case places <- struct{}{}:
+		return nil
+	case <-late.C:
+		return server.ErrCrowded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // admit admits callers, or refuses them.
 func (h *Handler) admit(next call) http.HandlerFunc {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
@@ -80,7 +79,7 @@ func (h *Handler) backup(w http.ResponseWriter, r *http.Request, who *auth.Calle
 		header(w, bytesType)
 		return
 	}
-	s := &stream{w: w, control: http.NewResponseController(w)}
+	s := &stream{w: w}
 	err := h.service.Backup(Origin(r).In(r.Context()), who, s)
 	switch {
 	case err == nil:
@@ -95,12 +94,11 @@ func (h *Handler) backup(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	}
 }
 
-// stream is an answer of bytes. The caller has limited time to read each piece.
+// stream is an answer of bytes.
 type stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	begun   bool
-	err     error // of writing
+	w     http.ResponseWriter
+	begun bool
+	err   error // of writing
 }
 
 func (s *stream) Write(b []byte) (n int, err error) {
@@ -108,7 +106,6 @@ func (s *stream) Write(b []byte) (n int, err error) {
 		header(s.w, bytesType)
 		s.begun = true
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(stalled)) // where it is not supported there is no limit
 	n, s.err = s.w.Write(b)
 	return n, s.err
 }

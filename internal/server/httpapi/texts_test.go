@@ -48,7 +48,7 @@ func TestWhoGetsTexts(t *testing.T) {
 		{"ids=number", "", numbers, numbers},
 		{"ids=number", "application/json;ids=string", numbers, numbers},
 	} {
-		for h, want := range map[http.Handler]string{usual: tt.usual, textual: tt.textual} {
+		for h, want := range map[http.Handler]string{usual.Handler: tt.usual, textual: tt.textual} {
 			for target, bodies := range map[string]map[string]string{
 				"POST /api/v1/id":  {numbers: `{"id":1152921504606846976,"id_str":"1152921504606846976"}`, texts: `{"id":"1152921504606846976","id_str":"1152921504606846976"}`},
 				"POST /api/v1/ids": {numbers: `{"ids":[1152921504606846976],"ids_str":["1152921504606846976"]}`, texts: `{"ids":["1152921504606846976"],"ids_str":["1152921504606846976"]}`},

@@ -40,7 +40,7 @@ func (h *Handler) serveVerbs() {
 	h.post(one+"/move", bare(omit, h.move))
 	h.handle(one+"/allocation", map[string]http.HandlerFunc{http.MethodPut: h.admit(bare(omit, h.allocate))})
 	h.handle("/api/v1/cluster/policy", map[string]http.HandlerFunc{
-		http.MethodGet:    h.admit(bare(omit, h.policyInForce)),
+		http.MethodGet:    h.admit(h.few(bare(omit, h.policyInForce))),
 		http.MethodPut:    h.admit(bare(omit, h.setPolicy)),
 		http.MethodDelete: h.admit(bare(omit, h.clearPolicy)),
 	})

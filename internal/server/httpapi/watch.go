@@ -1,24 +1,16 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/pprof"
 
-	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 )
-
-// maxWatching limits the calls for metrics at a time: IDs matter more.
-const maxWatching = 4
-
-var errWatching = fmt.Errorf("%w: %d calls for metrics are served already", server.ErrCrowded, maxWatching)
 
 // WithMetrics serves metrics at GET /metrics. Where tokens are required, any token will do that is not limited to certain
 // sequencers, as the metrics are about all.
 func WithMetrics(metrics http.Handler) Option {
 	return func(h *Handler) {
-		watching := make(chan struct{}, maxWatching)
 		h.get("/metrics", func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 			err := who.May(auth.All, "")
 			if err == nil {
@@ -28,13 +20,7 @@ func WithMetrics(metrics http.Handler) Option {
 				h.refuse(w, r, err)
 				return
 			}
-			select {
-			case watching <- struct{}{}:
-				defer func() { <-watching }()
-				metrics.ServeHTTP(w, r)
-			default:
-				h.refuse(w, r, errWatching)
-			}
+			metrics.ServeHTTP(w, r)
 		})
 	}
 }

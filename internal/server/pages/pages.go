@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"io"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -74,10 +76,10 @@ func (all Files) Serve(w http.ResponseWriter, r *http.Request, root string) bool
 
 // File is a file. It does not change. Make it with New.
 type File struct {
-	name   string
-	etag   string
-	data   []byte
-	zipped bool
+	name  string
+	etag  string
+	data  []byte
+	plain func() []byte // data, decompressed at the first call; nil: data is not compressed
 }
 
 // New returns a file; the end of its name tells its type. Data is compressed by gzip if the name ends in .gz, which the file
@@ -85,24 +87,29 @@ type File struct {
 func New(name string, data []byte) *File {
 	sum := sha256.Sum256(data)
 	name, zipped := strings.CutSuffix(name, ".gz")
-	return &File{name, hex.EncodeToString(sum[:8]), data, zipped}
+	f := &File{name: name, etag: hex.EncodeToString(sum[:8]), data: data}
+	if zipped {
+		f.plain = sync.OnceValue(func() []byte { return unzip(data) })
+	}
+	return f
 }
 
 // Serve answers with the file. Browsers keep it, and ask each time whether it is still the same.
 func (f *File) Serve(w http.ResponseWriter, r *http.Request) {
-	h, data, etag := w.Header(), f.data, f.etag
+	h, etag := w.Header(), f.etag
+	var data io.ReadSeeker = bytes.NewReader(f.data)
 	h.Set("Content-Type", types[path.Ext(f.name)])
 	h.Set("Cache-Control", "no-cache")
-	if f.zipped {
+	if f.plain != nil {
 		h.Set("Vary", "Accept-Encoding")
 		if takesGzip(r) {
 			h.Set("Content-Encoding", "gzip")
 		} else {
-			data, etag = unzip(data), etag+"-plain"
+			data, etag = &unzipped{file: f}, etag+"-plain"
 		}
 	}
 	h.Set("ETag", `"`+etag+`"`)
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+	http.ServeContent(w, r, "", time.Time{}, data)
 }
 
 // takesGzip tells whether a client accepts gzip, as browsers do.
@@ -116,6 +123,36 @@ func takesGzip(r *http.Request) bool {
 		return !weighted || err == nil && q > 0
 	}
 	return false
+}
+
+// unzipped reads a compressed file as it was before. It is decompressed when it is read: an answer without a body needs only
+// its length.
+type unzipped struct {
+	file *File
+	at   int64
+}
+
+// Seek implements [io.Seeker].
+func (u *unzipped) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += u.at
+	case io.SeekEnd:
+		offset += int64(binary.LittleEndian.Uint32(u.file.data[len(u.file.data)-4:])) // RFC 1952: ISIZE
+	}
+	u.at = offset
+	return offset, nil
+}
+
+// Read implements [io.Reader].
+func (u *unzipped) Read(b []byte) (int, error) {
+	data := u.file.plain()
+	if u.at >= int64(len(data)) {
+		return 0, io.EOF
+	}
+	n := copy(b, data[u.at:])
+	u.at += int64(n)
+	return n, nil
 }
 
 // unzip panics when the file is damaged: a test reads each.

@@ -80,7 +80,7 @@ func New(s *server.Service, e *auth.Policy, log *slog.Logger) *Server {
 const (
 	idleFor     = 5 * time.Minute
 	readWithin  = 30 * time.Second // a command, from its first byte
-	writeWithin = 30 * time.Second
+	writeWithin = server.TakeSlack
 	admitAgain  = time.Second // between two checks of a token
 )
 

@@ -28,9 +28,6 @@ type beat struct {
 	Given  []NodeGiven `json:"given"` // exact in JavaScript for 70 years of four million IDs a second
 }
 
-// stalled is how long a page has to read what it is sent.
-const stalled = 30 * time.Second
-
 var errViewers = fmt.Errorf("%w: %d pages are shown already", server.ErrCrowded, maxViewers)
 
 // stream sends a page what to show until the page goes away, its token is revoked, or the server stops.
@@ -134,7 +131,6 @@ func (e *events) send(event string, data any) {
 		e.err = err
 		return
 	}
-	_ = e.control.SetWriteDeadline(time.Now().Add(stalled)) // where it is not supported there is no limit
 	if _, e.err = fmt.Fprintf(e.w, "event: %s\ndata: %s\n\n", event, line); e.err == nil {
 		e.err = e.control.Flush()
 	}

@@ -89,7 +89,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.login(w, r)
 	case r.URL.Path == Root+"stream":
 		h.stream(w, r)
-	case !files().Serve(w, r, Root):
+	default:
+		httpapi.Page(w, r, h.service, serveFile)
+	}
+}
+
+func serveFile(w http.ResponseWriter, r *http.Request) {
+	if !files().Serve(w, r, Root) {
 		http.Error(w, "there is nothing here; the dashboard is at "+Root, http.StatusNotFound)
 	}
 }
