@@ -10,7 +10,7 @@ beside them: firn serve --quorum on 1, 3 or 5 machines.
 Status, replace, remove and backup ask a running node, at its address for
 administrators. Key and restore ask nobody.`
 
-const quorumExamples = `  firn quorum key > firn.key
+const quorumExamples = `  firn quorum key --output firn.key
   firn quorum status
   firn quorum replace ids-2:7420 ids-4:7420
   firn quorum backup ids.backup`

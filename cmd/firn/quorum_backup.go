@@ -49,6 +49,11 @@ func (p *program) quorumBackupCommand() *cobra.Command {
 		if _, err := os.Lstat(file); err == nil && file != "-" && !force {
 			return usagef("%s exists; add --force to overwrite it, or name another file", file)
 		}
+		if file == "-" {
+			if err := notForOthers(p.stdout); err != nil {
+				return err
+			}
+		}
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			return p.backup(ctx, ask, file)
 		})

@@ -21,7 +21,9 @@ import (
 const tokenHelp = `Token makes a token, and the entry by which servers know it. The first line of its
 output is the token: give it to the caller, and keep it secret. The entry follows after
 an empty line: add it to the token file of every server. It contains a hash, from which
-nobody can compute the token; replace a token that is lost.
+nobody can compute the token; replace a token that is lost. With --output, token writes
+the token to a file that only its owner can read, and prints the entry. It prints a token
+to no file that others may open.
 
 If a server is not attached to a sequencer, a call for an ID attaches it (the server
 takes a node ID), but only if the token allows attach or admin.
@@ -36,6 +38,7 @@ const tokenExamples = `  firn token --name orders --allow issue
   firn token --name ops --allow issue --allow admin
   firn token --name billing --allow issue --allow attach --sequencer 'invoices-*'
   firn token --name guest --allow issue --sequencer 'invoices-*' --rate 10000
+  firn token --name orders --allow issue --output orders.token >> tokens.yaml
   firn token --name orders --allow issue --hash < token.txt >> tokens.yaml`
 
 // newToken is a token with its entry, as JSON has them.
@@ -47,6 +50,7 @@ type newToken struct {
 func (p *program) tokenCommand() *cobra.Command {
 	var made newToken
 	var hash, asJSON bool
+	var output string
 	c := &cobra.Command{
 		Use:     "token",
 		Short:   "Make a token for a caller",
@@ -62,6 +66,7 @@ func (p *program) tokenCommand() *cobra.Command {
 	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second it allows (default: no limit)", parseRate)
 	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")
 	setting.Bool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
+	secretFile(c, &output, "the token")
 	c.RunE = func(*cobra.Command, []string) error {
 		for _, name := range []string{"name", "allow"} {
 			if !flags.Changed(name) {
@@ -69,13 +74,20 @@ func (p *program) tokenCommand() *cobra.Command {
 			}
 		}
 		token := auth.NewToken()
-		if hash {
-			var err error
-			if token, err = readToken(p.stdin); err != nil {
-				return err
-			}
-		} else {
+		var err error
+		switch {
+		case hash && output != "":
+			return usagef("--hash prints no token that --output could write; give one of them")
+		case hash:
+			token, err = readToken(p.stdin)
+		case output != "":
+			err = writeSecret(output, token+"\n")
+		default:
 			made.Token = token
+			err = notForOthers(p.stdout)
+		}
+		if err != nil {
+			return err
 		}
 		made.Entry.SHA256 = auth.Hash(token)
 		if asJSON {

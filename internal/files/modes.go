@@ -23,6 +23,9 @@ func (e *ModeError) Error() string {
 	return fmt.Sprintf("%s can %s %s (mode %04o): %s %[3]s", e.Who, e.Can, e.Path, octal(e.Mode), e.Do)
 }
 
+// ForOthers tells whether others than the owner may open a file by its mode. Where modes tell nothing it is false.
+func ForOthers(info fs.FileInfo) bool { return modesTell && info.Mode().Perm()&0o077 != 0 }
+
 // octal are permissions as chmod writes them.
 func octal(mode fs.FileMode) uint32 {
 	bits := uint32(mode.Perm())
