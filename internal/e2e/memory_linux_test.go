@@ -35,9 +35,15 @@ type siege struct {
 	begin  func(t testing.TB, n *node) (end func())
 }
 
-// httpConns and redisConns have so many connections each do something.
+// httpConns, adminConns and redisConns have so many connections each do something.
 func httpConns(count int, do func(net.Conn) error) func(t testing.TB, n *node) func() {
 	return func(t testing.TB, n *node) func() { return occupy(t, strings.TrimPrefix(n.url, "http://"), count, do) }
+}
+
+func adminConns(count int, do func(net.Conn) error) func(t testing.TB, n *node) func() {
+	return func(t testing.TB, n *node) func() {
+		return occupy(t, strings.TrimPrefix(n.admin, "http://"), count, do)
+	}
 }
 
 func redisConns(count int, do func(net.Conn) error) func(t testing.TB, n *node) func() {
@@ -71,6 +77,7 @@ func sieges() []siege {
 		{"3000 gRPC connections that have asked once", 3000, false, "", calls(3000, 1, askHealth)},
 		{"1000 gRPC streams that nobody reads, on 10 connections", 10, false, "", calls(10, 100, openStream)},
 		{"200 000 gRPC calls for an ID that nobody takes, on 2000 connections", 2000, false, "", untakenIDs(2000)},
+		{"6000 connections to the admin listener with half a header of 15 KiB, --max-connections=100000", 6000, false, "--max-connections=100000", adminConns(6000, halfHeader)},
 		{"13 700 HTTP connections, with --max-connections=100000", 13_700, false, "--max-connections=100000", httpConns(13_700, askOnce)},
 	}
 }

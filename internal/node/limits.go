@@ -59,7 +59,7 @@ func (n *Node) limitMemory() {
 // lookAtMemory is how often shed checks the memory.
 const lookAtMemory = 100 * time.Millisecond
 
-// shed closes connections of callers while memory runs out, until ctx ends: when the memory in use reaches two
+// shed closes connections while memory runs out, until ctx ends: when the memory in use reaches two
 // thirds of the Go runtime's limit, beyond which it would do little but collect garbage; and when the cgroup,
 // which counts the kernel's memory too, has hardly any left. The derived limits prevent this, but the
 // configuration may raise them, and they do not count everything.
@@ -69,6 +69,7 @@ func (n *Node) shed(ctx context.Context) {
 		return
 	}
 	mostInUse, mostUsed, again := n.limits.Heap/3*2, m.Bytes-m.Bytes/8, uint64(0)
+	s := shedding{callers: n.callers, admins: n.admins}
 	for look := time.NewTicker(lookAtMemory); ; {
 		select {
 		case <-look.C:
@@ -87,8 +88,29 @@ func (n *Node) shed(ctx context.Context) {
 				continue
 			}
 		}
-		n.log.Warn("memory runs out: closing connections of callers", "in_use", mib(inUse), "memory", mib(m.Bytes), "closed", n.callers.Shed())
+		callers, admins := s.shed(time.Now())
+		n.log.Warn("memory runs out: closing connections", "in_use", mib(inUse), "memory", mib(m.Bytes), "callers", callers, "administrators", admins)
 	}
+}
+
+// shedding closes connections: of callers first, then also of administrators and what reads metrics.
+type shedding struct {
+	callers, admins interface{ Shed() int }
+	last            time.Time
+}
+
+// shedAgain is the time within which a second shed shows that the first was not enough.
+const shedAgain = time.Second
+
+// shed closes an eighth of the callers' connections. When there are none, or when it was not enough a moment ago, it closes an
+// eighth of the administrators' connections, too. It returns how many.
+func (s *shedding) shed(now time.Time) (callers, admins int) {
+	callers = s.callers.Shed()
+	if callers == 0 || now.Sub(s.last) <= shedAgain {
+		admins = s.admins.Shed()
+	}
+	s.last = now
+	return callers, admins
 }
 
 // memoryInUse returns how many bytes were in use after the last garbage collection, and its cycle.

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The node logs its limits at the start, and warns of those that memory or open files do not allow.
@@ -40,5 +41,36 @@ func TestLimitsAreSaid(t *testing.T) {
 	}
 	if got := debug.SetMemoryLimit(-1); got != 256<<20/4*3 {
 		t.Errorf("GOMEMLIMIT became %d", got)
+	}
+}
+
+// queue is a number of connections to close, a few at a time.
+type queue struct{ left, each int }
+
+func (q *queue) Shed() int {
+	n := min(q.left, q.each)
+	q.left -= n
+	return n
+}
+
+// Callers are the first whose connections are closed. Those of administrators follow when that is not enough, or when there are
+// no callers.
+func TestCallersAreShedFirst(t *testing.T) {
+	now := time.Now()
+	callers, admins := &queue{5, 3}, &queue{100, 2}
+	s := shedding{callers: callers, admins: admins}
+	for _, step := range []struct {
+		later           time.Duration
+		callers, admins int
+	}{{0, 3, 0}, {2 * time.Second, 2, 0}, {2 * time.Second, 0, 2}, {100 * time.Millisecond, 0, 2}} {
+		now = now.Add(step.later)
+		if c, a := s.shed(now); c != step.callers || a != step.admins {
+			t.Errorf("%v later: %d and %d, want %d and %d", step.later, c, a, step.callers, step.admins)
+		}
+	}
+	callers.left = 5
+	s.shed(now.Add(time.Minute))
+	if c, a := s.shed(now.Add(time.Minute + 100*time.Millisecond)); c != 2 || a != 2 {
+		t.Errorf("when the callers were not enough: %d and %d", c, a)
 	}
 }

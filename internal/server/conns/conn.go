@@ -21,12 +21,14 @@ type limitedConn struct {
 	host    netip.Prefix
 	until   *time.Timer // closes it, if it is for health checks only; else nil
 
-	calls atomic.Int64 // in progress; below zero: it was evicted
+	calls atomic.Int64 // in progress, those of changes with a weight of change; below zero: it was evicted
 	since atomic.Int64 // when the last call ended, by the limiter's clock
 }
 
-// gone is far below any number of calls.
-const gone = math.MinInt64 / 2
+const (
+	gone   = math.MinInt64 / 2 // far below any number of calls
+	change = 1 << 32           // far above any number of calls that change nothing
+)
 
 func (v *limitedConn) Close() error {
 	v.limiter.mu.Lock()
@@ -59,17 +61,40 @@ func limitedConnOf(c net.Conn) *limitedConn {
 
 // Begin says that a call begins on a connection, which is then not idle until End. It does nothing for a connection that no
 // limiter knows. Begin and End are safe for concurrent use.
-func Begin(c net.Conn) {
+func Begin(c net.Conn) { begin(c, 1) }
+
+// End says that a call has ended.
+func End(c net.Conn) { end(c, 1) }
+
+// BeginChange is Begin for a call that changes something: Shed closes its connection last. EndChange ends it.
+func BeginChange(c net.Conn) { begin(c, change) }
+
+// EndChange is End for a call of BeginChange.
+func EndChange(c net.Conn) { end(c, change) }
+
+func begin(c net.Conn, weight int64) {
 	if v := limitedConnOf(c); v != nil {
-		v.calls.Add(1)
+		v.calls.Add(weight)
 	}
 }
 
-// End says that a call has ended.
-func End(c net.Conn) {
+func end(c net.Conn, weight int64) {
 	if v := limitedConnOf(c); v != nil {
 		v.since.Store(v.limiter.now())
-		v.calls.Add(-1)
+		v.calls.Add(-weight)
+	}
+}
+
+// leaveAt marks a connection as gone unless its calls weigh more than most. It is false if they do, and if it was gone.
+func (v *limitedConn) leaveAt(most int64) bool {
+	for {
+		calls := v.calls.Load()
+		if calls < 0 || calls > most {
+			return false
+		}
+		if v.calls.CompareAndSwap(calls, gone) {
+			return true
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package conns
 import (
 	"cmp"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -123,17 +124,20 @@ func (l *Limiter) hasShare(host netip.Prefix) bool { return l.hosts[host] >= sha
 func (l *Limiter) makeRoom(host netip.Prefix) {
 	own, only := l.hosts[host], l.hasShare(host)
 	l.evicted += l.evict(max(1, l.places/64), func(v *limitedConn, rank int) bool {
-		return (v.host == host || !only && rank > own) && v.calls.CompareAndSwap(0, gone)
+		return (v.host == host || !only && rank > own) && v.leaveAt(0)
 	})
 }
 
-// Shed closes an eighth of all connections, idle ones first, because memory runs out. It returns how many.
-func (l *Limiter) Shed() int {
+// Shed closes an eighth of all connections because memory runs out: idle ones first, and those with calls that change
+// something last. It returns how many.
+func (l *Limiter) Shed() (closed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	most := (len(l.taken) + 7) / 8
-	closed := l.evict(most, func(v *limitedConn, _ int) bool { return v.calls.CompareAndSwap(0, gone) })
-	return closed + l.evict(most-closed, func(v *limitedConn, _ int) bool { return v.calls.Swap(gone) >= 0 })
+	for _, weight := range []int64{0, change - 1, math.MaxInt64} {
+		closed += l.evict(most-closed, func(v *limitedConn, _ int) bool { return v.leaveAt(weight) })
+	}
+	return closed
 }
 
 // evict closes up to most connections for which mayGo returns true, and returns how many: those of the host with the most
@@ -183,7 +187,7 @@ func (l *Limiter) probePlace() bool {
 			oldest = v
 		}
 	}
-	if oldest == nil || !oldest.calls.CompareAndSwap(0, gone) {
+	if oldest == nil || !oldest.leaveAt(0) {
 		return false
 	}
 	l.leave(oldest)

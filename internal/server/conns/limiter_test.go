@@ -279,6 +279,23 @@ func TestShed(t *testing.T) {
 	})
 }
 
+// A call that changes something is cut off last.
+func TestChangesAreShedLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 100)
+		all := c.begins(3, "10.0.0.1")
+		End(all[0].there)
+		BeginChange(all[0].there)
+		End(all[2].there)
+		for i, want := range [][]bool{{true, true, false}, {true, false, false}, {false, false, false}} {
+			if n := c.limiter.Shed(); n != 1 {
+				t.Errorf("%d are shed", n)
+			}
+			c.wants(fmt.Sprint("shed ", i+1), all, want...)
+		}
+	})
+}
+
 // Several listeners share the places, and each counts its own.
 func TestListenersShareThePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

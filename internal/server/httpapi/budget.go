@@ -80,10 +80,10 @@ func (b *Budget) Handler(next http.Handler) http.Handler {
 				return
 			}
 		}
-		conns.Begin(l.conn)
-		defer conns.End(l.conn)
 		d := newDelivery(w, r, l, b)
 		defer d.end()
+		d.works()
+		defer d.waits()
 		next.ServeHTTP(d, r)
 		d.finish()
 	})

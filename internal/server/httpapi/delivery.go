@@ -36,6 +36,28 @@ func newDelivery(w http.ResponseWriter, r *http.Request, l *line, b *Budget) *de
 	return d
 }
 
+// works says that the connection is not idle: the call does something other than to wait for its caller.
+func (d *delivery) works() {
+	if d.changes() {
+		conns.BeginChange(d.line.conn)
+	} else {
+		conns.Begin(d.line.conn)
+	}
+}
+
+// waits says that the call waits for its caller, or has ended.
+func (d *delivery) waits() {
+	if d.changes() {
+		conns.EndChange(d.line.conn)
+	} else {
+		conns.End(d.line.conn)
+	}
+}
+
+func (d *delivery) changes() bool {
+	return d.request.Method != http.MethodGet && d.request.Method != http.MethodHead
+}
+
 // Unwrap lets [http.ResponseController] find what is within.
 func (d *delivery) Unwrap() http.ResponseWriter { return d.ResponseWriter }
 
@@ -84,8 +106,8 @@ func (d *delivery) Write(b []byte) (n int, err error) {
 	if !long {
 		return d.ResponseWriter.Write(b)
 	}
-	conns.End(d.line.conn) // its caller decides how long this takes
-	defer conns.Begin(d.line.conn)
+	d.waits() // its caller decides how long this takes
+	defer d.works()
 	for p := range slices.Chunk(b, piece) {
 		d.mustTake(len(p))
 		some, err := d.ResponseWriter.Write(p)
@@ -150,8 +172,8 @@ func (d *delivery) FlushError() error {
 	if !d.begun {
 		d.begin()
 	}
-	conns.End(d.line.conn)
-	defer conns.Begin(d.line.conn)
+	d.waits()
+	defer d.works()
 	d.mustTake(0)
 	if err := http.NewResponseController(d.ResponseWriter).Flush(); err != nil {
 		return err
@@ -184,8 +206,8 @@ func (d *delivery) finish() {
 	if !d.hold(0) {
 		d.abort()
 	}
-	conns.End(d.line.conn)
-	defer conns.Begin(d.line.conn)
+	d.waits()
+	defer d.works()
 	d.await()
 }
 
