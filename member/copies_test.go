@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,8 @@ type snapshot struct {
 	at       time.Time
 	value    store.Position // how far it has read the log
 	reserved time.Time      // the latest of its horizons
+	session  store.Session
+	losses   int64
 	fences   map[*fence.Fence]*fence.Fence
 	statuses map[string]status
 	member   Member // what it knew; not all of it
@@ -42,7 +45,8 @@ func (n *node) snapshot() *snapshot {
 	l := m.incarnation
 	sn := &snapshot{of: n, at: time.Now(), value: store.Position(m.value.Position()), fences: map[*fence.Fence]*fence.Fence{}, statuses: map[string]status{}}
 	sn.pulse.id, sn.pulse.losses, sn.pulse.joined, sn.pulse.since, sn.pulse.pulse, sn.pulse.stamps = l.id, l.losses, l.joined, l.since, l.pulse, l.stamps.Clone()
-	sn.member.value, sn.member.entry, sn.member.ids = m.value, m.entry, slices.Clone(m.ids)
+	sn.session, sn.losses = l.session, m.losses.Load()
+	sn.member.value, sn.member.entry, sn.member.ids, sn.member.floorAt = m.value, m.entry, slices.Clone(m.ids), m.floorAt
 	sn.member.mark.Store(m.mark.Load())
 	for name, s := range m.sequencers {
 		st := *s.status.Load()
@@ -51,7 +55,7 @@ func (n *node) snapshot() *snapshot {
 		for _, l := range st.lanes {
 			for _, t := range l.tenures {
 				if t.fence != nil {
-					sn.fences[t.fence] = t.fence.Clone(nil, nil)
+					sn.fences[t.fence] = t.fence.Clone(fence.Config{}, nil)
 					sn.reserved = later(sn.reserved, t.fence.Horizon())
 				}
 			}
@@ -60,14 +64,19 @@ func (n *node) snapshot() *snapshot {
 	return sn
 }
 
-// resumedAt is a store whose log is followed from where a copy has read it.
+// resumedAt is a store whose log is first followed from where a copy has read it. If the log ends before that, the copy's
+// client would know.
 type resumedAt struct {
 	*memstore.Client
-	value store.Position
+	value *atomic.Int64
 }
 
 func (r resumedAt) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
-	return r.Client.Follow(ctx, max(after, r.value))
+	read := store.Position(r.value.Swap(0))
+	if _, err := r.Read(ctx, read); errors.Is(err, store.ErrRefused) {
+		return func(yield func(store.Batch, error) bool) { yield(store.Batch{}, store.ErrRolledBack) }
+	}
+	return r.Client.Follow(ctx, max(after, read))
 }
 
 // resume has a copy go on, with a clock that is so far off.
@@ -77,26 +86,31 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 	n.wall.step(off)
 	close(n.done)
 	options := was.options
+	options.Logger = options.Logger.With("copy", name)
 	options.Journal, options.Clock = nil, firn.NewSteadyClockFrom(0, n.wall.read)
 	living, stop := context.WithCancel(context.Background())
 	serving, release := context.WithCancelCause(context.Background())
-	at := resumedAt{n.client, sn.value}
+	at := resumedAt{n.client, new(atomic.Int64)}
+	at.value.Store(int64(sn.value))
 	m := &Member{
 		store: at, options: options, log: options.Logger, troubles: troubles{log: options.Logger, last: map[string]time.Time{}},
 		serving: serving, release: release, stop: stop, done: make(chan struct{}), wake: make(chan struct{}, 1), broken: make(chan error, 1),
 		renew: make(chan struct{}, 1), judging: make(lock, 1), renewing: make(lock, 1),
 		changed: make(chan struct{}), outcomes: map[string]chan<- outcome{}, sequencers: map[string]*Sequencer{}, drains: map[string]drain{},
 		windows: map[time.Duration]bool{}, clock: firn.NewCoarseClock(options.Clock), lookups: newLookups(), player: newPlayer(),
-		value: sn.member.value, entry: sn.member.entry, hasJoined: true, ids: slices.Clone(sn.member.ids),
+		value: sn.member.value, entry: sn.member.entry, hasJoined: true, ids: slices.Clone(sn.member.ids), floorAt: sn.member.floorAt,
 	}
 	m.started = true
 	m.mark.Store(sn.member.mark.Load())
-	session := n.client.Copy(was.incarnation.session)
-	l := &incarnation{id: sn.pulse.id, session: session, losses: sn.pulse.losses, joined: sn.pulse.joined, since: sn.pulse.since, pulse: sn.pulse.pulse, stamps: sn.pulse.stamps.Clone()}
+	m.losses.Store(sn.losses)
+	session := n.client.Copy(sn.session)
+	l := &incarnation{id: sn.pulse.id, session: session, holder: fence.NewHolder(sn.pulse.id), losses: sn.pulse.losses, joined: sn.pulse.joined, since: sn.pulse.since, pulse: sn.pulse.pulse, stamps: sn.pulse.stamps.Clone()}
 	m.incarnation = l
 	for name, st := range sn.statuses {
 		v, _ := sn.member.value.Sequencer(name)
 		s := m.newSequencer(name, v)
+		config := s.fences
+		config.Holder = l.holder
 		st.changed, st.lanes = make(chan struct{}), slices.Clone(st.lanes)
 		for i := range st.lanes {
 			lane := &st.lanes[i]
@@ -107,7 +121,7 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 				if t.fence == nil {
 					continue
 				}
-				lane.tenures[j].fence = sn.fences[t.fence].Clone(at, session)
+				lane.tenures[j].fence = sn.fences[t.fence].Clone(config, session)
 				if t.generator != nil {
 					g, err := s.lanes[i].generate(lane.tenures[j], time.Time{})
 					if err != nil {

@@ -240,7 +240,7 @@ func (l *lane) claim(ctx context.Context) error {
 	}
 	config := l.fences
 	config.Guards, config.NotBefore = []store.Condition{l.guard, floored}, later(l.from, from)
-	config.Before = l.before()
+	config.Before, config.Holder = l.before(), l.looked.incarnation.holder
 	if err := l.m.beginClaim(1); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/fresh"
 	"github.com/firn-id/firn/store"
 )
@@ -15,8 +16,9 @@ import (
 type incarnation struct {
 	id      string
 	session store.Session
-	losses  int64 // how often the store had lost data before
-	joined  bool  // it was a member; used by the goroutine that plays the log only
+	holder  *fence.Holder // of all its node IDs
+	losses  int64         // how often the store had lost data before
+	joined  bool          // it was a member; used by the goroutine that plays the log only
 
 	copied  atomic.Bool  // it is left to a copy of this process, see startAnew
 	answers atomic.Int64 // the position of the latest entry that asked for its pulse; 0: none
@@ -34,7 +36,10 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &incarnation{id: newID(), session: session, losses: m.losses.Load(), since: time.Unix(0, m.options.Clock.Wall())}
+	id := newID()
+	l := &incarnation{
+		id: id, session: session, holder: fence.NewHolder(id), losses: m.losses.Load(), since: time.Unix(0, m.options.Clock.Wall()),
+	}
 	if err := m.putPulse(ctx, l); err != nil {
 		m.closeSession(ctx, l)
 		return nil, err

@@ -50,6 +50,9 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 	}
 	now := config.Clock().UnixMilli()
 	view, err := t.free(config.Prefix, node, now, config.MaxWait)
+	if held, ok := errors.AsType[*HeldError](err); ok && config.Holder.isCopys(held.by) {
+		return nil, isCopied(node)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +63,9 @@ func attempt(ctx context.Context, config Config, session store.Session, node int
 		case s.Phase == Held:
 			return f, nil
 		case s.Copied:
-			return nil, f.copied()
+			return nil, isCopied(node)
 		case s.Phase != Claiming: // another owner has it, our live key is gone, or a guard fails
+			config.Holder.forget(f.operation)
 			return nil, checkGuards(ctx, config.Store, config.Guards)
 		case err != nil && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, store.ErrUnavailable):
 			return nil, err

@@ -35,7 +35,7 @@ func (q *party) use(f *Fence) *used {
 	return &used{f, q.client, g}
 }
 
-func (u *used) copy(q *party) *used { return q.use(u.Clone(q.client, u.session)) }
+func (u *used) copy(q *party) *used { return q.use(u.Clone(q.config, u.session)) }
 
 // extend extends the fence as a member does.
 func (u *used) extend(t *testing.T) error {
@@ -104,7 +104,7 @@ func TestAProcessThatIsSetBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		f := a.mustClaim(7)
-		before := f.Clone(a.client, a.session)
+		before := f.Clone(a.config, a.session)
 		for range 3 {
 			time.Sleep(window / 3)
 			if err := f.Extend(t.Context()); err != nil {
@@ -129,7 +129,7 @@ func TestACopyWhileAWriteIsInDoubt(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.client.Inject(nil)
-			both := []*Fence{f, f.Clone(p.party("twin").client, a.session)}
+			both := []*Fence{f, f.Clone(p.party("twin").config, a.session)}
 			copied := 0
 			for range 3 {
 				time.Sleep(window / 3)
@@ -154,7 +154,7 @@ func TestACopyDuringAClaim(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *place) {
 		a := p.party("a")
 		f := newFence(a.config.withDefaults(), a.session, 7, View{})
-		g := f.Clone(p.party("twin").client, a.session)
+		g := f.Clone(p.party("twin").config, a.session)
 		for _, f := range []*Fence{f, g} {
 			if err := f.write(t.Context()); err != nil {
 				t.Fatal(err)
@@ -187,6 +187,43 @@ func TestAClaimThatACopyHasMade(t *testing.T) {
 		})
 		if _, err := a.claim(7); !errors.Is(err, ErrCopied) {
 			t.Errorf("the claim returns %v, want ErrCopied", err)
+		}
+	})
+}
+
+// After a copy was made, one of the two claims a node ID, and the other one is to claim it, too: it is under its own session,
+// which it renews, so it would wait for ever. It knows by the operation ID that a copy has it. A claim of its own in doubt is
+// none of a copy's, nor is that of another member.
+func TestAClaimForWhatACopyHolds(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *place) {
+		a, twin, other := p.party("a"), p.party("twin"), p.party("b")
+		a.config.Holder, twin.config.Holder, other.config.Holder = NewHolder("a"), NewHolder("a"), NewHolder("b")
+		twin.session = a.session
+		var held *HeldError
+		before := twin.mustClaim(6)
+		a.config.Holder.remember(before.operation) // a claim whose outcome it did not see
+		if _, err := a.claim(6); !errors.As(err, &held) || errors.Is(err, ErrCopied) {
+			t.Errorf("a node ID that it may have claimed itself: %v, want a HeldError", err)
+		}
+		f := twin.mustClaim(7)
+		if _, err := a.claim(7); !errors.Is(err, ErrCopied) {
+			t.Errorf("a node ID that a copy holds: %v, want ErrCopied", err)
+		}
+		if _, err := other.claim(7); !errors.As(err, &held) {
+			t.Errorf("a node ID that another member holds: %v, want a HeldError", err)
+		}
+		if err := f.Release(t.Context(), func() time.Time { return time.Time{} }); err != nil {
+			t.Fatal(err)
+		}
+		mine := a.mustClaim(7)
+		if _, err := a.claim(7); !errors.As(err, &held) {
+			t.Errorf("a node ID that it holds itself: %v, want a HeldError", err)
+		}
+		if err := mine.Release(t.Context(), func() time.Time { return time.Time{} }); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(a.config.Holder.made); n != 1 {
+			t.Errorf("%d operation IDs are remembered, want the one of the claim in doubt", n)
 		}
 	})
 }

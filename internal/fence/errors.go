@@ -14,7 +14,7 @@ var ErrLost = errors.New("the node ID is lost")
 // the other, or was set back to an earlier state. What this one has reserved must not be used any more. It wraps ErrLost.
 var ErrCopied = fmt.Errorf("%w: another process has written as its owner", ErrLost)
 
-func (f *Fence) copied() error { return fmt.Errorf("%w: node ID %d", ErrCopied, f.node) }
+func isCopied(node int64) error { return fmt.Errorf("%w: node ID %d", ErrCopied, node) }
 
 // ErrClosed is returned when a guard of a claim no longer holds: no owner can claim a node ID under it any more.
 var ErrClosed = errors.New("closed to claims")
@@ -23,6 +23,7 @@ var ErrClosed = errors.New("closed to claims")
 type HeldError struct {
 	Node int64
 	Live string // the key that is gone once the owner has released the node ID, or its session has ended
+	by   string // the operation ID in it
 }
 
 func (e *HeldError) Error() string {

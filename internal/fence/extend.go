@@ -54,7 +54,7 @@ func ExtendAlong(ctx context.Context, fences []*Fence, ahead time.Duration, more
 	}
 	for i, f := range fences {
 		if s := f.State(); s.Copied {
-			errs[i] = f.copied()
+			errs[i] = isCopied(f.node)
 		} else if s.Phase != Held {
 			errs[i] = fmt.Errorf("%w: node ID %d is %v", ErrLost, f.node, s.Phase)
 		}

@@ -24,6 +24,7 @@ type Config struct {
 	Store  store.Store
 	Prefix string           // of the keys, with its trailing slash
 	Owner  string           // the name in the live key, for people; it decides nothing
+	Holder *Holder          // of the session; nil: a claim does not know a node ID that a copy of this process holds
 	Clock  func() time.Time // ID time: the clock of the generator
 
 	// Window is how far ahead of the clock an owner writes its horizon: how long it makes IDs without the store.
@@ -82,7 +83,7 @@ func newFence(config Config, session store.Session, node int64, v View) *Fence {
 	read := v.Horizon
 	v.Horizon = max(v.Horizon, roundUp(config.NotBefore)) // as if an earlier owner had reached it
 	f := &Fence{
-		config: config, session: session, node: node, operation: fresh.Text(),
+		config: config, session: session, node: node, operation: config.Holder.operation(),
 		writing: make(chan struct{}, 1), state: Begin(v), written: time.Now(),
 	}
 	f.note(journal.Line{Do: journal.Read, Version: uint64(v.Reported), By: v.ReportedBy, Horizon: read, Floor: f.state.Floor})
@@ -124,6 +125,9 @@ func (f *Fence) Release(ctx context.Context, stop func() time.Time) error {
 		if err := f.write(ctx); err != nil {
 			return err
 		}
+	}
+	if f.State().Phase == Released {
+		f.config.Holder.forget(f.operation)
 	}
 	return nil
 }
@@ -227,17 +231,16 @@ func (f *Fence) transaction(w Write, stamp string) store.Txn {
 	return t
 }
 
-// Clone returns the fence as a copy of the process has it, with all that it knows and has sent, and with the copy's way to
-// the store and its session. It is for tests of copies. It waits while a write is under way.
-func (f *Fence) Clone(s store.Store, session store.Session) *Fence {
-	f.writing <- struct{}{}
-	defer f.unlock()
+// Clone returns the fence as a copy of the process has it, with all that it knows and has sent, and with what is the copy's
+// own. It is for tests of copies. The answer to a write that is under way does not reach the copy.
+func (f *Fence) Clone(config Config, session store.Session) *Fence {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	config := f.config
-	config.Store = s
+	if config.Holder != nil {
+		config.Holder.remember(f.operation)
+	}
 	return &Fence{
-		config: config, session: session, node: f.node, operation: f.operation,
+		config: config.withDefaults(), session: session, node: f.node, operation: f.operation,
 		writing: make(chan struct{}, 1), state: f.state, stamps: f.stamps.Clone(), written: f.written,
 	}
 }

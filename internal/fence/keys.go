@@ -48,7 +48,8 @@ func (v *View) put(prefix string, kv store.KV, operation string, sent func(stamp
 	switch {
 	case strings.HasPrefix(name, liveKeys):
 		v.Live = kv.Version
-		v.LiveMine = strings.HasPrefix(string(kv.Value), operation+" ")
+		v.LiveBy, _, _ = strings.Cut(string(kv.Value), " ")
+		v.LiveMine = v.LiveBy == operation
 	case strings.HasPrefix(name, reportedKeys):
 		horizon, rest, _ := strings.Cut(string(kv.Value), " ")
 		by, stamp, _ := strings.Cut(rest, " ")

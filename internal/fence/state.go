@@ -58,7 +58,7 @@ type View struct {
 	ReportedCopy bool          // it has not, and the horizon carries its operation ID: a copy of it has
 	Horizon      int64         // zero when the node ID was never used
 
-	ReportedBy, ReportedStamp string // what else the horizon carries; Step does not look at it
+	LiveBy, ReportedBy, ReportedStamp string // what else the keys carry; Step does not look at it
 }
 
 // Write is a transaction: if both keys have these versions, then put this horizon and

@@ -59,7 +59,7 @@ func (t table) free(prefix string, node, now int64, maxWait time.Duration) (View
 	v := t.view(node)
 	switch {
 	case v.Live != 0:
-		return View{}, &HeldError{Node: node, Live: liveKey(prefix, node)}
+		return View{}, &HeldError{Node: node, Live: liveKey(prefix, node), by: v.LiveBy}
 	case millis(v.Horizon-now) > maxWait:
 		return View{}, &ClockBehindError{Node: node, Behind: millis(v.Horizon - now), MaxWait: maxWait}
 	}

@@ -158,6 +158,11 @@ var mutants = []mutant{
 		"./internal/fence", "^TestACopyOfAProcess$",
 	},
 	{
+		"a copy waits for a node ID that its twin claimed after the copy was made", "internal/fence/claim.go",
+		"&& config.Holder.isCopys(held.by)", "&& false",
+		"./internal/fence", "^TestAClaimForWhatACopyHolds$",
+	},
+	{
 		"writes have one stamp", "internal/fresh/stamps.go",
 		"	stamp := Text()[:stampLength]\n", "	if len(s.sent) > 0 {\n		return s.sent[0]\n	}\n	stamp := Text()[:stampLength]\n",
 		"./internal/fence", "^TestACopyOfAProcess$",
