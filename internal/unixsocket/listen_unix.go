@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -24,7 +23,7 @@ const backlog = 4096
 // An error is returned when another process listens there, when the path exists and is no socket, and when the directory
 // can't be written. Then nothing has changed.
 func Listen(path string, mode fs.FileMode) (net.Listener, error) {
-	unlock, err := lock(filepath.Dir(path))
+	unlock, err := lock(path)
 	if err != nil {
 		return nil, err
 	}
@@ -82,27 +81,57 @@ func listen(fd int, file *os.File, path string, mode fs.FileMode) (net.Listener,
 // chmod is another function in tests.
 var chmod = os.Chmod
 
-// lockWithin is how long another process that is about to listen in the same directory may take; less in tests.
+// lockWithin is how long another process that is about to listen on the same path may take; less in tests.
 var lockWithin = 5 * time.Second
 
-// lock keeps two processes that start at once from taking each other's new socket for that of a dead process.
-func lock(dir string) (unlock func(), err error) {
-	d, err := os.Open(dir)
+// lock keeps two processes that start at once from taking each other's new socket for that of a dead process. It locks a file of
+// this user alone, which exists for that moment: anybody who can read the directory could keep a lock on that.
+func lock(path string) (unlock func(), err error) {
+	path += ".lock"
+	for deadline := time.Now().Add(lockWithin); ; time.Sleep(5 * time.Millisecond) {
+		f, err := tryLock(path)
+		switch {
+		case err != nil:
+			return nil, err
+		case f != nil:
+			return func() {
+				_ = os.Remove(path) // what stays is locked again
+				_ = f.Close()
+			}, nil
+		case time.Now().After(deadline):
+			return nil, fmt.Errorf("another process has locked %s for %v; end it, or choose another path", path, lockWithin)
+		}
+	}
+}
+
+// tryLock makes and locks a file. It returns nil if another process has locked it, or has just removed it.
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, reason(err)
 	}
-	for deadline := time.Now().Add(lockWithin); ; time.Sleep(5 * time.Millisecond) {
-		switch err := syscall.Flock(int(d.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
-		case err == nil:
-			return func() { _ = d.Close() }, nil
-		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
-			_ = d.Close()
-			return nil, fmt.Errorf("can't lock %s: %w", dir, err)
-		case time.Now().After(deadline):
-			_ = d.Close()
-			return nil, fmt.Errorf("another process has locked %s for %v; end it, or choose another directory", dir, lockWithin)
+	made, err := f.Stat()
+	if err == nil {
+		if stat, ok := made.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+			err = fmt.Errorf("%s belongs to user %d, who may keep it locked; remove it, or choose another directory", path, stat.Uid)
 		}
 	}
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err == nil {
+		if now, err := os.Lstat(path); err == nil && os.SameFile(now, made) {
+			return f, nil
+		}
+	}
+	_ = f.Close()
+	if number := syscall.Errno(0); errors.As(err, &number) {
+		if number == syscall.EWOULDBLOCK || number == syscall.EINTR {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("can't lock %s: %w", path, err)
+	}
+	return nil, err
 }
 
 // Living reports whether a process listens on a path. An error is returned when what is there is no socket, or when it can't

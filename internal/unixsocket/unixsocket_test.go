@@ -194,7 +194,7 @@ func TestOthersWait(t *testing.T) {
 	chmod = func(name string, mode fs.FileMode) error {
 		if !came { // the second does not come so far
 			came = true
-			if _, err := Listen(path, 0o600); err == nil || !strings.HasPrefix(err.Error(), "another process has locked "+filepath.Dir(path)) {
+			if _, err := Listen(path, 0o600); err == nil || !strings.HasPrefix(err.Error(), "another process has locked "+path+".lock") {
 				t.Errorf("it did not wait: %v", err)
 			}
 		}
@@ -203,6 +203,40 @@ func TestOthersWait(t *testing.T) {
 	mustListen(t, path, 0o600)
 	if there, err := Living(path); !came || !there || err != nil {
 		t.Errorf("%v, %v", there, err)
+	}
+}
+
+// Whoever may read the directory can lock it, and keeps nobody from listening there. The lock that counts is a file that is
+// gone afterwards; one of another user is refused, and not waited for.
+func TestNobodyElseHoldsTheLock(t *testing.T) {
+	path := place(t)
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	l := mustListen(t, path, 0o600)
+	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 1 {
+		t.Errorf("%v, %v; want the socket alone", left, err)
+	}
+	_ = l.Close()
+	lock, err := os.Create(path + ".lock") // of a process that was killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	_ = mustListen(t, path, 0o600).Close()
+	if os.Geteuid() != 0 {
+		return // only root can give files away
+	}
+	if err := errors.Join(os.WriteFile(path+".lock", nil, 0o666), os.Chown(path+".lock", 4711, 4711)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(path, 0o600); err == nil || !strings.Contains(err.Error(), ".lock belongs to user 4711") {
+		t.Error(err)
 	}
 }
 
