@@ -48,7 +48,8 @@ awk '{ print $1 }' /etc/hosts | grep -v ^127 | while read -r address; do ip addr
 echo ready
 while read -r what name; do
   case $what in
-  run) bash /mnt/page/$name.sh >/mnt/page/$name.out 2>/mnt/page/$name.err </dev/null && echo 0 || echo $? ;;
+  run) install -m 600 /dev/null /mnt/page/$name.out # secrets are printed to no file for others
+    bash /mnt/page/$name.sh >/mnt/page/$name.out 2>/mnt/page/$name.err </dev/null && echo 0 || echo $? ;;
   serve)
     { bash /mnt/page/$name.sh >/mnt/page/$name.out 2>/mnt/page/$name.err </dev/null || echo $? >/mnt/page/$name.ended; } &
     echo 0

@@ -134,6 +134,28 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// In a user namespace without root, root's directories belong to the user whom the system has for unknown ones.
+func TestRootByAnotherName(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	path := filepath.Join(openDir(t), "f")
+	write(t, path, "")
+	if err := os.Chown(path, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	if CheckWriters(path) == nil {
+		t.Error("nothing is said of another user's file")
+	}
+	before := rootOwner
+	t.Cleanup(func() { rootOwner = before })
+	rootOwner = func() uint32 { return 65534 }
+	if err := CheckWriters(path); err != nil {
+		t.Errorf("root's, by another name: %v", err)
+	}
+}
+
 // Links that lead in circles lead nowhere.
 func TestLinksInCircles(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")

@@ -17,10 +17,21 @@ const modesTell = true
 // stranger names the owner of a file who is neither this process's user nor root; empty: it is one of these.
 func stranger(info fs.FileInfo) string {
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || stat.Uid == 0 || int(stat.Uid) == user() {
+	if !ok || stat.Uid == 0 || int(stat.Uid) == user() || stat.Uid == rootOwner() {
 		return ""
 	}
 	return userName(stat.Uid)
+}
+
+// rootOwner returns who owns the root directory, and so everything below it: root, whom a user namespace that does not know root
+// shows as another user. It is another function in tests.
+var rootOwner = func() uint32 {
+	if info, err := os.Stat("/"); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			return stat.Uid
+		}
+	}
+	return 0
 }
 
 // user is another function in tests.
