@@ -235,7 +235,7 @@ func copiesAtAnyMoment(t *testing.T, worlds uint64) {
 			}
 			f.take(time.Second)
 			for range 5 + f.IntN(20) {
-				f.take(time.Duration(f.Int64N(int64(window)*3/4)))
+				f.take(time.Duration(f.Int64N(int64(window) * 3 / 4)))
 				f.event()
 			}
 			f.calm()
