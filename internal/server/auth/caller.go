@@ -63,6 +63,11 @@ var (
 	ErrForbidden = errors.New("the caller is not allowed to do that")
 )
 
+// isRefusal tells whether an error says that a caller may not do something.
+func isRefusal(err error) bool {
+	return errors.Is(err, ErrUnauthenticated) || errors.Is(err, ErrForbidden)
+}
+
 // refusal is an error of one of these kinds, for people.
 type refusal struct {
 	kind error

@@ -37,6 +37,14 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 	defer cancel()
 	defer context.AfterFunc(g.ending, cancel)()
 	name, endless, shown := named(r.GetSequencer()), left == 0, token(ctx)
+	ctx, stop := auth.While(ctx, func() error {
+		who, err := g.policy.Admit(shown)
+		if err == nil {
+			err = who.May(auth.Issue, name)
+		}
+		return err
+	})
+	defer stop()
 	from, sent := connOf(ctx), sent{taken: make(chan int, sendMost)}
 	release, err := g.service.Hold(ctx, callerOf(ctx), from.at, streamSize)
 	if err != nil {
@@ -52,7 +60,7 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 		}
 		if sent.full() {
 			if err := sent.wait(ctx); err != nil {
-				return g.why(err)
+				return g.why(auth.Revoked(ctx, err))
 			}
 		}
 		err := g.inTime(ctx, func() error {
@@ -75,7 +83,7 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 			})
 		})
 		if err != nil {
-			return err
+			return auth.Revoked(ctx, err)
 		}
 		if to.Send(&answer) != nil {
 			return errGone

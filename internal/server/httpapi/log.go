@@ -261,6 +261,8 @@ func (l *lines) fail(err error) {
 		return
 	case errors.Is(err, member.ErrNotReady):
 		code = server.NotReady
+	case errors.Is(err, auth.ErrUnauthenticated) || errors.Is(err, auth.ErrForbidden): // no longer
+		code = server.CodeOf(err)
 	case errors.Is(err, errCut):
 		code = unknownPosition
 	}

@@ -106,6 +106,21 @@ func waitFor(ctx context.Context, places chan<- struct{}) error {
 	}
 }
 
+// lasting ends a call whose answer goes on within a second after its caller has lost a right to the cluster.
+func (h *Handler) lasting(right auth.Right, next call) call {
+	return func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+		ctx, stop := auth.While(r.Context(), func() error {
+			who, err := h.policy.Admit(Token(r))
+			if err == nil {
+				err = who.May(right, "")
+			}
+			return err
+		})
+		defer stop()
+		next(w, r.WithContext(ctx), who)
+	}
+}
+
 // admit admits callers, or refuses them.
 func (h *Handler) admit(next call) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

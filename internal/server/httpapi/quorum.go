@@ -80,7 +80,7 @@ func (h *Handler) backup(w http.ResponseWriter, r *http.Request, who *auth.Calle
 		return
 	}
 	s := &stream{w: w}
-	err := h.service.Backup(Origin(r).In(r.Context()), who, s)
+	err := auth.Revoked(r.Context(), h.service.Backup(Origin(r).In(r.Context()), who, s))
 	switch {
 	case err == nil:
 	case !s.begun:

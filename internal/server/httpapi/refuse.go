@@ -73,7 +73,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, s *server.Service, err error
 // refused notes that a service refuses a call, and sets the headers that say so. It returns the code of the error; false:
 // nobody is there to tell.
 func refused(w http.ResponseWriter, r *http.Request, s *server.Service, err error) (server.Code, bool) {
-	if r.Context().Err() != nil { // the client went away
+	if r.Context().Err() != nil && auth.Revoked(r.Context(), nil) == nil { // the client went away
 		came(w, server.Gone)
 		return "", false
 	}

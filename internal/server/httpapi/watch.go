@@ -40,7 +40,7 @@ func WithProfiles() Option {
 					h.refuse(w, r, err)
 					return
 				}
-				serve(w, r)
+				h.lasting(auth.Look, func(w http.ResponseWriter, r *http.Request, _ *auth.Caller) { serve(w, r) })(w, r, who)
 			})
 		}
 	}
