@@ -235,6 +235,9 @@ func (l *lane) claim(ctx context.Context) error {
 		return err
 	}
 	from, floored, err := l.m.floored(ctx)
+	if err == nil {
+		err = l.m.checkKept(ctx) // also of other sequencers: a store that has lost that may have lost other owners' horizons
+	}
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/floor"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
 )
 
@@ -353,5 +354,87 @@ func TestTheLongestWindow(t *testing.T) {
 			t.Errorf("the floor is %+v; want one from %v on, and a window of %v", f, want, long)
 		}
 		w.takesOfEach(2*long, a, c, w.start("late", onTwo))
+	})
+}
+
+// The store is set back to a backup with the same log and the same floor, while the owner of a node ID is out of reach: only
+// horizons tell. A member that has one of another sequencer, and waits in line, tells of the loss before it takes the node ID.
+func TestOnlyHorizonsAreLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a", onOneNode)
+		a.ready(time.Second)
+		b := w.start("b", onOneNode)
+		b.settled()
+		users, err := b.mem.Load().EnsureSequencer(t.Context(), "users", cluster.Define(layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		next(t, users, time.Second)
+		w.takes(window, a)
+		backup := w.service.Backup()
+		w.takes(2*window, a)
+		a.client.CutOff(true) // it may use what it has reserved
+		b.client.Inject(func(c memstore.Call) memstore.Fault {
+			if c.Op == memstore.List && c.Key == fencePrefix("users") {
+				return memstore.Fault{Delay: 3 * time.Second} // so that it looks at the other sequencer first
+			}
+			return memstore.Fault{}
+		})
+		w.service.RollBack(backup, 1_000_000)
+		w.takes(window, a, b)
+		b.noticesLosses(1)
+		w.takes(window+2*clocks.Skew, a, b)
+		if w.takes(time.Second, b) == 0 {
+			t.Errorf("b makes no ID after the floor: %v", b.Ready())
+		}
+	})
+}
+
+// A member whose session has ended since the store was set back to a backup with the same log writes the floor before
+// anything to the log.
+func TestAMemberTellsOfItsHorizonFirst(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		backup := w.service.Backup()
+		w.takes(window, a)
+		const ahead = 1_000_000
+		w.service.RollBack(backup, ahead)
+		client := w.service.Client("test")
+		defer client.Close()
+		for deadline := time.Now().Add(window / 4); ; time.Sleep(time.Millisecond) { // before a renewal would tell
+			b, err := client.Read(t.Context(), ahead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(b.Entries) > 0 {
+				f, err := client.Get(t.Context(), floor.Key)
+				if at := store.Version(b.Entries[0].Position); err != nil || f.Version <= ahead || f.Version > at {
+					t.Errorf("the log goes on at %d, and the floor is of %d, %v", at, f.Version, err)
+				}
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("it has not joined again")
+			}
+		}
+	})
+}
+
+// A member finds, before it claims, that the store has lost a horizon that it wrote for another sequencer.
+func TestAClaimLooksForALoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		m := a.mem.Load()
+		put(t, w, store.Delete(fencePrefix(DefaultSequencer)+"last_reported_time/0"))
+		users, err := m.EnsureSequencer(t.Context(), "users", cluster.Define(layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.noticesLosses(1)
+		if id, err := users.Next(t.Context()); err == nil {
+			t.Errorf("it claimed, and gave %d", id)
+		}
 	})
 }

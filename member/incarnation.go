@@ -47,8 +47,8 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	return l, nil
 }
 
-// reopenSession is openSession, but refuses a store that does not have what led to the value, or the floor: it must first
-// get one, see rollback.go.
+// reopenSession is openSession, but refuses a store that does not have what led to the value, or the floor, or the latest
+// horizon: it must first get a floor, see rollback.go.
 func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 	if m.value.Position() > 0 {
 		if _, err := m.readOn(ctx); err != nil {
@@ -59,6 +59,9 @@ func (m *Member) reopenSession(ctx context.Context) (*incarnation, error) {
 		if _, _, err := m.readFloor(ctx); passes(err) || errors.Is(err, store.ErrRolledBack) {
 			return nil, err
 		}
+	}
+	if err := m.checkKept(ctx); err != nil {
+		return nil, err
 	}
 	return m.openSession(ctx)
 }

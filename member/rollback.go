@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/fence"
 	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
@@ -100,6 +101,28 @@ func (m *Member) readOn(ctx context.Context) (store.Batch, error) {
 		m.breaks(m.losses.Load(), err)
 	}
 	return b, err
+}
+
+// checkKept returns store.ErrRolledBack, and has the member start over, when the store has lost the latest horizon that the
+// member wrote. A store that was set back lost its latest writes, which need not be those of the log. It costs one read.
+func (m *Member) checkKept(ctx context.Context) error {
+	losses := m.losses.Load()
+	var latest *fence.Fence
+	for _, s := range m.Sequencers() {
+		for _, l := range s.status.Load().lanes {
+			for _, t := range l.tenures {
+				if t.fence != nil && !m.stale(t) && (latest == nil || t.fence.State().Reported > latest.State().Reported) {
+					latest = t.fence
+				}
+			}
+		}
+	}
+	if latest == nil {
+		return nil
+	}
+	err := latest.Kept(ctx)
+	m.breaks(losses, err)
+	return err
 }
 
 // forget clears what the member knows about the cluster. It must find its sequencers in the log again.

@@ -176,9 +176,23 @@ func (f *Fence) look(ctx context.Context) error {
 // key of a horizon, and each write of it has a greater version.
 func (f *Fence) checkKept(v View) error {
 	if known := f.State().Reported; v.Reported < known {
-		return fmt.Errorf("%w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack, f.node, v.Reported, known)
+		return f.lostWrite(v.Reported, known)
 	}
 	return nil
+}
+
+// Kept returns store.ErrRolledBack when the store has lost the latest write of the horizon. Other errors are of the store.
+func (f *Fence) Kept(ctx context.Context) error {
+	known := f.State().Reported
+	kv, err := f.config.Store.Get(ctx, reportedKey(f.config.Prefix, f.node))
+	if err == nil && kv.Version < known {
+		err = f.lostWrite(kv.Version, known)
+	}
+	return err
+}
+
+func (f *Fence) lostWrite(now, known store.Version) error {
+	return fmt.Errorf("%w: the horizon of node ID %d is at version %d, and was at %d", store.ErrRolledBack, f.node, now, known)
 }
 
 // view reads both keys at one moment.

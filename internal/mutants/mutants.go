@@ -1061,6 +1061,21 @@ var mutants = []mutant{
 		"./member", "ComesLate",
 	},
 	{
+		"a member claims on a store that has lost a horizon of its own", "member/driver.go",
+		"err = l.m.checkKept(ctx)", "err = nil",
+		"./member", "LooksForALoss",
+	},
+	{
+		"a member joins again on a store that has lost its horizon", "member/incarnation.go",
+		"m.checkKept(ctx)", "error(nil)",
+		"./member", "TellsOfItsHorizonFirst",
+	},
+	{
+		"a horizon that was set back is taken for kept", "internal/fence/fence.go",
+		"kv.Version < known", "kv.Version < 0",
+		"./member", "OnlyHorizonsAreLost",
+	},
+	{
 		"a claim omits its condition on the floor", "member/driver.go",
 		"[]store.Condition{l.guard, floored}", "[]store.Condition{l.guard, floored}[:1]",
 		"./member", "DoesNotKnowTheFloor",
