@@ -438,3 +438,46 @@ func TestAClaimLooksForALoss(t *testing.T) {
 		}
 	})
 }
+
+// A newcomer whose clock is an hour behind is alone on a store that was wiped, while all others are out of reach. It is believed,
+// since nobody contradicts it. Those that come back raise the floor to what they have used, and refuse its clock.
+func TestALateClockAloneAfterALoss(t *testing.T) {
+	for name, open := range map[string]bool{"nobody has told": false, "the floor is open": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.two()
+				w.takes(window, a, b)
+				a.client.CutOff(true)
+				b.client.CutOff(true)
+				w.service.RollBack(memstore.Backup{}, 1_000_000)
+				if open {
+					op, err := floor.Open(nil, "a store", "it was restored")
+					if err != nil {
+						t.Fatal(err)
+					}
+					put(t, w, op)
+				}
+				late := w.start("late", off(-time.Hour))
+				late.settled()
+				if f := w.floor(); f.Open || f.From.After(time.Now()) {
+					t.Fatalf("the newcomer is not believed: %+v", f)
+				}
+				used := later(a.claimed().Horizon(), b.claimed().Horizon())
+				a.client.CutOff(false)
+				b.client.CutOff(false)
+				a.noticesLosses(1)
+				b.noticesLosses(1)
+				if f := w.floor(); f.Open || f.From.Before(used.Add(clocks.Skew)) {
+					t.Errorf("others have used what lies before %v, and the floor is %+v", used, f)
+				}
+				w.takes(2*window, a, b)
+				if w.takes(time.Second, a) == 0 || w.takes(time.Second, b) == 0 {
+					t.Errorf("those that were there make no IDs: %v, %v", a.Ready(), b.Ready())
+				}
+				if j := late.mem.Load().judged(); !j.Out() {
+					t.Errorf("the late clock is %v", j)
+				}
+			})
+		})
+	}
+}
