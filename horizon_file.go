@@ -157,9 +157,15 @@ func createHorizonFile(path string, first horizonRecord) error {
 		if errors.Is(err, fs.ErrExist) {
 			return nil // another process was faster
 		}
-		return err
+		return cantLink(err)
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// cantLink says what is wrong where a file can't be given its name. A file system without links has no lasting numbers of
+// files either, by which a copy is told.
+func cantLink(err error) error {
+	return fmt.Errorf("%w; want a folder on a file system with hard links, which FAT and exFAT do not have", err)
 }
 
 // read reads the latest record, which must be one of this file and of its user.

@@ -579,3 +579,11 @@ func TestADamagedSlotIsNotRead(t *testing.T) {
 		}
 	}
 }
+
+// Where the file system has no hard links, the error says so.
+func TestAFileSystemWithoutLinks(t *testing.T) {
+	err := cantLink(&os.LinkError{Op: "link", Old: "a", New: "b", Err: fs.ErrPermission})
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "want a folder on a file system with hard links") {
+		t.Error(err)
+	}
+}

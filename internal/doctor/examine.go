@@ -46,12 +46,12 @@ func Examine(ctx context.Context, c Config) Seen {
 		seen.Quorum = c.seeQuorum(ctx)
 		if seen.Quorum.Self != "" {
 			seen.Data = c.seeDataDir()
-			seen.Data.Place = quorum.CheckPlace(c.DataDir, seen.Quorum.Self)
+			seen.Data.Place = quorum.CheckPlace(c.DataDir, seen.Quorum.Self, c.Moved)
 			seen.Ports = append(seen.Ports, seen.Quorum.seePort())
 		}
 	case stores.Directory:
 		seen.Data = c.seeDataDir()
-		seen.Data.Alone, seen.Data.Place = quorum.CheckAlone(c.DataDir), quorum.CheckPlace(c.DataDir, "")
+		seen.Data.Alone, seen.Data.Place = quorum.CheckAlone(c.DataDir), quorum.CheckPlace(c.DataDir, "", c.Moved)
 	default:
 		c.seeStore(ctx, &seen)
 	}

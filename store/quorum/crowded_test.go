@@ -1,9 +1,12 @@
+//go:build unix
+
 package quorum
 
 import (
 	"context"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +18,11 @@ import (
 // a place when one is free.
 func TestMoreClientsThanAMachineTakes(t *testing.T) {
 	testenv.Slow(t)
+	const files = 2*port.MaxClients + 200 // both ends of each connection are in this process
+	var limit syscall.Rlimit              // Go has raised the soft limit to the hard one
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) < files {
+		t.Skipf("this process may have %d files open, %v; want %d: raise the hard limit, as with ulimit -Hn", limit.Cur, err, files)
+	}
 	w := newWorld(t, 1)
 	q := w.start(w.machines[0])
 	s := w.open(q)

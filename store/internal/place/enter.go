@@ -64,9 +64,9 @@ func Enter(dir, address string, moved bool, log *slog.Logger) error {
 	return write(dir, is)
 }
 
-// Check returns the *Error that Enter would, without --moved, and changes nothing. It is nil where that is not known, such as
+// Check returns the *Error that Enter would, and changes nothing. It is nil where that is not known, such as
 // for a file that this user can't read.
-func Check(dir, address string) error {
+func Check(dir, address string, moved bool) error {
 	dir, err := filepath.Abs(dir) // as Enter gets it
 	if err != nil {
 		return nil //nolint:nilerr // Enter is not reached
@@ -79,10 +79,10 @@ func Check(dir, address string) error {
 	if err := is.identify(filepath.Join(dir, File)); err != nil {
 		return nil //nolint:nilerr // Enter returns it
 	}
-	if Judge(was, is) == Here {
-		return nil
+	if v := Judge(was, is); v == Another || v == Copied && !moved {
+		return &Error{Dir: dir, Was: was, Is: is}
 	}
-	return &Error{Dir: dir, Was: was, Is: is}
+	return nil
 }
 
 // Assign has a directory that nobody has used yet belong to one machine of a quorum.

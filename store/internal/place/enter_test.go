@@ -16,7 +16,7 @@ import (
 func entered(t *testing.T, dir, address string, moved bool) string {
 	t.Helper()
 	var log bytes.Buffer
-	if err := Check(dir, address); err != nil && !moved {
+	if err := Check(dir, address, moved); err != nil {
 		t.Error(err)
 	}
 	if err := Enter(dir, address, moved, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
@@ -29,7 +29,7 @@ func entered(t *testing.T, dir, address string, moved bool) string {
 func refused(t *testing.T, dir, address string, moved bool, want ...string) {
 	t.Helper()
 	before, _ := os.ReadFile(filepath.Join(dir, File))
-	checked := Check(dir, address)
+	checked := Check(dir, address, moved)
 	err := Enter(dir, address, moved, slog.New(slog.DiscardHandler))
 	if differs, ok := errors.AsType[*Error](err); ok && (checked == nil || checked.Error() != differs.Error()) {
 		t.Errorf("Check: %v; want what Enter says: %v", checked, err)
