@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"regexp"
+	"strings"
 
 	"github.com/firn-id/firn/internal/server/auth"
 )
@@ -39,18 +41,10 @@ type Audit struct {
 	asked bool
 }
 
-// Audited writes a line of the audit trail. It limits the lines per minute of one protocol, caller and outcome,
-// and counts the others: see package throttle.
+// Audited writes a line of the audit trail. It writes each change; of refused calls it limits the lines per minute of one address,
+// protocol, caller, call and outcome, and counts the others: see package throttle.
 func (s *Service) Audited(a Audit) {
-	level, message := slog.LevelWarn, "audit: a call was refused"
-	switch a.Outcome {
-	case Unauthenticated, Forbidden, CrossOrigin:
-	default:
-		level, message = slog.LevelInfo, "audit: a change was asked for"
-	}
-	if a.asked {
-		level = slog.LevelInfo
-	}
+	refused := a.Outcome == Unauthenticated || a.Outcome == Forbidden || a.Outcome == CrossOrigin
 	if a.Who == "" {
 		a.Who = Anonymous
 	}
@@ -61,7 +55,31 @@ func (s *Service) Audited(a Audit) {
 	if a.Member != "" {
 		args = append(args, "member", harmless(a.Member))
 	}
-	s.options.Audit.Write(level, a.Protocol+" "+a.Who+" "+string(a.Outcome), message, append(args, "outcome", string(a.Outcome))...)
+	args = append(args, "outcome", string(a.Outcome))
+	if !refused {
+		s.options.Audit.All(slog.LevelInfo, "audit: a change was asked for", args...)
+		return
+	}
+	level := slog.LevelWarn
+	if a.asked {
+		level = slog.LevelInfo
+	}
+	s.options.Audit.WriteFrom(place(a.Remote), level, strings.Join([]string{a.Protocol, a.Who, a.Call, string(a.Outcome)}, " "), "audit: a call was refused", args...)
+}
+
+// place returns what one who calls from there can't change at will: an address without its port, of IPv6 the network (/64); the user
+// of a Unix socket.
+func place(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		user, _, _ := strings.Cut(remote, ", process ")
+		return user
+	}
+	if ip := at.Addr().Unmap(); ip.Is4() {
+		return ip.String()
+	}
+	network, _ := at.Addr().WithZone("").Prefix(64) // any IPv6 address has one
+	return network.String()
 }
 
 // changed audits a finished call that changes something. Refuse audits calls that were refused before they began.

@@ -1,12 +1,13 @@
 // Package throttle keeps a log readable when the same thing happens thousands of times a second: it writes the first lines of
 // each kind in a period, and then one line that counts the others.
 //
-// It is not for lines that must all be written: those go to the logger itself.
+// Lines that must all be written go through All.
 package throttle
 
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,6 +21,10 @@ const (
 
 	// maxKinds is how many kinds it distinguishes at a time. The lines of further kinds are counted together.
 	maxKinds = 1000
+
+	// maxPlaces is how many kinds it distinguishes by where their lines come from at a time, beside those. The lines of further places are
+	// counted by the rest of their kind.
+	maxPlaces = 1000
 )
 
 // Log writes lines to a logger, at most First of each kind in a Period. Make it with New or NewOnce. A nil Log writes nothing. Its
@@ -28,14 +33,16 @@ type Log struct {
 	log   *slog.Logger
 	first int // lines of a kind in a period
 
-	mu    sync.Mutex // guards the rest
-	kinds map[kind]*count
+	mu     sync.Mutex // guards the rest
+	kinds  map[kind]*count
+	placed int // kinds with a place
 }
 
 // kind is what lines that are counted together have in common.
 type kind struct {
 	level         slog.Level
 	message, more string
+	place         string // empty: any
 }
 
 // count holds the lines of a kind in the current period.
@@ -53,10 +60,22 @@ func NewOnce(log *slog.Logger) *Log { return &Log{log: log, first: 1, kinds: map
 // Write writes a line, unless the period has First lines of its kind already. Lines with the same level, message and more
 // are of one kind. more may be empty, and must be one of few values: not text that callers send.
 func (l *Log) Write(level slog.Level, more, message string, args ...any) {
+	l.WriteFrom("", level, more, message, args...)
+}
+
+// WriteFrom is Write for lines that are counted by where they come from, too, so that one place hides no other: an address.
+func (l *Log) WriteFrom(place string, level slog.Level, more, message string, args ...any) {
 	if l == nil || !l.log.Enabled(context.Background(), level) {
 		return
 	}
-	if l.due(kind{level, message, more}) {
+	if l.due(kind{level, message, more, place}) {
+		l.log.Log(context.Background(), level, message, args...)
+	}
+}
+
+// All writes a line, whatever came before.
+func (l *Log) All(level slog.Level, message string, args ...any) {
+	if l != nil {
 		l.log.Log(context.Background(), level, message, args...)
 	}
 }
@@ -66,7 +85,11 @@ func (l *Log) due(k kind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c, ok := l.kinds[k]
-	if !ok && len(l.kinds) >= maxKinds {
+	if !ok && k.place != "" && l.placed >= maxPlaces {
+		k.place = ""
+		c, ok = l.kinds[k]
+	}
+	if !ok && k.place == "" && len(l.kinds)-l.placed >= maxKinds {
 		k = kind{level: k.level, message: "lines of many kinds"}
 		c, ok = l.kinds[k]
 	}
@@ -74,6 +97,9 @@ func (l *Log) due(k kind) bool {
 		c = &count{}
 		c.end = time.AfterFunc(Period, func() { l.end(k, c) })
 		l.kinds[k] = c
+		if k.place != "" {
+			l.placed++
+		}
 	}
 	if c.written < l.first {
 		c.written++
@@ -95,8 +121,11 @@ func (l *Log) end(k kind, c *count) {
 func (l *Log) endLocked(k kind, c *count) {
 	c.end.Stop()
 	delete(l.kinds, k)
+	if k.place != "" {
+		l.placed--
+	}
 	if c.leftOut > 0 {
-		l.log.Log(context.Background(), k.level, "lines were left out: there were too many", "of", k.message, "kind", k.more, "left_out", c.leftOut)
+		l.log.Log(context.Background(), k.level, "lines were left out: there were too many", "of", k.message, "kind", strings.TrimSpace(k.more+" "+k.place), "left_out", c.leftOut)
 	}
 }
 
