@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/attachment"
 	"github.com/firn-id/firn/store"
 )
 
@@ -359,6 +360,30 @@ func TestAStoreThatLosesDataUndoesNoDrain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAMovedNodeIDIsNotClaimedAgain: its use ends before the member is told what it has instead. By the grant that it knows
+// it would claim the node ID again, and wait for one that waits for it.
+func TestAMovedNodeIDIsNotClaimedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		used := a.seq.Load()
+		l := &lane{Sequencer: &Sequencer{m: used.m, name: used.name, layout: used.layout, fences: used.fences}}
+		st := *used.status.Load()
+		st.changed = make(chan struct{})
+		l.status.Store(&st)
+		l.withdraw(st.lanes[0].inUse(), errMoved)
+		for _, want := range []attachment.ActionKind{attachment.Return, attachment.Wait} {
+			action, err := l.look(t.Context())
+			if err == nil {
+				err = l.do(t.Context(), action)
+			}
+			if err != nil || action.Kind != want {
+				t.Errorf("%v, %v; want to %v", action.Kind, err, want)
+			}
+		}
+	})
 }
 
 // TestANodeIDIsMoved: the former holder stops before the new one begins; where they exchange node IDs, too. Those that

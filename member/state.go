@@ -201,7 +201,8 @@ func (s *Sequencer) finish(why error) {
 	})
 }
 
-// withdraw ends the use of a tenure at once, without waiting for the lane's goroutine, and notes why.
+// withdraw ends the use of a tenure at once, without waiting for the lane's goroutine, and notes why. The lane gives it back,
+// and claims nothing until it is told of a grant again: by the one that it knows it would claim the same node ID.
 func (s *Sequencer) withdraw(t tenure, why error) {
 	s.update(func(st *status) {
 		if t.generator != nil {
@@ -215,6 +216,9 @@ func (s *Sequencer) withdraw(t tenure, why error) {
 			}
 			l.tenures[slot].withdrawn = true
 			l.why = why
+			if l.granted.kind == attachment.Granted {
+				l.granted = grant{}
+			}
 			if l.generator == t.generator {
 				l.generator = nil
 			}

@@ -20,7 +20,7 @@ func TestMoreClientsThanAMachineTakes(t *testing.T) {
 	testenv.Slow(t)
 	const files = 2*port.MaxClients + 200 // both ends of each connection are in this process
 	var limit syscall.Rlimit              // Go has raised the soft limit to the hard one
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) < files {
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < files {
 		t.Skipf("this process may have %d files open, %v; want %d: raise the hard limit, as with ulimit -Hn", limit.Cur, err, files)
 	}
 	w := newWorld(t, 1)
