@@ -273,24 +273,26 @@ func TestAMemberIsSetBack(t *testing.T) {
 
 // A copy whose session has ended by its own reckoning, as it was away for long, does not end that of its twin.
 func TestACopyThatWasAwayEndsNoSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.start("a", unchecked), w.start("b")
-		a.ready(time.Second)
-		b.ready(time.Second)
-		sn := a.snapshot()
-		twin := sn.resume("twin", 0)
-		twin.client.CutOff(true)
-		given := map[firn.ID]bool{}
-		side(t, 2*ttl, sn.reserved, given, a, b, twin)
-		twin.client.CutOff(false)
-		side(t, 4*window, sn.reserved, given, a, b, twin)
-		if a.copies() != 0 || a.id() != sn.pulse.id || a.mem.Load().Stats().Rejoins != 0 {
-			t.Errorf("the other one is %s after %d rejoins, and was %s", a.id(), a.mem.Load().Stats().Rejoins, sn.pulse.id)
-		}
-		if twin.copies() == 0 || twin.Ready() != nil {
-			t.Errorf("the copy has found out %d times; %v", twin.copies(), twin.Ready())
-		}
-	})
+	for range 10 { // whether it would end it is a matter of who is faster
+		inBubble(t, func(t *testing.T, w *world) {
+			a, b := w.start("a", unchecked), w.start("b")
+			a.ready(time.Second)
+			b.ready(time.Second)
+			sn := a.snapshot()
+			twin := sn.resume("twin", 0)
+			twin.client.CutOff(true)
+			given := map[firn.ID]bool{}
+			side(t, 2*ttl, sn.reserved, given, a, b, twin)
+			twin.client.CutOff(false)
+			side(t, 4*window, sn.reserved, given, a, b, twin)
+			if a.copies() != 0 || a.id() != sn.pulse.id || a.mem.Load().Stats().Rejoins != 0 {
+				t.Errorf("the other one is %s after %d rejoins, and was %s", a.id(), a.mem.Load().Stats().Rejoins, sn.pulse.id)
+			}
+			if twin.copies() == 0 || twin.Ready() != nil {
+				t.Errorf("the copy has found out %d times; %v", twin.copies(), twin.Ready())
+			}
+		})
+	}
 }
 
 // When the system tells that it resumed from a snapshot, nothing more is given of what was reserved, and the member starts
