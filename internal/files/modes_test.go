@@ -4,9 +4,11 @@ package files
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,4 +257,16 @@ func TestFilesThatOthersCanWrite(t *testing.T) {
 		}
 		becomes(0o600, "another's")
 	})
+}
+
+// device is what a container runtime makes of /dev/null.
+type device struct{ fs.FileInfo }
+
+func (device) Mode() fs.FileMode { return fs.ModeDevice | fs.ModeCharDevice | 0o666 }
+func (device) Sys() any          { return &syscall.Stat_t{Uid: 4711} }
+
+func TestDevicesKeepNothing(t *testing.T) {
+	if err := writers("/dev/null", device{}, false); err != nil {
+		t.Error(err)
+	}
 }
