@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/firn-id/firn/internal/console"
 	"github.com/spf13/cobra"
 )
 
@@ -31,6 +32,10 @@ interrupted a client command.`
 
 // run is the whole program: it runs the command that args name, and returns the exit status.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	stderr = console.Plain(stderr)
+	if console.IsTerminal(stdout) { // else programs may read it
+		stdout = console.Plain(stdout)
+	}
 	p := &program{env: environment(env), stdin: stdin, stdout: stdout, stderr: stderr}
 	began := false
 	root := p.root(&began)

@@ -15,12 +15,14 @@ const (
 	Yellow Colour = "\x1b[33m"
 )
 
+const noColour = "\x1b[0m"
+
 // Paint returns a text in the colour.
 func (c Colour) Paint(text string) string {
 	if c == "" || text == "" {
 		return text
 	}
-	return string(c) + text + "\x1b[0m"
+	return string(c) + text + noColour
 }
 
 // Coloured reports whether w shows colours: it is a terminal, and NO_COLOR and TERM allow it, see

@@ -11,8 +11,11 @@ import (
 	"time"
 )
 
-// IsTerminal reports whether a file is a terminal, as far as is known.
+// IsTerminal reports whether a file, or what a Plain writer writes to, is a terminal, as far as is known.
 func IsTerminal(file any) bool {
+	if p, ok := file.(plain); ok {
+		file = p.to
+	}
 	f, ok := file.(*os.File)
 	if !ok {
 		return false
@@ -30,8 +33,15 @@ type StatusLine struct {
 	text     string
 }
 
-// NewStatusLine returns an empty StatusLine. Printed lines go to w, and so does the status if w is a terminal.
-func NewStatusLine(w io.Writer) *StatusLine { return &StatusLine{w: w, terminal: IsTerminal(w)} }
+// NewStatusLine returns an empty StatusLine. Printed lines go to w, and so does the status if w is a terminal, which gets both
+// as a Plain writer writes them.
+func NewStatusLine(w io.Writer) *StatusLine {
+	terminal := IsTerminal(w)
+	if p, ok := w.(plain); ok && terminal {
+		w = p.to // for the control sequences
+	}
+	return &StatusLine{w: w, terminal: terminal}
+}
 
 // Terminal reports whether w is a terminal, which shows the status.
 func (s *StatusLine) Terminal() bool { return s.terminal }
@@ -40,7 +50,7 @@ func (s *StatusLine) Terminal() bool { return s.terminal }
 func (s *StatusLine) Set(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.text = text
+	s.text = printable(text)
 	s.drawLocked()
 }
 
@@ -63,7 +73,7 @@ func (s *StatusLine) Print(lines string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.terminal {
-		lines = eraseLine + lines
+		lines = eraseLine + printable(lines)
 	}
 	_, err := io.WriteString(s.w, lines)
 	s.drawLocked()
