@@ -209,11 +209,11 @@ func (f *family) calm() {
 // set back. What comes twice was reserved, or asked for, when a copy was made; all have places of their own at the end.
 // Each seed is another world; FIRN_SEED=N runs one.
 func TestCopiesAtAnyMoment(t *testing.T) {
-	copiesAtAnyMoment(t, 30)
+	copiesAtAnyMoment(t, 20)
 }
 
 func TestCopiesAtAnyMomentFurther(t *testing.T) {
-	testenv.Slow(t)
+	testenv.Exploration(t)
 	copiesAtAnyMoment(t, 500)
 }
 

@@ -29,8 +29,8 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Exploration is Slow, and skips the test under the race detector, too: an exploration has no goroutines, and would take many
-// minutes.
+// Exploration is Slow, and skips the test under the race detector, too: an exploration goes through many worlds one by one,
+// and would take many minutes.
 func Exploration(t testing.TB) {
 	t.Helper()
 	Slow(t)
