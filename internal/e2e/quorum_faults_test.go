@@ -127,7 +127,7 @@ func put(writer int) store.Txn {
 // write makes so many entries.
 func (q *keepers) write(s quorum.Store, entries int) {
 	q.t.Helper()
-	ctx, cancel := context.WithTimeout(q.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(q.t.Context(), 5*patience) // thousands of writes to disks that others use as well
 	defer cancel()
 	const writers = 32
 	var all sync.WaitGroup
