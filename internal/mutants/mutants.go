@@ -159,7 +159,7 @@ var mutants = []mutant{
 	},
 	{
 		"a copy waits for a node ID that its twin claimed after the copy was made", "internal/fence/claim.go",
-		"&& config.Holder.isCopys(held.by)", "&& false",
+		"&& config.Holder.isCopys(held.by)", `&& held.by == ""`,
 		"./internal/fence", "^TestAClaimForWhatACopyHolds$",
 	},
 	{
