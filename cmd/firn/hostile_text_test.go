@@ -27,8 +27,12 @@ func TestTextOfAServerTellsNoTerminalWhatToDo(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		for _, args := range [][]string{
-			{"id", "--server", server.URL}, {"decode", "--server", server.URL, "1"}, {"health", "--server", server.URL},
-			{"cluster", "status", "--admin", server.URL}, {"quorum", "status", "--admin", server.URL}, {"sequencer", "list", "--admin", server.URL},
+			{"id", "--server", server.URL},
+			{"decode", "--server", server.URL, "1"},
+			{"health", "--server", server.URL},
+			{"cluster", "status", "--admin", server.URL},
+			{"quorum", "status", "--admin", server.URL},
+			{"sequencer", "list", "--admin", server.URL},
 		} {
 			var said bytes.Buffer
 			if run(t.Context(), args, nil, strings.NewReader(""), io.Discard, &said) == statusOK {
