@@ -102,8 +102,8 @@ type shedding struct {
 // shedAgain is the time within which a second shed shows that the first was not enough.
 const shedAgain = time.Second
 
-// shed closes an eighth of the callers' connections. When there are none, or when it was not enough a moment ago, it closes an
-// eighth of the administrators' connections, too. It returns how many.
+// shed closes an eighth of the callers' connections, and returns how many it closed. It closes an eighth of the administrators'
+// connections, too, if there are no callers or it has shed a moment ago.
 func (s *shedding) shed(now time.Time) (callers, admins int) {
 	callers = s.callers.Shed()
 	if callers == 0 || now.Sub(s.last) <= shedAgain {

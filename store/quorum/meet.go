@@ -127,7 +127,7 @@ func (m *meeting) hear(address string, mine, theirs []etcdserver.Entry) {
 	}
 }
 
-// lastOf returns the index of the last of the entries, or 0 if there is none.
+// lastOf returns the index of the last entry; 0: there are none.
 func lastOf(entries []etcdserver.Entry) uint64 {
 	if len(entries) == 0 {
 		return 0

@@ -81,8 +81,8 @@ func (d *Dir) Check() (last uint64, err error) {
 	return last, d.explain("the data can't be examined", err)
 }
 
-// LastEntry returns the index of the last entry in the log, committed or not, or 0 if there is none. It reads no more than
-// the log. The errors are those of Check.
+// LastEntry returns the index of the last entry in the log, which need not be committed; 0: the log is empty. It reads only the
+// log. The errors are those of Check.
 func (d *Dir) LastEntry() (last uint64, err error) {
 	names, err := d.segments()
 	if err == nil {
