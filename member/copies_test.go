@@ -137,12 +137,20 @@ func (sn *snapshot) resume(name string, off time.Duration) *node {
 		s.status.Store(&st)
 		s.update(func(*status) {})
 		m.sequencers[name] = s
-		m.holding.Go(func() { s.run(m.serving) })
 		if name == DefaultSequencer {
 			n.seq.Store(s)
 		}
 	}
 	m.showSequencersLocked()
+	m.store = nil // run opens it, and sequencers run only then
+	for _, s := range m.sequencers {
+		m.holding.Go(func() {
+			for _, err := m.opened(); err != nil; _, err = m.opened() {
+				time.Sleep(time.Microsecond)
+			}
+			s.run(m.serving)
+		})
+	}
 	n.mem.Store(m)
 	go m.run(living, func(context.Context) (store.Store, error) { return at, nil })
 	w.t.Cleanup(func() {
