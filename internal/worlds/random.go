@@ -317,6 +317,10 @@ func (m *maker) lose() {
 		m.keep(Event{Kind: Backup})
 	}
 	m.quietly(40 * time.Second)
+	for _, c := range m.Machines { // an operator's call that was under way may have expelled somebody
+		m.keep(Event{Kind: Start, Machine: c.Name})
+	}
+	m.quietly(10 * time.Second)
 	wrong, off := m.misset()
 	m.marks()
 	ahead, after := m.unused(), 5*time.Second
