@@ -18,7 +18,7 @@ const (
 	statusFailure     = 1
 	statusNoNode      = 3   // no node ID is free, the clock is wrong, or existing IDs are ahead of it
 	statusExpelled    = 4   // an operator has expelled the node from its cluster
-	statusUsage       = 78  // a flag, an argument, a variable or the config file is wrong: EX_CONFIG of sysexits.h
+	statusUsage       = 78  // a flag, an argument, a variable, the config file or a data directory is wrong: EX_CONFIG of sysexits.h
 	statusInterrupted = 130 // a client command was interrupted, as shells count it
 )
 

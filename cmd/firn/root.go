@@ -27,8 +27,8 @@ A cluster can have many ID spaces, each with its own layout:
 
 Exit statuses: 0 success; 1 failure; 2 a crash, as of every Go program; 3 no node ID
 is free, or this machine's clock is wrong; 4 an operator expelled the node;
-78 a flag, an argument, a variable or the config file is wrong; 130 a signal
-interrupted a client command.`
+78 a flag, an argument, a variable, the config file or a data directory is wrong;
+130 a signal interrupted a client command.`
 
 // run is the whole program: it runs the command that args name, and returns the exit status.
 func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/firn-id/firn/internal/node"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/quorum"
 	"github.com/spf13/cobra"
 )
 
@@ -62,9 +63,9 @@ its node ID back. A second signal ends it at once.
 
 Exit statuses: 0 stopped by a signal; 1 failure; 2 a crash; 3 no node ID is free, or
 this machine's clock is wrong (--wait waits instead); 4 an operator expelled the node
-from the cluster; 78 wrong configuration. Restart it after all but 0, 4 and 78: a
-wrong configuration stays wrong until somebody corrects it, and a node that was
-expelled comes back when it is started.`
+from the cluster; 78 wrong configuration, or a copy of a data directory. Restart it
+after all but 0, 4 and 78: what is wrong then stays wrong until somebody corrects it,
+and a node that was expelled comes back when it is started.`
 
 const serveExamples = `  firn serve
   firn serve --data-dir /var/lib/firn --http-addr 127.0.0.1:8080
@@ -116,6 +117,8 @@ func explain(err error) error {
 		return fmt.Errorf("%w; --%s sets another address", err, setting.Setting)
 	case errors.As(err, new(*member.RegionError)): // it stays wrong
 		return usagef("%w; --region names it", err)
+	case errors.As(err, new(*quorum.PlaceError)): // it stays a copy, and says what to do
+		return usageError{err}
 	case errors.Is(err, member.ErrSequencerExists):
 		return fmt.Errorf("%w; --layout and --epoch must be those of the cluster's first start", err)
 	case node.NoNodeID(err):

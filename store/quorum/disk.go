@@ -94,6 +94,9 @@ func CheckAlone(dir string) error {
 	}
 }
 
+// PlaceError is returned for a data directory that is a copy, was moved, or is that of another machine.
+type PlaceError = place.Error
+
 // CheckPlace returns why a data directory is not used: it is a copy, was moved and moved, as in Config, does not say so, or
 // belongs to another machine. address is that of this machine; empty: a node alone. It may be called while a process uses the directory.
 func CheckPlace(dir, address string, moved bool) error { return place.Check(dir, address, moved) }
