@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/firn-id/firn/internal/clocks"
@@ -33,11 +34,17 @@ func (e *FloorError) Error() string {
 }
 
 // witness is whether a member has noticed a loss of data itself, and what was thought of its clock then, until it may claim
-// again: by then the floor is settled, or an operator has resumed.
-type witness = int32
+// again: by then the floor is settled, or an operator has resumed. One that was refused is a witness only until others have
+// settled the floor.
+type witness struct {
+	saw   sight
+	since floorAt // the floor by which it has told of the loss: an earlier one says nothing about it
+}
+
+type sight uint8
 
 const (
-	sawNothing witness = iota
+	sawNothing sight = iota
 	believed
 	refused
 )
@@ -45,7 +52,10 @@ const (
 // standing returns by what right the member settles the floor. A clock that was refused when the store lost data is not
 // believed afterwards because those who refused it are gone.
 func (m *Member) standing() floor.Standing {
-	j, saw := m.judged(), m.witness.Load()
+	j := m.judged()
+	m.mu.Lock()
+	saw := m.witness.saw
+	m.mu.Unlock()
 	switch {
 	case j.at.IsZero(), j.Out(), saw == refused:
 		return floor.Opposed
@@ -60,11 +70,33 @@ func (m *Member) standing() floor.Standing {
 
 // testify notes that the member has noticed a loss of data, and what is thought of its clock.
 func (m *Member) testify() {
-	switch j := m.judged(); {
+	j := m.judged()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := &m.witness
+	w.since = floorAt{m.losses.Load(), math.MaxInt64} // it has told no floor of it
+	switch {
 	case j.Out():
-		m.witness.Store(refused)
-	case !j.at.IsZero():
-		m.witness.CompareAndSwap(sawNothing, believed) // not if it was refused, and nobody has settled the floor since
+		w.saw = refused
+	case !j.at.IsZero() && w.saw == sawNothing: // not if it was refused, and nobody has settled the floor since
+		w.saw = believed
+	}
+}
+
+// told notes the floor by which the member has told of a loss.
+func (m *Member) told(at floorAt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.witness.since = at
+}
+
+// settled notes a settled floor: the member is no witness any more, of the loss that led to it, if it may claim or was refused.
+func (m *Member) settled(at floorAt, claims bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := &m.witness
+	if (claims || w.saw == refused) && at.losses == w.since.losses && at.version >= w.since.version {
+		w.saw = sawNothing
 	}
 }
 
@@ -169,6 +201,7 @@ func (m *Member) changeFloor(ctx context.Context, next func(floor.Floor) (_ floo
 // floored returns the time from which members may use node IDs, and the condition that it still holds. It first writes what
 // the member has to write before it claims. A *FloorError is returned while it may not claim.
 func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error) {
+	losses := m.losses.Load()
 	f, at, verdict, err := m.decide(ctx, time.Time{})
 	if verdict == floor.Ask && err == nil {
 		var living time.Time
@@ -184,7 +217,7 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 		err = wait
 	}
 	if err == nil {
-		m.witness.Store(sawNothing) // of the next loss
+		m.settled(floorAt{losses, at.Version}, true)
 	}
 	return f.From, at, err
 }
@@ -192,9 +225,14 @@ func (m *Member) floored(ctx context.Context) (time.Time, store.Condition, error
 // heedFloor reads the key for the longest window, which the store may lose. If the floor is open, it settles it where the
 // member may: one that has what it wants claims nothing, and others wait.
 func (m *Member) heedFloor(ctx context.Context) error {
-	f, _, err := m.readFloor(ctx)
-	if err != nil || !f.Open {
+	losses := m.losses.Load()
+	f, at, err := m.readFloor(ctx)
+	if err != nil {
 		return err
+	}
+	if !f.Open {
+		m.settled(floorAt{losses, at.Version}, false)
+		return nil
 	}
 	_, _, err = m.floored(ctx)
 	if _, waits := errors.AsType[*FloorError](err); waits {
@@ -239,12 +277,14 @@ func (m *Member) living(ctx context.Context) (last time.Time, err error) {
 // which all lie below the floor.
 func (m *Member) tellFloor(ctx context.Context, why error) {
 	m.testify()
+	losses := m.losses.Load() // only this goroutine counts them
 	for tries := 0; ; tries++ {
-		f, _, err := m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
-			m.testify() // again, if a claim has passed since
+		f, at, err := m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
+			m.testify() // again: its clock may have been judged meanwhile
 			return f.Lost(m.view(), m.options.Owner, why.Error())
 		})
 		if err == nil {
+			m.told(floorAt{losses, at.Version})
 			if f.Open {
 				m.log.Warn("the store has lost data; members make no IDs before one whose clock is believed has said from when on", "by", f.By)
 			} else {

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -139,7 +140,7 @@ func TestAMemberThatNoticesLate(t *testing.T) {
 		a.serves(2 * window)
 		b.ready(time.Second)
 		for _, n := range []*node{a, b} {
-			if saw := n.mem.Load().witness.Load(); saw != sawNothing {
+			if saw := n.mem.Load().witness.saw; saw != sawNothing {
 				t.Errorf("%s is a witness (%d) of the next loss, too", n.name, saw)
 			}
 		}
@@ -240,6 +241,59 @@ func TestARefusedClockKeepsNewcomersOut(t *testing.T) {
 			n.ready(5 * time.Second)
 		}
 	})
+}
+
+// A node was refused when it noticed a loss, and has had nothing to claim since. Others have settled the floor, and its clock
+// is right now. It settles the floor of the next loss, though nobody else lives.
+func TestARefusedClockIsBelievedAtTheNextLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b, c := w.refusedBy(24*time.Hour, clocks.Ahead)
+		if err := c.seq.Load().Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.service.RollBack(memstore.Backup{}, 0)
+		for _, n := range []*node{a, b, c} {
+			n.noticesLosses(1)
+		}
+		c.wall.step(-24 * time.Hour)
+		w.takes(window+clocks.Skew+5*time.Second, a, b)
+		a.ready(time.Second)
+		c.believes(clocks.Agreed, time.Minute)
+		w.takes(window, a, b)
+		a.stop()
+		b.stop()
+		w.service.RollBack(memstore.Backup{}, 0)
+		c.noticesLosses(2)
+		s, err := c.mem.Load().EnsureSequencer(t.Context(), DefaultSequencer, cluster.Define(layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.seq.Store(s)
+		c.ready(window + clocks.Skew + 5*time.Second)
+	})
+}
+
+// Only a floor of the loss that a member has noticed makes it a witness no more, and not one that it read before it told of it.
+func TestWitness(t *testing.T) {
+	var m Member
+	for _, step := range []struct {
+		do   func()
+		want sight
+	}{
+		{func() { m.witness = witness{refused, floorAt{1, math.MaxInt64}} }, refused},
+		{func() { m.settled(floorAt{0, 9}, true) }, refused},
+		{func() { m.settled(floorAt{1, 9}, true) }, refused},
+		{func() { m.told(floorAt{1, 7}) }, refused},
+		{func() { m.settled(floorAt{1, 6}, true) }, refused},
+		{func() { m.settled(floorAt{2, 8}, true) }, refused}, // of the next loss, which it does not testify of yet
+		{func() { m.settled(floorAt{1, 7}, false) }, sawNothing},
+		{func() { m.witness.saw = believed; m.settled(floorAt{1, 8}, false) }, believed},
+		{func() { m.settled(floorAt{1, 8}, true) }, sawNothing},
+	} {
+		if step.do(); m.witness.saw != step.want {
+			t.Fatalf("the witness is %+v; want %d", m.witness, step.want)
+		}
+	}
 }
 
 // Only nodes that were refused live when the store loses data. They agree with each other afterwards, and with nobody who

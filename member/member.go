@@ -58,7 +58,6 @@ type Member struct {
 	copies     atomic.Uint64             // how often it started over since there may be a copy of it
 	copiedAt   atomic.Pointer[time.Time] // when it did last; nil: never
 	losses     atomic.Int64              // how often the store has lost data; changed by the goroutine that plays the log
-	witness    atomic.Int32              // a witness
 	window     atomic.Int64              // the longest that the store ever had, in nanoseconds
 	extensions extensions
 	roundTrip  atomic.Int64              // of the latest write of the pulse, in nanoseconds
@@ -84,6 +83,7 @@ type Member struct {
 	entry       string        // the ID of the entry that led to value; empty after a checkpoint
 	missed      time.Time     // when a read first showed that this is gone from the log; zero: none has
 	floorAt     floorAt       // how the floor was last seen
+	witness     witness
 	incarnation *incarnation  // nil before the first
 	hasJoined   bool          // under this incarnation or an earlier one
 	changed     chan struct{} // closed when value or incarnation changes

@@ -1142,8 +1142,13 @@ var mutants = []mutant{
 	},
 	{
 		"a clock that was refused at a loss is a witness of the next", "member/floor.go",
-		"m.witness.CompareAndSwap(sawNothing, believed)", "m.witness.Store(believed)",
+		"!j.at.IsZero() && w.saw == sawNothing:", "!j.at.IsZero():",
 		"./member", "OnlyRefused",
+	},
+	{
+		"a floor of before a loss makes a refused clock believed", "member/floor.go",
+		"at.losses == w.since.losses && at.version >= w.since.version", "true",
+		"./member", "TestWitness",
 	},
 	{
 		"a floor beyond all clocks is believed", "internal/floor/floor.go",
