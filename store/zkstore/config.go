@@ -78,10 +78,11 @@ type settings struct {
 	deadline time.Duration
 	recheck  time.Duration // how often what is watched is read without a hint
 	piece    int           // how many entries of the log a follower reads at once
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 func (c Config) settings() (settings, error) {
-	s := settings{deadline: c.CallDeadline, root: cmp.Or(c.Chroot, DefaultChroot), user: c.Username, password: c.PasswordFile, recheck: defaultRecheck, piece: defaultPiece}
+	s := settings{deadline: c.CallDeadline, root: cmp.Or(c.Chroot, DefaultChroot), user: c.Username, password: c.PasswordFile, recheck: defaultRecheck, piece: defaultPiece, dial: new(net.Dialer).DialContext}
 	if s.deadline == 0 {
 		s.deadline = DefaultCallDeadline
 	}
@@ -162,7 +163,7 @@ func (s settings) login() (*wire.Login, error) {
 func (s settings) connect(server string) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		if s.tls == nil {
-			return new(net.Dialer).DialContext(ctx, "tcp", server)
+			return s.dial(ctx, "tcp", server)
 		}
 		return (&tls.Dialer{Config: s.tls}).DialContext(ctx, "tcp", server)
 	}

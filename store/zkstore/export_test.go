@@ -3,6 +3,7 @@ package zkstore
 import (
 	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/firn-id/firn/store"
@@ -43,3 +44,12 @@ func Children(ctx context.Context, s *Store, name string) ([]string, error) {
 
 // Losses is how often a client has found that its service has lost data.
 func Losses(s *Store) int { return s.lossesNow() }
+
+// OpenOver opens a client that connects by dial.
+func OpenOver(config Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Store, error) {
+	s, err := Open(config)
+	if err == nil {
+		s.settings.dial = dial
+	}
+	return s, err
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/answers"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )
 
@@ -55,7 +56,7 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 		if kvs != nil {
 			return kvs, nil
 		}
-		likely = keys
+		likely = keys[:min(len(keys), maxNodes)]
 	}
 }
 
@@ -72,12 +73,17 @@ func (s *Store) list(ctx context.Context, prefix string, likely []string) ([]sto
 		nodes[key] = replies[1+i]
 	}
 	rest := slices.DeleteFunc(slices.Clone(found), func(key string) bool { _, have := nodes[key]; return have })
+	size := 0
 	for some := range slices.Chunk(rest, readsAtOnce) {
 		if replies, err = s.peek(ctx, s.gets(some)...); err != nil {
 			return nil, nil, err
 		}
 		for i, key := range some {
 			nodes[key] = replies[i]
+			size += len(replies[i].Data)
+		}
+		if size > answers.Max {
+			return nil, nil, fmt.Errorf("the keys have more than %d bytes", answers.Max)
 		}
 	}
 	kvs := make([]store.KV, 0, len(found))
@@ -92,7 +98,7 @@ func (s *Store) list(ctx context.Context, prefix string, likely []string) ([]sto
 		s.remember(key, n)
 		kvs = append(kvs, store.KV{Key: key, Value: value, Version: n.version})
 	}
-	return kvs, found, nil
+	return kvs, found, answers.Keys(prefix, kvs)
 }
 
 // keysOf are the keys of these nodes that have a prefix, in order.

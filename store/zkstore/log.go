@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/answers"
 	"github.com/firn-id/firn/store/internal/appends"
 	"github.com/firn-id/firn/store/zkstore/internal/wire"
 )
@@ -23,6 +24,9 @@ const trimsAtOnce = 100
 
 // pieceSize is the most of a checkpoint's value that is in one node, which must fit into one request.
 const pieceSize = 512 << 10
+
+// maxPieces is in how many nodes a checkpoint's value may be.
+const maxPieces = 16
 
 // head is what the node of the checkpoint holds; nothing at all without a checkpoint.
 type head struct {
@@ -37,8 +41,8 @@ func parseHead(reply wire.Reply) (h head, err error) {
 	if len(reply.Data) == 0 {
 		return h, nil
 	}
-	if err := json.Unmarshal(reply.Data, &h); err != nil || h.Position <= 0 {
-		return h, fmt.Errorf("%w: the node %s holds %.80q; want a position", store.ErrRefused, checkpoint, reply.Data)
+	if err := json.Unmarshal(reply.Data, &h); err != nil || h.Position <= 0 || len(h.Pieces) > maxPieces {
+		return head{}, fmt.Errorf("%w: the node %s holds %.80q; want a position, and at most %d pieces", store.ErrRefused, checkpoint, reply.Data, maxPieces)
 	}
 	return h, nil
 }
@@ -262,25 +266,45 @@ func (s *Store) readLogOnce(ctx context.Context, known mark, limit int, hints bo
 	if limit > 0 && len(entries) > limit {
 		entries, batch.More = entries[:limit], true
 	}
+	if err := s.entries(ctx, entries, limit > 0, &batch, &now); err != nil {
+		return batch, known, err
+	}
+	if err := answers.Batch(known.upTo, batch); err != nil {
+		return batch, known, err
+	}
+	now.upTo = max(from, now.lastAt)
+	return batch, now, nil
+}
+
+// entries reads entries into a batch, and marks the last. In pieces, it stops where the batch takes much memory.
+func (s *Store) entries(ctx context.Context, entries []entry, inPieces bool, batch *store.Batch, now *mark) error {
+	size := 0
 	for some := range slices.Chunk(entries, readsAtOnce) {
+		switch {
+		case size > answers.Max/2 && inPieces:
+			batch.More = true
+			return nil
+		case size > answers.Max:
+			return fmt.Errorf("the log has more than %d bytes", answers.Max)
+		}
 		gets := make([]wire.Request, len(some))
 		for i, e := range some {
 			gets[i] = wire.Get(s.entryPath(e))
 		}
 		replies, err := s.peek(ctx, gets...)
 		if err != nil {
-			return batch, known, err
+			return err
 		}
 		for i, r := range replies {
 			if r.Err != 0 {
-				return batch, known, errMoved
+				return errMoved
 			}
+			size += len(r.Data)
 			now.last, now.lastAt = some[i], store.Position(r.Stat.Created)
 			batch.Entries = append(batch.Entries, store.LogEntry{Position: now.lastAt, ID: some[i].id, Data: r.Data})
 		}
 	}
-	now.upTo = max(from, now.lastAt)
-	return batch, now, nil
+	return nil
 }
 
 // missing returns an error when the log is not the one that was read up to a mark.
@@ -346,6 +370,9 @@ func (s *Store) pieces(ctx context.Context, h head) ([]byte, error) {
 			return nil, errMoved
 		}
 		value = append(value, r.Data...)
+	}
+	if len(value) > store.MaxCheckpoint {
+		return nil, fmt.Errorf("%w: the pieces of the checkpoint have %d bytes; want at most %d", store.ErrRefused, len(value), store.MaxCheckpoint)
 	}
 	return value, nil
 }

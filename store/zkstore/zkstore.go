@@ -424,6 +424,9 @@ func (s *Store) transact(ctx context.Context, conn *wire.Conn, parts []wire.Requ
 	}
 	if code == 0 {
 		reply.Stat = reply.Parts[len(parts)-1].Stat
+		if reply.Stat.Modified != reply.Zxid { // nobody can tell what it did
+			return wire.Reply{}, fmt.Errorf("%w: the server answers that transaction %#x wrote %#x; want the same number", wire.ErrLost, reply.Zxid, reply.Stat.Modified)
+		}
 	}
 	s.saw(losses, reply.Zxid, reply.Stat.Modified)
 	return reply, nil

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/firn-id/firn/store/internal/answers"
 )
 
 var (
@@ -26,8 +29,14 @@ var (
 	errClosed = errors.New("the connection was closed")
 )
 
-// maxAnswer limits what a server may send at once. Lists of names have no limit of the server's own.
-const maxAnswer = 64 << 20
+// Limits on what a server may send, in bytes: when a connection begins, to log in, of an event, and around what an answer
+// holds. Those of the answers to one call are answers.Max together.
+const (
+	maxGreeting = 1 << 10
+	maxLogin    = 64 << 10
+	maxEvent    = 64 << 10
+	headerSize  = 16 // of each frame after the greeting
+)
 
 const (
 	xidEvent = -1
@@ -84,6 +93,7 @@ type Conn struct {
 // Call is a request on its way.
 type Call struct {
 	request  Request
+	left     *int // how many bytes more its answer may have, and those that were sent with it; owned by receive
 	xid      int32
 	sent     time.Time // zero: it was not sent; guarded by Conn.mu until answered is closed
 	answered chan struct{}
@@ -140,7 +150,11 @@ func (c *Conn) greet() error {
 	if err := writeFrame(c.conn, w.buf); err != nil {
 		return err
 	}
-	frame, err := readFrame(c.conn)
+	n, err := readLength(c.conn)
+	var frame []byte
+	if err == nil {
+		frame, err = readBytes(c.conn, n, maxGreeting)
+	}
 	if err != nil {
 		return fmt.Errorf("the server did not accept a session: %w", err)
 	}
@@ -187,8 +201,9 @@ func (c *Conn) Send(requests ...Request) []*Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	calls := make([]*Call, len(requests))
+	left := allowance(requests)
 	for i, request := range requests {
-		call := &Call{request: request, answered: make(chan struct{})}
+		call := &Call{request: request, left: &left, answered: make(chan struct{})}
 		calls[i] = call
 		if c.err != nil {
 			call.fail(c.err)
@@ -359,23 +374,67 @@ func (c *Conn) oldest() (oldest time.Time) {
 
 // receive reads answers and events until the connection ends.
 func (c *Conn) receive() {
+	from := bufio.NewReader(c.conn)
 	for {
-		frame, err := readFrame(c.conn)
-		if err == nil {
-			err = c.handle(&reader{buf: frame})
-		}
-		if err != nil {
+		if err := c.next(from); err != nil {
 			c.end(err)
 			return
 		}
 	}
 }
 
-func (c *Conn) handle(in *reader) error {
-	xid, zxid, code := in.int(), in.long(), Code(in.int())
-	if in.err != nil {
-		return in.err
+// next reads one answer or event. It takes no memory for more than the request has room for.
+func (c *Conn) next(from io.Reader) error {
+	n, err := readLength(from)
+	if err != nil {
+		return err
 	}
+	var header [headerSize]byte
+	if n < headerSize {
+		return fmt.Errorf("the server answers %d bytes; want at least %d", n, headerSize)
+	}
+	if _, err := io.ReadFull(from, header[:]); err != nil {
+		return err
+	}
+	in := reader{buf: header[:]}
+	xid, zxid, code := in.int(), in.long(), Code(in.int())
+	most, left, err := c.room(xid)
+	if err != nil {
+		return err
+	}
+	body, err := readBytes(from, n-headerSize, most)
+	if err != nil {
+		return err
+	}
+	if left != nil {
+		*left -= len(body)
+	}
+	return c.handle(xid, zxid, code, &reader{buf: body})
+}
+
+// allowance is how many bytes the answers to requests may have together.
+func allowance(requests []Request) int {
+	if len(requests) > 0 && requests[0].code == codeSASL {
+		return maxLogin
+	}
+	return answers.Max
+}
+
+// room is how many bytes an answer may have, or an event.
+func (c *Conn) room(xid int32) (most int, left *int, err error) {
+	if xid == xidEvent || xid == xidPing {
+		return maxEvent, nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.waiting[xid] // it waits until all of its answer is here
+	if call == nil {
+		return 0, nil, fmt.Errorf("the server answers a request %d that was not sent", xid)
+	}
+	return *call.left, call.left, nil
+}
+
+func (c *Conn) handle(xid int32, zxid int64, code Code, in *reader) error {
 	switch xid {
 	case xidEvent:
 		in.take(8) // its type, and the state
@@ -399,8 +458,8 @@ func (c *Conn) handle(in *reader) error {
 		c.hear(call.sent)
 	}
 	c.mu.Unlock()
-	if call == nil {
-		return fmt.Errorf("the server answers a request %d that was not sent", xid)
+	if call == nil { // the connection has ended meanwhile
+		return errClosed
 	}
 	call.reply = Reply{Zxid: zxid, Err: code}
 	if code == 0 {
@@ -426,16 +485,23 @@ func writeFrame(conn net.Conn, body []byte) error {
 	return err
 }
 
-func readFrame(conn net.Conn) ([]byte, error) {
+// readLength reads how long the next frame is.
+func readLength(from io.Reader) (int64, error) {
 	var length [4]byte
-	if _, err := io.ReadFull(conn, length[:]); err != nil {
-		return nil, err
+	_, err := io.ReadFull(from, length[:])
+	return int64(binary.BigEndian.Uint32(length[:])), err
+}
+
+// readBytes reads n bytes, if they are no more than that, and takes memory as they come.
+func readBytes(from io.Reader, n int64, most int) (all []byte, err error) {
+	const atOnce = 64 << 10
+	if n > int64(most) {
+		return nil, fmt.Errorf("the server answers %d bytes; want at most %d", n, most)
 	}
-	n := binary.BigEndian.Uint32(length[:])
-	if n > maxAnswer {
-		return nil, fmt.Errorf("the server answers %d bytes; want at most %d", n, maxAnswer)
+	for len(all) < int(n) && err == nil {
+		more := min(int(n)-len(all), max(len(all), atOnce))
+		all = append(all, make([]byte, more)...)
+		_, err = io.ReadFull(from, all[len(all)-more:])
 	}
-	frame := make([]byte, n)
-	_, err := io.ReadFull(conn, frame)
-	return frame, err
+	return all, err
 }

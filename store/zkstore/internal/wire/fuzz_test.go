@@ -15,13 +15,16 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, r := range []Request{
 			Exists("/", false), Get("/"), Children("/", false), Sync("/"), Create("/", nil, Persistent, false), Set("/", nil, 0),
-			Delete("/", 0), Multi(),
+			Delete("/", 0), Multi(), Multi(Create("/a", nil, Persistent, false), Set("/a", nil, 0), Check("/a", 0)),
 			{code: codeSASL},
 		} {
 			in := reader{buf: bytes.Clone(data)}
 			var reply Reply
 			r.decode(&in, &reply)
 			size := len(reply.Data) + len(reply.Path) + len(reply.Parts) + len(strings.Join(reply.Children, ""))
+			if in.err == nil && r.code == codeMulti && len(reply.Parts) != len(r.parts) {
+				t.Errorf("%d parts; want %d", len(reply.Parts), len(r.parts))
+			}
 			if in.err == nil && size > len(data) {
 				t.Errorf("%d bytes became %d", len(data), size)
 			}

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
 // errShort is the error of a record that ends too early.
@@ -36,6 +37,13 @@ func (w *writer) string(s string) {
 type reader struct {
 	buf []byte
 	err error
+}
+
+// fail notes what is wrong, unless something was wrong before.
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("the server answers "+format, args...)
+	}
 }
 
 // take returns the next n bytes.
@@ -73,6 +81,9 @@ func (r *reader) bool() bool {
 // bytes returns what shares the answer's memory; nil where the server wrote no bytes at all.
 func (r *reader) bytes() []byte {
 	n := r.int()
+	if n < -1 {
+		r.fail("a length of %d; want -1 or more", n)
+	}
 	if n < 0 {
 		return nil
 	}
@@ -81,13 +92,18 @@ func (r *reader) bytes() []byte {
 
 func (r *reader) string() string { return string(r.bytes()) }
 
+// maxNames is how many names one list may have. In memory each takes 16 bytes more than its text.
+const maxNames = 1 << 20
+
 func (r *reader) strings() []string {
 	n := int(r.int())
-	if r.err != nil || n <= 0 {
-		return nil
+	switch {
+	case n < -1 || n > maxNames:
+		r.fail("a list of %d names; want at most %d", n, maxNames)
+	case n > len(r.buf)/4: // each has its length, at least
+		r.fail("a list of %d names in %d bytes", n, len(r.buf))
 	}
-	if n > len(r.buf)/4 { // each has its length, at least
-		r.err = errShort
+	if r.err != nil || n <= 0 {
 		return nil
 	}
 	all := make([]string, n)

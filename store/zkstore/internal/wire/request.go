@@ -180,54 +180,81 @@ func (r Reply) Failed() (part int, err Code) {
 	return -1, r.Err
 }
 
-// decode reads what follows the header of an answer.
+// decode reads what follows the header of an answer, and checks that it answers the request.
 func (r Request) decode(in *reader, reply *Reply) {
 	switch r.code {
 	case codeExists:
-		reply.Stat = stat(in)
+		reply.Stat = r.stat(in)
 	case codeGetData:
 		reply.Data = in.bytes()
-		reply.Stat = stat(in)
+		reply.Stat = r.stat(in)
 	case codeGetChildren:
 		reply.Children = in.strings()
-		reply.Stat = stat(in)
+		reply.Stat = r.stat(in)
 	case codeSASL:
 		reply.Data = in.bytes()
 	case codeMulti:
-		reply.Parts = parts(in)
-	default:
-		decodeWrite(in, r.code, reply)
+		reply.Parts = r.decodeParts(in)
+	case codeCreate, codeSetData:
+		r.decodeWrite(in, r.code, reply)
 	}
 }
 
-func decodeWrite(in *reader, code int32, reply *Reply) {
+// decodeWrite reads what a write has answered, in the form with this code.
+func (r Request) decodeWrite(in *reader, code int32, reply *Reply) {
 	switch code {
 	case codeCreate:
 		reply.Path = in.string()
-		reply.Stat = stat(in)
+		reply.Stat = r.stat(in)
 	case codeCreated:
 		reply.Path = in.string()
 	case codeSetData:
-		reply.Stat = stat(in)
+		reply.Stat = r.stat(in)
 	case codeError:
 		reply.Err = Code(in.int())
 	}
 }
 
-func parts(in *reader) (all []Reply) {
-	for in.err == nil {
+// decodeParts reads the answers to the parts of a transaction: one for each, of its kind, or an error in place of each,
+// one of which says why.
+func (r Request) decodeParts(in *reader) []Reply {
+	all := make([]Reply, 0, len(r.parts))
+	failed := 0
+	for {
 		code, done, _ := in.int(), in.bool(), in.int()
 		if done || in.err != nil {
 			break
 		}
+		if len(all) == len(r.parts) {
+			in.fail("more parts of a transaction than the %d that it has", len(r.parts))
+			break
+		}
+		asked := r.parts[len(all)]
+		switch {
+		case code == codeError:
+			failed++
+		case code != asked.code && (code != codeCreated || asked.code != codeCreate):
+			in.fail("part %d of a transaction as one of code %d; want %d", len(all), code, asked.code)
+		}
 		var part Reply
-		decodeWrite(in, code, &part)
+		asked.decodeWrite(in, code, &part)
 		all = append(all, part)
+	}
+	_, why := Reply{Parts: all}.Failed()
+	switch {
+	case len(all) != len(r.parts):
+		in.fail("%d parts of a transaction; want %d", len(all), len(r.parts))
+	case failed > 0 && (failed < len(all) || why == 0):
+		in.fail("%d parts of a transaction as failed, of %d; want none, or all with the reason of one", failed, len(all))
+	}
+	if in.err != nil {
+		return nil
 	}
 	return all
 }
 
-func stat(in *reader) (s Stat) {
+// stat reads what a server knows of the request's node. Only ZooKeeper's own nodes, such as "/", were made by no transaction.
+func (r Request) stat(in *reader) (s Stat) {
 	s.Created, s.Modified = in.long(), in.long()
 	in.take(16) // the wall clock's times
 	s.Version = in.int()
@@ -235,5 +262,8 @@ func stat(in *reader) (s Stat) {
 	s.Owner = in.long()
 	in.take(8) // length, number of children
 	s.Children = in.long()
+	if s.Created < 0 || s.Created == 0 && r.path != "/" || s.Modified < s.Created {
+		in.fail("that transaction %d made %.80q, and %d wrote it last; want numbers above zero, in this order", s.Created, r.path, s.Modified)
+	}
 	return s
 }
