@@ -62,10 +62,10 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Bool(flags, &o.Moved, "moved", "the data directory was moved here, and nobody uses the original; without\nthis, a directory that was copied or moved is refused")
 
 	setting.Add(flags, &o.Quorum.Machines, "quorum", setting.KindList, "", "keep the data on these machines: the host:port of 1, 3 or 5,\nseparated by commas; the same on every node", setting.ParseList)
-	text(&o.Quorum.KeyFile, "quorum-key-file", "file", "", "the key that they share, see firn quorum key (default: no key, which\nworks for loopback addresses only)")
+	text(&o.Quorum.KeyFile, "quorum-key-file", "file", "", "the key that they share, or that for clients, see firn quorum key\n(default: no key, which works for loopback addresses only)")
 	text(&o.Quorum.Self, "quorum-addr", "address", "", "which of them this machine is, or none (default: the one whose host\nis a name or an address of this machine)")
 	setting.Add(flags, &o.Quorum.Listen, "quorum-listen", "address", "", "where to listen for the others (default: the port of this machine's\naddress in --quorum, on all interfaces)", parseAddress)
-	text(&o.Quorum.CAFile, "quorum-ca", "file", "", "PEM certificates of an authority of your own, in place of the key:\nwhoever shows a certificate of it is admitted")
+	text(&o.Quorum.CAFile, "quorum-ca", "file", "", "PEM certificates of an authority of your own, in place of the key:\ncertificates name the host of a machine, or\nclient.quorum.firn.internal for a client")
 	text(&o.Quorum.CertFile, "quorum-cert", "file", "", "PEM certificate of that authority to show to the others")
 	text(&o.Quorum.CertKeyFile, "quorum-cert-key", "file", "", "PEM key of that certificate")
 

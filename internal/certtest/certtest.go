@@ -47,10 +47,21 @@ func (a *Authority) Below(name string) *Authority {
 // Issue makes a certificate for localhost and 127.0.0.1, and its key, both in PEM. A zero
 // until stands for an hour from now.
 func (a *Authority) Issue(name string, usage x509.ExtKeyUsage, until time.Time) (cert, key []byte) {
-	c, k := a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotAfter: until, ExtKeyUsage: []x509.ExtKeyUsage{usage}, KeyUsage: x509.KeyUsageDigitalSignature,
+	return a.issue(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, NotAfter: until, ExtKeyUsage: []x509.ExtKeyUsage{usage},
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	})
+}
+
+// IssueTo makes a certificate for servers and clients with these names, which are no addresses, and its key, both in PEM,
+// for an hour.
+func (a *Authority) IssueTo(names ...string) (cert, key []byte) {
+	return a.issue(&x509.Certificate{DNSNames: names, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+}
+
+func (a *Authority) issue(c *x509.Certificate) (cert, key []byte) {
+	c.KeyUsage = x509.KeyUsageDigitalSignature
+	c, k := a.sign(c)
 	der, err := x509.MarshalPKCS8PrivateKey(k)
 	a.check(err)
 	return Encode("CERTIFICATE", c.Raw), Encode("PRIVATE KEY", der)

@@ -364,6 +364,26 @@ var mutants = []mutant{
 		"./store/quorum", "^TestNamesThatLeadToOneMachine$",
 	},
 	{
+		"a client's certificate is taken for a machine's", "store/quorum/internal/keyring/keyring.go",
+		"	return slices.ContainsFunc(s.VerifiedChains, ", "	return true || slices.ContainsFunc(s.VerifiedChains, ",
+		"./store/quorum", "^TestRightsOfKeys$",
+	},
+	{
+		"any name in a certificate of the authority is a machine's", "store/quorum/internal/keyring/keyring.go",
+		"return c.VerifyHostname(host) == nil })", "return true })",
+		"./store/quorum", "^TestRightsOfNames$",
+	},
+	{
+		"a client changes who keeps the quorum", "store/quorum/rights.go",
+		"	return within(key, end) && !covers\n", "	_ = covers\n	return within(key, end)\n",
+		"./store/quorum", "^TestRightsOfKeys$",
+	},
+	{
+		"a client is a peer of etcd's servers", "store/quorum/internal/port/port.go",
+		"places == byMachine && !p.ring.IsMachine(conn.ConnectionState())", "false",
+		"./store/quorum", "^TestRightsOfKeys$",
+	},
+	{
 		"a node alone begins again where a quorum's log was lost", "store/quorum/disk.go",
 		"case w.State == plan.Empty, w.State == plan.Started && len(w.Known) == 1:", "case w.State == plan.Empty, len(w.Known) == 1:",
 		"./store/quorum", "^TestCheckAlone$",

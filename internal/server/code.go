@@ -10,6 +10,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // Code is a kind of error that programs tell apart. Each protocol sends it in its own way.
@@ -24,7 +25,7 @@ const (
 	Exists           Code = "exists"            // a sequencer of this name has another definition
 	InUse            Code = "in_use"            // nobody can destroy the default sequencer
 	AttachedAgain    Code = "attached_again"    // the member attached again during the call
-	Refused          Code = "refused"           // the cluster's rules do not allow this change now; the message says why
+	Refused          Code = "refused"           // the cluster's rules, or the key of this node, do not allow this change now; the message says why
 	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, it never allows so many in one call
 	Quota            Code = "quota"             // the cluster has as many sequencers as the node allows; destroy some, or raise --max-sequencers
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
@@ -77,7 +78,7 @@ func CodeOf(err error) Code {
 		return Quota
 	case errors.As(err, &exists):
 		return Exists
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), is(quorum.ErrClient):
 		return Refused
 	case is(errNoQuorum):
 		return NoQuorum

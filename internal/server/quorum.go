@@ -138,7 +138,7 @@ func (s *Service) changeQuorum(ctx context.Context, who *auth.Caller, call strin
 	}
 	defer end()
 	err = change(ctx)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrAmbiguous) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrAmbiguous) && !errors.Is(err, quorum.ErrClient) {
 		err = Input(err) // a wrong address
 	}
 	if err != nil {

@@ -29,8 +29,11 @@ import (
 )
 
 // Backup writes a backup of the store for Restore: etcd's database, and its SHA-256 at the end. Errors:
-// store.ErrUnavailable, or that of w.
+// store.ErrUnavailable, ErrClient, or that of w.
 func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
+	if err := q.refuseClient("a backup"); err != nil {
+		return err
+	}
 	q.mu.Lock()
 	s := q.server
 	q.mu.Unlock()
@@ -239,7 +242,7 @@ func (r *Restored) askFormer(ctx context.Context, c RestoreConfig) error {
 	if err != nil {
 		return err
 	}
-	q := &Quorum{asker: newAsker(ring.Dial)}
+	q := &Quorum{asker: newAsker(ring.Dial), ring: ring}
 	defer q.asker.CloseIdleConnections()
 	answers := q.askAll(ctx, r.Machines)
 	for _, address := range r.Machines {

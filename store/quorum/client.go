@@ -194,8 +194,11 @@ func (q *Quorum) use(ctx context.Context, do func(store.Store) error) error {
 
 // Replace has another machine take the place of one that is lost for good: it joins when it is started with an address
 // of its own, catches up and becomes a voter. Errors: one that says which address is wrong and which ones there are;
-// store.ErrUnavailable without a majority.
+// store.ErrUnavailable without a majority; ErrClient.
 func (q *Quorum) Replace(ctx context.Context, lost, instead string) error {
+	if err := q.refuseClient("replacing a machine"); err != nil {
+		return err
+	}
 	if err := checkAddress(instead); err != nil {
 		return err
 	}
@@ -219,6 +222,9 @@ func replaced(r record, lost, instead string) ([]string, error) {
 // Remove takes machines out of the quorum, so that 1 or 3 are left. Those removed go on as clients. Errors: as of
 // Replace.
 func (q *Quorum) Remove(ctx context.Context, machines ...string) error {
+	if err := q.refuseClient("removing machines"); err != nil {
+		return err
+	}
 	return q.use(ctx, func(s store.Store) error {
 		return q.setRecord(ctx, s, func(r record) ([]string, error) {
 			left := slices.Clone(r.Machines)

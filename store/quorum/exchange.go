@@ -27,6 +27,8 @@ import (
 //	POST /form        it may begin the cluster that it has promised. Body: plan.Disk; 200: it does; 409: it does not
 //	POST /log         the entries of its log that are committed, up to an index: see Quorum.meet
 //	POST /defragment  it rewrites its database, if its server runs
+//
+// A client may ask for the first only.
 const maxBody = 1 << 20
 
 // report is what a machine says of itself.
@@ -40,13 +42,13 @@ type report struct {
 func (q *Quorum) exchanges() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /machine", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, q.report()) })
-	mux.HandleFunc("GET /backup", q.serveBackup)
-	mux.HandleFunc("POST /log", q.serveLog)
-	mux.HandleFunc("POST /offer", obey(func(o plan.Offer) (bool, error) {
+	mux.HandleFunc("GET /backup", forMachines(q.serveBackup))
+	mux.HandleFunc("POST /log", forMachines(q.serveLog))
+	mux.HandleFunc("POST /offer", forMachines(obey(func(o plan.Offer) (bool, error) {
 		return q.accept(o)
-	}))
-	mux.HandleFunc("POST /form", obey(func(d plan.Disk) (bool, error) { return q.form(d.Cluster) }))
-	mux.HandleFunc("POST /defragment", obey(func(struct{}) (bool, error) { return q.defragment() }))
+	})))
+	mux.HandleFunc("POST /form", forMachines(obey(func(d plan.Disk) (bool, error) { return q.form(d.Cluster) })))
+	mux.HandleFunc("POST /defragment", forMachines(obey(func(struct{}) (bool, error) { return q.defragment() })))
 	return mux
 }
 
@@ -171,6 +173,9 @@ func (q *Quorum) askAll(ctx context.Context, machines []string) map[string]answe
 			} else {
 				a.err = q.asker.call(ctx, address, http.MethodGet, "/machine", nil, &a.report)
 			}
+			if op, ok := errors.AsType[*net.OpError](a.err); ok && op.Op == "remote error" { // it does not admit this process
+				a.err = q.ring.Explain(a.err, address)
+			}
 			if by := a.Address; a.err == nil && by != address { // what one machine says does not count for two
 				a = answer{err: fmt.Errorf("it is answered by %s; want each machine under one address, the same everywhere", by)}
 			}
@@ -218,9 +223,9 @@ func newAccepted() *accepted {
 	return &accepted{conns: make(chan net.Conn), ended: make(chan struct{})}
 }
 
-// take hands over a connection, and returns when it is closed.
-func (a *accepted) take(c *tls.Conn) {
-	taken := &plain{Conn: c, closed: make(chan struct{})}
+// take hands over a connection, of a machine or a client, and returns when it is closed.
+func (a *accepted) take(c *tls.Conn, machine bool) {
+	taken := &plain{Conn: c, machine: machine, closed: make(chan struct{})}
 	select {
 	case a.conns <- taken:
 		<-taken.closed
@@ -247,8 +252,9 @@ func (a *accepted) Addr() net.Addr { return new(net.TCPAddr) }
 // plain hides from net/http that a connection is one of TLS: it would refuse the name of our protocol.
 type plain struct {
 	net.Conn
-	once   sync.Once
-	closed chan struct{}
+	machine bool // it is one of a machine
+	once    sync.Once
+	closed  chan struct{}
 }
 
 func (p *plain) Close() error {

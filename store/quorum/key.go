@@ -16,11 +16,15 @@ func NewKey() string { return keyring.NewKey(time.Now()).String() }
 // AddKey returns what a KeyFile is to hold next, to change the key of a cluster: its keys and a new one, in lines with
 // comments. Machines that share a key accept each other, so the key is changed without an outage: once all machines have
 // been restarted with both keys, all are restarted with the new one alone. The new key has the time of the oldest: it is
-// for a cluster that exists. Errors are those of reading the file, and one for a file that is full.
+// for a cluster that exists. Errors are those of reading the file, and one for a file that is full or for
+// clients.
 func AddKey(path string) (string, error) {
 	keys, err := keyring.ReadFile(path)
 	if err != nil {
 		return "", err
+	}
+	if keys.IsClient() {
+		return "", fmt.Errorf("%s: it is for clients; want the file of the machines", path)
 	}
 	if len(keys) == keyring.MaxKeys {
 		return "", fmt.Errorf("%s: it has %d keys, and no file has more; first remove those that are no longer used", path, len(keys))
@@ -32,6 +36,25 @@ func AddKey(path string) (string, error) {
 	}
 	added := keys.Another()
 	fmt.Fprintf(&text, "# %s, the new one:\n%s\n", added.Fingerprint(), added)
+	return text.String(), nil
+}
+
+// ClientKey returns what a KeyFile of a client is to hold: the keys for clients that follow from those of the machines in a
+// file. Whoever has them can read and write what firn keeps, but can't change who keeps it, read a backup or be a machine.
+// After a change of the machines' keys there are others. Errors are those of reading the file, and one if it is itself for
+// clients.
+func ClientKey(path string) (string, error) {
+	keys, err := keyring.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if keys.IsClient() {
+		return "", fmt.Errorf("%s: it is for clients; want the file of the machines", path)
+	}
+	var text strings.Builder
+	for _, k := range keys.ForClients() {
+		fmt.Fprintf(&text, "# For clients of a quorum with key %s:\n%s\n", k.Fingerprint(), k)
+	}
 	return text.String(), nil
 }
 

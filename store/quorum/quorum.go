@@ -10,6 +10,7 @@ package quorum
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,12 +49,13 @@ type Config struct {
 	// the loopback address if Self is one.
 	Listen string
 
-	// KeyFile holds the keys that all machines share, see NewKey. Empty: CAFile, CertFile and CertKeyFile are given, or
+	// KeyFile holds the keys that all machines share, see NewKey, or those for clients, see ClientKey. Empty: CAFile, CertFile and CertKeyFile are given, or
 	// all Machines have loopback addresses, and the key is one that this user's processes with the same Machines share.
 	KeyFile string
 
-	// CAFile, CertFile and CertKeyFile are PEM files of an authority of one's own that replace the key: whoever has a
-	// certificate of this authority is admitted. All or none.
+	// CAFile, CertFile and CertKeyFile are PEM files of an authority of one's own that replace the key. Who has a
+	// certificate of this authority that names the host of one of the Machines is taken for a machine, and who has one
+	// that names client.quorum.firn.internal for a client. All or none.
 	CAFile, CertFile, CertKeyFile string
 
 	// Dir is the data directory, see etcdembed.Config. Only a process that is one of Machines uses it. It belongs to the
@@ -192,7 +194,7 @@ func (q *Quorum) openRing() (err error) {
 	case len(given) > 0 && len(given) < len(files):
 		return fmt.Errorf("of an authority of your own only %s is given; want the authority's certificate, one that it signed, and its key", strings.Join(given, ", "))
 	case len(given) > 0:
-		q.ring, err = keyring.FromFiles(c.CAFile, c.CertFile, c.CertKeyFile, q.log)
+		q.ring, err = keyring.FromFiles(c.CAFile, c.CertFile, c.CertKeyFile, q.hosts, q.log)
 		return err
 	case c.KeyFile == "" && !onLoopback(c.Machines):
 		return fmt.Errorf("the machines %s are reached over a network, and need a key; make one with firn quorum key, and give it to all of them", strings.Join(c.Machines, ", "))
@@ -229,6 +231,9 @@ func (q *Quorum) begin() error {
 	if err != nil || self == "" {
 		return err
 	}
+	if err := q.ring.CheckMachine(self); err != nil {
+		return err
+	}
 	dir, err := etcdserver.OpenDir(q.config.Dir)
 	if err != nil {
 		return err
@@ -252,8 +257,8 @@ func (q *Quorum) begin() error {
 	q.mu.Lock()
 	q.self, q.disk, q.port, q.index, q.member = self, disk, p, index, member
 	q.mu.Unlock()
-	exchanges, web := newAccepted(), &http.Server{Handler: q.exchanges(), ErrorLog: slog.NewLogLogger(q.log.Handler(), slog.LevelDebug), ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	p.Handle(port.Exchange, exchanges.take)
+	exchanges, web := newAccepted(), &http.Server{Handler: q.exchanges(), ErrorLog: slog.NewLogLogger(q.log.Handler(), slog.LevelDebug), ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ConnContext: knowWho}
+	p.Handle(port.Exchange, func(c *tls.Conn) { exchanges.take(c, q.ring.IsMachine(c.ConnectionState())) })
 	q.parts.Go(func() { _ = web.Serve(exchanges) })
 	context.AfterFunc(q.life, func() { _ = web.Close() })
 	return nil

@@ -111,7 +111,7 @@ func (q *Quorum) runServer(ctx context.Context, peers etcdserver.Peers) error {
 	if peers.CAFile, peers.CertFile, peers.KeyFile, peers.ServerName, err = q.ring.WriteFiles(tlsDir); err != nil {
 		return err
 	}
-	peers.Self = q.selfAddress()
+	peers.Self, peers.May = q.selfAddress(), clientMay
 	q.waits("the server in this process starts")
 	s := new(server)
 	s.Server, err = q.disk.dir.Start(etcdserver.Config{Logger: q.log, Fatal: q.fatal, Peers: &peers})
@@ -248,7 +248,11 @@ func (q *Quorum) makeReady(ctx context.Context, s *server) error {
 	q.port.Handle(port.Clients, func(c *tls.Conn) {
 		if s.clients.add(c) {
 			defer s.clients.remove(c)
-			port.Pipe(c, "unix", s.Socket())
+			socket := s.LimitedSocket()
+			if q.ring.IsMachine(c.ConnectionState()) {
+				socket = s.Socket()
+			}
+			port.Pipe(c, "unix", socket)
 		}
 	})
 	s.mu.Lock()

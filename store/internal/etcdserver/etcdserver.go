@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -179,6 +178,10 @@ type Peers struct {
 
 	CAFile, CertFile, KeyFile string // PEM, for its connections to the others
 	ServerName                string // what their certificates must be for; empty: the host of each one's address
+
+	// May judges the calls that come over LimitedSocket: the method, such as "/etcdserverpb.KV/Range", and a message of
+	// etcdserverpb; nil: that is about to come, in a stream.
+	May func(method string, message any) bool
 }
 
 // URL is how etcd writes an address.
@@ -193,10 +196,30 @@ type Server struct {
 	etcd    *embed.Etcd
 	log     *etcdLog
 	socket  socket
-	calls   atomic.Pointer[grpc.Server] // what answers clients; nil: the server is not ready
-	ended   chan struct{}               // closed when the server is closed
-	errors  sync.WaitGroup              // the goroutines that wait for the server's errors
+	calls   answering
+	ended   chan struct{}  // closed when the server is closed
+	errors  sync.WaitGroup // the goroutines that wait for the server's errors
 	closing sync.Once
+}
+
+// answering are what answers clients, one for each socket; none: the server is not ready.
+type answering struct {
+	mu  sync.Mutex
+	all []*grpc.Server
+}
+
+func (a *answering) add(s *grpc.Server) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.all = append(a.all, s)
+}
+
+func (a *answering) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.all {
+		s.Stop()
+	}
 }
 
 // Start starts a server. It does not wait until the server is ready, see ReadyNotify, nor check the data, see
@@ -299,6 +322,9 @@ func (s *Server) Endpoint() string { return "unix://" + s.socket.path }
 // Socket is the path of the unix socket for clients.
 func (s *Server) Socket() string { return s.socket.path }
 
+// LimitedSocket is the path of the unix socket for clients whose calls Peers.May judges. A server that is alone has none.
+func (s *Server) LimitedSocket() string { return s.socket.limited() }
+
 // PeerSocket is the path of the unix socket for other servers.
 func (s *Server) PeerSocket() string { return s.socket.peers() }
 
@@ -323,9 +349,7 @@ func (s *Server) close() {
 	s.log.muted.Store(true) // etcd logs it as an error that a listener is closed
 	if s.etcd != nil {
 		// etcd closes its database even under a read, which then panics: so calls must have ended before.
-		if calls := s.calls.Load(); calls != nil {
-			calls.Stop()
-		}
+		s.calls.stop()
 		// etcd's Close would wait until the server is ready, and for seconds until a leader that nobody follows has
 		// handed over.
 		s.HardStop()
@@ -352,7 +376,7 @@ func (s *Server) settings() *embed.Config {
 	c.EnableGRPCGateway = false
 	c.MaxConcurrentStreams = maxCalls
 	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.WaitForHandlers(true)} // when they are stopped
-	c.ServiceRegister = func(calls *grpc.Server) { s.calls.Store(calls) }
+	c.ServiceRegister = s.calls.add
 	if s.config.Peers == nil {
 		alone(c)
 	} else {
@@ -392,6 +416,9 @@ func alone(c *embed.Config) {
 func (p *Peers) among(c *embed.Config, socket socket) {
 	c.Name = p.Self
 	c.ListenPeerUrls = []url.URL{{Scheme: "unix", Host: socket.peers()}}
+	c.ListenClientUrls = append(c.ListenClientUrls, url.URL{Scheme: "unix", Path: socket.limited()})
+	c.GRPCAdditionalServerOptions = append(c.GRPCAdditionalServerOptions, limit{socket.path, p.May}.options()...)
+	c.HostWhitelist = map[string]struct{}{" ": {}} // no request has it: nothing but gRPC is answered
 	c.AdvertisePeerUrls = types.MustNewURLs([]string{URL(p.Self)})
 	c.AdvertiseClientUrls = c.AdvertisePeerUrls
 	c.InitialCluster = ""

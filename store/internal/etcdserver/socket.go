@@ -52,6 +52,9 @@ func newSocket(dataDir string) (socket, error) {
 // peers is the path of the socket for other servers.
 func (s socket) peers() string { return filepath.Join(filepath.Dir(s.path), "peer.sock") }
 
+// limited is the path of the socket for those who may not do everything.
+func (s socket) limited() string { return filepath.Join(filepath.Dir(s.path), "few.sock") }
+
 // protect lets only the owner connect, even if others can enter the directory.
 func (s socket) protect() error { return os.Chmod(s.path, 0o600) }
 

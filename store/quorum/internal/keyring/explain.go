@@ -50,7 +50,7 @@ func (r *Ring) whyNot(err error, address string) string {
 	case r.fromFiles() && isInvalid:
 		return fmt.Sprintf("%s has a certificate that is not valid: %v", address, invalid)
 	case r.fromFiles() && isRefusal(told):
-		return fmt.Sprintf("%s refuses the certificate in %s (%s); want one of an authority that it knows, for clients and servers", address, r.files.cert, told)
+		return fmt.Sprintf("%s refuses the certificate in %s (%s); want one of an authority that it knows, for clients and servers, that names a machine of its list, or %s for a client", address, r.files.cert, told, ClientName)
 	case unknown || host || isInvalid || isRefusal(told):
 		if keys != "" {
 			keys = " (" + keys + ")"
@@ -76,6 +76,7 @@ func (r *Ring) whyNot(err error, address string) string {
 func (r *Ring) Refusal(err error) (why, key string) {
 	_, plain := errors.AsType[tls.RecordHeaderError](err)
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, names := errors.AsType[*NameError](err)
 	_, verification := errors.AsType[*tls.CertificateVerificationError](err)
 	told := alert(err)
 	text := err.Error()
@@ -86,6 +87,8 @@ func (r *Ring) Refusal(err error) (why, key string) {
 		return "its certificate is of another authority", ""
 	case unknown:
 		return "it has another key", otherKeys(err)
+	case names:
+		return "its certificate names no machine, and is not for clients", ""
 	case verification:
 		return "its certificate is not valid", ""
 	case isRefusal(told) && r.fromFiles():
@@ -130,7 +133,7 @@ func otherKeys(err error) string {
 	}
 	var all []string
 	for _, c := range shown.UnverifiedCertificates {
-		name, ok := strings.CutPrefix(c.Issuer.CommonName, authorityName)
+		name, ok := strings.CutPrefix(strings.TrimSuffix(c.Issuer.CommonName, clientsName), authorityName)
 		if ok && len(name) == 8 && strings.Trim(name, "0123456789abcdef") == "" && len(all) < MaxKeys { // a stranger may have written it
 			all = append(all, name)
 		}

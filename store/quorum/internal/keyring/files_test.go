@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
 	"os"
@@ -27,12 +28,14 @@ func (f ownFiles) write(t *testing.T, issuer, trust *certtest.Authority, until t
 	}
 }
 
+func theMachines() []string { return []string{"127.0.0.1", "ids-9"} }
+
 func newFiles(t *testing.T, issuer, trust *certtest.Authority, until time.Time) (ownFiles, *Ring) {
 	t.Helper()
 	dir := t.TempDir()
 	f := ownFiles{filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 	f.write(t, issuer, trust, until)
-	r, err := FromFiles(f.ca, f.cert, f.key, slog.New(slog.DiscardHandler))
+	r, err := FromFiles(f.ca, f.cert, f.key, theMachines, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +87,57 @@ func TestOwnAuthority(t *testing.T) {
 	}
 }
 
+// A certificate says by the names in it whether its owner is a machine, a client or neither.
+func TestNamesInCertificates(t *testing.T) {
+	own := certtest.NewAuthority(t, "own")
+	f, server := newFiles(t, own, own, time.Time{})
+	for _, c := range []struct {
+		names             []string
+		admitted, machine bool
+	}{
+		{[]string{"ids-9"}, true, true},
+		{[]string{"web", "IDS-9"}, true, true},
+		{[]string{ClientName}, true, false},
+		{[]string{"ids-9", ClientName}, true, true},
+		{[]string{"web"}, false, false},
+		{[]string{"ids-9.example.com", "quorum.firn.internal", "firn.internal"}, false, false},
+		{nil, false, false},
+	} {
+		cert, key := own.IssueTo(c.names...)
+		for path, text := range map[string][]byte{f.cert + ".c": cert, f.key + ".c": key} {
+			if err := os.WriteFile(path, text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		client, err := FromFiles(f.ca, f.cert+".c", f.key+".c", theMachines, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := server.Server()
+		verify, machine := config.VerifyConnection, false
+		config.VerifyConnection = func(s tls.ConnectionState) error {
+			machine = server.IsMachine(s)
+			return verify(s)
+		}
+		clientErr, serverErr := shake(t, client.Client("localhost:7420"), config)
+		if (clientErr == nil && serverErr == nil) != c.admitted || machine != c.machine {
+			t.Errorf("%q: the client says %v, the server %v, a machine: %v; want admitted: %v, a machine: %v", c.names, clientErr, serverErr, machine, c.admitted, c.machine)
+		}
+		if err := client.CheckMachine("ids-9:7420"); (err == nil) != c.machine {
+			t.Errorf("%q as ids-9: %v", c.names, err)
+		}
+		if c.admitted {
+			continue
+		}
+		if why, _ := server.Refusal(serverErr); why != "its certificate names no machine, and is not for clients" {
+			t.Errorf("%q: the server says %q of %v", c.names, why, serverErr)
+		}
+		if got := client.Explain(clientErr, "localhost:7420").Error(); !strings.Contains(got, "that names a machine of its list, or client.quorum.firn.internal for a client") {
+			t.Errorf("%q: the client says %q", c.names, got)
+		}
+	}
+}
+
 // Configurations that were made before the files changed use what the files have now, within a second.
 func TestOwnFilesAreReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -125,7 +179,7 @@ func TestWrongOwnFiles(t *testing.T) {
 		{good.ca, good.ca, good.key, good.ca + " and " + good.key + ": not a certificate and its key: "},
 		{good.ca, good.cert, good.cert, good.cert + " and " + good.cert + ": not a certificate and its key: "},
 	} {
-		if _, err := FromFiles(c.ca, c.cert, c.key, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, err := FromFiles(c.ca, c.cert, c.key, theMachines, slog.New(slog.DiscardHandler)); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v; want %s", err, c.want)
 		}
 	}

@@ -18,18 +18,22 @@ import (
 	"github.com/firn-id/firn/internal/fresh"
 )
 
-// Key is a secret that the machines of a quorum share. Whoever has it can do everything to the quorum. The zero value
-// is not a key: NewKey and Parse make one.
+// Key is a secret that the machines of a quorum share, or the one for their clients that follows from it. Whoever has a
+// machine's can do everything to the quorum. The zero value is not a key: NewKey, ForClients and Parse make one.
 type Key struct {
 	since  int64 // seconds since 1970, at least 0
 	secret [secretSize]byte
+
+	// machines, of a client's key, is the public key by which it knows the machines. Zero: this is a machine's key.
+	machines [ed25519.PublicKeySize]byte
 }
 
 const (
 	secretSize   = 32
 	checksumSize = 3 // with it the text needs no padding, and one typing error in 16 million is missed
 	prefix       = "firn1-"
-	textSize     = 200 // more than any key's text has
+	forClients   = "client-" // follows in a client's key
+	textSize     = 200       // more than any key's text has
 )
 
 var letters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
@@ -39,25 +43,66 @@ func NewKey(now time.Time) Key {
 	return Key{since: max(0, now.Unix()), secret: fresh.Bytes()}
 }
 
+// ForClients returns the key for clients: machines that have k admit them, and know them for clients. It tells nothing of k
+// that would make a machine of its owner. That of a client's key is the same.
+func (k Key) ForClients() Key {
+	if k.IsClient() {
+		return k
+	}
+	c := Key{since: k.since}
+	copy(c.secret[:], k.derive("authority of clients", secretSize))
+	copy(c.machines[:], k.public())
+	return c
+}
+
+// IsClient reports whether this is a key for clients.
+func (k Key) IsClient() bool { return k.machines != [ed25519.PublicKeySize]byte{} }
+
 // String returns the text by which people pass the key on. It is the secret itself: it must not be logged.
 func (k Key) String() string {
-	return prefix + strconv.FormatInt(k.since, 16) + "-" + letters.EncodeToString(append(k.secret[:], k.checksum()...))
+	return k.begin() + letters.EncodeToString(append(k.data(), k.checksum()...))
+}
+
+// begin is how the text begins: what is not secret.
+func (k Key) begin() string {
+	kind := ""
+	if k.IsClient() {
+		kind = forClients
+	}
+	return prefix + kind + strconv.FormatInt(k.since, 16) + "-"
+}
+
+// data is what else the text has, but for the checksum.
+func (k Key) data() []byte {
+	data := slices.Clone(k.secret[:])
+	if k.IsClient() {
+		data = append(data, k.machines[:]...)
+	}
+	return data
 }
 
 func (k Key) checksum() []byte {
-	sum := sha256.Sum256(append([]byte(prefix+strconv.FormatInt(k.since, 16)+"-"), k.secret[:]...))
+	sum := sha256.Sum256(append([]byte(k.begin()), k.data()...))
 	return sum[:checksumSize]
 }
 
-// Fingerprint returns 8 hexadecimal digits that tell keys apart and reveal nothing of them.
+// Fingerprint returns 8 hexadecimal digits that tell keys apart and reveal nothing of them. A client's key has that of the
+// machines' key.
 func (k Key) Fingerprint() string {
-	public := k.authority().Public().(ed25519.PublicKey)
-	sum := sha256.Sum256(public)
+	sum := sha256.Sum256(k.public())
 	return hex.EncodeToString(sum[:4])
 }
 
-// authority is the key pair by which whoever has the key signs certificates.
-func (k Key) authority() ed25519.PrivateKey {
+// public is the public key by which a machine with the key is known.
+func (k Key) public() ed25519.PublicKey {
+	if k.IsClient() {
+		return k.machines[:]
+	}
+	return k.signer().Public().(ed25519.PublicKey)
+}
+
+// signer is the key pair of the authority that whoever has the key can be.
+func (k Key) signer() ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(k.derive("certificate authority", ed25519.SeedSize))
 }
 
@@ -73,23 +118,29 @@ func (k Key) derive(use string, size int) []byte {
 // Parse reads the text of a key. Its errors do not contain the text.
 func Parse(text string) (Key, error) {
 	rest, ok := strings.CutPrefix(text, prefix)
+	rest, client := strings.CutPrefix(rest, forClients)
+	size := secretSize
+	if client {
+		size += ed25519.PublicKeySize
+	}
 	since, encoded, ok2 := strings.Cut(rest, "-")
 	if !ok || !ok2 || len(text) > textSize {
-		return Key{}, fmt.Errorf("not a key; want %s, a time, a hyphen and 56 letters or digits, as firn quorum key prints it", prefix)
+		return Key{}, fmt.Errorf("not a key; want %s, a time, a hyphen and 56 letters or digits, as firn quorum key prints it, or one for clients", prefix)
 	}
-	if want := letters.EncodedLen(secretSize + checksumSize); len(encoded) != want {
+	if want := letters.EncodedLen(size + checksumSize); len(encoded) != want {
 		return Key{}, fmt.Errorf("the key has %d characters after its last hyphen; want %d: is it complete?", len(encoded), want)
 	}
 	var k Key
 	seconds, err := strconv.ParseInt(since, 16, 64)
 	data, err2 := letters.DecodeString(encoded)
-	short := len(data) < secretSize+checksumSize // the decoder passes over line breaks
+	short := len(data) < size+checksumSize // the decoder passes over line breaks
 	if err != nil || err2 != nil || short || seconds < 0 || seconds > lastSecond {
 		return Key{}, errMistyped
 	}
 	k.since = seconds
 	copy(k.secret[:], data)
-	if !bytes.Equal(data[secretSize:], k.checksum()) || k.String() != text { // such as leading zeros
+	copy(k.machines[:], data[secretSize:size])
+	if !bytes.Equal(data[size:], k.checksum()) || k.String() != text { // such as leading zeros
 		return Key{}, errMistyped
 	}
 	return k, nil
@@ -121,6 +172,8 @@ func ParseFile(text []byte) (Keys, error) {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		case slices.Contains(keys, k):
 			return nil, fmt.Errorf("line %d: key %s is there twice; want it once", number, k.Fingerprint())
+		case len(keys) > 0 && keys[0].IsClient() != k.IsClient():
+			return nil, fmt.Errorf("line %d: one key is for machines and another for clients; want one kind", number)
 		}
 		keys = append(keys, k)
 	}
@@ -151,6 +204,18 @@ func (keys Keys) Fingerprints() string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// ForClients returns the keys for clients, one for each.
+func (keys Keys) ForClients() Keys {
+	all := make(Keys, len(keys))
+	for i, k := range keys {
+		all[i] = k.ForClients()
+	}
+	return all
+}
+
+// IsClient reports whether the keys are those of a client.
+func (keys Keys) IsClient() bool { return len(keys) > 0 && keys[0].IsClient() }
 
 // Another returns one more key for the cluster that has these. Its time is that of the oldest: the cluster is no
 // younger when its former keys are gone.

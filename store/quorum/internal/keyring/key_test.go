@@ -26,6 +26,10 @@ func TestKeysAreReadAsWritten(t *testing.T) {
 		if err != nil || got != k {
 			t.Errorf("%s: %v; want it as it was", k, err)
 		}
+		c := k.ForClients()
+		if got, err := Parse(c.String()); err != nil || got != c || !c.IsClient() || k.IsClient() || c.Fingerprint() != k.Fingerprint() || c.ForClients() != c {
+			t.Errorf("%s for clients is %s, and is read as %s, %v", k, c, got, err)
+		}
 		if since := (Keys{got}).Since(); !since.Equal(at.Truncate(time.Second)) {
 			t.Errorf("made at %v, and says %v", at, since)
 		}
@@ -42,9 +46,13 @@ func TestKeysAreReadAsWritten(t *testing.T) {
 // The text of a key never changes its meaning: machines of two versions would refuse each other.
 func TestAKeyMeansTheSameForEver(t *testing.T) {
 	const text = "firn1-6b49d261-mfqwcylbmfqwcylbmfqwcylbmfqwcylbmfqwcylbmfqwcylbmfq7m2bj"
+	const forClients = "firn1-client-6b49d261-ad7lekpcevjzt646a36bwcibbg766axpzjp6xfzoxjj2zudzv4v77oad7w5pv3sjp2axtn4tbmr33ytdzvlpdevzkaoui4qbcz5acerpfwqq"
 	k := keysOf("a")[0]
 	if got := k.String(); got != text {
 		t.Errorf("it is written %s; want %s", got, text)
+	}
+	if got := k.ForClients().String(); got != forClients {
+		t.Errorf("that for clients is written %s; want %s", got, forClients)
 	}
 	if got, want := k.Fingerprint(), "f15e7433"; got != want {
 		t.Errorf("its fingerprint is %s; want %s", got, want)
@@ -53,7 +61,11 @@ func TestAKeyMeansTheSameForEver(t *testing.T) {
 
 // A key that was cut, or mistyped in any place, is refused, and the error does not show it.
 func TestMistypedKeysAreRefused(t *testing.T) {
-	text := keysOf("k")[0].String()
+	refuseMistyped(t, keysOf("k")[0].String())
+	refuseMistyped(t, keysOf("k")[0].ForClients().String())
+}
+
+func refuseMistyped(t *testing.T, text string) {
 	refused := func(wrong string) {
 		t.Helper()
 		_, err := Parse(wrong)
@@ -103,6 +115,8 @@ func TestParseFile(t *testing.T) {
 		{"twice", line(0) + line(1) + line(0), nil, "line 3: key " + all[0].Fingerprint() + " is there twice; want it once"},
 		{"cut", "#\n" + line(0) + line(1)[:60] + "\n", nil, "line 3: the key has 45 characters after its last hyphen; want 56: is it complete?"},
 		{"other", "secret\n", nil, "line 1: not a key; want firn1-"},
+		{"of clients", all[0].ForClients().String(), all[:1].ForClients(), ""},
+		{"of both", line(0) + all[1].ForClients().String(), nil, "line 2: one key is for machines and another for clients; want one kind"},
 		{"token", "firn_abc-def\n", nil, "line 1: not a key; want firn1-"},
 	} {
 		got, err := ParseFile([]byte(c.text))
@@ -130,6 +144,7 @@ func TestAnotherKeyIsAsOldAsTheOldest(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(keysOf("a")[0].String()))
 	f.Add([]byte("# two\n" + keysOf("b")[0].String() + "\n" + keysOf("c")[0].String()))
+	f.Add([]byte(keysOf("a")[0].ForClients().String()))
 	f.Add([]byte("firn1--\nfirn1-0-"))
 	f.Add([]byte("firn1-6b49d261-" + strings.Repeat("a", 56)))
 	f.Add([]byte("firn1-6b49d261-" + strings.Repeat("\r", 8) + strings.Repeat("a", 48)))

@@ -172,12 +172,15 @@ func TestTheAuthorityIsTheSameEverywhere(t *testing.T) {
 	older.since--
 	var made [][]byte
 	for _, k := range []Key{k, k, older} {
-		c, err := k.certificate()
+		c, clients, err := k.authorities()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if c.NotBefore.Unix() != 0 || c.NotAfter.Unix() != lastSecond || c.Subject.CommonName != "firn quorum key "+k.Fingerprint() {
 			t.Errorf("%q is valid from %v to %v", c.Subject.CommonName, c.NotBefore, c.NotAfter)
+		}
+		if clients.Subject.CommonName != "firn quorum key "+k.Fingerprint()+" for clients" {
+			t.Errorf("the authority of its clients is %q", clients.Subject.CommonName)
 		}
 		made = append(made, c.Raw)
 	}
@@ -205,6 +208,49 @@ func TestNoSessionIsResumed(t *testing.T) {
 	}
 	if resumed {
 		t.Error("a session was resumed")
+	}
+}
+
+// A client with a key that follows from one of a machine's is admitted, and is no machine; nobody takes it for a server.
+func TestClientsKeys(t *testing.T) {
+	ofClients := func(letters string) *Ring {
+		r, err := FromKeys(keysOf(letters).ForClients())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, c := range []struct {
+		name              string
+		client, server    *Ring
+		admitted, machine bool
+	}{
+		{"a machine", ringOf(t, "a"), ringOf(t, "a"), true, true},
+		{"a machine with one of two keys", ringOf(t, "b"), ringOf(t, "ab"), true, true},
+		{"a client", ofClients("a"), ringOf(t, "a"), true, false},
+		{"a client, while the key is changed", ofClients("a"), ringOf(t, "ab"), true, false},
+		{"a client with both keys", ofClients("ab"), ringOf(t, "b"), true, false},
+		{"a client of another quorum", ofClients("a"), ringOf(t, "b"), false, false},
+		{"a client calls a client", ofClients("a"), ofClients("a"), false, false},
+		{"a machine calls a client", ringOf(t, "a"), ofClients("a"), false, false},
+	} {
+		server := c.server.Server()
+		machine := false
+		server.VerifyConnection = func(s tls.ConnectionState) error {
+			machine = c.server.IsMachine(s)
+			return nil
+		}
+		clientErr, serverErr := shake(t, c.client.Client("ids-1:7420"), server)
+		if (clientErr == nil && serverErr == nil) != c.admitted || c.admitted && machine != c.machine {
+			t.Errorf("%s: the client says %v, the server %v, a machine: %v; want admitted: %v, a machine: %v", c.name, clientErr, serverErr, machine, c.admitted, c.machine)
+		}
+	}
+	refused := ofClients("a").CheckMachine("ids-1:7420")
+	if refused == nil || !strings.HasPrefix(refused.Error(), "ids-1:7420 is a machine of the quorum, and the key of this process is for clients") {
+		t.Errorf("as a machine: %v; want an error", refused)
+	}
+	if err := ringOf(t, "a").CheckMachine("ids-1:7420"); err != nil {
+		t.Error(err)
 	}
 }
 

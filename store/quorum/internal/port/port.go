@@ -1,5 +1,6 @@
 // Package port is the one port of a machine of a quorum: it accepts connections of mutual TLS from whoever has the key, and
-// gives each to the handler of its protocol. Strangers get no further than the handshake, and can't crowd out others.
+// gives each to the handler of its protocol; to that of etcd's peers, and to the places of machines, only those of machines,
+// which their certificates tell from clients. Strangers get no further than the handshake, and can't crowd out others.
 package port
 
 import (
@@ -216,11 +217,11 @@ func (p *Port) serve(c net.Conn) {
 	conn := tls.Server(c, p.config)
 	err := conn.HandshakeContext(p.closing)
 	_ = c.SetDeadline(time.Time{})
-	handle, tooMany := p.establish(c, conn, err)
+	handle, refused := p.establish(c, conn, err)
 	switch {
 	case p.closing.Err() != nil:
-	case tooMany != "":
-		p.refuse(c, tooMany)
+	case refused != "":
+		p.refuse(c, refused)
 	case err != nil:
 		why, key := p.ring.Refusal(err)
 		said := []any{"err", fmt.Sprintf("%.200v", err)} // a stranger may have written some of it
@@ -235,9 +236,9 @@ func (p *Port) serve(c net.Conn) {
 	}
 }
 
-// establish ends a handshake that failed or not. It returns what is to become of the connection, or of what there is too
-// much; neither: it is to be closed.
-func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(*tls.Conn), tooMany string) {
+// establish ends a handshake that failed or not. It returns what is to become of the connection, or why it is refused;
+// neither: it is to be closed.
+func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(*tls.Conn), refused string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.handshakes, func(h handshake) bool { return h.Conn == c })
@@ -260,6 +261,8 @@ func (p *Port) establish(c net.Conn, conn *tls.Conn, failed error) (handle func(
 	switch {
 	case handle == nil:
 		return nil, ""
+	case places == byMachine && !p.ring.IsMachine(conn.ConnectionState()):
+		return nil, "it is a client, and asks for what only machines may"
 	case p.places[places] <= 0:
 		return nil, crowded(protocol)
 	}
