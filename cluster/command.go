@@ -78,13 +78,16 @@ const (
 
 // The commands of sequencers. The name of a sequencer is 1 to 100 of the characters a-z, 0-9, '.', '_' and '-'.
 type (
-	// CreateSequencer creates a sequencer. It is refused when the name has another definition already, or there are
-	// sequencers of another region. Start is the first of the region's node IDs that a member gets; 0 for the lowest.
+	// CreateSequencer creates a sequencer. It is refused when the name has another definition already, there are
+	// sequencers of another region, another sequencer has the prefix and SolePrefix is set, or one of the Quotas is
+	// reached. Start is the first of the region's node IDs that a member gets; 0 for the lowest.
 	CreateSequencer struct {
 		Sequencer  string     `json:"sequencer"`
 		Definition Definition `json:"definition"`
 		Region     Region     `json:"region,omitzero"`
 		Start      int64      `json:"start,omitempty"`
+		SolePrefix bool       `json:"sole_prefix,omitempty"` // entries of before did not ask whether it is taken
+		Quotas     []Quota    `json:"quotas,omitempty"`
 	}
 
 	// DestroySequencer permanently destroys a sequencer. Its name may be used again: Created, if not zero, is the
@@ -255,6 +258,12 @@ func (c CreateSequencer) validate() error {
 		return errors.New(`"definition" is missing`)
 	}
 	if err := c.Definition.Validate(); err != nil {
+		return err
+	}
+	if c.SolePrefix && c.Definition.Prefix == "" {
+		return errors.New(`"sole_prefix" without a prefix in the definition`)
+	}
+	if err := checkQuotas(c.Quotas); err != nil {
 		return err
 	}
 	nodes, err := c.Region.Nodes(c.Definition)

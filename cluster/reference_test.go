@@ -115,7 +115,18 @@ func (r *reference) apply(e Entry) Result {
 		switch s, ok := r.sequencers[c.Sequencer]; {
 		case !ok:
 			for _, other := range r.sequencers {
-				if other.region != c.Region {
+				if other.region != c.Region || c.SolePrefix && other.definition.Prefix == c.Definition.Prefix {
+					return Refused
+				}
+			}
+			for _, q := range c.Quotas {
+				there := int64(0)
+				for name := range r.sequencers {
+					if q.Names == nil || slices.Contains(q.Names, name) || slices.Contains(q.Names, name[:1]+"*") {
+						there++
+					}
+				}
+				if there >= q.Most {
 					return Refused
 				}
 			}

@@ -136,6 +136,9 @@ func (c CreateSequencer) apply(v *Value) Outcome {
 		if region, has := v.Region(); has && region != c.Region {
 			return refused(fmt.Sprintf("the sequencers of this cluster are those of another region, %v", region))
 		}
+		if err := c.Check(*v); err != nil {
+			return refused(err.Error())
+		}
 		s = Sequencer{definition: c.Definition, region: c.Region, allocation: c.Definition.Allocation.plain(), created: v.position}
 		s.free = newFreeList(s.NodeIDs(), c.Start)
 		v.sequencers = v.sequencers.put(c.Sequencer, s)

@@ -20,7 +20,7 @@ type walk struct {
 
 var walkDefinitions = map[string][]Definition{
 	"all":     {small(4, Allocation{}), small(3, Allocation{}), {Nodes: 2, Layout: firn.Default, Prefix: "ord", Scattered: true}},
-	"count":   {small(6, Allocation{Kind: AllocateCount, Count: 3}), small(2, Allocation{Kind: AllocateCount, Count: 5})},
+	"count":   {small(6, Allocation{Kind: AllocateCount, Count: 3}), small(2, Allocation{Kind: AllocateCount, Count: 5}), {Nodes: 4, Layout: firn.Default, Prefix: "ord"}},
 	"percent": {small(8, Allocation{Kind: AllocatePercent, Percent: 34}), small(16, Allocation{Kind: AllocatePercent, Percent: 100})},
 }
 
@@ -96,6 +96,11 @@ func (w *walk) command() Command {
 		c := CreateSequencer{Sequencer: name, Definition: definitions[w.rand.IntN(len(definitions))], Region: w.region()}
 		if nodes := w.nodesIn(c); w.one(2) {
 			c.Start = nodes.From + w.rand.Int64N(nodes.Size())
+		}
+		c.SolePrefix = c.Definition.Prefix != "" && !w.one(3) // entries of before have it not
+		for w.one(3) {
+			names := [][]string{nil, {"c*"}, {"a*", "percent"}}[w.rand.IntN(3)]
+			c.Quotas = append(c.Quotas, Quota{names, 1 + w.rand.Int64N(3)})
 		}
 		return c
 	case 8, 9, 10:

@@ -776,6 +776,26 @@ var mutants = []mutant{
 		"./cluster", "Region",
 	},
 	{
+		"a sequencer gets the prefix of another", "cluster/quota.go",
+		"if s.definition.Prefix == c.Definition.Prefix {", "if false {",
+		"./cluster", "Prefix",
+	},
+	{
+		"a prefix in a log of before is refused", "cluster/quota.go",
+		"	if c.SolePrefix {", "	if c.Definition.Prefix != \"\" {",
+		"./cluster", "Prefix",
+	},
+	{
+		"a sequencer is created beyond a quota", "cluster/quota.go",
+		"there >= q.Most", "there > q.Most",
+		"./cluster", "Quota",
+	},
+	{
+		"a quota counts the sequencers of others", "cluster/quota.go",
+		"return ok && err == nil", "return err == nil",
+		"./cluster", "Quota",
+	},
+	{
 		"a node ID of another region is moved", "cluster/sequencer.go",
 		"		case !s.NodeIDs().Holds(c.Node):", "		case c.Node >= s.definition.Capacity():",
 		"./cluster", "Region",
