@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,8 +17,8 @@ import (
 // Sequencer.
 //
 // A *cluster.NameError is returned when the name is not allowed, an *ExistsError when the sequencer exists with
-// another definition, an *EarlyError when its IDs would stay too small for long, firn.ErrLifetime when the
-// layout's time is over or has not begun, and other errors when the definition is not valid, or when ctx or the
+// another definition, a *cluster.PrefixError when another sequencer has its prefix, an *EarlyError when its IDs would
+// stay too small for long, firn.ErrLifetime when the layout's time is over or has not begun, and other errors when the definition is not valid, or when ctx or the
 // member has ended.
 func (m *Member) EnsureSequencer(ctx context.Context, name string, d cluster.Definition) (*Sequencer, error) {
 	v, _, err := m.create(ctx, name, d)
@@ -69,10 +70,11 @@ func (m *Member) attachIf(ctx context.Context, name string, look func(context.Co
 	return m.attach(ctx, name, v)
 }
 
-// Create creates a sequencer without attaching to it, and reports whether it is new. The errors are those of
-// EnsureSequencer.
-func (m *Member) Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error) {
-	_, created, err = m.create(ctx, name, d)
+// Create creates a sequencer without attaching to it, and reports whether it is new. A *cluster.QuotaError is returned
+// when it is, and one of the quotas is reached; the log decides that, so no two members exceed one together. The other
+// errors are those of EnsureSequencer.
+func (m *Member) Create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (created bool, err error) {
+	_, created, err = m.create(ctx, name, d, quotas...)
 	return created, err
 }
 
@@ -108,7 +110,7 @@ func (m *Member) showSequencersLocked() {
 }
 
 // create makes sure that the sequencer exists with this definition, and reports whether it is new.
-func (m *Member) create(ctx context.Context, name string, d cluster.Definition) (cluster.Sequencer, bool, error) {
+func (m *Member) create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (cluster.Sequencer, bool, error) {
 	var none cluster.Sequencer
 	if err := cluster.CheckName(name); err != nil {
 		return none, false, err
@@ -121,13 +123,17 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 			return q, false, nil
 		}
 	}
-	v, err := m.catchUp(ctx)
+	c := m.creates(name, d, quotas)
+	v, err := m.beforeCreate(ctx, c)
 	for created := false; err == nil; {
 		switch q, ok := v.Sequencer(name); {
 		case ok && !q.Definition().Equal(d):
 			return none, false, &ExistsError{Name: name, InForce: q.Definition(), Wanted: d}
 		case ok:
 			return q, created, nil
+		}
+		if err := c.Check(v); err != nil {
+			return none, false, err
 		}
 		if early := m.checkNew(ctx, name, d); early != nil {
 			if v, err = m.catchUp(ctx); err == nil {
@@ -139,9 +145,7 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 			return none, false, err
 		}
 		var o outcome
-		o, err = m.do(ctx, func(string) cluster.Command {
-			return m.creates(name, d)
-		})
+		o, err = m.do(ctx, func(string) cluster.Command { return c })
 		created = o.Result == cluster.Applied
 		v = o.value
 		if o.missed {
@@ -151,10 +155,30 @@ func (m *Member) create(ctx context.Context, name string, d cluster.Definition) 
 	return none, false, err
 }
 
+// beforeCreate returns a value as of now. Where this member's own refuses the sequencer, that costs the store as little as a
+// name that does not exist, as such calls may be many; what was destroyed in the last second may be in the way then.
+func (m *Member) beforeCreate(ctx context.Context, c cluster.CreateSequencer) (cluster.Value, error) {
+	refuses := func(v cluster.Value) bool {
+		_, there := v.Sequencer(c.Sequencer)
+		return !there && c.Check(v) != nil
+	}
+	if refuses(m.Value()) {
+		if _, err := m.find(ctx, c.Sequencer); err != nil && !errors.Is(err, ErrNoSequencer) {
+			return cluster.Value{}, err
+		}
+		if v := m.Value(); refuses(v) {
+			return v, nil
+		}
+	}
+	return m.catchUp(ctx)
+}
+
 // creates returns the command that creates a sequencer which ValidateFor allows.
-func (m *Member) creates(name string, d cluster.Definition) cluster.CreateSequencer {
+func (m *Member) creates(name string, d cluster.Definition, quotas []cluster.Quota) cluster.CreateSequencer {
 	nodes, _ := m.options.Region.Nodes(d)
-	return cluster.CreateSequencer{Sequencer: name, Definition: d, Region: m.options.Region, Start: m.options.Start(nodes)}
+	return cluster.CreateSequencer{
+		Sequencer: name, Definition: d, Region: m.options.Region, Start: m.options.Start(nodes), SolePrefix: d.Prefix != "", Quotas: quotas,
+	}
 }
 
 // checkNew refuses a definition that could make no ID now.

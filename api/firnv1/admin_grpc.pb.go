@@ -48,8 +48,9 @@ type AdminClient interface {
 	// GetSequencer describes one sequencer. NOT_FOUND is returned when none has this name.
 	GetSequencer(ctx context.Context, in *GetSequencerRequest, opts ...grpc.CallOption) (*GetSequencerResponse, error)
 	// CreateSequencer creates a sequencer. It is OK if one with this definition exists already. ALREADY_EXISTS, with a
-	// Conflict among the details, is returned when its definition is another, and RESOURCE_EXHAUSTED (quota) when the server
-	// creates no more sequencers.
+	// Conflict among the details, is returned when its definition is another, FAILED_PRECONDITION (refused) when another
+	// sequencer has its prefix, and RESOURCE_EXHAUSTED (quota) when the server creates no more sequencers, or none for the
+	// caller's token.
 	CreateSequencer(ctx context.Context, in *CreateSequencerRequest, opts ...grpc.CallOption) (*CreateSequencerResponse, error)
 	// DestroySequencer permanently destroys a sequencer. FAILED_PRECONDITION (in_use) is returned for the default one.
 	DestroySequencer(ctx context.Context, in *DestroySequencerRequest, opts ...grpc.CallOption) (*DestroySequencerResponse, error)
@@ -242,8 +243,9 @@ type AdminServer interface {
 	// GetSequencer describes one sequencer. NOT_FOUND is returned when none has this name.
 	GetSequencer(context.Context, *GetSequencerRequest) (*GetSequencerResponse, error)
 	// CreateSequencer creates a sequencer. It is OK if one with this definition exists already. ALREADY_EXISTS, with a
-	// Conflict among the details, is returned when its definition is another, and RESOURCE_EXHAUSTED (quota) when the server
-	// creates no more sequencers.
+	// Conflict among the details, is returned when its definition is another, FAILED_PRECONDITION (refused) when another
+	// sequencer has its prefix, and RESOURCE_EXHAUSTED (quota) when the server creates no more sequencers, or none for the
+	// caller's token.
 	CreateSequencer(context.Context, *CreateSequencerRequest) (*CreateSequencerResponse, error)
 	// DestroySequencer permanently destroys a sequencer. FAILED_PRECONDITION (in_use) is returned for the default one.
 	DestroySequencer(context.Context, *DestroySequencerRequest) (*DestroySequencerResponse, error)

@@ -29,7 +29,9 @@ If a server is not attached to a sequencer, a call for an ID attaches it (the se
 takes a node ID), but only if the token allows attach or admin.
 
 A token can be limited to some sequencers, by names or by patterns such as orders-*,
-and to a number of IDs per second on each server.
+and to a number of IDs per second on each server. If such a token allows admin, it
+creates sequencers only with the prefixes that --prefix names, and at most as many as
+--quota says; by default with none, and a tenth of what --max-sequencers allows.
 
 With --hash, token reads a token from the first line of standard input, and prints only
 its entry. The token has 16 to 4096 characters, without spaces.`
@@ -37,6 +39,7 @@ its entry. The token has 16 to 4096 characters, without spaces.`
 const tokenExamples = `  firn token --name orders --allow issue
   firn token --name ops --allow issue --allow admin
   firn token --name billing --allow issue --allow attach --sequencer 'invoices-*'
+  firn token --name shop --allow admin --sequencer 'inv-*' --prefix inv --quota 20
   firn token --name guest --allow issue --sequencer 'invoices-*' --rate 10000
   firn token --name orders --allow issue --output orders.token >> tokens.yaml
   firn token --name orders --allow issue --hash < token.txt >> tokens.yaml`
@@ -63,6 +66,8 @@ func (p *program) tokenCommand() *cobra.Command {
 	addTexts(flags, &e.Allow, "allow", "right", "what it allows: issue, to take IDs; open, to open sealed IDs;\nattach, to have a server take a node ID of a sequencer; or\nadmin, to manage sequencers and look at the cluster; repeat it\nfor several", checkRight)
 	must(c.RegisterFlagCompletionFunc("allow", cobra.FixedCompletions([]string{"issue", "open", "attach", "admin"}, cobra.ShellCompDirectiveNoFileComp)))
 	addTexts(flags, &e.Sequencers, "sequencer", "pattern", "a sequencer that it allows, or a pattern such as orders-*;\nrepeat it for several (default: all sequencers)", auth.CheckPattern)
+	addTexts(flags, &e.Prefixes, "prefix", "pattern", "a prefix that it may give to sequencers, or a pattern such as\ninv*; repeat it for several (default: all, and none with\n--sequencer)", auth.CheckPrefix)
+	setting.Add(flags, &e.Quota, "quota", setting.KindNumber, "", "how many of its sequencers there may be for it to create\nanother (default: no limit, and with --sequencer a tenth of\nall that there may be)", parseQuota)
 	setting.Add(flags, &e.Rate, "rate", setting.KindNumber, "", "how many IDs per second it allows (default: no limit)", parseRate)
 	setting.Bool(flags, &hash, "hash", "read a token from standard input, and print its entry")
 	setting.Bool(flags, &asJSON, "json", `print a JSON object with "token" and "entry"`)
@@ -145,6 +150,14 @@ func checked(check func(string) error) func(string) (string, error) {
 func checkRight(text string) error {
 	_, err := auth.ParseRight(text)
 	return err
+}
+
+func parseQuota(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("%.40q is not a whole number; want how many sequencers, such as 20", text)
+	}
+	return n, auth.CheckQuota(n)
 }
 
 func parseRate(text string) (float64, error) {

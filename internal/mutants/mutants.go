@@ -777,7 +777,7 @@ var mutants = []mutant{
 	},
 	{
 		"a sequencer gets the prefix of another", "cluster/quota.go",
-		"if s.definition.Prefix == c.Definition.Prefix {", "if false {",
+		"if s.definition.Prefix == c.Definition.Prefix {", "if s.definition.Prefix != s.definition.Prefix {",
 		"./cluster", "Prefix",
 	},
 	{
@@ -792,7 +792,7 @@ var mutants = []mutant{
 	},
 	{
 		"a quota counts the sequencers of others", "cluster/quota.go",
-		"return ok && err == nil", "return err == nil",
+		"return ok && err == nil", "return ok || err == nil",
 		"./cluster", "Quota",
 	},
 	{

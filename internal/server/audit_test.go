@@ -28,7 +28,7 @@ type obedient struct {
 	err error
 }
 
-func (o obedient) Create(context.Context, string, cluster.Definition) (bool, error) {
+func (o obedient) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
 	return true, o.err
 }
 func (o obedient) Destroy(context.Context, string) error { return o.err }

@@ -27,7 +27,7 @@ const (
 	AttachedAgain    Code = "attached_again"    // the member attached again during the call
 	Refused          Code = "refused"           // the cluster's rules, or the key of this node, do not allow this change now; the message says why
 	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, it never allows so many in one call
-	Quota            Code = "quota"             // the cluster has as many sequencers as the node allows; destroy some, or raise --max-sequencers
+	Quota            Code = "quota"             // the cluster has as many sequencers as the node or the token allows; destroy some, or raise --max-sequencers or the quota of the token
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
 	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read; the node logs it
 	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or retry
@@ -61,6 +61,7 @@ func CodeOf(err error) Code {
 	var limit *auth.LimitError
 	var exists *member.ExistsError
 	var refused *member.RefusedError
+	var prefix *cluster.PrefixError
 	var unreadable *cluster.UnreadableError
 	var clock *member.ClockError
 	var order *member.OrderError
@@ -78,7 +79,7 @@ func CodeOf(err error) Code {
 		return Quota
 	case errors.As(err, &exists):
 		return Exists
-	case errors.As(err, &refused), is(quorum.ErrClient):
+	case errors.As(err, &refused), errors.As(err, &prefix), is(quorum.ErrClient):
 		return Refused
 	case is(errNoQuorum):
 		return NoQuorum

@@ -18,15 +18,21 @@ type Created struct {
 	Warnings []string `json:"warnings,omitempty"` // for its creator
 }
 
-// quotaError says that the cluster has as many sequencers as this node allows.
-type quotaError struct{ there, most int }
+// maxCreates is how many sequencers are created at a time: callers share these, so that none of them has others wait.
+const maxCreates = 64
 
-func (e *quotaError) Error() string {
-	return fmt.Sprintf("there are %d sequencers, and this node creates none beyond %d; destroy one that nobody needs, or raise --max-sequencers", e.there, e.most)
+// quotaError says that there are as many sequencers as a caller may create. It wraps a *cluster.QuotaError.
+type quotaError struct {
+	error
+	than string // what to do about it
 }
 
+func (e *quotaError) Error() string { return e.error.Error() + ", or " + e.than }
+func (e *quotaError) Unwrap() error { return e.error }
+
 // Create creates a sequencer, and reports whether it did not exist before. It returns a *member.ExistsError when
-// one has another definition, and an error of the code Quota when there are as many as Options allow.
+// one has another definition, a *cluster.PrefixError when another one has its prefix, and an error of the code Quota when
+// there are as many as Options or the caller's token allow.
 func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (c Created, created bool, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "create", name, err) }(ctx)
 	ctx, end, err := s.administer(ctx, who, auth.Admin, name)
@@ -37,12 +43,10 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	if name == "." || name == ".." { // browsers and most clients resolve such a path to another one
 		return Created{}, false, Input(fmt.Errorf("the sequencer's name %q can't be in a URL; want another", name))
 	}
-	release, err := s.roomFor(ctx, name)
-	if err != nil {
+	if err := who.MayPrefix(name, d.Prefix); err != nil {
 		return Created{}, false, err
 	}
-	created, err = s.member.Create(ctx, name, d)
-	release()
+	created, err = s.create(ctx, who, name, d)
 	q, known := s.member.Value().Sequencer(name)
 	if err == nil && !known {
 		err = fmt.Errorf("%w: %q; it was destroyed a moment after it was created", member.ErrNoSequencer, name)
@@ -61,32 +65,33 @@ func (s *Service) Create(ctx context.Context, who *auth.Caller, name string, d c
 	return c, created, nil
 }
 
-// roomFor returns a *quotaError when there is no room for another sequencer. Otherwise this node creates no other
-// until release is called, so that it counts this one before the next. Other nodes do not wait for that: each can
-// exceed the limit by one.
-func (s *Service) roomFor(ctx context.Context, name string) (release func(), err error) {
-	select {
-	case s.creating <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	release = func() { <-s.creating }
-	full := func() bool { return s.member.Value().CountSequencers() >= s.options.MaxSequencers }
-	if !full() {
-		return release, nil
-	}
-	// Another node may have created this one or destroyed others a moment ago.
-	if _, err = s.member.Lookup(ctx, name); errors.Is(err, member.ErrNoSequencer) {
-		err = nil
-		if full() {
-			err = &quotaError{s.member.Value().CountSequencers(), s.options.MaxSequencers}
-		}
+// create creates a sequencer within the quotas of the cluster and of the caller. The log decides that, so callers can't
+// exceed them together.
+func (s *Service) create(ctx context.Context, who *auth.Caller, name string, d cluster.Definition) (bool, error) {
+	origin, _ := ctx.Value(originKey{}).(Origin)
+	release, err := s.creating.hold(ctx, partyOf(who, origin.Remote), origin.Remote, 1)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = ErrCrowded
 	}
 	if err != nil {
-		release()
-		return nil, err
+		return false, err
 	}
-	return release, nil
+	defer release()
+	all := s.options.MaxSequencers
+	quotas := []cluster.Quota{{Most: int64(all)}}
+	if names, most := who.Quota(all); most > 0 {
+		quotas = append(quotas, cluster.Quota{Names: names, Most: int64(most)})
+	}
+	created, err := s.member.Create(ctx, name, d, quotas...)
+	var full *cluster.QuotaError
+	switch {
+	case !errors.As(err, &full):
+		return created, err
+	case full.Most == int64(all) && full.Names == nil:
+		return false, &quotaError{err, "raise --max-sequencers"}
+	default:
+		return false, &quotaError{err, fmt.Sprintf("raise the quota of the token %q", who.Name())}
+	}
 }
 
 // Destroyed is the answer to Destroy.

@@ -62,7 +62,7 @@ type Member interface {
 	Owners(ctx context.Context, name string) ([]member.Owner, error)
 	Resume(ctx context.Context) (until time.Time, err error)
 
-	Create(ctx context.Context, name string, d cluster.Definition) (created bool, err error)
+	Create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (created bool, err error)
 	Attach(ctx context.Context, name string) (*member.Sequencer, error)
 	AttachOnDemand(ctx context.Context, name string) (*member.Sequencer, error)
 	Sequencer(name string) (*member.Sequencer, bool)
@@ -124,7 +124,7 @@ type Service struct {
 	member   Member
 	timeout  time.Duration
 	attaches attaches
-	creating chan struct{} // held by the call that creates a sequencer
+	creating *shares       // of creates that go on
 	backup   chan struct{} // held by the call that makes a backup
 	calls    atomic.Int64  // served now
 	shares   *shares       // of the memory for answers with several IDs
@@ -157,7 +157,7 @@ func New(m Member, o Options) *Service {
 	}
 	s := &Service{
 		options: o, member: m, timeout: callTimeout,
-		attaches: attaches{byName: map[string]int{}}, creating: make(chan struct{}, 1), backup: make(chan struct{}, 1),
+		attaches: attaches{byName: map[string]int{}}, creating: newShares(maxCreates), backup: make(chan struct{}, 1),
 		shares: newShares(o.MaxAnswers),
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())

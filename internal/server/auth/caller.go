@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,6 +108,8 @@ type Caller struct {
 	name       string
 	rights     Right
 	sequencers []string      // patterns; nil: all
+	prefixes   []string      // patterns of those that it may give to sequencers; nil: none if sequencers are limited, else all
+	quota      int           // how many there may be of its sequencers when it creates one; 0: see Quota
 	limit      *rate.Limiter // nil: none
 	local      *Secret       // that it would need and did not send; nil: none
 }
@@ -164,12 +167,46 @@ func (c *Caller) may(r Right, sequencer string) error {
 	case sequencer == "":
 		return forbidden("the token %q allows the sequencers %s only, and this call concerns all", c.name, strings.Join(c.sequencers, ", "))
 	}
-	for _, pattern := range c.sequencers {
-		if ok, err := path.Match(pattern, sequencer); ok && err == nil {
-			return nil
-		}
+	if matches(c.sequencers, sequencer) {
+		return nil
 	}
 	return forbidden("the token %q allows the sequencers %s, not %.100q", c.name, strings.Join(c.sequencers, ", "), sequencer)
+}
+
+func matches(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		ok, err := path.Match(pattern, text)
+		return ok && err == nil
+	})
+}
+
+// MayPrefix returns nil when a caller that may create a sequencer may give it a prefix; empty: none. Otherwise a
+// *DeniedError is returned.
+func (c *Caller) MayPrefix(sequencer, prefix string) error {
+	switch {
+	case prefix == "" || c != nil && c.prefixes == nil && c.sequencers == nil || c != nil && matches(c.prefixes, prefix):
+		return nil
+	case c == nil:
+		return &DeniedError{"", sequencer, errNoToken}
+	case c.prefixes == nil:
+		return &DeniedError{c.name, sequencer, forbidden("the token %q allows some sequencers only, and no prefixes; its entry can name some", c.name)}
+	default:
+		return &DeniedError{c.name, sequencer, forbidden("the token %q allows the prefixes %s, not %.100q", c.name, strings.Join(c.prefixes, ", "), prefix)}
+	}
+}
+
+// Quota returns how many sequencers of which names, as patterns, there may be when the caller creates one, in a cluster
+// that may have so many in all. No names: all. By default whom the token limits to some sequencers may have a tenth of
+// all, and at least one; 0: nothing but that limits the caller.
+func (c *Caller) Quota(all int) (names []string, most int) {
+	switch {
+	case c == nil || c.quota == 0 && c.sequencers == nil:
+		return nil, 0
+	case c.quota == 0:
+		return c.sequencers, max(1, all/10)
+	default:
+		return c.sequencers, c.quota
+	}
 }
 
 // MayAttachOnDemand returns nil when the caller's call for an ID may make a node attach to the sequencer. A caller that

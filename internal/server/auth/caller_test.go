@@ -2,6 +2,7 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -70,6 +71,42 @@ func TestWhoMayAttach(t *testing.T) {
 	}
 	if anyone.May(Attach, "orders") == nil {
 		t.Error("a caller without a token can call to attach")
+	}
+}
+
+// Whom a token limits to some sequencers may give them only the prefixes, and have only as many, as it says or by default.
+func TestWhatCallersMayCreate(t *testing.T) {
+	some := []string{"inv-*"}
+	for _, tt := range []struct {
+		caller *Caller
+		prefix string // that it may have; * stands for any
+		quota  string // in a cluster with at most 1000
+	}{
+		{trusted, "*", "[] 0"},
+		{&Caller{name: "a", rights: All}, "*", "[] 0"},
+		{&Caller{name: "a", rights: All, prefixes: []string{"inv"}, quota: 5}, "inv", "[] 5"},
+		{&Caller{name: "a", rights: All, sequencers: some}, "", "[inv-*] 100"},
+		{&Caller{name: "a", rights: All, sequencers: some, prefixes: []string{"bill", "in*"}, quota: 2000}, "inv", "[inv-*] 2000"},
+		{&Caller{name: "a", rights: All, sequencers: some, prefixes: []string{"*"}}, "*", "[inv-*] 100"},
+		{nil, "", "[] 0"},
+	} {
+		for _, prefix := range []string{"", "inv", "ord"} {
+			err := tt.caller.MayPrefix("inv-1", prefix)
+			if may := prefix == "" || tt.prefix == "*" || prefix == tt.prefix; (err == nil) != may {
+				t.Errorf("%+v: the prefix %q: %v", tt.caller, prefix, err)
+			}
+			var denied *DeniedError
+			if err != nil && (!errors.As(err, &denied) || denied.Sequencer != "inv-1" || denied.Caller != tt.caller.Name() || !isRefusal(err)) {
+				t.Errorf("%+v: %+v", tt.caller, err)
+			}
+		}
+		names, most := tt.caller.Quota(1000)
+		if got := fmt.Sprint(names, " ", most); got != tt.quota {
+			t.Errorf("%+v: %s, want %s", tt.caller, got, tt.quota)
+		}
+	}
+	if _, most := (&Caller{sequencers: some}).Quota(5); most != 1 {
+		t.Errorf("%d of 5, want 1", most)
 	}
 }
 

@@ -14,6 +14,11 @@ const (
 	maxName    = 100
 	maxPattern = 1000
 	maxRate    = 1_000_000_000
+	maxQuota   = 1_000_000
+
+	// maxPatterns is how many bytes the patterns of an entry's sequencers may have together: they stand in the log with each
+	// sequencer that its caller creates.
+	maxPatterns = 16 << 10
 )
 
 // Entry is one token in a file of tokens, which is a list of them in YAML.
@@ -22,6 +27,8 @@ type Entry struct {
 	SHA256     string   `json:"sha256" yaml:"sha256"`                                  // of the token: Hash; no other entry's
 	Allow      []string `json:"allow" yaml:"allow,flow"`                               // rights, at least one
 	Sequencers []string `json:"sequencers,omitempty" yaml:"sequencers,flow,omitempty"` // patterns of path.Match; none: all
+	Prefixes   []string `json:"prefixes,omitempty" yaml:"prefixes,flow,omitempty"`     // patterns, see Caller.MayPrefix
+	Quota      int      `json:"quota,omitempty" yaml:"quota,omitempty"`                // sequencers, see Caller.Quota
 	Rate       float64  `json:"rate,omitempty" yaml:"rate,omitempty"`                  // IDs per second; zero: no limit
 }
 
@@ -59,7 +66,15 @@ func ParseRight(text string) (Right, error) {
 // CheckPattern returns an error unless a text of 1 to 1000 bytes is a pattern of sequencers' names as path.Match has them:
 // * stands for any characters, ? for any one, and [a-z] for one of some.
 func CheckPattern(pattern string) error {
-	const want = "want the name of a sequencer, or a pattern such as orders-*"
+	return checkPattern(pattern, "want the name of a sequencer, or a pattern such as orders-*")
+}
+
+// CheckPrefix is CheckPattern for the prefixes of sequencers.
+func CheckPrefix(pattern string) error {
+	return checkPattern(pattern, "want a prefix such as inv, or a pattern such as inv*")
+}
+
+func checkPattern(pattern, want string) error {
 	switch _, err := path.Match(pattern, ""); {
 	case pattern == "":
 		return errors.New("it is empty; " + want)
@@ -77,6 +92,14 @@ func CheckRate(rate float64) error {
 		return nil
 	}
 	return fmt.Errorf("%v is not a valid rate; want IDs per second, above 0 and at most %d", rate, maxRate)
+}
+
+// CheckQuota returns an error unless a number of sequencers is 1 to 1000000.
+func CheckQuota(n int) error {
+	if n >= 1 && n <= maxQuota {
+		return nil
+	}
+	return fmt.Errorf("%d is not a valid quota; want 1 to %d sequencers", n, maxQuota)
 }
 
 func checkHash(text string) error {

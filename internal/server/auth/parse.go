@@ -78,7 +78,9 @@ var keys = map[string]func(*Entry, *yaml.Node) error{
 	"name":       func(e *Entry, n *yaml.Node) error { return readText(n, "name", &e.Name, CheckName) },
 	"sha256":     readHash,
 	"allow":      func(e *Entry, n *yaml.Node) error { return readTexts(n, "allow", &e.Allow, checkRight) },
-	"sequencers": func(e *Entry, n *yaml.Node) error { return readTexts(n, "sequencers", &e.Sequencers, CheckPattern) },
+	"sequencers": readSequencers,
+	"prefixes":   func(e *Entry, n *yaml.Node) error { return readTexts(n, "prefixes", &e.Prefixes, CheckPrefix) },
+	"quota":      readQuota,
 	"rate":       readRate,
 }
 
@@ -96,7 +98,7 @@ func readEntry(n *yaml.Node) (e Entry, _ error) {
 		key, value := n.Content[i], n.Content[i+1]
 		read, ok := keys[key.Value]
 		if !ok || key.Kind != yaml.ScalarNode {
-			return e, fmt.Errorf("line %d: there is no key %s; want name, sha256, allow, sequencers and rate", key.Line, describe(key))
+			return e, fmt.Errorf("line %d: there is no key %s; want name, sha256, allow, sequencers, prefixes, quota and rate", key.Line, describe(key))
 		}
 		if line, ok := lines[key.Value]; ok {
 			return e, fmt.Errorf("line %d: %s: already given on line %d; want it once", key.Line, key.Value, line)
@@ -149,6 +151,26 @@ func readHash(e *Entry, n *yaml.Node) error {
 	err := readText(n, "sha256", &e.SHA256, checkHash)
 	e.SHA256 = strings.ToLower(e.SHA256)
 	return err
+}
+
+func readSequencers(e *Entry, n *yaml.Node) error {
+	if err := readTexts(n, "sequencers", &e.Sequencers, CheckPattern); err != nil {
+		return err
+	}
+	if size := len(strings.Join(e.Sequencers, "")); size > maxPatterns {
+		return fmt.Errorf("line %d: sequencers: they have %d bytes together; want at most %d", n.Line, size, maxPatterns)
+	}
+	return nil
+}
+
+func readQuota(e *Entry, n *yaml.Node) error {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!int" || n.Decode(&e.Quota) != nil {
+		return fmt.Errorf("line %d: quota: it is %s; want a whole number", n.Line, describe(n))
+	}
+	if err := CheckQuota(e.Quota); err != nil {
+		return fmt.Errorf("line %d: quota: %w", n.Line, err)
+	}
+	return nil
 }
 
 func readRate(e *Entry, n *yaml.Node) error {

@@ -50,10 +50,14 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		nameWant  = "; want 1 to 100 printable characters without spaces"
 		hashWant  = "; want the 64 hex digits that `firn token` prints"
 		rateWant  = " is not a valid rate; want IDs per second, above 0 and at most 1000000000"
-		keysWant  = "; want name, sha256, allow, sequencers and rate"
+		keysWant  = "; want name, sha256, allow, sequencers, prefixes, quota and rate"
 		wantList  = `; want a list of entries that begin with "- name: "`
 		wantTexts = "; want a list such as [a, b]"
 	)
+	var long []string // patterns, each short enough
+	for c := range 17 {
+		long = append(long, strings.Repeat(string(rune('a'+c)), 965-c/16*6))
+	}
 	for _, tt := range []struct{ file, want string }{
 		{"", none},
 		{"# nobody yet\n", none},
@@ -115,6 +119,14 @@ func TestWhatIsWrongWithTokens(t *testing.T) {
 		{"- sequencers: [a, b, a]", `line 1: sequencers: "a" is already given on line 1; want it once`},
 		{"- sequencers: [" + strings.Repeat("a", 1001) + "]", "line 1: sequencers: it has 1001 bytes; want at most 1000"},
 
+		{"- sequencers: [" + strings.Join(long, ", ") + "]", "line 1: sequencers: they have 16399 bytes together; want at most 16384"},
+		{"- prefixes: inv", `line 1: prefixes: it is "inv"` + wantTexts},
+		{"- prefixes: ['a[b']", `line 1: prefixes: "a[b" is not a pattern; want a prefix such as inv, or a pattern such as inv*`},
+		{"- quota: many", `line 1: quota: it is "many"; want a whole number`},
+		{"- quota: 2.5", `line 1: quota: it is "2.5"; want a whole number`},
+		{"- quota: 0", "line 1: quota: 0 is not a valid quota; want 1 to 1000000 sequencers"},
+		{"- quota: -1", "line 1: quota: -1 is not a valid quota; want 1 to 1000000 sequencers"},
+		{"- quota: 1000001", "line 1: quota: 1000001 is not a valid quota; want 1 to 1000000 sequencers"},
 		{"- rate: fast", `line 1: rate: it is "fast"; want a number`},
 		{"- rate: '5'", `line 1: rate: it is "5"; want a number`},
 		{"- rate: " + secret, "line 1: rate: it is text of 48 bytes (not shown, as it may be a secret); want a number"},

@@ -16,6 +16,8 @@ import (
 //     sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 # of the token, as `firn token` prints it
 //     allow: [issue] # issue, open, attach, admin, or several of them
 //     sequencers: [orders, "invoices-*"] # patterns; default: all
+//     prefixes: [inv] # that it may give to sequencers, patterns; default: all, and none if sequencers are given
+//     quota: 20 # of its sequencers; default: no limit, and a tenth of all that there may be if sequencers are given
 //     rate: 10000 # IDs per second; default: no limit
 //
 // The file is read again within a second of use after it has changed. If it is then missing or wrong, or others can write
@@ -61,7 +63,7 @@ func newCallers(entries []Entry, last callers) callers {
 	for _, e := range entries {
 		var sum [sha256.Size]byte
 		_, _ = hex.Decode(sum[:], []byte(e.SHA256)) // checked
-		c := &Caller{name: e.Name, sequencers: e.Sequencers}
+		c := &Caller{name: e.Name, sequencers: e.Sequencers, prefixes: e.Prefixes, quota: e.Quota}
 		for _, text := range e.Allow {
 			right, _ := ParseRight(text) // checked
 			c.rights |= right

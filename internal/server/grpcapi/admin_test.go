@@ -2,24 +2,34 @@ package grpcapi_test
 
 import (
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
 
 // newMembers serves real members over one store.
-func newMembers(t *testing.T, names ...string) (all []*rig) {
+func newMembers(t *testing.T, names ...string) []*rig {
+	t.Helper()
+	return newMembersUnder(t, trusting, names...)
+}
+
+func newMembersUnder(t *testing.T, policy *auth.Policy, names ...string) (all []*rig) {
 	t.Helper()
 	service := memstore.NewService()
 	for _, name := range names {
@@ -34,7 +44,7 @@ func newMembers(t *testing.T, names ...string) (all []*rig) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, newRig(t, q, m, trusting))
+		all = append(all, newRig(t, q, m, policy))
 	}
 	return all
 }
@@ -171,4 +181,31 @@ func TestBadAdmin(t *testing.T) {
 	if err != nil || len(list.GetSequencers()) != 1 {
 		t.Errorf("ListSequencers: %v, %v", list, err)
 	}
+}
+
+// A token for some sequencers takes neither the prefix of another nor the quota of all.
+func TestLimitedAdministrators(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	entries := fmt.Sprintf("- {name: root, sha256: %s, allow: [admin]}\n- {name: inv, sha256: %s, allow: [admin], sequencers: ['inv-*'], prefixes: [inv], quota: 2}\n", auth.Hash("root"), auth.Hash("inv"))
+	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := newMembersUnder(t, &auth.Policy{Tokens: tokens}, "a", "b")
+	create := func(r *rig, token, name, prefix string) error {
+		ctx := metadata.AppendToOutgoingContext(within(t), "authorization", "Bearer "+token)
+		_, err := r.admin.CreateSequencer(ctx, &firnv1.CreateSequencerRequest{Name: name, Definition: &firnv1.Definition{Prefix: prefix}})
+		return err
+	}
+	var none refusal
+	wants(t, "orders", create(all[0], "root", "orders", "ord"), none)
+	wants(t, "its prefix", create(all[1], "inv", "inv-1", "ord"), refusal{code: codes.PermissionDenied, reason: "forbidden", says: "allows the prefixes inv, not"})
+	wants(t, "its prefix again", create(all[1], "root", "other", "ord"), refusal{code: codes.FailedPrecondition, reason: "refused", says: `is that of the sequencer "orders"; want another`})
+	wants(t, "the prefix", create(all[1], "inv", "inv-1", "inv"), none)
+	wants(t, "a second one", create(all[0], "inv", "inv-2", ""), none)
+	wants(t, "a third one", create(all[1], "inv", "inv-3", ""), refusal{code: codes.ResourceExhausted, reason: "quota", says: `there are 2 sequencers of the names inv-*, and the quota is 2; destroy one that nobody needs, or raise the quota of the token "inv"`})
+	wants(t, "another", create(all[1], "root", "inv-3", ""), none)
 }

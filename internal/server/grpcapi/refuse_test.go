@@ -104,7 +104,7 @@ type creating struct {
 	err error
 }
 
-func (c creating) Create(context.Context, string, cluster.Definition) (bool, error) {
+func (c creating) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
 	return false, c.err
 }
 

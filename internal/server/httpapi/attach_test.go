@@ -23,19 +23,27 @@ const explicit = `{"name":"orders","nodes":1,"attach":"explicit",` + before + `}
 // which allows both, and admin.
 func (s *served) showing(name string) *served {
 	s.t.Helper()
-	file := filepath.Join(s.t.TempDir(), "tokens.yaml")
-	var entries strings.Builder
-	for name, allow := range map[string]string{"issue": "issue", "attach": "issue, attach", "admin": "admin"} {
-		fmt.Fprintf(&entries, "- {name: %s, sha256: %s, allow: [%s]}\n", name, auth.Hash(name), allow)
+	return s.by(bearing{withMetrics(s.Service, &auth.Policy{Tokens: tokensOf(s.t, map[string]string{
+		"issue": "allow: [issue]", "attach": "allow: [issue, attach]", "admin": "allow: [admin]",
+	})}), name})
+}
+
+// tokensOf are tokens that are their names, with what else their entries say.
+func tokensOf(t *testing.T, entries map[string]string) *auth.Tokens {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	var all strings.Builder
+	for name, rest := range entries {
+		fmt.Fprintf(&all, "- {name: %s, sha256: %s, %s}\n", name, auth.Hash(name), rest)
 	}
-	if err := os.WriteFile(file, []byte(entries.String()), 0o600); err != nil {
-		s.t.Fatal(err)
+	if err := os.WriteFile(file, []byte(all.String()), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	tokens, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return s.by(bearing{withMetrics(s.Service, &auth.Policy{Tokens: tokens}), name})
+	return tokens
 }
 
 // by is the server, asked by way of another handler.
@@ -170,7 +178,7 @@ func TestQuota(t *testing.T) {
 			t.Errorf("the statuses were %v, want 4 times 201 and 16 times 429", count)
 		}
 		synctest.Wait() // so many were refused that the log is read no more for the others
-		quota := code("quota", "there are 5 sequencers, and this node creates none beyond 5; .* or raise --max-sequencers")
+		quota := code("quota", "there are 5 sequencers, and the quota is 5; destroy one that nobody needs, or raise --max-sequencers")
 		for _, s := range all {
 			w := s.ask("POST /api/v1/sequencers", create("more"), 429, quota)
 			if again := w.Header().Get("Retry-After"); again != "" {

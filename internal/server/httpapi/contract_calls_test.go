@@ -324,6 +324,7 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofCluster(member.ErrUnfit), failingSequencerCalls[:3], 503, "unfit")
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	c.makeFail(t, ofCluster(&member.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")
+	c.makeFail(t, ofCluster(&cluster.PrefixError{Prefix: "ord", Holder: "orders"}), []string{"POST /api/v1/sequencers"}, 409, "refused")
 	allVerbs := append(failingVerbs, "DELETE /api/v1/cluster/policy")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), allVerbs, 503, "unavailable")
 	c.makeFail(t, ofCluster(surprise), allVerbs, 500, "internal")

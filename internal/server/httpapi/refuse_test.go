@@ -26,7 +26,7 @@ type failing struct {
 	err error
 }
 
-func (f failing) Create(context.Context, string, cluster.Definition) (bool, error) {
+func (f failing) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
 	return false, f.err
 }
 

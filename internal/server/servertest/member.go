@@ -133,7 +133,7 @@ func (m *Member) Owners(context.Context, string) ([]member.Owner, error) {
 func (m *Member) Resume(context.Context) (until time.Time, err error) { return until, m.Ready() }
 
 // Create pretends to create a sequencer.
-func (m *Member) Create(context.Context, string, cluster.Definition) (bool, error) {
+func (m *Member) Create(context.Context, string, cluster.Definition, ...cluster.Quota) (bool, error) {
 	return true, m.Ready()
 }
 

@@ -1,0 +1,98 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
+)
+
+// slow takes for ever to create the sequencers of one prefix of names, and notes the quotas of others.
+type slow struct {
+	servertest.Member
+	mu     sync.Mutex
+	begun  int
+	quotas []cluster.Quota
+}
+
+func (m *slow) Create(ctx context.Context, name string, d cluster.Definition, quotas ...cluster.Quota) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if strings.HasPrefix(name, "inv-") {
+		m.begun++
+		m.mu.Unlock()
+		<-ctx.Done()
+		m.mu.Lock()
+		return false, ctx.Err()
+	}
+	m.quotas = quotas
+	m.Apply(cluster.CreateSequencer{Sequencer: name, Definition: d})
+	return true, nil
+}
+
+// callersOf are those of tokens that are their names, with what their entries say.
+func callersOf(t *testing.T, entries map[string]string) map[string]*auth.Caller {
+	t.Helper()
+	file, all := filepath.Join(t.TempDir(), "tokens.yaml"), ""
+	for name, entry := range entries {
+		all += fmt.Sprintf("- {name: %s, sha256: %s, %s}\n", name, auth.Hash(name), entry)
+	}
+	if err := os.WriteFile(file, []byte(all), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	callers := map[string]*auth.Caller{}
+	for name := range entries {
+		if callers[name], err = tokens.Identify(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return callers
+}
+
+// However many a caller creates at a time, another does not wait.
+func TestCreatesDoNotWaitForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := callersOf(t, map[string]string{"root": "allow: [admin]", "inv": "allow: [admin], sequencers: ['inv-*']"})
+		m := new(slow)
+		s := server.New(m, server.Options{Default: new(servertest.Issuer)})
+		var all sync.WaitGroup
+		create := func(who, remote, name string) error {
+			ctx := server.Origin{Protocol: "http", Remote: remote}.In(t.Context())
+			_, _, err := s.Create(ctx, callers[who], name, cluster.Define(firn.Default))
+			return err
+		}
+		for i := range 500 {
+			all.Go(func() {
+				if err := create("inv", fmt.Sprintf("10.0.%d.%d:1", i/100, i%100), fmt.Sprint("inv-", i)); server.CodeOf(err) != server.Unavailable && server.CodeOf(err) != server.Overloaded {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if m.begun < 2 || m.begun > 48 {
+			t.Errorf("one caller creates %d sequencers at a time", m.begun)
+		}
+		if err := create("root", "10.0.0.1:1", "orders"); err != nil {
+			t.Errorf("meanwhile: %v", err)
+		}
+		if len(m.quotas) != 1 || m.quotas[0].Most != server.DefaultMaxSequencers || m.quotas[0].Names != nil {
+			t.Errorf("the quotas %v", m.quotas)
+		}
+		all.Wait()
+	})
+}
