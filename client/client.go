@@ -108,6 +108,11 @@ func (c *Client) Convert(ctx context.Context, id, form string) (text string, err
 	return c.standard.Convert(ctx, id, form)
 }
 
+// ConvertFrom is Convert for a text whose form is known, see [Sequencer.ConvertFrom].
+func (c *Client) ConvertFrom(ctx context.Context, as, id, form string) (text string, err error) {
+	return c.standard.ConvertFrom(ctx, as, id, form)
+}
+
 // Sequencer returns the sequencer of a name, the same one each time; an empty name is the default sequencer. It sends
 // nothing: Next and Fill tell whether the sequencer exists. The client keeps state for every name, so names should not come
 // from strangers.

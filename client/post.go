@@ -19,12 +19,17 @@ type query struct {
 	n    int    // 1 to maxCount
 	form string // of the texts; empty: IDs
 	text string // to be converted; empty: new ones
+	as   string // the form of text; empty: the node recognises it
 }
 
 func (q query) request() (method, path string) {
 	switch {
 	case q.text != "":
-		return http.MethodGet, "/ids/" + url.PathEscape(q.text) + "?form=" + url.QueryEscape(q.form)
+		path = "/ids/" + url.PathEscape(q.text) + "?form=" + url.QueryEscape(q.form)
+		if q.as != "" {
+			path += "&as=" + url.QueryEscape(q.as)
+		}
+		return http.MethodGet, path
 	case q.form != "":
 		return http.MethodPost, "/ids?count=" + strconv.Itoa(q.n) + "&form=" + url.QueryEscape(q.form)
 	case q.n > 1:

@@ -106,15 +106,20 @@ func (s *Sequencer) Texts(ctx context.Context, form string, n int) (texts []stri
 // Convert has a node write an ID in another form. The ID is a text in any form, such as "117465411174400005", which the form
 // "sealed" seals, or a sealed one, which "decimal" opens; see Texts for the forms.
 //
-// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a text that is no ID, and for a
-// form that the nodes do not know or that the sequencer does not have; that with forbidden unless the token may open sealed IDs.
+// Its time and its errors are those of Next. The *Error with the code bad_request is returned for a text that is no ID, or an ID in
+// several forms (see ConvertFrom), and for a form that the nodes do not know or that the sequencer does not have; that with forbidden unless the token may open sealed IDs.
 // A text that no ID has, and an empty form, are errors, too.
 func (s *Sequencer) Convert(ctx context.Context, id, form string) (text string, err error) {
+	return s.ConvertFrom(ctx, "", id, form)
+}
+
+// ConvertFrom is Convert for a text whose form is known: of all texts it reads only those in the form as.
+func (s *Sequencer) ConvertFrom(ctx context.Context, as, id, form string) (text string, err error) {
 	if !anyForm.MatchString(id) || form == "" {
 		return "", fmt.Errorf("the conversion of %q to the form %q; want an ID in any form, and a form", id, form)
 	}
 	err = s.call(ctx, 1, func(ctx context.Context) (age time.Duration, err error) {
-		b, err := s.ask(ctx, query{n: 1, form: form, text: id})
+		b, err := s.ask(ctx, query{n: 1, form: form, text: id, as: as})
 		if err == nil {
 			text = b.texts[0]
 		}

@@ -66,6 +66,12 @@ func TestConvert(t *testing.T) {
 		if want := "/api/v1/sequencers/orders/ids/ord_5?form=sealed"; f.paths[len(f.paths)-1] != want {
 			t.Errorf("asked for %q; want %q", f.paths, want)
 		}
+		if _, err := orders.ConvertFrom(within(t, time.Second), "hex", "1234567890123456", "decimal"); err != nil {
+			t.Error(err)
+		}
+		if want := "/api/v1/sequencers/orders/ids/1234567890123456?form=decimal&as=hex"; f.paths[len(f.paths)-1] != want {
+			t.Errorf("asked for %q; want %q", f.paths, want)
+		}
 		n := len(f.paths)
 		for _, c := range [][2]string{{"", "hex"}, {"..", "hex"}, {"a/b", "hex"}, {"5", ""}} {
 			if text, err := orders.Convert(t.Context(), c[0], c[1]); err == nil || len(f.paths) > n {

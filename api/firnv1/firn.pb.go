@@ -451,7 +451,7 @@ type DecodeRequest struct {
 	Id int64 `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	// The ID as text.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
-	// The form of that text; unspecified: it is recognised.
+	// The form of that text; unspecified: it is recognised, and refused if it may have two.
 	As Form `protobuf:"varint,4,opt,name=as,proto3,enum=firn.v1.Form" json:"as,omitempty"`
 	// The form of the text in the answer; unspecified: none.
 	Form          Form `protobuf:"varint,5,opt,name=form,proto3,enum=firn.v1.Form" json:"form,omitempty"`

@@ -23,10 +23,10 @@ import (
 
 const decodeHelp = `Decode shows when and by which node IDs were made.
 
-IDs are arguments, or lines of standard input if there is none or it is "-". Digits
-are a decimal ID. Decode recognises the form of other text, and refuses text that is an
-ID in two forms, or too short to be one: name the form with --form. A sealed ID is
-opened by the server, if the token has the right open.
+IDs are arguments, or lines of standard input if there is none or it is "-". Decode
+recognises their form. It refuses text that is an ID in two forms, such as 16 digits,
+which are decimal or hex, and text that is too short: name the form with --form. A
+sealed ID is opened by the server, if the token has the right open.
 
 An ID does not contain its layout. Name the layout, or with --sequencer the sequencer,
 whose definition decode then gets from a server; only so are scattered and sealed IDs
@@ -213,7 +213,8 @@ func (d *decoder) decode(text string) (v decoded, err error) {
 	} else {
 		var id firn.ID
 		if d.as == nil {
-			id, form, err = d.sequencer.Read(text)
+			id, form, err = d.sequencer.Read(text, time.Now())
+			err = idtext.Explain(err, "--form ")
 		} else {
 			form = *d.as
 			id, err = d.sequencer.ReadIn(form, text)

@@ -140,7 +140,13 @@ func TestTakingApart(t *testing.T) {
 	w.quiet(t, l.url)
 	p.enter("#id", "ord_038aj5d574005"+kb.Enter) // the browser says that it was refused
 	p.wait(`text("#inspect-why")`, `"ord_038aj5d574005" is not a prefixed ID: the sequencer "default" has no prefix`)
+	p.enter("#id", "1000000000000000"+kb.Enter)
+	p.waitFor(`text("#inspect-why").endsWith("say which form it has: as=decimal or as=hex")`)
 	w.take()
+	p.enter("#id", "as=hex 1000000000000000"+kb.Enter)
+	p.wait(`$("#id").value + text("#inspect-why")`, "1152921504606846976")
+	p.enter("#id", "as=decimal 1000000000000000"+kb.Enter)
+	p.waitFor(`text("#parts dl div.time dd").startsWith("2026-01-03 18:13:38.579 UTC")`)
 	p.enter("#id", "9223372036854775808"+kb.Enter)
 	p.waitFor(`text("#inspect-why").includes("9223372036854775808")`)
 	p.enter("#id", ""+kb.Enter)

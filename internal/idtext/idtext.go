@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
@@ -115,12 +116,13 @@ func (s Sequencer) appendUUID(b []byte, id firn.ID) ([]byte, error) {
 	return u.AppendText(b)
 }
 
-// Read reads the text of an ID in any form, and says in which. An error is returned when it is one in none, or in several, and
+// Read reads the text of an ID in any form, and says in which. An *AmbiguousError is returned when the sequencer may have made
+// two IDs with that text in different forms, as far as can be said now; an error is returned when the text is an ID in no form, and
 // when it is one of another sequencer.
-func (s Sequencer) Read(text string) (firn.ID, Form, error) {
+func (s Sequencer) Read(text string, now time.Time) (firn.ID, Form, error) {
 	f, ok := marked(text)
 	if !ok {
-		return guess(text)
+		return s.guess(text, now)
 	}
 	id, err := s.ReadIn(f, text)
 	return id, f, err
@@ -201,37 +203,6 @@ func quoted(text string) string {
 		short += fmt.Sprintf("... (%d bytes)", len(text))
 	}
 	return short
-}
-
-// shortestGuess is how long a text must be to be taken for an ID, though nobody said so: base58 is as short as the ID is small,
-// and IDs have 8 characters or more within hours of their epoch.
-const shortestGuess = 8
-
-// guess reads an ID of which the encoding is not known. Digits that are a decimal ID are that. Anything else must be an ID in
-// exactly one encoding: where there are several readings, the error lists them.
-func guess(text string) (firn.ID, Form, error) {
-	id, decimalErr := firn.Parse(text)
-	if decimalErr == nil {
-		return id, Decimal, nil
-	}
-	var readings []string
-	var found Form
-	for i, e := range firn.Encodings() {
-		if reading, err := e.Parse(text); err == nil && len(text) >= shortestGuess {
-			id, found = reading, Form(i)
-			readings = append(readings, fmt.Sprintf("%v (%v)", e, reading))
-		}
-	}
-	switch {
-	case len(readings) == 1:
-		return id, found, nil
-	case len(readings) > 1:
-		return 0, 0, fmt.Errorf("%q is an ID in %s; say which form it has", text, strings.Join(readings, " and in "))
-	case strings.Trim(text, "0123456789") == "":
-		return 0, 0, decimalErr
-	}
-	return 0, 0, fmt.Errorf("%s is not an ID in any form; want decimal digits, 16 characters of hex, 13 of base32, 11 of base62, 8 to 11 of base58 "+
-		"(say so if there are fewer), a UUID, or a text such as ord_038aj5d574005 or 1-0Z8XHYq9t0Y", quoted(text))
 }
 
 // readSealed opens a sealed ID. Every well-formed text of a known key opens to some ID.

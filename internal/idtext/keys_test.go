@@ -86,7 +86,7 @@ func TestKeysAreReadAgain(t *testing.T) {
 		is("2 half a li")
 		for range 3 {
 			q.Keys = keys()
-			if id, _, err := q.Read(old); id != 7 || err != nil {
+			if id, _, err := q.Read(old, today); id != 7 || err != nil {
 				t.Errorf("%s opens to %d, %v", old, id, err)
 			}
 			time.Sleep(time.Second)

@@ -1086,6 +1086,16 @@ var mutants = []mutant{
 		"./internal/idtext", "TestGuess",
 	},
 	{
+		"digits alone are read as decimal", "internal/idtext/guess.go",
+		"	if len(all) > 1 && len(likely) > 0 {", "	if len(all) > 1 {\n		likely = all[:1]\n",
+		"./internal/idtext", "TestDigits|TestNoNewTextIsReadAsAnotherID",
+	},
+	{
+		"a clock decides what a text means where it has not come yet", "internal/idtext/guess.go",
+		"now.AddDate(ahead, 0, 0)", "now",
+		"./internal/idtext", "TestDigits",
+	},
+	{
 		"a message of a stream precedes the message before", "internal/server/grpcapi/stream.go",
 		"				last = ids.Last()\n", "				_ = ids.Last()\n",
 		"./internal/server/grpcapi", "TestStreamAscends",

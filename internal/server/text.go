@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
@@ -101,7 +102,8 @@ func decodeText(q idtext.Sequencer, d Decoding) (parts Parts, err error) {
 	if d.As != nil {
 		id, err = q.ReadIn(*d.As, d.Text)
 	} else {
-		id, _, err = q.Read(d.Text)
+		id, _, err = q.Read(d.Text, time.Now())
+		err = idtext.Explain(err, "as=")
 	}
 	if err != nil {
 		return Parts{}, err

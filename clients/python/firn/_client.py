@@ -33,9 +33,13 @@ class Client(Base):
         """Return the texts of count IDs. A form that is not one of ENCODINGS is made by a node, and not prefetched."""
         return self._run(self._issuer(sequencer).call(count, timeout, form))
 
-    def convert(self, id: int | str, form: str, sequencer: str = "", *, timeout: float | None = None) -> str:
-        """Return an ID, or a text in any form, as a text in another form. A node makes it, and opens sealed ones."""
-        return str(self._run(self._issuer(sequencer).call(1, timeout, form, str(id)))[0])
+    def convert(
+        self, id: int | str, form: str, sequencer: str = "", *, as_form: str = "", timeout: float | None = None
+    ) -> str:
+        """Return an ID, or a text in any form, as a text in another form. A node makes it, and opens sealed ones.
+
+        as_form is the form of the text; without it a node refuses a text that is an ID in several forms."""
+        return str(self._run(self._issuer(sequencer).call(1, timeout, form, id, as_form))[0])
 
     def close(self) -> None:
         """Wait for the calls in progress, and end all requests. Later calls raise ClosedError."""
@@ -85,8 +89,10 @@ class AsyncClient(Base):
     async def texts(self, count: int, form: str, sequencer: str = "", *, timeout: float | None = None) -> list[str]:
         return await self._issuer(sequencer).call(count, timeout, form)
 
-    async def convert(self, id: int | str, form: str, sequencer: str = "", *, timeout: float | None = None) -> str:
-        return str((await self._issuer(sequencer).call(1, timeout, form, str(id)))[0])
+    async def convert(
+        self, id: int | str, form: str, sequencer: str = "", *, as_form: str = "", timeout: float | None = None
+    ) -> str:
+        return str((await self._issuer(sequencer).call(1, timeout, form, id, as_form))[0])
 
     async def aclose(self) -> None:
         await self._end()

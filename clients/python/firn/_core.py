@@ -223,7 +223,10 @@ class Issuer:
         mean, deviation = self.paces.get(n.bit_length(), (took, took * 2 / 3))  # which leaves half of it
         self.paces[n.bit_length()] = mean + (took - mean) / 8, deviation + (abs(took - mean) - deviation) / 4
 
-    async def call(self, count: int, timeout: float | None, form: str = "", text: str | None = None) -> list[Any]:
+    async def call(
+        self, count: int, timeout: float | None, form: str = "", id: int | str | None = None, as_form: str = ""
+    ) -> list[Any]:
+        text = None if id is None else str(id)
         if form in ENCODINGS and text is None:
             return [encode(id, form) for id in await self.call(count, timeout)]
         base = self.base
@@ -231,6 +234,8 @@ class Issuer:
             raise ValueError(f"{count} IDs; want 0 or more")
         if text is not None and not re.fullmatch(r"[\w-]+", text, re.ASCII):
             raise ValueError(f"{text!r} is not an ID in any form")
+        if text is not None and (as_form := "decimal" if isinstance(id, int) else as_form):
+            text += f"?as={quote(as_form, safe='')}"
         if base._closed:
             raise ClosedError("the client is closed")
         base._check_loop()

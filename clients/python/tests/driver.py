@@ -31,7 +31,7 @@ class Driver:
         if do == "fill":
             return {"ids": [str(id) for id in await settle(self.client.take(r["count"], of))]}
         if do == "convert":
-            return {"ids": [await settle(self.client.convert(r["id"], form, of))]}
+            return {"ids": [await settle(self.client.convert(r["id"], form, of, as_form=r.get("as", "")))]}
         if do == "decode":
             return {"parts": decode(r)}
         if do == "run":

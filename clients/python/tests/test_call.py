@@ -357,9 +357,14 @@ class TestCalls(FakeTimeCase):
         c = f.client(prefetch=10, max_age=1)
         self.assertEqual(await c.convert(7, "hex", "orders"), "1-xyz")
         self.assertEqual(await c.convert("1-abc", "decimal"), "1-xyz")
+        self.assertEqual(await c.convert("7", "hex", as_form="base58"), "1-xyz")
         self.assertEqual(
             sorted(set(f.targets)),
-            ["GET /api/v1/ids/1-abc?form=decimal", "GET /api/v1/sequencers/orders/ids/7?form=hex"],
+            [
+                "GET /api/v1/ids/1-abc?form=decimal",
+                "GET /api/v1/ids/7?as=base58&form=hex",
+                "GET /api/v1/sequencers/orders/ids/7?as=decimal&form=hex",
+            ],
         )
         f.nodes["a"] = refuses(400, "bad_request")
         with self.assertRaises(firn.RefusedError):

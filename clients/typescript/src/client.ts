@@ -50,12 +50,14 @@ export class Sequencer<K extends Kind> {
 
   /**
    * Has a node write an ID, or a text of one in any form, in another form: "sealed" seals it, "decimal" opens it where the
-   * token may. Rejects as `take`.
+   * token may. `as` is the form of the text; a node refuses a text that is an ID in several forms without it. Rejects as
+   * `take`.
    */
-  async convert(id: bigint | string, form: Form, options?: CallOptions): Promise<string> {
+  async convert(id: bigint | string, form: Form, options: CallOptions & { as?: Form | undefined } = {}): Promise<string> {
+    const as = typeof id === "bigint" ? "decimal" : options.as;
     if (!/^[\w-]+$/.test(`${id}`)) throw new TypeError(`${JSON.stringify(`${id}`)} is not an ID in any form`);
     return (
-      await this.call(1, (limit) => ask(this.stock.routes, { n: 1, id: `${id}`, form }, limit), options)
+      await this.call(1, (limit) => ask(this.stock.routes, { n: 1, id: `${id}`, form, as }, limit), options)
     )[0] as string;
   }
 

@@ -6,8 +6,8 @@ export type Answer = { ids: (bigint | string)[]; leaving: boolean };
 
 const packed = "application/octet-stream"; // 8 bytes for each ID, big-endian
 
-/** What to ask for: n IDs, 1 to 100000, or an ID converted to a form. */
-export type Query = { n: number; id?: string; form?: string };
+/** What to ask for: n IDs, 1 to 100000, or an ID, in the form `as`, converted to a form. */
+export type Query = { n: number; id?: string; form?: string; as?: string | undefined };
 
 /** Sends one request. Never rejects. */
 export async function post(
@@ -17,8 +17,8 @@ export async function post(
   signal: AbortSignal,
 ): Promise<Answer | NodeError> {
   const { path, shared } = routes;
-  const { n, id, form = routes.form } = query;
-  const parameters = [n > 1 && `count=${n}`, form && `form=${form}`].filter(Boolean).join("&");
+  const { n, id, form = routes.form, as } = query;
+  const parameters = [n > 1 && `count=${n}`, form && `form=${form}`, as && `as=${as}`].filter(Boolean).join("&");
   const url = `${node}${path}/${id ? `ids/${id}` : n > 1 ? "ids" : "id"}${parameters && "?"}${parameters}`;
   const method = id ? "GET" : "POST";
   const headers = new Headers({ accept: form ? "application/json" : packed });

@@ -100,6 +100,10 @@ test("nodes convert IDs", () =>
     assert.equal(await orders.convert(5n, "sealed"), "1-0Z8XHYq9t0Y");
     await orders.convert("ord_0", "decimal");
     assert.deepEqual(fleet.paths.slice(-1), ["/api/v1/sequencers/orders/ids/ord_0?form=decimal"]);
+    await orders.convert("1234567890123456", "decimal", { as: "hex" });
+    await orders.convert(1234567890123456n, "hex");
+    const path = "/api/v1/sequencers/orders/ids/1234567890123456?form=";
+    assert.deepEqual(fleet.paths.slice(-2), [`${path}decimal&as=hex`, `${path}hex&as=decimal`]);
     for (const id of ["", "..", "a/b", -1.5 as unknown as bigint]) {
       await assert.rejects(orders.convert(id, "decimal"), { name: "TypeError", message: / is not an ID in any form/ });
     }

@@ -20,6 +20,7 @@ interface Request {
   do: "next" | "fill" | "convert" | "decode" | "run" | "hooks" | "close";
   sequencer?: string;
   form?: Form | "";
+  as?: Form;
   count?: number;
   id?: string;
   layout?: string;
@@ -91,7 +92,7 @@ async function answer(client: Client<"decimal">, request: Request): Promise<obje
         return { ids, age_ms: call.getStore()?.age };
       });
     case "convert":
-      return { ids: [await sequencer.convert(request.id ?? "", request.form as Form)] };
+      return { ids: [await sequencer.convert(request.id ?? "", request.form as Form, { as: request.as as Form })] };
     case "decode": {
       const { time, tick, datacenter, node, nodeId, sequence } = decode(
         parse(request.id ?? "", "decimal"),

@@ -71,7 +71,7 @@ type request struct {
 	N              int
 	Do             string
 	Sequencer      string
-	Form           string
+	Form, As       string
 	Count          int
 	ID             string
 	Layout         string
@@ -207,7 +207,7 @@ func (d *driver) do(r request) (answer, error) {
 	case "convert":
 		ctx, cancel := context.WithTimeout(context.Background(), d.timeout)
 		defer cancel()
-		text, err := d.client.Sequencer(r.Sequencer).Convert(ctx, r.ID, r.Form)
+		text, err := d.client.Sequencer(r.Sequencer).ConvertFrom(ctx, r.As, r.ID, r.Form)
 		return answer{IDs: []string{text}}, err
 	case "run":
 		return d.run(r)

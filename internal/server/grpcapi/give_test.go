@@ -118,6 +118,7 @@ func TestForms(t *testing.T) {
 		{&firnv1.DecodeRequest{Id: 1, Text: "1"}, `both id, 1, and text, "1", are given`},
 		{&firnv1.DecodeRequest{Id: 1, As: firnv1.Form_FORM_HEX}, "as is given, and text is not"},
 		{&firnv1.DecodeRequest{Text: "inv_0000000000005"}, `its prefix is "inv"`},
+		{&firnv1.DecodeRequest{Text: "1000000000000000"}, "in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal or as=hex"},
 	} {
 		_, err := r.ids.Decode(within(t), tt.request)
 		wants(t, tt.request.String(), err, bad(tt.says))

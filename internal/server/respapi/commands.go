@@ -34,7 +34,7 @@ func all() []command {
 		{name: "command", most: many, run: (*conn).command, usage: "[COUNT|INFO|DOCS [name ...]]", summary: "List the commands."},
 		{name: "config", least: 1, most: many, run: (*conn).config, usage: "GET name ...", summary: "Settings that redis-benchmark reads; nothing can be configured."},
 		{name: "echo", least: 1, most: 1, run: (*conn).echo, usage: "message", summary: "Return the message."},
-		{name: "firn.decode", least: 1, most: 3, key: 1, run: (*conn).decode, usage: "[sequencer] id, or sequencer id form", summary: "Decode an ID, in any form: its time, node and sequence."},
+		{name: "firn.decode", least: 1, most: 4, key: 1, run: (*conn).decode, usage: "[sequencer] id, or sequencer id form [as]", summary: "Decode an ID, in any form: its time, node and sequence."},
 		{name: "firn.id", least: 1, most: 2, key: 1, run: (*conn).takeID, usage: "sequencer [form]", summary: "Take an ID, as text: exact in every client."},
 		{name: "firn.ids", least: 2, most: 3, key: 1, run: (*conn).takeIDs, usage: "sequencer count [form]", summary: "Take count IDs in ascending order, as texts: exact in every client."},
 		{name: "firn.next", least: 1, most: 2, key: 1, run: (*conn).next, usage: "sequencer [count]", summary: "Take an ID, or count IDs in ascending order, as integers" + inexact("FIRN.ID and FIRN.IDS")},

@@ -44,6 +44,8 @@ func TestCommands(t *testing.T) {
 		{"FIRN.IDS default 2 prefixed", `-ERR the sequencer "default" was created without a prefix; want another form than prefixed`, ""},
 		{"FIRN.IDS default 2 base32", `["1000000000000" "1000000000001"]`, ""},
 		{"FIRN.DECODE default 1ASD13XH1F800 uuid", "[" + decodedUUID + "]", "{" + decodedUUID + "}"},
+		{"FIRN.DECODE 1000000000000000", `-ERR "1000000000000000" is an ID in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal or as=hex`, ""},
+		{"FIRN.DECODE default 1000000000000000 uuid text", `-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`, ""},
 		{"FIRN.DECODE default 1 text", `-ERR no form of IDs is named "text"; want one of decimal, hex, base32, base58, base62, prefixed, uuid, sealed`, ""},
 		{"FIRN.IDS default 1", `["` + id + `"]`, ""},
 		{"firn.ids default 3", `["` + id + `" "` + id2 + `" "` + id3 + `"]`, ""},

@@ -246,13 +246,16 @@ func (c *conn) decode(args [][]byte) {
 		args = args[1:]
 	}
 	d := server.Decoding{Text: string(args[0])}
-	if len(args) > 1 {
-		f, err := idtext.ParseForm(strings.ToLower(string(args[1])))
+	for i, into := range []**idtext.Form{&d.Form, &d.As} {
+		if len(args) < i+2 {
+			break
+		}
+		f, err := idtext.ParseForm(strings.ToLower(string(args[i+1])))
 		if err != nil {
 			c.refuse("FIRN.DECODE", server.Input(err))
 			return
 		}
-		d.Form = &f
+		*into = &f
 	}
 	p, err := c.s.service.Decode(c.s.context, c.who, name, d)
 	if err != nil {

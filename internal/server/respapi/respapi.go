@@ -4,7 +4,7 @@
 //	FIRN.IDS name count [form]
 //	                          an array of IDs, ascending, as bulk strings; count is 1 to 100000
 //	FIRN.DECODE [name] id     the parts of an ID, in any form: a map; in RESP2 an array of names and values
-//	FIRN.DECODE name id form  the same, with its text in a form
+//	FIRN.DECODE name id form [as]  the same, with its text in a form; as is the form that id has
 //
 //	INCR name                 an ID, as an integer
 //	INCRBY name n             n consecutive IDs; the reply is the last, so they are reply-n+1 to reply

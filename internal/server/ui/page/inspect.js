@@ -10,7 +10,7 @@ export class Inspect {
   constructor({ keep }) {
     this.keep = keep;
     this.of = $("id-of");
-    this.of.addEventListener("change", () => (this.shown ? this.inspect() : this.preview()));
+    this.of.addEventListener("change", () => (this.shown ? this.inspect("decimal") : this.preview()));
     $("inspect-form").addEventListener("submit", (e) => {
       e.preventDefault();
       this.inspect();
@@ -50,7 +50,7 @@ export class Inspect {
     for (const kind of ["sequencer", "layout"]) if (at.has(kind)) this.of.value = `${kind}=${at.get(kind)}`;
     $("id").value = id;
     if (this.of.value === "") this.fail(`There is no ${at.has("layout") ? `layout ${at.get("layout")}` : `sequencer ${at.get("sequencer")}`} here.`);
-    else this.inspect();
+    else this.inspect("decimal");
     $("inspect").scrollIntoView({ block: "nearest" });
   }
 
@@ -74,7 +74,7 @@ export class Inspect {
     try {
       const { id_str: id } = await askJSON(sequencerPath(this.chosen().name, "/id"), { method: "POST" });
       $("id").value = id;
-      this.inspect();
+      this.inspect("decimal");
     } catch (error) {
       this.fail(error.message);
     }
@@ -86,18 +86,19 @@ export class Inspect {
     this.preview();
   }
 
-  // inspect shows the ID that was entered. A node reads the forms other than decimal.
-  async inspect() {
+  // inspect shows the ID that was entered, perhaps with its form, such as "as=hex 1234567890123456". A node reads the forms
+  // other than decimal, and digits that may have another one.
+  async inspect(as = "") {
     const entered = $("id").value;
-    let text = entered.replaceAll(/[\s"',]/g, "");
+    let text = entered.replace(/\bas=(\w+)/, (_, form) => ((as ||= form), "")).replaceAll(/[\s"',]/g, "");
     if (text === "") return this.fail("Enter an ID.");
     const { kind, q, name } = this.chosen();
     if (!q) return this.fail("Choose a sequencer or a layout.");
     const digits = text.replaceAll("_", "");
     if (/^[0-9]+$/.test(digits)) text = digits;
-    else if (kind === "sequencer") {
+    if (kind === "sequencer" && as !== "decimal" && !/^[0-9]{17,}$/.test(text)) {
       try {
-        text = (await askJSON(sequencerPath(name, `/ids/${encodeURIComponent(text)}`))).id_str;
+        text = (await askJSON(sequencerPath(name, `/ids/${encodeURIComponent(text)}${as && `?as=${as}`}`))).id_str;
       } catch (error) {
         return this.fail(error.message);
       }

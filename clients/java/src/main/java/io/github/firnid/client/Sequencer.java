@@ -53,9 +53,12 @@ public final class Sequencer {
     }
 
     /** Has a node write an ID, of which it reads every form, in another form: "sealed" seals it, "decimal" opens it. */
-    public String convert(String id, String form, Duration timeout) {
+    public String convert(String id, String form, Duration timeout) { return convert(id, "", form, timeout); }
+
+    /** Does the same for a text in the form {@code as}. Without that a node refuses a text that is an ID in several forms. */
+    public String convert(String id, String as, String form, Duration timeout) {
         FirnClient.require(id.matches("[\\w-]+"), "\"%s\" is not an ID in any form", id);
-        return call(new Query("GET", path + "/ids/" + id + "?form=" + encode(form), "text", 1), timeout).texts().get(0);
+        return call(new Query("GET", path + "/ids/" + id + "?form=" + encode(form) + (as.isEmpty() ? "" : "&as=" + encode(as)), "text", 1), timeout).texts().get(0);
     }
 
     /** A request for packed IDs, or for texts under a key. */

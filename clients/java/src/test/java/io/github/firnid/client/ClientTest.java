@@ -69,6 +69,8 @@ final class ClientTest {
             Check.equal(firn.sequencer("orders").convert("ord_12", "sealed", SHORT), "1-abc", "text");
             Check.equal(a.calls, List.of("GET /api/v1/sequencers/orders/ids/ord_12?form=sealed"), "calls");
             Check.equal(a.headers, List.of("application/json null"), "headers");
+            firn.sequencer().convert("1234567890123456", "hex", "decimal", SHORT);
+            Check.equal(a.calls.get(1), "GET /api/v1/ids/1234567890123456?form=decimal&as=hex", "call");
             for (String wrong : List.of("", "..", "a/b")) {
                 Check.thrown(IllegalArgumentException.class, () -> firn.sequencer().convert(wrong, "hex", SHORT));
             }

@@ -103,7 +103,7 @@ final class Driver implements FirnClient.Hooks {
                 int count = number(request, "count");
                 return Map.of("ids", form.isEmpty() ? texts(sequencer.next(count, timeout)) : sequencer.next(count, form, timeout));
             case "convert":
-                return Map.of("ids", List.of(sequencer.convert(text(request, "id", ""), form, timeout)));
+                return Map.of("ids", List.of(sequencer.convert(text(request, "id", ""), text(request, "as", ""), form, timeout)));
             case "decode":
                 var p = Layout.of(text(request, "layout", "default")).decode(Encoding.DECIMAL.parse(text(request, "id", "")));
                 return Map.of("parts", Map.of("unix_ms", p.time().toEpochMilli(), "tick", p.tick(), "datacenter", p.datacenter(),
