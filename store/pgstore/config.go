@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -65,7 +66,8 @@ type Config struct {
 // settings is a valid Config.
 type settings struct {
 	Config
-	url string // with the files
+	url  string          // with the files
+	dial pgconn.DialFunc // nil: as the library does
 }
 
 func (c Config) settings() (settings, error) {
@@ -128,6 +130,9 @@ func (s settings) connection() (*pgconn.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.dial != nil {
+		c.DialFunc = s.dial
+	}
 	if s.PasswordFile != "" {
 		password, err := files.ReadOnce(s.PasswordFile)
 		if err != nil {
@@ -162,8 +167,8 @@ func hosts(c *pgconn.Config) []*pgconn.FallbackConfig {
 	return all
 }
 
-// until has connections, also those that are being made, end with a context.
-func until(life context.Context, c *pgconn.Config) {
+// until has connections, also those that are being made, end with a context. left is how many bytes a server may send.
+func until(life context.Context, c *pgconn.Config, left *atomic.Int64) {
 	dial := c.DialFunc
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -173,7 +178,8 @@ func until(life context.Context, c *pgconn.Config) {
 		if err != nil {
 			return nil, err
 		}
-		return &mortal{conn, context.AfterFunc(life, func() { _ = conn.Close() })}, nil
+		left.Store(greeting)
+		return &mortal{&metered{conn, left}, context.AfterFunc(life, func() { _ = conn.Close() })}, nil
 	}
 }
 

@@ -56,13 +56,13 @@ func (s *Store) Examine(ctx context.Context) (Report, error) {
 	}
 	began := time.Now()
 	found, err := s.read(ctx, "read",
-		`SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
+		one(`SELECT (SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'),
 			(SELECT string_agg(name || ' (' || "right" || ')', ', ') FROM unnest(ARRAY[`+names+`]) AS name,
 				unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS "right" WHERE NOT has_table_privilege(name, "right")),
 			`+oldest+`, coalesce((SELECT format('process %s, "%s", %s', pid, application_name, state) FROM pg_stat_activity
 				WHERE datname = current_database() AND pid <> pg_backend_pid() AND (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL)
 				ORDER BY xact_start LIMIT 1), 'a prepared one'),
-			(SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = current_schema())`)
+			(SELECT sum(n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = current_schema())`, "ITitI"))
 	if err != nil {
 		return r, err
 	}
@@ -84,24 +84,23 @@ func (s *Store) examineServer(ctx context.Context, config *pgconn.Config, host *
 		return f.Host != host.Host || f.Port != host.Port || f == host
 	})
 	config.Host, config.Port, config.TLSConfig, config.Fallbacks, config.ValidateConnect = host.Host, host.Port, host.TLSConfig, same, nil
-	until(s.life, config)
 	ctx, cancel := context.WithTimeout(ctx, connectWithin)
 	defer cancel()
-	conn, err := pgconn.ConnectConfig(ctx, config)
+	conn, err := connect(ctx, s.life, config)
 	if err != nil {
 		r.Err = oneLineError{err}
 		return r
 	}
 	defer closeNow(conn)
 	began := time.Now()
-	results, err := conn.Exec(ctx, `SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('synchronous_standby_names'),
-		(SELECT sum(numbackends) FROM pg_stat_database), current_setting('max_connections')`).ReadAll()
+	all, err := exec(ctx, conn, one(`SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('synchronous_standby_names'),
+		(SELECT sum(numbackends) FROM pg_stat_database), current_setting('max_connections')`, "tbtIi"))
 	if err != nil {
 		r.Err = err
 		return r
 	}
 	r.Took = time.Since(began)
-	found := rows(results[0].Rows)
+	found := all[0]
 	r.Version, r.Standby, r.Synchronous = found.text(0, 0), found.is(0, 1), found.text(0, 2)
 	r.Connections, r.MaxConns = found.int(0, 3), found.int(0, 4)
 	return r

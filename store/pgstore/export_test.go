@@ -3,6 +3,8 @@ package pgstore
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/firn-id/firn/store"
 )
 
@@ -11,9 +13,19 @@ func ID(s store.Session) int64 { return s.(*session).id }
 
 // Setting is what the server says of a setting, over the connection of a client.
 func Setting(s *Store, name string) (string, error) {
-	found, err := s.read(context.Background(), "show", "SELECT current_setting('"+name+"')")
+	found, err := s.read(context.Background(), "show", one("SELECT current_setting('"+name+"')", "t"))
 	if err != nil {
 		return "", err
 	}
 	return found[1].text(0, 0), nil
+}
+
+// OpenOver opens a client that connects by dial.
+func OpenOver(config Config, dial pgconn.DialFunc) (*Store, error) {
+	settings, err := config.settings()
+	if err != nil {
+		return nil, err
+	}
+	settings.dial = dial
+	return open(settings), nil
 }

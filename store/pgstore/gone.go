@@ -20,7 +20,7 @@ func (s *Store) Gone(ctx context.Context, key string) (<-chan struct{}, error) {
 	if err := store.ValidateKey(key); err != nil {
 		return nil, err
 	}
-	found, err := s.read(ctx, "watch "+key, "SELECT created FROM keys WHERE key = "+bytesOf(key))
+	found, err := s.read(ctx, "watch "+key, maybe("SELECT created FROM keys WHERE key = "+bytesOf(key), "i"))
 	if err != nil {
 		return nil, err
 	}

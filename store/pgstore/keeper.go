@@ -57,7 +57,6 @@ func (s *Store) connect() (*pgconn.PgConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	until(s.life, config)
 	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { signal(s.hints) }
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if n.SeverityUnlocalized == "WARNING" {
@@ -66,7 +65,7 @@ func (s *Store) connect() (*pgconn.PgConn, error) {
 			s.warning = n.Message
 		}
 	}
-	conn, err := pgconn.ConnectConfig(s.life, config) // each server has its ConnectTimeout
+	conn, err := connect(s.life, s.life, config) // each server has its ConnectTimeout
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +150,7 @@ func (s *Store) listen(alive context.Context, until time.Time) {
 	}
 	select {
 	case conn := <-s.free:
+		allow(conn, greeting)
 		_ = conn.WaitForNotification(ctx)
 		s.release(conn)
 	case <-ctx.Done():
@@ -168,16 +168,16 @@ func (s *Store) poll(ctx context.Context) error {
 		sessions = append(sessions, session)
 	}
 	s.mu.Unlock()
-	statements := []string{
-		"SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)), (SELECT position FROM checkpoint), " + breaks,
+	statements := []statement{
+		one("SELECT (SELECT max(position) FROM log WHERE position > (SELECT position FROM checkpoint)), (SELECT position FROM checkpoint), "+breaks, "IIt"),
 		s.over.look(),
-		"SELECT WHERE false", "SELECT WHERE false", s.askAge(),
+		do("SELECT WHERE false"), do("SELECT WHERE false"), s.askAge(),
 	}
 	if len(watches) > 0 {
-		statements[2] = "SELECT key, created FROM keys WHERE key IN (" + list(func(w *watch) string { return bytesOf(w.key) }, watches...) + ")"
+		statements[2] = several("SELECT key, created FROM keys WHERE key IN ("+list(func(w *watch) string { return bytesOf(w.key) }, watches...)+")", "xi")
 	}
 	if len(sessions) > 0 {
-		statements[3] = "SELECT id FROM sessions WHERE id IN (" + list(func(s *session) string { return number(s.id) }, sessions...) + ")"
+		statements[3] = several("SELECT id FROM sessions WHERE id IN ("+list(func(s *session) string { return number(s.id) }, sessions...)+")", "i")
 	}
 	found, err := s.read(ctx, "poll", statements...)
 	if err != nil {

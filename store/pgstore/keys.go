@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/answers"
 )
 
 // Get reads one key, see store.Store.
@@ -14,14 +15,18 @@ func (s *Store) Get(ctx context.Context, key string) (store.KV, error) {
 	if err := store.ValidateKey(key); err != nil {
 		return store.KV{}, err
 	}
-	found, err := s.read(ctx, "get "+key, "SELECT key, value, version FROM keys WHERE key = "+bytesOf(key))
+	found, err := s.read(ctx, "get "+key, maybe("SELECT key, value, version FROM keys WHERE key = "+bytesOf(key), "xxp"))
 	if err != nil {
 		return store.KV{}, err
 	}
 	if len(found[1]) == 0 {
 		return store.KV{Key: key}, nil
 	}
-	return kv(found[1], 0), nil
+	got := kv(found[1], 0)
+	if got.Key != key {
+		return store.KV{}, callError("get "+key, fmt.Errorf("the server answers the key %.80q; want %q", got.Key, key))
+	}
+	return got, nil
 }
 
 // List reads every key with a prefix, see store.Store.
@@ -33,13 +38,16 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	if end := after(prefix); end != "" {
 		where += " AND key < " + bytesOf(end)
 	}
-	found, err := s.read(ctx, "list "+prefix, "SELECT key, value, version FROM keys WHERE "+where+" ORDER BY key")
+	found, err := s.read(ctx, "list "+prefix, several("SELECT key, value, version FROM keys WHERE "+where+" ORDER BY key", "xxp"))
 	if err != nil {
 		return nil, err
 	}
 	kvs := make([]store.KV, len(found[1]))
 	for i := range kvs {
 		kvs[i] = kv(found[1], i)
+	}
+	if err := answers.Keys(prefix, kvs); err != nil {
+		return nil, callError("list "+prefix, err)
 	}
 	return kvs, nil
 }
@@ -84,7 +92,7 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (store.Version, error
 }
 
 // translate returns the verdict and the statements of a transaction.
-func translate(txn store.Txn) (verdict string, then []string, err error) {
+func translate(txn store.Txn) (verdict string, then []statement, err error) {
 	cases := []string{"false THEN 0"}
 	if len(txn.If) > 0 {
 		cases = append(cases, fmt.Sprintf(`EXISTS (SELECT FROM (VALUES %s) AS wanted (key, version) LEFT JOIN keys USING (key)
@@ -114,14 +122,14 @@ func translate(txn store.Txn) (verdict string, then []string, err error) {
 		puts = append(puts, "("+bytesOf(op.Key)+", "+bytesOf(op.Value)+", "+owner+")")
 	}
 	if len(deletes) > 0 {
-		then = append(then, "WITH gone AS (DELETE FROM keys USING "+fromLatest+" WHERE verdict = 0 AND key IN ("+strings.Join(deletes, ", ")+
-			") RETURNING key) SELECT pg_notify(current_schema(), '') FROM gone LIMIT 1")
+		then = append(then, do("WITH gone AS (DELETE FROM keys USING "+fromLatest+" WHERE verdict = 0 AND key IN ("+strings.Join(deletes, ", ")+
+			") RETURNING key) SELECT pg_notify(current_schema(), '') FROM gone LIMIT 1"))
 	}
 	if len(puts) > 0 {
-		then = append(then, `INSERT INTO keys (key, value, version, created, session)
+		then = append(then, do(`INSERT INTO keys (key, value, version, created, session)
 			SELECT put.key, put.value, revision, revision, put.session FROM `+fromLatest+`, (VALUES `+strings.Join(puts, ", ")+`) AS put (key, value, session)
 			WHERE verdict = 0
-			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = excluded.session`)
+			ON CONFLICT (key) DO UPDATE SET value = excluded.value, version = excluded.version, session = excluded.session`))
 	}
 	return "CASE WHEN " + strings.Join(cases, " WHEN ") + " ELSE 0 END", then, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/firn-id/firn/internal/retry"
 	"github.com/firn-id/firn/store"
+	"github.com/firn-id/firn/store/internal/answers"
 	"github.com/firn-id/firn/store/internal/appends"
 )
 
@@ -50,9 +51,9 @@ func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store
 	verdict := fmt.Sprintf("CASE WHEN (SELECT version FROM checkpoint) <> %s OR EXISTS (SELECT FROM log WHERE id = '%s') THEN %d ELSE 0 END",
 		number(checkpoint), id, conflict)
 	w, err := s.write(ctx, "append "+id, verdict,
-		"INSERT INTO log (position, id, data) SELECT revision, '"+id+"', "+bytesOf(data)+" FROM "+fromLatest+" WHERE verdict = 0",
+		do("INSERT INTO log (position, id, data) SELECT revision, '"+id+"', "+bytesOf(data)+" FROM "+fromLatest+" WHERE verdict = 0"),
 		notify,
-		"SELECT position FROM log WHERE id = '"+id+"'")
+		maybe("SELECT position FROM log WHERE id = '"+id+"'", "p"))
 	if err != nil {
 		return appends.Seen{}, err
 	}
@@ -66,7 +67,7 @@ func (s tries) Try(ctx context.Context, id string, data []byte, checkpoint store
 
 // Look reads where the checkpoint is.
 func (s tries) Look(ctx context.Context) (appends.Seen, error) {
-	found, err := s.read(ctx, "look at the log", "SELECT version, position FROM checkpoint")
+	found, err := s.read(ctx, "look at the log", one("SELECT version, position FROM checkpoint", "ii"))
 	if err != nil {
 		return appends.Seen{}, err
 	}
@@ -76,9 +77,7 @@ func (s tries) Look(ctx context.Context) (appends.Seen, error) {
 // seenIn is what a read tells whose second rows begin with the checkpoint's version and position.
 func seenIn(found []rows) appends.Seen {
 	seen := appends.Seen{Now: store.Position(found[0].int(0, 0))}
-	if len(found[1]) == 1 {
-		seen.Checkpoint, seen.Trimmed = store.Version(found[1].int(0, 0)), store.Position(found[1].int(0, 1))
-	}
+	seen.Checkpoint, seen.Trimmed = store.Version(found[1].int(0, 0)), store.Position(found[1].int(0, 1))
 	return seen
 }
 
@@ -110,9 +109,9 @@ func (s *Store) readLog(ctx context.Context, after store.Position, last mark, li
 	}
 	at := number(after)
 	found, err := s.read(ctx, call,
-		"SELECT version, position, CASE WHEN position > "+at+" THEN value END, position >= "+number(last.position)+
-			" OR EXISTS (SELECT FROM log WHERE position = "+number(last.position)+" AND id = '"+last.id+"') FROM checkpoint",
-		"SELECT position, id, data FROM log WHERE position > greatest("+at+", (SELECT position FROM checkpoint)) ORDER BY position LIMIT "+most)
+		one("SELECT version, position, CASE WHEN position > "+at+" THEN value END, position >= "+number(last.position)+
+			" OR EXISTS (SELECT FROM log WHERE position = "+number(last.position)+" AND id = '"+last.id+"') FROM checkpoint", "iiXb"),
+		several("SELECT position, id, data FROM log WHERE position > greatest("+at+", (SELECT position FROM checkpoint)) ORDER BY position LIMIT "+most, "pex"))
 	if err != nil {
 		return store.Batch{}, 0, err
 	}
@@ -137,6 +136,9 @@ func (s *Store) readLog(ctx context.Context, after store.Position, last mark, li
 			Position: store.Position(entries.int(i, 0)), ID: entries.text(i, 1), Data: entries.bytes(i, 2),
 		})
 	}
+	if err := answers.Batch(after, batch); err != nil {
+		return store.Batch{}, 0, callError(call, err)
+	}
 	if batch.More {
 		upTo = batch.Entries[limit-1].Position
 	}
@@ -151,7 +153,7 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 	call, at := fmt.Sprintf("checkpoint at %d", c.Position), number(c.Position)
 	verdict := fmt.Sprintf("CASE WHEN %s <= (SELECT position FROM checkpoint) THEN %d WHEN %s > revision THEN %d ELSE 0 END", at, done, at, beyond)
 	w, err := s.write(ctx, call, verdict,
-		"UPDATE checkpoint SET position = "+at+", version = latest.revision, value = "+bytesOf(c.Value)+" FROM "+fromLatest+" WHERE verdict = 0", notify)
+		do("UPDATE checkpoint SET position = "+at+", version = latest.revision, value = "+bytesOf(c.Value)+" FROM "+fromLatest+" WHERE verdict = 0"), notify)
 	if err == nil && w.verdict == beyond {
 		return fmt.Errorf("%s: %w: the store has reached position %d only", call, store.ErrRefused, w.revision-1)
 	}
@@ -161,7 +163,7 @@ func (s *Store) Checkpoint(ctx context.Context, c store.Checkpoint) error {
 // Trim drops the entries that the checkpoint stands for, see store.Log.
 func (s *Store) Trim(ctx context.Context) error {
 	_, err := s.write(ctx, "trim", "0",
-		"DELETE FROM log USING "+fromLatest+" WHERE verdict = 0 AND position > 0 AND position <= (SELECT position FROM checkpoint)")
+		do("DELETE FROM log USING "+fromLatest+" WHERE verdict = 0 AND position > 0 AND position <= (SELECT position FROM checkpoint)"))
 	return err
 }
 
@@ -187,7 +189,7 @@ func (s *Store) wakeLocked() {
 // found that the log has grown.
 func (s *Store) Follow(ctx context.Context, after store.Position) iter.Seq2[store.Batch, error] {
 	return func(yield func(store.Batch, error) bool) {
-		f := follower{store: s, upTo: after, more: true}
+		f := follower{store: s, upTo: after, more: true, piece: piece}
 		for {
 			batch, err := f.next(ctx)
 			if !yield(batch, err) || err != nil {
@@ -205,6 +207,7 @@ type follower struct {
 	begun bool           // it has read
 	epoch int            // since then
 	more  bool           // there is more to read
+	piece int            // how many entries it reads at once
 }
 
 // next is the next batch to yield, once there is one.
@@ -245,7 +248,7 @@ func (f *follower) next(ctx context.Context) (store.Batch, error) {
 func (f *follower) read(ctx context.Context, epoch int) (store.Batch, error) {
 	s := f.store
 	for {
-		batch, upTo, err := s.readLog(ctx, f.upTo, f.last, piece)
+		batch, upTo, err := s.readLog(ctx, f.upTo, f.last, f.piece)
 		s.mu.Lock()
 		now := s.known.epoch
 		s.mu.Unlock()
@@ -254,6 +257,9 @@ func (f *follower) read(ctx context.Context, epoch int) (store.Batch, error) {
 			return store.Batch{}, ctx.Err()
 		case f.begun && now != f.epoch, errors.Is(err, errDiverged):
 			return f.lost()
+		case errors.Is(err, errTooMuch) && f.piece > 1:
+			f.piece /= 2
+			continue
 		case err == nil && now == epoch:
 			f.upTo, f.more, f.epoch = max(f.upTo, upTo), batch.More, epoch
 			if n := len(batch.Entries); n > 0 {

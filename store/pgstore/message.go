@@ -40,44 +40,9 @@ func list[T any](of func(T) string, items ...T) string {
 	return strings.Join(all, ", ")
 }
 
-// rows are the rows of one statement, as text.
-type rows [][][]byte
-
-// int is a number in a row; SQL's null is zero.
-func (r rows) int(row, column int) int64 {
-	n, _ := strconv.ParseInt(string(r[row][column]), 10, 64) // the column's type is one of integers
-	return n
-}
-
-func (r rows) text(row, column int) string { return string(r[row][column]) }
-
-// bytes is a bytea in a row.
-func (r rows) bytes(row, column int) []byte {
-	b, _ := hex.DecodeString(strings.TrimPrefix(r.text(row, column), `\x`)) // bytea_output is hex
-	return b
-}
-
-func (r rows) is(row, column int) bool { return r.text(row, column) == "t" }
-
-// send sends statements as one message, and returns the rows of each. It gives the connection back.
-func (s *Store) send(ctx context.Context, conn *pgconn.PgConn, statements []string) ([]rows, error) {
-	results, err := conn.Exec(ctx, strings.Join(statements, ";\n")).ReadAll()
-	if err != nil {
-		return nil, err
-	}
-	if len(results) != len(statements) {
-		return nil, fmt.Errorf("%d statements have %d answers", len(statements), len(results))
-	}
-	all := make([]rows, len(results))
-	for i, r := range results {
-		all[i] = r.Rows
-	}
-	return all, nil
-}
-
 // exchange makes a message when it has the connection, and handles the answer. It goes on when ctx ends: an answer that
 // comes later is of use to the connection. sent tells whether the message may have reached the server.
-func exchange[T any](ctx context.Context, s *Store, message func() []string, handle func([]rows) (T, error)) (answer T, sent bool, err error) {
+func exchange[T any](ctx context.Context, s *Store, message func() []statement, handle func([]rows) (T, error)) (answer T, sent bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.CallDeadline)
 	defer cancel()
 	conn, err := s.acquire(ctx)
@@ -93,7 +58,7 @@ func exchange[T any](ctx context.Context, s *Store, message func() []string, han
 		ctx, cancel := context.WithTimeout(s.life, s.CallDeadline)
 		defer cancel()
 		var r result
-		all, err := s.send(ctx, conn, message())
+		all, err := exec(ctx, conn, message()...)
 		if r.err = err; err == nil {
 			r.answer, r.err = handle(all)
 		}
@@ -130,14 +95,14 @@ func (s *Store) knowsStore(identity string, revision int64) error {
 }
 
 // read reads at one moment. The first rows have the revision and the identity.
-func (s *Store) read(ctx context.Context, call string, statements ...string) ([]rows, error) {
+func (s *Store) read(ctx context.Context, call string, statements ...statement) ([]rows, error) {
 	if s.isClosed() {
 		return nil, errClosed
 	}
-	message := func() []string {
-		return append([]string{
-			"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-			"SELECT revision, identity FROM head, " + fromLatest + " WHERE " + intact,
+	message := func() []statement {
+		return append([]statement{
+			do("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
+			maybe("SELECT revision, identity FROM head, "+fromLatest+" WHERE "+intact, "pu"),
 		}, statements...)
 	}
 	all, _, err := exchange(ctx, s, message, func(all []rows) ([]rows, error) {
@@ -163,7 +128,7 @@ type written struct {
 
 // write is apply for a call of a client whose effect matters. Errors are those of package store; ErrAmbiguous only if the
 // transaction was sent.
-func (s *Store) write(ctx context.Context, call, verdict string, then ...string) (written, error) {
+func (s *Store) write(ctx context.Context, call, verdict string, then ...statement) (written, error) {
 	if s.isClosed() {
 		return written{}, errClosed
 	}
@@ -180,21 +145,21 @@ func (s *Store) write(ctx context.Context, call, verdict string, then ...string)
 // apply sends a transaction: it renews the sessions of this client and applies statements, which must do nothing unless the
 // verdict in latest is zero. verdict is an SQL expression. sent tells whether the
 // transaction may have reached the server.
-func (s *Store) apply(ctx context.Context, verdict string, then ...string) (w written, sent bool, err error) {
+func (s *Store) apply(ctx context.Context, verdict string, then ...statement) (w written, sent bool, err error) {
 	var asked time.Time
 	var renewed []*session
-	message := func() []string {
+	message := func() []statement {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		asked, s.warning = time.Now(), ""
-		statements := []string{
-			"SELECT FROM head FOR UPDATE",
-			"SELECT WHERE false",
-			fmt.Sprintf(`UPDATE latest SET revision = revision + 1, verdict = CASE
+		statements := []statement{
+			do("SELECT FROM head FOR UPDATE"),
+			do("SELECT WHERE false"),
+			maybe(fmt.Sprintf(`UPDATE latest SET revision = revision + 1, verdict = CASE
 					WHEN NOT EXISTS (SELECT FROM head WHERE identity = '%s') OR revision < %s OR NOT (%s) THEN %d ELSE %s END
 				WHERE revision = (SELECT max(revision) FROM latest)
 				RETURNING revision, (SELECT identity FROM head), verdict, (SELECT version FROM checkpoint), (SELECT position FROM checkpoint)`,
-				s.known.identity, number(s.known.revision), intact, lost, verdict),
+				s.known.identity, number(s.known.revision), intact, lost, verdict), "pUiII"),
 		}
 		for session := range s.sessions {
 			if asked.Sub(session.asked) >= session.ttl/renewalsPerTTL {
@@ -202,8 +167,8 @@ func (s *Store) apply(ctx context.Context, verdict string, then ...string) (w wr
 			}
 		}
 		if len(renewed) > 0 {
-			statements[1] = "UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' WHERE id IN (" +
-				list(func(s *session) string { return number(s.id) }, renewed...) + ") RETURNING id"
+			statements[1] = several("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' WHERE id IN ("+
+				list(func(s *session) string { return number(s.id) }, renewed...)+") RETURNING id", "i")
 		}
 		return append(statements, then...)
 	}
@@ -232,4 +197,4 @@ func (s *Store) apply(ctx context.Context, verdict string, then ...string) (w wr
 }
 
 // notify wakes all clients if the verdict is that the conditions hold.
-const notify = "SELECT pg_notify(current_schema(), '') FROM " + fromLatest + " WHERE verdict = 0"
+var notify = do("SELECT pg_notify(current_schema(), '') FROM " + fromLatest + " WHERE verdict = 0")

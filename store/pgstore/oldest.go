@@ -29,13 +29,13 @@ func (s *Store) OldestTransaction() (is time.Duration, known bool) {
 }
 
 // askAge is a statement that asks for the age if that is due.
-func (s *Store) askAge() string {
+func (s *Store) askAge() statement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Since(s.age.at) < oldestEvery {
-		return "SELECT WHERE false"
+		return do("SELECT WHERE false")
 	}
-	return "SELECT " + oldest
+	return one("SELECT "+oldest, "i")
 }
 
 // learnAge notes the answer.

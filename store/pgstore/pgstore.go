@@ -68,6 +68,10 @@ func Open(config Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	return open(settings), nil
+}
+
+func open(settings settings) *Store {
 	s := &Store{
 		settings: settings,
 		free:     make(chan *pgconn.PgConn, 1),
@@ -80,7 +84,7 @@ func Open(config Config) (*Store, error) {
 	s.appender = appends.New(tries{s}, retryAfter)
 	s.life, s.end = context.WithCancel(context.Background())
 	s.running.Go(s.keep)
-	return s, nil
+	return s
 }
 
 // Shared reports true: other processes use the database, too, and it may lose data while they run.

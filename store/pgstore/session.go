@@ -22,10 +22,10 @@ const (
 const tooLate = "expires > clock_timestamp() + (ttl + 1000) * interval '1 ms'"
 
 // sweep ends the sessions that have expired, and mends those that end too late.
-var sweep = []string{
-	"WITH swept AS (DELETE FROM sessions USING " + fromLatest + " WHERE verdict = 0 AND expires <= clock_timestamp() RETURNING id) " +
-		"SELECT pg_notify(current_schema(), '') FROM swept LIMIT 1",
-	"UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM " + fromLatest + " WHERE verdict = 0 AND " + tooLate,
+var sweep = []statement{
+	do("WITH swept AS (DELETE FROM sessions USING " + fromLatest + " WHERE verdict = 0 AND expires <= clock_timestamp() RETURNING id) " +
+		"SELECT pg_notify(current_schema(), '') FROM swept LIMIT 1"),
+	do("UPDATE sessions SET expires = clock_timestamp() + ttl * interval '1 ms' FROM " + fromLatest + " WHERE verdict = 0 AND " + tooLate),
 }
 
 // overdue is where a client has looked for sessions that have expired: up to then there are none. It looks again only from
@@ -41,13 +41,13 @@ const lookEverywhere = 1000
 
 // look is a statement that returns the server's time and whether there is something to sweep. Of sessions that end too
 // late it looks at the last, so that the others live for as long as that at most.
-func (o overdue) look() string {
+func (o overdue) look() statement {
 	since := "'-infinity'"
 	if o.upTo != 0 && o.looks < lookEverywhere { // else the server's clock was set back
 		since = fmt.Sprintf("(SELECT CASE WHEN now() >= at THEN at - interval '1 min' ELSE '-infinity' END FROM to_timestamp(%d / 1000.) AS at)", o.upTo)
 	}
-	return "SELECT (extract(epoch FROM now()) * 1000)::bigint, EXISTS (SELECT FROM sessions WHERE expires <= now() AND expires >= " + since + ") OR " +
-		"coalesce((SELECT " + tooLate + " FROM sessions ORDER BY expires DESC LIMIT 1), false)"
+	return one("SELECT (extract(epoch FROM now()) * 1000)::bigint, EXISTS (SELECT FROM sessions WHERE expires <= now() AND expires >= "+since+") OR "+
+		"coalesce((SELECT "+tooLate+" FROM sessions ORDER BY expires DESC LIMIT 1), false)", "ib")
 }
 
 // looked notes that everything was swept that look had found, when the server's time was now.
@@ -79,8 +79,8 @@ func (s *Store) OpenSession(ctx context.Context, ttl time.Duration) (store.Sessi
 		return nil, errClosed
 	}
 	asked := time.Now()
-	w, _, err := s.apply(ctx, "0", `INSERT INTO sessions (id, ttl, expires)
-		SELECT revision, `+milliseconds(ttl)+`, clock_timestamp() + `+milliseconds(ttl)+` * interval '1 ms' FROM `+fromLatest+` WHERE verdict = 0`)
+	w, _, err := s.apply(ctx, "0", do(`INSERT INTO sessions (id, ttl, expires)
+		SELECT revision, `+milliseconds(ttl)+`, clock_timestamp() + `+milliseconds(ttl)+` * interval '1 ms' FROM `+fromLatest+` WHERE verdict = 0`))
 	if err != nil {
 		return nil, callError(call, err) // a session that was begun after all expires
 	}
@@ -128,8 +128,8 @@ func (s *Store) endSessions(ctx context.Context, ending ...*session) error {
 		s.forgetLocked(session)
 	}
 	s.mu.Unlock()
-	_, _, err := s.apply(ctx, "0", "DELETE FROM sessions USING "+fromLatest+" WHERE verdict = 0 AND id IN ("+
-		list(func(s *session) string { return number(s.id) }, ending...)+")", notify)
+	_, _, err := s.apply(ctx, "0", do("DELETE FROM sessions USING "+fromLatest+" WHERE verdict = 0 AND id IN ("+
+		list(func(s *session) string { return number(s.id) }, ending...)+")"), notify)
 	if err != nil {
 		return callError("close session", err)
 	}

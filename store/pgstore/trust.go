@@ -30,18 +30,24 @@ SET client_min_messages = warning;
 SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 25000;
 SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false);
 SET default_transaction_isolation = 'read committed'; SET default_transaction_deferrable = off;
-SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d;
-SELECT current_setting('server_version_num'), pg_is_in_recovery(), pg_backend_pid(), %[3]s, (SELECT string_agg(name, ', ')
+SET statement_timeout = %[2]d; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = %[2]d`
+
+// about asks what the server is, and which tables there are.
+const about = `SELECT current_setting('server_version_num'), pg_is_in_recovery(), pg_backend_pid(), ` + breaks + `, (SELECT string_agg(name, ', ')
 	FROM unnest(ARRAY[` + names + `]) AS name WHERE to_regclass('"%[1]s".' || name) IS NULL), to_regclass('"%[1]s".head')`
 
 // trust prepares a new connection, and returns an error when the server or the store there can't be used. It makes the
 // tables if there are none, and gives the store a new identity if it is not where it was, or behind what was read from it.
 func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
-	results, err := conn.Exec(ctx, fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds(), breaks)).ReadAll()
+	var statements []statement
+	for _, sql := range strings.Split(fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds()), ";") {
+		statements = append(statements, do(sql))
+	}
+	all, err := exec(ctx, conn, append(statements, one(fmt.Sprintf(about, s.Schema), "ibitTT"))...)
 	if err != nil {
 		return err
 	}
-	r := rows(results[len(results)-1].Rows)
+	r := all[len(statements)]
 	switch {
 	case r.int(0, 0) < firstVersion:
 		return fmt.Errorf("%w: the server is PostgreSQL %s; want 13 or later", store.ErrRefused, conn.ParameterStatus("server_version"))
@@ -52,7 +58,7 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	case r.text(0, 3) != "":
 		return fmt.Errorf("%w: the server may lose what it has committed: %s", store.ErrRefused, r.text(0, 3))
 	}
-	if _, err := conn.Exec(ctx, "SELECT "+place).ReadAll(); rolledBack(err) != nil {
+	if err := run(ctx, conn, "SELECT "+place); rolledBack(err) != nil {
 		return fmt.Errorf("%w: the server does not say which one it is, so that the loss of commits could not be noticed; want PostgreSQL itself: %w", store.ErrRefused, err)
 	} else if err != nil {
 		return err
@@ -69,26 +75,25 @@ func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 			break
 		}
 	}
-	_, err = conn.Exec(ctx, `LISTEN "`+s.Schema+`"`).ReadAll()
-	return err
+	return run(ctx, conn, `LISTEN "`+s.Schema+`"`)
 }
 
 // complete makes the tables that are missing: all of them, or those that somebody has dropped. What was in these is lost,
 // as identify will find. There is a head unless it is missing, too.
 func (s *Store) complete(ctx context.Context, conn *pgconn.PgConn, missing string, head bool) error {
 	if head {
-		results, err := conn.Exec(ctx, "SELECT format FROM head").ReadAll()
+		all, err := exec(ctx, conn, maybe("SELECT format FROM head", "i"))
 		if err != nil {
 			return err
 		}
-		if r := rows(results[0].Rows); len(r) == 1 && r.int(0, 0) != format {
+		if r := all[0]; len(r) == 1 && r.int(0, 0) != format {
 			return fmt.Errorf("%w: the tables in schema %q have the format %d; this version of firn has %d", store.ErrRefused, s.Schema, r.int(0, 0), format)
 		}
 	}
 	if missing == "" {
 		return nil
 	}
-	if _, err := conn.Exec(ctx, SQL(s.Schema)).ReadAll(); err != nil {
+	if err := run(ctx, conn, SQL(s.Schema)); err != nil {
 		return fmt.Errorf("the schema %q lacks the tables %s, and this role can't create them; an owner of the database can, with what `firn gen sql --store` prints: %w",
 			s.Schema, missing, err)
 	}
@@ -104,15 +109,15 @@ type state struct {
 }
 
 func (s *Store) look(ctx context.Context, conn *pgconn.PgConn) (state, error) {
-	results, err := conn.Exec(ctx, `SELECT revision, identity, origin, `+origin+`, (SELECT value FROM keys WHERE key = `+bytesOf(floor.Key)+`),
+	all, err := exec(ctx, conn, one(`SELECT revision, identity, origin, `+origin+`, (SELECT value FROM keys WHERE key = `+bytesOf(floor.Key)+`),
 		concat_ws(', ', CASE WHEN identity IS NULL THEN 'head' END, CASE WHEN revision IS NULL THEN 'latest' END,
 			CASE WHEN NOT EXISTS (SELECT FROM keys WHERE key = '') THEN 'keys' END, CASE WHEN NOT EXISTS (SELECT FROM log WHERE position = 0) THEN 'log' END,
 			CASE WHEN NOT EXISTS (SELECT FROM checkpoint) THEN 'checkpoint' END)
-		FROM (SELECT) AS one LEFT JOIN head ON true LEFT JOIN `+fromLatest+` ON true`).ReadAll()
+		FROM (SELECT) AS one LEFT JOIN head ON true LEFT JOIN `+fromLatest+` ON true`, "PUTTXt"))
 	if err != nil {
 		return state{}, err
 	}
-	r := rows(results[0].Rows)
+	r := all[0]
 	return state{
 		revision: r.int(0, 0), identity: r.text(0, 1), origin: r.text(0, 2), actual: r.text(0, 3),
 		floor: r.bytes(0, 4), emptied: r.text(0, 5),
@@ -189,8 +194,7 @@ func (s *Store) renew(ctx context.Context, conn *pgconn.PgConn, from state, why 
 			bytesOf(put.Key), bytesOf(put.Value), guard),
 		"SELECT pg_notify(current_schema(), '')",
 	}
-	_, err = conn.Exec(ctx, strings.Join(statements, ";\n")).ReadAll()
-	return err
+	return run(ctx, conn, strings.Join(statements, ";\n"))
 }
 
 // newIdentity returns a random UUID.
