@@ -2,12 +2,14 @@ package server_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -96,3 +98,42 @@ func TestCreatesDoNotWaitForOthers(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// A token whose calls take long leaves room for those of others.
+func TestNoTokenTakesAllCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		callers := callersOf(t, map[string]string{"slow": "allow: [issue]", "quick": "allow: [issue]"})
+		var waits atomic.Int64
+		m := &servertest.Issuer{Before: func(ctx context.Context) error {
+			if ctx.Value(slowly{}) == nil {
+				return nil
+			}
+			waits.Add(1)
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		s := server.New(new(servertest.Member), server.Options{Default: m, MaxCalls: 16})
+		for range 2 { // what has ended counts no more
+			var all sync.WaitGroup
+			var crowded atomic.Int64
+			waits.Store(0)
+			for range 100 {
+				all.Go(func() {
+					if _, err := s.Next(context.WithValue(t.Context(), slowly{}, true), callers["slow"], name); errors.Is(err, server.ErrCrowded) {
+						crowded.Add(1)
+					}
+				})
+			}
+			synctest.Wait()
+			if waits.Load() != 14 || crowded.Load() != 86 {
+				t.Errorf("%d of its calls go on, and %d were refused; want 14 of 16", waits.Load(), crowded.Load())
+			}
+			if _, err := s.Next(t.Context(), callers["quick"], name); err != nil {
+				t.Errorf("another: %v", err)
+			}
+			all.Wait()
+		}
+	})
+}
+
+type slowly struct{} // marks calls that take long

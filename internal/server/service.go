@@ -200,17 +200,26 @@ func (s *Service) begin(ctx context.Context, who *auth.Caller, rights auth.Right
 	if err := who.May(rights, sequencer); err != nil {
 		return nil, nil, err
 	}
+	if !who.Begin(s.options.MaxCalls) {
+		return nil, nil, ErrCrowded
+	}
 	if s.calls.Add(1) > int64(s.options.MaxCalls) {
-		s.calls.Add(-1)
+		s.end(who)
 		return nil, nil, ErrCrowded
 	}
 	if err := who.Spend(worth); err != nil {
-		s.calls.Add(-1)
+		s.end(who)
 		return nil, nil, err
 	}
 	p := newLazyTimeout(ctx, s.timeout)
 	return p, func() {
 		p.end()
-		s.calls.Add(-1)
+		s.end(who)
 	}, nil
+}
+
+// end ends a call that begin has counted.
+func (s *Service) end(who *auth.Caller) {
+	s.calls.Add(-1)
+	who.End()
 }

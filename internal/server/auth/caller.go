@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -112,6 +113,7 @@ type Caller struct {
 	quota      int           // how many there may be of its sequencers when it creates one; 0: see Quota
 	limit      *rate.Limiter // nil: none
 	local      *Secret       // that it would need and did not send; nil: none
+	calls      *atomic.Int64 // that go on; nil: not counted
 }
 
 var (
@@ -217,6 +219,23 @@ func (c *Caller) MayAttachOnDemand(sequencer string) error {
 		return nil
 	}
 	return c.May(Attach|Admin, sequencer)
+}
+
+// Begin counts a call of a token until End, and is false beyond seven eighths of so many in all, and at least one: one token
+// leaves room for others.
+func (c *Caller) Begin(all int) bool {
+	if c == nil || c.calls == nil || c.calls.Add(1) <= max(1, int64(all)*7/8) {
+		return true
+	}
+	c.calls.Add(-1)
+	return false
+}
+
+// End ends a call for which Begin was true.
+func (c *Caller) End() {
+	if c != nil && c.calls != nil {
+		c.calls.Add(-1)
+	}
 }
 
 // Spend counts n IDs, or calls that give none, against the caller's limit. A *LimitError is returned, and nothing

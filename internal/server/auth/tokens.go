@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/firn-id/firn/internal/files"
 	"golang.org/x/time/rate"
@@ -57,20 +58,25 @@ func (t *Tokens) Identify(token string) (*Caller, error) {
 	return c, nil
 }
 
-// newCallers makes callers of valid entries. Those that were there with the same rate keep their limiter.
+// newCallers makes callers of valid entries. Those that were there keep the count of their calls, and with the same rate
+// their limiter.
 func newCallers(entries []Entry, last callers) callers {
 	all := callers{}
 	for _, e := range entries {
 		var sum [sha256.Size]byte
 		_, _ = hex.Decode(sum[:], []byte(e.SHA256)) // checked
-		c := &Caller{name: e.Name, sequencers: e.Sequencers, prefixes: e.Prefixes, quota: e.Quota}
+		c := &Caller{name: e.Name, sequencers: e.Sequencers, prefixes: e.Prefixes, quota: e.Quota, calls: new(atomic.Int64)}
+		old := last[sum]
+		if old != nil {
+			c.calls = old.calls
+		}
 		for _, text := range e.Allow {
 			right, _ := ParseRight(text) // checked
 			c.rights |= right
 		}
 		if e.Rate > 0 {
 			c.limit = rate.NewLimiter(rate.Limit(e.Rate), max(1, int(e.Rate)))
-			if old := last[sum]; old != nil && old.limit != nil && old.limit.Limit() == c.limit.Limit() {
+			if old != nil && old.limit != nil && old.limit.Limit() == c.limit.Limit() {
 				c.limit = old.limit
 			}
 		}

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 )
 
@@ -117,5 +119,43 @@ func TestQuotasOfTokens(t *testing.T) {
 		at(2, "root").ask("DELETE /api/v1/sequencers/inv-root", "", 200, "")
 		synctest.Wait() // so many were refused that the log is read no more for the others
 		at(1, "eager").ask("POST /api/v1/sequencers", create("more-eager"), 201, "")
+	})
+}
+
+// A token whose calls take long leaves room for those of others.
+func TestNoTokenTakesAllCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := tokensOf(t, map[string]string{"slow": "allow: [issue]", "quick": "allow: [issue]"})
+		var hold atomic.Bool
+		hold.Store(true)
+		release := make(chan struct{})
+		m := &servertest.Issuer{Before: func(context.Context) error {
+			if hold.Load() {
+				<-release
+			}
+			return nil
+		}}
+		h := withMetrics(server.New(new(servertest.Member), server.Options{Default: m, MaxCalls: 16}), &auth.Policy{Tokens: tokens})
+		ask := func(who string) int {
+			w := httptest.NewRecorder()
+			bearing{h, who}.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/api/v1/id", nil))
+			return w.Code
+		}
+		var all sync.WaitGroup
+		var refused atomic.Int64
+		for range 20 {
+			all.Go(func() {
+				if ask("slow") == 503 {
+					refused.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		hold.Store(false)
+		if n, code := refused.Load(), ask("quick"); n != 6 || code != 200 {
+			t.Errorf("of 20 calls %d were refused, and then another token got %d; want 6 and 200", n, code)
+		}
+		close(release)
+		all.Wait()
 	})
 }

@@ -2,10 +2,14 @@ package respapi
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,6 +118,48 @@ func TestAuditTrail(t *testing.T) {
 			t.Errorf("%s: the trail says %q; want %q", tt.says, got, want)
 		}
 	}
+}
+
+// A token whose calls take long leaves room for those of others.
+func TestNoTokenTakesAllCalls(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens.yaml")
+	entries := fmt.Sprintf("- {name: slow, sha256: %s, allow: [issue]}\n- {name: quick, sha256: %s, allow: [issue]}\n", auth.Hash("slow"), auth.Hash("quick"))
+	if err := os.WriteFile(file, []byte(entries), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		known, err := auth.OpenTokens(file, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, release := newCounting(), make(chan struct{})
+		var hold atomic.Bool
+		hold.Store(true)
+		m.Before = func(context.Context) error {
+			if hold.Load() {
+				<-release
+			}
+			return nil
+		}
+		s := New(server.New(new(servertest.Member), server.Options{Default: m, MaxCalls: 16}), &auth.Policy{Tokens: known}, nil)
+		ask := func(who string) string { return replies(t, s, "AUTH "+who+"\r\nINCR default\r\n") }
+		var all sync.WaitGroup
+		var refused atomic.Int64
+		for range 20 {
+			all.Go(func() {
+				if strings.Contains(ask("slow"), "-OVERLOADED") {
+					refused.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		hold.Store(false)
+		if n, got := refused.Load(), ask("quick"); n != 6 || strings.Contains(got, "\n-") {
+			t.Errorf("of 20 calls %d were refused, and then another token got %s; want 6, and an ID", n, got)
+		}
+		close(release)
+		all.Wait()
+	})
 }
 
 // A token that is withdrawn stops working on a connection that has shown it, though not everything is asked again.
