@@ -70,11 +70,14 @@ type QuotaError struct {
 }
 
 func (e *QuotaError) Error() string {
-	names := ""
+	there, names := fmt.Sprintf("there are %d sequencers", e.There), ""
+	if e.There == 1 {
+		there = "there is one sequencer"
+	}
 	if len(e.Names) > 0 {
 		names = fmt.Sprintf(" of the names %.200s", strings.Join(e.Names, ", "))
 	}
-	return fmt.Sprintf("there are %d sequencers%s, and the quota is %d; destroy one that nobody needs", e.There, names, e.Most)
+	return fmt.Sprintf("%s%s, and the quota is %d; destroy one that nobody needs", there, names, e.Most)
 }
 
 // Check returns why a value refuses to create a sequencer of a new name: a *PrefixError, a *QuotaError, or nil.
