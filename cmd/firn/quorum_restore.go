@@ -27,6 +27,12 @@ The new cluster gives no ID a second time, whatever was written after the backup
 its start it first waits until nodes of the former cluster have used up all the time that
 they can have reserved, for the longest window of its nodes and 10 s.
 
+A backup is signed by the keys that its quorum had, and restore takes it only if one of
+--quorum-key-file is among them: a crafted file could give the new cluster anything.
+With --trust it takes an unsigned one, such as a snapshot of etcd's own tools or of a
+quorum with certificates from files: for files that nobody else could write. Of a
+directory it checks that nobody else could.
+
 Stop the former cluster first. With --quorum-key-file restore asks its machines whether
 they run, and refuses to go on if one does. Those that can't be asked are listed.`
 
@@ -45,7 +51,8 @@ func (p *program) quorumRestoreCommand() *cobra.Command {
 	flags := c.Flags()
 	setting.Add(flags, &r.As, "as", "address", "", "the machine that the directory is for, as --quorum names it; required", parseAddress)
 	setting.Text(flags, &r.Dir, "data-dir", "directory", "the data directory to make; it must be empty or not exist")
-	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, to ask its machines whether they run\n(default: they are not asked)")
+	setting.Text(flags, &r.KeyFile, "quorum-key-file", "file", "the key of the former cluster, by which restore knows the backup and\nasks the machines whether they run")
+	setting.Bool(flags, &r.Trust, "trust", "take a backup that no key has signed; it can be anybody's")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if r.As == "" {
 			return usagef("%s needs the address of the machine that the directory is for; want --as such as ids-1:7420", c.CommandPath())

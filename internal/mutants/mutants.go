@@ -364,6 +364,16 @@ var mutants = []mutant{
 		"./store/quorum", "^TestNamesThatLeadToOneMachine$",
 	},
 	{
+		"a backup needs no signature", "store/quorum/backup.go",
+		"	if !trusted && !codes.Know(end) {", "	if false {",
+		"./store/quorum", "WhoseBackup",
+	},
+	{
+		"a page of a database may be used twice", "store/internal/etcdserver/pages.go",
+		"		if p.used[i] {", "		if false {",
+		"./store/internal/etcdserver", "CheckPages",
+	},
+	{
 		"a client's certificate is taken for a machine's", "store/quorum/internal/keyring/keyring.go",
 		"	return slices.ContainsFunc(s.VerifiedChains, ", "	return true || slices.ContainsFunc(s.VerifiedChains, ",
 		"./store/quorum", "^TestRightsOfKeys$",

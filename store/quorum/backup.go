@@ -19,6 +19,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"github.com/firn-id/firn/internal/clusterid"
+	"github.com/firn-id/firn/internal/files"
 	"github.com/firn-id/firn/internal/floor"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -28,8 +29,15 @@ import (
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 
-// Backup writes a backup of the store for Restore: etcd's database, and its SHA-256 at the end. Errors:
-// store.ErrUnavailable, ErrClient, or that of w.
+// A backup is etcd's database, its SHA-256, authentication codes of the quorum's keys over both, and a line that says so.
+const (
+	trailer    = "\nfirn backup 1\n"
+	codesSize  = keyring.MACSize + len(trailer)
+	aroundSize = sha256.Size + codesSize
+)
+
+// Backup writes a backup of the store for Restore, which knows it by the keys of the quorum. Errors:
+// store.ErrUnavailable, or that of w.
 func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
 	if err := q.refuseClient("a backup"); err != nil {
 		return err
@@ -38,7 +46,7 @@ func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
 	s := q.server
 	q.mu.Unlock()
 	if s != nil && s.isReady() {
-		return s.backup(ctx, w)
+		return s.backup(ctx, w, q.ring.MACs())
 	}
 	answers := q.askAll(ctx, q.others())
 	for _, address := range q.others() {
@@ -53,7 +61,7 @@ func (q *Quorum) Backup(ctx context.Context, w io.Writer) error {
 const catchUpWithin = 10 * time.Second
 
 // backup writes what this server has, once that is all that a majority has confirmed before.
-func (s *server) backup(ctx context.Context, w io.Writer) error {
+func (s *server) backup(ctx context.Context, w io.Writer, codes *keyring.MACs) error {
 	ctx, cancel := context.WithTimeout(ctx, catchUpWithin)
 	defer cancel()
 	if err := s.LinearizableReadNotify(ctx); err != nil {
@@ -62,10 +70,14 @@ func (s *server) backup(ctx context.Context, w io.Writer) error {
 	database := s.Backend().Snapshot()
 	defer database.Close() //nolint:errcheck // it was only read
 	sum := sha256.New()
-	if _, err := database.WriteTo(io.MultiWriter(w, sum)); err != nil {
+	if _, err := database.WriteTo(io.MultiWriter(w, codes, sum)); err != nil {
 		return err
 	}
-	_, err := w.Write(sum.Sum(nil))
+	digest := sum.Sum(nil)
+	if _, err := codes.Write(digest); err != nil {
+		return err
+	}
+	_, err := w.Write(slices.Concat(digest, codes.Sum(), []byte(trailer)))
 	return err
 }
 
@@ -78,7 +90,7 @@ func (q *Quorum) serveBackup(w http.ResponseWriter, r *http.Request) {
 		reply(w, http.StatusConflict, "it is not ready")
 		return
 	}
-	if err := s.backup(r.Context(), w); err != nil {
+	if err := s.backup(r.Context(), w, q.ring.MACs()); err != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
@@ -107,30 +119,78 @@ func (a *asker) copy(ctx context.Context, address, path string, w io.Writer) err
 	return nil
 }
 
-// checksum passes on what is written, and knows whether the end is the SHA-256 of what comes before.
+// checksum passes on what is written, and knows whether the end is that of a backup: the SHA-256 of what comes before,
+// codes, and the line.
 type checksum struct {
 	to     io.Writer
-	before []byte    // the latest bytes, up to a checksum's size
+	before []byte    // the latest bytes, up to the size of that end
 	hash   hash.Hash // of what comes before them
 }
 
 func (c *checksum) Write(p []byte) (int, error) {
 	c.before = append(c.before, p...)
-	if more := len(c.before) - sha256.Size; more > 0 {
+	if more := len(c.before) - aroundSize; more > 0 {
 		_, _ = c.hash.Write(c.before[:more]) // never fails
 		c.before = slices.Clone(c.before[more:])
 	}
 	return c.to.Write(p)
 }
 
-func (c *checksum) right() bool { return bytes.Equal(c.hash.Sum(nil), c.before) }
+func (c *checksum) right() bool {
+	return len(c.before) == aroundSize && bytes.HasSuffix(c.before, []byte(trailer)) &&
+		bytes.Equal(c.hash.Sum(nil), c.before[:sha256.Size])
+}
+
+// unpack copies a backup without what comes after its SHA-256, and returns an error if it is incomplete, or if none of the
+// keys has signed it unless it is trusted. What was copied is what was examined, whatever becomes of the backup meanwhile.
+func unpack(backup, to string, codes *keyring.MACs, trusted bool) error {
+	from, err := os.Open(backup)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	size := info.Size() - int64(codesSize)
+	end := make([]byte, codesSize)
+	if !info.Mode().IsRegular() || size <= sha256.Size {
+		return fmt.Errorf("%s: it has %d bytes, which is too little for a backup; want what firn quorum backup wrote", backup, info.Size())
+	}
+	if _, err := from.ReadAt(end, size); err != nil {
+		return err
+	}
+	if signed, ok := bytes.CutSuffix(end, []byte(trailer)); ok {
+		end = signed
+	} else if trusted { // of etcd's own tools, or of a machine's disk
+		size, end = info.Size(), nil
+	} else {
+		return fmt.Errorf("%s: its end is not that of a backup: want all of what firn quorum backup wrote; "+
+			"if nobody else could write it, --trust takes a snapshot of etcd's own tools", backup)
+	}
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.MultiWriter(f, codes), io.NewSectionReader(from, 0, size))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if !trusted && !codes.Know(end) {
+		return fmt.Errorf("%s: none of the keys of --quorum-key-file has signed it: want the key of the quorum that it is from, as it was "+
+			"then; without that, and if nobody else could write it, --trust takes it as it is", backup)
+	}
+	return nil
+}
 
 // RestoreConfig says what to restore, and where to.
 type RestoreConfig struct {
 	Backup  string       // a file written by Backup, or the data directory of a machine on which nothing runs
 	Dir     string       // the data directory to make; it must be empty or not exist
 	As      string       // the machine that it is for, host:port as in Config.Machines; required
-	KeyFile string       // see Config; with it, Restore asks the machines that the backup knows whether they are alive
+	KeyFile string       // see Config; with it, Restore knows the backup, and asks the machines in it whether they are alive
+	Trust   bool         // take a backup file that no key of KeyFile has signed; of a directory the owner is checked instead
 	Logger  *slog.Logger // nil: no log
 }
 
@@ -144,7 +204,8 @@ type Restored struct {
 // Restore makes a data directory from a backup, for the first machine of a new cluster. Only that machine can use it, and
 // copies of it begin no second cluster: it is like that of a node that was alone, which begins a cluster once all other
 // machines answer and none has data. An error is returned when As is no address, when a machine of the former cluster is
-// alive, when Dir is not empty, or when the backup is damaged; Dir is then as before.
+// alive, when Dir is not empty, when the backup is damaged or no key of KeyFile has signed it, or when others could write the
+// directory that it is; Dir is then as before.
 func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if err := checkAddress(c.As); err != nil {
@@ -161,20 +222,47 @@ func Restore(ctx context.Context, c RestoreConfig) (r Restored, err error) {
 		return r, err
 	}
 	defer func() { _ = os.RemoveAll(making) }()
-	if err := etcdserver.Restore(c.Backup, making); err != nil {
+	var keys keyring.Keys
+	if c.KeyFile != "" {
+		if keys, err = keyring.ReadFile(c.KeyFile); err != nil {
+			return r, err
+		}
+	}
+	if err := os.MkdirAll(making, 0o700); err != nil {
 		return r, err
 	}
-	if err := r.fill(ctx, c, making); err != nil {
+	from, err := c.examined(filepath.Join(making, "backup"), keys)
+	if err != nil {
+		return r, err
+	}
+	data := filepath.Join(making, "data")
+	if err := etcdserver.Restore(from, data); err != nil {
+		return r, fmt.Errorf("backup %s: %w", c.Backup, err)
+	}
+	if err := r.fill(ctx, c, data, keys); err != nil {
 		return r, err
 	}
 	if err := os.Remove(c.Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return r, err
 	}
-	return r, os.Rename(making, c.Dir)
+	return r, os.Rename(data, c.Dir)
+}
+
+// examined is what to restore from: a copy of the backup's file that is what a machine wrote, or its directory that nobody
+// else could write.
+func (c RestoreConfig) examined(copied string, keys keyring.Keys) (string, error) {
+	info, err := os.Stat(c.Backup)
+	if err != nil {
+		return "", err
+	}
+	if info.IsDir() {
+		return c.Backup, files.CheckTree(c.Backup)
+	}
+	return copied, unpack(c.Backup, copied, keys.MACs(), c.Trust)
 }
 
 // fill makes the data in a directory those of a new cluster.
-func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error {
+func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string, keys keyring.Keys) error {
 	dir, err := etcdserver.OpenDir(path)
 	if err != nil {
 		return err
@@ -200,7 +288,7 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 		return err
 	}
 	r.Former, r.Machines = former.Cluster, former.Machines
-	if err := r.askFormer(ctx, c); err != nil {
+	if err := r.askFormer(ctx, keys); err != nil {
 		return err
 	}
 	if err := endLeases(ctx, server); err != nil {
@@ -229,14 +317,10 @@ func (r *Restored) fill(ctx context.Context, c RestoreConfig, path string) error
 }
 
 // askFormer asks the machines of the former cluster whether they are alive.
-func (r *Restored) askFormer(ctx context.Context, c RestoreConfig) error {
-	if c.KeyFile == "" {
+func (r *Restored) askFormer(ctx context.Context, keys keyring.Keys) error {
+	if len(keys) == 0 {
 		r.Silent = r.Machines
 		return nil
-	}
-	keys, err := keyring.ReadFile(c.KeyFile)
-	if err != nil {
-		return err
 	}
 	ring, err := keyring.FromKeys(keys)
 	if err != nil {

@@ -1,6 +1,7 @@
 package etcdserver
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -24,12 +25,17 @@ func Restore(backup, to string) error {
 	file := backup
 	if info.IsDir() {
 		if InUse(backup) {
-			return fmt.Errorf("data directory %q: it is in use by another process", backup)
+			return errors.New("it is in use by another process")
 		}
 		file = datadir.ToBackendFileName(backup)
 		if _, err := os.Stat(file); err != nil {
-			return fmt.Errorf("data directory %q: there is no database: %w", backup, err.(*fs.PathError).Err)
+			return fmt.Errorf("there is no database: %w", err.(*fs.PathError).Err)
 		}
+	}
+	if err := checkFile(file); err != nil {
+		return fmt.Errorf("the database is damaged: %w", err)
+	}
+	if info.IsDir() {
 		if _, err := checkDatabase(backup); err != nil {
 			return err
 		}
@@ -45,8 +51,8 @@ func Restore(backup, to string) error {
 	case err == nil:
 		return nil
 	case strings.Contains(err.Error(), "missing hash"):
-		return fmt.Errorf("backup %q: it is no backup, or its end is missing: there is no checksum", backup)
+		return errors.New("it is no backup, or its end is missing: there is no checksum")
 	default:
-		return fmt.Errorf("backup %q: %w", backup, err)
+		return err
 	}
 }
