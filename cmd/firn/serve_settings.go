@@ -66,7 +66,23 @@ func (p *program) configure(o *serveOptions, flags *pflag.FlagSet) (c configured
 	if c.warnings, err = examined(c.Config).Warnings(); err != nil {
 		err = usageError{err}
 	}
+	c.warnings = append(exposed(flags, c.from), c.warnings...)
 	return c, err
+}
+
+// exposed warns of passwords that stand on the command line.
+func exposed(flags *pflag.FlagSet, from setting.Sources) (all []doctor.Finding) {
+	for name, file := range map[string]string{"store": "--postgres-password-file", "etcd-password": "--etcd-password-file"} {
+		f := flags.Lookup(name)
+		if !f.Changed || from[name] != "" || name == "store" && stores.Redact(f.Value.String()) == f.Value.String() {
+			continue
+		}
+		all = append(all, doctor.Finding{
+			Level: doctor.Warn, About: name, Found: "it has a password, which every user of this machine can see in the list of processes",
+			Do: "give the password in the file that " + file + " names, and change it",
+		})
+	}
+	return all
 }
 
 func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {

@@ -277,15 +277,16 @@ func TestSealKeysThatOthersCanRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, "seal.keys")
-	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
+	path, tokens := filepath.Join(dir, "seal.keys"), filepath.Join(dir, "tokens.yaml")
+	if err := errors.Join(os.Chmod(dir, 0o755), os.WriteFile(path, nil, 0o600), os.WriteFile(tokens, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for mode, want := range map[os.FileMode]string{0o600: "", 0o640: "", 0o644: "everybody can read " + path + ", mode 0644"} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		all, err := Config{SealKeyFile: path, Choice: stores.Choice{Etcd: etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}}}.Warnings()
+		c := Config{SealKeyFile: path, TokensFile: tokens, Choice: stores.Choice{Etcd: etcdstore.Config{Endpoints: []string{"127.0.0.1:1"}}}}
+		all, err := c.Warnings()
 		if err != nil || len(all) > 0 != (want != "") || len(all) > 0 && (all[0].Found != want || all[0].About != AboutSealKeys || all[0].Do != "chmod o-r "+path) {
 			t.Errorf("mode %v: %+v, %v; want %q", mode, all, err, want)
 		}

@@ -38,6 +38,12 @@ func (c Config) Warnings() (warnings []Finding, _ error) {
 			Do: "give a certificate with --tls-cert and --tls-key, or have these addresses reached through a proxy for TLS on this machine only",
 		})
 	}
+	if c.SealKeyFile != "" && c.TokensFile == "" {
+		warnings = append(warnings, Finding{
+			Level: Warn, About: AboutSealKeys, Found: "without tokens whoever reaches this node can open sealed IDs, and seal any",
+			Do: "give --tokens, with the right open for those alone who may open IDs, or keep strangers away from this node",
+		})
+	}
 	secrets := []stores.File{{Setting: AboutTokens, Path: c.TokensFile}, {Setting: AboutSealKeys, Path: c.SealKeyFile}, {Setting: aboutKey, Path: c.TLS.Key}}
 	if keeps {
 		secrets = append([]stores.File{{Setting: aboutData, Path: c.DataDir}}, secrets...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ func openTraces(endpoint string, ratio float64, version string, log *slog.Logger
 
 func newTraces(to sdk.TracerProviderOption, ratio float64, about *resource.Resource) *traces {
 	return &traces{
-		sdk.NewTracerProvider(to, sdk.WithResource(about), sdk.WithSampler(sdk.ParentBased(calls{sdk.TraceIDRatioBased(ratio)}))),
+		sdk.NewTracerProvider(to, sdk.WithResource(about), sdk.WithSampler(sdk.ParentBased(calls{sdk.TraceIDRatioBased(ratio)}, sdk.WithRemoteParentSampled(callers(ratio))))),
 		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}),
 	}
 }
@@ -65,6 +66,20 @@ func (c calls) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
 	}
 	return c.Sampler.ShouldSample(p)
 }
+
+// callers follows callers who say that their trace is sampled, for this share of the calls: anybody can say so, and make trace IDs
+// that a sampler by trace ID takes.
+type callers float64
+
+func (c callers) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
+	r := sdk.SamplingResult{Decision: sdk.Drop, Tracestate: trace.SpanContextFromContext(p.ParentContext).TraceState()}
+	if rand.Float64() < float64(c) {
+		r.Decision = sdk.RecordAndSample
+	}
+	return r
+}
+
+func (c callers) Description() string { return fmt.Sprintf("callers{%v}", float64(c)) }
 
 // web makes a span of each API call that a handler serves.
 func (t *traces) web(handler http.Handler) http.Handler {

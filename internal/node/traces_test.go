@@ -56,7 +56,7 @@ func TestTraces(t *testing.T) {
 	to, endpoint := collect(t)
 	c := testConfig(t)
 	c.Store = nil // use etcd
-	c.OTLPEndpoint, c.OTLPRatio, c.GRPCAddr, c.DrainDelay = endpoint, 0, "127.0.0.1:0", 0
+	c.OTLPEndpoint, c.OTLPRatio, c.GRPCAddr, c.DrainDelay = endpoint, 1, "127.0.0.1:0", 0
 	n := newNode(t, c)
 	ctx, stop := context.WithCancel(t.Context())
 	done := running(t, ctx, n)
@@ -86,7 +86,6 @@ func TestTraces(t *testing.T) {
 			t.Fatalf("%s %s: %s, %v", method, url, response.Status, err)
 		}
 	}
-	call("POST", url+"/api/v1/id", "", "") // has no trace, and begins none
 	call("GET", url+"/readyz", "", "00000000000000a1")
 	call("POST", url+"/api/v1/id", "", "00000000000000a2")
 	call("POST", admin+"/api/v1/sequencers", `{"name":"orders"}`, "00000000000000a3")

@@ -37,7 +37,8 @@ type Audit struct {
 	Member    string // that the call is about, as the caller named it where it is unknown; empty: none
 	Outcome   Code
 
-	// asked: the caller sent no secret, as the command line does first, and is told which one to send.
+	// asked: the caller sent no secret, as the command line does first, or no token to look, as doctor and the dashboard do, and is
+	// told what to send.
 	asked bool
 }
 
@@ -115,7 +116,8 @@ func (s *Service) Refuse(from Origin, call string, err error) Code {
 			a.Who, a.Sequencer = denied.Caller, denied.Sequencer
 		}
 		var secret *auth.SecretError
-		a.asked = errors.As(err, &secret) && !secret.Wrong
+		unknown := errors.Is(err, auth.ErrNoToken) || code == Forbidden && a.Who == ""
+		a.asked = errors.As(err, &secret) && !secret.Wrong || unknown && strings.HasPrefix(call, "GET ")
 		s.Audited(a)
 	}
 	return code

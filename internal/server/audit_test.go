@@ -107,12 +107,31 @@ func TestAuditTrail(t *testing.T) {
 			"without a token", func(context.Context) error { return fmt.Errorf("%w: none", auth.ErrUnauthenticated) },
 			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="DELETE /api/v1/sequencers/{name}" outcome=unauthenticated`,
 		},
+		{
+			"a wrong token", func(context.Context) error { return fmt.Errorf("%w: unknown", auth.ErrUnauthenticated) },
+			`level=WARN msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET /api/v1/cluster" outcome=unauthenticated`,
+		},
+		{
+			"a look without a token", func(context.Context) error { return auth.ErrNoToken },
+			`level=INFO msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET /api/v1/cluster" outcome=unauthenticated`,
+		},
+		{
+			"a look where nobody may", func(context.Context) error {
+				anyone, err := new(auth.Policy).Admit("")
+				return errors.Join(err, anyone.May(auth.Look, ""))
+			},
+			`level=INFO msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET /api/v1/cluster" outcome=forbidden`,
+		},
 		{"an ID", func(ctx context.Context) error { return second(fine.Next(ctx, shop, name)) }, ``},
 		{"a look", func(ctx context.Context) error { return second(fine.Sequencer(ctx, operator, "orders")) }, ``},
 		{"too many IDs", func(context.Context) error { return &auth.LimitError{Caller: "shop", Rate: 5} }, ``},
 	} {
+		call := "DELETE /api/v1/sequencers/{name}"
+		if strings.Contains(tt.want, "GET ") {
+			call = "GET /api/v1/cluster"
+		}
 		if err := tt.do(from.In(t.Context())); err != nil {
-			fine.Refuse(from, "DELETE /api/v1/sequencers/{name}", err) // as every protocol does
+			fine.Refuse(from, call, err) // as every protocol does
 		}
 		if got := take(trail); got != tt.want {
 			t.Errorf("%s:\n%s\nwant\n%s", tt.what, got, tt.want)

@@ -3,8 +3,10 @@
 package setting
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +25,9 @@ type value[T any] struct {
 }
 
 func (v *value[T]) Set(text string) error {
+	if v.kind == KindFile && secret.MatchString(text) {
+		return errSecret
+	}
 	parsed, err := v.parse(text)
 	if err != nil {
 		return err
@@ -59,12 +64,13 @@ func Bool(fs *pflag.FlagSet, into *bool, name, usage string) {
 	f.NoOptDefVal = "true"
 }
 
-// Kinds of flags that the config file does not write as a string.
+// Kinds of flags that this package knows. The config file does not write the first four as a string.
 const (
 	KindBool   = "bool"
 	KindNumber = "number"
 	KindShare  = "share"
 	KindList   = "list"
+	KindFile   = "file" // its name, and no secret
 )
 
 // Duration adds a duration of at least the given one.
@@ -114,6 +120,13 @@ func OneOf(words ...string) func(string) (string, error) {
 func Text(fs *pflag.FlagSet, into *string, name, kind, usage string) {
 	Add(fs, into, name, kind, *into, usage, func(text string) (string, error) { return text, nil })
 }
+
+// secret matches what somebody may give in place of the file that holds it: a token, a key that seals, the key of a quorum. Errors
+// of files show their names.
+var secret = regexp.MustCompile(`^(firn_[-_A-Za-z0-9]{40,}|[0-9]{1,5} [+/A-Za-z0-9]{22,}={0,2}|firn1-[-a-z0-9]{40,})\s*$`)
+
+var errSecret = errors.New("this is a secret, which is not shown here; want the name of the file that holds it. " +
+	"Other users of this machine may have seen it: replace it")
 
 // List adds a flag with a list of texts, separated by commas.
 func List(fs *pflag.FlagSet, into *[]string, name, usage string) {

@@ -87,7 +87,8 @@ func forbidden(format string, args ...any) error {
 	return &refusal{ErrForbidden, fmt.Sprintf(format, args...)}
 }
 
-var errNoToken = unauthenticated("missing token: send `Authorization: Bearer ...`")
+// ErrNoToken is returned for callers who have sent no token, where one is required. It is an ErrUnauthenticated.
+var ErrNoToken = unauthenticated("missing token: send `Authorization: Bearer ...`")
 
 // LimitError is returned when a caller asks for more than its limit allows.
 type LimitError struct {
@@ -157,7 +158,7 @@ func (c *Caller) may(r Right, sequencer string) error {
 	}
 	switch {
 	case c == nil:
-		return errNoToken
+		return ErrNoToken
 	case c.rights&r == 0 && c.local != nil:
 		return c.local.missing(false)
 	case c.rights&r == 0 && c.name == "":
@@ -189,7 +190,7 @@ func (c *Caller) MayPrefix(sequencer, prefix string) error {
 	case prefix == "" || c != nil && c.prefixes == nil && c.sequencers == nil || c != nil && matches(c.prefixes, prefix):
 		return nil
 	case c == nil:
-		return &DeniedError{"", sequencer, errNoToken}
+		return &DeniedError{"", sequencer, ErrNoToken}
 	case c.prefixes == nil:
 		return &DeniedError{c.name, sequencer, forbidden("the token %q allows some sequencers only, and no prefixes; its entry can name some", c.name)}
 	default:
@@ -242,7 +243,7 @@ func (c *Caller) End() {
 // counted, when that is more than it allows now; ErrUnauthenticated when the caller is nil.
 func (c *Caller) Spend(n int) error {
 	if c == nil {
-		return errNoToken
+		return ErrNoToken
 	}
 	now := time.Now()
 	if c.limit == nil || c.limit.AllowN(now, n) {

@@ -28,7 +28,7 @@ type Policy struct {
 func (p *Policy) Admit(token string) (*Caller, error) {
 	switch {
 	case p.Tokens != nil && token == "":
-		return nil, errNoToken
+		return nil, ErrNoToken
 	case p.Tokens != nil:
 		return p.Tokens.Identify(token)
 	case p.Trusted && p.Secret != nil:

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/firn-id/firn/internal/clusterid"
 	"github.com/firn-id/firn/internal/server"
@@ -34,6 +36,12 @@ func open(method string) bool {
 func (s *Server) admit(ctx context.Context, method string) (context.Context, error) {
 	if crowded(ctx) {
 		return nil, server.ErrCrowded
+	}
+	if zipped(ctx) {
+		if open(method) { // its errors are not worded
+			return nil, status.Error(codes.InvalidArgument, errCompressed.Error())
+		}
+		return nil, server.Input(errCompressed)
 	}
 	if open(method) {
 		return ctx, nil

@@ -40,6 +40,7 @@ const workers = 16
 func limits() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.RPCDecompressor(unzip{}), //nolint:staticcheck // gRPC supports it throughout 1.x, and nothing else keeps it from decompressing
 		grpc.MaxHeaderListSize(maxHeader),
 		grpc.MaxConcurrentStreams(maxCalls),
 		grpc.ConnectionTimeout(shakeWithin),

@@ -19,6 +19,7 @@ var (
 	textType   = []string{"text/plain; charset=utf-8"}
 	noStore    = []string{"no-store"}
 	varyAccept = []string{"Accept"}
+	noSniff    = []string{"nosniff"} // callers choose a part of what is in some answers
 )
 
 // piece is how many bytes of an answer are written at once, and atOnce how many may be appended between two checks.
@@ -182,6 +183,7 @@ func header(w http.ResponseWriter, contentType []string) {
 	h := w.Header()
 	h["Content-Type"] = contentType
 	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -44,6 +44,9 @@ func (c *contract) expect(t *testing.T, h http.Handler, calls []anExchange) {
 		if e.status != want.status || !strings.Contains(e.answer, `"code":"`+want.code) && want.code != "" {
 			t.Errorf("%v = %d %s, want %d %s", e, e.status, e.answer, want.status, want.code)
 		}
+		if got := e.header.Get("X-Content-Type-Options"); got != "nosniff" {
+			t.Errorf("%v: X-Content-Type-Options is %q; want nosniff", e, got)
+		}
 		badCall, badAnswer := c.compare(e)
 		if badAnswer != nil {
 			t.Error(badAnswer)

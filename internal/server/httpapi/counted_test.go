@@ -143,6 +143,17 @@ func TestProfiles(t *testing.T) {
 	if profiled.ServeHTTP(w, r); w.Code != 403 || !strings.Contains(w.Body.String(), "cross_origin") {
 		t.Errorf("under a name of another site it answers %d %s", w.Code, w.Body)
 	}
+	for _, from := range fromSites {
+		r := httptest.NewRequest(http.MethodGet, "http://10.0.0.7:9080/debug/pprof/symbol", nil)
+		r.Header.Set("User-Agent", from.agent)
+		if from.site != "" {
+			r.Header.Set("Sec-Fetch-Site", from.site)
+		}
+		w := httptest.NewRecorder()
+		if profiled.ServeHTTP(w, r); w.Code != from.status {
+			t.Errorf("from %q, %q, it answers %d %s", from.site, from.agent, w.Code, w.Body)
+		}
+	}
 	s := httptest.NewUnstartedServer(profiled)
 	s.Config.WriteTimeout = time.Second / 2 // as there is one for answers
 	s.Start()

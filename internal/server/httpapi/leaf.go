@@ -29,9 +29,7 @@ func WithLeaf(ids LeafIDs) Option {
 // leaf answers with an ID of a sequencer; empty: of the one that the key names.
 func (h *Handler) leaf(only string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		taking := *r
-		taking.Method = http.MethodPost // a GET that takes an ID is not safe
-		if err := h.browsers.Check(&taking); err != nil {
+		if err := h.notFromAfar(r); err != nil { // a GET that takes an ID is not safe
 			RefuseCrossOrigin(w, r, h.service, err)
 			return
 		}

@@ -87,19 +87,36 @@ func TestLeafIsRefused(t *testing.T) {
 	}, map[string]int{"http GET /api/snowflake/get/{key}": 1, "http GET /api/segment/get/{key}": 3})
 }
 
+// fromSites are what GETs say of the page that has sent them, and their status where GET is not safe.
+var fromSites = []struct {
+	site, agent string
+	status      int
+}{
+	{"cross-site", "Mozilla/5.0", 403},
+	{"cross-site", "", 403},
+	{"same-site", "Mozilla/5.0", 403},
+	{"same-origin", "Mozilla/5.0", 200},
+	{"none", "Mozilla/5.0", 200}, // a person has typed the address
+	{"", "Mozilla/5.0", 403},     // over plain HTTP to another machine, from wherever
+	{"", "Java/21", 200},
+	{"", "", 200},
+}
+
 // A page of another site can't have its visitors' browsers use up IDs, though GET takes them here. A person may look.
 func TestLeafCrossOrigin(t *testing.T) {
 	f := &servertest.Issuer{IDs: firn.Twitter}
 	h := leafHandler(t, f, nil, new(auth.Policy), httpapi.LeafIDs{Served: true})
-	for site, status := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200, "": 200} {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost/api/snowflake/get/default", nil)
+	for _, from := range fromSites {
+		site, status := from.site, from.status
+		r := httptest.NewRequest(http.MethodGet, "http://ids.internal/api/snowflake/get/default", nil)
+		r.Header.Set("User-Agent", from.agent)
 		if site != "" {
 			r.Header.Set("Sec-Fetch-Site", site)
 		}
 		before := f.Given()
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != status || (f.Given() > before) != (status == 200) {
-			t.Errorf("from %q it answers %d %s, and has given %d IDs", site, w.Code, w.Body, f.Given()-before)
+			t.Errorf("from %q, %q, it answers %d %s, and has given %d IDs", site, from.agent, w.Code, w.Body, f.Given()-before)
 		}
 	}
 }

@@ -49,6 +49,25 @@ func (h *Handler) guard(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
+// errFromAfar is returned by notFromAfar.
+var errFromAfar = errors.New("another site's page may have sent your browser here, as it does not say that this is not so; " +
+	"use https or localhost, or another program than a browser")
+
+// notFromAfar refuses a GET that another site's page may have had a browser send, where GET is not safe. Browsers say from where,
+// but over plain HTTP to another machine only of other methods than GET. No page can change that they call themselves Mozilla.
+func (h *Handler) notFromAfar(r *http.Request) error {
+	unsafe := *r
+	unsafe.Method = http.MethodPost
+	if err := h.browsers.Check(&unsafe); err != nil {
+		return err
+	}
+	says := r.Header.Get("Sec-Fetch-Site") != "" || r.Header.Get("Origin") != ""
+	if !says && r.Method != http.MethodPost && strings.HasPrefix(r.UserAgent(), "Mozilla/") {
+		return errFromAfar
+	}
+	return nil
+}
+
 // open serves a path without a token.
 func (h *Handler) open(path string, next http.HandlerFunc) {
 	h.handle(path, map[string]http.HandlerFunc{http.MethodGet: next})

@@ -20,6 +20,7 @@ func WithMetrics(metrics http.Handler) Option {
 				h.refuse(w, r, err)
 				return
 			}
+			w.Header()["X-Content-Type-Options"] = noSniff
 			metrics.ServeHTTP(w, r)
 		})
 	}
@@ -36,6 +37,10 @@ func WithProfiles() Option {
 			"/debug/pprof/trace":   pprof.Trace,
 		} {
 			h.get(path, func(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+				if err := h.notFromAfar(r); err != nil { // a profile takes the node's time
+					RefuseCrossOrigin(w, r, h.service, err)
+					return
+				}
 				if err := who.May(auth.Look, ""); err != nil {
 					h.refuse(w, r, err)
 					return
