@@ -60,7 +60,7 @@ func ParseRight(text string) (Right, error) {
 			return known.right, nil
 		}
 	}
-	return 0, fmt.Errorf("%sis not a right; want issue, open, attach or admin", shown(text))
+	return 0, fmt.Errorf("%s is not a right; want issue, open, attach or admin", shown(text))
 }
 
 // CheckPattern returns an error unless a text of 1 to 1000 bytes is a pattern of sequencers' names as path.Match has them:
