@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/firn-id/firn/store/internal/answers"
 	"github.com/firn-id/firn/store/internal/clienttls"
 )
 
@@ -123,12 +124,14 @@ func (c Config) settings() (settings, error) {
 		DialTimeout:          connectWithin, // of the login
 		DialKeepAliveTime:    probeAfter,
 		DialKeepAliveTimeout: probeDeadline,
+		MaxCallRecvMsgSize:   answers.Max,
 		DialOptions: append([]grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: longestBackoff / 4, Multiplier: 1.6, Jitter: 0.2, MaxDelay: longestBackoff},
 				MinConnectTimeout: connectWithin,
 			}),
-			grpc.WithChainUnaryInterceptor(tellWhy),
+			grpc.WithChainUnaryInterceptor(tellWhy, checked),
+			grpc.WithChainStreamInterceptor(checkedStream),
 		}, c.DialOptions...),
 		Logger: zap.NewNop(), // it also returns every error that it would log
 	}

@@ -163,11 +163,11 @@ func (m mark) missing(call string, seen appends.Seen, first []*mvccpb.KeyValue, 
 	return fmt.Errorf("%s: %w: the entry %s at %d is gone", call, store.ErrRolledBack, m.lastID, m.last)
 }
 
-// readLog reads what comes after a mark, at most limit entries unless that is zero, and
+// readLog reads what comes after a mark, at most so many entries unless that is zero, and
 // returns how far the batch goes. It reads the checkpoint's value only if it must: etcd
 // compares the positions. It reads the last known entry again, to see that it is there.
-func (s *Store) readLog(ctx context.Context, known mark, limit int64) (store.Batch, store.Position, error) {
-	after := known.upTo
+func (s *Store) readLog(ctx context.Context, known mark, atMost int64) (store.Batch, store.Position, error) {
+	after, limit := known.upTo, atMost
 	call := fmt.Sprintf("read the log after %d", after)
 	if after < 0 {
 		return store.Batch{}, 0, fmt.Errorf("%s: %w: the position is negative; want 0 or more", call, store.ErrRefused)
@@ -192,7 +192,10 @@ func (s *Store) readLog(ctx context.Context, known mark, limit int64) (store.Bat
 		Then(at, entries, value).
 		Else(at, entries).
 		Commit()
-	if err != nil {
+	switch {
+	case isTooLong(err) && atMost > 1:
+		return s.readLog(ctx, known, atMost/2)
+	case err != nil:
 		return store.Batch{}, 0, callError(call, err)
 	}
 	seen, err := seenIn(resp.Responses[0], store.Position(resp.Header.Revision))
