@@ -75,7 +75,7 @@ func (n *Node) budget(a Address) *httpapi.Budget {
 func (n *Node) grpc(secure *tls.Config) *protocolServer {
 	options := n.traces.served()
 	if secure != nil {
-		options = append(options, grpc.Creds(shakenHands{credentials.NewTLS(secure.Clone()), n}))
+		options = append(options, grpc.Creds(grpcapi.Timely(shakenHands{credentials.NewTLS(secure.Clone()), n})))
 	}
 	s := grpcapi.New(n.service, &auth.Policy{Tokens: n.tokens}, options...)
 	return &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: func() {}} // Shutdown has cut off the calls that took too long

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/encoding"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/reflection"
@@ -43,7 +44,7 @@ func New(s *server.Service, p *auth.Policy, options ...grpc.ServerOption) *Serve
 	v.limit(s.MaxCalls())
 	v.ending, v.end = context.WithCancel(s.Serving())
 	v.stopped, v.stop = context.WithCancel(context.Background())
-	own := append(limits(), grpc.InTapHandle(v.arrives), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),
+	own := append(limits(), grpc.Creds(Timely(insecure.NewCredentials())), grpc.InTapHandle(v.arrives), grpc.UnaryInterceptor(v.unary), grpc.StreamInterceptor(v.stream),
 		grpc.ForceServerCodecV2(codec{encoding.GetCodecV2("proto"), &v.answers}))
 	v.grpc = grpc.NewServer(append(own, options...)...)
 	firnv1.RegisterFirnServer(v.grpc, &giver{Server: v})
