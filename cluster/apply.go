@@ -174,6 +174,11 @@ func (c Expel) apply(v *Value) Outcome {
 	return applied
 }
 
+func (c Skipped) apply(v *Value) Outcome {
+	v.skipped = v.skipped.put(v.position, c.Entry)
+	return applied
+}
+
 func (PeerGC) apply(*Value) Outcome { return unchanged }
 
 func (AskClocks) apply(*Value) Outcome { return unchanged }

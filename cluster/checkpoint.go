@@ -21,6 +21,12 @@ type checkpointJSON struct {
 	Expelled   []expelledJSON                 `json:"expelled,omitempty"` // rising positions
 	Policy     []Share                        `json:"policy,omitempty"`   // rising names
 	Region     Region                         `json:"region,omitzero"`    // of the sequencers
+	Skipped    []skippedJSON                  `json:"skipped,omitempty"`  // rising positions
+}
+
+type skippedJSON struct {
+	Entry string `json:"entry"`
+	At    int64  `json:"at"` // its position
 }
 
 type expelledJSON struct {
@@ -82,6 +88,9 @@ func EncodeCheckpoint(v Value) ([]byte, error) {
 	}
 	for at, id := range v.expulsions.all() {
 		w.Expelled = append(w.Expelled, expelledJSON{id, at})
+	}
+	for at, entry := range v.skipped.all() {
+		w.Skipped = append(w.Skipped, skippedJSON{entry, at})
 	}
 	data, err := json.Marshal(w)
 	if err != nil || len(data) < compressFrom {
@@ -257,6 +266,17 @@ func (r checkpointJSON) value() (Value, error) {
 		}
 		at = e.At
 		v.expelled, v.expulsions = v.expelled.put(e.ID, at), v.expulsions.put(at, e.ID)
+	}
+	at = -1
+	for _, e := range r.Skipped {
+		if err := checkID("entry", e.Entry); err != nil {
+			return v, err
+		}
+		if e.At <= at || e.At > r.Position {
+			return v, fmt.Errorf("%q skipped at %d; want rising positions up to %d", e.Entry, e.At, r.Position)
+		}
+		at = e.At
+		v.skipped = v.skipped.put(at, e.Entry)
 	}
 	return v, nil
 }

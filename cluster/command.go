@@ -64,6 +64,12 @@ type (
 	AskClocks struct {
 		By string `json:"by"`
 	}
+
+	// Skipped stands for an entry that no member of the cluster could read, and that an operator had all pass over. It
+	// changes nothing but what Value.Skipped returns. No log has it: Decode refuses it.
+	Skipped struct {
+		Entry string `json:"entry"` // the ID of the entry in the log
+	}
 )
 
 // Cause is why a member left. It is empty where the log does not tell.
@@ -194,6 +200,9 @@ func (PeerGC) Name() string { return "peer-gc" }
 // Name returns expel.
 func (Expel) Name() string { return "expel" }
 
+// Name returns the name of the command.
+func (Skipped) Name() string { return "skipped" }
+
 // Name returns ask-clocks.
 func (AskClocks) Name() string { return "ask-clocks" }
 
@@ -247,6 +256,8 @@ func (c Leave) validate() error {
 	}
 	return checkID("member", c.Member)
 }
+
+func (c Skipped) validate() error { return checkID("entry", c.Entry) }
 
 func (c Expel) validate() error { return errors.Join(checkID("member", c.Member), checkID("by", c.By)) }
 

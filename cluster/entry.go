@@ -100,6 +100,9 @@ func Decode(position int64, data []byte) (Entry, error) {
 	if err != nil {
 		return Entry{}, &UnreadableError{Err: err}
 	}
+	if r.Command == (Skipped{}).Name() {
+		return Entry{}, &UnreadableError{Err: fmt.Errorf("the command %s; no log has it", r.Command)}
+	}
 	r.Position = &position
 	return r.entry()
 }
@@ -254,6 +257,7 @@ var readers = map[string]func(args []byte) (Command, error){
 	Detach{}.Name():           read[Detach],
 	Decline{}.Name():          read[Decline],
 	Expel{}.Name():            read[Expel],
+	Skipped{}.Name():          read[Skipped],
 	AskClocks{}.Name():        read[AskClocks],
 	Drain{}.Name():            read[Drain],
 	Undrain{}.Name():          read[Undrain],

@@ -18,6 +18,7 @@ type valueJSON struct {
 	Expelled   []string                 `json:"expelled,omitempty"` // the latest last
 	Policy     []shareJSON              `json:"policy,omitempty"`   // by name
 	Region     Region                   `json:"region,omitzero"`
+	Skipped    []int64                  `json:"skipped,omitempty"` // positions
 }
 
 type shareJSON struct {
@@ -58,6 +59,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 		w.Sequencers[name] = sequencerJSON{maps.Collect(s.nodes.all()), s.Waiting(), s.WantingMore(), slices.Collect(keys(s.drained)), s.changedAllocation()}
 	}
 	w.Region, _ = v.Region()
+	w.Skipped = slices.Collect(keys(v.skipped))
 	w.Expelled = slices.Collect(values(v.expulsions))
 	for name, s := range v.shares.all() {
 		w.Policy = append(w.Policy, shareJSON{name, s.percent, slices.AppendSeq([]string{}, values(s.members))})

@@ -11,6 +11,7 @@ import (
 // reference is the cluster with plain maps and slices: each rule as it is told, with no thought of speed. It is what
 // Apply is compared with.
 type reference struct {
+	skipped    []int64
 	members    []string          // in the order in which they joined
 	pairs      map[string]string // watcher to watched
 	prepared   map[string]string // joiner to target
@@ -110,6 +111,9 @@ func (r *reference) apply(e Entry) Result {
 		}
 	case Leave:
 		return r.leave(c.Member)
+	case Skipped:
+		r.skipped = append(r.skipped, e.Position)
+		return Applied
 	case PeerGC, AskClocks:
 	case CreateSequencer:
 		switch s, ok := r.sequencers[c.Sequencer]; {
@@ -713,5 +717,6 @@ func (r *reference) marshal() ([]byte, error) {
 		Expelled   []string             `json:"expelled,omitempty"`
 		Policy     []shared             `json:"policy,omitempty"`
 		Region     Region               `json:"region,omitzero"`
-	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled, policy, region})
+		Skipped    []int64              `json:"skipped,omitempty"`
+	}{append([]string{}, r.members...), r.pairs, r.prepared, r.accepted, sequencers, r.expelled, policy, region, r.skipped})
 }

@@ -39,6 +39,9 @@ type Value struct {
 	expelled   tree[string, int64]
 	expulsions tree[int64, string]
 
+	// The entries that were passed over: their IDs in the log, by position.
+	skipped tree[int64, string]
+
 	// The policy: the shares by sequencer, and the sequencer that each member serves.
 	shares   tree[string, share]
 	assigned tree[string, string]
@@ -133,6 +136,12 @@ func (v Value) Region() (Region, bool) {
 	}
 	_, s := v.sequencers.at(0)
 	return s.region, true
+}
+
+// Skipped reports whether the entry of this ID was passed over at a position, see the command Skipped.
+func (v Value) Skipped(position int64, entry string) bool {
+	id, ok := v.skipped.get(position)
+	return ok && id == entry
 }
 
 // Expelled reports whether a member or joiner of this ID was expelled. The value remembers the last 256.

@@ -74,7 +74,9 @@ type Member struct {
 	cluster atomic.Pointer[string]  // the ID; nil: not known yet
 	awaits  atomic.Pointer[awaited] // for what its join waits; nil: for nobody, or that is not known yet
 
-	broken chan error // has room for one: an error, from elsewhere than the log, that shows that the store has lost data
+	stopped atomic.Pointer[stopped] // why it can't replay the log further; nil: it can
+
+	broken chan error // has room for one: an error, from elsewhere than the log, after which it replays the log anew
 
 	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
 
@@ -96,6 +98,7 @@ type Member struct {
 	left        time.Time // when it began to leave
 	err         error     // why it ended
 
+	skips   skips          // as read under the latest session; used by the player only
 	ids     []string       // all that it has had; used by the player only
 	running sync.WaitGroup // goroutines that the player has started: following the log, watching pulses
 	player                 // belongs to that goroutine
@@ -165,12 +168,17 @@ func (m *Member) Wait(ctx context.Context) error {
 }
 
 // Ready returns nil while it is a member of the cluster. Otherwise it returns an ErrNotReady that says why not
-// (its store is not open yet, or it is joining), or what Err returns. It does not ask the store.
+// (its store is not open yet, or it is joining), or what Err returns. It does not ask the store. An ErrNotReady that wraps a
+// *cluster.UnreadableError is returned while it can't read an entry of the log: its sequencers make IDs up to their horizons,
+// and it waits until the entry is passed over, see Skip.
 func (m *Member) Ready() error {
 	if m.over() {
 		return m.ended()
 	}
 	if _, err := m.opened(); err != nil {
+		return err
+	}
+	if err := m.stoppedAt(); err != nil {
 		return err
 	}
 	if v, incarnation, _ := m.look(); incarnation == nil || !v.IsMember(incarnation.id) {
@@ -213,10 +221,9 @@ func (m *Member) inTime(ctx context.Context, within time.Duration) (context.Cont
 // Done is closed when the member has ended: by Leave, or because it can't go on, see Err.
 func (m *Member) Done() <-chan struct{} { return m.done }
 
-// Err returns nil until Done is closed and after Leave, and otherwise why the member can't go on: a
-// *cluster.UnreadableError when it met an entry of a version that it does not know, a *RegionError, store.ErrRefused, or what
-// opening the store returned: its sequencers then make IDs up to their horizons, and end. After ErrExpelled they
-// make none.
+// Err returns nil until Done is closed and after Leave, and otherwise why the member can't go on: a *RegionError,
+// store.ErrRefused, or what opening the store returned: its sequencers then make IDs up to their horizons, and end. After
+// ErrExpelled they make none. A member that met an entry of the log that it can't read has not ended, see Ready.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -284,6 +291,9 @@ func (m *Member) look() (cluster.Value, *incarnation, <-chan struct{}) {
 
 // rejoined waits until it is a member again, under any ID, if it has ever joined.
 func (m *Member) rejoined(ctx context.Context) (cluster.Value, *incarnation, error) {
+	if err := m.stoppedAt(); err != nil {
+		return cluster.Value{}, nil, err
+	}
 	m.mu.Lock()
 	hasJoined := m.hasJoined
 	m.mu.Unlock()
@@ -302,13 +312,17 @@ func (m *Member) joined(ctx context.Context) (cluster.Value, *incarnation, error
 		if m.over() {
 			return v, incarnation, m.ended()
 		}
-		if incarnation != nil && v.IsMember(incarnation.id) {
+		stop := m.stoppedAt()
+		if incarnation != nil && v.IsMember(incarnation.id) && stop == nil {
 			return v, incarnation, nil
 		}
 		select {
 		case <-changed:
 		case <-m.done:
 		case <-ctx.Done():
+			if stop != nil {
+				return v, incarnation, fmt.Errorf("%w: %w", stop, ctx.Err())
+			}
 			return v, incarnation, fmt.Errorf("it has not joined the cluster: %w", m.joiningFor(m.troubles.because(ctx.Err())))
 		}
 	}
@@ -350,6 +364,9 @@ func (m *Member) catchUp(ctx context.Context) (cluster.Value, error) {
 			return v, m.ended()
 		case <-ctx.Done():
 			return v, m.troubles.because(ctx.Err())
+		}
+		if err := m.stoppedAt(); err != nil {
+			return v, err
 		}
 		v, _, changed = m.look()
 	}

@@ -3,7 +3,6 @@ package member
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -130,13 +129,14 @@ func (w *world) value() cluster.Value {
 		w.t.Fatal(err)
 	}
 	var v cluster.Value
+	m := &Member{skips: w.skips()}
 	if batch.Checkpoint != nil {
-		if v, err = restore(*batch.Checkpoint); err != nil {
+		if v, err = m.restore(*batch.Checkpoint); err != nil {
 			w.t.Fatal(err)
 		}
 	}
 	for _, e := range batch.Entries {
-		entry, err := cluster.Decode(int64(e.Position), e.Data)
+		entry, err := m.decode(e)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -594,45 +594,6 @@ func TestADoubtThatStays(t *testing.T) {
 		}
 		w.becomeOneRing(10*time.Second, append(nodes, joiner), nodes...)
 		succeeds(t, created)
-	})
-}
-
-// An entry that this program can't read ends every member, with an error that says which, and those who ask for IDs get
-// none after the horizon.
-func TestAnUnreadableEntry(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		nodes := w.startMany("n", 3)
-		w.becomeOneRing(time.Second, nodes)
-		_, err := w.service.Client("test").Append(t.Context(), newID(), []byte(`{"version":99,"command":"x","args":{}}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range nodes {
-			m := n.mem.Load()
-			select {
-			case <-m.Done():
-			case <-time.After(time.Second):
-				t.Fatalf("%s goes on", n.name)
-			}
-			var unreadable *cluster.UnreadableError
-			if err := m.Err(); !errors.As(err, &unreadable) || !strings.Contains(err.Error(), "version 99") || !strings.Contains(err.Error(), "position") {
-				t.Errorf("%s: %v", n.name, err)
-			}
-			n.serves(time.Second)
-		}
-		time.Sleep(window)
-		for _, n := range nodes {
-			n.refuses(time.Minute)
-			if err := n.Ready(); !strings.Contains(err.Error(), "version 99") {
-				t.Errorf("%s: %v", n.name, err)
-			}
-		}
-		late := w.start("late")
-		late.settled()
-		var unreadable *cluster.UnreadableError
-		if !errors.As(late.err, &unreadable) {
-			t.Errorf("late: %v", late.err)
-		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,11 +96,34 @@ func (m *Member) playOn(ctx context.Context) error {
 		m.running.Go(func() { m.watchClock(playing) })
 		err := m.play(playing, m.follow(playing))
 		cancel()
-		if !errors.Is(err, store.ErrRolledBack) {
-			return err
+		if stop, ok := errors.AsType[*stopped](err); ok {
+			err = m.stopAt(ctx, stop)
+			if err == nil && ctx.Err() == nil {
+				continue
+			}
 		}
-		m.startOver(ctx, err)
+		switch {
+		case errors.Is(err, errSkips):
+			m.replayAnew(err)
+		case !errors.Is(err, store.ErrRolledBack):
+			return err
+		default:
+			m.startOver(ctx, err)
+		}
 	}
+}
+
+// replayAnew has the member forget what it knows from the log, which it then reads again from its beginning.
+func (m *Member) replayAnew(why error) {
+	m.log.Warn("replaying the log again", "err", why)
+	for _, s := range m.Sequencers() {
+		s.tell(grant{}, errRejoining)
+	}
+	m.watchOnly(nil)
+	m.running.Wait()
+	m.player = newPlayer()
+	m.publish(cluster.Value{}, "", m.incarnation)
+	m.miss()
 }
 
 // end notes why the member ends; nil: it leaves.
@@ -133,13 +157,17 @@ func (m *Member) follow(ctx context.Context) <-chan delivery {
 
 // play does the member's work whenever something happens, until ctx ends.
 func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
+	var come <-chan delivery
 	for {
 		timer := time.NewTimer(m.tend(ctx))
+		if m.incarnation != nil { // it knows which entries are passed over
+			come = deliveries
+		}
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
-		case d := <-deliveries:
+		case d := <-come:
 			if d.err != nil {
 				timer.Stop()
 				return fmt.Errorf("following the log: %w", d.err)
@@ -208,6 +236,14 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	if err == nil {
 		l, err = m.reopenSession(ctx)
 	}
+	anew := false
+	if err == nil {
+		if err = m.learnSkips(ctx); errors.Is(err, errSkips) {
+			anew, err = true, nil
+		} else if err != nil {
+			m.closeSession(ctx, l)
+		}
+	}
 	if err != nil {
 		m.troubles.note(ctx, "can't begin a session at present, trying again", err)
 		wait := backoff.After(m.failed)
@@ -223,6 +259,13 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	clear(m.pending)
 	m.ids = append(m.ids, l.id)
 	m.publish(m.value, m.entry, l)
+	if anew {
+		select {
+		case m.broken <- errSkips:
+		default: // it replays the log anew in any case
+		}
+		return idle, false
+	}
 	return 0, true
 }
 
@@ -246,7 +289,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	r, last := cluster.NewReplay(m.value), m.entry
 	var expelled error
 	if b.Checkpoint != nil {
-		v, err := restore(*b.Checkpoint)
+		v, err := m.restore(*b.Checkpoint)
 		if err != nil {
 			return err
 		}
@@ -260,13 +303,15 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 		r, last = cluster.NewReplay(v), ""
 	}
 	outcomes := map[string]outcome{}
+	var stop error
 	for _, e := range b.Entries {
 		if expelled != nil {
 			break
 		}
-		entry, err := cluster.Decode(int64(e.Position), e.Data)
+		entry, err := m.decode(e)
 		if err != nil {
-			return fmt.Errorf("the log's entry at position %d: %w", e.Position, err)
+			stop = err
+			break
 		}
 		last = e.ID
 		out, ends := m.apply(r, entry)
@@ -293,19 +338,35 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	m.rest.Store(int64(perMember * time.Duration(max(0, v.Size()+m.joining.line.len()-fewMembers))))
 	m.publish(v, last, m.incarnation)
 	m.settle(outcomes)
-	return expelled
+	return cmp.Or(expelled, stop)
 }
 
-// restore returns the value of a checkpoint; an empty one stands for an empty log.
-func restore(c store.Checkpoint) (cluster.Value, error) {
+// restore returns the value of a checkpoint; an empty one stands for an empty log. The error is a *stopped.
+func (m *Member) restore(c store.Checkpoint) (cluster.Value, error) {
 	if c.Position == 0 {
 		return cluster.Value{}, nil
 	}
 	v, err := cluster.DecodeCheckpoint(c.Value)
-	if err != nil {
-		return v, fmt.Errorf("the checkpoint at position %d: %w", c.Position, err)
+	if err == nil {
+		err = m.skips.fits(v)
 	}
-	return v, nil
+	if unreadable, ok := errors.AsType[*cluster.UnreadableError](err); ok {
+		err = &stopped{at: int64(c.Position), unreadable: unreadable}
+	}
+	return v, err
+}
+
+// decode reads an entry of the log. The error is a *stopped.
+func (m *Member) decode(e store.LogEntry) (cluster.Entry, error) {
+	at := int64(e.Position)
+	if m.skips.has(at, e.ID) { // whether this program could read it or not
+		return cluster.Entry{Position: at, Command: cluster.Skipped{Entry: e.ID}}, nil
+	}
+	entry, err := cluster.Decode(at, e.Data)
+	if unreadable, ok := errors.AsType[*cluster.UnreadableError](err); ok {
+		err = &stopped{at: at, entry: e.ID, unreadable: unreadable}
+	}
+	return entry, err
 }
 
 // publish shows the value, which an entry led to, and the incarnation to other goroutines.

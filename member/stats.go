@@ -18,6 +18,8 @@ type Stats struct {
 
 	Copies uint64 // how often it started over since it was copied or set back, or the system resumed from a snapshot
 
+	Stopped int64 // position of the log's entry, or checkpoint, that it can't read and has stopped at; 0: none
+
 	Extensions    Extensions
 	StepsBelieved uint64 // how often it followed a step ahead of the wall clock, see firn.SteadyClock.Follow
 
@@ -43,7 +45,12 @@ func (m *Member) Stats() Stats {
 	v, incarnation, _ := m.look()
 	clock := m.options.Clock
 	ahead, back := clock.Steps()
+	var at int64
+	if stop := m.stopped.Load(); stop != nil {
+		at = stop.at
+	}
 	return Stats{
+		Stopped: at,
 		Session: incarnation != nil && !incarnation.over(), Joined: incarnation != nil && v.IsMember(incarnation.id), Rejoins: m.rejoins.Load(), Copies: m.copies.Load(),
 		Extensions: m.extensions.read(), StepsBelieved: m.believed.Load(),
 		Position: v.Position(), Entries: v.Entries(),

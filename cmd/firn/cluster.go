@@ -11,7 +11,7 @@ to the same state: which members there are, which member watches which, who is j
 and which member has which node ID of which sequencer.
 
 All commands but replay ask a running server, at its address for administrators. Expel,
-policy set, policy clear and resume change the cluster; the others only look at it.`
+policy set, policy clear, resume and skip change the cluster; the others only look at it.`
 
 const clusterExamples = `  firn cluster status
   firn cluster dashboard
@@ -31,6 +31,6 @@ func (p *program) clusterCommand() *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(p.dashboardCommand(), p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand(),
-		p.expelCommand(), p.policyCommand(), p.resumeCommand())
+		p.expelCommand(), p.policyCommand(), p.resumeCommand(), p.skipCommand())
 	return c
 }

@@ -374,6 +374,26 @@ var mutants = []mutant{
 		"./store/internal/etcdserver", "CheckPages",
 	},
 	{
+		"an entry is passed over while a member lives that may have applied it", "member/skip.go",
+		"	for id, p := range living {\n", "	for id, p := range living {\n		if id != \"\" {\n			continue\n		}\n",
+		"./member", "^TestSkipWhileOneLives$",
+	},
+	{
+		"a member leaves a proposal to pass over an entry as it is", "member/skip.go",
+		"err != nil || s.Proposed == nil {", "true {",
+		"./member", "^TestSkipWhileOneLives$",
+	},
+	{
+		"a member does not replay the log again when an entry that it has applied is passed over", "member/skip.go",
+		"	if s.since(before, m.value.Position()) {", "	if false && s.since(before, m.value.Position()) {",
+		"./member", "^TestSkippedAfterItWasApplied$",
+	},
+	{
+		"a passed over entry is not in the value", "cluster/apply.go",
+		"	v.skipped = v.skipped.put(v.position, c.Entry)\n", "",
+		"./cluster", "^TestSkipped$",
+	},
+	{
 		"a client's certificate is taken for a machine's", "store/quorum/internal/keyring/keyring.go",
 		"	return slices.ContainsFunc(s.VerifiedChains, ", "	return true || slices.ContainsFunc(s.VerifiedChains, ",
 		"./store/quorum", "^TestRightsOfKeys$",

@@ -266,7 +266,12 @@ func (n *Node) join(ctx context.Context) error {
 	err := n.member.Wait(ctx)
 	for starts := true; err == nil && ctx.Err() == nil; starts = false {
 		var s *member.Sequencer
-		if s, err = n.member.EnsureSequencer(ctx, member.DefaultSequencer, n.config.definition()); err != nil {
+		s, err = n.member.EnsureSequencer(ctx, member.DefaultSequencer, n.config.definition())
+		if unreadable := new(cluster.UnreadableError); errors.As(err, &unreadable) && n.member.Err() == nil { // it waits
+			err = n.member.Wait(ctx)
+			continue
+		}
+		if err != nil {
 			break
 		}
 		why := s.Ready()

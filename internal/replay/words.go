@@ -21,6 +21,8 @@ func Words(c cluster.Command) string {
 		return "the join of " + console.Shown(c.Joiner) + " is aborted"
 	case cluster.Leave:
 		return leaveWords(c)
+	case cluster.Skipped:
+		return "an entry that no member could read is passed over"
 	case cluster.Expel:
 		return fmt.Sprintf("%s is expelled; %s was asked to do it", console.Shown(c.Member), console.Shown(c.By))
 	case cluster.PeerGC:

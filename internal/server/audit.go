@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/member"
 )
 
 // Origin is where a call comes from, for the audit trail. Zero value: unknown.
@@ -108,6 +109,9 @@ func (s *Service) Refuse(from Origin, call string, err error) Code {
 	code := CodeOf(err)
 	switch code {
 	case Internal, Unreadable:
+		if errors.Is(err, member.ErrNotReady) {
+			return code // the member has logged it, once
+		}
 		s.options.Log.Error("a call failed", "call", call, "err", err)
 	case Unauthenticated, Forbidden:
 		a := Audit{Origin: from, Call: call, Outcome: code}

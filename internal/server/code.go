@@ -29,7 +29,7 @@ const (
 	RateLimited      Code = "rate_limited"      // more IDs than the token allows; without a time to retry, it never allows so many in one call
 	Quota            Code = "quota"             // the cluster has as many sequencers as the node or the token allows; destroy some, or raise --max-sequencers or the quota of the token
 	Internal         Code = "internal"          // a bug, or the store refused a read; the node logs it
-	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read; the node logs it
+	Unreadable       Code = "unreadable"        // the log has an entry that this program can't read, and the node's time is used up; start a newer program, or see firn cluster skip
 	NotReady         Code = "not_ready"         // the node can't give IDs now: it has not joined yet, has reached its horizon, or is stopping; try another server, or retry
 	Clock            Code = "clock"             // this machine's clock disagrees with those of most other members, or its IDs would be smaller than existing ones; try another server
 	Copied           Code = "copied"            // the node's process was copied, or set back to an earlier state, as by a snapshot of its machine, and starts over as a new member; try another server
@@ -62,6 +62,7 @@ func CodeOf(err error) Code {
 	var exists *member.ExistsError
 	var refused *member.RefusedError
 	var prefix *cluster.PrefixError
+	var skip *member.SkipError
 	var unreadable *cluster.UnreadableError
 	var clock *member.ClockError
 	var order *member.OrderError
@@ -79,7 +80,7 @@ func CodeOf(err error) Code {
 		return Quota
 	case errors.As(err, &exists):
 		return Exists
-	case errors.As(err, &refused), errors.As(err, &prefix), is(quorum.ErrClient):
+	case errors.As(err, &refused), errors.As(err, &prefix), errors.As(err, &skip), is(quorum.ErrClient):
 		return Refused
 	case is(errNoQuorum):
 		return NoQuorum

@@ -69,6 +69,7 @@ type Member interface {
 	Lookup(ctx context.Context, name string) (cluster.Sequencer, error)
 	Destroy(ctx context.Context, name string) error
 
+	Skip(ctx context.Context, position int64) error
 	Expel(ctx context.Context, id string) error
 	Drain(ctx context.Context, sequencer, id string) error
 	Undrain(ctx context.Context, sequencer, id string) error

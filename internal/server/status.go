@@ -150,6 +150,11 @@ func (s *Service) latest() (cluster.Value, error) {
 	return v, nil
 }
 
+// Skipped reports whether an entry of the log is passed over, as far as the member has read it.
+func (s *Service) Skipped(position int64, entry string) bool {
+	return s.member.Value().Skipped(position, entry)
+}
+
 // Value returns the value of the cluster that the member has reached. It counts against no limit.
 func (s *Service) Value(who *auth.Caller) (cluster.Value, error) {
 	if err := who.May(auth.Look, ""); err != nil {

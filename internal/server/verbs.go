@@ -37,6 +37,23 @@ func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string) (_ E
 	return Expelled{c.ID, c.Owner}, nil
 }
 
+// Skipped is the answer to Skip.
+type Skipped struct {
+	Position int64 `json:"position"`
+}
+
+// Skip has all members pass over an entry of the log that this node can't read. An error is returned when it has not stopped
+// there, and when a member lives that may have applied the entry.
+func (s *Service) Skip(ctx context.Context, who *auth.Caller, position int64) (_ Skipped, err error) {
+	defer func(ctx context.Context) { s.changed(ctx, who, "skip", "", err) }(ctx)
+	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
+	if err != nil {
+		return Skipped{}, err
+	}
+	defer end()
+	return Skipped{position}, s.member.Skip(ctx, position)
+}
+
 // Placed is the answer to DrainMember, UndrainMember and MoveNode: the sequencer then, and the member that it is about.
 type Placed struct {
 	StatusSequencer

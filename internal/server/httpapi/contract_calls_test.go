@@ -180,6 +180,11 @@ var badCalls = []anExchange{
 	{target: "GET /api/v1/cluster/log?follow=yes", status: 400, code: "bad_request", undocumented: true},
 	{target: "GET /api/v1/cluster/log?follow=2", status: 400, code: "bad_request", undocumented: true},
 
+	{target: "POST /api/v1/cluster/skip?x", body: `{"position":7}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/cluster/skip", body: `{"position":"7"}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/cluster/skip", body: `{"position":7}`, status: 409, code: "refused"},
+	{target: "POST /api/v1/cluster/skip", body: `{"position":4711}`, status: 200},
+	{target: "POST /api/v1/cluster/skip", body: `{"position":` + strings.Repeat("1", 64<<10) + `}`, status: 413, code: "too_large"},
 	{target: "POST /api/v1/cluster/expel?x", body: aMember, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/expel", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/expel", body: `{"member":""}`, status: 400, code: "bad_request", undocumented: true},
@@ -249,6 +254,7 @@ const (
 // bodies are those of calls that need one.
 var bodies = map[string]string{
 	"POST /api/v1/sequencers": `{"name":"orders"}`, "POST /api/v1/quorum/replace": replacement, "POST /api/v1/quorum/remove": removal,
+	"POST /api/v1/cluster/skip":  `{"position":7}`,
 	"POST /api/v1/cluster/expel": aMember, "POST " + ordersPath + "/drain": aMember, "POST " + ordersPath + "/undrain": aMember,
 	"POST " + ordersPath + "/move": `{"node":0,"to":"a"}`, "PUT " + ordersPath + "/allocation": `{"kind":"all"}`,
 	"PUT /api/v1/cluster/policy": `{"shares":[{"sequencer":"orders"}]}`,
@@ -260,7 +266,7 @@ var (
 
 	failingVerbs = []string{
 		"POST " + ordersPath + "/drain", "POST " + ordersPath + "/undrain", "POST " + ordersPath + "/move", "PUT /api/v1/cluster/policy",
-		"PUT " + ordersPath + "/allocation", "POST /api/v1/cluster/expel",
+		"PUT " + ordersPath + "/allocation", "POST /api/v1/cluster/expel", "POST /api/v1/cluster/skip",
 	}
 
 	failingQuorumCalls = []string{"POST /api/v1/quorum/replace", "POST /api/v1/quorum/remove", "GET /api/v1/quorum/backup"}

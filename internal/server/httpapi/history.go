@@ -71,7 +71,7 @@ func sentAt(e store.LogEntry) time.Time {
 
 // valueAt replays a log, read from its beginning, up to a position. A *positionError is returned when the log does not have
 // the position, and a *cluster.UnreadableError when it can't be read up to there.
-func valueAt(log store.Batch, at int64) (ValueAt, error) {
+func valueAt(log store.Batch, at int64, skipped func(position int64, entry string) bool) (ValueAt, error) {
 	var v cluster.Value
 	if log.Checkpoint != nil && log.Checkpoint.Position > 0 {
 		var err error
@@ -91,7 +91,7 @@ func valueAt(log store.Batch, at int64) (ValueAt, error) {
 		if int64(e.Position) > at {
 			break
 		}
-		entry, err := cluster.Decode(int64(e.Position), e.Data)
+		entry, err := decode(e, skipped)
 		if err != nil {
 			return ValueAt{}, fmt.Errorf("the entry at position %d: %w", e.Position, err)
 		}
@@ -109,9 +109,17 @@ type unreadableEntry struct {
 	Unreadable string `json:"unreadable"` // why
 }
 
+// decode reads an entry of the log, unless it is passed over.
+func decode(e store.LogEntry, skipped func(position int64, entry string) bool) (cluster.Entry, error) {
+	if skipped(int64(e.Position), e.ID) {
+		return cluster.Entry{Position: int64(e.Position), Command: cluster.Skipped{Entry: e.ID}}, nil
+	}
+	return cluster.Decode(int64(e.Position), e.Data)
+}
+
 // entryLine is an entry as JSON shows it.
-func entryLine(e store.LogEntry) any {
-	entry, err := cluster.Decode(int64(e.Position), e.Data)
+func entryLine(e store.LogEntry, skipped func(position int64, entry string) bool) any {
+	entry, err := decode(e, skipped)
 	if unreadable, ok := errors.AsType[*cluster.UnreadableError](err); ok {
 		err = unreadable.Err
 	}

@@ -93,7 +93,7 @@ func (h *Handler) replay(ctx context.Context, log store.Log, at point) (ValueAt,
 			return ValueAt{}, err
 		}
 	}
-	return valueAt(all, at.position)
+	return valueAt(all, at.position, h.service.Skipped)
 }
 
 // because returns why ctx has ended, if it has, or else err.
@@ -175,7 +175,7 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 	}
 	late := time.AfterFunc(logWithin, func() { cancel(errNoLog) })
 	defer late.Stop()
-	l := lines{w: w, control: http.NewResponseController(w)}
+	l := lines{w: w, control: http.NewResponseController(w), skipped: h.service.Skipped}
 	for batch, err := range batches {
 		late.Stop()
 		switch {
@@ -218,6 +218,7 @@ type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	begun   bool
+	skipped func(position int64, entry string) bool
 }
 
 // begin writes the head of an answer with some entries of the first batch.
@@ -239,7 +240,7 @@ func (l *lines) write(entries []store.LogEntry) error {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	for _, entry := range entries {
-		if err := e.Encode(entryLine(entry)); err != nil {
+		if err := e.Encode(entryLine(entry, l.skipped)); err != nil {
 			return err
 		}
 		if b.Len() >= piece {

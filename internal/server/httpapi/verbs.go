@@ -35,6 +35,7 @@ var (
 func (h *Handler) serveVerbs() {
 	const one = "/api/v1/sequencers/{name}"
 	h.post("/api/v1/cluster/expel", bare(omit, h.expel))
+	h.post("/api/v1/cluster/skip", bare(omit, h.skip))
 	h.post(one+"/drain", bare(omit, h.placeMember(h.service.DrainMember)))
 	h.post(one+"/undrain", bare(omit, h.placeMember(h.service.UndrainMember)))
 	h.post(one+"/move", bare(omit, h.move))
@@ -51,6 +52,19 @@ func (h *Handler) expel(w http.ResponseWriter, r *http.Request, who *auth.Caller
 	if readBody(w, r, &body, "member") {
 		expelled, err := h.service.Expel(Origin(r).In(r.Context()), who, body.Member)
 		h.answer(w, r, expelled, err)
+	}
+}
+
+// Skip is the body of POST /api/v1/cluster/skip.
+type Skip struct {
+	Position int64 `json:"position"`
+}
+
+func (h *Handler) skip(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Skip
+	if readBody(w, r, &body, "position") {
+		skipped, err := h.service.Skip(Origin(r).In(r.Context()), who, body.Position)
+		h.answer(w, r, skipped, err)
 	}
 }
 

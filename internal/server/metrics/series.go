@@ -70,6 +70,8 @@ var (
 		"Times that the node joined again because its session had ended or others had found it dead.")
 	copies = counter("firn_member_copies_total", "starts",
 		"Times that the node started over because its process was copied or set back, or its machine resumed from a snapshot. IDs that it had reserved may exist twice.")
+	stopped = gauge("firn_member_stopped_position", "position",
+		"Position of the entry of the log that the node can't read, at which it has stopped; 0: it has not.")
 	members = gauge("firn_cluster_members", "members",
 		"Members of the cluster.")
 	joins = gauge("firn_cluster_pending_joins", "members",

@@ -121,6 +121,7 @@ func collectMember(to sink, s member.Stats) {
 	to.is(session, s.Session)
 	to.put(rejoins, float64(s.Rejoins))
 	to.put(copies, float64(s.Copies))
+	to.put(stopped, float64(s.Stopped))
 	to.put(position, float64(s.Position))
 	to.put(applied, float64(s.Entries))
 	to.put(extensions, float64(s.Extensions.Done), "done")

@@ -140,6 +140,17 @@ func (m *Member) Create(context.Context, string, cluster.Definition, ...cluster.
 // Destroy finds no sequencer to destroy.
 func (m *Member) Destroy(_ context.Context, name string) error { return m.none(name) }
 
+// StoppedAt is the position that Skip passes over; it refuses others.
+const StoppedAt = 4711
+
+// Skip passes over StoppedAt.
+func (m *Member) Skip(_ context.Context, position int64) error {
+	if position == StoppedAt {
+		return m.Ready()
+	}
+	return &member.SkipError{Position: position, Why: "this node can read the log; ask one that can't"}
+}
+
 // Expel applies the command to the value, like the methods below.
 func (m *Member) Expel(_ context.Context, id string) error {
 	return m.order(cluster.Expel{Member: id, By: m.Name})
