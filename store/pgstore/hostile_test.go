@@ -175,7 +175,7 @@ func (h *hostile) answer(sql string) []byte {
 }
 
 func (h *hostile) values(how byte, row string) (values [][]byte) {
-	for _, text := range strings.Fields(row) {
+	for text := range strings.FieldsSeq(row) {
 		switch text {
 		case "-":
 			values = append(values, nil)

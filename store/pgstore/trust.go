@@ -40,7 +40,7 @@ const about = `SELECT current_setting('server_version_num'), pg_is_in_recovery()
 // tables if there are none, and gives the store a new identity if it is not where it was, or behind what was read from it.
 func (s *Store) trust(ctx context.Context, conn *pgconn.PgConn) error {
 	var statements []statement
-	for _, sql := range strings.Split(fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds()), ";") {
+	for sql := range strings.SplitSeq(fmt.Sprintf(prepare, s.Schema, s.CallDeadline.Milliseconds()), ";") {
 		statements = append(statements, do(sql))
 	}
 	all, err := exec(ctx, conn, append(statements, one(fmt.Sprintf(about, s.Schema), "ibitTT"))...)
