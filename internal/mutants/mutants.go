@@ -737,8 +737,8 @@ var mutants = []mutant{
 	},
 	{
 		"an entry that can't be read is skipped", "member/replay.go",
-		"			return fmt.Errorf(\"the log's entry at position %d: %w\", e.Position, err)\n", "			continue\n",
-		"./member", all,
+		"err = &stopped{at: at, entry: e.ID, unreadable: unreadable}", "entry, err = cluster.Entry{Position: at, Command: cluster.Skipped{Entry: unreadable.Err.Error()}}, nil",
+		"./member", "Unreadable",
 	},
 	{
 		"an append that stays in doubt is repeated forever", "member/member.go",
@@ -1472,7 +1472,7 @@ var mutants = []mutant{
 	},
 	{
 		"another site's page takes IDs with Leaf's GET", "internal/server/httpapi/leaf.go",
-		"taking.Method = http.MethodPost", "taking.Method = http.MethodGet",
+		"h.notFromAfar(r); err != nil {", "h.notFromAfar(r); err != nil && false {",
 		"./internal/server/httpapi", "Leaf",
 	},
 	{
