@@ -76,7 +76,7 @@ type Member struct {
 
 	stopped atomic.Pointer[stopped] // why it can't replay the log further; nil: it can
 
-	broken chan error // has room for one: an error, from elsewhere than the log, after which it replays the log anew
+	broken chan error // has room for one error that did not come with the log, and after which the log is replayed again
 
 	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
 

@@ -104,7 +104,7 @@ func (m *Member) playOn(ctx context.Context) error {
 		}
 		switch {
 		case errors.Is(err, errSkips):
-			m.replayAnew(err)
+			m.replayAgain(err)
 		case !errors.Is(err, store.ErrRolledBack):
 			return err
 		default:
@@ -113,8 +113,8 @@ func (m *Member) playOn(ctx context.Context) error {
 	}
 }
 
-// replayAnew has the member forget what it knows from the log, which it then reads again from its beginning.
-func (m *Member) replayAnew(why error) {
+// replayAgain has the member forget what it knows from the log, which it then reads again from its beginning.
+func (m *Member) replayAgain(why error) {
 	m.log.Warn("replaying the log again", "err", why)
 	for _, s := range m.Sequencers() {
 		s.tell(grant{}, errRejoining)
@@ -159,7 +159,13 @@ func (m *Member) follow(ctx context.Context) <-chan delivery {
 func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 	var come <-chan delivery
 	for {
-		timer := time.NewTimer(m.tend(ctx))
+		wait := m.tend(ctx)
+		select {
+		case err := <-m.broken: // nothing more is applied to a value that is to go
+			return err
+		default:
+		}
+		timer := time.NewTimer(wait)
 		if m.incarnation != nil { // it knows which entries are passed over
 			come = deliveries
 		}
@@ -236,10 +242,10 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	if err == nil {
 		l, err = m.reopenSession(ctx)
 	}
-	anew := false
+	again := false
 	if err == nil {
 		if err = m.learnSkips(ctx); errors.Is(err, errSkips) {
-			anew, err = true, nil
+			again, err = true, nil
 		} else if err != nil {
 			m.closeSession(ctx, l)
 		}
@@ -259,10 +265,10 @@ func (m *Member) live(ctx context.Context) (time.Duration, bool) {
 	clear(m.pending)
 	m.ids = append(m.ids, l.id)
 	m.publish(m.value, m.entry, l)
-	if anew {
+	if again {
 		select {
 		case m.broken <- errSkips:
-		default: // it replays the log anew in any case
+		default: // another error is there, after which it replays the log again, too
 		}
 		return idle, false
 	}

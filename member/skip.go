@@ -245,7 +245,7 @@ const againEvery = time.Second
 // from its beginning, under a new session. The error is one of the store that does not pass.
 func (m *Member) stopAt(ctx context.Context, stop *stopped) error {
 	m.log.Error("this member can't read the log any further: it gives IDs up to its horizons, extends none and claims none. "+
-		"Start it with a newer program; if there is none that reads the entry, and no member lives that did, run firn cluster skip",
+		"Start it with a newer program. If none can read the entry, stop all members that have read it, and run firn cluster skip",
 		"position", stop.at, "entry", stop.entry, "err", stop.unreadable.Err)
 	m.stopped.Store(stop)
 	for _, s := range m.Sequencers() {

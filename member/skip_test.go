@@ -237,6 +237,27 @@ func TestSkippedAfterItWasApplied(t *testing.T) {
 	})
 }
 
+// What comes to a member between the session in which it learns that an entry is passed over and its second replay is not
+// applied to the value that has the entry, of which it would make a checkpoint.
+func TestNothingIsAppliedBeforeTheReplay(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		session, err := w.service.Client("a").OpenSession(t.Context(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close(t.Context())
+		m := &Member{broken: make(chan error, 1), incarnation: &incarnation{session: session}}
+		for range 100 { // a select has no order
+			m.broken <- errSkips
+			deliveries := make(chan delivery, 1)
+			deliveries <- delivery{err: store.ErrUnavailable}
+			if err := m.play(t.Context(), deliveries); !errors.Is(err, errSkips) {
+				t.Fatalf("%v; want %v", err, errSkips)
+			}
+		}
+	})
+}
+
 // A member does not go on from a checkpoint that has applied an entry that is passed over.
 func TestACheckpointWithASkippedEntry(t *testing.T) {
 	v, _ := cluster.Apply(cluster.Value{}, cluster.Entry{Position: 7, Command: cluster.PrepareJoin{Joiner: "a"}})

@@ -389,6 +389,11 @@ var mutants = []mutant{
 		"./member", "^TestSkippedAfterItWasApplied$",
 	},
 	{
+		"more is applied to a value with an entry that is passed over", "member/replay.go",
+		"		case err := <-m.broken: // nothing more is applied to a value that is to go\n			return err\n", "",
+		"./member", "NothingIsApplied",
+	},
+	{
 		"a passed over entry is not in the value", "cluster/apply.go",
 		"	v.skipped = v.skipped.put(v.position, c.Entry)\n", "",
 		"./cluster", "^TestSkipped$",
