@@ -23,10 +23,10 @@ import (
 
 const decodeHelp = `Decode shows when and by which node IDs were made.
 
-IDs are arguments, or lines of standard input if there is none or it is "-". Decode
-recognises their form. It refuses text that is an ID in two forms, such as 16 digits,
-which are decimal or hex, and text that is too short: name the form with --form. A
-sealed ID is opened by the server, if the token has the right open.
+Decode takes IDs as arguments. With no argument, or "-", it reads them from standard
+input, one on each line. It recognises their form, but refuses text that is an ID in two
+forms, such as 16 digits, which are decimal or hex, and text that is too short: name the
+form with --form. The server opens a sealed ID, if the token has the right open.
 
 An ID does not contain its layout. Name the layout, or with --sequencer the sequencer,
 whose definition decode then gets from a server; only so are scattered and sealed IDs

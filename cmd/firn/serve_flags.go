@@ -113,7 +113,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.logFormat, "log-format", "format", "text", "text or json; logs go to standard error", setting.OneOf(formats...))
 	setting.Add(flags, &o.logLevel, "log-level", "level", "info", "the lowest level that is logged: "+strings.Join(levels, ", "), parseLevel(levels))
 	setting.Add(flags, &o.OTLPEndpoint, "otlp-endpoint", "URL", "", "send traces of calls to this OpenTelemetry receiver, over OTLP/gRPC:\nhttp://host:port, or https:// for TLS (default: no traces)", parseEndpoint)
-	setting.Add(flags, &o.OTLPRatio, "otlp-ratio", setting.KindShare, strconv.FormatFloat(d.OTLPRatio, 'f', -1, 64), "share of the calls to trace, without a trace or with a sampled one: 0 to 1", parseRatio)
+	setting.Add(flags, &o.OTLPRatio, "otlp-ratio", setting.KindShare, strconv.FormatFloat(d.OTLPRatio, 'f', -1, 64), "share of calls to trace, 0 to 1: of those that bring no trace, and of those that bring a sampled one", parseRatio)
 
 	text(&o.Journal, "journal", "file", "", "append to this file what the node does about its node IDs, and which\nIDs it gives, for firn journal to check; calls for IDs then\nwait for the file (default: no journal)")
 

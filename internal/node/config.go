@@ -62,7 +62,7 @@ type Config struct {
 	ShutdownTimeout time.Duration // how long calls may then take to end
 
 	OTLPEndpoint string  // the URL of an OpenTelemetry receiver; empty: no traces
-	OTLPRatio    float64 // share of the calls to trace, without a trace or with a sampled one: 0 to 1
+	OTLPRatio    float64 // share of calls to trace, 0 to 1: of those that bring no trace, and of those that bring a sampled one
 
 	Journal string // the file to which the journal is appended, see member.Options; empty: none
 
