@@ -564,7 +564,7 @@ var mutants = []mutant{
 	},
 	{
 		"a quorum does not look where its directory belongs", "store/quorum/quorum.go",
-		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil", "err := error(nil); err != nil",
+		"err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil", "err := place.Enter(dir.Path, self, q.config.Moved, q.log); err != nil && false",
 		"./store/quorum", "^TestRestoredOnThreeMachines$",
 	},
 	{
@@ -1312,7 +1312,7 @@ var mutants = []mutant{
 	},
 	{
 		"Destroy does not wait for members out of reach", "member/destroy.go",
-		"return m.awaitQuiet(ctx, name, q, losses)", "return nil",
+		"return m.awaitQuiet(ctx, name, q, losses)", "_ = losses\n	return nil",
 		"./member", "Destroy",
 	},
 	{
@@ -1442,7 +1442,7 @@ var mutants = []mutant{
 	},
 	{
 		"the age of IDs counts from the answer, not from the request", "client/prefetch.go",
-		"	case err == nil:\n		k.batches", "	case err == nil:\n		b.asked = time.Now()\n		k.batches",
+		"	asked := k.clock.Sync()\n	b, err := k.s.ask(ctx, query{n: n})\n", "	b, err := k.s.ask(ctx, query{n: n})\n	asked := k.clock.Sync()\n",
 		"./client", all,
 	},
 	{
