@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
@@ -81,7 +82,11 @@ func TestOtherRegionIsRefused(t *testing.T) {
 			if _, err := m.EnsureSequencer(t.Context(), "orders", cluster.Define(layout)); err != nil {
 				t.Fatal(err)
 			}
-			<-early.Done()
+			select {
+			case <-early.Done():
+			case <-time.After(time.Minute):
+				t.Fatal("a member that had joined before is still one")
+			}
 			refused := func(what string, err error) {
 				t.Helper()
 				if wrong, ok := errors.AsType[*RegionError](err); !ok || wrong.InForce != tt.store || wrong.Wanted != tt.member {

@@ -271,12 +271,12 @@ var mutants = []mutant{
 	{
 		"the successor's generator begins before the floor", "member/driver.go",
 		"firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound", "firn.WithBound",
-		"./member", all,
+		"./member", "^TestIDsAscendAcrossNodeIDs$",
 	},
 	{
 		"a new node ID makes IDs below the old one's last", "member/driver.go",
 		"later(t.fence.Floor(), used)", "t.fence.Floor()",
-		"./member", all,
+		"./member", "^TestIDsAscendAcrossNodeIDs$",
 	},
 	{
 		"callers find no generator while node IDs are switched", "member/sequencer.go",
@@ -653,7 +653,7 @@ var mutants = []mutant{
 	{
 		"a pulse that is gone is not reported", "member/replay.go",
 		"m.dead[id] = cluster.CauseSessionEnded\n		case err := <-m.broken", "_ = id\n		case err := <-m.broken",
-		"./member", all,
+		"./member", "^TestAStandbyTakesOver$",
 	},
 	{
 		"a lost session is not replaced", "member/replay.go",
@@ -663,7 +663,7 @@ var mutants = []mutant{
 	{
 		"a member that was taken out does not come back", "member/replay.go",
 		"(!old.joined || m.value.IsMember(old.id))", "(!old.joined || old.joined)",
-		"./member", all,
+		"./member", "^TestEvictedWhileAlive$",
 	},
 	{
 		"a joiner that finds no target does not look for dead members", "member/watch.go",
@@ -733,12 +733,12 @@ var mutants = []mutant{
 	{
 		"a leaving member does not announce it", "member/replay.go",
 		"\t\tm.leaveCluster(ctx)\n", "",
-		"./member", all,
+		"./member", "^TestLeavingIsSeenAtOnce$",
 	},
 	{
 		"the log is cut up to the present", "member/checkpoint.go",
 		"m.checkpoint(ctx, before)", "m.checkpoint(ctx, v)",
-		"./member", all,
+		"./member", "^TestTheLogIsCut$",
 	},
 	{
 		"an entry that can't be read is skipped", "member/replay.go",
@@ -748,12 +748,12 @@ var mutants = []mutant{
 	{
 		"an append that stays in doubt is repeated forever", "member/member.go",
 		"errors.Is(failed, store.ErrAmbiguous)", "errors.Is(failed, store.ErrRefused)",
-		"./member", all,
+		"./member", "^TestADoubtThatStays$",
 	},
 	{
 		"an outcome that a checkpoint skipped is waited for", "member/replay.go",
 		"			m.miss()\n", "",
-		"./member", all,
+		"./member", "^TestADeclineThatWasCutOff$",
 	},
 	{
 		"a leave keeps the join whose target leaves", "cluster/apply.go",
