@@ -1,8 +1,6 @@
 package deploy
 
 import (
-	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/firn-id/firn/internal/clusterid"
@@ -18,6 +16,7 @@ type HAProxy struct {
 	StatusListen                    string // for this machine: whether it works, and figures
 
 	Cluster string // the cluster ID that nodes must have; empty: any
+	Resolve bool   // look the nodes' names up again in DNS while it runs
 
 	Balance                     string        // how to choose: one of Balances
 	CheckInterval, CheckTimeout time.Duration // how often nodes are asked whether they are ready, and for how long they may think
@@ -45,14 +44,6 @@ const DefaultStatus = "127.0.0.1:8404"
 // Files is how many files HAProxy opens at most: two for each connection of a caller, and some for its listeners, checks
 // and itself.
 func (h HAProxy) Files() int64 { return 2*h.MaxConnections + 300 }
-
-// HasNames tells whether there are nodes with a name, that has to be looked up.
-func (h HAProxy) HasNames() bool {
-	return slices.ContainsFunc(slices.Concat(h.Nodes, h.GRPCNodes, h.RedisNodes), func(address string) bool {
-		_, err := netip.ParseAddrPort(address)
-		return err != nil
-	})
-}
 
 // Text is the configuration.
 func (h HAProxy) Text(o Origin) (string, error) {

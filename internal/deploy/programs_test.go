@@ -51,6 +51,7 @@ func TestHAProxyAccepts(t *testing.T) {
 	testenv.Program(t, "haproxy", "haproxy")
 	full := samples()["haproxy"].(HAProxy)
 	full.GRPCNodes[1], full.Nodes[1], full.RedisNodes[1] = "localhost:9090", "localhost:8080", "localhost:6379"
+	full.Resolve = true
 	six := NewHAProxy()
 	six.Nodes, six.Listen, six.StatusListen = []string{"[2001:db8::1]:8080", "[2001:db8::2]:8080"}, "[::]:8080", "[::1]:8404"
 	plain := NewHAProxy()
@@ -99,6 +100,49 @@ func TestKeepalivedAccepts(t *testing.T) {
 				`ip link add eth0 type veth && trap "" TERM && exec keepalived -t -f "$0"`, path)
 			if out != "" {
 				t.Errorf("it says %s", out)
+			}
+		})
+	}
+}
+
+// Balancers go on with the addresses that they have while DNS answers nothing, where nodes have names of /etc/hosts.
+func TestBalancersOutliveDNS(t *testing.T) {
+	testenv.Slow(t)
+	for _, program := range []string{"haproxy", "nginx", "curl", "python3"} {
+		testenv.Program(t, program, program)
+	}
+	testenv.Program(t, "ip", "iproute2")
+	needsRoot(t)
+	haproxy := NewHAProxy()
+	haproxy.Nodes, haproxy.Listen = []string{"localhost:8081"}, "127.0.0.1:8080"
+	resolving := haproxy
+	resolving.Resolve = true
+	nginx := NewNginx()
+	nginx.Nodes, nginx.Listen = haproxy.Nodes, haproxy.Listen
+	const haproxyStarts, nginxStarts = `mkdir /run/haproxy; haproxy -db -f "$0" & `, `nginx -g 'daemon off;' -c "$0" & `
+	for name, program := range map[string]struct {
+		config kind
+		starts string
+	}{
+		"haproxy":           {haproxy, haproxyStarts},
+		"haproxy, resolves": {resolving, haproxyStarts},
+		"nginx":             {nginx, nginxStarts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const (
+				machine = `mount -t proc proc /proc; mount -t tmpfs tmpfs /run; mount -t tmpfs tmpfs /var/log; mkdir /var/log/nginx; ip link set lo up
+					mkdir /run/node; echo nameserver 127.0.0.1 >/run/resolv.conf; mount --bind /run/resolv.conf /etc/resolv.conf
+					echo ready >/run/node/readyz; python3 -m http.server -d /run/node 8081 >/dev/null 2>&1 & `
+				asks = `
+					until curl -sf http://127.0.0.1:8080/readyz; do kill -0 $! && sleep 0.05 || exit 1; done
+					end=$(($(date +%s) + 65))
+					while [ $(date +%s) -lt $end ]; do curl -sf --retry 2 http://127.0.0.1:8080/readyz || exit 1; sleep 0.5; done`
+			)
+			out, err := exec.Command("timeout", "150", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+				"sh", "-c", machine+program.starts+asks, made(t, "config", program.config)).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v: %s", err, out)
 			}
 		})
 	}
