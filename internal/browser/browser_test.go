@@ -94,6 +94,12 @@ func start() (context.Context, error) {
 // open opens an empty tab. The test is skipped where there is no Chromium.
 func open(t *testing.T) context.Context {
 	t.Helper()
+	return openFor(t, patience)
+}
+
+// openFor opens an empty tab that a test uses for so long.
+func openFor(t *testing.T, long time.Duration) context.Context {
+	t.Helper()
 	parent, err := browser()
 	if errors.Is(err, errNoChromium) {
 		t.Skip(err)
@@ -106,7 +112,7 @@ func open(t *testing.T) context.Context {
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, patience)
+	ctx, cancel = context.WithTimeout(ctx, long)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -1607,12 +1607,12 @@ var mutants = []mutant{
 	},
 	{
 		"a short window is reported to end all the time", "internal/server/problems.go",
-		"left < m.Every && !p.short(m) {", "left < m.Every {",
+		"p.leftThen(m) < m.Every && !p.short(m) {", "p.leftThen(m) < m.Every {",
 		"./internal/server", "^TestProblems$",
 	},
 	{
 		"the dashboard does not know that a machine is lost", "internal/server/look.go",
-		"return s.statusOf(v, pulses, q), nil", "return s.statusOf(v, pulses, nil), nil",
+		"return s.statusOf(v, r, q), nil", "return s.statusOf(v, r, nil), nil",
 		"./internal/server/ui", "^TestProblemsOfTheQuorum$",
 	},
 	{
@@ -1654,6 +1654,31 @@ var mutants = []mutant{
 		"what is not confirmed counts as a problem", "internal/server/problems.go",
 		"if m.Fresh && m.Vitals != nil && !yield(m) {", "if m.Vitals != nil && !yield(m) {",
 		"./internal/server", "^TestProblems$",
+	},
+	{
+		"pulses are judged against now, not against the last reading", "internal/server/look.go",
+		"	if l.reading == nil {\n		return l.now", "	if true {\n		return l.now",
+		"./internal/server", "^TestAHealthyClusterHasNoProblems$",
+	},
+	{
+		"reserved time is judged against now, not against the last reading", "internal/server/problems.go",
+		"return p.left(m) + p.status.At.Sub(*read)", "_ = read",
+		"./internal/server", "^TestAHealthyClusterHasNoProblems$",
+	},
+	{
+		"a clock that differs makes reserved time look short at the first look", "internal/server/look.go",
+		"age = min(age, allowed)", "_ = allowed",
+		"./internal/server", "^TestAHealthyClusterHasNoProblems$",
+	},
+	{
+		"one that leaves is said to be gone", "internal/server/look.go",
+		"	if len(r.gone) > 0 {", "	if false {",
+		"./internal/server", "^TestAHealthyClusterHasNoProblems$",
+	},
+	{
+		"one that has come since is said to be gone", "internal/server/look.go",
+		"|| l.reading.gone[id] {", "|| true {",
+		"./internal/server", "^TestAHealthyClusterHasNoProblems$",
 	},
 	{
 		"the log is never left alone", "member/replay.go",

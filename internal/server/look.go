@@ -2,18 +2,26 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
 )
 
-// Pulses returns the pulses of all living members, by ID, for callers that watch continuously: it counts against
-// no limit.
-func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (map[string]member.Pulse, error) {
+// Reading is what was read of all pulses at one time.
+type Reading struct {
+	alive map[string]member.Pulse
+	gone  map[string]bool // members and joiners without a pulse
+}
+
+// Pulses reads the pulses of all living members, for callers that watch continuously: it counts against no limit.
+func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (*Reading, error) {
 	if err := who.May(auth.Look, ""); err != nil {
 		return nil, err
 	}
@@ -23,21 +31,66 @@ func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (map[string]memb
 }
 
 // readPulses reads the pulses of all living members, and remembers them.
-func (s *Service) readPulses(ctx context.Context) (map[string]member.Pulse, error) {
-	began := time.Now()
+func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
+	before, began := s.member.Value(), time.Now()
 	pulses, err := s.member.Pulses(ctx)
 	s.sights.saw(pulses, err, began, s.member.Value())
-	return pulses, err
+	if err != nil || pulses == nil {
+		return nil, err
+	}
+	r := &Reading{alive: pulses, gone: map[string]bool{}}
+	for _, id := range peersOf(before) {
+		if _, alive := pulses[id]; !alive {
+			r.gone[id] = true
+		}
+	}
+	if len(r.gone) > 0 { // or has left since: who leaves does so in the log before its pulse ends
+		now := s.atTheEnd(ctx)
+		maps.DeleteFunc(r.gone, func(id string, _ bool) bool { return !isPeer(now, id) })
+	}
+	return r, nil
+}
+
+// atTheEnd returns the value of the cluster at the end of the log; where that can't be read, the one that the member has
+// reached.
+func (s *Service) atTheEnd(ctx context.Context) cluster.Value {
+	v := s.member.Value()
+	log, err := s.member.Log()
+	if err != nil {
+		return v
+	}
+	batch, err := log.Read(ctx, store.Position(v.Position()))
+	if err != nil || batch.Checkpoint != nil {
+		return s.member.Value()
+	}
+	for _, e := range batch.Entries {
+		entry, err := cluster.Decode(int64(e.Position), e.Data)
+		if err != nil {
+			return s.member.Value()
+		}
+		v, _ = cluster.Apply(v, entry)
+	}
+	return v
+}
+
+// peersOf are the members and joiners.
+func peersOf(v cluster.Value) []string {
+	return slices.AppendSeq(v.Members(), maps.Keys(maps.Collect(v.Joins())))
+}
+
+func isPeer(v cluster.Value, id string) bool {
+	_, joins := v.Pending(id)
+	return joins || v.IsMember(id)
 }
 
 // Look returns a Status with pulses and the state of the quorum that were read before; nil: unknown. It does not ask the
 // store, and counts against no limit.
-func (s *Service) Look(who *auth.Caller, pulses map[string]member.Pulse, q *quorum.Status) (Status, error) {
+func (s *Service) Look(who *auth.Caller, r *Reading, q *quorum.Status) (Status, error) {
 	v, err := s.Value(who)
 	if err != nil {
 		return Status{}, err
 	}
-	return s.statusOf(v, pulses, q), nil
+	return s.statusOf(v, r, q), nil
 }
 
 // sights are the pulses that were read last: what is known of members while the store does not answer, and of those
@@ -77,8 +130,7 @@ func (s *sights) saw(pulses map[string]member.Pulse, err error, began time.Time,
 	}
 	for id, was := range s.seen {
 		_, alive := seen[id]
-		_, joins := v.Pending(id)
-		if !alive && (v.IsMember(id) || joins) {
+		if !alive && isPeer(v, id) {
 			seen[id] = was
 		}
 	}
@@ -91,8 +143,9 @@ const late = time.Second
 // unsure is by how much the clocks of others may differ, which are believed where nothing better is known.
 const unsure = 10 * time.Second
 
-// age returns how long ago a pulse was written, whether that is known, and whether the pulse is fresh: not overdue. An
-// unknown age is the least possible one. Wall is the member's wall clock at now.
+// age returns how long before now a pulse was written, whether that is known, and whether the pulse is fresh: not overdue.
+// An unknown age is the least possible one, and where only the clocks of others say that it is overdue, it is the longest
+// one of a fresh pulse. Wall is the member's wall clock at now.
 func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 	age = wall.Sub(s.pulse.Clock)
 	if v := s.pulse.Vitals; v.Verdict == "ahead" || v.Verdict == "behind" {
@@ -104,8 +157,8 @@ func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 		age = min(age, now.Sub(s.before))
 	case age > allowed+unsure && least <= allowed+unsure: // or its clock is behind
 		return least, false, false
-	default:
-		allowed += unsure
+	case age <= allowed+unsure:
+		age = min(age, allowed)
 	}
 	age = max(age, least)
 	return age, true, age <= allowed
@@ -117,17 +170,17 @@ type looking struct {
 	own      member.Vitals // its own
 	now      time.Time
 	at       time.Time // now, by its wall clock, as it is shown
-	alive    map[string]member.Pulse
+	reading  *Reading  // nil: it is unknown who is alive
 	seen     map[string]sight
 	read     time.Time
 	answered time.Time
 	err      error
 }
 
-// looking looks at what is remembered, and at the pulses that were read before; nil: it is unknown who is alive.
-func (s *Service) looking(pulses map[string]member.Pulse) looking {
+// looking looks at what is remembered, and at what was read before; nil: it is unknown who is alive.
+func (s *Service) looking(r *Reading) looking {
 	l := looking{
-		member: s.member.ID(), own: s.member.Vitals(), now: time.Now(), at: s.member.Wall().UTC().Truncate(time.Millisecond), alive: pulses,
+		member: s.member.ID(), own: s.member.Vitals(), now: time.Now(), at: s.member.Wall().UTC().Truncate(time.Millisecond), reading: r,
 	}
 	s.sights.mu.Lock()
 	defer s.sights.mu.Unlock()
@@ -139,7 +192,7 @@ func (s *Service) looking(pulses map[string]member.Pulse) looking {
 }
 
 func (l looking) store() StatusStore {
-	found := StatusStore{Reached: l.alive != nil}
+	found := StatusStore{Reached: l.reading != nil}
 	if !l.read.IsZero() {
 		found.AsOf = new(l.ago(l.now.Sub(l.read)))
 	}
@@ -155,17 +208,29 @@ func (l looking) store() StatusStore {
 // ago returns the time so long ago, by the member's wall clock.
 func (l looking) ago(d time.Duration) time.Time { return l.at.Add(-d.Truncate(time.Millisecond)) }
 
+// judgedAt is the time as of which pulses are fresh or overdue: that of the last reading. Those that were due since may
+// well be there.
+func (l looking) judgedAt() time.Time {
+	if l.reading == nil {
+		return l.now
+	}
+	return l.read
+}
+
 // pulse describes the process behind an ID.
 func (l looking) pulse(id string) (p Pulse) {
-	if l.alive != nil {
-		_, alive := l.alive[id]
-		p.Alive = &alive
+	if l.reading != nil {
+		if _, alive := l.reading.alive[id]; alive || l.reading.gone[id] {
+			p.Alive = &alive
+		}
 	}
 	if seen, ok := l.seen[id]; ok {
 		p.Owner, p.Every = seen.pulse.Owner, seen.pulse.Every
 		p.Fresh = p.Alive != nil && *p.Alive
 		if !seen.pulse.Clock.IsZero() { // else it is of an older version
-			age, known, fresh := seen.age(l.now, l.at)
+			since := l.now.Sub(l.judgedAt())
+			age, known, fresh := seen.age(l.judgedAt(), l.at.Add(-since))
+			age += since
 			if p.Fresh = p.Fresh && fresh; known {
 				p.AsOf = new(l.ago(age))
 			}

@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 // A status says how old what it says of a member is. It relies on what was seen of its pulse, where that is known, and
@@ -144,5 +147,111 @@ func TestSinceWhenTheStoreIsSilent(t *testing.T) {
 				t.Errorf("the problem is %+v", p)
 			}
 		}
+	})
+}
+
+// Who watches the members reads their pulses now and then. Between two readings none is said to be late or to have little
+// time, one that has come is not gone, and nor is one that leaves, in whatever order that is heard.
+func TestAHealthyClusterHasNoProblems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every = 10 * time.Second / 3 // the shortest
+		client := memstore.NewService().Client("a")
+		defer client.Close()
+		f := &servertest.Member{Name: "a", Journal: client}
+		log := func(apply bool, all ...cluster.Command) {
+			t.Helper()
+			for _, c := range all {
+				data, err := cluster.Encode(c, time.Now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := client.Append(t.Context(), rand.Text(), data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if apply {
+				f.Apply(all...)
+			}
+		}
+		joins := func(id string) []cluster.Command {
+			return []cluster.Command{cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}}
+		}
+		log(true, slices.Concat(joins("a"), joins("b"))...)
+		s := server.New(f, server.Options{})
+		who, err := (&auth.Policy{Trusted: true}).Admit("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pulses := map[string]member.Pulse{"a": {Owner: "host-a"}}
+		write := func(id string, ahead time.Duration) {
+			pulses[id] = member.Pulse{Owner: "host-" + id, Clock: time.Now().Add(ahead), Every: every, Vitals: member.Vitals{Ready: true, Left: 3 * every, For: time.Minute}}
+			f.SetPulses(pulses)
+		}
+		var r *server.Reading
+		read := func() {
+			t.Helper()
+			if r, err = s.Pulses(t.Context(), who); err != nil {
+				t.Fatal(err)
+			}
+		}
+		expect := func(what string, alive map[string]bool, problems ...server.ProblemKind) {
+			t.Helper()
+			status, err := s.Look(who, r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []server.ProblemKind
+			for _, p := range status.Problems {
+				found = append(found, p.Kind)
+			}
+			if !slices.Equal(found, problems) {
+				t.Errorf("%s: the problems are %v, want %v", what, status.Problems, problems)
+			}
+			for _, m := range status.Members {
+				is, known := alive[m.ID]
+				if (m.Alive != nil) != known || known && *m.Alive != is || m.ID != "a" && m.Fresh != (is && len(problems) == 0) {
+					t.Errorf("%s: %s is alive: %v, fresh: %v", what, m.ID, m.Alive, m.Fresh)
+				}
+			}
+		}
+		for _, ahead := range []time.Duration{0, -9500 * time.Millisecond, 9500 * time.Millisecond} { // also at the first look
+			s = server.New(f, server.Options{})
+			write("b", ahead)
+			time.Sleep(every + time.Second) // as late as it may be
+			read()
+			for range 4 {
+				expect("just before it is written again, and until the next reading", map[string]bool{"a": true, "b": true})
+				time.Sleep(time.Second)
+			}
+			write("b", ahead)
+			read()
+			expect("written again", map[string]bool{"a": true, "b": true})
+			time.Sleep(every + time.Second + time.Millisecond)
+			read()
+			if ahead == 0 {
+				expect("overdue at a reading", map[string]bool{"a": true, "b": true}, server.LateProblem)
+			}
+		}
+
+		write("b", 0)
+		read()
+		write("c", 0)
+		log(true, joins("c")...)
+		expect("one has come", map[string]bool{"a": true, "b": true})
+		read()
+		expect("and is read", map[string]bool{"a": true, "b": true, "c": true})
+
+		log(false, cluster.Leave{Member: "c"})
+		delete(pulses, "c")
+		f.SetPulses(pulses)
+		read()
+		expect("one has left, and this member has not heard of it", map[string]bool{"a": true, "b": true})
+		f.Apply(cluster.Leave{Member: "c"})
+		expect("it has heard of it", map[string]bool{"a": true, "b": true})
+		delete(pulses, "b")
+		f.SetPulses(pulses)
+		expect("one has died, and was not read since", map[string]bool{"a": true, "b": true})
+		read()
+		expect("one has died", map[string]bool{"a": true, "b": false}, server.GoneProblem)
 	})
 }

@@ -250,7 +250,7 @@ func (p *problems) readiness() {
 	}
 	for m := range p.fresh {
 		left := p.left(m)
-		if v := m.Vitals; p.status.Store.Reached && v.Ready && m.Every > 0 && left > 0 && left < m.Every && !p.short(m) {
+		if v := m.Vitals; p.status.Store.Reached && v.Ready && m.Every > 0 && left > 0 && p.leftThen(m) < m.Every && !p.short(m) {
 			p.add(Failing, HorizonProblem, nil, []string{m.ID}, "the reserved time of %s ends in %s", p.names[m.ID], Rough(left))
 		}
 	}
@@ -328,6 +328,14 @@ func (p *problems) left(m StatusMember) time.Duration {
 		return 0
 	}
 	return m.Vitals.Left - p.status.At.Sub(*m.AsOf)
+}
+
+// leftThen is the same from the time at which the store last told of the members: more may have been reserved since.
+func (p *problems) leftThen(m StatusMember) time.Duration {
+	if read := p.status.Store.AsOf; read != nil && m.ID != p.status.Member {
+		return p.left(m) + p.status.At.Sub(*read)
+	}
+	return p.left(m)
 }
 
 // short reports whether a member holds a node ID of a sequencer with a window of its own that is so short that its pulse,

@@ -46,9 +46,9 @@ type StatusMember struct {
 
 // Pulse is the state of the process behind a member ID. Zero value: unknown.
 type Pulse struct {
-	Alive  *bool          `json:"alive,omitempty"`    // nil: unknown, as the store did not answer
+	Alive  *bool          `json:"alive,omitempty"`    // nil: unknown, as the store did not answer, or it came or left while that was asked
 	Owner  string         `json:"owner,omitempty"`    // its host and process; empty: unknown
-	Fresh  bool           `json:"fresh"`              // Owner and Vitals are confirmed now: its pulse is not overdue
+	Fresh  bool           `json:"fresh"`              // Owner and Vitals are confirmed: its pulse was not overdue when the store last told of the members
 	AsOf   *time.Time     `json:"as_of,omitempty"`    // when it last wrote its pulse, as far as is known; nil: unknown
 	Every  time.Duration  `json:"every_ns,omitempty"` // it writes its pulse again within this time
 	Vitals *member.Vitals `json:"vitals,omitempty"`   // with times by the answering server's clock; nil: unknown
@@ -68,9 +68,9 @@ const (
 	Accepted = "accepted"
 )
 
-// statusOf describes a value, with the pulses of the living members, and the quorum; nil: unknown.
-func (s *Service) statusOf(v cluster.Value, pulses map[string]member.Pulse, q *quorum.Status) Status {
-	l := s.looking(pulses)
+// statusOf describes a value, with what was read of pulses, and the quorum; nil: unknown.
+func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status {
+	l := s.looking(r)
 	status := Status{
 		Cluster: s.member.Cluster(), Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
 		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q,
@@ -110,11 +110,8 @@ func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) 
 	// Without the store there is a status too, and soon.
 	soon, cancel := context.WithTimeout(ctx, pulsesWithin)
 	defer cancel()
-	pulses, err := s.readPulses(soon)
-	if err != nil {
-		pulses = nil
-	}
-	return s.statusOf(v, pulses, <-about), nil
+	reading, _ := s.readPulses(soon) // an error is remembered
+	return s.statusOf(v, reading, <-about), nil
 }
 
 // Resumed is the answer to Resume.

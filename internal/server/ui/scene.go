@@ -50,7 +50,7 @@ type peer struct {
 
 // process describes the process of a member, except for its signs.
 type process struct {
-	Life      string            `json:"life,omitempty"`  // alive; late: its pulse is overdue; dead; empty: not known
+	Life      string            `json:"life,omitempty"`  // alive; late: its pulse is overdue; dead; new: not read yet; empty: not known
 	AsOf      int64             `json:"as_of,omitempty"` // unless it is alive: when the rest was true, in Unix milliseconds; 0: unknown
 	Owner     string            `json:"owner,omitempty"`
 	Version   string            `json:"version,omitempty"`
@@ -170,10 +170,9 @@ type scenes struct {
 
 // reading is the last read of who is alive, and of the quorum.
 type reading struct {
-	pulses map[string]member.Pulse // nil: unknown
-	asked  map[string]bool         // the members known then; later ones may be alive too
+	pulses *server.Reading // nil: unknown
 	err    error
-	done   bool           // false: nothing was read yet
+	done   bool           // false: nothing was read yet, or only long ago
 	quorum *quorum.Status // nil: there is none, or it is not known yet
 }
 
@@ -186,8 +185,11 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.read) >= pulsesEvery && !s.asking {
+		if now.Sub(s.read) >= 3*pulsesEvery {
+			s.reading, s.news = reading{}, true // nobody looked meanwhile
+		}
 		s.asking, s.read = true, now
-		defer func() { go s.ask(who, askedOf(v)) }() // or else the scene might have a part of what that reads
+		defer func() { go s.ask(who) }() // or else the scene might have a part of what that reads
 	}
 	if s.latest != nil && v.Size() > many && now.Sub(s.made) < beatEvery-changesEvery/2 {
 		return s.latest, nil
@@ -204,7 +206,7 @@ func (s *scenes) look(who *auth.Caller, now time.Time) (*scene, error) {
 }
 
 // ask reads the pulses and the state of the quorum, for the next scene.
-func (s *scenes) ask(who *auth.Caller, asked map[string]bool) {
+func (s *scenes) ask(who *auth.Caller) {
 	ctx, cancel := context.WithTimeout(context.Background(), pulsesEvery)
 	defer cancel()
 	about := make(chan *quorum.Status, 1)
@@ -213,38 +215,23 @@ func (s *scenes) ask(who *auth.Caller, asked map[string]bool) {
 		about <- q
 	}()
 	pulses, err := s.service.Pulses(ctx, who)
-	if err != nil {
-		pulses = nil
-	}
 	q := <-about
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asking, s.news = false, true
-	s.reading = reading{pulses, asked, err, true, q}
-}
-
-// askedOf are the members and joiners of a value.
-func askedOf(v cluster.Value) map[string]bool {
-	asked := map[string]bool{}
-	for _, id := range v.Members() {
-		asked[id] = true
-	}
-	for id := range v.Joins() {
-		asked[id] = true
-	}
-	return asked
+	s.reading = reading{pulses, err, true, q}
 }
 
 func sceneOf(status server.Status, r reading, notReady error) *scene {
 	members, joins, sequencers, vitals := tree{}, tree{}, tree{}, tree{}
 	for _, m := range status.Members {
-		members[m.ID] = peer{m.Watches, m.Joined, r.processOf(m.ID, m.Pulse)}
+		members[m.ID] = peer{m.Watches, m.Joined, r.processOf(m.Pulse)}
 		if m.Vitals != nil {
 			vitals[m.ID] = signsOf(*m.Vitals)
 		}
 	}
 	for _, j := range status.Joins {
-		joins[j.Joiner] = join{j.Target, j.Phase, r.processOf(j.Joiner, j.Pulse)}
+		joins[j.Joiner] = join{j.Target, j.Phase, r.processOf(j.Pulse)}
 	}
 	for _, q := range status.Sequencers {
 		here, nodes := standing{State: q.Here.State, Why: q.Here.Why, Node: -1, Place: q.Here.Place}, tree{}
@@ -276,10 +263,12 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 	return &scene{status.Position, all}
 }
 
-func (r reading) processOf(id string, p server.Pulse) process {
+func (r reading) processOf(p server.Pulse) process {
 	about := process{Owner: p.Owner}
 	switch {
-	case p.Alive == nil, !*p.Alive && !r.asked[id]:
+	case p.Alive == nil && r.pulses != nil:
+		about.Life = "new"
+	case p.Alive == nil:
 	case !*p.Alive:
 		about.Life = "dead"
 	case p.Fresh:

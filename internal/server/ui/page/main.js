@@ -155,6 +155,8 @@ function drawFacts() {
   const count = (kind) => states.filter((k) => k === kind).length;
   const parts = [];
   if (live.joins.size) parts.push(`${number(live.joins.size)} joining`);
+  const fresh = [...live.members.values()].filter((m) => m.life === "new").length;
+  if (fresh && doubt === null) parts.push(`${number(fresh)} new`);
   if (count("bad")) parts.push(`${number(count("bad"))} not ready`);
   if (count("doubt")) parts.push(`${number(count("doubt"))} not confirmed`);
   const alone = live.members.size === 1 && live.members.has(facts.member);

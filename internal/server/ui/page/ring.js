@@ -247,7 +247,7 @@ export class Ring {
     const more = [];
     if (model.joins.size > 0) more.push(`${number(model.joins.size)} joining`);
     if (dead > 0) more.push(`${number(dead)} gone`);
-    const doubt = ring.filter((id) => !model.fresh(id)).length - dead;
+    const doubt = ring.filter((id) => !model.fresh(id) && model.members.get(id).life !== "new").length - dead;
     if (model.doubt !== null && !model.past) more.splice(0, more.length, `not confirmed${model.doubt ? ` since ${clock(model.doubt)}` : ""}`);
     else if (doubt > 0) more.push(`${number(doubt)} not confirmed`);
     say(this.note2, more.join(", "));
