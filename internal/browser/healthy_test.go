@@ -19,7 +19,9 @@ const record = `new MutationObserver(() => {
 }).observe(document.body, {childList: true, subtree: true, characterData: true})`
 
 // recorded are the texts of an element that were noted.
-func recorded(css string) string { return fmt.Sprintf(`[...(window.seen?.[%q] ?? [])].join("; ")`, css) }
+func recorded(css string) string {
+	return fmt.Sprintf(`[...(window.seen?.[%q] ?? [])].join("; ")`, css)
+}
 
 // A cluster in which nothing goes wrong has no problems: not between two pulses, not while nodes come, and not while they
 // leave in order. It has the timing of nodes that were told nothing else, so this takes two minutes.
