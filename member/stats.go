@@ -89,13 +89,15 @@ type SequencerStats struct {
 	Floor, Horizon time.Time
 	Left           time.Duration
 
+	Window time.Duration // how far ahead of the clock a renewal puts the horizon
+
 	Waits      uint64        // how often a caller waited for the clock or the sequence, see firn.Waits
 	WaitedTime time.Duration // the total time waited
 }
 
 // Stats returns the sequencer's statistics. It does not ask the store, and may be called at any time.
 func (s *Sequencer) Stats() SequencerStats {
-	stats := SequencerStats{State: s.State(), Waits: s.waits.Count(), WaitedTime: s.waits.Time()}
+	stats := SequencerStats{State: s.State(), Window: s.fences.Window, Waits: s.waits.Count(), WaitedTime: s.waits.Time()}
 	for t := range s.status.Load().inUse {
 		state := t.fence.State()
 		if horizon := time.UnixMilli(state.Horizon); stats.Horizon.IsZero() || horizon.Before(stats.Horizon) {

@@ -234,6 +234,15 @@ func TestPrometheusAccepts(t *testing.T) {
 	accepts(t, rulePath, "promtool", "check", "rules", rulePath)
 }
 
+func TestAlertmanagerAccepts(t *testing.T) {
+	testenv.Program(t, "amtool", "prometheus-alertmanager")
+	path := filepath.Join(t.TempDir(), "alertmanager.yml")
+	if err := os.WriteFile(path, []byte(Alertmanager), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	accepts(t, path, "amtool", "check-config", path)
+}
+
 // checker builds what checks manifests and Dockerfiles.
 func checker(t *testing.T) string {
 	t.Helper()

@@ -34,6 +34,11 @@ func (p Prometheus) Text(o Origin) (string, error) {
 //go:embed prometheus/firn.rules.yaml
 var Rules string
 
+// Alertmanager is a configuration of Alertmanager, whose inhibition rules mute alerts that follow from others.
+//
+//go:embed prometheus/alertmanager.yml
+var Alertmanager string
+
 // Dashboard is the dashboard, for Grafana.
 //
 //go:embed grafana/firn.json

@@ -25,6 +25,7 @@ const (
 	runbook       = "../../../docs/alerts.md"
 	rules         = "../../../internal/deploy/prometheus/firn.rules.yaml"
 	ruleTests     = "../../../internal/deploy/prometheus/firn.rules.test.yaml"
+	alertmanager  = "../../../internal/deploy/prometheus/alertmanager.yml"
 	dashboard     = "../../../internal/deploy/grafana/firn.json"
 )
 

@@ -101,12 +101,15 @@ func (w *watched) join() {
 }
 
 // text returns the answer to a request for metrics.
-func (w *watched) text() string {
-	w.t.Helper()
+func (w *watched) text() string { return scraped(w.t, w.metrics) }
+
+// scraped returns the answer to a request for metrics.
+func scraped(t *testing.T, m *Metrics) string {
+	t.Helper()
 	a := httptest.NewRecorder()
-	w.metrics.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(a, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	m.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(a, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if a.Code != 200 || !strings.HasPrefix(a.Header().Get("Content-Type"), "text/plain") {
-		w.t.Errorf("the answer is %d %v %s", a.Code, a.Header(), a.Body)
+		t.Errorf("the answer is %d %v %s", a.Code, a.Header(), a.Body)
 	}
 	return a.Body.String()
 }

@@ -92,6 +92,8 @@ var (
 		"How many node IDs the node makes IDs under; absent while it has none.", "sequencer")
 	horizonLeft = gauge("firn_horizon_left_seconds", "seconds",
 		"How long the node can still make IDs without the store; negative past the horizon, absent without a node ID.", "sequencer")
+	leftRatio = gauge("firn_horizon_left_ratio", "ratio",
+		"How much of its window the sequencer with the least has left: 1 right after a renewal, 2/3 before the next, negative past the horizon; absent without a node ID.")
 	window = gauge("firn_window_seconds", "seconds",
 		"How far ahead of the clock the node writes horizons: --window.")
 	extensions = counter("firn_fence_extensions_total", "extensions",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"maps"
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -150,6 +151,7 @@ func collectVerdict(to sink, v member.Vitals) {
 func (w *watcher) collectSequencers(to sink, m *member.Member) {
 	ids := w.Service.Given()
 	v := m.Value()
+	least := math.Inf(1)
 	for _, q := range m.Sequencers() {
 		s, name := q.Stats(), q.Name()
 		if s.State.Phase > member.Waiting {
@@ -162,6 +164,7 @@ func (w *watcher) collectSequencers(to sink, m *member.Member) {
 			to.put(nodeID, float64(s.State.Node), name)
 			to.put(nodeIDs, float64(s.State.Nodes), name)
 			to.put(horizonLeft, s.Left.Seconds(), name)
+			least = min(least, s.Left.Seconds()/s.Window.Seconds())
 		}
 		to.put(given, float64(ids[name]), name)
 		to.put(waits, float64(s.Waits), name)
@@ -172,6 +175,9 @@ func (w *watcher) collectSequencers(to sink, m *member.Member) {
 			to.put(free, float64(c.Free()), name)
 			to.put(inLine, float64(len(c.Waiting())), name)
 		}
+	}
+	if !math.IsInf(least, 1) {
+		to.put(leftRatio, least)
 	}
 }
 
