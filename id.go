@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"encoding/binary"
 	"fmt"
+	"reflect"
 )
 
 // ID is a unique, time-ordered number of 63 bits. Its sign bit is never set, so
@@ -129,25 +130,32 @@ func (id ID) Value() (driver.Value, error) {
 	return int64(id), nil
 }
 
-// Scan implements [database/sql.Scanner]: it reads a BIGINT, or a text column
-// that holds what [Parse] reads. For a column that may be NULL scan into a
-// sql.Null[firn.ID]. When src is negative, another text, NULL, or of another type, it
-// returns a [*ParseError] and does not change id.
+// Scan implements [database/sql.Scanner]: it reads an integer of any type, as drivers
+// return it for a BIGINT, a BIGINT UNSIGNED or a shorter column, or a text that
+// [Parse] reads. For a column that may be NULL scan into a sql.Null[firn.ID]. When
+// src is negative, above [MaxID], another text, NULL, or of another type, it returns a
+// [*ParseError] and does not change id. A floating-point number is of another type: it
+// keeps 53 bits.
 func (id *ID) Scan(src any) error {
-	switch src := src.(type) {
-	case int64:
-		if src < 0 {
-			return reject("SQL", fmt.Sprint(src), "it is negative; want 0 to %d", MaxID)
-		}
-		*id = ID(src)
-		return nil
-	case string:
-		return id.UnmarshalText([]byte(src))
-	case []byte:
-		return id.UnmarshalText(src)
-	case nil:
+	if src == nil {
 		return reject("SQL", "NULL", "want a number; where NULL is expected scan into a sql.Null[firn.ID]")
-	default:
-		return reject("SQL", fmt.Sprint(src), "it is a %T; want a BIGINT, or decimal digits in a text column", src)
 	}
+	if text, ok := src.([]byte); ok {
+		return id.UnmarshalText(text)
+	}
+	switch v := reflect.ValueOf(src); {
+	case v.Kind() == reflect.String:
+		return id.UnmarshalText([]byte(v.String()))
+	case v.CanInt() && v.Int() >= 0:
+		*id = ID(v.Int())
+	case v.CanInt():
+		return reject("SQL", fmt.Sprint(src), "it is negative; want 0 to %d", MaxID)
+	case v.CanUint() && v.Uint() <= uint64(MaxID):
+		*id = ID(v.Uint()) //nolint:gosec // it fits
+	case v.CanUint():
+		return reject("SQL", fmt.Sprint(src), "it is too large; want 0 to %d", MaxID)
+	default:
+		return reject("SQL", fmt.Sprint(src), "it is a %T; want an integer, or decimal digits in a text column", src)
+	}
+	return nil
 }

@@ -61,7 +61,8 @@ func TestIDMarshals(t *testing.T) {
 				t.Errorf("%s %q is read as %d, %v, want %d", form.name, form.want, got, err, tt.id)
 			}
 		}
-		for _, src := range []any{int64(tt.id), tt.text, []byte(tt.text)} {
+		type number string // as godror.Number
+		for _, src := range []any{int64(tt.id), uint64(tt.id), tt.text, []byte(tt.text), number(tt.text)} {
 			got := ID(42)
 			if err := got.Scan(src); got != tt.id || err != nil {
 				t.Errorf("%#v is scanned as %d, %v, want %d", src, got, err, tt.id)
@@ -133,9 +134,10 @@ func TestIDRejects(t *testing.T) {
 		{scan([]byte("1 ")), "it has ' ' at byte 1"},
 		{scan([]byte(nil)), "it is empty"},
 		{scan(nil), "sql.Null[firn.ID]"},
-		{scan(1.5), "it is a float64; want a BIGINT"},
-		{scan(true), "it is a bool; want a BIGINT"},
-		{scan(time.Time{}), "it is a time.Time; want a BIGINT"},
+		{scan(uint64(1 << 63)), `"9223372036854775808" is not a SQL ID: it is too large`},
+		{scan(1.5), "it is a float64; want an integer"},
+		{scan(true), "it is a bool; want an integer"},
+		{scan(time.Time{}), "it is a time.Time; want an integer"},
 	}
 	for i, tt := range tests {
 		id := ID(42)
@@ -151,6 +153,16 @@ func TestIDRejects(t *testing.T) {
 
 func unmarshalJSON(s string) func(*ID) error {
 	return func(id *ID) error { return id.UnmarshalJSON([]byte(s)) }
+}
+
+// Drivers return columns that are shorter than a BIGINT as what they are.
+func TestScanOfShortColumns(t *testing.T) {
+	for _, src := range []any{int8(42), int16(42), int32(42), 42, uint8(42), uint16(42), uint32(42), uint(42)} {
+		var id ID
+		if err := id.Scan(src); id != 42 || err != nil {
+			t.Errorf("%T is scanned as %d, %v", src, id, err)
+		}
+	}
 }
 
 func unmarshalText(s string) func(*ID) error {
