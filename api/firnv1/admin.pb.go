@@ -1700,14 +1700,22 @@ type Problem struct {
 	Level Problem_Level `protobuf:"varint,1,opt,name=level,proto3,enum=firn.v1.Problem_Level" json:"level,omitempty"`
 	// Its kind, such as clock or not_ready; see GET /api/v1/cluster.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
-	// What is wrong, for people.
-	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// What people notice, such as "No node gives IDs".
+	Effect string `protobuf:"bytes,3,opt,name=effect,proto3" json:"effect,omitempty"`
 	// The IDs of the members that it is about.
 	Members []string `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`
-	// The sequencer that it is about; empty: none.
-	Sequencer string `protobuf:"bytes,5,opt,name=sequencer,proto3" json:"sequencer,omitempty"`
+	// The sequencers that it is about; empty: none, or all.
+	Sequencers []string `protobuf:"bytes,5,rep,name=sequencers,proto3" json:"sequencers,omitempty"`
 	// Since when, by the answering server's clock; absent: unknown.
-	Since         *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	Since *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
+	// The cause, with names and numbers.
+	Cause string `protobuf:"bytes,7,opt,name=cause,proto3" json:"cause,omitempty"`
+	// What to do.
+	Do string `protobuf:"bytes,8,opt,name=do,proto3" json:"do,omitempty"`
+	// A link to what the documentation says of the kind.
+	Link string `protobuf:"bytes,9,opt,name=link,proto3" json:"link,omitempty"`
+	// An error as the server met it; empty: none.
+	Detail        string `protobuf:"bytes,10,opt,name=detail,proto3" json:"detail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1756,9 +1764,9 @@ func (x *Problem) GetKind() string {
 	return ""
 }
 
-func (x *Problem) GetText() string {
+func (x *Problem) GetEffect() string {
 	if x != nil {
-		return x.Text
+		return x.Effect
 	}
 	return ""
 }
@@ -1770,11 +1778,11 @@ func (x *Problem) GetMembers() []string {
 	return nil
 }
 
-func (x *Problem) GetSequencer() string {
+func (x *Problem) GetSequencers() []string {
 	if x != nil {
-		return x.Sequencer
+		return x.Sequencers
 	}
-	return ""
+	return nil
 }
 
 func (x *Problem) GetSince() *timestamppb.Timestamp {
@@ -1782,6 +1790,34 @@ func (x *Problem) GetSince() *timestamppb.Timestamp {
 		return x.Since
 	}
 	return nil
+}
+
+func (x *Problem) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *Problem) GetDo() string {
+	if x != nil {
+		return x.Do
+	}
+	return ""
+}
+
+func (x *Problem) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
+func (x *Problem) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
 }
 
 // Sequencer is an ID space of its own, as the answering server knows it.
@@ -2525,14 +2561,21 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\vstore_as_of\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstoreAsOf\x12,\n" +
 	"\bproblems\x18\n" +
 	" \x03(\v2\x10.firn.v1.ProblemR\bproblems\x12\x18\n" +
-	"\acluster\x18\v \x01(\tR\acluster\"\x8d\x02\n" +
+	"\acluster\x18\v \x01(\tR\acluster\"\xe5\x02\n" +
 	"\aProblem\x12,\n" +
 	"\x05level\x18\x01 \x01(\x0e2\x16.firn.v1.Problem.LevelR\x05level\x12\x12\n" +
-	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\x12\x18\n" +
-	"\amembers\x18\x04 \x03(\tR\amembers\x12\x1c\n" +
-	"\tsequencer\x18\x05 \x01(\tR\tsequencer\x120\n" +
-	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"B\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06effect\x18\x03 \x01(\tR\x06effect\x12\x18\n" +
+	"\amembers\x18\x04 \x03(\tR\amembers\x12\x1e\n" +
+	"\n" +
+	"sequencers\x18\x05 \x03(\tR\n" +
+	"sequencers\x120\n" +
+	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05cause\x18\a \x01(\tR\x05cause\x12\x0e\n" +
+	"\x02do\x18\b \x01(\tR\x02do\x12\x12\n" +
+	"\x04link\x18\t \x01(\tR\x04link\x12\x16\n" +
+	"\x06detail\x18\n" +
+	" \x01(\tR\x06detail\"B\n" +
 	"\x05Level\x12\x15\n" +
 	"\x11LEVEL_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLEVEL_ERROR\x10\x01\x12\x11\n" +

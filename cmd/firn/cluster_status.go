@@ -18,8 +18,9 @@ import (
 	"github.com/firn-id/firn/internal/setting"
 )
 
-const statusHelp = `Status shows what is wrong in the cluster, if anything, worst first, and then a table of
-all nodes, whichever of them answers:
+const statusHelp = `Status shows what is wrong in the cluster, if anything, worst first: what people notice,
+since when, why, what to do, and where to read on. Problems of one kind are one line.
+Then come a summary, and a table of all nodes, whichever of them answers:
 
   STATE   ready, or the error code that says why not; late when it has not renewed its
           pulse in time, gone when its pulse is gone, unknown while the store does not
@@ -35,17 +36,20 @@ With --wide there are also the IDs that callers got (GIVEN), when the clock was 
 whom it watches, the position at which it joined, its version and its addresses. What is
 not confirmed now is left out of the table; SEEN says since when.
 
-Below that are joins that have begun, and which member has which node ID of which
-sequencer, from the part of the log that the asked node has read. With --json status
-prints the server's answer, which also has what was known last.`
+Below that are joins that have begun. With --sequencers there are also the sequencers, and
+which member has which node ID of which, from the part of the log that the asked node has
+read. With --json status prints the server's answer, which also has what was known last.
+
+With --exit-code the exit status is 1 if there is a problem, also a warning.`
 
 const statusExamples = `  firn cluster status
-  firn cluster status --wide
+  firn cluster status --wide --sequencers
+  firn cluster status --exit-code >/dev/null || echo look here
   firn cluster status --admin http://ids.example.org:9080 --json`
 
 func (p *program) statusCommand() *cobra.Command {
 	var o lookOptions
-	var wide bool
+	var wide, sequencers, exitCode bool
 	c := &cobra.Command{
 		Use:     "status",
 		Short:   "Show what is wrong in a cluster, its nodes and their node IDs",
@@ -55,29 +59,67 @@ func (p *program) statusCommand() *cobra.Command {
 	}
 	o.add(c.Flags(), "print a JSON object")
 	setting.Bool(c.Flags(), &wide, "wide", "show more columns of each node, beyond 100 characters")
+	setting.Bool(c.Flags(), &sequencers, "sequencers", "show the sequencers, and who has which node ID")
+	setting.Bool(c.Flags(), &exitCode, "exit-code", "exit with status 1 if there is a problem")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			var status server.Status
-			return p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string { return p.statusText(status, wide) })
+			err := p.show(ctx, ask, "/api/v1/cluster", &status, o.json, func() string { return p.statusText(status, wide, sequencers) })
+			if err == nil && exitCode && len(status.Problems) > 0 {
+				return errReported
+			}
+			return err
 		})
 	}
 	return c
 }
 
-func (p *program) statusText(s server.Status, wide bool) string {
+func (p *program) statusText(s server.Status, wide, sequencers bool) string {
+	text := p.problemText(s) + "\n" + summary(s) + sections(p.membersTable(s, wide), p.joinTable(s.Joins, true))
+	if sequencers {
+		text += sections(sequencerTable(s.Sequencers), nodeTable(s.Sequencers))
+	}
+	return text
+}
+
+// summary counts what the tables below it have.
+func summary(s server.Status) string {
+	var text strings.Builder
+	line := func(about, format string, args ...any) {
+		fmt.Fprintf(&text, "%-12s%s\n", about, fmt.Sprintf(format, args...))
+	}
+	if s.Cluster != "" {
+		line("cluster", "%s", console.Shown(s.Cluster))
+	}
+	line("position", "%d, after %d entries", s.Position, s.Entries)
 	by := "a node that is no member now"
 	if s.Member != "" {
 		by = console.Shown(s.Member)
 	}
-	text := p.problemText(s) + "\n"
-	if s.Cluster != "" {
-		text += "cluster   " + console.Shown(s.Cluster) + "\n"
+	line("told by", "%s", by)
+	states, rate := map[string]int64{}, 0.0
+	for _, m := range s.Members {
+		states[stateOf(m.Pulse)]++
+		if m.Fresh && m.Vitals != nil {
+			rate += m.Vitals.Rate
+		}
 	}
-	text += fmt.Sprintf("position  %d, after %d entries\ntold by   %s\n", s.Position, s.Entries, by)
+	var counts []string
+	for _, state := range slices.SortedFunc(maps.Keys(states), func(a, b string) int {
+		return cmp.Or(cmp.Compare(states[b], states[a]), cmp.Compare(a, b))
+	}) {
+		counts = append(counts, fmt.Sprintf("%d %s", states[state], state))
+	}
+	line("nodes", "%s; %s IDs/s", cmp.Or(strings.Join(counts, ", "), "none"), console.Number(rate))
 	if !s.Store.Reached {
-		text += "nodes     as of " + asOf(s.Store.AsOf, s.At) + ": the store does not answer\n"
+		line("", "as of %s: the store does not answer", asOf(s.Store.AsOf, s.At))
 	}
-	return text + sections(p.membersTable(s, wide), p.joinTable(s.Joins, true), sequencerTable(s.Sequencers), nodeTable(s.Sequencers))
+	var used, waiting int
+	for _, q := range s.Sequencers {
+		used, waiting = used+len(q.Nodes), waiting+len(q.Waiting)
+	}
+	line("sequencers", "%d, with %d node IDs in use and %d wanted; --sequencers shows them", len(s.Sequencers), used, waiting)
+	return text.String()
 }
 
 // terminalWidth is how many columns terminals have at least.
@@ -91,40 +133,27 @@ func (p *program) problemText(s server.Status) string {
 	colours := map[string]console.Colour{string(server.Failing): console.Red, string(server.Warning): console.Yellow}
 	columns := []console.Column{
 		{Head: "PROBLEM", Colour: p.colours(func(level string) console.Colour { return colours[level] })},
-		{Head: "SINCE"},
-		{Head: "WHAT"},
+		{Head: "WHAT, SINCE WHEN, WHY, AND WHAT TO DO"},
 	}
 	var rows [][]string
 	for _, one := range s.Problems {
-		since := "-"
-		if one.Since != nil {
-			since = clockTime(*one.Since, s.At)
-		}
-		rows = append(rows, []string{console.Shown(string(one.Level)), since, printable(one.Text)})
+		rows = append(rows, []string{console.Shown(string(one.Level)), printable(one.Sentence(s.At))})
 	}
 	if !console.IsTerminal(p.stdout) {
 		return console.Table(columns, rows)
 	}
-	console.Fit(columns[:2], rows)
-	left := terminalWidth - columns[0].Width - columns[1].Width - 4
+	console.Fit(columns[:1], rows)
+	left := terminalWidth - columns[0].Width - 2
 	var wrapped [][]string
 	for _, row := range rows {
-		for i, line := range console.Wrap(row[2], left) {
+		for i, line := range console.Wrap(row[1], left) {
 			if i > 0 {
 				row = []string{"", ""}
 			}
-			wrapped = append(wrapped, []string{row[0], row[1], line})
+			wrapped = append(wrapped, []string{row[0], line})
 		}
 	}
 	return console.Table(columns, wrapped)
-}
-
-// clockTime is a time, with the day if it is not of the same.
-func clockTime(at, now time.Time) string {
-	if at = at.UTC(); at.Format(time.DateOnly) == now.UTC().Format(time.DateOnly) {
-		return at.Format("15:04:05Z")
-	}
-	return at.Format("2006-01-02T15:04:05Z")
 }
 
 // asOf says when something was known, and how long ago that is.
@@ -132,7 +161,7 @@ func asOf(at *time.Time, now time.Time) string {
 	if at == nil {
 		return "never"
 	}
-	return fmt.Sprintf("%s, %s ago", clockTime(*at, now), short(now.Sub(*at).Round(time.Second)))
+	return fmt.Sprintf("%s, %s ago", server.TimeOfDay(*at, now), short(now.Sub(*at).Round(time.Second)))
 }
 
 // short formats a duration in few characters.

@@ -115,11 +115,13 @@ func (l *looked) firn(t *testing.T, args string) (status int, stdout, stderr str
 }
 
 const (
-	statusText = `PROBLEM  SINCE  WHAT
-warning  -      member b?[2J is gone, and is still in the cluster
+	statusText = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
+warning  This node is gone: its pulse has ended, and it is still in the cluster. If nobody stopped it, start it again; the others take it out by themselves. https://github.com/firn-id/firn/blob/main/docs/problems.md#gone
 
-position  10, after 10 entries
-told by   b
+position    10, after 10 entries
+told by     b
+nodes       1 alive, 1 gone; 0 IDs/s
+sequencers  2, with 1 node IDs in use and 1 wanted; --sequencers shows them
 
 NODE    MEMBER      STATE  IDS/S  CLOCK  LEFT  STORE  UP  SEEN
 host-a  a           alive      -      -     -      -   -     -
@@ -168,7 +170,7 @@ func TestLookAsText(t *testing.T) {
 		args string
 		want string // the beginning
 	}{
-		{"cluster status", statusText},
+		{"cluster status --sequencers", statusText},
 		{"cluster value --at 6", valueText},
 		{"cluster value --at 0", "position  0\n\nno members\n"},
 		{"cluster value --at 2", "position  2\ntime      2026-11-22 03:02:00.123\n\nMEMBER  WATCHES\na       nobody\n\nJOINER      TARGET  PHASE\n\"b\\x1b[2J\"  a       prepared\n"},
@@ -191,6 +193,20 @@ func TestLookAsText(t *testing.T) {
 	}
 	if _, out, _ := l.firn(t, "cluster log --from 5"); !strings.HasPrefix(out, logHead) {
 		t.Errorf("the log after it was cut: %s", out)
+	}
+}
+
+// A status that has a problem ends with status 1 if that is asked for, whatever it prints; sequencers are listed only if they
+// are.
+func TestStatusExits(t *testing.T) {
+	l := newLooked(t)
+	for args, want := range map[string]int{
+		"cluster status": 0, "cluster status --exit-code": statusFailure, "cluster status --exit-code --json": statusFailure,
+	} {
+		status, out, errs := l.firn(t, args)
+		if status != want || errs != "" || out == "" || !strings.Contains(args, "--json") && strings.Contains(out, "orders") {
+			t.Errorf("%s: status %d, want %d, %s%s", args, status, want, errs, out)
+		}
 	}
 }
 
@@ -385,8 +401,8 @@ func TestStatusOfNodes(t *testing.T) {
 	s := server.Status{
 		Member: "aaaaaaaaaaaaa", Position: 100, Entries: 50, At: now, Store: server.StatusStore{Reached: true, AsOf: &now},
 		Problems: []server.Problem{
-			{Level: server.Failing, Kind: server.ClockProblem, Text: "ids-2's clock is 59m56s behind 2 of 2 others", Since: ago(28 * time.Second)},
-			{Level: server.Warning, Kind: server.GoneProblem, Text: "ids-3 is gone", Since: ago(24 * time.Hour)},
+			{Level: server.Failing, Kind: server.ClockProblem, Effect: "ids-2 gives no IDs", Cause: "its clock is 59m56s behind 2 of 2 others", Do: "Correct it.", Link: "L", Since: ago(28 * time.Second)},
+			{Level: server.Warning, Kind: server.GoneProblem, Effect: "ids-3 is gone", Cause: "its pulse has ended", Do: "Start it.", Link: "L", Detail: "EOF", Since: ago(24 * time.Hour)},
 		},
 		Members: []server.StatusMember{
 			{ID: "eeeeeeeeeeeee", Joined: 5, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5, process 7", AsOf: ago(0), Vitals: &joining}},
@@ -397,12 +413,14 @@ func TestStatusOfNodes(t *testing.T) {
 			{ID: "fffffffffffff", Joined: 6, Pulse: server.Pulse{Owner: "ids-6, process 7", AsOf: ago(14 * time.Second), Vitals: &vitals}},
 		},
 	}
-	const top = `PROBLEM  SINCE                 WHAT
-error    12:00:02Z             ids-2's clock is 59m56s behind 2 of 2 others
-warning  2026-11-21T12:00:30Z  ids-3 is gone
+	const top = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
+error    ids-2 gives no IDs since 12:00:02Z: its clock is 59m56s behind 2 of 2 others. Correct it. L
+warning  ids-3 is gone since 2026-11-21T12:00:30Z: its pulse has ended. Start it. L (EOF)
 
-position  100, after 50 entries
-told by   aaaaaaaaaaaaa
+position    100, after 50 entries
+told by     aaaaaaaaaaaaa
+nodes       1 unknown, 1 ready, 1 not_ready, 1 late, 1 gone, 1 clock; 2 025 IDs/s
+sequencers  0, with 0 node IDs in use and 0 wanted; --sequencers shows them
 `
 	const table = `
 NODE   MEMBER         STATE      IDS/S    CLOCK   LEFT  STORE     UP  SEEN
@@ -414,7 +432,7 @@ ids-5  eeeeeeeeeeeee  not_ready      0        -      -      -  27h0m    0s
 ids-6  fffffffffffff  unknown        -        -      -      -      -   14s
 `
 	p := new(program)
-	if have := p.statusText(s, false); have != top+table {
+	if have := p.statusText(s, false, true); have != top+table {
 		t.Errorf("have\n%swant\n%s", have, top+table)
 	}
 	for line := range strings.Lines(table) {
@@ -422,7 +440,7 @@ ids-6  fffffffffffff  unknown        -        -      -      -      -   14s
 			t.Errorf("%d characters: %s", len(line), line)
 		}
 	}
-	wide := p.statusText(s, true)
+	wide := p.statusText(s, true, true)
 	for _, want := range []string{
 		"  SEEN      GIVEN  JUDGED  WATCHES        JOINED AT  VERSION  ADDRESSES\n",
 		"    2s  1 234 567      3s  eeeeeeeeeeeee          1  v1.2.3   grpc=ids-1:8081 http=http://ids-1:8080\n",
@@ -433,7 +451,7 @@ ids-6  fffffffffffff  unknown        -        -      -      -      -   14s
 		}
 	}
 	s.Store, s.Problems = server.StatusStore{AsOf: ago(19 * time.Second)}, nil
-	if have := p.statusText(s, false); !strings.HasPrefix(have, "no problems\n\nposition  100, after 50 entries\ntold by   aaaaaaaaaaaaa\nnodes     as of 12:00:11Z, 19s ago: the store does not answer\n") {
+	if have := p.statusText(s, false, true); !strings.HasPrefix(have, "no problems\n\nposition    100, after 50 entries\ntold by     aaaaaaaaaaaaa\nnodes       1 unknown, 1 ready, 1 not_ready, 1 late, 1 gone, 1 clock; 2 025 IDs/s\n            as of 12:00:11Z, 19s ago: the store does not answer\n") {
 		t.Errorf("have\n%s", have)
 	}
 }

@@ -24,8 +24,8 @@ func FuzzPrintedAnswer(f *testing.F) {
 		p := &program{stdout: new(bytes.Buffer), stderr: new(bytes.Buffer)}
 		var status server.Status
 		if json.Unmarshal(text, &status) == nil {
-			_ = p.statusText(status, false)
-			_ = p.statusText(status, true)
+			_ = p.statusText(status, false, true)
+			_ = p.statusText(status, true, true)
 		}
 		var s server.StatusSequencer
 		if json.Unmarshal(text, &s) == nil {

@@ -96,6 +96,7 @@ type Node struct {
 	Alive  int    // members with a pulse; negative: unknown
 
 	Problems []server.Problem // that it sees in its cluster
+	At       time.Time        // when, by its clock
 }
 
 func (n Node) check() (all []Finding) {
@@ -116,7 +117,7 @@ func (n Node) check() (all []Finding) {
 	}
 	for _, p := range n.Problems {
 		if p.Kind != server.GoneProblem { // told above
-			all = append(all, Warn.about("cluster", "%s", p.Text).do("see firn cluster status, and run firn doctor on the machine that it is about"))
+			all = append(all, Warn.about("cluster", "%s", p.What(n.At)).do(p.Do+" "+p.Link))
 		}
 	}
 	return all

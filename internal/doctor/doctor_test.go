@@ -165,8 +165,8 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
 		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},
 		{"problem", func(s *Seen) {
-			s.Node.Problems = []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Text: "b's clock is 1h0m behind 2 of 2 others"}}
-		}, Warn, "b's clock is 1h0m behind 2 of 2 others", "cluster status"},
+			s.Node.Problems = []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Effect: "b gives no IDs", Cause: "its clock is 1h0m behind 2 of 2 others", Do: "Correct it.", Link: "L"}}
+		}, Warn, "b gives no IDs: its clock is 1h0m behind 2 of 2 others", "Correct it. L"},
 		{"no data here", func(s *Seen) {
 			s.Data.System = errors.New("a node can't keep data on windows; want Linux or macOS, or an etcd cluster elsewhere")
 		}, Fail, "can't keep data on windows", "etcd cluster elsewhere"},

@@ -135,6 +135,7 @@ func (c Config) seeNode(ctx context.Context) *Node {
 		return d
 	}
 	d.Member, d.Alive, d.Problems = s.Member, 0, s.Problems
+	d.At = s.At
 	for _, m := range s.Members {
 		if m.Alive != nil && !*m.Alive {
 			d.Dead++

@@ -147,7 +147,7 @@ func (n *Node) begin() (err error) {
 		return err
 	}
 	o := server.Options{
-		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Layout: c.Layout, Keys: n.seals,
+		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Window: c.Window, Layout: c.Layout, Keys: n.seals,
 		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
 	}
 	if n.quorum != nil {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -166,6 +167,7 @@ func (s sight) age(now, wall time.Time) (age time.Duration, known, fresh bool) {
 
 // looking is what a Status is made from, at one time.
 type looking struct {
+	window   time.Duration // the answering member's; zero: unknown
 	member   string        // the ID of the answering member
 	own      member.Vitals // its own
 	now      time.Time
@@ -180,7 +182,7 @@ type looking struct {
 // looking looks at what is remembered, and at what was read before; nil: it is unknown who is alive.
 func (s *Service) looking(r *Reading) looking {
 	l := looking{
-		member: s.member.ID(), own: s.member.Vitals(), now: time.Now(), at: s.member.Wall().UTC().Truncate(time.Millisecond), reading: r,
+		window: s.options.Window, member: s.member.ID(), own: s.member.Vitals(), now: time.Now(), at: s.member.Wall().UTC().Truncate(time.Millisecond), reading: r,
 	}
 	s.sights.mu.Lock()
 	defer s.sights.mu.Unlock()
@@ -246,6 +248,7 @@ func (l looking) pulse(id string) (p Pulse) {
 	if id == l.member && (p.Alive == nil || *p.Alive) { // it knows these itself
 		own := l.own
 		p.Fresh, p.AsOf, p.Vitals = true, &l.at, &own
+		p.Every = cmp.Or(p.Every, l.window/3)
 	}
 	return p
 }

@@ -87,7 +87,7 @@ func TestHowOldAPulseIs(t *testing.T) {
 			}
 			b, problems := status.Members[1], status.Problems
 			if (b.AsOf != nil) != known || b.Fresh || len(problems) != 1 || problems[0].Kind != server.LateProblem ||
-				strings.HasSuffix(problems[0].Text, ", or its clock is behind") == known {
+				strings.HasSuffix(problems[0].Cause, ", or its clock is behind") == known {
 				t.Errorf("%s: as of %v, fresh: %v, problems %v", what, b.AsOf, b.Fresh, problems)
 			}
 		}

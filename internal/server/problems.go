@@ -7,53 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/firn-id/firn/store/quorum"
 )
-
-// Problem is something that is wrong in a cluster, or soon will be, as JSON.
-type Problem struct {
-	Level     ProblemLevel `json:"level"`
-	Kind      ProblemKind  `json:"kind"`
-	Text      string       `json:"text"`                // a sentence without a full stop, with names and numbers
-	Members   []string     `json:"members,omitempty"`   // the IDs of those that it is about
-	Sequencer string       `json:"sequencer,omitempty"` // that it is about; empty: none, or all
-	Since     *time.Time   `json:"since,omitempty"`     // by the answering server's clock; nil: unknown
-}
-
-// ProblemLevel says how bad a problem is.
-type ProblemLevel string
-
-// The levels.
-const (
-	Failing ProblemLevel = "error"   // callers of some node are refused, or soon will be
-	Warning ProblemLevel = "warning" // nobody is refused yet
-)
-
-// ProblemKind is a kind of problem that programs tell apart.
-type ProblemKind string
-
-// The kinds, worst first.
-const (
-	StoreProblem    ProblemKind = "store"     // out of reach
-	CopiedProblem   ProblemKind = "copied"    // a process was copied or set back, so that IDs may exist twice
-	QuorumProblem   ProblemKind = "quorum"    // machines are lost
-	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
-	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
-	HorizonProblem  ProblemKind = "horizon"   // reserved time ends, and more is not reserved
-	LayoutProblem   ProblemKind = "layout"    // the time of a layout ends
-	GoneProblem     ProblemKind = "gone"      // a member's pulse is gone
-	LateProblem     ProblemKind = "late"      // a member's pulse is overdue
-	TieProblem      ProblemKind = "tie"       // clocks disagree, and no majority agrees
-	OrderProblem    ProblemKind = "order"     // existing IDs are ahead of a clock
-	NodeIDsProblem  ProblemKind = "node_ids"  // few are free, or members wait for one
-	VersionProblem  ProblemKind = "version"   // versions differ
-)
-
-var kinds = []ProblemKind{
-	StoreProblem, CopiedProblem, QuorumProblem, ClockProblem, NotReadyProblem, HorizonProblem, LayoutProblem,
-	GoneProblem, LateProblem, TieProblem, OrderProblem, NodeIDsProblem, VersionProblem,
-}
 
 // soonOver is how long before the end of a layout's time it is a problem.
 const soonOver = 365 * 24 * time.Hour
@@ -65,40 +19,58 @@ const settling = 5 * time.Second
 // toldFor is for how long it is a problem that a process was copied.
 const toldFor = 24 * time.Hour
 
-// Problems returns what is wrong by a status, worst first. It is pure. Only what is confirmed counts, except for what is
-// wrong because it is not.
+// Problems returns what is wrong by a status, worst first, and one for all that is the same. It is pure. Only what is
+// confirmed counts, except for what is wrong because it is not.
 func Problems(s Status) []Problem {
-	p := problems{status: s, names: Names(s), found: []Problem{}}
-	p.store()
+	p := problems{status: s, names: Names(s)}
+	if !p.quorum() {
+		p.store()
+	}
 	p.copies()
-	p.quorum()
 	p.clocks()
 	p.order()
 	p.readiness()
 	p.pulses()
 	p.sequencers()
 	p.versions()
-	slices.SortStableFunc(p.found, func(a, b Problem) int {
+	kinds := ProblemKinds()
+	slices.SortStableFunc(p.found, func(a, b finding) int {
 		return cmp.Or(
 			cmp.Compare(levelRank(a.Level), levelRank(b.Level)),
 			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
-			cmp.Compare(a.Text, b.Text),
+			cmp.Compare(a.about, b.about),
 		)
 	})
-	return p.found
+	return append([]Problem{}, folded(p.found)...)
 }
 
 func levelRank(l ProblemLevel) int { return slices.Index([]ProblemLevel{Failing, Warning}, l) }
+
+// finding is a problem before those of a kind are made one.
+type finding struct {
+	Problem
+	about string // the node or the sequencer, for people
+	group string // those of one kind that differ in this differ in more than whom they are about
+}
 
 // problems collects the problems of a status.
 type problems struct {
 	status Status
 	names  map[string]string // of members, by ID
-	found  []Problem
+	found  []finding
 }
 
-func (p *problems) add(level ProblemLevel, kind ProblemKind, since *time.Time, about []string, format string, args ...any) {
-	p.found = append(p.found, Problem{Level: level, Kind: kind, Text: fmt.Sprintf(format, args...), Members: about, Since: since})
+// add adds a problem of the whole cluster.
+func (p *problems) add(one Problem) { p.addAbout("", "", one) }
+
+// addOf adds a problem of a member.
+func (p *problems) addOf(m StatusMember, one Problem) {
+	one.Members = []string{m.ID}
+	p.addAbout(p.names[m.ID], "", one)
+}
+
+func (p *problems) addAbout(about, group string, one Problem) {
+	p.found = append(p.found, finding{one, about, group})
 }
 
 // fresh are the members about which everything is confirmed.
@@ -110,63 +82,17 @@ func (p *problems) fresh(yield func(StatusMember) bool) {
 	}
 }
 
-func (p *problems) store() {
-	s := p.status.Store
-	if s.Reached {
-		return
-	}
-	var text strings.Builder
-	text.WriteString("the store does not answer this node")
-	if s.Answered != nil {
-		text.WriteString(", for " + Rough(p.status.At.Sub(*s.Answered)))
-	}
-	if s.Why != "" {
-		text.WriteString(": " + s.Why)
-	}
-	for m := range p.fresh {
-		if left := p.left(m); m.ID == p.status.Member && left > 0 {
-			text.WriteString("; its reserved time ends in " + Rough(left))
-		}
-	}
-	p.add(Failing, StoreProblem, s.Answered, nil, "%s", text.String())
-}
-
 // copies finds members whose processes were copied or set back. They have started over, and IDs that were given before that
 // may exist twice.
 func (p *problems) copies() {
 	for m := range p.fresh {
 		at := m.Vitals.CopiedAt
 		if ago := p.status.At.Sub(at); !at.IsZero() && ago < toldFor {
-			p.add(Warning, CopiedProblem, &at, []string{m.ID},
-				"%s was copied or set back, as by a snapshot of its machine: it found that out %s ago and started over; IDs of what it had reserved may exist twice",
-				p.names[m.ID], Rough(ago))
+			p.addOf(m, Problem{
+				Level: Warning, Kind: CopiedProblem, Effect: "IDs of " + p.names[m.ID] + " may exist twice", Since: &at,
+				Cause: "its process was copied or set back, as by a snapshot of its machine; it found that out " + Rough(ago) + " ago, and started over",
+			})
 		}
-	}
-}
-
-func (p *problems) quorum() {
-	q := p.status.Quorum
-	if q == nil {
-		return
-	}
-	voters, lost := 0, []string{}
-	for _, m := range q.Machines {
-		if m.Role != quorum.Voter {
-			continue
-		}
-		voters++
-		if m.Err != "" {
-			lost = append(lost, m.Address)
-		}
-	}
-	of := fmt.Sprintf("%d of %d machines of the quorum", len(lost), voters)
-	switch {
-	case !q.Majority && len(lost) > 0:
-		p.add(Failing, QuorumProblem, nil, nil, "%s can't be reached (%s): nothing can be written without a majority", of, list(lost))
-	case !q.Majority:
-		p.add(Failing, QuorumProblem, nil, nil, "a majority of the machines of the quorum can't be reached")
-	case len(lost) > 0:
-		p.add(Warning, QuorumProblem, nil, nil, "%s can't be reached: %s", of, list(lost))
 	}
 }
 
@@ -176,21 +102,28 @@ func (p *problems) clocks() {
 	for m := range p.fresh {
 		switch v := m.Vitals; v.Verdict {
 		case "ahead", "behind":
-			text := fmt.Sprintf("%s's clock is %s %s", p.names[m.ID], Rough(v.Offset.Abs()), v.Verdict)
+			text := fmt.Sprintf("its clock is %s %s", Rough(v.Offset.Abs()), v.Verdict)
 			if v.Others > 0 {
 				text += fmt.Sprintf(" of %d of %d others", v.Against, v.Others)
 				if v.Verdict == "behind" {
 					text = strings.Replace(text, "behind of", "behind", 1)
 				}
 			}
-			p.add(Failing, ClockProblem, p.since(m), []string{m.ID}, "%s", text)
+			effect := p.names[m.ID] + " gives no IDs"
+			if v.Ready {
+				effect = p.names[m.ID] + " can reserve no more time"
+			}
+			p.addOf(m, Problem{Level: Failing, Kind: ClockProblem, Effect: effect, Since: p.since(m), Cause: text})
 		case "tied":
 			tied = append(tied, m.ID)
 			offsets = append(offsets, fmt.Sprintf("%s %s", p.names[m.ID], signed(v.Offset)))
 		}
 	}
 	if len(tied) > 0 {
-		p.add(Warning, TieProblem, nil, tied, "clocks disagree, and no majority agrees, so that each is believed: %s from the others", list(offsets))
+		p.add(Problem{
+			Level: Warning, Kind: TieProblem, Members: tied, Effect: "IDs of different nodes carry different times",
+			Cause: "clocks disagree, and no majority agrees, so that each is believed: " + list(offsets) + " from the others",
+		})
 	}
 }
 
@@ -208,15 +141,20 @@ func (p *problems) order() {
 				until = v.SmallerUntil
 			}
 		case Code(v.Code) == Clock && v.Verdict != "ahead" && v.Verdict != "behind":
-			p.add(Failing, OrderProblem, p.since(m), []string{m.ID},
-				"IDs may exist up to %s, %s: %s waits, since its own would be unique, but smaller; with --if-ids-are-ahead go-on it does not",
-				instant(v.SmallerUntil), p.ahead(v.SmallerUntil), p.names[m.ID])
+			p.addOf(m, Problem{
+				Level: Failing, Kind: OrderProblem, Effect: p.names[m.ID] + " gives no IDs", Since: p.since(m),
+				Cause: fmt.Sprintf("IDs may exist up to %s, %s, so that its own would be unique, but smaller", instant(v.SmallerUntil), p.ahead(v.SmallerUntil)),
+				Do:    "Wait until then, or start it with --if-ids-are-ahead go-on.",
+			})
 		}
 	}
 	if len(smaller) > 0 {
-		p.add(Warning, OrderProblem, nil, smaller,
-			"IDs may exist up to %s, %s: those that %s are unique, but smaller; with --if-ids-are-ahead wait a node waits instead",
-			instant(until), p.ahead(until), p.verb(smaller, "gives", "give"))
+		p.add(Problem{
+			Level: Warning, Kind: OrderProblem, Members: smaller,
+			Effect: p.verb(smaller, "gives", "give") + " IDs that are unique, but smaller than existing ones",
+			Cause:  fmt.Sprintf("IDs may exist up to %s, %s", instant(until), p.ahead(until)),
+			Do:     "Nothing, if IDs need not ascend. With --if-ids-are-ahead wait a node waits instead.",
+		})
 	}
 }
 
@@ -226,32 +164,39 @@ func (p *problems) ahead(t time.Time) string {
 
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// readiness finds members that can't issue IDs, by code. Those that wait for a node ID are told with the sequencer.
+// readiness finds members that can't issue IDs, by code. Those that wait for a node ID are told with the sequencer, and
+// those that lack the store with that.
 func (p *problems) readiness() {
 	by := map[string][]StatusMember{}
 	for m := range p.fresh {
 		v, code := m.Vitals, Code(m.Vitals.Code)
-		if !v.Ready && v.For >= settling && code != Waiting && code != "clock" {
+		if !v.Ready && v.For >= settling && code != Waiting && code != Clock && (code != NotReady || p.status.Store.Reached) {
 			by[m.Vitals.Code] = append(by[m.Vitals.Code], m)
 		}
 	}
 	for _, code := range slices.Sorted(maps.Keys(by)) {
-		level, all := Failing, by[code]
+		one, all := Problem{Level: Failing, Kind: NotReadyProblem}, by[code]
 		if Code(code) == Detached {
-			level = Warning // somebody wanted that
+			one.Level, one.Do = Warning, "Attach it: firn sequencer attach." // somebody wanted that
 		}
-		var since *time.Time
 		for _, m := range all {
-			if at := p.since(m); at != nil && (since == nil || at.Before(*since)) {
-				since = at
+			if at := p.since(m); at != nil && (one.Since == nil || at.Before(*one.Since)) {
+				one.Since = at
 			}
 		}
-		p.add(level, NotReadyProblem, since, ids(all), "%s not ready: %s", p.are(ids(all)), all[0].Vitals.Why)
+		one.Effect, one.Members = p.verb(ids(all), "gives", "give")+" no IDs", ids(all)
+		if one.Cause = all[0].Vitals.Why; Code(code) == Internal || Code(code) == Unavailable {
+			one.Cause, one.Detail = "an error that firn does not expect; the log has it", all[0].Vitals.Why
+		}
+		p.addAbout(one.Effect, code, one)
 	}
 	for m := range p.fresh {
 		left := p.left(m)
 		if v := m.Vitals; p.status.Store.Reached && v.Ready && m.Every > 0 && left > 0 && p.leftThen(m) < m.Every && !p.short(m) {
-			p.add(Failing, HorizonProblem, nil, []string{m.ID}, "the reserved time of %s ends in %s", p.names[m.ID], Rough(left))
+			p.addOf(m, Problem{
+				Level: Failing, Kind: HorizonProblem, Effect: p.names[m.ID] + " gives IDs for " + Rough(left) + " more",
+				Cause: "it should have reserved more time, and has not",
+			})
 		}
 	}
 }
@@ -262,16 +207,19 @@ func (p *problems) pulses() {
 		switch {
 		case m.Alive == nil || m.Fresh:
 		case !*m.Alive:
-			p.add(Warning, GoneProblem, m.AsOf, []string{m.ID}, "%s is gone, and is still in the cluster", p.names[m.ID])
+			p.addOf(m, Problem{
+				Level: Warning, Kind: GoneProblem, Effect: p.names[m.ID] + " is gone", Since: m.AsOf,
+				Cause: "its pulse has ended, and it is still in the cluster",
+			})
 		default:
-			text := p.names[m.ID] + " has not renewed its pulse"
+			text := "it has not renewed its pulse"
 			if m.AsOf == nil {
 				text += ", or its clock is behind"
 			}
 			if left := p.left(m); left > 0 {
 				text += "; its reserved time ends in " + Rough(left)
 			}
-			p.add(Warning, LateProblem, m.AsOf, []string{m.ID}, "%s", text)
+			p.addOf(m, Problem{Level: Warning, Kind: LateProblem, Effect: p.names[m.ID] + " is late", Since: m.AsOf, Cause: text})
 		}
 	}
 }
@@ -279,27 +227,39 @@ func (p *problems) pulses() {
 // sequencers finds layouts whose time ends, and scarce node IDs.
 func (p *problems) sequencers() {
 	for _, q := range p.status.Sequencers {
-		before := len(p.found)
+		add := func(group string, one Problem) {
+			one.Sequencers = []string{q.Name}
+			p.addAbout(q.Name, group, one)
+		}
 		until := q.Until.UTC().Format(time.DateOnly)
 		switch left := q.Until.Sub(p.status.At); {
 		case left <= 0:
-			p.add(Failing, LayoutProblem, &q.Until, nil, "the time of the layout of %s ended on %s: it has no more IDs", q.Name, until)
+			add("", Problem{
+				Level: Failing, Kind: LayoutProblem, Effect: "Nobody gets IDs of " + q.Name, Since: &q.Until,
+				Cause: "the time of its layout ended on " + until,
+			})
 		case left < soonOver:
-			p.add(Warning, LayoutProblem, nil, nil, "the time of the layout of %s ends on %s, in %s", q.Name, until, Rough(left))
+			add("", Problem{
+				Level: Warning, Kind: LayoutProblem, Effect: q.Name + " has IDs for " + Rough(left) + " more",
+				Cause: "the time of its layout ends on " + until,
+			})
 		}
 		used := int64(len(q.Nodes))
 		switch total := q.Free + used; {
 		case len(q.Lacking) > 0:
-			which := fmt.Sprintf("none of %d is free", total)
+			which := fmt.Sprintf("none of its %d node IDs is free", total)
 			if q.Free > 0 {
-				which = fmt.Sprintf("none that is accepted is free, of %d", total)
+				which = fmt.Sprintf("none of its %d node IDs that is accepted is free", total)
 			}
-			p.add(Warning, NodeIDsProblem, nil, q.Lacking, "%s for a node ID of %s: %s", p.verb(q.Lacking, "waits", "wait"), q.Name, which)
+			add("lacking", Problem{
+				Level: Warning, Kind: NodeIDsProblem, Members: q.Lacking,
+				Effect: p.verb(q.Lacking, "gives", "give") + " no IDs of " + q.Name, Cause: which,
+			})
 		case total >= 10 && q.Free*10 < total:
-			p.add(Warning, NodeIDsProblem, nil, nil, "%d of %d node IDs of %s are free", q.Free, total, q.Name)
-		}
-		for i := range p.found[before:] {
-			p.found[before+i].Sequencer = q.Name
+			add("few", Problem{
+				Level: Warning, Kind: NodeIDsProblem, Effect: fmt.Sprintf("Only %d more nodes can give IDs of %s", q.Free, q.Name),
+				Cause: fmt.Sprintf("%d of its %d node IDs are taken", used, total),
+			})
 		}
 	}
 }
@@ -319,7 +279,7 @@ func (p *problems) versions() {
 	for _, version := range slices.Sorted(maps.Keys(by)) {
 		texts = append(texts, p.verb(by[version], "runs", "run")+" "+version)
 	}
-	p.add(Warning, VersionProblem, nil, nil, "versions differ: %s", strings.Join(texts, "; "))
+	p.add(Problem{Level: Warning, Kind: VersionProblem, Effect: "An upgrade is not finished", Cause: strings.Join(texts, "; ")})
 }
 
 // left is the time from now to a member's nearest horizon.
@@ -363,9 +323,7 @@ func (p *problems) since(m StatusMember) *time.Time {
 	return &at
 }
 
-// are is the names of members, with their verb.
-func (p *problems) are(members []string) string { return p.verb(members, "is", "are") }
-
+// verb is the names of members, with their verb.
 func (p *problems) verb(members []string, one, more string) string {
 	var all []string
 	for _, id := range members {
@@ -387,6 +345,8 @@ func Names(s Status) map[string]string {
 	all := map[string]string{}
 	for _, m := range s.Members {
 		switch {
+		case m.Owner == "" && m.ID == s.Member:
+			all[m.ID] = "This node"
 		case m.Owner == "":
 			all[m.ID] = "member " + m.ID
 		case on[host(m.Owner)] > 1:
@@ -403,42 +363,4 @@ func ids(members []StatusMember) (all []string) {
 		all = append(all, m.ID)
 	}
 	return all
-}
-
-// list lists at most three things.
-func list(all []string) string {
-	const most = 3
-	switch n := len(all); {
-	case n > most+1:
-		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), n-most)
-	case n > 1:
-		return strings.Join(all[:n-1], ", ") + " and " + all[n-1]
-	default:
-		return strings.Join(all, "")
-	}
-}
-
-// Rough formats a duration for people: to a second, or to a day or an hour where it is long.
-func Rough(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch abs := d.Abs(); {
-	case abs >= 2*day:
-		return fmt.Sprintf("%d days", d/day)
-	case abs >= time.Second:
-		d = d.Round(time.Second)
-	default:
-		d = d.Round(time.Millisecond)
-	}
-	text := d.String()
-	if abs := d.Abs(); abs >= time.Minute && abs%time.Minute == 0 {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	return text
-}
-
-func signed(d time.Duration) string {
-	if d < 0 {
-		return Rough(d)
-	}
-	return "+" + Rough(d)
 }

@@ -2,7 +2,10 @@ package server_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,11 +66,22 @@ func TestProblems(t *testing.T) {
 			for _, at := range []string{"m1:7420", "m2:7420", "m3:7420"} {
 				m := quorum.Machine{Address: at, Role: quorum.Voter}
 				if slices.Contains(down, at) {
-					m.Err = "no answer"
+					m.Err = syscall.ECONNREFUSED.Error()
 				}
 				s.Quorum.Machines = append(s.Quorum.Machines, m)
 			}
 			s.Quorum.Machines = append(s.Quorum.Machines, quorum.Machine{Address: "m4:7420", Role: quorum.Learner, Err: "no answer"})
+		}
+	}
+	over := notReady(0, "not_ready", "the horizon is reached", 10*time.Second)
+	silentFor := func(d time.Duration) change {
+		return func(s *server.Status) { s.Store.Answered = new(noon.Add(-d)) }
+	}
+	mute := func(s *server.Status) {
+		for i := range s.Quorum.Machines {
+			if m := &s.Quorum.Machines[i]; m.Err != "" {
+				m.Err = "no answer"
+			}
 		}
 	}
 	sequencer := func(set func(q *server.StatusSequencer)) change {
@@ -82,85 +96,114 @@ func TestProblems(t *testing.T) {
 		want   []string // level, kind, text, members, since
 	}{
 		"healthy": {func(*server.Status) {}, nil},
-		"behind":  {behind, []string{"error clock: ids-2's clock is 59m56s behind 2 of 2 others [b] since 11:59:30"}},
+		"behind":  {behind, []string{"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]"}},
 		"ahead": {vitals(2, func(v *member.Vitals) { v.Verdict, v.Offset, v.Against, v.For = "ahead", 2*time.Hour, 2, 8*time.Second }), []string{
-			"error clock: ids-3's clock is 2h0m ahead of 2 of 2 others [c] since 11:59:50",
+			"error clock: ids-3 can reserve no more time since 11:59:50Z: its clock is 2h0m ahead of 2 of 2 others [c]",
 		}},
 		"tie": {all(vitals(0, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", time.Hour }), vitals(1, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", -time.Hour })), []string{
-			"warning tie: clocks disagree, and no majority agrees, so that each is believed: ids-1 +1h0m and ids-2 -1h0m from the others [a b]",
+			"warning tie: IDs of different nodes carry different times: clocks disagree, and no majority agrees, so that each is believed: ids-1 +1h0m and ids-2 -1h0m from the others [a b]",
 		}},
 		"copied": {all(vitals(1, func(v *member.Vitals) { v.CopiedAt = noon.Add(-time.Hour) }), vitals(2, func(v *member.Vitals) { v.CopiedAt = noon.Add(-25 * time.Hour) })), []string{
-			"warning copied: ids-2 was copied or set back, as by a snapshot of its machine: it found that out 1h0m ago and started over; IDs of what it had reserved may exist twice [b] since 11:00:00",
+			"warning copied: IDs of ids-2 may exist twice since 11:00:00Z: its process was copied or set back, as by a snapshot of its machine; it found that out 1h0m ago, and started over [b]",
 		}},
 		"smaller": {all(vitals(0, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) }), vitals(2, func(v *member.Vitals) { v.SmallerUntil = noon.Add(2 * time.Hour) })), []string{
-			"warning order: IDs may exist up to 2026-11-22T14:00:00Z, 2h0m ahead of the clock: those that ids-1 and ids-3 give are unique, but smaller; with --if-ids-are-ahead wait a node waits instead [a c]",
+			"warning order: ids-1 and ids-3 give IDs that are unique, but smaller than existing ones: IDs may exist up to 2026-11-22T14:00:00Z, 2h0m ahead of the clock [a c]",
 		}},
 		"smaller no more": {vitals(0, func(v *member.Vitals) { v.SmallerUntil = noon }), nil},
 		"waits for IDs": {all(notReady(1, "clock", "IDs may exist", 28*time.Second), vitals(1, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{
-			"error order: IDs may exist up to 2026-11-22T13:00:00Z, 1h0m ahead of the clock: ids-2 waits, since its own would be unique, but smaller; with --if-ids-are-ahead go-on it does not [b] since 11:59:30",
+			"error order: ids-2 gives no IDs since 11:59:30Z: IDs may exist up to 2026-11-22T13:00:00Z, 1h0m ahead of the clock, so that its own would be unique, but smaller [b]",
 		}},
-		"behind, too":        {all(behind, vitals(1, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{"error clock: ids-2's clock is 59m56s behind 2 of 2 others [b] since 11:59:30"}},
-		"not ready":          {notReady(1, "not_ready", "it has reached its horizon", 10*time.Second), []string{"error not_ready: ids-2 is not ready: it has reached its horizon [b] since 11:59:48"}},
+		"behind, too":        {all(behind, vitals(1, func(v *member.Vitals) { v.SmallerUntil = noon.Add(time.Hour) })), []string{"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]"}},
+		"not ready":          {notReady(1, "not_ready", "it has reached its horizon", 10*time.Second), []string{"error not_ready: ids-2 gives no IDs since 11:59:48Z: it has reached its horizon [b]"}},
 		"not ready at first": {notReady(1, "not_ready", "it is joining", 2*time.Second), nil},
 		"not ready, both": {all(notReady(1, "not_ready", "it has reached its horizon", 10*time.Second), notReady(2, "not_ready", "it has reached its horizon", 20*time.Second)), []string{
-			"error not_ready: ids-2 and ids-3 are not ready: it has reached its horizon [b c] since 11:59:38",
+			"error not_ready: ids-2 and ids-3 give no IDs since 11:59:38Z: it has reached its horizon [b c]",
 		}},
-		"detached": {notReady(1, "detached", "the sequencer is detached", time.Minute), []string{"warning not_ready: ids-2 is not ready: the sequencer is detached [b] since 11:58:58"}},
+		"detached": {notReady(1, "detached", "the sequencer is detached", time.Minute), []string{"warning not_ready: ids-2 gives no IDs since 11:58:58Z: the sequencer is detached [b]"}},
 		"waiting": {all(notReady(1, "waiting", "no node ID is free", time.Minute), sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting, q.Lacking = 0, []string{"b", "c"}, []string{"b"} })), []string{
-			"warning node_ids: ids-2 waits for a node ID of default: none of 3 is free [b] of default",
+			"warning node_ids: ids-2 gives no IDs of default: none of its 3 node IDs is free [b] of default",
 		}},
 		"waiting for another": {sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting, q.Lacking = 1021, []string{"b"}, []string{"b"} }), []string{
-			"warning node_ids: ids-2 waits for a node ID of default: none that is accepted is free, of 1024 [b] of default",
+			"warning node_ids: ids-2 gives no IDs of default: none of its 1024 node IDs that is accepted is free [b] of default",
 		}},
 		"waiting by the allocation": {sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting = 1021, []string{"b"} }), nil},
-		"few node IDs":              {sequencer(func(q *server.StatusSequencer) { q.Nodes, q.Free = map[int64]string{}, 0; fill(q, 29); q.Free = 3 }), []string{"warning node_ids: 3 of 32 node IDs of default are free [] of default"}},
+		"few node IDs":              {sequencer(func(q *server.StatusSequencer) { q.Nodes, q.Free = map[int64]string{}, 0; fill(q, 29); q.Free = 3 }), []string{"warning node_ids: Only 3 more nodes can give IDs of default: 29 of its 32 node IDs are taken [] of default"}},
 		"as many as used":           {sequencer(func(q *server.StatusSequencer) { q.Free = 0 }), nil},
-		"horizon":                   {vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), []string{"error horizon: the reserved time of ids-2 ends in 7s [b]"}},
+		"horizon":                   {vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), []string{"error horizon: ids-2 gives IDs for 7s more: it should have reserved more time, and has not [b]"}},
 		"horizon of a short window": {all(vitals(1, func(v *member.Vitals) { v.Left = 3 * time.Second }), sequencer(func(q *server.StatusSequencer) { q.Definition.Window = 4 * time.Second })), nil},
 		"horizon of a window that is not short": {all(vitals(1, func(v *member.Vitals) { v.Left = 9 * time.Second }), sequencer(func(q *server.StatusSequencer) { q.Definition.Window = time.Minute })), []string{
-			"error horizon: the reserved time of ids-2 ends in 7s [b]",
+			"error horizon: ids-2 gives IDs for 7s more: it should have reserved more time, and has not [b]",
 		}},
-		"layout": {sequencer(func(q *server.StatusSequencer) { q.Until = noon.AddDate(0, 0, 100) }), []string{"warning layout: the time of the layout of default ends on 2027-03-02, in 100 days [] of default"}},
+		"layout": {sequencer(func(q *server.StatusSequencer) { q.Until = noon.AddDate(0, 0, 100) }), []string{"warning layout: default has IDs for 100 days more: the time of its layout ends on 2027-03-02 [] of default"}},
 		"layout over": {sequencer(func(q *server.StatusSequencer) { q.Until = noon.Add(-time.Hour) }), []string{
-			"error layout: the time of the layout of default ended on 2026-11-22: it has no more IDs [] of default since 11:00:00",
+			"error layout: Nobody gets IDs of default since 11:00:00Z: the time of its layout ended on 2026-11-22 [] of default",
 		}},
-		"gone": {gone(2), []string{"warning gone: ids-3 is gone, and is still in the cluster [c] since 11:59:41"}},
+		"gone": {gone(2), []string{"warning gone: ids-3 is gone since 11:59:41Z: its pulse has ended, and it is still in the cluster [c]"}},
 		"gone before it was seen": {func(s *server.Status) { s.Members[2].Pulse = server.Pulse{Alive: new(false)} }, []string{
-			"warning gone: member c is gone, and is still in the cluster [c]",
+			"warning gone: member c is gone: its pulse has ended, and it is still in the cluster [c]",
 		}},
-		"late":     {late(2), []string{"warning late: ids-3 has not renewed its pulse; its reserved time ends in 16s [c] since 11:59:46"}},
-		"no store": {noStore, []string{"error store: the store does not answer this node, for 19s: the store is unavailable; its reserved time ends in 28s [] since 11:59:41"}},
+		"late":     {late(2), []string{"warning late: ids-3 is late since 11:59:46Z: it has not renewed its pulse; its reserved time ends in 16s [c]"}},
+		"no store": {noStore, []string{"error store: ids-1 can reserve no more time since 11:59:41Z: the store has not answered it for 19s; the IDs of ids-1 end in 28s []"}},
 		"never a store": {func(s *server.Status) {
 			*s = server.Status{At: noon, Store: server.StatusStore{Why: "it waits for m2"}}
 		}, []string{
-			"error store: the store does not answer this node: it waits for m2 []",
+			"error store: This node gives no IDs: the store does not answer it []",
 		}},
-		"a machine": {machines(true, "m2:7420"), []string{"warning quorum: 1 of 3 machines of the quorum can't be reached: m2:7420 []"}},
+		"a machine": {machines(true, "m2:7420"), []string{"warning quorum: The quorum can lose no other machine: 1 of 3 machines is down (m2) []"}},
 		"two machines": {machines(false, "m2:7420", "m3:7420"), []string{
-			"error quorum: 2 of 3 machines of the quorum can't be reached (m2:7420 and m3:7420): nothing can be written without a majority []",
+			"error quorum: No node can reserve more time: 2 of 3 machines are down (m2, m3); the IDs of ids-1 end in 28s []",
 		}},
-		"versions": {vitals(2, func(v *member.Vitals) { v.Version = "v2" }), []string{"warning version: versions differ: ids-1 and ids-2 run v1; ids-3 runs v2 []"}},
-		"one host": {all(behind, func(s *server.Status) { s.Members[0].Owner = "ids-2, process 9" }), []string{"error clock: ids-2, process 7's clock is 59m56s behind 2 of 2 others [b] since 11:59:30"}},
-		"stale":    {all(noStore, behind), []string{"error store: the store does not answer this node, for 19s: the store is unavailable; its reserved time ends in 28s [] since 11:59:41"}},
+		"no majority": {all(noStore, machines(false, "m2:7420", "m3:7420")), []string{
+			"error quorum: No node can reserve more time since 11:59:41Z: 2 of 3 machines are down (m2, m3); the IDs of ids-1 end in 28s []",
+		}},
+		"no majority, and its horizon is reached": {all(noStore, machines(false, "m2:7420", "m3:7420"), over), []string{
+			"error quorum: Nodes stop giving IDs since 11:59:48Z: 2 of 3 machines are down (m2, m3) []",
+		}},
+		"no majority for a window": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second)), []string{
+			"error quorum: No node gives IDs since 11:59:48Z: 2 of 3 machines are down (m2, m3) []",
+		}},
+		"no majority, or cut off": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second), mute), []string{
+			"error quorum: ids-1 gives no IDs since 11:59:48Z: 2 of 3 machines do not answer (m2, m3) []",
+		}},
+		"a majority that does not work yet": {all(noStore, machines(false, "m2:7420"), over), []string{
+			"error quorum: ids-1 gives no IDs since 11:59:48Z: no majority of the machines of the quorum works yet []",
+		}},
+		"several of a kind": {all(gone(1), gone(2)), []string{
+			"warning gone: ids-2 is gone since 11:59:41Z: its pulse has ended, and it is still in the cluster; the same holds for 1 more: ids-3 [b c]",
+		}},
+		"many sequencers": {func(s *server.Status) {
+			s.Sequencers[0].Until = noon.AddDate(0, 0, 100)
+			for i := range 61 {
+				s.Sequencers = append(s.Sequencers, server.StatusSequencer{Name: fmt.Sprintf("s%02d", i), Until: noon.AddDate(0, 0, 100)})
+			}
+		}, []string{
+			"warning layout: default has IDs for 100 days more: the time of its layout ends on 2027-03-02; the same holds for 61 more: s00, s01, s02 and 58 more [] of 62",
+		}},
+		"versions": {vitals(2, func(v *member.Vitals) { v.Version = "v2" }), []string{"warning version: An upgrade is not finished: ids-1 and ids-2 run v1; ids-3 runs v2 []"}},
+		"one host": {all(behind, func(s *server.Status) { s.Members[0].Owner = "ids-2, process 9" }), []string{"error clock: ids-2, process 7 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]"}},
+		"stale":    {all(noStore, behind), []string{"error store: ids-1 can reserve no more time since 11:59:41Z: the store has not answered it for 19s; the IDs of ids-1 end in 28s []"}},
 		"all at once": {all(vitals(2, func(v *member.Vitals) { v.Version = "v2" }), behind, notReady(0, "internal", "a bug", time.Minute), machines(true, "m2:7420")), []string{
-			"error clock: ids-2's clock is 59m56s behind 2 of 2 others [b] since 11:59:30",
-			"error not_ready: ids-1 is not ready: a bug [a] since 11:58:58",
-			"warning quorum: 1 of 3 machines of the quorum can't be reached: m2:7420 []",
-			"warning version: versions differ: ids-1 and ids-2 run v1; ids-3 runs v2 []",
+			"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]",
+			"error not_ready: ids-1 gives no IDs since 11:58:58Z: an error that firn does not expect; the log has it [a]",
+			"warning quorum: The quorum can lose no other machine: 1 of 3 machines is down (m2) []",
+			"warning version: An upgrade is not finished: ids-1 and ids-2 run v1; ids-3 runs v2 []",
 		}},
 	} {
 		s := healthy()
 		tt.change(&s)
 		var have []string
 		for _, p := range server.Problems(s) {
-			text := fmt.Sprintf("%s %s: %s %v", p.Level, p.Kind, p.Text, p.Members)
-			if p.Sequencer != "" {
-				text += " of " + p.Sequencer
+			text := fmt.Sprintf("%s %s: %s %v", p.Level, p.Kind, p.What(s.At), p.Members)
+			if len(p.Sequencers) > 0 {
+				text += " of " + strings.Join(p.Sequencers, ", ")
 			}
-			if p.Since != nil {
-				text += " since " + p.Since.UTC().Format(time.TimeOnly)
+			if n := len(p.Sequencers); n > 3 {
+				text = fmt.Sprintf("%s %s: %s %v of %d", p.Level, p.Kind, p.What(s.At), p.Members, n)
 			}
 			have = append(have, text)
+			if p.Do == "" || p.Link != "https://github.com/firn-id/firn/blob/main/docs/problems.md#"+string(p.Kind) {
+				t.Errorf("%s: %s: what to do is %q, the link %q", name, text, p.Do, p.Link)
+			}
 		}
 		if !slices.Equal(have, tt.want) {
 			t.Errorf("%s: have\n%q\nwant\n%q", name, have, tt.want)
@@ -184,8 +227,42 @@ func TestProblemsOfMany(t *testing.T) {
 		s.Members = append(s.Members, m)
 	}
 	have := server.Problems(s)
-	const want = "h000, h001, h002 and 997 more are not ready: it has reached its horizon"
-	if len(have) != 1 || have[0].Text != want || len(have[0].Members) != 1000 {
+	const want = "h000, h001, h002 and 997 more give no IDs since 11:58:58Z: it has reached its horizon"
+	if len(have) != 1 || have[0].What(s.At) != want || len(have[0].Members) != 1000 {
 		t.Errorf("have %v, want %q", have, want)
+	}
+}
+
+// Each kind of problem has a heading of its name in the documentation, worst first, to which its link leads.
+func TestEachKindHasAHeading(t *testing.T) {
+	text, err := os.ReadFile("../../docs/problems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, have []string
+	for _, kind := range server.ProblemKinds() {
+		want = append(want, string(kind))
+	}
+	for line := range strings.Lines(string(text)) {
+		if heading, ok := strings.CutPrefix(line, "## "); ok {
+			have = append(have, strings.TrimSpace(heading))
+		}
+	}
+	if !slices.Equal(have, want) {
+		t.Errorf("docs/problems.md has %q, want %q", have, want)
+	}
+}
+
+// A problem is read in this order: what people notice, since when, why, what to do, where to read on, and the error itself.
+func TestSentence(t *testing.T) {
+	s := healthy()
+	s.Store = server.StatusStore{Answered: new(noon.Add(-25 * time.Hour)), Why: "list peers/: context deadline exceeded"}
+	s.Members = nil
+	have := server.Problems(s)
+	const want = "This node gives no IDs since 2026-11-21T11:00:00Z: the store has not answered it for 25h0m. " +
+		"Start the store, or mend the network between it and this node. " +
+		"https://github.com/firn-id/firn/blob/main/docs/problems.md#store (list peers/: context deadline exceeded)"
+	if len(have) != 1 || have[0].Sentence(s.At) != want {
+		t.Errorf("have %q\nwant %q", have[0].Sentence(s.At), want)
 	}
 }

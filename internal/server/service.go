@@ -95,6 +95,9 @@ type Options struct {
 	// DefaultMaxSequencers.
 	MaxSequencers int
 
+	// Window is the member's window, by which people are told when its reserved time is over. Zero: unknown.
+	Window time.Duration
+
 	// Layout is the layout of the default sequencer until the member has attached to it. Zero value:
 	// firn.Default.
 	Layout firn.Layout

@@ -94,6 +94,20 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 	return status
 }
 
+// ownStatus is a Status with what the node knows of itself, the store and the quorum without asking them now. The store
+// counts as reached until the next pulse is overdue.
+func (s *Service) ownStatus() Status {
+	l := s.looking(nil)
+	status := Status{Member: l.member, At: l.at, Store: l.store()}
+	own := StatusMember{ID: l.member, Pulse: l.pulse(l.member)}
+	status.Store.Reached = l.answered.IsZero() || l.now.Sub(l.answered) <= own.Every+late
+	status.Members = []StatusMember{own}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	status.Quorum = s.RecentQuorum(now)
+	return status
+}
+
 // Status returns what the member knows about its cluster.
 func (s *Service) Status(ctx context.Context, who *auth.Caller) (Status, error) {
 	ctx, end, err := s.begin(ctx, who, auth.Look, "", 1)

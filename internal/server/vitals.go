@@ -29,7 +29,7 @@ func (s *Service) Vitals() member.Vitals {
 	v := member.Vitals{Given: total}
 	err := s.Ready()
 	if v.Ready = err == nil; !v.Ready {
-		v.Code, v.Why = string(CodeOf(err)), strings.TrimPrefix(err.Error(), member.ErrNotReady.Error()+": ")
+		v.Code, v.Why = string(CodeOf(err)), reasonOf(err)
 	}
 	l := &s.vitals
 	l.mu.Lock()
@@ -47,4 +47,9 @@ func (s *Service) Vitals() member.Vitals {
 	}
 	v.Rate = l.rate
 	return v
+}
+
+// reasonOf returns why a node is not ready, in words.
+func reasonOf(err error) string {
+	return strings.TrimPrefix(err.Error(), member.ErrNotReady.Error()+": ")
 }

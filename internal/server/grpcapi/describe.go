@@ -66,7 +66,8 @@ func statusMessage(s server.Status) *firnv1.ClusterStatusResponse {
 	}
 	for _, p := range s.Problems {
 		m.Problems = append(m.Problems, &firnv1.Problem{
-			Level: levels[p.Level], Kind: string(p.Kind), Text: p.Text, Members: p.Members, Sequencer: p.Sequencer, Since: instantMessage(p.Since),
+			Level: levels[p.Level], Kind: string(p.Kind), Effect: p.Effect, Since: instantMessage(p.Since), Cause: p.Cause, Do: p.Do, Link: p.Link,
+			Detail: p.Detail, Members: p.Members, Sequencers: p.Sequencers,
 		})
 	}
 	return m

@@ -18,7 +18,7 @@ func TestStatusMessage(t *testing.T) {
 	noon := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	have := grpcapi.StatusMessage(server.Status{
 		Cluster: "fj4ltw4x", Member: "a", Position: 9, Entries: 4, At: noon, Store: server.StatusStore{Reached: true, AsOf: &noon},
-		Problems: []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Text: "out", Members: []string{"a"}, Sequencer: "s", Since: &noon}},
+		Problems: []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Effect: "out", Cause: "so", Do: "act", Link: "there", Detail: "EOF", Members: []string{"a"}, Sequencers: []string{"s"}, Since: &noon}},
 		Members: []server.StatusMember{
 			{ID: "a", Watches: "b", Joined: 3, Pulse: server.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &member.Vitals{
 				Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true, Code: "clock", Why: "so", Given: 7, Rate: 1.5,
@@ -31,7 +31,7 @@ func TestStatusMessage(t *testing.T) {
 	want := new(firnv1.ClusterStatusResponse)
 	const at = `"2026-11-22T12:00:00Z"`
 	if err := protojson.Unmarshal([]byte(`{"cluster": "fj4ltw4x", "member": "a", "position": 9, "entries": 4, "at": `+at+`, "storeReached": true, "storeAsOf": `+at+`,
-		"problems": [{"level": "LEVEL_ERROR", "kind": "clock", "text": "out", "members": ["a"], "sequencer": "s", "since": `+at+`}],
+		"problems": [{"level": "LEVEL_ERROR", "kind": "clock", "effect": "out", "cause": "so", "do": "act", "link": "there", "detail": "EOF", "members": ["a"], "sequencers": ["s"], "since": `+at+`}],
 		"members": [
 			{"id": "a", "watches": "b", "joined": 3, "pulse": {"alive": true, "owner": "ids-1", "fresh": true, "asOf": `+at+`, "vitals": {
 				"version": "v1", "addresses": {"http": "http://a"}, "since": `+at+`, "ready": true, "code": "clock", "why": "so", "given": 7, "rate": 1.5,

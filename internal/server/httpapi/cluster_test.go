@@ -45,8 +45,8 @@ func example(t *testing.T) *fakeLog {
 
 const (
 	statusOfExample = `{"cluster":"fj4ltw4x","member":"b","position":16,"entries":8,"at":"now","store":{"reached":false},` +
-		`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node"},` +
-		`{"level":"warning","kind":"node_ids","text":"member b waits for a node ID of orders: none of 1 is free","members":["b"],"sequencer":"orders"}],` +
+		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not answer it","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"},` +
+		`{"level":"warning","kind":"node_ids","effect":"This node gives no IDs of orders","cause":"none of its 1 node IDs is free","do":"Detach nodes that need none, or create a sequencer with more nodes.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#node_ids","members":["b"],"sequencers":["orders"]}],` +
 		`"members":[{"id":"a","watches":"b","joined":2,"fresh":false},` +
 		`{"id":"b","watches":"a","joined":8,"fresh":true,"as_of":"now","vitals":{"ready":false,"given":0,"rate":0,"offset_ns":0}}],` +
 		`"joins":[{"joiner":"c","target":"a","phase":"prepared","fresh":false}],` +
@@ -150,7 +150,7 @@ func undated(status string) string {
 func TestStatusOfOne(t *testing.T) {
 	w := call(serving(newLog(t, cluster.PrepareJoin{Joiner: "a"})), "GET", "/api/v1/cluster")
 	want := `{"cluster":"fj4ltw4x","member":"b","position":2,"entries":1,"at":"now","store":{"reached":false},` +
-		`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node"}],"members":[{"id":"a","joined":2,"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
+		`"problems":[{"level":"error","kind":"store","effect":"This node gives no IDs","cause":"the store does not answer it","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store"}],"members":[{"id":"a","joined":2,"fresh":false}],"joins":[],"sequencers":[]}` + "\n"
 	if undated(w.Body.String()) != want {
 		t.Errorf("have %swant %s", w.Body, want)
 	}

@@ -142,8 +142,10 @@ func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
 		writeOK(w)
 	case errors.Is(err, member.ErrNotReady) && code != server.Lifetime && code != server.Clock: // the message says why
 		w.Header().Set("Retry-After", "1")
-		writeError(w, server.NotReady, err.Error())
+		writeError(w, server.NotReady, h.service.Unready(err))
 	default:
-		h.refuse(w, r, err)
+		if code, ok := refused(w, r, h.service, err); ok {
+			writeError(w, code, h.service.Unready(err))
+		}
 	}
 }

@@ -222,7 +222,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
 `)
 		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},"b":{"watches":"a","joined":4,"life":"dead"}},` +
-			`"problems":[{"level":"warning","kind":"gone","text":"member b is gone, and is still in the cluster","members":["b"]}]}` + "\n")
+			`"problems":[{"level":"warning","kind":"gone","effect":"member b is gone","cause":"its pulse has ended, and it is still in the cluster","do":"If nobody stopped it, start it again; the others take it out by themselves.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#gone","members":["b"]}]}` + "\n")
 		f.Apply(cluster.PrepareJoin{Joiner: "c"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared","life":"new"}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
@@ -240,7 +240,7 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 		synctest.Wait() // until the read that is due has ended
 		f.Fail(errors.New("the store does not answer"))
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000,"as_of":946684803000},"members":{"a":{"joined":1,"as_of":946684806500,"owner":"host-a","ready":false}},` +
-			`"problems":[{"level":"error","kind":"store","text":"the store does not answer this node, for 4s: the store does not answer","since":"2000-01-01T00:00:03Z"}]}` + "\n")
+			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs","since":"2000-01-01T00:00:03Z","cause":"the store has not answered it for 4s","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"the store does not answer"}]}` + "\n")
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")
 		<-w.done
@@ -281,7 +281,7 @@ func TestProblemsOfTheQuorum(t *testing.T) {
 		defer cancel()
 		w := httptest.NewRecorder()
 		ui.New(s, trusted, ui.Options{}).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/ui/stream", nil))
-		if want := "machines of the quorum can't be reached: ids-3:7420"; !strings.Contains(w.Body.String(), want) {
+		if want := "1 of 2 machines is down (ids-3)"; !strings.Contains(w.Body.String(), want) {
 			t.Errorf("it does not say that %s: %s", want, w.Body)
 		}
 	})

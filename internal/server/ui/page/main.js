@@ -54,16 +54,17 @@ const few = 3;
 function drawProblems() {
   const { problems, facts, lost } = live;
   const all = [...problems];
-  if (mixture() !== "") all.unshift({ level: "error", text: mixture() });
-  if (facts.no_store && !all.some((p) => p.kind === "store")) all.unshift({ level: "error", text: `the store is out of reach: ${facts.no_store}`, since: facts.store_ms });
-  if (facts.not_ready && !all.some((p) => p.level === "error")) all.unshift({ level: "error", text: `this node is not ready: ${facts.not_ready}` });
+  if (mixture() !== "") all.unshift({ level: "error", effect: mixture() });
+  if (facts.no_store && !all.some((p) => p.level === "error")) all.unshift({ level: "error", effect: "Nothing is confirmed", since: facts.store_ms, cause: "the store does not answer this node", detail: facts.no_store });
+  if (facts.not_ready && !all.some((p) => p.level === "error")) all.unshift({ level: "error", effect: "This node gives no IDs", cause: facts.not_ready });
   const key = JSON.stringify([all, lost]);
   if (key === problemsFor) return;
   problemsFor = key;
   const state = all.length === 0 ? (lost ? "doubt" : "good") : all[0].level === "error" ? "bad" : "warn";
   set($("problems"), "data-state", state);
   const row = (p) => h("li", { "data-state": p.level === "error" ? "bad" : "warn" }, h("span", { class: "lamp", "aria-hidden": "true" }),
-    h("span", {}, `${sentence(p)}.`, p.since ? h("span", { class: "soft" }, ` Since ${clock(p.since)}.`) : "",
+    h("span", { title: p.detail ?? "" }, h("strong", {}, p.effect), p.since ? ` since ${clock(p.since)}` : "", p.cause ? `: ${p.cause}. ` : ". ",
+      h("span", { class: "soft" }, p.do ?? "", " ", p.link ? h("a", { href: p.link, target: "_blank", rel: "noreferrer" }, "More") : ""),
       p.members?.length ? [" ", h("button", { type: "button", class: "link", onclick: () => keep(p.members[0]) }, "Show")] : ""));
   const rest = all.slice(few);
   const open = $("problems").querySelector("details")?.open;
@@ -75,13 +76,6 @@ function drawProblems() {
 }
 let problemsFor;
 addEventListener("mixed", drawProblems);
-
-// sentence begins with a capital letter, unless it begins with a host's name.
-function sentence({ text, members = [] }) {
-  const first = text.split(/[ ']/)[0];
-  const name = members.some((id) => hostOf(live.members.get(id)?.owner) === first);
-  return name || /[^a-z]/.test(first) ? text : text[0].toUpperCase() + text.slice(1);
-}
 
 // drawVitals draws what changes with every reading of the pulses.
 const drawVitals = once(() => {

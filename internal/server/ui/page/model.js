@@ -7,7 +7,7 @@ export class Model {
     this.joins = new Map(); // id: {target, phase, and as of a member}
     this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, rules: {allocation, share, drained}}
     this.vitals = new Map(); // id: {rate, given, offset, left, rtt}, rounded
-    this.problems = []; // {level, kind, text, members, since}, worst first
+    this.problems = []; // {level, kind, effect, since, cause, do, link, detail, members}, worst first
     this.may = false; // who looks may change things
     this.when = (position) => `position ${position}`; // that an entry was written, for people
     this.lost = null; // since when there is no connection to the server
