@@ -308,14 +308,14 @@ func TestOneClockAgainstThree(t *testing.T) {
 	}
 
 	late := c.start(-time.Hour, "--wait")
-	c.told(late, "this clock is "+anHour+" behind 3 of 3 others")
+	c.told(late, "clock is "+anHour+" behind 3 of 3 others")
 	c.putRight(late)
 	c.joins(late)
 	c.leaves(late)
 
 	leaps := c.nodes[2]
 	leaps.step(2 * time.Hour)
-	c.told(leaps, "this clock is "+twoHours+" ahead of 2 of 2 others") // once it has used up its window
+	c.told(leaps, "clock is "+twoHours+" ahead of 2 of 2 others") // once it has used up its window
 	c.putRight(leaps)
 	c.loads[leaps].finish()
 	c.unnoticed(c.nodes[:2]...)
@@ -332,7 +332,7 @@ func TestTheFirstClockIsLate(t *testing.T) {
 	c.joins(first)
 	c.joins(c.start(0))
 	c.joins(c.start(0))
-	c.told(first, "this clock is "+anHour+" behind 2 of 2 others")
+	c.told(first, "clock is "+anHour+" behind 2 of 2 others")
 	c.loads[first].finish()
 	c.putRight(first)
 	c.unnoticed(c.nodes[1:]...)

@@ -1651,6 +1651,11 @@ var mutants = []mutant{
 		"./cluster", "^TestLacking$",
 	},
 	{
+		"a node that is cut off says that no node gives IDs", "internal/server/problems_store.go",
+		"case len(l.silent) > 0: // the network", "case false: // the network",
+		"./internal/server", "^TestProblems$",
+	},
+	{
 		"what is not confirmed counts as a problem", "internal/server/problems.go",
 		"if m.Fresh && m.Vitals != nil && !yield(m) {", "if m.Vitals != nil && !yield(m) {",
 		"./internal/server", "^TestProblems$",

@@ -122,8 +122,11 @@ func (p *problems) noMajority(l missing) {
 	effect, since, more := p.cutOff()
 	one := Problem{Level: Failing, Kind: QuorumProblem, Since: since, Cause: l.String(), Detail: p.status.Store.Why}
 	switch m, _ := p.own(); {
-	case l.needed() <= 0: // they are not ready, or this node knows of no voter
+	case l.voters == 0, l.needed() <= 0: // this node knows of no voter, or they are not ready
 		one.Cause = "no majority of the machines of the quorum works yet"
+		if doing := p.status.Quorum.Waiting; doing != "" {
+			one.Cause += "; this machine is " + doing
+		}
 	case len(l.silent) > 0: // the network may be to blame, and other nodes be well
 		one.Do = "Start " + inWords(l.needed()) + " of them, or mend the network to them."
 	default:

@@ -168,6 +168,11 @@ func TestProblems(t *testing.T) {
 		"a majority that does not work yet": {all(noStore, machines(false, "m2:7420"), over), []string{
 			"error quorum: ids-1 gives no IDs since 11:59:48Z: no majority of the machines of the quorum works yet []",
 		}},
+		"machines that begin": {func(s *server.Status) {
+			*s = server.Status{At: noon, Quorum: &quorum.Status{Waiting: "waiting for m2:7420", Machines: []quorum.Machine{{Address: "m1:7420"}, {Address: "m2:7420", Err: "no answer"}}}}
+		}, []string{
+			"error quorum: This node gives no IDs: no majority of the machines of the quorum works yet; this machine is waiting for m2:7420 []",
+		}},
 		"several of a kind": {all(gone(1), gone(2)), []string{
 			"warning gone: ids-2 is gone since 11:59:41Z: its pulse has ended, and it is still in the cluster; the same holds for 1 more: ids-3 [b c]",
 		}},

@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 const first = servertest.First
@@ -259,6 +260,31 @@ func TestHost(t *testing.T) {
 			if w.Code != tt.status || tt.status == 403 && !strings.Contains(w.Body.String(), `"cross_origin"`) {
 				t.Errorf("%s of %s = %d %s, want %d", target, tt.host, w.Code, w.Body, tt.status)
 			}
+		}
+	}
+}
+
+// A node that is not ready says first that it gives no IDs, and then why, and what to do: never an error of its store.
+func TestReadySaysWhatToDo(t *testing.T) {
+	lost := servertest.ThreeMachines()
+	lost.State.Majority = false
+	lost.State.Machines[1].Role, lost.State.Machines[1].Err = quorum.Voter, "no answer"
+	for name, tt := range map[string]struct {
+		options server.Options
+		want    string
+	}{
+		"alone": {server.Options{}, `"This node gives no IDs: the horizon is reached. Run firn doctor on that machine. https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"`},
+		"in a quorum without a majority": {
+			server.Options{Quorum: lost},
+			`"This node gives no IDs: 2 of 3 machines do not answer (ids-3, ids-2). Start one of them, or mend the network to them. https://github.com/firn-id/firn/blob/main/docs/problems.md#quorum"`,
+		},
+	} {
+		tt.options.Default = &servertest.Issuer{Err: fmt.Errorf("%w: the horizon is reached", member.ErrNotReady)}
+		s := server.New(new(servertest.Member), tt.options)
+		s.RecentQuorum(t.Context()) // as whoever watches it does
+		h := httpapi.New(s, new(auth.Policy))
+		if w := call(h, "GET", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), `"message":`+tt.want) || w.Header().Get("Retry-After") != "1" {
+			t.Errorf("%s: /readyz = %d %s, want %s", name, w.Code, w.Body, tt.want)
 		}
 	}
 }
