@@ -75,23 +75,24 @@ func TestColours(t *testing.T) {
 
 // A terminal gets what is wrong in lines that fit it; others get a line for each problem.
 func TestStatusOnTerminal(t *testing.T) {
-	const why = "IDs may exist up to 2094-11-05T10:00:00Z, 24819 days ahead of the clock: ids-2 waits, since its own would be unique, but smaller"
+	const why = "IDs may exist up to 2094-11-05T10:00:00Z, 24819 days ahead of the clock, so that its own would be unique, but smaller"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"at":"2026-11-22T10:00:00Z","problems":[{"level":"error","text":%q,"since":"2026-11-22T09:59:00Z"},{"level":"warning","text":"ids-3 is gone"}]}`, why)
+		fmt.Fprintf(w, `{"at":"2026-11-22T10:00:00Z","problems":[{"level":"error","effect":"ids-2 gives no IDs","cause":%q,"since":"2026-11-22T09:59:00Z","do":"Wait.","link":"L"},
+			{"level":"warning","effect":"ids-3 is gone","cause":"its pulse has ended","do":"Start it.","link":"L"}]}`, why)
 	}))
 	defer server.Close()
 	status, shown := onTerminal(t, []string{"NO_COLOR=1"}, "", "cluster", "status", "--admin", server.URL)
-	const want = `PROBLEM  SINCE      WHAT
-error    09:59:00Z  IDs may exist up to 2094-11-05T10:00:00Z, 24819 days ahead
-                    of the clock: ids-2 waits, since its own would be unique,
-                    but smaller
-warning  -          ids-3 is gone
+	const want = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO
+error    ids-2 gives no IDs since 09:59:00Z: IDs may exist up to
+         2094-11-05T10:00:00Z, 24819 days ahead of the clock, so that its own
+         would be unique, but smaller. Wait. L
+warning  ids-3 is gone: its pulse has ended. Start it. L
 `
 	if status != statusOK || !strings.HasPrefix(shown, want) {
 		t.Errorf("status %d, %s", status, shown)
 	}
 	var out, errs strings.Builder
-	if run(t.Context(), []string{"cluster", "status", "--admin", server.URL}, nil, strings.NewReader(""), &out, &errs); !strings.Contains(out.String(), why+"\n") {
+	if run(t.Context(), []string{"cluster", "status", "--admin", server.URL}, nil, strings.NewReader(""), &out, &errs); !strings.Contains(out.String(), ": "+why+". Wait. L\n") {
 		t.Errorf("without a terminal: %s%s", out.String(), errs.String())
 	}
 }

@@ -95,12 +95,14 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 }
 
 // ownStatus is a Status with what the node knows of itself, the store and the quorum without asking them now. The store
-// counts as reached until the next pulse is overdue.
+// counts as reached, unless the node is past its horizon and its next pulse is overdue.
 func (s *Service) ownStatus() Status {
 	l := s.looking(nil)
 	status := Status{Member: l.member, At: l.at, Store: l.store()}
 	own := StatusMember{ID: l.member, Pulse: l.pulse(l.member)}
-	status.Store.Reached = l.answered.IsZero() || l.now.Sub(l.answered) <= own.Every+late
+	overdue := l.now.Sub(l.answered) > own.Every+late
+	v := own.Vitals
+	status.Store.Reached = v == nil || v.Ready || Code(v.Code) != NotReady || v.Left >= 0 || !overdue
 	status.Members = []StatusMember{own}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
