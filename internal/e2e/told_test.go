@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/proxytest"
-	about "github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/testenv"
 )
 
@@ -197,7 +196,7 @@ func (h *house) untilTold(began time.Time) []*place {
 
 // status is the worst problem by the first machine, in what the command prints and the page shows.
 func (h *house) status() string {
-	var s about.Status
+	var s struct{ Problems []struct{ Effect, Cause string } }
 	client := &http.Client{Transport: &http.Transport{DialContext: new(net.Dialer).DialContext, DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	if _, err := exchange(client, http.MethodGet, h.quorum.list[0].admin+"/api/v1/cluster", "", &s); err != nil {
 		return "(the command says:) " + err.Error()
@@ -205,7 +204,7 @@ func (h *house) status() string {
 	if len(s.Problems) == 0 {
 		return ""
 	}
-	return s.Problems[0].What(s.At)
+	return s.Problems[0].Effect + ": " + s.Problems[0].Cause
 }
 
 func (h *house) doctor() string {
