@@ -196,7 +196,9 @@ func (h *house) untilTold(began time.Time) []*place {
 
 // status is the worst problem by the first machine, in what the command prints and the page shows.
 func (h *house) status() string {
-	var s struct{ Problems []struct{ Effect, Cause string } }
+	var s struct {
+		Problems []struct{ Effect, Cause string }
+	}
 	client := &http.Client{Transport: &http.Transport{DialContext: new(net.Dialer).DialContext, DisableKeepAlives: true}, Timeout: 5 * time.Second}
 	if _, err := exchange(client, http.MethodGet, h.quorum.list[0].admin+"/api/v1/cluster", "", &s); err != nil {
 		return "(the command says:) " + err.Error()
