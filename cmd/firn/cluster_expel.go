@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 const expelHelp = `Expel removes a node from the cluster. It stops giving IDs, gives its node IDs back, and
@@ -86,8 +88,8 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(p.stderr, "%s %s.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: ",
-		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID))
+	fmt.Fprintf(p.stderr, "%s %s%s.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: ",
+		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID), alsoIs(s, meant.ID))
 	typed, err := p.typed(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -99,6 +101,28 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 		return "", fmt.Errorf("%s is not expelled: %.80q is not yes", nodeName(meant.ID, meant.Owner), typed)
 	}
 	return meant.ID, nil
+}
+
+// alsoIs says what a member gives lately, and which voter of the quorum is on its host.
+func alsoIs(s server.Status, id string) (text string) {
+	for _, m := range s.Members {
+		if m.ID != id {
+			continue
+		}
+		if m.Fresh && m.Vitals != nil {
+			text += ", and gives " + console.Number(m.Vitals.Rate) + " IDs a second"
+		}
+		host, _, _ := strings.Cut(m.Owner, ", process ")
+		if s.Quorum == nil {
+			return text
+		}
+		for _, machine := range s.Quorum.Machines {
+			if at, _, err := net.SplitHostPort(machine.Address); err == nil && at == host && machine.Role == quorum.Voter {
+				text += ". Its host has the machine " + console.Shown(machine.Address) + ", a voter of the quorum"
+			}
+		}
+	}
+	return text
 }
 
 // holdings says which node IDs a member has.

@@ -17,6 +17,8 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/quorum"
 )
 
 // onTerminal runs a command as a person does who types something, and returns what the terminal shows.
@@ -165,6 +167,26 @@ func TestExpelAsks(t *testing.T) {
 	status, shown := onTerminal(t, []string{"NO_COLOR=1"}, "", "cluster", "expel", "host-a", "--admin", l.url)
 	if status != statusFailure || !strings.Contains(shown, "no member is \"host-a\"; want") || strings.Contains(shown, "Type yes") {
 		t.Errorf("the expelled one again: status %d, %s", status, shown)
+	}
+}
+
+// Whoever expels a node is told what else it is.
+func TestWhatAnExpelledNodeIs(t *testing.T) {
+	s := server.Status{
+		Members: []server.StatusMember{
+			{ID: "a", Pulse: server.Pulse{Owner: "ids-1, process 7", Fresh: true, Vitals: &member.Vitals{Rate: 1012}}},
+			{ID: "b", Pulse: server.Pulse{Owner: "ids-9, process 7"}},
+		},
+		Quorum: &quorum.Status{Machines: []quorum.Machine{
+			{Address: "ids-1:7420", Role: quorum.Voter}, {Address: "ids-9:7420", Role: quorum.Learner},
+		}},
+	}
+	for id, want := range map[string]string{
+		"a": ", and gives 1 012 IDs a second. Its host has the machine ids-1:7420, a voter of the quorum", "b": "", "c": "",
+	} {
+		if have := alsoIs(s, id); have != want {
+			t.Errorf("%s: have %q, want %q", id, have, want)
+		}
 	}
 }
 

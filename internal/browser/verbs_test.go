@@ -67,6 +67,7 @@ func TestVerbs(t *testing.T) {
 	p.click("#sure-go")
 	p.wait(`$("#member [data-verb=undrain]")`, "null")
 	p.verb("#member", "expel", "Expel")
+	p.waitFor(`/ holds [0-9]+ node IDs?( and gives [0-9]+ IDs a second)?\. It leaves/.test(text("#sure"))`)
 	p.enter("#sure-confirm", b[:6]+kb.Enter)
 	p.wait(`document.querySelectorAll('#nodes-body [data-id="`+b+`"]').length`, "0")
 
@@ -101,6 +102,7 @@ func TestVerbsOfSequencers(t *testing.T) {
 	p.wait(`$("#forget").hidden`, "false")
 	p.wait(kept, "3")
 	p.click("[data-name=default]")
+	p.wait(`$("#sheet [data-verb=destroy]").getClientRects().length`, "0") // which no server destroys
 	refused := func(why string) {
 		t.Helper()
 		p.waitFor(`text("#sure-why") !== ""`)

@@ -45,7 +45,7 @@ export class Sequencers {
     this.note = h("p", { class: "soft" });
     this.legend = h("ul", { class: "legend" });
     $("cluster-verbs").replaceWith(clusterVerbs(() => ({ model: this.live })));
-    const verbs = sequencerVerbs(() => ({ q: this.live.sequencers.get(this.name), model: this.live, node: this.chosen ?? -1 }));
+    const verbs = this.verbs = sequencerVerbs(() => ({ q: this.live.sequencers.get(this.name), model: this.live, node: this.chosen ?? -1 }));
     this.sheet.append(h("div", { class: "sheet-head" }, this.title, this.facts, verbs), this.cell, this.canvas, this.note, this.line, this.legend);
     this.canvas.addEventListener("pointermove", (e) => this.move(this.under(e)));
     this.canvas.addEventListener("pointerleave", () => this.move(-1));
@@ -120,6 +120,7 @@ export class Sequencers {
   // draw shows a model of which these sequencers have changed; null: all.
   draw(model, look, changed) {
     const other = model !== this.model;
+    this.verbs.querySelector("[data-verb=destroy]").hidden = this.name === "default"; // which no server destroys
     look.marked = this.look?.marked ?? null;
     this.model = model;
     this.look = look;

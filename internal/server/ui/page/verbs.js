@@ -2,7 +2,7 @@
 
 import { $, h, say } from "./dom.js";
 import { ask, sequencerPath } from "./ask.js";
-import { inJavaScript, layoutOf, short, whomOf } from "./words.js";
+import { hostOf, inJavaScript, layoutOf, number, plural, short, whomOf } from "./words.js";
 
 const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
 const allocation = (now) => [
@@ -59,7 +59,7 @@ const forSequencer = {
     call: (v) => ["PUT", sequencerPath(q.name, "/allocation"), allocationOf(v)],
   })],
   destroy: ["Destroy", ({ q }) => ({
-    says: `All nodes stop giving IDs of ${q.name}, for ever. One of the same name that is created later gives none of its IDs again.`,
+    says: `${plural(q.nodes.size, "member holds a node ID", "members hold node IDs")} of ${q.name}. All nodes stop giving IDs of ${q.name}, for ever. One of the same name that is created later gives none of its IDs again.`,
     fields: [type(q.name)], call: () => ["DELETE", sequencerPath(q.name)],
   }), "bad"],
 };
@@ -76,12 +76,21 @@ const forMember = {
     call: (v) => ["POST", sequencerPath(v.sequencer, "/undrain"), { member: id }],
   })],
   expel: ["Expel", ({ id, model }) => ({
-    says: `${nameOf(id, model)} leaves the cluster: it gives no IDs, gives its node IDs back and ends. It can come back only when it is started again.`,
+    says: `${nameOf(id, model)} ${usedBy(id, model)} It leaves the cluster: it gives no IDs, gives its node IDs back and ends. It can come back only when it is started again.`,
     fields: [type(short(id))], call: () => ["POST", "/api/v1/cluster/expel", { member: id }],
   }), "bad"],
 };
 
 const drained = (model, name, id) => model.sequencers.get(name).rules?.drained?.includes(id) ?? false;
+// usedBy says what else a member is, as far as the page knows: what it gives, what it holds, and the machine of the quorum that
+// ends with it if one is on its host.
+function usedBy(id, model) {
+  const rate = model.vitals.get(id)?.rate;
+  const host = hostOf(model.members.get(id)?.owner);
+  const voter = model.quorum?.machines.find((m) => m.role === "voter" && host && m.address.replace(/:[^:]*$/, "") === host);
+  return `holds ${plural(model.heldBy(id).filter(([, node]) => node >= 0).length, "node ID", "node IDs")}${rate === undefined ? "" : ` and gives ${number(Math.round(rate))} IDs a second`}.${
+    voter ? ` Its host has the machine ${voter.address}, a voter of the quorum.` : ""}`;
+}
 const nameOf = (id, model) => `${short(id)}${model.members.get(id)?.owner ? ` (${model.members.get(id).owner})` : ""}`;
 
 // buttonsFor are the buttons of verbs about something.
