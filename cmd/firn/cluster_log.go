@@ -35,7 +35,8 @@ changes nothing; firn cluster replay shows the outcome of each.
 
 An entry has the time of its sender's clock, so times need not ascend; the order of the
 log is what counts. Log prints from the first entry that is not before --since to the
-last that is not after --until, and everything between them.
+last that is not after --until, and everything between them. A time that contradicts
+the order, as of a clock that is hours ahead, counts as that of the entry's neighbours.
 
 Members drop the beginning of a long log. If entries that you asked for are gone, the
 first line says so: on standard output, or with --json on standard error.

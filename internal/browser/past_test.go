@@ -51,6 +51,33 @@ func TestCauses(t *testing.T) {
 	p.waitFor(`text("#entries li:first-child .at").endsWith("late clock")`)
 }
 
+// One whose clock is hours ahead spoils the times of its own entries alone: no change is of the future, and what comes
+// after it has its time.
+func TestAClockAheadInTheLog(t *testing.T) {
+	testenv.Slow(t)
+	c, url := crowded(t, 3, 1)
+	p := &page{t, open(t)}
+	p.visit(url, 1440)
+	p.wait(kept, "3")
+	marks := `[...document.querySelectorAll("#entries li")].filter(e => e.dataset.at > ` + fmt.Sprint(c.Value().Position()) + `).map(e => e.dataset.wrong).join()`
+	c.now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	c.join(t)
+	c.now = time.Now
+	p.wait(kept, "4")
+	p.waitFor(marks + `.replaceAll("clock ahead", "").replaceAll(",", "") === "" && ` + marks + `.includes("clock ahead")`)
+	p.waitFor(`text("#position").startsWith("by ")`) // when it was read
+	ahead := p.js(marks)
+	c.add(t, cluster.PeerGC{By: c.Value().Members()[0]})
+	p.wait(marks, ","+ahead)
+	for range 2 { // and once it is loaded again
+		p.waitFor(`/^\d\d:\d\d:\d\d$/.test(text("#position"))`)
+		p.waitFor(`Number($("#slider").max) - Date.now() < 60e3`)
+		p.wait(marks, ","+ahead)
+		p.visit(url, 1440)
+		p.wait(kept, "4")
+	}
+}
+
 // The slider goes over days as over seconds, and says which day it is at.
 func TestDays(t *testing.T) {
 	testenv.Slow(t)

@@ -5,6 +5,21 @@ const judged = "^Test(Judge|Explore)"
 // clocks are faults by which right clocks are refused, or wrong ones served.
 var clocks = []mutant{
 	{
+		"an entry of the log from a clock that is ahead spoils those that follow", "internal/clocks/order.go",
+		"return times[ends[n]].After(at)", "return n == len(ends)",
+		"./internal/clocks", "^TestOrder",
+	},
+	{
+		"the latest entries are believed though they are of the future", "internal/clocks/order.go",
+		"bounded := 2*later <= known", "bounded := later < 0",
+		"./internal/clocks", "^TestOrder$",
+	},
+	{
+		"the times in a log are taken as they are", "internal/server/httpapi/history.go",
+		"return timed{entries, clocks.Order(at, now)}", "_ = clocks.Order\n	return timed{entries, at}",
+		"./internal/server/httpapi", "^TestLogByTime$",
+	},
+	{
 		"half of the clocks are a majority against one", "internal/clocks/clocks.go",
 		"case len(group) > half:", "case len(group) >= half:",
 		"./internal/clocks", judged,

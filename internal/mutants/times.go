@@ -10,32 +10,27 @@ const (
 var times = []mutant{
 	{
 		"an entry of the very time is later", "internal/server/httpapi/history.go",
-		"!sent.After(at)", "sent.Before(at)",
+		"if !when.After(at) {", "if when.Before(at) {",
 		"./internal/server/httpapi", byTime,
 	},
 	{
 		"the first entry that is not later counts", "internal/server/httpapi/history.go",
-		"range slices.Backward(entries)", "range slices.All(entries)",
-		"./internal/server/httpapi", byTime,
-	},
-	{
-		"the search ends at an entry that is later", "internal/server/httpapi/history.go",
-		"	for _, e := range slices.Backward(entries) {\n		if sent := sentAt(e); ", "	for i, e := range slices.Backward(entries) {\n		if sent := sentAt(e); (i == 0 || !sentAt(entries[i-1]).After(at)) && ",
+		"range slices.Backward(t.at)", "range slices.All(t.at)",
 		"./internal/server/httpapi", byTime,
 	},
 	{
 		"an entry of an unknown time is earlier than any", "internal/server/httpapi/history.go",
-		"!sent.IsZero() && !sent.After(at)", "!sent.After(at)",
+		"if when.IsZero() {", "if false {",
 		"./internal/server/httpapi", byTime,
 	},
 	{
-		"an entry of the very time is before it", "internal/server/httpapi/log.go",
-		"sentAt(entries[0]).Before(s.since)", "!sentAt(entries[0]).After(s.since)",
+		"an entry of the very time is before it", "internal/server/httpapi/history.go",
+		"if !when.Before(at) {", "if when.After(at) {",
 		"./internal/server/httpapi", byTime,
 	},
 	{
 		"all entries are found where all are later", "internal/server/httpapi/log.go",
-		"(err != nil || int64(entries[n-1].Position) > last)", "(err == nil && int64(entries[n-1].Position) > last)",
+		"(err != nil || int64(t.entries[n-1].Position) > last)", "(err == nil && int64(t.entries[n-1].Position) > last)",
 		"./internal/server/httpapi", byTime,
 	},
 	{

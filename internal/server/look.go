@@ -207,6 +207,15 @@ func (l looking) store() StatusStore {
 	return found
 }
 
+// Now returns the time: by the member's wall clock or, while a majority of the others is against that, by theirs.
+func (s *Service) Now() time.Time {
+	now := s.member.Wall()
+	if v := s.member.Vitals(); v.Verdict == "ahead" || v.Verdict == "behind" {
+		now = now.Add(-v.Offset)
+	}
+	return now
+}
+
 // ago returns the time so long ago, by the member's wall clock.
 func (l looking) ago(d time.Duration) time.Time { return l.at.Add(-d.Truncate(time.Millisecond)) }
 

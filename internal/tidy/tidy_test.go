@@ -61,7 +61,7 @@ var rooms = map[string]room{
 	"internal/files":                     {tests: []string{"internal/logtest"}},
 	"internal/logtest":                   {},
 	"internal/server":                    {code: []string{".", "cluster", "internal/idtext", "internal/throttle", "member", "internal/server/auth", "store", "store/quorum"}, tests: []string{"internal/logtest", "internal/server/servertest", "store/memstore"}},
-	"internal/server/httpapi":            {code: []string{".", "cluster", "member", "internal/clusterid", "internal/idtext", "internal/packed", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi/apidoc", "store"}, tests: []string{"internal/throttle", "internal/server/servertest", "internal/server/metrics", "store/memstore", "store/quorum", "github.com/getkin/kin-openapi"}},
+	"internal/server/httpapi":            {code: []string{".", "cluster", "member", "internal/clocks", "internal/clusterid", "internal/idtext", "internal/packed", "internal/server", "internal/server/auth", "internal/server/conns", "internal/server/httpapi/apidoc", "store"}, tests: []string{"internal/throttle", "internal/server/servertest", "internal/server/metrics", "store/memstore", "store/quorum", "github.com/getkin/kin-openapi"}},
 	"internal/server/httpapi/apidoc":     {code: []string{"internal/server/pages"}},
 	"internal/server/pages":              {},
 	"internal/server/ui":                 {code: []string{".", "cluster", "member", "internal/server", "internal/server/auth", "internal/server/httpapi", "internal/server/pages", "store/quorum"}, tests: []string{"internal/server/servertest"}},

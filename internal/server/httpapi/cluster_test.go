@@ -188,7 +188,12 @@ func TestLogByTime(t *testing.T) {
 		{[]int{1, 2, 3, 4}, "since=2026-11-22T03:05:00Z", ""},
 		{[]int{1, 2, 3, 4}, "until=2026-11-22T03:00:00Z", ""},
 		{[]int{1, 3, 2, 4}, "until=2026-11-22T03:02:00Z", "2 4 6"}, // the entry of 03:03 is before that of 03:02
-		{[]int{1, 3, 2, 4}, "since=2026-11-22T03:03:00Z", "4 6 8"},
+		{[]int{1, 3, 2, 4}, "since=2026-11-22T03:03:00Z", "8"},
+		{[]int{1, 2, 58, 3, 4, 5}, "since=2026-11-22T03:04:00Z", "10 12"}, // a clock that is ahead spoils no other's time
+		{[]int{1, 2, 58, 3, 4, 5}, "since=2026-11-22T03:03:00Z", "6 8 10 12"},
+		{[]int{1, 2, 58, 3, 4, 5}, "until=2026-11-22T03:03:00Z", "2 4 6 8"},
+		{[]int{11, 12, 1, 13, 14}, "until=2026-11-22T03:11:00Z", "2"}, // nor one that is behind
+		{[]int{11, 12, 1, 13, 14}, "since=2026-11-22T03:13:00Z", "8 10"},
 		{[]int{2, 2, 2}, "since=2026-11-22T03:02:00Z&until=2026-11-22T03:02:00Z", "2 4 6"},
 		{[]int{-1, 1, -1, 3, -1}, "since=2026-11-22T03:01:00Z", "4 6 8 10"}, // an unknown time is between its neighbours
 		{[]int{-1, 1, -1, 3, -1}, "until=2026-11-22T03:02:00Z", "2 4"},
@@ -259,6 +264,8 @@ func TestValueByTime(t *testing.T) {
 		{[]int{1, 3, 2, 4}, "03:02:00Z", 200, `{"position":6,`},
 		{[]int{1, 3, 2, 4}, "03:03:00Z", 200, `{"position":6,"at":"2026-11-22T03:02:00Z","value":`},
 		{[]int{-1, 1, -1, 3}, "03:02:00Z", 200, `{"position":4,`},
+		{[]int{1, 2, 58, 3, 4}, "03:03:00Z", 200, `{"position":8,`},
+		{[]int{58, 1, 2}, "03:00:00Z", 404, before + "2) or later"},
 		{[]int{1, 2, 3}, "03:00:00Z", 404, before + "2) or later"},
 		{[]int{-1, 1, 2}, "03:00:00Z", 404, before + "4) or later"},
 	} {

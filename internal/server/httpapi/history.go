@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/store"
 )
 
@@ -41,21 +42,44 @@ func (e *timeError) Error() string {
 		e.at.UTC().Format(time.RFC3339Nano), e.first.At.UTC().Format(time.RFC3339Nano), e.first.Position)
 }
 
-// positionAt returns the position of the last entry of a log that is not later than a time. Entries have the times of their
-// senders' clocks, which differ, so that times need not ascend; the order in the log decides which entry is the last. A
-// *timeError is returned when there is no such entry.
-func positionAt(entries []store.LogEntry, at time.Time) (int64, error) {
-	for _, e := range slices.Backward(entries) {
-		if sent := sentAt(e); !sent.IsZero() && !sent.After(at) {
-			return int64(e.Position), nil
+// timed is entries of a log, with when each was written as far as that is known: never before the one before it, and zero
+// if its time is unknown. See clocks.Order.
+type timed struct {
+	entries []store.LogEntry
+	at      []time.Time
+}
+
+func timesOf(entries []store.LogEntry, now time.Time) timed {
+	at := make([]time.Time, len(entries))
+	for i, e := range entries {
+		at[i] = sentAt(e)
+	}
+	return timed{entries, clocks.Order(at, now)}
+}
+
+// since returns the entries from the first one on that is not before a time.
+func (t timed) since(at time.Time) timed {
+	for i, when := range t.at {
+		if !when.Before(at) {
+			return timed{t.entries[i:], t.at[i:]}
 		}
 	}
+	return timed{}
+}
+
+// positionAt returns the position of the last entry that is not later than a time. A *timeError is returned when there is
+// no such entry.
+func (t timed) positionAt(at time.Time) (int64, error) {
 	before := &timeError{at: at}
-	for _, e := range entries {
-		if sent := sentAt(e); !sent.IsZero() {
-			before.first = cluster.Entry{Position: int64(e.Position), At: sent}
-			break
+	for i, when := range slices.Backward(t.at) {
+		if when.IsZero() {
+			continue
 		}
+		position := int64(t.entries[i].Position)
+		if !when.After(at) {
+			return position, nil
+		}
+		before.first = cluster.Entry{Position: position, At: when}
 	}
 	return 0, before
 }

@@ -89,7 +89,7 @@ func (h *Handler) replay(ctx context.Context, log store.Log, at point) (ValueAt,
 		return ValueAt{}, because(ctx, err)
 	}
 	if !at.at.IsZero() {
-		if at.position, err = positionAt(all.Entries, at.at); err != nil {
+		if at.position, err = timesOf(all.Entries, h.service.Now()).positionAt(at.at); err != nil {
 			return ValueAt{}, err
 		}
 	}
@@ -137,21 +137,24 @@ func spanOf(text string) (s span, follow bool, err error) {
 }
 
 // of returns the entries that are wanted: from the first to the last one whose time is within the span, with all between
-// them, whose times may be others; see positionAt.
-func (s span) of(entries []store.LogEntry) []store.LogEntry {
-	entries = entries[sort.Search(len(entries), func(i int) bool { return int64(entries[i].Position) >= s.from }):]
+// them. Now is the time by which to know clocks that are ahead.
+func (s span) of(entries []store.LogEntry, now time.Time) []store.LogEntry {
+	from := sort.Search(len(entries), func(i int) bool { return int64(entries[i].Position) >= s.from })
+	if s.since.IsZero() && s.until.IsZero() {
+		return entries[from:]
+	}
+	t := timesOf(entries, now)
+	t = timed{t.entries[from:], t.at[from:]}
 	if !s.since.IsZero() {
-		for len(entries) > 0 && sentAt(entries[0]).Before(s.since) {
-			entries = entries[1:]
-		}
+		t = t.since(s.since)
 	}
 	if !s.until.IsZero() {
-		last, err := positionAt(entries, s.until)
-		for n := len(entries); n > 0 && (err != nil || int64(entries[n-1].Position) > last); n-- {
-			entries = entries[:n-1]
+		last, err := t.positionAt(s.until)
+		for n := len(t.entries); n > 0 && (err != nil || int64(t.entries[n-1].Position) > last); n-- {
+			t.entries = t.entries[:n-1]
 		}
 	}
-	return entries
+	return t.entries
 }
 
 func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
@@ -189,7 +192,7 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 			l.fail(errCut)
 			return
 		}
-		entries := wanted.of(batch.Entries)
+		entries := wanted.of(batch.Entries, h.service.Now())
 		if !l.begun {
 			l.begin(batch, wanted, entries)
 		}

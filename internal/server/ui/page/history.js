@@ -63,24 +63,28 @@ export class History {
 
   // when tells when an entry was written; those of before the log are known by their positions only.
   when(position) {
-    const at = this.entries.find((e) => e.position === position)?.at;
-    return at ? clock(at) : `position ${number(position)}`;
+    const e = this.entries.find((e) => e.position === position);
+    return e?.at ? this.timeOf(e) : `position ${number(position)}`;
   }
 
-  // spread gives each entry its place on the slider: its time, never before that of an earlier entry, or, if no entry tells
-  // its time, its number.
+  // timeOf is when an entry was written, for people: if its own time is wrong, the latest that it can have been.
+  timeOf(e) {
+    return `${this.wrong(e) ? "by " : ""}${clock(e.ms)}`;
+  }
+
+  // spread gives each entry its place on the slider: when it was written, as clocks.Order has it, or, if no entry tells its
+  // time, its number.
   spread() {
-    let last = Date.parse(this.entries.find((e) => e.at)?.at);
-    this.timed = !Number.isNaN(last);
-    this.entries.forEach((e, i) => {
-      if (e.at) last = Math.max(last, Date.parse(e.at));
-      e.ms = this.timed ? last : i + 1;
-    });
+    const told = this.entries.map((e) => (e.at ? Date.parse(e.at) : NaN));
+    this.timed = told.some((at) => !Number.isNaN(at));
+    const when = order(told, this.entries.map((e) => e.read));
+    this.entries.forEach((e, i) => (e.ms = this.timed ? when[i] : i + 1));
   }
 
-  // late tells whether the clock of an entry's sender was behind, as an earlier entry is of a later time.
-  late(e) {
-    return e.at && e.ms - Date.parse(e.at) > 1000;
+  // wrong says how the time of an entry contradicts the order of the log: "late clock", "clock ahead" or nothing.
+  wrong(e) {
+    const ahead = e.at ? Date.parse(e.at) - e.ms : 0;
+    return ahead > 1000 ? "clock ahead" : ahead < -1000 ? "late clock" : "";
   }
 
   // from and to are the ends of the slider.
@@ -118,6 +122,7 @@ export class History {
         this.entries = this.entries.filter((e) => e.position > Number(after));
         this.begins = Number(after);
       }
+      for (const e of more) e.read = Date.now();
       this.entries.push(...more);
       this.known = true;
       this.spread();
@@ -225,7 +230,7 @@ export class History {
     set($("live"), "aria-pressed", this.index === null);
     $("step-back").disabled = index === 0;
     $("step-on").disabled = this.index === null;
-    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")}${this.entries[0].at ? ` since ${clock(this.entries[0].at)}` : ""}` : this.known ? "empty" : "not known: it can’t be read at present");
+    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")}${this.entries[0].at ? ` since ${clock(this.entries[0].ms)}` : ""}` : this.known ? "empty" : "not known: it can’t be read at present");
     this.drawList(index);
     this.drawMarks(index);
   }
@@ -234,7 +239,7 @@ export class History {
     const from = Math.max(0, Math.min(index - rows / 2, this.last - rows));
     const shown = this.entries.slice(from, from + rows).reverse();
     const here = this.index === null ? null : this.positionOf(index);
-    const key = `${this.entries[from]?.position}/${shown[0]?.position}/${here}`;
+    const key = `${this.entries[from]?.position}/${shown[0]?.position}/${here}/${shown.map((e) => this.wrong(e)).join()}`;
     if (this.listed === key) return;
     const moved = this.listedAt !== here;
     [this.listed, this.listedAt] = [key, here];
@@ -247,9 +252,12 @@ export class History {
     let next = this.list.firstChild;
     for (const e of shown) {
       let row = this.rows.get(e.position);
-      if (!row) {
+      if (row?.dataset.wrong !== this.wrong(e)) { // what has come since may contradict its time
+        const former = row;
         row = this.row(e);
         this.rows.set(e.position, row);
+        if (former) former.replaceWith(row);
+        if (former === next) next = row;
       }
       if (row === next) next = next.nextSibling;
       else this.list.insertBefore(row, next);
@@ -267,8 +275,8 @@ export class History {
     const kind = kindOf(e);
     const at = e.at ? new Date(e.at) : null;
     const other = at && at.toDateString() !== new Date().toDateString();
-    return h("li", { "data-at": e.position, class: kind },
-      h("time", { class: "at", datetime: e.at, title: e.at }, at ? at.toLocaleTimeString("en-GB") : "–", other ? h("small", {}, at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })) : "", this.late(e) ? h("small", {}, "late clock") : ""), h("span", { class: "sign", "aria-hidden": "true" }, signs[kind]),
+    return h("li", { "data-at": e.position, "data-wrong": this.wrong(e), class: kind },
+      h("time", { class: "at", datetime: e.at, title: e.at }, at ? at.toLocaleTimeString("en-GB") : "–", other ? h("small", {}, at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })) : "", this.wrong(e) ? h("small", {}, this.wrong(e)) : ""), h("span", { class: "sign", "aria-hidden": "true" }, signs[kind]),
       h("span", { class: "words" }, entryText(e), h("code", {}, `${e.command ?? "unreadable"} · ${number(e.position)}`)));
   }
 
@@ -297,4 +305,35 @@ export class History {
       draw.fill(path);
     }
   }
+}
+
+const soonest = 60e3; // how far beyond the time of reading it a time is believed
+
+// order is clocks.Order of the server in JavaScript: when entries were written, by the times in them, NaN if unknown, and by
+// when they were read. An unknown time becomes that of the entry before, or of the first.
+function order(told, read) {
+  const later = (at, i) => at > read[i] + soonest;
+  const bounded = 2 * told.filter(later).length <= told.filter((at) => !Number.isNaN(at)).length;
+  const ends = [];
+  const before = [];
+  told.forEach((at, i) => { // the longest run that never goes back
+    if (Number.isNaN(at) || (bounded && later(at, i))) return;
+    let n = ends.length;
+    if (n > 0 && at < told[ends[n - 1]]) n = ends.findIndex((end) => told[end] > at);
+    before[i] = ends[n - 1];
+    ends[n] = i;
+  });
+  const believed = [];
+  for (let i = ends.at(-1); i !== undefined; i = before[i]) believed.push(i); // the last one first
+  const when = [...told];
+  let next = Infinity;
+  let n = 0;
+  for (let i = told.length - 1; i >= 0; i--) {
+    if (believed[n] === i) n++;
+    else if (!Number.isNaN(told[i])) when[i] = Math.max(Math.min(told[i], next, bounded ? read[i] : Infinity), told[believed[n]] ?? -Infinity);
+    else continue;
+    next = when[i];
+  }
+  let last = when.find((at) => !Number.isNaN(at));
+  return when.map((at) => (last = Number.isNaN(at) ? last : at));
 }

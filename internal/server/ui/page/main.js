@@ -160,7 +160,7 @@ function drawFacts() {
   say($("members-count"), number(live.members.size));
   say($("members-note"), parts.join(", ") || (alone ? "alone, ready" : "all ready"));
   const entry = history.latest;
-  say($("position"), entry?.at ? clock(entry.ms) : "not known");
+  say($("position"), entry?.at ? history.timeOf(entry) : "not known");
   say($("position-note"), `${entry ? `${entryText(entry)} · ` : ""}position ${number(facts.position)}`);
   say($("store"), live.lost ? "Not known" : facts.no_store ? "Out of reach" : "Reachable");
   set($("tile-store"), "data-state", live.lost ? "doubt" : facts.no_store ? "bad" : "good");
