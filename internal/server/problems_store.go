@@ -28,13 +28,17 @@ func (p *problems) cutOff() (effect string, since *time.Time, more string) {
 	m, name := p.own()
 	since = p.status.Store.Answered
 	if m.Vitals == nil || !m.Vitals.Ready {
-		if m.Vitals != nil && p.since(m) != nil {
+		switch {
+		case m.Vitals == nil:
+		case m.Vitals.Left < 0: // since its horizon
+			since = new(m.AsOf.Add(m.Vitals.Left))
+		case p.since(m) != nil:
 			since = p.since(m)
 		}
 		return name + " gives no IDs", since, ""
 	}
 	if left := p.left(m); left > 0 {
-		more = "; the IDs of " + name + " end in " + Rough(left)
+		more = "; the IDs of " + strings.Replace(name, "This node", "this node", 1) + " end in " + Rough(left)
 	}
 	return name + " can reserve no more time", since, more
 }

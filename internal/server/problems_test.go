@@ -162,6 +162,9 @@ func TestProblems(t *testing.T) {
 		"no majority for a window": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second)), []string{
 			"error quorum: No node gives IDs since 11:59:48Z: 2 of 3 machines are down (m2, m3) []",
 		}},
+		"no majority since its horizon": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second), vitals(0, func(v *member.Vitals) { v.Left = -5 * time.Second })), []string{
+			"error quorum: No node gives IDs since 11:59:53Z: 2 of 3 machines are down (m2, m3) []",
+		}},
 		"no majority, or cut off": {all(noStore, machines(false, "m2:7420", "m3:7420"), over, silentFor(31*time.Second), mute), []string{
 			"error quorum: ids-1 gives no IDs since 11:59:48Z: 2 of 3 machines do not answer (m2, m3) []",
 		}},

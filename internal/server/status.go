@@ -94,7 +94,7 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 	return status
 }
 
-// ownStatus is a Status with what the node knows of itself, the store and the quorum without asking them now. The store
+// ownStatus is a Status with what the node knows of itself, the store and the quorum of late. The store
 // counts as reached, unless the node is past its horizon and its next pulse is overdue.
 func (s *Service) ownStatus() Status {
 	l := s.looking(nil)
@@ -104,9 +104,9 @@ func (s *Service) ownStatus() Status {
 	v := own.Vitals
 	status.Store.Reached = v == nil || v.Ready || Code(v.Code) != NotReady || v.Left >= 0 || !overdue
 	status.Members = []StatusMember{own}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	status.Quorum = s.RecentQuorum(now)
+	soon, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
+	defer cancel()
+	status.Quorum = s.RecentQuorum(soon)
 	return status
 }
 

@@ -281,7 +281,6 @@ func TestReadySaysWhatToDo(t *testing.T) {
 	} {
 		tt.options.Default = &servertest.Issuer{Err: fmt.Errorf("%w: the horizon is reached", member.ErrNotReady)}
 		s := server.New(new(servertest.Member), tt.options)
-		s.RecentQuorum(t.Context()) // as whoever watches it does
 		h := httpapi.New(s, new(auth.Policy))
 		if w := call(h, "GET", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), `"message":`+tt.want) || w.Header().Get("Retry-After") != "1" {
 			t.Errorf("%s: /readyz = %d %s, want %s", name, w.Code, w.Body, tt.want)
