@@ -107,11 +107,13 @@ func (m *Member) recordMinute(ctx context.Context, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.store.Commit(ctx, store.Txn{
+	if _, err = m.store.Commit(ctx, store.Txn{
 		If:   []store.Condition{{Key: key, Version: before.Version}},
 		Then: []store.Op{store.Put(key, value)},
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	return m.forgetOld(ctx, pulses)
 }
 
 // minuteOf sums pulses up.
@@ -147,10 +149,7 @@ func (m *Member) History(ctx context.Context) ([]Minute, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := m.Wall()
-	if verdict := m.judged(); verdict.Out() {
-		now = now.Add(-verdict.Offset)
-	}
+	now := m.trueWall()
 	var hour []Minute
 	for _, kv := range all {
 		minute, ok := readMinute(kv.Value)

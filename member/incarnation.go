@@ -28,6 +28,8 @@ type incarnation struct {
 	// Of the pulse; once published, used only with the member's renewing.
 	pulse  store.Version // of the latest one known to be written
 	stamps fresh.Stamps
+	node   NodeRecord // what its name's record says; zero value: it has none
+	former store.KV   // the pulse of who had its name before, as it was then; zero value: none
 }
 
 // openSession opens a session and puts a pulse under it.
@@ -40,10 +42,18 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 	l := &incarnation{
 		id: id, session: session, holder: fence.NewHolder(id), losses: m.losses.Load(), since: time.Unix(0, m.options.Clock.Wall()),
 	}
-	if err := m.putPulse(ctx, l); err != nil {
+	err = m.putPulse(ctx, l)
+	if err == nil {
+		err = m.takeName(ctx, l, "")
+	}
+	if err == nil && l.node.Name != m.options.Owner {
+		err = m.putPulse(ctx, l) // with the name
+	}
+	if err != nil {
 		m.closeSession(ctx, l)
 		return nil, err
 	}
+	m.running.Go(func() { m.keepName(ctx, l) })
 	return l, nil
 }
 

@@ -37,6 +37,7 @@ const (
 // Member is a member of a cluster, made by Start or Join. Its methods are safe for concurrent use.
 type Member struct {
 	mark     atomic.Pointer[string] // of this process, in its pulses
+	named    atomic.Pointer[string] // see name; nil: not yet
 	store    store.Store            // set once, under mu, before there is an incarnation; see opened
 	options  Options
 	clock    *firn.CoarseClock // of all generators, over that of the options, by which everything else goes

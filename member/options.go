@@ -87,7 +87,12 @@ type Options struct {
 	// a copy of it. Nil: nothing tells.
 	Resumed <-chan struct{}
 
-	Owner  string            // what the store shows people about this member; decides nothing
+	// Owner is the name of this node for people, such as ids-1: what the store, status and log call it. It decides nothing.
+	// While another living node has it, this one is called ids-1-2. Empty: it has no name.
+	Owner string
+
+	Host   string            // its host, for people; empty: unknown
+	Place  string            // tells it from other nodes that ask for its name, also after a restart; empty: it is another then
 	Clock  *firn.SteadyClock // nil: one over package time
 	Logger *slog.Logger      // nil: silent
 }

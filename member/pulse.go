@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ const pulses = "peers/"
 type Pulse struct {
 	Mark     string        `json:"mark"`              // of the process: by it a member knows its own pulses, also of earlier member IDs
 	Stamp    string        `json:"stamp"`             // of this write: by it a member knows a pulse of a copy of itself
-	Owner    string        `json:"owner,omitempty"`   // see Options.Owner
+	Owner    string        `json:"owner,omitempty"`   // the node's name, see Options.Owner
 	Since    time.Time     `json:"since"`             // when it was first put, by the member's wall clock
 	Clock    time.Time     `json:"clock"`             // the member's wall clock when this was written; zero: unknown
 	Reserved time.Time     `json:"reserved,omitzero"` // it gives no ID of this instant or later without another write; zero: unknown
@@ -62,7 +63,7 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) (put store.Txn, stamp string) {
 	stamp = l.stamps.Next()
 	p := Pulse{
-		Mark: *m.mark.Load(), Stamp: stamp, Owner: m.options.Owner, Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
+		Mark: *m.mark.Load(), Stamp: stamp, Owner: cmp.Or(l.node.Name, m.options.Owner), Since: l.since, Clock: m.Wall(), Every: m.options.Window / 3, Answers: l.answers.Load(),
 		Reserved: later(m.reserved(), m.now().Add(m.options.Window)), Vitals: m.vitals(renewed),
 	}
 	value, err := json.Marshal(p)
@@ -73,7 +74,7 @@ func (m *Member) pulse(l *incarnation, renewed []*fence.Fence) (put store.Txn, s
 	key := pulseKey(l.id)
 	return store.Txn{
 		If:   []store.Condition{{Key: key, Version: l.pulse}},
-		Then: []store.Op{store.PutEphemeral(key, value, l.session)},
+		Then: append([]store.Op{store.PutEphemeral(key, value, l.session)}, m.putNode(l, p.Reserved)...),
 	}, stamp
 }
 

@@ -429,6 +429,9 @@ func (m *Member) leaveCluster(ctx context.Context) {
 	if err == nil {
 		_, err = m.store.Append(ctx, newID(), data)
 	}
+	if err == nil {
+		err = m.leaveName(ctx, m.incarnation)
+	}
 	if err != nil {
 		m.log.Warn("can't announce the leave; other members notice when the session ends", "ttl", m.options.TTL, "err", err)
 	}

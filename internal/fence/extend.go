@@ -32,7 +32,7 @@ func ExtendAll(ctx context.Context, fences []*Fence) []error {
 // horizons then lie a window ahead of where it steps to, and MaxStep does not stop that. Zero: it does not step.
 //
 // It also commits more along with the last transaction if there is room: one condition and
-// one operation at most. It returns the version of what that put. Zero means that it was not written, or that
+// two operations at most. It returns the version of what that put. Zero means that it was not written, or that
 // nobody can tell: the horizons come first, and are written without it if the store refuses both together.
 func ExtendAlong(ctx context.Context, fences []*Fence, ahead time.Duration, more store.Txn) (version store.Version, errs []error) {
 	errs = make([]error, len(fences))
