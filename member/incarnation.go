@@ -29,6 +29,7 @@ type incarnation struct {
 	pulse  store.Version // of the latest one known to be written
 	stamps fresh.Stamps
 	node   NodeRecord // what its name's record says; zero value: it has none
+	named  time.Time  // when it took its name
 	former store.KV   // the pulse of who had its name before, as it was then; zero value: none
 }
 
@@ -53,7 +54,6 @@ func (m *Member) openSession(ctx context.Context) (*incarnation, error) {
 		m.closeSession(ctx, l)
 		return nil, err
 	}
-	m.running.Go(func() { m.keepName(ctx, l) })
 	return l, nil
 }
 

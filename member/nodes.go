@@ -71,7 +71,7 @@ func (m *Member) Nodes(ctx context.Context) ([]NodeRecord, error) {
 	}
 	records := make([]NodeRecord, 0, len(all))
 	for _, kv := range all {
-		if r := readNode(kv.Value); r.Name != "" {
+		if r := readNode(kv.Value); r.Name != "" && r.Member() != "" {
 			records = append(records, r)
 		}
 	}
@@ -227,36 +227,30 @@ func (m *Member) putName(ctx context.Context, l *incarnation, was store.KV, name
 	}); err != nil {
 		return err
 	}
-	l.node, l.former = r, former
+	l.node, l.former, l.named = r, former, time.Now()
 	m.named.Store(&name)
 	return nil
 }
 
-// keepName has the incarnation take another name if the node that had its name before lives, which shows when that writes
-// its pulse again.
-func (m *Member) keepName(ctx context.Context, l *incarnation) {
-	if l.former.Version == 0 || retry.Sleep(ctx, readPulse(l.former.Value).Every+time.Second) != nil || l.over() {
-		return
+// keepName has the incarnation take another name if the node that had its name before lives, which shows when that has
+// written its pulse again. The member's renewing is held.
+func (m *Member) keepName(ctx context.Context, l *incarnation) error {
+	if l.former.Version == 0 || time.Since(l.named) < readPulse(l.former.Value).Every+time.Second {
+		return nil
 	}
-	err := m.insist(ctx, "can't see whether another node has this one's name", func() error {
-		kv, err := m.store.Get(ctx, l.former.Key)
-		if err != nil || kv.Version == 0 || kv.Version == l.former.Version {
-			return err
-		}
-		if err := m.renewing.lock(ctx); err != nil {
-			return err
-		}
-		defer m.renewing.unlock()
-		was := l.node.Name
+	kv, err := m.store.Get(ctx, l.former.Key)
+	if err != nil {
+		return err
+	}
+	if was := l.node.Name; kv.Version != 0 && kv.Version != l.former.Version {
 		if err := m.takeName(ctx, l, was); err != nil {
 			return err
 		}
 		m.log.Warn("another node has this name; want another --name for each", "name", was, "named", l.node.Name)
-		return nil
-	})
-	if err == nil {
-		m.renewSoon()
+	} else {
+		l.former = store.KV{}
 	}
+	return nil
 }
 
 // putNode returns what writes the incarnation's record with a pulse; nil: it has no name.

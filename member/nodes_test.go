@@ -49,7 +49,7 @@ func TestNamesAreUniqueAndStay(t *testing.T) {
 		again.ready(time.Minute)
 		again.isNamed("ids-2", 0)
 		a.crash()
-		time.Sleep(2 * window) // until its pulse is gone
+		time.Sleep(2 * window)                        // until its pulse is gone
 		first := w.start("first", at("ids", ":8081")) // the same place as one that lives, as after a copy of its machine
 		first.ready(time.Minute)
 		first.isNamed("ids", window) // which is free by now

@@ -110,6 +110,9 @@ func (m *Member) extend(ctx context.Context, window, ahead time.Duration) error 
 	var pulse store.Txn
 	var stamp string
 	if own && l != nil && !l.over() {
+		if err := m.keepName(ctx, l); err != nil {
+			m.troubles.note(ctx, "can't see whether another node has this one's name", err)
+		}
 		pulse, stamp = m.pulse(l, fences)
 	}
 	sent := time.Now()

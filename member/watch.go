@@ -41,9 +41,10 @@ func (m *Member) watch(ctx context.Context, id string) {
 			_ = retry.Sleep(ctx, backoff.After(tries))
 			continue
 		}
+		kv, _ := m.store.Get(ctx, pulseKey(id)) // for the log alone
 		select {
 		case <-gone:
-			m.log.Info("a pulse is gone", "member", id)
+			m.log.Info("a pulse is gone", "member", id, "name", readPulse(kv.Value).Owner)
 			select {
 			case m.gone <- id:
 			case <-ctx.Done():

@@ -11,13 +11,14 @@ to the same state: which members there are, which member watches which, who is j
 and which member has which node ID of which sequencer.
 
 All commands but replay ask a running server, at its address for administrators. Expel,
-policy set, policy clear, resume and skip change the cluster; the others only look at it.`
+forget, policy set, policy clear, resume and skip change the cluster; the others only
+look at it.`
 
 const clusterExamples = `  firn cluster status
   firn cluster dashboard
   firn cluster log --since 03:00 --until 03:20
   firn cluster value --at 03:12
-  firn cluster expel ids-2:7231
+  firn cluster expel ids-2
   firn cluster policy set orders=75% users=rest
   firn cluster replay entries.jsonl`
 
@@ -31,6 +32,6 @@ func (p *program) clusterCommand() *cobra.Command {
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(p.dashboardCommand(), p.statusCommand(), p.valueCommand(), p.logCommand(), p.replayCommand(),
-		p.expelCommand(), p.policyCommand(), p.resumeCommand(), p.skipCommand())
+		p.expelCommand(), p.forgetCommand(), p.policyCommand(), p.resumeCommand(), p.skipCommand())
 	return c
 }

@@ -23,7 +23,7 @@ const expelHelp = `Expel removes a node from the cluster. It stops giving IDs, g
 its process ends; it comes back only when it is started again. A node that can't read the
 log may give IDs for the time that it has reserved; nobody else uses that time.
 
-NODE is the ID or the owner of a member as firn cluster status shows them, or the
+NODE is the ID or the name of a member as firn cluster status shows them, or the
 beginning of either, if it is that of no other.
 
 On a terminal it first shows the node, and asks. --yes leaves that out, and is needed
@@ -37,7 +37,7 @@ func (p *program) expelCommand() *cobra.Command {
 		SuggestFor: []string{"remove", "kick", "evict", "rm"},
 		Short:      "Remove a node from the cluster",
 		Long:       expelHelp,
-		Example:    "  firn cluster expel ids-2:7231\n  firn cluster expel 5f2a --yes",
+		Example:    "  firn cluster expel ids-2\n  firn cluster expel 5f2a --yes",
 		Args:       named("NODE"),
 	}
 	setting.Bool(c.Flags(), &yes, "yes", "do not ask whether to expel it")

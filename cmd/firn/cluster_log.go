@@ -33,6 +33,9 @@ day for --until is the first one from there on.
 An entry is what its sender asked for. One that does not fit the state is refused and
 changes nothing; firn cluster replay shows the outcome of each.
 
+A member ID has the name of its node before it, as long as the cluster remembers that:
+while the node lives, and for a day after it is gone.
+
 An entry has the time of its sender's clock, so times need not ascend; the order of the
 log is what counts. Log prints from the first entry that is not before --since to the
 last that is not after --until, and everything between them. A time that contradicts
@@ -130,6 +133,7 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 			fmt.Fprintln(out, what)
 		}
 	}
+	names := nodeNames{ask: ask}
 	var last int64
 	for lines.Scan() {
 		var entry logEntry
@@ -149,7 +153,7 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 			fmt.Fprint(out, console.Row(logColumns, nil))
 			fallthrough
 		default:
-			fmt.Fprint(out, entry.text())
+			fmt.Fprint(out, names.add(ctx, entry.text()))
 		}
 		last = entry.Position
 	}

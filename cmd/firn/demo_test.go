@@ -225,7 +225,7 @@ func TestDemo(t *testing.T) {
 		{"firn sequencer create orders", nil},
 		{"firn id --sequencer orders", nil},
 		{"firn cluster status", func(out string) {
-			if strings.Count(out, "\nnode ") != 3 {
+			if strings.Count(out, "\nnode-") != 3 {
 				t.Errorf("of 3 members it shows\n%s", out)
 			}
 		}},
@@ -295,7 +295,7 @@ func TestDemo(t *testing.T) {
 	// Who looks at the cluster is answered as long as a node runs.
 	for _, n := range []string{"1", "2"} {
 		d.try("firn demo kill " + n + " --admin " + d.admin)
-		if out := d.try("firn cluster status --admin " + d.admin); !strings.Contains(out, "node 3") {
+		if out := d.try("firn cluster status --admin " + d.admin); !strings.Contains(out, "node-3") {
 			t.Errorf("without node %s it shows\n%s", n, out)
 		}
 	}

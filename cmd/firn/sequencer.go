@@ -20,7 +20,7 @@ detach change that server; the others do the same at every node of a cluster.`
 const sequencerExamples = `  firn sequencer create orders --nodes 128
   firn id --sequencer orders
   firn sequencer list
-  firn sequencer drain orders ids-2:7231
+  firn sequencer drain orders ids-2
   firn sequencer allocate orders 50%
   firn sequencer destroy orders`
 

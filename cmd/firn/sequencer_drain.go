@@ -15,7 +15,7 @@ const drainHelp = `Drain has a node give back its node ID of a sequencer, and ke
 calls for IDs there get the error detached. Firn sequencer undrain ends that; so does
 restarting the node.
 
-NODE is the ID or the owner of a member as firn cluster status shows them, or the
+NODE is the ID or the name of a member as firn cluster status shows them, or the
 beginning of either, if it is that of no other. Any server can be asked.`
 
 func (p *program) drainCommand() *cobra.Command {
@@ -35,7 +35,7 @@ func (p *program) undrainCommand() *cobra.Command {
 func (p *program) placeCommand(do, short, long, done string) *cobra.Command {
 	var o lookOptions
 	c := &cobra.Command{
-		Use: do + " SEQUENCER NODE", Short: short, Long: long, Example: "  firn sequencer " + do + " orders ids-2:7231", Args: named("SEQUENCER", "NODE"),
+		Use: do + " SEQUENCER NODE", Short: short, Long: long, Example: "  firn sequencer " + do + " orders ids-2", Args: named("SEQUENCER", "NODE"),
 	}
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -18,7 +18,7 @@ back another one if it has as many as it wants. The former holder stops first, a
 another node ID if there is one for it. If it does not answer, the node ID can be used
 once its session has ended and its reserved time has passed.
 
-NODE is the ID or the owner of a member as firn cluster status shows them, or the
+NODE is the ID or the name of a member as firn cluster status shows them, or the
 beginning of either, if it is that of no other. Any server can be asked.`
 
 func (p *program) moveCommand() *cobra.Command {
@@ -27,7 +27,7 @@ func (p *program) moveCommand() *cobra.Command {
 		Use:     "move SEQUENCER NODE-ID NODE",
 		Short:   "Give a node ID to another node",
 		Long:    moveHelp,
-		Example: "  firn sequencer move orders 5 ids-2:7231",
+		Example: "  firn sequencer move orders 5 ids-2",
 		Args: func(c *cobra.Command, args []string) error {
 			if err := named("SEQUENCER", "NODE-ID", "NODE")(c, args); err != nil {
 				return err

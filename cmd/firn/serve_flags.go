@@ -106,6 +106,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.TextIDs, "json-ids", "type", "number", "how JSON has IDs where a call does not say: number, which JavaScript\nrounds above 2^53, or string", parseJSONIDs)
 	setting.Add(flags, &o.Leaf, "compat", "service", "", "answer the HTTP calls of another ID service, too: leaf, where a key\nnames a sequencer, or leaf=NAME, where /api/snowflake/get/{key} gives\nIDs of the sequencer NAME whatever the key, as Leaf does", parseCompat)
 
+	setting.Add(flags, &o.Name, "name", "name", "", "what the node is called in status, log, alerts and dashboard; a number\nbehind it tells it from another that is called so (default: the name\nof the host)", parseName)
+
 	setting.Duration(flags, &o.DrainDelay, "drain-delay", d.DrainDelay.String(), 0, "how long a node that stops serves on, not ready, so that balancers\nnotice")
 	setting.Duration(flags, &o.ShutdownTimeout, "shutdown-timeout", d.ShutdownTimeout.String(), least, "how long requests may then take to finish")
 
@@ -194,3 +196,6 @@ func parseRegion(text string) (cluster.Region, error) {
 	}
 	return cluster.ParseRegion(text)
 }
+
+// parseName reads the name of a node.
+func parseName(text string) (string, error) { return text, node.CheckName(text) }

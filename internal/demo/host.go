@@ -59,11 +59,11 @@ func (d *demo) newHost(number int) *host {
 	c.AdminAddr, _ = portAfter(d.config.AdminAddr, number)
 	c.TTL, c.Window, c.Wait = d.config.TTL, d.config.Window, true
 	c.DrainDelay, c.ShutdownTimeout = 0, 2*time.Second
-	c.Owner, c.Secret, c.Given, c.Build.Version = fmt.Sprintf("node %d", number), d.secret, d.given, d.config.Version
+	c.Name, c.Secret, c.Given, c.Build.Version = fmt.Sprintf("node-%d", number), d.secret, d.given, d.config.Version
 	if d.quorum != nil {
 		d.quorum.configure(c, number)
 	}
-	c.Logger = slog.New(slog.NewTextHandler(prefixed{d.config.Logs, c.Owner + ": "}, nil))
+	c.Logger = slog.New(slog.NewTextHandler(prefixed{d.config.Logs, c.Name + ": "}, nil))
 	return h
 }
 
@@ -78,7 +78,7 @@ func (h *host) start() (err error) {
 	c := h.config
 	c.Clock = p.clock
 	if h.demo.quorum == nil {
-		p.store = h.demo.store.Client(h.config.Owner)
+		p.store = h.demo.store.Client(h.config.Name)
 		p.reach()
 		c.Store = func() (node.Store, error) { return p.store, nil }
 	}
@@ -137,7 +137,7 @@ func (h *host) given() map[string]uint64 {
 // given returns how many IDs each node has issued since the demo began, for the cluster's page.
 func (d *demo) given() (all []ui.NodeGiven) {
 	for _, h := range d.hosts {
-		all = append(all, ui.NodeGiven{Name: h.config.Owner, Given: h.given()})
+		all = append(all, ui.NodeGiven{Name: h.config.Name, Given: h.given()})
 	}
 	return all
 }

@@ -1,11 +1,13 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -64,6 +66,8 @@ type Config struct {
 	OTLPEndpoint string  // the URL of an OpenTelemetry receiver; empty: no traces
 	OTLPRatio    float64 // share of calls to trace, 0 to 1: of those that bring no trace, and of those that bring a sampled one
 
+	Name string // for people; what others see it under has a number behind it while another node has it. Empty: the name of the host
+
 	Journal string // the file to which the journal is appended, see member.Options; empty: none
 
 	Logger *slog.Logger  // nil: nothing is logged
@@ -77,7 +81,6 @@ type Config struct {
 
 	// The fields below are for one of several nodes in a process.
 
-	Owner  string                          // the node's name for others; empty: host and process
 	Clock  *firn.SteadyClock               // nil: this machine's
 	Store  func() (Store, error)           // replaces Choice; nil: Choice determines the store
 	Secret *auth.Secret                    // for administrators; nil: the node makes one and writes it to a file
@@ -118,6 +121,11 @@ func (c Config) validate() error {
 	if c.HTTPAddr == "" {
 		return settingf("http-addr", "there is no address to listen on; want one such as :8080")
 	}
+	if c.Name != "" {
+		if err := CheckName(c.Name); err != nil {
+			return settingf("name", "%w", err)
+		}
+	}
 	if err := c.validateAddresses(); err != nil {
 		return err
 	}
@@ -146,18 +154,41 @@ func (c Config) validate() error {
 func (c Config) definition() cluster.Definition { return cluster.Define(c.Layout) }
 
 func (c Config) memberOptions() member.Options {
-	owner := c.Owner
-	if owner == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			host = "unknown host"
-		}
-		owner = fmt.Sprintf("%s, process %d", host, os.Getpid())
+	host, err := os.Hostname()
+	if err != nil {
+		host = ""
+	}
+	place := c.HTTPAddr
+	if strings.HasSuffix(place, ":0") {
+		place = "" // several nodes of the host can have it
 	}
 	return member.Options{
 		Nodes: c.nodes, NodeIDs: c.NodeIDs, Region: c.Region, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart, Order: c.Order,
-		Owner: owner, Clock: c.Clock, Logger: c.Logger,
+		Owner: cmp.Or(c.Name, nameOf(host)), Host: host, Place: place, Clock: c.Clock, Logger: c.Logger,
 	}
+}
+
+const longestName = 63 // of a node
+
+// CheckName returns an error that says what a node may be called, unless it may be called so.
+func CheckName(name string) error {
+	if name == "" || len(name) > longestName || name != nameOf(name) {
+		return fmt.Errorf("%.100q is no name for a node; want 1 to %d of the characters A-Z, a-z, 0-9, dot, dash and underscore, the first one a letter or digit", name, longestName)
+	}
+	return nil
+}
+
+// nameOf makes the name of a node of that of a host.
+func nameOf(host string) string {
+	name := strings.Map(func(c rune) rune {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+			return c
+		}
+		return '-'
+	}, host)
+	name = strings.TrimLeft(name, "-_.")
+	return cmp.Or(name[:min(len(name), longestName)], "node")
 }
 
 // nodes returns the node IDs to choose from in a sequencer: Node, which applies to the default sequencer, or nil for any.

@@ -19,6 +19,7 @@ import (
 type Reading struct {
 	alive map[string]member.Pulse
 	gone  map[string]bool // members and joiners without a pulse
+	lost  map[string]bool // by name: nodes that went without leaving
 }
 
 // Pulses reads the pulses of all living members, for callers that watch continuously: it counts against no limit.
@@ -34,6 +35,7 @@ func (s *Service) Pulses(ctx context.Context, who *auth.Caller) (*Reading, error
 // readPulses reads the pulses of all living members, and remembers them.
 func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
 	before, began := s.member.Value(), time.Now()
+	nodes, unread := s.member.Nodes(ctx)
 	pulses, err := s.member.Pulses(ctx)
 	s.sights.saw(pulses, err, began, s.member.Value())
 	if err != nil || pulses == nil {
@@ -49,7 +51,36 @@ func (s *Service) readPulses(ctx context.Context) (*Reading, error) {
 		now := s.atTheEnd(ctx)
 		maps.DeleteFunc(r.gone, func(id string, _ bool) bool { return !isPeer(now, id) })
 	}
+	if unread == nil { // else they are as they were
+		r.lost = s.lost(ctx, nodes, pulses)
+	}
 	return r, nil
+}
+
+// lost returns the names of the nodes that have no pulse and have not left, and remembers what is kept about all. Where there
+// are some it reads that again: one may have left, or joined under another member ID, while the pulses were read.
+func (s *Service) lost(ctx context.Context, nodes []member.NodeRecord, pulses map[string]member.Pulse) map[string]bool {
+	silent := func(nodes []member.NodeRecord) map[string]string {
+		found := map[string]string{}
+		for _, r := range nodes {
+			if _, alive := pulses[r.Member()]; !alive && r.Left.IsZero() {
+				found[r.Name] = r.Member()
+			}
+		}
+		return found
+	}
+	lost := map[string]bool{}
+	if before := silent(nodes); len(before) > 0 {
+		var err error
+		if nodes, err = s.member.Nodes(ctx); err != nil {
+			return lost
+		}
+		for name, id := range silent(nodes) {
+			lost[name] = before[name] == id
+		}
+	}
+	s.sights.sawNodes(nodes)
+	return lost
 }
 
 // atTheEnd returns the value of the cluster at the end of the log; where that can't be read, the one that the member has
@@ -101,6 +132,14 @@ type sights struct {
 	seen map[string]sight
 	read time.Time // when the store last answered
 	err  error     // of the latest attempt
+
+	nodes []member.NodeRecord // as they were read last
+}
+
+func (s *sights) sawNodes(nodes []member.NodeRecord) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nodes = nodes
 }
 
 // sight is what was read last of a pulse. When it was written is in it only by the writer's clock. By this process's
@@ -177,6 +216,7 @@ type looking struct {
 	read     time.Time
 	answered time.Time
 	err      error
+	nodes    []member.NodeRecord
 }
 
 // looking looks at what is remembered, and at what was read before; nil: it is unknown who is alive.
@@ -186,7 +226,7 @@ func (s *Service) looking(r *Reading) looking {
 	}
 	s.sights.mu.Lock()
 	defer s.sights.mu.Unlock()
-	l.seen, l.read, l.err = s.sights.seen, s.sights.read, s.sights.err
+	l.seen, l.read, l.err, l.nodes = s.sights.seen, s.sights.read, s.sights.err, s.sights.nodes
 	if l.answered = s.member.Answered(); l.answered.Before(l.read) {
 		l.answered = l.read
 	}
@@ -226,6 +266,29 @@ func (l looking) judgedAt() time.Time {
 		return l.now
 	}
 	return l.read
+}
+
+// describeNodes describes the nodes that are remembered.
+func (l looking) describeNodes() []StatusNode {
+	var all []StatusNode
+	for _, r := range l.nodes {
+		n := StatusNode{Name: r.Name, Host: r.Host, Members: r.Members, Since: r.Since, Seen: r.Seen}
+		if !r.Reserved.IsZero() {
+			n.Reserved = &r.Reserved
+		}
+		switch {
+		case !r.Left.IsZero():
+			n.State = NodeLeft
+		case l.reading == nil:
+			n.State = NodeUnknown
+		case l.reading.lost[r.Name]:
+			n.State = NodeLost
+		default:
+			n.State = NodeAlive
+		}
+		all = append(all, n)
+	}
+	return all
 }
 
 // pulse describes the process behind an ID.

@@ -11,7 +11,7 @@ import (
 // Candidate is a member or joiner that a caller may mean.
 type Candidate struct {
 	ID    string
-	Owner string // its host and process; empty: unknown
+	Owner string // the name of its node; empty: unknown
 }
 
 func (c Candidate) String() string {
@@ -21,7 +21,7 @@ func (c Candidate) String() string {
 	return fmt.Sprintf("%s (%s)", c.ID, c.Owner)
 }
 
-// Meant returns the candidate that a caller means: the one with this ID or owner, or else the only one whose ID or owner
+// Meant returns the candidate that a caller means: the one with this ID or name, or else the only one whose ID or name
 // begins so. An error that lists candidates is returned when there is none, or more than one.
 func Meant(text string, candidates []Candidate) (Candidate, error) {
 	var exact, begins []Candidate
@@ -39,7 +39,7 @@ func Meant(text string, candidates []Candidate) (Candidate, error) {
 	}
 	switch len(begins) {
 	case 0:
-		return Candidate{}, fmt.Errorf("no member is %.100q; want the ID or the owner of one, or the beginning of it: %s", text, listed(candidates))
+		return Candidate{}, fmt.Errorf("no member is %.100q; want the ID or the name of one, or the beginning of it: %s", text, listed(candidates))
 	case 1:
 		return begins[0], nil
 	default:
@@ -77,7 +77,7 @@ func (s *Service) meant(ctx context.Context, text string, joiners bool) (Candida
 	case err == nil:
 		return c, nil
 	case unread != nil:
-		return Candidate{}, fmt.Errorf("the owners of the members are unknown: %w", unread)
+		return Candidate{}, fmt.Errorf("the names of the members are unknown: %w", unread)
 	default:
 		return Candidate{}, Input(err)
 	}

@@ -15,7 +15,7 @@ func TestMeant(t *testing.T) {
 		"5f":    `"5f" can be 2 members: 5f2a (ids-1:7), 5f2abc (ids-10:7); give more of the ID`,
 		"ids-1": `"ids-1" can be 2 members: 5f2a (ids-1:7), 5f2abc (ids-10:7); give more of the ID`,
 		"twin":  `"twin" can be 2 members: e1 (twin), e2 (twin); give more of the ID`,
-		"x":     `no member is "x"; want the ID or the owner of one, or the beginning of it: 5f2a (ids-1:7), 5f2abc (ids-10:7), 9c (ids-2:8), d0, e1 (twin), e2 (twin)`,
+		"x":     `no member is "x"; want the ID or the name of one, or the beginning of it: 5f2a (ids-1:7), 5f2abc (ids-10:7), 9c (ids-2:8), d0, e1 (twin), e2 (twin)`,
 		"":      `no member is ""; want`,
 	} {
 		c, err := server.Meant(text, all)

@@ -46,6 +46,7 @@ const (
 	HorizonProblem  ProblemKind = "horizon"   // reserved time ends, and more is not reserved
 	LayoutProblem   ProblemKind = "layout"    // the time of a layout ends
 	GoneProblem     ProblemKind = "gone"      // a member's pulse is gone
+	LostProblem     ProblemKind = "lost"      // a node went without leaving
 	LateProblem     ProblemKind = "late"      // a member's pulse is overdue
 	TieProblem      ProblemKind = "tie"       // clocks disagree, and no majority agrees
 	OrderProblem    ProblemKind = "order"     // existing IDs are ahead of a clock
@@ -66,6 +67,7 @@ var remedies = []struct {
 	{HorizonProblem, "Run firn doctor on that machine."},
 	{LayoutProblem, "Create a sequencer with a later epoch or more time bits, and move the callers to it."},
 	{GoneProblem, "If nobody stopped it, start it again; the others take it out by themselves."},
+	{LostProblem, "Start it again, or run firn cluster forget with its name."},
 	{LateProblem, "Run firn doctor on that machine, to see whether the node runs and reaches the store."},
 	{TieProblem, "Correct the clocks that are wrong."},
 	{OrderProblem, "Correct a clock that is behind. If none is, wait."},

@@ -31,6 +31,7 @@ func Problems(s Status) []Problem {
 	p.order()
 	p.readiness()
 	p.pulses()
+	p.lost()
 	p.sequencers()
 	p.versions()
 	kinds := ProblemKinds()
@@ -222,6 +223,39 @@ func (p *problems) pulses() {
 			p.addOf(m, Problem{Level: Warning, Kind: LateProblem, Effect: p.names[m.ID] + " is late", Since: m.AsOf, Cause: text})
 		}
 	}
+}
+
+// lostFor is for how long it is a problem that a node is lost.
+const lostFor = time.Hour
+
+// lost finds nodes that went without leaving, and are no members any more.
+func (p *problems) lost() {
+	for _, n := range p.status.Nodes {
+		if n.State != NodeLost || len(n.Members) == 0 {
+			continue
+		}
+		id := n.Members[len(n.Members)-1]
+		if p.status.At.Sub(n.Seen) >= lostFor || p.knows(id) {
+			continue
+		}
+		cause := "it went without leaving"
+		if n.Host != "" && n.Host != n.Name {
+			cause += ", on the host " + n.Host
+		}
+		if n.Reserved != nil {
+			cause += "; its last horizon is " + TimeOfDay(*n.Reserved, p.status.At)
+		}
+		p.addAbout(n.Name, "", Problem{
+			Level: Warning, Kind: LostProblem, Effect: n.Name + " is lost", Since: &n.Seen, Cause: cause,
+			Do: fmt.Sprintf("Start it again, or run firn cluster forget %s.", n.Name), Members: []string{id},
+		})
+	}
+}
+
+// knows reports whether an ID is that of a member or a joiner.
+func (p *problems) knows(id string) bool {
+	return slices.ContainsFunc(p.status.Members, func(m StatusMember) bool { return m.ID == id }) ||
+		slices.ContainsFunc(p.status.Joins, func(j StatusJoin) bool { return j.Joiner == id })
 }
 
 // sequencers finds layouts whose time ends, and scarce node IDs.

@@ -142,6 +142,20 @@ func TestProblems(t *testing.T) {
 		"gone before it was seen": {func(s *server.Status) { s.Members[2].Pulse = server.Pulse{Alive: new(false)} }, []string{
 			"warning gone: member c is gone: its pulse has ended, and it is still in the cluster [c]",
 		}},
+		"lost": {func(s *server.Status) {
+			node := func(name, id string, state server.NodeState, seen time.Duration) {
+				s.Nodes = append(s.Nodes, server.StatusNode{
+					Name: name, Host: "h4", Members: []string{"former", id}, State: state, Seen: noon.Add(-seen), Reserved: new(noon.Add(30*time.Second - seen)),
+				})
+			}
+			node("ids-3", "c", server.NodeLost, time.Second) // a member still
+			node("ids-4", "x", server.NodeLost, time.Minute)
+			node("ids-5", "y", server.NodeLost, time.Hour)
+			node("ids-6", "z", server.NodeLeft, time.Minute)
+			node("ids-7", "w", server.NodeUnknown, time.Minute)
+		}, []string{
+			"warning lost: ids-4 is lost since 11:59:00Z: it went without leaving, on the host h4; its last horizon is 11:59:30Z [x]",
+		}},
 		"late":     {late(2), []string{"warning late: ids-3 is late since 11:59:46Z: it has not renewed its pulse; its reserved time ends in 16s [c]"}},
 		"no store": {noStore, []string{"error store: ids-1 can reserve no more time since 11:59:41Z: the store has not answered it for 19s; the IDs of ids-1 end in 28s []"}},
 		"never a store": {func(s *server.Status) {

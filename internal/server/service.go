@@ -58,6 +58,8 @@ type Member interface {
 	Wall() time.Time
 	Answered() time.Time
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
+	Nodes(ctx context.Context) ([]member.NodeRecord, error)
+	Forget(ctx context.Context, name string) error
 	History(ctx context.Context) ([]member.Minute, error)
 	Owners(ctx context.Context, name string) ([]member.Owner, error)
 	Resume(ctx context.Context) (until time.Time, err error)

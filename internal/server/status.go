@@ -20,8 +20,9 @@ type Status struct {
 	Entries    int64             `json:"entries"`  // number of entries that it has applied since the log began
 	At         time.Time         `json:"at"`       // when this was found, by the answering server's clock
 	Store      StatusStore       `json:"store"`
-	Problems   []Problem         `json:"problems"` // see the function Problems
-	Members    []StatusMember    `json:"members"`  // in the order in which they joined
+	Problems   []Problem         `json:"problems"`        // see the function Problems
+	Members    []StatusMember    `json:"members"`         // in the order in which they joined
+	Nodes      []StatusNode      `json:"nodes,omitempty"` // by name
 	Joins      []StatusJoin      `json:"joins"`
 	Sequencers []StatusSequencer `json:"sequencers"`
 	Quorum     *quorum.Status    `json:"quorum,omitempty"` // nil: the store is not a quorum
@@ -36,6 +37,28 @@ type StatusStore struct {
 	Why      string     `json:"why,omitempty"`      // it does not answer
 }
 
+// StatusNode is a node that lives, or has been gone for less than a day, in a Status. Times are by its own clock.
+type StatusNode struct {
+	Name     string     `json:"name"`
+	Host     string     `json:"host,omitempty"` // empty: unknown
+	Members  []string   `json:"members"`        // its member IDs, the latest last; at most 8
+	State    NodeState  `json:"state"`
+	Since    time.Time  `json:"since"`              // when it began under the latest member ID
+	Seen     time.Time  `json:"seen"`               // when it last wrote its pulse
+	Reserved *time.Time `json:"reserved,omitempty"` // it gave no ID of this instant or later then; nil: unknown
+}
+
+// NodeState says whether a node lives.
+type NodeState string
+
+// The states of a node.
+const (
+	NodeAlive   NodeState = "alive"
+	NodeLeft    NodeState = "left"    // in order, at the time when it was seen
+	NodeLost    NodeState = "lost"    // it went without leaving
+	NodeUnknown NodeState = "unknown" // the store does not answer
+)
+
 // StatusMember is a member in a Status.
 type StatusMember struct {
 	ID      string `json:"id"`
@@ -47,7 +70,7 @@ type StatusMember struct {
 // Pulse is the state of the process behind a member ID. Zero value: unknown.
 type Pulse struct {
 	Alive  *bool          `json:"alive,omitempty"`    // nil: unknown, as the store did not answer, or it came or left while that was asked
-	Owner  string         `json:"owner,omitempty"`    // its host and process; empty: unknown
+	Owner  string         `json:"owner,omitempty"`    // the name of its node; empty: unknown
 	Fresh  bool           `json:"fresh"`              // Owner and Vitals are confirmed: its pulse was not overdue when the store last told of the members
 	AsOf   *time.Time     `json:"as_of,omitempty"`    // when it last wrote its pulse, as far as is known; nil: unknown
 	Every  time.Duration  `json:"every_ns,omitempty"` // it writes its pulse again within this time
@@ -73,7 +96,7 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 	l := s.looking(r)
 	status := Status{
 		Cluster: s.member.Cluster(), Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
-		Members: []StatusMember{}, Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q,
+		Members: []StatusMember{}, Nodes: l.describeNodes(), Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q,
 	}
 	for _, id := range v.Members() {
 		m := StatusMember{ID: id, Pulse: l.pulse(id)}

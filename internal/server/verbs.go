@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // Expelled is the answer to Expel.
 type Expelled struct {
 	Member string `json:"member"`          // the ID of the member that was expelled
-	Owner  string `json:"owner,omitempty"` // its host and process; empty: unknown
+	Owner  string `json:"owner,omitempty"` // the name of its node; empty: unknown
 }
 
 // Expel removes a member or joiner from the cluster. Its process stays out until it is started again. See Meant for how a
@@ -37,6 +38,34 @@ func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string) (_ E
 	return Expelled{c.ID, c.Owner}, nil
 }
 
+// Forgotten is the answer to Forget.
+type Forgotten struct {
+	Name string `json:"name"`
+}
+
+// Forget removes what is kept about a node that is gone, by its name, so that it is no problem any more.
+func (s *Service) Forget(ctx context.Context, who *auth.Caller, name string) (_ Forgotten, err error) {
+	about := Audit{Call: "forget", Member: name}
+	defer func(ctx context.Context) { s.finished(ctx, who, about, err) }(ctx)
+	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
+	if err != nil {
+		return Forgotten{}, err
+	}
+	defer end()
+	switch err := s.member.Forget(ctx, name); {
+	case errors.Is(err, member.ErrAlive):
+		return Forgotten{}, Input(fmt.Errorf("%.100q is alive; expel it, or stop it, before it is forgotten", name))
+	case errors.Is(err, member.ErrNoNode):
+		return Forgotten{}, Input(fmt.Errorf("no node is %.100q; want one of nodes in the status of the cluster", name))
+	case err != nil:
+		return Forgotten{}, err
+	}
+	if nodes, err := s.member.Nodes(ctx); err == nil {
+		s.sights.sawNodes(nodes)
+	}
+	return Forgotten{name}, nil
+}
+
 // Skipped is the answer to Skip.
 type Skipped struct {
 	Position int64 `json:"position"`
@@ -58,7 +87,7 @@ func (s *Service) Skip(ctx context.Context, who *auth.Caller, position int64) (_
 type Placed struct {
 	StatusSequencer
 	Member string `json:"member"`
-	Owner  string `json:"owner,omitempty"` // its host and process; empty: unknown
+	Owner  string `json:"owner,omitempty"` // the name of its node; empty: unknown
 }
 
 // DrainMember detaches a member from a sequencer, and keeps it from attaching again until UndrainMember.

@@ -196,7 +196,7 @@ func TestRefusedVerbs(t *testing.T) {
 
 		"a negative node ID":       {move(-1, idA), bad("the node ID -1; want 0 or more")},
 		"to nobody":                {move(0, ""), bad(`no member is ""`)},
-		"drain an unknown member":  {drain("host-c"), bad(`no member is "host-c"; want the ID or the owner of one`)},
+		"drain an unknown member":  {drain("host-c"), bad(`no member is "host-c"; want the ID or the name of one`)},
 		"drain one of two":         {drain("host-"), bad(`"host-" can be 2 members`)},
 		"undrain an unknown one":   {undrain("nobody"), bad(`no member is "nobody"`)},
 		"expel an unknown one":     {expel("nobody"), bad(`no member is "nobody"`)},

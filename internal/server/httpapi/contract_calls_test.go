@@ -184,6 +184,10 @@ var badCalls = []anExchange{
 	{target: "POST /api/v1/cluster/skip", body: `{"position":"7"}`, status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/cluster/skip", body: `{"position":7}`, status: 409, code: "refused"},
 	{target: "POST /api/v1/cluster/skip", body: `{"position":` + strings.Repeat("1", 64<<10) + `}`, status: 413, code: "too_large"},
+	{target: "POST /api/v1/cluster/forget?x", body: aName, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/cluster/forget", body: `{"name":"nobody"}`, status: 400, code: "bad_request"},
+	{target: "POST /api/v1/cluster/forget", body: `{"names":["a"]}`, status: 400, code: "bad_request", undocumented: true},
+	{target: "POST /api/v1/cluster/forget", body: `{"name":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large"},
 	{target: "POST /api/v1/cluster/expel?x", body: aMember, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/expel", body: `{"member":"nobody"}`, status: 400, code: "bad_request"},
 	{target: "POST /api/v1/cluster/expel", body: `{"member":""}`, status: 400, code: "bad_request", undocumented: true},
@@ -248,13 +252,15 @@ const (
 	replacement = `{"lost":"ids-2:7420","instead":"ids-4:7420"}`
 	removal     = `{"machines":["ids-2:7420","ids-3:7420"]}`
 	aMember     = `{"member":"a"}`
+	aName       = `{"name":"ids-3"}`
 )
 
 // bodies are those of calls that need one.
 var bodies = map[string]string{
 	"POST /api/v1/sequencers": `{"name":"orders"}`, "POST /api/v1/quorum/replace": replacement, "POST /api/v1/quorum/remove": removal,
-	"POST /api/v1/cluster/skip":  `{"position":7}`,
-	"POST /api/v1/cluster/expel": aMember, "POST " + ordersPath + "/drain": aMember, "POST " + ordersPath + "/undrain": aMember,
+	"POST /api/v1/cluster/skip":   `{"position":7}`,
+	"POST /api/v1/cluster/forget": aName,
+	"POST /api/v1/cluster/expel":  aMember, "POST " + ordersPath + "/drain": aMember, "POST " + ordersPath + "/undrain": aMember,
 	"POST " + ordersPath + "/move": `{"node":0,"to":"a"}`, "PUT " + ordersPath + "/allocation": `{"kind":"all"}`,
 	"PUT /api/v1/cluster/policy": `{"shares":[{"sequencer":"orders"}]}`,
 }
@@ -333,9 +339,15 @@ func (c *contract) makeAll(t *testing.T) {
 	c.makeFail(t, ofCluster(surprise), failingSequencerCalls, 500, "internal")
 	c.makeFail(t, ofCluster(&member.RefusedError{Command: cluster.Drain{}, Why: "it left"}), failingVerbs, 409, "refused")
 	c.makeFail(t, ofCluster(&cluster.PrefixError{Prefix: "ord", Holder: "orders"}), []string{"POST /api/v1/sequencers"}, 409, "refused")
-	allVerbs := append(failingVerbs, "DELETE /api/v1/cluster/policy")
+	allVerbs := append(failingVerbs, "DELETE /api/v1/cluster/policy", "POST /api/v1/cluster/forget")
 	c.makeFail(t, ofCluster(store.ErrUnavailable), allVerbs, 503, "unavailable")
 	c.makeFail(t, ofCluster(surprise), allVerbs, 500, "internal")
+	lost := example(t)
+	lost.SetNodes(member.NodeRecord{Name: "ids-3", Host: "h", Members: []string{"x"}, Reserved: time.Now()})
+	c.expect(t, newHandler(&servertest.Issuer{Same: true}, lost, nil), []anExchange{
+		{target: "GET /api/v1/cluster", status: 200},
+		{target: "POST /api/v1/cluster/forget", body: aName, status: 200},
+	})
 	c.expect(t, newHandler(&servertest.Issuer{Same: true}, example(t), nil), []anExchange{
 		{target: "POST /api/v1/cluster/skip", body: `{"position":4711}`, status: 200},
 		{target: "POST /api/v1/cluster/expel", body: `{"member":"c"}`, status: 200}, // a joiner

@@ -157,6 +157,8 @@ func optional(e exchange, name string) bool {
 	switch name {
 	case "warnings", "why", "message", "quorum", "share", "owner":
 		return true
+	case "nodes":
+		return e.path == "/api/v1/cluster"
 	case "waiting":
 		return strings.HasPrefix(e.path, "/api/v1/quorum")
 	case "until":

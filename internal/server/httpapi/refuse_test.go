@@ -43,6 +43,7 @@ func (f failing) Lookup(context.Context, string) (cluster.Sequencer, error) {
 func (f failing) Destroy(context.Context, string) error { return f.err }
 
 func (f failing) Skip(context.Context, int64) error                 { return f.err }
+func (f failing) Forget(context.Context, string) error              { return f.err }
 func (f failing) Expel(context.Context, string) error               { return f.err }
 func (f failing) Drain(context.Context, string, string) error       { return f.err }
 func (f failing) Undrain(context.Context, string, string) error     { return f.err }

@@ -35,6 +35,7 @@ var (
 func (h *Handler) serveVerbs() {
 	const one = "/api/v1/sequencers/{name}"
 	h.post("/api/v1/cluster/expel", bare(omit, h.expel))
+	h.post("/api/v1/cluster/forget", bare(omit, h.forget))
 	h.post("/api/v1/cluster/skip", bare(omit, h.skip))
 	h.post(one+"/drain", bare(omit, h.placeMember(h.service.DrainMember)))
 	h.post(one+"/undrain", bare(omit, h.placeMember(h.service.UndrainMember)))
@@ -52,6 +53,19 @@ func (h *Handler) expel(w http.ResponseWriter, r *http.Request, who *auth.Caller
 	if readBody(w, r, &body, "member") {
 		expelled, err := h.service.Expel(Origin(r).In(r.Context()), who, body.Member)
 		h.answer(w, r, expelled, err)
+	}
+}
+
+// Forget is the body of POST /api/v1/cluster/forget.
+type Forget struct {
+	Name string `json:"name"`
+}
+
+func (h *Handler) forget(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	var body Forget
+	if readBody(w, r, &body, "name") {
+		forgotten, err := h.service.Forget(Origin(r).In(r.Context()), who, body.Name)
+		h.answer(w, r, forgotten, err)
 	}
 }
 

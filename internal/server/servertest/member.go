@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type Member struct {
 	value  cluster.Value
 	pulses map[string]member.Pulse
 	hour   []member.Minute
+	nodes  []member.NodeRecord
 	err    error
 }
 
@@ -122,6 +124,38 @@ func (m *Member) History(context.Context) ([]member.Minute, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.hour, m.err
+}
+
+// SetNodes sets what is kept about nodes.
+func (m *Member) SetNodes(nodes ...member.NodeRecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.nodes = nodes
+}
+
+// Nodes returns what SetNodes has set.
+func (m *Member) Nodes(context.Context) ([]member.NodeRecord, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.nodes), m.err
+}
+
+// Forget removes one of them.
+func (m *Member) Forget(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(m.nodes, func(r member.NodeRecord) bool { return r.Name == name })
+	switch {
+	case m.err != nil:
+		return m.err
+	case i < 0:
+		return member.ErrNoNode
+	}
+	if _, alive := m.pulses[m.nodes[i].Member()]; alive {
+		return member.ErrAlive
+	}
+	m.nodes = slices.Delete(slices.Clone(m.nodes), i, i+1)
+	return nil
 }
 
 // Owners returns Owned and OwnedErr.
