@@ -12,6 +12,7 @@ import (
 
 	"github.com/firn-id/firn/internal/clocks"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/etcdstore"
@@ -32,7 +33,7 @@ func healthy() Seen {
 		Layout: Layout{"default", now.AddDate(60, 0, 0)},
 		Files:  []Certificate{{Flag: "tls-cert", Path: "server.pem", Until: now.AddDate(1, 0, 0), Key: "server.key", KeyMode: 0o640}},
 		Limit:  &OpenFiles{Limit: 65536, Connections: 16384},
-		Data:   &DataDir{Path: "/var/lib/firn", Owner: "firn", Mode: 0o700, Free: 50 << 30, Fsync: time.Millisecond},
+		Data:   &DataDir{Path: "/var/lib/firn", Owner: "firn", Mode: 0o700, Room: &space.Room{Free: 50 << 30, Share: 0.5, Inodes: 1}, Fsync: time.Millisecond},
 		Ports:  []Port{{Flag: "http-addr", Address: ":8080"}},
 		Store:  &Store{Kind: stores.Etcd, Place: "/firn", Read: time.Millisecond, Servers: []Server{etcd(), etcd(), etcd()}},
 		Quorum: threeMachines(),
@@ -94,8 +95,11 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"files", func(s *Seen) { s.Limit.Limit = 1024 }, Warn, "at most 1024; 16384 connections of callers need 16896", "ulimit -n 16896"},
 		{"no permission", func(s *Seen) { s.Data.Error = "permission denied" }, Fail, "/var/lib/firn: permission denied", "chown"},
 		{"open directory", func(s *Seen) { s.Data.Mode = 0o755 }, Warn, "mode 0755", "chmod 700 /var/lib/firn"},
-		{"little room", func(s *Seen) { s.Data.Free = 500 << 20 }, Warn, "500 MiB are free", "free some space"},
-		{"no room", func(s *Seen) { s.Data.Free = 9 << 20 }, Fail, "9216 KiB are free", "free some space"},
+		{"little room", func(s *Seen) { s.Data.Room.Free = 500 << 20 }, Warn, "500 MiB are free", "free some space"},
+		{"no room", func(s *Seen) { s.Data.Room.Free = 9 << 20 }, Fail, "9216 KiB are free", "free some space"},
+		{"a fifth is left", func(s *Seen) { s.Data.Room.Free, s.Data.Room.Share = 3<<30, 0.19 }, Warn, "3072 MiB are free", "free some space"},
+		{"hardly an inode is left", func(s *Seen) { s.Data.Room.Inodes = 0.04 }, Fail, "4 % of the inodes", "inodes"},
+		{"full", func(s *Seen) { s.Data.Error, s.Data.Full = "no space left on device", true }, Fail, "/var/lib/firn: no space left", "free some space"},
 		{"slow disk", func(s *Seen) { s.Data.Fsync = 80 * time.Millisecond }, Warn, "takes 80ms", "faster"},
 		{"port taken", func(s *Seen) { s.Ports[0].InUse = true }, Fail, ":8080: another program", "--http-addr"},
 		{"port forbidden", func(s *Seen) { s.Ports[0].Error = "permission denied" }, Fail, ":8080: permission denied", "CAP_NET_BIND_SERVICE"},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/server/limits"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/store/etcdembed"
 )
 
@@ -61,14 +62,17 @@ func (c Config) seeDataDir() *DataDir {
 		d.Error = dir + " is not a directory"
 		return d
 	}
-	d.Mode, d.Owner, d.Free = modeOf(info), ownerOf(info), freeIn(dir)
+	d.Mode, d.Owner = modeOf(info), ownerOf(info)
+	if room, ok := space.Of(dir); ok {
+		d.Room = &room
+	}
 	if d.Absent {
 		d.Mode = 0
 	} else {
 		d.InUse = etcdembed.InUse(dir)
 	}
 	if d.Fsync, err = fsyncIn(dir); err != nil {
-		d.Error = reason(err)
+		d.Error, d.Full = reason(err), space.Full(err)
 	}
 	return d
 }

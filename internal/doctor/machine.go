@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/internal/unixsocket"
 )
 
@@ -102,7 +103,8 @@ type DataDir struct {
 	Error  string // why it can't be used; empty: it can
 	Owner  string
 	Mode   fs.FileMode
-	Free   int64         // bytes; negative: unknown
+	Full   bool          // Error says that the disk is full
+	Room   *space.Room   // on the disk; nil: unknown
 	Fsync  time.Duration // median time of a write to the disk; 0: not measured
 }
 
@@ -110,6 +112,8 @@ const (
 	fewBytes  = 1 << 30
 	tooFew    = 100 << 20
 	slowFsync = 50 * time.Millisecond
+
+	makeRoom = "free some space, or inodes; a node whose data directory is full ends, or can't start"
 )
 
 func (d DataDir) check() (all []Finding) {
@@ -117,6 +121,8 @@ func (d DataDir) check() (all []Finding) {
 	switch {
 	case d.System != nil:
 		return []Finding{failed(d.System)}
+	case d.Full:
+		return []Finding{Fail.about("disk", "%s: %s", d.Path, d.Error).do(makeRoom)}
 	case d.Error != "":
 		return []Finding{Fail.about(about, "%s: %s", d.Path, d.Error).do("make the user of firn its owner, as with: chown -R firn: " + d.Path)}
 	case d.Absent:
@@ -133,15 +139,22 @@ func (d DataDir) check() (all []Finding) {
 			all = append(all, failed(refused))
 		}
 	}
-	const room = "free some space; the embedded etcd ends the process when the disk is full"
-	switch {
-	case d.Free < 0: // unknown
-	case d.Free < tooFew:
-		all = append(all, Fail.about("disk", "%s are free", bytes(d.Free)).do(room))
-	case d.Free < fewBytes:
-		all = append(all, Warn.about("disk", "%s are free", bytes(d.Free)).do(room))
-	default:
-		all = append(all, OK.about("disk", "%s are free", bytes(d.Free)))
+	if r := d.Room; r != nil {
+		about := func(l Level) Finding {
+			text := bytes(r.Free) + " are free"
+			if r.Inodes < 0.2 {
+				text += fmt.Sprintf(", and %.0f %% of the inodes", 100*r.Inodes)
+			}
+			return l.about("disk", "%s", text)
+		}
+		switch {
+		case r.Free < tooFew || r.VeryLow():
+			all = append(all, about(Fail).do(makeRoom))
+		case r.Free < fewBytes || r.Low():
+			all = append(all, about(Warn).do(makeRoom))
+		default:
+			all = append(all, about(OK))
+		}
 	}
 	switch {
 	case d.Fsync > slowFsync:

@@ -24,6 +24,7 @@ import (
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/limits"
 	"github.com/firn-id/firn/internal/server/metrics"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/internal/stores"
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
@@ -156,9 +157,23 @@ func (n *Node) begin() (err error) {
 	n.service = server.New(n.member, o)
 	n.metrics.Watch(metrics.Node{
 		Service: n.service, Member: func() *member.Member { return n.member }, Log: n.member.Log,
-		Listeners: n.counts, Window: c.Window, TLS: n.tls,
+		Listeners: n.counts, Window: c.Window, TLS: n.tls, Disks: c.disks,
 	})
 	return nil
+}
+
+// disks returns how much room there is where the node writes.
+func (c Config) disks() map[string]space.Room {
+	all := map[string]space.Room{}
+	for directory, path := range map[string]string{"data": c.DataDir, "journal": c.Journal} {
+		if path == "" {
+			continue
+		}
+		if room, ok := space.Of(path); ok {
+			all[directory] = room
+		}
+	}
+	return all
 }
 
 // logAccess logs what callers may do.

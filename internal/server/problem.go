@@ -41,6 +41,7 @@ const (
 	StoreProblem    ProblemKind = "store"     // out of reach
 	CopiedProblem   ProblemKind = "copied"    // a process was copied or set back, so that IDs may exist twice
 	QuorumProblem   ProblemKind = "quorum"    // machines are lost
+	DiskProblem     ProblemKind = "disk"      // of a machine of the quorum: nearly full, or slow
 	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
 	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
 	HorizonProblem  ProblemKind = "horizon"   // reserved time ends, and more is not reserved
@@ -62,6 +63,7 @@ var remedies = []struct {
 	{StoreProblem, "Start the store, or mend the network between it and this node."},
 	{CopiedProblem, "Look for IDs of its last minutes that exist twice, and never run two copies of one machine."},
 	{QuorumProblem, "Run firn quorum status: it says what each machine waits for."},
+	{DiskProblem, "Make room on that disk, or give it more."},
 	{ClockProblem, "Correct that clock, as with chronyc makestep; it gives IDs 5 s later."},
 	{NotReadyProblem, "Run firn doctor on that machine."},
 	{HorizonProblem, "Run firn doctor on that machine."},

@@ -27,6 +27,7 @@ func Problems(s Status) []Problem {
 		p.store()
 	}
 	p.copies()
+	p.disks()
 	p.clocks()
 	p.order()
 	p.readiness()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -163,6 +164,18 @@ func TestProblems(t *testing.T) {
 		}, []string{
 			"error store: This node gives no IDs: the store does not answer it []",
 		}},
+		"disks": {
+			all(machines(true), func(s *server.Status) {
+				m := s.Quorum.Machines
+				m[0].Disk, m[0].Sync = &space.Room{Free: 300 << 20, Share: 0.03, Inodes: 1}, 3*time.Second
+				m[1].Disk = &space.Room{Free: 300 << 20, Share: 0.5, Inodes: 0.1}
+				m[2].Disk = &space.Room{Free: 300 << 30, Share: 0.03, Inodes: 1}
+			}), []string{
+				"error disk: The machine m1 of the quorum ends when its disk is full: 300 MiB (3 %) are left []",
+				"warning disk: The machine m1 of the quorum delays writes: its disk took 3s for a small one []",
+				"warning disk: The machine m2 of the quorum ends when its disk is full: 300 MiB (50 %) and 10 % of the inodes are left []",
+			},
+		},
 		"a machine": {machines(true, "m2:7420"), []string{"warning quorum: The quorum can lose no other machine: 1 of 3 machines is down (m2) []"}},
 		"two machines": {machines(false, "m2:7420", "m3:7420"), []string{
 			"error quorum: No node can reserve more time: 2 of 3 machines are down (m2, m3); the IDs of ids-1 end in 28s []",

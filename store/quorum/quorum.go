@@ -23,6 +23,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/internal/etcdserver"
 	"github.com/firn-id/firn/store/internal/place"
@@ -105,6 +106,7 @@ type Machine struct {
 	Clock     time.Duration `json:"clock_ns"`        // how far its clock is ahead of this machine's, give or take half of RoundTrip
 	RoundTrip time.Duration `json:"rtt_ns"`          // how long it took to answer
 	Sync      time.Duration `json:"fsync_ns"`        // how long its disk took to sync the latest small write
+	Disk      *space.Room   `json:"disk,omitempty"`  // where its data is; nil: unknown
 	Doing     string        `json:"doing,omitempty"` // what it waits for or is at, in words; empty: nothing
 }
 

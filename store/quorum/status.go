@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/version"
 
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/store/quorum/internal/plan"
 )
 
@@ -17,9 +18,12 @@ import (
 func (q *Quorum) report() report {
 	r := report{Machine: q.machine(), Now: time.Now()}
 	q.mu.Lock()
-	s, disk := q.server, q.disk
+	s, data := q.server, q.disk
 	r.Status = Machine{Address: q.self, Role: Empty, Version: q.config.Version, Etcd: version.Version, Sync: q.synced, Doing: q.doing}
 	q.mu.Unlock()
+	if room, ok := space.Of(data.dir.Path); ok {
+		r.Status.Disk = &room
+	}
 	if r.Disk.State == plan.Removed {
 		r.Status.Role = Removed
 	}
@@ -34,7 +38,7 @@ func (q *Quorum) report() report {
 	r.Status.Leader = s.Leader() == s.MemberID()
 	r.Status.Index = s.AppliedIndex()
 	r.Status.Size, r.Status.InUse = s.Backend().Size(), s.Backend().SizeInUse()
-	r.Status.LogSize = sizeOf(filepath.Join(disk.dir.Path, "member", "wal"))
+	r.Status.LogSize = sizeOf(filepath.Join(data.dir.Path, "member", "wal"))
 	return r
 }
 

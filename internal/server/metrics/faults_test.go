@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -72,6 +73,18 @@ var faults = []struct {
 	}},
 	{"one node is cut off from the store", func(s *stage) {
 		s.nodes[0].client.CutOff(true)
+		s.pass(30 * time.Minute)
+	}},
+	{"the disk of one node has a tenth left", func(s *stage) {
+		s.nodes[0].room.Store(&space.Room{Free: 300 << 20, Share: 0.1, Inodes: 1})
+		s.pass(30 * time.Minute)
+	}},
+	{"the disk of one node has hardly an inode left", func(s *stage) {
+		s.nodes[0].room.Store(&space.Room{Free: 50 << 30, Share: 0.5, Inodes: 0.01})
+		s.pass(30 * time.Minute)
+	}},
+	{"the disk of one machine of the quorum is slow", func(s *stage) {
+		s.machines(func(q *quorum.Status) { q.Machines[1].Sync = 300 * time.Millisecond })
 		s.pass(30 * time.Minute)
 	}},
 	{"one clock is two hours ahead", func(s *stage) {

@@ -19,6 +19,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/conns"
 	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -75,6 +76,9 @@ func (w *watched) watch() {
 	w.metrics.Watch(Node{
 		Service: w.service, Member: w.member.Load, Log: func() (store.Log, error) { return database{w.client}, nil }, Window: 30 * time.Second,
 		Listeners: map[string]conns.Counter{"public": listeners{}},
+		Disks: func() map[string]space.Room {
+			return map[string]space.Room{"data": {Free: 7 << 20, Share: 0.5, Inodes: 0.25}}
+		},
 		TLS: &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &tls.Certificate{Leaf: &x509.Certificate{NotAfter: expiry}}, nil
 		}},

@@ -144,6 +144,13 @@ var (
 	quorumClock = gauge("firn_quorum_clock_offset_seconds", "seconds",
 		"How far the machine's clock is ahead of this node's, give or take half the time that its answer took; negative: behind.", "machine")
 
+	diskFree = gauge("firn_disk_free_bytes", "bytes",
+		"Free space for the node where it writes: the directories data and journal. Absent, here and below, where it writes none, and on systems other than Unix.", "directory")
+	diskShare = gauge("firn_disk_free_ratio", "ratio",
+		"The same as a share of the file system's size, 0 to 1.", "directory")
+	diskInodes = gauge("firn_disk_free_inodes_ratio", "ratio",
+		"The share of the file system's inodes that is free, 0 to 1.", "directory")
+
 	build = gauge("firn_build_info", "1",
 		"Always 1; the labels describe the program.", "version", "revision", "goversion")
 )

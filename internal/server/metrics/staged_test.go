@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/memstore"
@@ -43,6 +44,7 @@ type staged struct {
 	service *server.Service
 	metrics *Metrics
 	quorum  atomic.Pointer[quorum.Status]
+	room    atomic.Pointer[space.Room]
 	dead    bool // it answers nobody
 	left    bool // it has left in order
 	gone    bool // and is no longer asked
@@ -114,11 +116,15 @@ func (s *stage) start(version string) *staged {
 		}
 	}
 	n.quorum.Store(healthy())
+	n.room.Store(&space.Room{Free: 50 << 30, Share: 0.5, Inodes: 1})
 	n.member, n.service = m, server.New(m, server.Options{Meter: n.metrics, Quorum: asQuorum{new(servertest.Quorum), n}})
 	service.Store(n.service)
 	n.metrics.Watch(Node{
 		Service: n.service, Member: func() *member.Member { return m }, Window: 30 * time.Second,
 		Log: func() (store.Log, error) { return n.client, nil },
+		Disks: func() map[string]space.Room {
+			return map[string]space.Room{"data": *n.room.Load(), "journal": *n.room.Load()}
+		},
 	})
 	s.nodes = append(s.nodes, n)
 	return n

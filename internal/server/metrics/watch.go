@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/conns"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
@@ -20,11 +21,12 @@ import (
 // absent.
 type Node struct {
 	Service   *server.Service
-	Member    func() *member.Member     // returns nil until it has joined
-	Log       func() (store.Log, error) // fails until the store is open
-	Listeners map[string]conns.Counter  // by address: public, admin, grpc, redis; read only
-	Window    time.Duration             // see member.Options
-	TLS       *tls.Config               // with GetCertificate
+	Member    func() *member.Member        // returns nil until it has joined
+	Log       func() (store.Log, error)    // fails until the store is open
+	Listeners map[string]conns.Counter     // by address: public, admin, grpc, redis; read only
+	Window    time.Duration                // see member.Options
+	TLS       *tls.Config                  // with GetCertificate
+	Disks     func() map[string]space.Room // where it writes, by the names of firn_disk_free_bytes
 }
 
 // watcher collects the metrics of a node.
@@ -49,6 +51,13 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	to.is(draining, w.Service.Serving().Err() != nil)
 	to.put(window, w.Window.Seconds())
 	w.collectListeners(to)
+	if w.Disks != nil {
+		for directory, r := range w.Disks() {
+			to.put(diskFree, float64(r.Free), directory)
+			to.put(diskShare, r.Share, directory)
+			to.put(diskInodes, r.Inodes, directory)
+		}
+	}
 	var m *member.Member
 	if w.Member != nil {
 		m = w.Member()

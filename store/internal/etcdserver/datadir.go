@@ -13,7 +13,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -24,6 +23,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/firn-id/firn/internal/space"
 )
 
 // roomForDatabase is how many bytes the database may need at once beside the log.
@@ -84,13 +85,11 @@ func dataError(dir, what string, cause error) *DataError {
 	if cause != nil {
 		e.Err = fmt.Errorf("%s: %w", what, cause)
 	}
-	if noRoom(cause) { // no file is at fault
+	if space.Full(cause) { // no file is at fault
 		e.File, e.Do = "", makeRoom
 	}
 	return e
 }
-
-func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func damaged(dir, file, format string, args ...any) error {
 	return &DataError{Dir: dir, File: inDir(dir, file), Err: fmt.Errorf(format, args...), Do: replace}

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/firn-id/firn/internal/files"
+	"github.com/firn-id/firn/internal/space"
 )
 
 // How often, and how many times more, a directory that is in use is tried.
@@ -116,7 +117,7 @@ func (d *Dir) explain(what string, err error) error {
 	if data, ok := errors.AsType[*DataError](err); ok {
 		return data
 	}
-	if noRoom(err) {
+	if space.Full(err) {
 		return dataError(d.Path, what, err)
 	}
 	return fmt.Errorf("data directory %q: %w", d.Path, err)
