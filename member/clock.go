@@ -125,7 +125,7 @@ func (m *Member) checkClock(ctx context.Context) error {
 func (m *Member) judge(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, judgeMost)
 	defer cancel()
-	was := m.judged()
+	was, losses := m.judged(), m.losses.Load()
 	for {
 		is := judgement{steps: m.steps(), others: clocks.Unknown}
 		var readings []clocks.Reading
@@ -135,6 +135,11 @@ func (m *Member) judge(ctx context.Context) error {
 		}
 		if m.steps() != is.steps {
 			continue // what was read before the step is compared with what the wall shows after it
+		}
+		if was.Out() && !is.Out() {
+			if err := m.keepsAll(ctx, losses); err != nil {
+				return fmt.Errorf("comparing clocks: %w", err)
+			}
 		}
 		is.at = time.Now()
 		if !was.at.IsZero() && was.steps == is.steps {
@@ -233,6 +238,11 @@ type question struct {
 	asked    []string
 }
 
+// newQuestion is that of an AskClocks of by, by the value after it. By answers, too: others may take the question for theirs.
+func newQuestion(v cluster.Value, position int64, by string) question {
+	return question{position, append(cluster.Asked(v, position, by), by)}
+}
+
 // heard notes a question of the log, and has the member answer it if it is asked. Called by the player.
 func (m *Member) heard(q question) {
 	m.question.Store(&q)
@@ -276,7 +286,7 @@ func (m *Member) ask(ctx context.Context, crowd int) ([]clocks.Reading, error) {
 		if o.missed {
 			return nil, errMissed
 		}
-		q = &question{position: o.value.Position(), asked: cluster.Asked(o.value, o.value.Position(), by)}
+		q = new(newQuestion(o.value, o.value.Position(), by))
 	}
 	return m.hear(ctx, q, since)
 }

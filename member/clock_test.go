@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -279,5 +280,23 @@ func TestLeaveWhileClocksAreCompared(t *testing.T) {
 		}
 		late.stop()
 		a.serves(time.Second)
+	})
+}
+
+// Two members ask for clocks at once, of which one takes the other's question for its own. Each hears the other.
+func TestTwoAskAtOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.two()
+		for range 20 {
+			var all sync.WaitGroup
+			for _, n := range []*node{a, b} {
+				all.Go(func() {
+					if answers, err := n.mem.Load().ask(t.Context(), 10); len(answers) != 1 || err != nil {
+						t.Errorf("%s hears %d answers, %v; want that of the other one", n.name, len(answers), err)
+					}
+				})
+			}
+			all.Wait()
+		}
 	})
 }

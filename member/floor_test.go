@@ -65,7 +65,12 @@ func (w *world) floor() floor.Floor {
 // noticesLosses waits until a node has noticed so many losses, and has written what it has to.
 func (n *node) noticesLosses(losses int64) {
 	n.world.t.Helper()
-	for deadline := time.Now().Add(window); n.mem.Load().losses.Load() < losses || n.mem.Load().Ready() != nil; time.Sleep(time.Millisecond) {
+	again := func() bool { // not as the member that it was before
+		m := n.mem.Load()
+		_, l, _ := m.look()
+		return l != nil && l.losses >= losses && m.Ready() == nil
+	}
+	for deadline := time.Now().Add(window); !again(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			n.world.t.Fatalf("%s has not noticed %d losses", n.name, losses)
 		}
@@ -218,12 +223,20 @@ func TestAFloorIsSettledByThoseWhoClaimNothing(t *testing.T) {
 // was refused because its clock is a day behind notices, and is then alone. No newcomer makes IDs before the others have
 // said from when on, or before an operator resumes.
 func TestARefusedClockKeepsNewcomersOut(t *testing.T) {
+	for _, lag := range []time.Duration{0, window / 2} {
+		refusedClockKeepsNewcomersOut(t, lag)
+	}
+}
+
+func refusedClockKeepsNewcomersOut(t *testing.T, lag time.Duration) {
 	inBubble(t, func(t *testing.T, w *world) {
 		a, b, c := w.refusedBy(-24*time.Hour, clocks.Behind)
 		a.client.CutOff(true)
 		b.client.CutOff(true)
+		c.client.Lag(lag) // so that it compares clocks before it is told
 		w.service.RollBack(memstore.Backup{}, 0)
 		c.noticesLosses(1)
+		c.client.Lag(0)
 		d := w.start("d")
 		w.takes(20*time.Second, a, b, c, d)
 		w.takes(window, a, b)

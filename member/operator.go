@@ -125,7 +125,7 @@ func (m *Member) apply(r *cluster.Replay, e cluster.Entry) (cluster.Outcome, err
 	case cluster.Undrain:
 		m.noteDrain(c.Sequencer, c.Member, r.Value())
 	case cluster.AskClocks:
-		m.heard(question{e.Position, cluster.Asked(r.Value(), e.Position, c.By)})
+		m.heard(newQuestion(r.Value(), e.Position, c.By))
 	case cluster.PeerGC:
 		m.called(c.By, r.Value())
 	}

@@ -125,6 +125,22 @@ func (m *Member) checkKept(ctx context.Context) error {
 	return err
 }
 
+// keepsAll returns an error when the store has lost data since there were so many losses, also if nothing has told the member
+// yet. A store that has lost the pulses of those who refuse this member's clock does not show them.
+func (m *Member) keepsAll(ctx context.Context, losses int64) error {
+	_, err := m.readOn(ctx)
+	if err == nil {
+		_, _, err = m.readFloor(ctx)
+	}
+	if err == nil {
+		err = m.checkKept(ctx)
+	}
+	if err == nil && m.losses.Load() != losses {
+		err = errLostData
+	}
+	return err
+}
+
 // forget clears what the member knows about the cluster. It must find its sequencers in the log again.
 func (m *Member) forget() {
 	m.publish(cluster.Value{}, "", nil)

@@ -60,6 +60,16 @@ var clocks = []mutant{
 		"./internal/clocks", judged,
 	},
 	{
+		"a refused clock is believed by a store that has lost those who refuse it", "member/clock.go",
+		"if was.Out() && !is.Out() {", "if false {",
+		"./member", "^TestARefusedClockKeepsNewcomersOut$",
+	},
+	{
+		"who asks for clocks does not answer those who take the question for theirs", "member/clock.go",
+		"append(cluster.Asked(v, position, by), by)", "cluster.Asked(v, position, by)",
+		"./member", "^TestTwoAskAtOnce$",
+	},
+	{
 		"a clock is compared with those who disagree on both sides", "internal/clocks/clocks.go",
 		"			from++\n", "			break\n",
 		"./internal/clocks", judged,
