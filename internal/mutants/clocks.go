@@ -116,7 +116,7 @@ var clocks = []mutant{
 	},
 	{
 		"nobody answers a question", "member/operator.go",
-		"		m.heard(question{", "		m.question.Store(&question{",
+		"		m.heard(newQuestion(", "		m.question.Store(&question{",
 		"./member", "^TestAWrongClockJoins$",
 	},
 	{
