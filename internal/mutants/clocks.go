@@ -116,7 +116,7 @@ var clocks = []mutant{
 	},
 	{
 		"nobody answers a question", "member/operator.go",
-		"		m.heard(newQuestion(", "		m.question.Store(&question{",
+		"		m.heard(newQuestion(r.Value(), e.Position, c.By))", "		m.question.Store(new(newQuestion(r.Value(), e.Position, c.By)))",
 		"./member", "^TestAWrongClockJoins$",
 	},
 	{
