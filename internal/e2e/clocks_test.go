@@ -385,7 +385,7 @@ func TestIDsAreAheadOfTheClock(t *testing.T) {
 	if log := goes.log.String(); !said(log, "level=WARN .*new IDs are unique, but smaller.*2094") {
 		t.Errorf("%s does not warn of smaller IDs:\n%s", goes.name, log)
 	}
-	c.says(goes, "2094.*with --if-ids-are-ahead wait a node waits", "cluster", "status", "--admin="+goes.admin)
+	c.says(goes, "2094.*With --if-ids-are-ahead wait a node waits", "cluster", "status", "--admin="+goes.admin)
 	goes.taken(t, c.ledger, 100)
 	c.unnoticed(goes)
 	c.ledger.unique(t, 200)
