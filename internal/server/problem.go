@@ -125,7 +125,8 @@ func TimeOfDay(at, now time.Time) string {
 	return at.Format(time.RFC3339)
 }
 
-// Unready says why the node is not ready, in the words of Problems. It asks nobody, and takes what is known of the quorum.
+// Unready says why the node is not ready, in the words of Problems. It asks the machines of the quorum alone, for a quarter of a
+// second at most.
 func (s *Service) Unready(why error) string {
 	if errors.Is(why, ErrDraining) {
 		return why.Error()
