@@ -117,8 +117,8 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 	return status
 }
 
-// ownStatus is a Status with what the node knows of itself, the store and the quorum of late. The store
-// counts as reached, unless the node is past its horizon and its next pulse is overdue.
+// ownStatus returns what the node knows of itself, of the store and of the quorum, without a call of the store. The store
+// counts as reached unless the node is past its horizon and its next pulse is overdue.
 func (s *Service) ownStatus() Status {
 	l := s.looking(nil)
 	status := Status{Member: l.member, At: l.at, Store: l.store()}
