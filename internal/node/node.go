@@ -248,6 +248,7 @@ func (n *Node) Run(ctx context.Context) error {
 	defer end()
 	joined := make(chan error, 1)
 	go func() { joined <- n.join(life) }()
+	go n.watchReady(ctx)
 	for opened := n.opened; ; {
 		select {
 		case <-opened:
