@@ -3,12 +3,10 @@ package node
 import (
 	"errors"
 	"fmt"
-	"log/slog"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/internal/logtest"
 	"github.com/firn-id/firn/member"
 )
 
@@ -17,6 +15,10 @@ import (
 func TestOutage(t *testing.T) {
 	cut := fmt.Errorf("%w: the store does not answer", member.ErrNotReady)
 	other := errors.New("another reason")
+	const (
+		stops = `level=ERROR msg="this node gives no IDs" since=2026-11-27T02:47:3`
+		again = `level=INFO msg="this node gives IDs again" after=`
+	)
 	for name, c := range map[string]struct {
 		by   []error // a second apart
 		want []string
@@ -24,31 +26,19 @@ func TestOutage(t *testing.T) {
 		"never ready":       {[]error{cut, cut, cut, cut, cut}, nil},
 		"always ready":      {[]error{nil, nil, nil, nil}, nil},
 		"for a moment":      {[]error{nil, cut, cut, nil, nil, cut, cut, nil}, nil},
-		"for long":          {[]error{nil, cut, cut, cut, other, other, other}, []string{"ERROR"}},
-		"and again":         {[]error{cut, nil, cut, cut, cut, cut, nil, nil}, []string{"ERROR", "INFO"}},
-		"twice":             {[]error{nil, cut, cut, cut, nil, cut, cut, cut, nil}, []string{"ERROR", "INFO", "ERROR", "INFO"}},
-		"somebody wants it": {[]error{nil, member.ErrDetached, member.ErrDetached, member.ErrDetached}, []string{"WARN"}},
+		"for long":          {[]error{nil, cut, cut, cut, other, other, other}, []string{`code=not_ready why="the store does not answer"`}},
+		"and again":         {[]error{cut, nil, cut, cut, cut, cut, nil, nil}, []string{stops, again}},
+		"twice":             {[]error{nil, cut, cut, cut, nil, cut, cut, cut, nil}, []string{stops, again, stops, again}},
+		"somebody wants it": {[]error{nil, member.ErrDetached, member.ErrDetached, member.ErrDetached}, []string{"level=WARN"}},
 	} {
-		var text strings.Builder
+		var text logtest.Journal
 		var o outage
-		log, now := slog.New(slog.NewTextHandler(&text, nil)), time.Date(2026, 11, 27, 2, 47, 31, 0, time.UTC)
+		now := time.Date(2026, 11, 27, 2, 47, 31, 0, time.UTC)
 		for _, why := range c.by {
-			o.look(log, now, why)
+			o.look(text.Logger(), now, why)
 			now = now.Add(time.Second)
 		}
-		var got []string
-		for line := range strings.Lines(text.String()) {
-			_, level, _ := strings.Cut(line, "level=")
-			level, _, _ = strings.Cut(level, " ")
-			got = append(got, level)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v; want %v:\n%s", name, got, c.want, text.String())
-		}
-		for _, words := range []string{`why="the store does not answer"`, "since=2026-11-27T02:47:3"} {
-			if c.by[len(c.by)-1] == other && !strings.Contains(text.String(), words) {
-				t.Errorf("%s: it does not say %s: %s", name, words, text.String())
-			}
-		}
+		t.Log(name)
+		text.Wants(t, c.want...)
 	}
 }

@@ -159,7 +159,7 @@ func (q *Quorum) noteLease(ctx context.Context, method string, request, reply an
 func (q *Quorum) follow(ctx context.Context) {
 	for tries := 0; ; tries++ {
 		answers := q.askAll(ctx, q.others())
-		q.remember(answers)
+		q.remember(answers, time.Now())
 		var why []string
 		for _, address := range q.others() {
 			a := answers[address]

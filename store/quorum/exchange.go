@@ -152,6 +152,9 @@ type answer struct {
 	err  error
 	at   time.Time // when it came
 	took time.Duration
+
+	silent time.Time // since when the machine does not answer; zero: it does
+	told   bool      // of that
 }
 
 // askWithin is how long a machine may take to answer.

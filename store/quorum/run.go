@@ -58,7 +58,7 @@ func (q *Quorum) step(ctx context.Context) (done bool, err error) {
 	asked.Go(func() { own = q.askTwin(ctx) })
 	answers := q.askAll(ctx, q.others())
 	asked.Wait()
-	q.remember(answers)
+	q.remember(answers, time.Now())
 	me, all := q.machine(), said(answers)
 	if own.err == nil {
 		all[me.Address] = own.Machine
@@ -269,13 +269,27 @@ func addresses(members []plan.Member) (all []string) {
 	return all
 }
 
-// remember keeps what the machines said, for Status.
-func (q *Quorum) remember(answers map[string]answer) {
+// lostAfter is how long a machine that keeps the quorum may say nothing before that is logged: one answer may come late.
+const lostAfter = 5 * time.Second
+
+// remember keeps what the machines said, for Status, and tells of those that no longer answer, and answer again.
+func (q *Quorum) remember(answers map[string]answer, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for address, a := range answers {
-		if a.err != nil {
-			a.report = q.said[address].report
+		was := q.said[address]
+		switch {
+		case a.err == nil && was.told:
+			q.log.Info("a machine of the quorum answers again", "machine", address, "after", now.Sub(was.silent).Round(time.Second))
+		case a.err != nil:
+			a.report, a.silent, a.told = was.report, was.silent, was.told
+			if a.silent.IsZero() {
+				a.silent = now
+			}
+			if !a.told && was.Status.Role == Voter && now.Sub(a.silent) >= lostAfter {
+				a.told = true
+				q.log.Warn("a machine of the quorum does not answer", "machine", address, "since", a.silent.UTC().Format(time.RFC3339), "err", a.err)
+			}
 		}
 		q.said[address] = a
 	}

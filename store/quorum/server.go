@@ -232,7 +232,7 @@ func (q *Quorum) makeReady(ctx context.Context, s *server) error {
 	wait, done := context.WithTimeout(ctx, lookEvery)
 	defer done()
 	if err := s.Wait(wait); err != nil {
-		q.remember(q.askAll(ctx, q.others()))
+		q.remember(q.askAll(ctx, q.others()), time.Now())
 		return fmt.Errorf("the server in this process has not found a majority of the others yet: %s", q.missing())
 	}
 	if err := q.nameAddress(ctx, s); err != nil {
@@ -326,7 +326,7 @@ func (q *Quorum) look(ctx context.Context, s *server) {
 	}
 	members := s.members() // before the machines are asked
 	answers := q.askAll(ctx, q.others())
-	q.remember(answers)
+	q.remember(answers, time.Now())
 	s.sample()
 	q.note(s, answers)
 	if s.leads(len(members)) && s.isReady() {

@@ -73,7 +73,7 @@ func (q *Quorum) Status(ctx context.Context) Status {
 	if len(machines) > len(answers) {
 		answers = q.askAll(ctx, machines)
 	}
-	q.remember(answers)
+	q.remember(answers, time.Now())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	status := Status{Cluster: q.cluster, Self: self, Waiting: q.doing}
