@@ -46,6 +46,7 @@ func (e *ClockError) Error() string {
 type judgement struct {
 	clocks.Verdict
 	at    time.Time // by package time
+	since time.Time // since when judgements are of its kind
 	steps uint64    // of the wall, before
 
 	others clocks.Reading // of those that may agree
@@ -142,6 +143,10 @@ func (m *Member) judge(ctx context.Context) error {
 			}
 		}
 		is.at = time.Now()
+		is.since = is.at
+		if was.Kind == is.Kind && !was.at.IsZero() {
+			is.since = was.since
+		}
 		if !was.at.IsZero() && was.steps == is.steps {
 			is.others = was.others
 		}

@@ -28,6 +28,8 @@ type Vitals struct {
 	Others  int           `json:"others,omitempty"`  // of so many
 	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
 
+	VerdictFor time.Duration `json:"verdict_for_ns,omitzero"` // how long the verdict had been the same then; zero: it was new
+
 	CopiedAt time.Time `json:"copied_at,omitzero"` // when it last found that it was copied or set back, by its clock; zero: never
 
 	SmallerUntil time.Time `json:"smaller_until,omitzero"` // IDs may exist up to this instant, beyond its clock, so that its own are smaller; zero: none are known
@@ -52,6 +54,7 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	if j := m.judged(); !j.at.IsZero() {
 		v.Verdict, v.Offset, v.Against, v.Others = j.Kind.String(), j.Offset, j.Against, j.Others
 		v.Judged = m.Wall().Add(-time.Since(j.at))
+		v.VerdictFor = j.at.Sub(j.since)
 	}
 	if at := m.copiedAt.Load(); at != nil {
 		v.CopiedAt = m.Wall().Add(-time.Since(*at))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/firn-id/firn/member"
 )
 
 // soonOver is how long before the end of a layout's time it is a problem.
@@ -111,11 +113,11 @@ func (p *problems) clocks() {
 					text = strings.Replace(text, "behind of", "behind", 1)
 				}
 			}
-			effect := p.names[m.ID] + " gives no IDs"
+			effect, since := p.names[m.ID]+" gives no IDs", p.since(m)
 			if v.Ready {
-				effect = p.names[m.ID] + " can reserve no more time"
+				effect, since = p.names[m.ID]+" can reserve no more time", judgedSince(v)
 			}
-			p.addOf(m, Problem{Level: Failing, Kind: ClockProblem, Effect: effect, Since: p.since(m), Cause: text})
+			p.addOf(m, Problem{Level: Failing, Kind: ClockProblem, Effect: effect, Since: since, Cause: text})
 		case "tied":
 			tied = append(tied, m.ID)
 			offsets = append(offsets, fmt.Sprintf("%s %s", p.names[m.ID], signed(v.Offset)))
@@ -355,6 +357,15 @@ func (p *problems) since(m StatusMember) *time.Time {
 		return nil
 	}
 	at := m.AsOf.Add(-m.Vitals.For)
+	return &at
+}
+
+// judgedSince is since when the verdict on a member's clock is as it is; nil: unknown.
+func judgedSince(v *member.Vitals) *time.Time {
+	if v.Judged.IsZero() {
+		return nil
+	}
+	at := v.Judged.Add(-v.VerdictFor)
 	return &at
 }
 
