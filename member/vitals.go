@@ -28,7 +28,7 @@ type Vitals struct {
 	Others  int           `json:"others,omitempty"`  // of so many
 	Judged  time.Time     `json:"judged,omitzero"`   // when that was, by its clock
 
-	VerdictFor time.Duration `json:"verdict_for_ns,omitzero"` // how long the verdict had been the same then; zero: it was new
+	VerdictSince time.Time `json:"verdict_since,omitzero"` // since when the verdict is the same, by its clock
 
 	CopiedAt time.Time `json:"copied_at,omitzero"` // when it last found that it was copied or set back, by its clock; zero: never
 
@@ -53,8 +53,7 @@ func (m *Member) vitals(renewed []*fence.Fence) (v Vitals) {
 	}
 	if j := m.judged(); !j.at.IsZero() {
 		v.Verdict, v.Offset, v.Against, v.Others = j.Kind.String(), j.Offset, j.Against, j.Others
-		v.Judged = m.Wall().Add(-time.Since(j.at))
-		v.VerdictFor = j.at.Sub(j.since)
+		v.Judged, v.VerdictSince = m.Wall().Add(-time.Since(j.at)), m.Wall().Add(-time.Since(j.since))
 	}
 	if at := m.copiedAt.Load(); at != nil {
 		v.CopiedAt = m.Wall().Add(-time.Since(*at))

@@ -2326,7 +2326,9 @@ type Vitals struct {
 	// IDs may exist up to this instant, beyond its clock, so that its own are unique, but smaller; absent: none are known.
 	SmallerUntil *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=smaller_until,json=smallerUntil,proto3" json:"smaller_until,omitempty"`
 	// When it last found that its process was copied or set back, by the answering server's clock; absent: never.
-	CopiedAt      *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=copied_at,json=copiedAt,proto3" json:"copied_at,omitempty"`
+	CopiedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=copied_at,json=copiedAt,proto3" json:"copied_at,omitempty"`
+	// Since when the verdict over its clock is the same, by the answering server's clock; absent: never judged.
+	VerdictSince  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=verdict_since,json=verdictSince,proto3" json:"verdict_since,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2462,6 +2464,13 @@ func (x *Vitals) GetSmallerUntil() *timestamppb.Timestamp {
 func (x *Vitals) GetCopiedAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CopiedAt
+	}
+	return nil
+}
+
+func (x *Vitals) GetVerdictSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.VerdictSince
 	}
 	return nil
 }
@@ -2638,7 +2647,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
 	"\x05fresh\x18\x03 \x01(\bR\x05fresh\x12/\n" +
 	"\x05as_of\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12'\n" +
-	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\x9a\x05\n" +
+	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\xdb\x05\n" +
 	"\x06Vitals\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12<\n" +
 	"\taddresses\x18\x02 \x03(\v2\x1e.firn.v1.Vitals.AddressesEntryR\taddresses\x120\n" +
@@ -2656,7 +2665,8 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"round_trip\x18\r \x01(\v2\x19.google.protobuf.DurationR\troundTrip\x12?\n" +
 	"\rsmaller_until\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\fsmallerUntil\x127\n" +
-	"\tcopied_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bcopiedAt\x1a<\n" +
+	"\tcopied_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bcopiedAt\x12?\n" +
+	"\rverdict_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\fverdictSince\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xcf\b\n" +
@@ -2780,39 +2790,40 @@ var file_firn_v1_admin_proto_depIdxs = []int32{
 	44, // 39: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
 	42, // 40: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
 	42, // 41: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
-	2,  // 42: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
-	4,  // 43: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
-	6,  // 44: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
-	8,  // 45: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
-	10, // 46: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
-	12, // 47: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
-	14, // 48: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
-	16, // 49: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
-	18, // 50: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
-	20, // 51: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
-	22, // 52: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
-	24, // 53: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
-	26, // 54: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
-	30, // 55: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
-	3,  // 56: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
-	5,  // 57: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
-	7,  // 58: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
-	9,  // 59: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
-	11, // 60: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
-	13, // 61: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
-	15, // 62: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
-	17, // 63: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
-	19, // 64: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
-	21, // 65: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
-	23, // 66: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
-	25, // 67: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
-	27, // 68: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
-	31, // 69: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
-	56, // [56:70] is the sub-list for method output_type
-	42, // [42:56] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	42, // 42: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
+	2,  // 43: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
+	4,  // 44: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
+	6,  // 45: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
+	8,  // 46: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
+	10, // 47: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
+	12, // 48: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
+	14, // 49: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
+	16, // 50: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
+	18, // 51: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
+	20, // 52: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
+	22, // 53: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
+	24, // 54: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
+	26, // 55: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
+	30, // 56: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
+	3,  // 57: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
+	5,  // 58: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
+	7,  // 59: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
+	9,  // 60: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
+	11, // 61: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
+	13, // 62: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
+	15, // 63: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
+	17, // 64: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
+	19, // 65: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
+	21, // 66: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
+	23, // 67: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
+	25, // 68: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
+	27, // 69: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
+	31, // 70: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
+	57, // [57:71] is the sub-list for method output_type
+	43, // [43:57] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_admin_proto_init() }

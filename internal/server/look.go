@@ -309,7 +309,7 @@ func (l looking) pulse(id string) (p Pulse) {
 				p.AsOf = new(l.ago(age))
 			}
 			v := seen.pulse.Vitals
-			for _, at := range []*time.Time{&v.Since, &v.Judged, &v.CopiedAt} {
+			for _, at := range []*time.Time{&v.Since, &v.Judged, &v.VerdictSince, &v.CopiedAt} {
 				if !at.IsZero() {
 					*at = l.ago(age + seen.pulse.Clock.Sub(*at))
 				}

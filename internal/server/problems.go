@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/firn-id/firn/member"
 )
 
 // soonOver is how long before the end of a layout's time it is a problem.
@@ -115,7 +113,10 @@ func (p *problems) clocks() {
 			}
 			effect, since := p.names[m.ID]+" gives no IDs", p.since(m)
 			if v.Ready {
-				effect, since = p.names[m.ID]+" can reserve no more time", judgedSince(v)
+				effect, since = p.names[m.ID]+" can reserve no more time", nil
+				if !v.VerdictSince.IsZero() {
+					since = &v.VerdictSince
+				}
 			}
 			p.addOf(m, Problem{Level: Failing, Kind: ClockProblem, Effect: effect, Since: since, Cause: text})
 		case "tied":
@@ -357,15 +358,6 @@ func (p *problems) since(m StatusMember) *time.Time {
 		return nil
 	}
 	at := m.AsOf.Add(-m.Vitals.For)
-	return &at
-}
-
-// judgedSince is since when the verdict on a member's clock is as it is; nil: unknown.
-func judgedSince(v *member.Vitals) *time.Time {
-	if v.Judged.IsZero() {
-		return nil
-	}
-	at := v.Judged.Add(-v.VerdictFor)
 	return &at
 }
 

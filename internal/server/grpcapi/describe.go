@@ -94,7 +94,7 @@ func vitalsMessage(v *member.Vitals) *firnv1.Vitals {
 	m := &firnv1.Vitals{
 		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given, Rate: v.Rate, Verdict: v.Verdict,
 		Offset: durationpb.New(v.Offset), Since: instantMessage(&v.Since), Judged: instantMessage(&v.Judged),
-		SmallerUntil: instantMessage(&v.SmallerUntil), CopiedAt: instantMessage(&v.CopiedAt),
+		VerdictSince: instantMessage(&v.VerdictSince), SmallerUntil: instantMessage(&v.SmallerUntil), CopiedAt: instantMessage(&v.CopiedAt),
 	}
 	if v.Left != 0 {
 		m.Left = durationpb.New(v.Left)
