@@ -119,15 +119,22 @@ func TestAWrongClockJoins(t *testing.T) {
 					wrong.ready(time.Second)
 					return
 				}
+				since := wrong.mem.Load().vitals(nil).VerdictSince
 				for range 10 {
 					wrong.out(c.want)
 					time.Sleep(window / 3)
+					if v := wrong.mem.Load().vitals(nil); !v.VerdictSince.Equal(since) || !v.Judged.After(since) {
+						t.Errorf("judged at %v, wrong since %v; want %v for all", v.Judged, v.VerdictSince, since)
+					}
 					for _, n := range right {
 						n.serves(10 * time.Millisecond)
 					}
 				}
 				wrong.wall.step(-c.off)
 				wrong.ready(5 * time.Second)
+				if v := wrong.mem.Load().vitals(nil); time.Since(v.VerdictSince) > 5*time.Second {
+					t.Errorf("right since %v", v.VerdictSince)
+				}
 				p, _ := wrong.seq.Load().Parts(wrong.last)
 				if late := time.Since(layout.TickStart(p.Tick)).Abs(); late > time.Second {
 					t.Errorf("set right, its IDs are %v off", late)
