@@ -98,7 +98,9 @@ func TestProblems(t *testing.T) {
 	}{
 		"healthy": {func(*server.Status) {}, nil},
 		"behind":  {behind, []string{"error clock: ids-2 gives no IDs since 11:59:30Z: its clock is 59m56s behind 2 of 2 others [b]"}},
-		"ahead": {vitals(2, func(v *member.Vitals) { v.Verdict, v.Offset, v.Against, v.For, v.Judged, v.VerdictSince = "ahead", 2*time.Hour, 2, time.Hour, noon.Add(-3*time.Second), noon.Add(-10*time.Second) }), []string{
+		"ahead": {vitals(2, func(v *member.Vitals) {
+			v.Verdict, v.Offset, v.Against, v.For, v.Judged, v.VerdictSince = "ahead", 2*time.Hour, 2, time.Hour, noon.Add(-3*time.Second), noon.Add(-10*time.Second)
+		}), []string{
 			"error clock: ids-3 can reserve no more time since 11:59:50Z: its clock is 2h0m ahead of 2 of 2 others [c]",
 		}},
 		"tie": {all(vitals(0, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", time.Hour }), vitals(1, func(v *member.Vitals) { v.Verdict, v.Offset = "tied", -time.Hour })), []string{
