@@ -325,7 +325,7 @@ func (d Definition) Equal(other Definition) bool {
 	return d == other
 }
 
-// String returns the definition for people.
+// String returns the definition for people, with the layout that its IDs have.
 func (d Definition) String() string {
 	more := ""
 	if d.After != 0 {
@@ -343,7 +343,7 @@ func (d Definition) String() string {
 	if d.Scattered {
 		more += ", scattered"
 	}
-	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.Layout, more)
+	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.IDLayout(), more)
 }
 
 // counted formats a number of things, whose name is in the singular.

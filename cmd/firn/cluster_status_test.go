@@ -153,7 +153,7 @@ unknown                         1  a asks to join
 2026-11-22 03:02:00.123         2  "b\x1b[2J" asks to join
 2026-11-22 03:03:00.000         3  "b\x1b[2J" watches its target, and waits to be watched
 2026-11-22 03:04:00.000         4  "b\x1b[2J" is watched, and is a member now
-2026-11-22 03:05:00.000         5  orders is created: 1 node for 50% of the members, layout 41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
+2026-11-22 03:05:00.000         5  orders is created: 1 node for 50% of the members, layout 41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z
 2026-11-22 03:06:00.000         6  a wants a node ID of orders
 2026-11-22 03:07:00.000         7  "b\x1b[2J" wants a node ID of orders, from 0 to 0
 2026-11-22 03:08:00.000         8  users is created: 1000 nodes for all members, layout 41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
