@@ -118,10 +118,7 @@ var formingFaults = []fault{
 
 func TestForming(t *testing.T) { check(t, "forming", forming) }
 
-func TestFormingFurther(t *testing.T) {
-	testenv.Slow(t)
-	check(t, "forming", formingFurther)
-}
+func TestFormingFurther(t *testing.T) { check(t, "forming", formingFurther) }
 
 func TestFormingFaults(t *testing.T) {
 	find(t, "forming", formingFaults, fairly, "internal/mutants/mutants.go")
@@ -130,6 +127,7 @@ func TestFormingFaults(t *testing.T) {
 // check runs spin on a model, which must keep its promises.
 func check(t *testing.T, model string, runs []run) {
 	t.Helper()
+	testenv.Slow(t)
 	testenv.Program(t, "spin", "spin")
 	docs := read(t, "docs/models.md")
 	for _, r := range runs {
@@ -156,6 +154,7 @@ func check(t *testing.T, model string, runs []run) {
 // on for ever. The same fault is planted in the Go code by a file that names it, and tests find it there.
 func find(t *testing.T, model string, faults []fault, inTheEnd question, inGo string) {
 	t.Helper()
+	testenv.Slow(t)
 	testenv.Program(t, "spin", "spin")
 	text, code := read(t, "proofs/"+model+".pml"), read(t, inGo)
 	planted := map[string]bool{}
