@@ -48,8 +48,6 @@ type judgement struct {
 	at    time.Time // by package time
 	since time.Time // since when judgements are of its kind
 	steps uint64    // of the wall, before
-
-	others clocks.Reading // of those that may agree
 }
 
 // judged returns the latest judgement; at first, that of a clock that is alone.
@@ -128,10 +126,12 @@ func (m *Member) judge(ctx context.Context) error {
 	defer cancel()
 	was, losses := m.judged(), m.losses.Load()
 	for {
-		is := judgement{steps: m.steps(), others: clocks.Unknown}
-		var readings []clocks.Reading
+		is := judgement{steps: m.steps()}
+		if is.steps != was.steps {
+			m.known.pulses = nil
+		}
 		var err error
-		if is.Verdict, readings, err = m.compare(ctx, was.Verdict); err != nil {
+		if is.Verdict, err = m.compare(ctx, was.Verdict); err != nil {
 			return fmt.Errorf("comparing clocks: %w", err)
 		}
 		if m.steps() != is.steps {
@@ -146,13 +146,6 @@ func (m *Member) judge(ctx context.Context) error {
 		is.since = is.at
 		if was.Kind == is.Kind && !was.at.IsZero() {
 			is.since = was.since
-		}
-		if !was.at.IsZero() && was.steps == is.steps {
-			is.others = was.others
-		}
-		is.others = clocks.Narrow(is.others, is.at.Sub(was.at), readings)
-		if is.Kind == clocks.Agreed {
-			is.Offset = -is.others.Surely()
 		}
 		m.judgement.Store(&is)
 		m.tellVerdict(was.Verdict, is.Verdict)
@@ -181,55 +174,114 @@ func (m *Member) tellVerdict(was, is clocks.Verdict) {
 	}
 }
 
-// compare returns the verdict that follows another, and the readings that it rests on.
-func (m *Member) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdict, []clocks.Reading, error) {
-	few, err := m.readSome(ctx)
+// compare returns the verdict that follows another.
+func (m *Member) compare(ctx context.Context, was clocks.Verdict) (clocks.Verdict, error) {
+	began := time.Now()
+	some, err := m.readSome(ctx)
 	if err != nil {
-		return was, nil, err
+		return was, err
 	}
+	few := m.readClocks(some, began)
 	if is := clocks.Judge(few); is.Kind == clocks.Agreed && is.Against == 0 { // one that disagrees has it look at all
-		return is, few, nil
+		is.Offset = m.known.offset()
+		return is, nil
 	}
+	began = time.Now()
 	all, err := m.Pulses(ctx)
 	if err != nil {
-		return was, nil, err
+		return was, err
 	}
-	var readings []clocks.Reading
-	for _, p := range all {
-		if r, ok := m.read(p, p.Every+time.Second); ok {
-			readings = append(readings, r)
-		}
-	}
+	readings := m.readClocks(all, began)
 	is, ask := clocks.Look(was, readings)
+	if is.Kind == clocks.Agreed {
+		is.Offset = m.known.offset()
+	}
 	if !ask {
-		return is, readings, nil
+		return is, nil
 	}
 	answers, err := m.ask(ctx, len(all))
 	if err != nil {
-		return was, nil, err
+		return was, err
 	}
-	return clocks.Hear(was, answers), answers, nil
+	return clocks.Hear(was, answers), nil
 }
 
-// readSome reads the clocks of a few others in a cluster of more; else of none. So the cost for the store does not grow
-// with the square of the members.
-func (m *Member) readSome(ctx context.Context) (few []clocks.Reading, err error) {
+// readSome reads the pulses of a few others in a cluster of more; else of none. So the cost for the store does not grow
+// with the square of the members. It reads each choice twice, so that most have been written again when they are read.
+func (m *Member) readSome(ctx context.Context) (map[string]Pulse, error) {
 	v, id := m.Value(), m.ID()
-	others := cluster.Asked(v, rand.Int64(), id)
+	if m.known.chosen = !m.known.chosen; m.known.chosen {
+		m.known.choice = rand.Int64()
+	}
+	others := cluster.Asked(v, m.known.choice, id)
 	if v.Size() <= len(others)+1 {
 		return nil, nil
 	}
+	few := make(map[string]Pulse, len(others))
 	for _, id := range others {
 		kv, err := m.store.Get(ctx, pulseKey(id))
 		if err != nil {
 			return nil, err
 		}
-		p := readPulse(kv.Value)
-		if r, ok := m.read(p, p.Every+time.Second); ok {
-			few = append(few, r)
-		}
+		few[id] = readPulse(kv.Value)
 	}
 	return few, nil
+}
+
+// readClocks reads the clocks of others in their pulses, which were read from a time on, for ones that the living have
+// written. What it notes for the offset is sure of the dead, too: it takes only pulses that were written again since they
+// were last read.
+func (m *Member) readClocks(pulses map[string]Pulse, began time.Time) (all []clocks.Reading) {
+	if len(pulses) == 0 {
+		return nil
+	}
+	v, now := m.Value(), make(map[string]knownPulse, len(pulses))
+	for id, k := range m.known.pulses {
+		if _, read := pulses[id]; read || v.IsMember(id) {
+			now[id] = k
+		}
+	}
+	for id, p := range pulses {
+		r, ok := m.read(p, p.Every+time.Second)
+		if !ok {
+			continue
+		}
+		all = append(all, r)
+		k, ok := now[id]
+		if !ok {
+			k.ahead = clocks.Unknown
+		} else if k.stamp != p.Stamp {
+			r.Most = r.Least + time.Since(k.read) + time.Second
+			k.ahead = clocks.Narrow(k.ahead, began.Sub(k.read), r)
+		}
+		k.stamp, k.read = p.Stamp, began
+		now[id] = k
+	}
+	m.known.pulses = now
+	return all
+}
+
+// known is what a member knows of the clocks of others by their pulses.
+type known struct {
+	pulses map[string]knownPulse
+	choice int64 // of those that readSome reads
+	chosen bool  // that is new, and is to be read once more
+}
+
+// knownPulse is one that the member has read.
+type knownPulse struct {
+	stamp string
+	read  time.Time      // when the latest read began
+	ahead clocks.Reading // how far the clock of its owner is
+}
+
+// offset returns by how much the wall clock is ahead of the others' median at least.
+func (k *known) offset() time.Duration {
+	var all []clocks.Reading
+	for _, p := range k.pulses {
+		all = append(all, p.ahead)
+	}
+	return -clocks.Median(all)
 }
 
 // read reads another's clock in its pulse, which is at most so old.

@@ -240,6 +240,38 @@ func TestOnlyTheLivingJudge(t *testing.T) {
 	})
 }
 
+// A pulse that its dead owner writes no more says nothing about the clock of those who read it; that of a living one does.
+func TestTheAgeOfAPulseIsNoOffset(t *testing.T) {
+	for _, size := range []int{5, 6, 12} { // of the last one, each reads a few
+		inBubble(t, func(t *testing.T, w *world) {
+			var all []*node
+			for i := range size {
+				all = append(all, w.start(fmt.Sprint("n", i)))
+			}
+			all[0].wall.step(4 * time.Second)
+			for _, n := range all {
+				n.ready(time.Minute)
+			}
+			time.Sleep(10 * window)
+			check := func(n *node, least, most time.Duration) {
+				t.Helper()
+				if off := n.mem.Load().Vitals().Offset; off < least || off > most {
+					t.Errorf("of %d members: %s says that its clock is off by %v", size, n.name, off)
+				}
+			}
+			check(all[0], 2*time.Second, 5*time.Second)
+			all[1].client.CutOff(true)
+			for range 2 * window / time.Second {
+				time.Sleep(time.Second)
+				for _, n := range all[2:] {
+					check(n, -time.Second, time.Second)
+				}
+			}
+			check(all[0], 2*time.Second, 5*time.Second)
+		})
+	}
+}
+
 // Comparing clocks costs each member of a crowd few reads, whatever its size, and no writes.
 func TestACrowdComparesClocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

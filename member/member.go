@@ -49,6 +49,7 @@ type Member struct {
 	holding sync.WaitGroup          // the goroutines of the sequencers
 
 	judging   lock                      // held while the clock is judged
+	known     known                     // used then
 	judgement atomic.Pointer[judgement] // nil: none yet
 	question  atomic.Pointer[question]  // the latest of the log; nil: none yet
 	believed  atomic.Uint64             // how many steps ahead ID time has followed

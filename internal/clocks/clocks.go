@@ -33,29 +33,19 @@ func Read(showed, mine time.Time, age time.Duration) Reading {
 	return Reading{Least: ahead, Most: ahead + age}
 }
 
-// Unknown is the reading of a clock that agrees with this one, as far as is known.
+// Unknown is the reading of a clock of which nothing is known.
 var Unknown = Reading{-2 * Skew, 2 * Skew}
 
-// Narrow returns a reading of the clocks that may agree with this one, taken for one clock, from what was known before and
-// new readings. Each is old by another time, so that together they narrow it down. What was known is forgotten where a
-// new one contradicts it.
-func Narrow(known Reading, passed time.Duration, others []Reading) Reading {
+// Narrow returns the reading of a clock from what was known of it before and a new one. Each is old by another time, so
+// that together they narrow it down. What was known is forgotten where the new one contradicts it.
+func Narrow(known Reading, passed time.Duration, r Reading) Reading {
 	drift := passed / 10_000 // by which clocks run apart, at most
-	known = Reading{known.Least - drift, known.Most + drift}
-	for _, r := range others {
-		if r.Differs() {
-			continue
-		}
-		known = Reading{max(known.Least, r.Least), min(known.Most, r.Most)}
-		if known.Least > known.Most {
-			known = r
-		}
+	both := Reading{max(known.Least-drift, r.Least), min(known.Most+drift, r.Most)}
+	if both.Least > both.Most {
+		return r
 	}
-	return known
+	return both
 }
-
-// Surely returns how far the clock is ahead at least, either way: zero when it may show the same as this one.
-func (r Reading) Surely() time.Duration { return max(r.Least, min(r.Most, 0)) }
 
 // slack returns how uncertain the reading is, up to the most that is tolerated.
 func (r Reading) slack() time.Duration { return min(r.Most-r.Least, slack) }
@@ -141,13 +131,13 @@ func Judge(others []Reading) Verdict {
 			against = append(against, r)
 		}
 	}
-	v.Against, v.Offset = len(against), -median(others)
+	v.Against, v.Offset = len(against), -Median(others)
 	half := (len(others) + 1) / 2
 	switch group := largest(against); {
 	case v.With+1 > half:
 		v.Kind = Agreed
 	case len(group) > half:
-		v.Against, v.Offset = len(group), -median(group)
+		v.Against, v.Offset = len(group), -Median(group)
 		v.Kind = Behind
 		if v.Offset > 0 {
 			v.Kind = Ahead
@@ -177,8 +167,11 @@ func largest(all []Reading) (group []Reading) {
 // surely returns by how much the clock is ahead of this one, as far as that is certain.
 func (r Reading) surely() time.Duration { return max(r.Least, min(0, r.Most)) }
 
-// median returns by how much the clock in the middle is surely ahead.
-func median(all []Reading) time.Duration {
+// Median returns by how much the clock in the middle is surely ahead; 0 of none.
+func Median(all []Reading) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
 	apart := make([]time.Duration, 0, len(all))
 	for _, r := range all {
 		apart = append(apart, r.surely())
