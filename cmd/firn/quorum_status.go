@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/remote"
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/store/quorum"
 )
 
@@ -20,8 +20,8 @@ is ahead of the asked node's, how long its disk takes to sync a write, and why i
 be reached, or what it does.
 
 It works while the node waits for other machines, too, and then says for which. The
-exit status is 1 when a majority of the machines can't be reached: nodes then give IDs
-only from the time that they have reserved. With --json status prints the server's
+exit status is 1 when no majority of the machines works: nodes then give IDs only from
+the time that they have reserved. With --json status prints the server's
 answer.`
 
 const quorumStatusExamples = `  firn quorum status
@@ -29,8 +29,6 @@ const quorumStatusExamples = `  firn quorum status
 
 // quorumPath is the path of the calls about the quorum.
 const quorumPath = "/api/v1/quorum"
-
-var errNoMajority = errors.New("a majority of the machines can't be reached; nodes give IDs only from the time that they have reserved")
 
 func (p *program) quorumStatusCommand() *cobra.Command {
 	var o lookOptions
@@ -47,7 +45,7 @@ func (p *program) quorumStatusCommand() *cobra.Command {
 			var s quorum.Status
 			err := p.show(ctx, ask, quorumPath, &s, o.json, func() string { return p.quorumText(s) })
 			if err == nil && !s.Majority {
-				err = errNoMajority
+				err = fmt.Errorf("%s; nodes give IDs only from the time that they have reserved", console.ShownText(server.NoMajority(s)))
 			}
 			return err
 		})

@@ -49,9 +49,16 @@ func TestQuorumStatus(t *testing.T) {
 		t.Errorf("%d %s", status, out)
 	}
 	q.State.Majority = false
-	if status, out, errs := firn("status"); status != statusFailure || out != quorumStatusText || !strings.HasPrefix(errs, "firn: a majority of the machines can't be reached") {
+	if status, out, errs := firn("status"); status != statusFailure || out != quorumStatusText || !strings.HasPrefix(errs, "firn: 1 of 2 machines is down (ids-3); nodes give IDs only ") {
 		t.Errorf("%d, %s\n%s", status, errs, out)
 	}
+	back := q.State // it is no longer for those that are missing that there is no majority
+	q.State.Machines = slices.Clone(q.State.Machines)
+	q.State.Machines[1].Role = quorum.Voter
+	if status, _, errs := firn("status"); status != statusFailure || !strings.HasPrefix(errs, "firn: no majority of the machines of the quorum works yet; ") {
+		t.Errorf("two of three are back: %d, %s", status, errs)
+	}
+	q.State = back
 	if status, out, _ := firn("status", "--json"); status != statusFailure || !strings.Contains(out, `"majority":false`) {
 		t.Errorf("%d %s", status, out)
 	}

@@ -68,7 +68,7 @@ func TestQuorum(t *testing.T) {
 	lost := q.State
 	lost.Majority = false
 	q.state.Store(&lost)
-	p.waitFor(`text("#quorum-why").startsWith("No majority of the voters can be reached")`)
+	p.waitFor(`text("#quorum-why").endsWith("nothing can be written: 1 of 2 machines is down (ids-3).")`)
 	w.quiet(t, served.URL)
 }
 

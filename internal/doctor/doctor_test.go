@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,6 +64,23 @@ func threeMachines() *Quorum {
 			Self: "a:7420", Data: quorum.Data{Cluster: "x", State: "started"},
 			Status: quorum.Status{Cluster: "x", Majority: true, Record: []string{"a:7420", "b:7420", "c:7420"}, Machines: []quorum.Machine{machine("a:7420"), machine("b:7420"), machine("c:7420")}},
 		},
+	}
+}
+
+// Machines that are missing are said to be why there is no majority only if there would be one with them.
+func TestWhyThereIsNoMajority(t *testing.T) {
+	for down, want := range []string{
+		"no majority of the machines of the quorum works yet", "no majority of the machines of the quorum works yet",
+		"2 of 3 machines are down (b, c)", "3 of 3 machines are down (a, b, c)",
+	} {
+		q := threeMachines()
+		q.Status.Majority, q.Status.Cluster = false, ""
+		for i := range down {
+			q.Status.Machines[2-i].Err = syscall.ECONNREFUSED.Error()
+		}
+		if f := q.check()[0]; f.Level != Fail || f.Found != want || strings.HasPrefix(f.Do, "start those") != (down > 0) {
+			t.Errorf("%d machines are down: %+v; want %q", down, f, want)
+		}
 	}
 }
 
@@ -177,8 +195,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"data of a quorum", func(s *Seen) {
 			s.Data.Alone = errors.New("the directory d belongs to the quorum of a:1; start it with --quorum")
 		}, Fail, "belongs to the quorum of a:1", "start it with --quorum"},
-		{"no majority", func(s *Seen) { s.Quorum.Status.Majority = false }, Fail, "no majority", "start those"},
-		{"no majority that answers", func(s *Seen) { s.Quorum.Status.Cluster, s.Quorum.Status.Majority = "", false }, Fail, "no majority", "start those"},
+		{"no majority yet", func(s *Seen) { s.Quorum.Status.Majority = false }, Fail, "no majority of the machines of the quorum works yet", "look below"},
 		{"several are this machine", func(s *Seen) { s.Quorum.SelfErr = errors.New("a and b are this machine") }, Fail, "a and b are", "--quorum-addr"},
 		{"a machine is silent", func(s *Seen) { s.Quorum.Status.Machines[1].Err = "connection refused" }, Warn, "no answer: connection refused", "firewalls"},
 		{"a machine has another key", func(s *Seen) {

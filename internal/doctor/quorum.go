@@ -50,7 +50,7 @@ func (q Quorum) check() (all []Finding) {
 	lost := (q.Status.Cluster != "" || q.Data.State == "started") && !q.Status.Majority
 	switch n := len(q.List); {
 	case lost:
-		add(Fail.about(about, "no majority of its voters can be reached").do("start those below that do not answer; until then nodes give IDs up to their horizons only"))
+		add(q.noMajority())
 	case n == 1:
 		add(OK.about(about, "1 machine: the cluster stops when it does"))
 	default:
@@ -78,6 +78,16 @@ func (q Quorum) check() (all []Finding) {
 		add(f)
 	}
 	return all
+}
+
+// noMajority is the finding that the quorum is lost.
+func (q Quorum) noMajority() Finding {
+	do := "start those below that do not answer"
+	why := server.NoMajority(q.Status)
+	if !slices.ContainsFunc(q.Status.Machines, func(m quorum.Machine) bool { return m.Err != "" }) {
+		do = "look below what each waits for"
+	}
+	return Fail.about("quorum", "%s", why).do(do + "; until then nodes give IDs up to their horizons only")
 }
 
 func (q Quorum) checkMachine(m quorum.Machine) (all []Finding) {

@@ -122,12 +122,32 @@ func (p *problems) quorum() (lost bool) {
 	return false
 }
 
+// answers reports whether a majority of the voters answers, or no voter is known, so that it is not for those that are missing
+// that the quorum does not work.
+func (l missing) answers() bool { return l.voters == 0 || l.needed() <= 0 }
+
+// noMajority says why no majority works.
+func (l missing) noMajority() string {
+	if l.answers() {
+		return "no majority of the machines of the quorum works yet"
+	}
+	return l.String()
+}
+
+// NoMajority says why no majority of the machines works; empty: one does. It speaks of machines that are missing only if a
+// majority does not work for them.
+func NoMajority(q quorum.Status) string {
+	if q.Majority {
+		return ""
+	}
+	return missingOf(q.Machines).noMajority()
+}
+
 func (p *problems) noMajority(l missing) {
 	effect, since, more := p.cutOff()
-	one := Problem{Level: Failing, Kind: QuorumProblem, Since: since, Cause: l.String(), Detail: p.status.Store.Why}
+	one := Problem{Level: Failing, Kind: QuorumProblem, Since: since, Cause: l.noMajority(), Detail: p.status.Store.Why}
 	switch m, _ := p.own(); {
-	case l.voters == 0, l.needed() <= 0: // this node knows of no voter, or they are not ready
-		one.Cause = "no majority of the machines of the quorum works yet"
+	case l.answers():
 		if doing := p.status.Quorum.Waiting; doing != "" {
 			one.Cause += "; this machine is " + doing
 		}

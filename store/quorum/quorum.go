@@ -85,7 +85,7 @@ type Status struct {
 	Cluster  string    `json:"cluster"`           // identity of the cluster; empty: none is formed, as far as this process knows
 	Self     string    `json:"self"`              // address of this machine; empty: it is a client
 	Waiting  string    `json:"waiting,omitempty"` // what this process waits for before it can use the store; empty: nothing
-	Majority bool      `json:"majority"`          // a majority of the voters can be reached
+	Majority bool      `json:"majority"`          // a majority of the voters can be reached, and works
 	Record   []string  `json:"record"`            // addresses of the machines that should be the voters, ordered; empty: unknown
 	Machines []Machine `json:"machines"`          // ordered by address
 }

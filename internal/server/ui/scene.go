@@ -122,7 +122,7 @@ type standing struct {
 type quorumView struct {
 	Self     string        `json:"self"` // address of this machine; empty: the node is a client
 	Waiting  string        `json:"waiting"`
-	Majority bool          `json:"majority"`
+	Lost     string        `json:"lost"` // why no majority works; empty: one does
 	Machines []machineView `json:"machines"`
 }
 
@@ -143,7 +143,7 @@ type machineView struct {
 }
 
 func viewOf(q quorum.Status) *quorumView {
-	v := &quorumView{q.Self, q.Waiting, q.Majority, []machineView{}}
+	v := &quorumView{q.Self, q.Waiting, server.NoMajority(q), []machineView{}}
 	ms := func(d time.Duration) float64 {
 		return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
 	}

@@ -263,7 +263,7 @@ data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to m
 `)
 		w.next(`event: view
 data: {"facts":{"member":"","position":0,"entries":0,"not_ready":"not ready to make IDs: it waits for ids-2:7420","no_store":"not ready to make IDs: it waits for ids-2:7420"},` +
-			`"quorum":{"self":"ids-1:7420","waiting":"","majority":true,"machines":[` +
+			`"quorum":{"self":"ids-1:7420","waiting":"","lost":"","machines":[` +
 			`{"address":"ids-2:7420","why":"","role":"learner","leader":false,"behind":345,"size":2097152,"log_size":4194304,"clock_ms":-250,"fsync_ms":210,"version":"v1.4.0","etcd":"3.7.3","doing":"catches up"},` +
 			`{"address":"ids-3:7420","why":"connection refused","role":"voter","leader":false,"behind":1345,"size":0,"log_size":0,"clock_ms":0,"fsync_ms":0,"version":"","etcd":"","doing":""}]}}
 `)

@@ -20,10 +20,10 @@ export class Quorum {
     const key = JSON.stringify(quorum);
     if (!quorum || this.shown === key) return;
     this.shown = key;
-    const { machines, majority, waiting } = quorum;
+    const { machines, lost, waiting } = quorum;
     const reached = machines.filter((m) => !m.why).length;
     say($("quorum-note"), `${number(reached)} of ${plural(machines.length, "machine", "machines")} can be reached from here.`);
-    say($("quorum-why"), waiting ? `This node waits: ${waiting}.` : majority ? "" : "No majority of the voters can be reached: nodes give IDs up to their horizons, and nothing can be written.");
+    say($("quorum-why"), waiting ? `This node waits: ${waiting}.` : lost ? `Nodes give IDs up to their horizons, and nothing can be written: ${lost}.` : "");
     this.list.replaceChildren(...machines.map((m) => machine(m, m.address === quorum.self)));
   }
 }
