@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -32,7 +34,8 @@ An ID does not contain its layout. Name the layout, or with --sequencer the sequ
 whose definition decode then gets from a server; only so are scattered and sealed IDs
 read right, and other prefixes refused. Without both, decode uses the default
 layout; if the server that FIRN_ADMIN names runs (by default on this machine), and one
-of its sequencers with another layout could have made an ID, decode warns.
+of its sequencers with another layout could have made an ID, decode warns. It warns
+of a time that is still to come, too, and names the presets by which it is past.
 
 Decode reports what it cannot read on standard error, prints the rest, and exits with
 status 1. With --json each line is an object: the text as "input", its form as "form",
@@ -62,7 +65,10 @@ func (p *program) decodeCommand() *cobra.Command {
 	ask.addPublic(flags)
 	setting.Bool(flags, &asJSON, "json", "print a JSON object for each ID, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		d := decoder{program: p, as: as}
+		out := bufio.NewWriterSize(p.stdout, 64<<10)
+		buffered := *p
+		buffered.stdout = out
+		d := decoder{program: &buffered, out: out, as: as}
 		err := d.setSequencer(c, name, &ask, &layout)
 		if err != nil {
 			return err
@@ -75,7 +81,7 @@ func (p *program) decodeCommand() *cobra.Command {
 		if asJSON {
 			d.print = d.printJSON
 		}
-		if err = d.all(args); err == nil && d.bad > 0 {
+		if err = errors.Join(d.all(args), out.Flush()); err == nil && d.bad > 0 {
 			err = errReported
 		}
 		return err
@@ -153,6 +159,8 @@ type decoder struct {
 	print     func(decoded) error
 	columns   []console.Column
 	others    []server.StatusSequencer // that may have made an ID instead; nil once that was said
+	out       *bufio.Writer            // flushed before decode waits for input, and before it reports
+	early     bool                     // it has warned of a time that is still to come
 	rows      int                      // printed so far
 	bad       int                      // reported so far
 }
@@ -174,7 +182,7 @@ func (d *decoder) all(args []string) error {
 		}
 		return nil
 	}
-	lines := bufio.NewScanner(d.stdin)
+	lines := bufio.NewScanner(flushing{d.stdin, d.out})
 	for lines.Scan() {
 		text := strings.TrimSpace(lines.Text())
 		if text == "" {
@@ -190,15 +198,33 @@ func (d *decoder) all(args []string) error {
 	return nil
 }
 
+// flushing is input that may be waited for, by somebody who reads what was printed before.
+type flushing struct {
+	io.Reader
+	out *bufio.Writer
+}
+
+func (f flushing) Read(b []byte) (int, error) {
+	if err := f.out.Flush(); err != nil {
+		return 0, err
+	}
+	return f.Reader.Read(b)
+}
+
 // one prints an ID, or reports what is wrong with it. The error is that of printing.
 func (d *decoder) one(text string) error {
 	v, err := d.decode(text)
 	if err != nil {
 		d.bad++
+		if err := d.out.Flush(); err != nil {
+			return err
+		}
 		d.report(err)
 		return nil
 	}
-	d.doubt(firn.ID(v.ID))
+	now := time.Now()
+	d.doubt(firn.ID(v.ID), now)
+	d.ahead(v, now)
 	return d.print(v)
 }
 
@@ -228,12 +254,12 @@ func (d *decoder) decode(text string) (v decoded, err error) {
 }
 
 // doubt warns once, if a sequencer with another layout than the one that is used could have made an ID.
-func (d *decoder) doubt(id firn.ID) {
+func (d *decoder) doubt(id firn.ID, now time.Time) {
 	var names []string
 	for _, s := range d.others {
 		q := idtext.Of(s.Name, s.Definition, nil)
 		at, err := q.Layout.Time(q.Made(id))
-		if err == nil && (q.Scattered || q.Layout.String() != d.sequencer.Layout.String()) && !at.After(time.Now()) {
+		if err == nil && (q.Scattered || q.Layout.String() != d.sequencer.Layout.String()) && !at.After(now) {
 			names = append(names, fmt.Sprintf("%s (%v%s)", s.Name, q.Layout, scatteredText(q.Scattered)))
 		}
 	}
@@ -242,6 +268,29 @@ func (d *decoder) doubt(id firn.ID) {
 		d.others = nil
 	}
 }
+
+// ahead warns once, if an ID would be made only later: its layout is another, or its clock was wrong.
+func (d *decoder) ahead(v decoded, now time.Time) {
+	at := time.UnixMilli(v.UnixMS)
+	if d.early || !at.After(now.Add(ahead)) {
+		return
+	}
+	d.early = true
+	var past []string
+	for _, l := range firn.Presets() {
+		if made, err := l.Time(firn.ID(v.ID)); err == nil && !made.After(now) {
+			past = append(past, fmt.Sprintf("%s (%s)", l.Name, made.UTC().Format(time.DateOnly)))
+		}
+	}
+	advice := "its clock was wrong, or its layout is another one"
+	if len(past) > 0 && d.open == nil {
+		advice = "by another layout it is past: " + strings.Join(past, ", ")
+	}
+	d.warnf("by the layout %v, the time of %s is still to come; %s", d.sequencer.Layout, v.IDStr, advice)
+}
+
+// ahead is how far the clock of who made an ID may be ahead of this machine's without a warning.
+const ahead = time.Minute
 
 func (d *decoder) printJSON(v decoded) error { return json.NewEncoder(d.stdout).Encode(v) }
 
