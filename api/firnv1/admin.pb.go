@@ -23,6 +23,62 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Whether it lives.
+type Node_State int32
+
+const (
+	Node_STATE_UNSPECIFIED Node_State = 0 // unknown to this version of the API
+	Node_STATE_ALIVE       Node_State = 1
+	Node_STATE_LEFT        Node_State = 2 // in order, at the time when it was seen
+	Node_STATE_LOST        Node_State = 3 // it went without leaving
+	Node_STATE_UNKNOWN     Node_State = 4 // the store does not answer
+)
+
+// Enum value maps for Node_State.
+var (
+	Node_State_name = map[int32]string{
+		0: "STATE_UNSPECIFIED",
+		1: "STATE_ALIVE",
+		2: "STATE_LEFT",
+		3: "STATE_LOST",
+		4: "STATE_UNKNOWN",
+	}
+	Node_State_value = map[string]int32{
+		"STATE_UNSPECIFIED": 0,
+		"STATE_ALIVE":       1,
+		"STATE_LEFT":        2,
+		"STATE_LOST":        3,
+		"STATE_UNKNOWN":     4,
+	}
+)
+
+func (x Node_State) Enum() *Node_State {
+	p := new(Node_State)
+	*p = x
+	return p
+}
+
+func (x Node_State) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Node_State) Descriptor() protoreflect.EnumDescriptor {
+	return file_firn_v1_admin_proto_enumTypes[0].Descriptor()
+}
+
+func (Node_State) Type() protoreflect.EnumType {
+	return &file_firn_v1_admin_proto_enumTypes[0]
+}
+
+func (x Node_State) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Node_State.Descriptor instead.
+func (Node_State) EnumDescriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32, 0}
+}
+
 // How bad it is.
 type Problem_Level int32
 
@@ -59,11 +115,11 @@ func (x Problem_Level) String() string {
 }
 
 func (Problem_Level) Descriptor() protoreflect.EnumDescriptor {
-	return file_firn_v1_admin_proto_enumTypes[0].Descriptor()
+	return file_firn_v1_admin_proto_enumTypes[1].Descriptor()
 }
 
 func (Problem_Level) Type() protoreflect.EnumType {
-	return &file_firn_v1_admin_proto_enumTypes[0]
+	return &file_firn_v1_admin_proto_enumTypes[1]
 }
 
 func (x Problem_Level) Number() protoreflect.EnumNumber {
@@ -72,7 +128,7 @@ func (x Problem_Level) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Problem_Level.Descriptor instead.
 func (Problem_Level) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33, 0}
 }
 
 // The states.
@@ -127,11 +183,11 @@ func (x Here_State) String() string {
 }
 
 func (Here_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_firn_v1_admin_proto_enumTypes[1].Descriptor()
+	return file_firn_v1_admin_proto_enumTypes[2].Descriptor()
 }
 
 func (Here_State) Type() protoreflect.EnumType {
-	return &file_firn_v1_admin_proto_enumTypes[1]
+	return &file_firn_v1_admin_proto_enumTypes[2]
 }
 
 func (x Here_State) Number() protoreflect.EnumNumber {
@@ -140,7 +196,7 @@ func (x Here_State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Here_State.Descriptor instead.
 func (Here_State) EnumDescriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32, 0}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35, 0}
 }
 
 type ListSequencersRequest struct {
@@ -1241,6 +1297,96 @@ func (x *ExpelMemberResponse) GetOwner() string {
 	return ""
 }
 
+type ForgetNodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node's whole name.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetNodeRequest) Reset() {
+	*x = ForgetNodeRequest{}
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetNodeRequest) ProtoMessage() {}
+
+func (x *ForgetNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetNodeRequest.ProtoReflect.Descriptor instead.
+func (*ForgetNodeRequest) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ForgetNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ForgetNodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The node's name.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetNodeResponse) Reset() {
+	*x = ForgetNodeResponse{}
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetNodeResponse) ProtoMessage() {}
+
+func (x *ForgetNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetNodeResponse.ProtoReflect.Descriptor instead.
+func (*ForgetNodeResponse) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ForgetNodeResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type GetPolicyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1249,7 +1395,7 @@ type GetPolicyRequest struct {
 
 func (x *GetPolicyRequest) Reset() {
 	*x = GetPolicyRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1261,7 +1407,7 @@ func (x *GetPolicyRequest) String() string {
 func (*GetPolicyRequest) ProtoMessage() {}
 
 func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[22]
+	mi := &file_firn_v1_admin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1274,7 +1420,7 @@ func (x *GetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{24}
 }
 
 type GetPolicyResponse struct {
@@ -1287,7 +1433,7 @@ type GetPolicyResponse struct {
 
 func (x *GetPolicyResponse) Reset() {
 	*x = GetPolicyResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1445,7 @@ func (x *GetPolicyResponse) String() string {
 func (*GetPolicyResponse) ProtoMessage() {}
 
 func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[23]
+	mi := &file_firn_v1_admin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1458,7 @@ func (x *GetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{23}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetPolicyResponse) GetPolicy() *Policy {
@@ -1332,7 +1478,7 @@ type SetPolicyRequest struct {
 
 func (x *SetPolicyRequest) Reset() {
 	*x = SetPolicyRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1344,7 +1490,7 @@ func (x *SetPolicyRequest) String() string {
 func (*SetPolicyRequest) ProtoMessage() {}
 
 func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[24]
+	mi := &file_firn_v1_admin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1357,7 +1503,7 @@ func (x *SetPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{24}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetPolicyRequest) GetShares() []*Share {
@@ -1377,7 +1523,7 @@ type SetPolicyResponse struct {
 
 func (x *SetPolicyResponse) Reset() {
 	*x = SetPolicyResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1535,7 @@ func (x *SetPolicyResponse) String() string {
 func (*SetPolicyResponse) ProtoMessage() {}
 
 func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[25]
+	mi := &file_firn_v1_admin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1548,7 @@ func (x *SetPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{25}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetPolicyResponse) GetPolicy() *Policy {
@@ -1423,7 +1569,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1435,7 +1581,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[26]
+	mi := &file_firn_v1_admin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1448,7 +1594,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{26}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Policy) GetShares() []*Share {
@@ -1473,7 +1619,7 @@ type Share struct {
 
 func (x *Share) Reset() {
 	*x = Share{}
-	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1485,7 +1631,7 @@ func (x *Share) String() string {
 func (*Share) ProtoMessage() {}
 
 func (x *Share) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[27]
+	mi := &file_firn_v1_admin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1498,7 +1644,7 @@ func (x *Share) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Share.ProtoReflect.Descriptor instead.
 func (*Share) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{27}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Share) GetSequencer() string {
@@ -1530,7 +1676,7 @@ type ClusterStatusRequest struct {
 
 func (x *ClusterStatusRequest) Reset() {
 	*x = ClusterStatusRequest{}
-	mi := &file_firn_v1_admin_proto_msgTypes[28]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1688,7 @@ func (x *ClusterStatusRequest) String() string {
 func (*ClusterStatusRequest) ProtoMessage() {}
 
 func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[28]
+	mi := &file_firn_v1_admin_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1701,7 @@ func (x *ClusterStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusRequest.ProtoReflect.Descriptor instead.
 func (*ClusterStatusRequest) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{28}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30}
 }
 
 type ClusterStatusResponse struct {
@@ -1581,14 +1727,16 @@ type ClusterStatusResponse struct {
 	// What is wrong in the cluster, or soon will be, worst first.
 	Problems []*Problem `protobuf:"bytes,10,rep,name=problems,proto3" json:"problems,omitempty"`
 	// The ID of the cluster, as in the trailer "firn-cluster"; empty while the server does not know it.
-	Cluster       string `protobuf:"bytes,11,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Cluster string `protobuf:"bytes,11,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	// The nodes that live, or have been gone for less than a day, by name.
+	Nodes         []*Node `protobuf:"bytes,12,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ClusterStatusResponse) Reset() {
 	*x = ClusterStatusResponse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[29]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1748,7 @@ func (x *ClusterStatusResponse) String() string {
 func (*ClusterStatusResponse) ProtoMessage() {}
 
 func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[29]
+	mi := &file_firn_v1_admin_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1761,7 @@ func (x *ClusterStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClusterStatusResponse.ProtoReflect.Descriptor instead.
 func (*ClusterStatusResponse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{29}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ClusterStatusResponse) GetMember() string {
@@ -1693,6 +1841,113 @@ func (x *ClusterStatusResponse) GetCluster() string {
 	return ""
 }
 
+func (x *ClusterStatusResponse) GetNodes() []*Node {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// Node is a node that lives, or has been gone for less than a day. Times are by its own clock.
+type Node struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its host; empty: unknown.
+	Host string `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	// Its member IDs, the latest last, at most 8.
+	Members []string `protobuf:"bytes,3,rep,name=members,proto3" json:"members,omitempty"`
+	// Whether it lives.
+	State Node_State `protobuf:"varint,4,opt,name=state,proto3,enum=firn.v1.Node_State" json:"state,omitempty"`
+	// When it began under the latest member ID.
+	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	// When it last wrote its pulse.
+	Seen *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=seen,proto3" json:"seen,omitempty"`
+	// It gave no ID of this instant or later then; absent: unknown.
+	Reserved      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Node) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Node) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Node) GetMembers() []string {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *Node) GetState() Node_State {
+	if x != nil {
+		return x.State
+	}
+	return Node_STATE_UNSPECIFIED
+}
+
+func (x *Node) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Node) GetSeen() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
+func (x *Node) GetReserved() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Reserved
+	}
+	return nil
+}
+
 // Problem is something that is wrong in the cluster, or soon will be.
 type Problem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1722,7 +1977,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_firn_v1_admin_proto_msgTypes[30]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1989,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[30]
+	mi := &file_firn_v1_admin_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +2002,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{30}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Problem) GetLevel() Problem_Level {
@@ -1857,7 +2112,7 @@ type Sequencer struct {
 
 func (x *Sequencer) Reset() {
 	*x = Sequencer{}
-	mi := &file_firn_v1_admin_proto_msgTypes[31]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +2124,7 @@ func (x *Sequencer) String() string {
 func (*Sequencer) ProtoMessage() {}
 
 func (x *Sequencer) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[31]
+	mi := &file_firn_v1_admin_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +2137,7 @@ func (x *Sequencer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sequencer.ProtoReflect.Descriptor instead.
 func (*Sequencer) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{31}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Sequencer) GetName() string {
@@ -2002,7 +2257,7 @@ type Here struct {
 
 func (x *Here) Reset() {
 	*x = Here{}
-	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2269,7 @@ func (x *Here) String() string {
 func (*Here) ProtoMessage() {}
 
 func (x *Here) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[32]
+	mi := &file_firn_v1_admin_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2282,7 @@ func (x *Here) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Here.ProtoReflect.Descriptor instead.
 func (*Here) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{32}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Here) GetState() Here_State {
@@ -2082,7 +2337,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_firn_v1_admin_proto_msgTypes[33]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2349,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[33]
+	mi := &file_firn_v1_admin_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2362,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{33}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Member) GetId() string {
@@ -2155,7 +2410,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_firn_v1_admin_proto_msgTypes[34]
+	mi := &file_firn_v1_admin_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2422,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[34]
+	mi := &file_firn_v1_admin_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2435,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{34}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Join) GetJoiner() string {
@@ -2230,7 +2485,7 @@ type Pulse struct {
 
 func (x *Pulse) Reset() {
 	*x = Pulse{}
-	mi := &file_firn_v1_admin_proto_msgTypes[35]
+	mi := &file_firn_v1_admin_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2497,7 @@ func (x *Pulse) String() string {
 func (*Pulse) ProtoMessage() {}
 
 func (x *Pulse) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[35]
+	mi := &file_firn_v1_admin_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2510,7 @@ func (x *Pulse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pulse.ProtoReflect.Descriptor instead.
 func (*Pulse) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{35}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Pulse) GetAlive() bool {
@@ -2335,7 +2590,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_firn_v1_admin_proto_msgTypes[36]
+	mi := &file_firn_v1_admin_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2347,7 +2602,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_firn_v1_admin_proto_msgTypes[36]
+	mi := &file_firn_v1_admin_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2360,7 +2615,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_firn_v1_admin_proto_rawDescGZIP(), []int{36}
+	return file_firn_v1_admin_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Vitals) GetVersion() string {
@@ -2541,7 +2796,11 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x06member\x18\x01 \x01(\tR\x06member\"C\n" +
 	"\x13ExpelMemberResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x14\n" +
-	"\x05owner\x18\x02 \x01(\tR\x05owner\"\x12\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\"'\n" +
+	"\x11ForgetNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"(\n" +
+	"\x12ForgetNodeResponse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"\x12\n" +
 	"\x10GetPolicyRequest\"<\n" +
 	"\x11GetPolicyResponse\x12'\n" +
 	"\x06policy\x18\x01 \x01(\v2\x0f.firn.v1.PolicyR\x06policy\":\n" +
@@ -2555,7 +2814,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\tsequencer\x18\x01 \x01(\tR\tsequencer\x12\x18\n" +
 	"\apercent\x18\x02 \x01(\x03R\apercent\x12\x18\n" +
 	"\amembers\x18\x03 \x03(\tR\amembers\"\x16\n" +
-	"\x14ClusterStatusRequest\"\xbe\x03\n" +
+	"\x14ClusterStatusRequest\"\xe3\x03\n" +
 	"\x15ClusterStatusResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x18\n" +
@@ -2570,7 +2829,24 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\vstore_as_of\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tstoreAsOf\x12,\n" +
 	"\bproblems\x18\n" +
 	" \x03(\v2\x10.firn.v1.ProblemR\bproblems\x12\x18\n" +
-	"\acluster\x18\v \x01(\tR\acluster\"\xe5\x02\n" +
+	"\acluster\x18\v \x01(\tR\acluster\x12#\n" +
+	"\x05nodes\x18\f \x03(\v2\r.firn.v1.NodeR\x05nodes\"\xf1\x02\n" +
+	"\x04Node\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x18\n" +
+	"\amembers\x18\x03 \x03(\tR\amembers\x12)\n" +
+	"\x05state\x18\x04 \x01(\x0e2\x13.firn.v1.Node.StateR\x05state\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12.\n" +
+	"\x04seen\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x04seen\x126\n" +
+	"\breserved\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\breserved\"b\n" +
+	"\x05State\x12\x15\n" +
+	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vSTATE_ALIVE\x10\x01\x12\x0e\n" +
+	"\n" +
+	"STATE_LEFT\x10\x02\x12\x0e\n" +
+	"\n" +
+	"STATE_LOST\x10\x03\x12\x11\n" +
+	"\rSTATE_UNKNOWN\x10\x04\"\xe5\x02\n" +
 	"\aProblem\x12,\n" +
 	"\x05level\x18\x01 \x01(\x0e2\x16.firn.v1.Problem.LevelR\x05level\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
@@ -2669,7 +2945,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\rverdict_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\fverdictSince\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\xcf\b\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\x96\t\n" +
 	"\x05Admin\x12Q\n" +
 	"\x0eListSequencers\x12\x1e.firn.v1.ListSequencersRequest\x1a\x1f.firn.v1.ListSequencersResponse\x12K\n" +
 	"\fGetSequencer\x12\x1c.firn.v1.GetSequencerRequest\x1a\x1d.firn.v1.GetSequencerResponse\x12T\n" +
@@ -2681,7 +2957,9 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\rUndrainMember\x12\x1d.firn.v1.UndrainMemberRequest\x1a\x1e.firn.v1.UndrainMemberResponse\x12?\n" +
 	"\bMoveNode\x12\x18.firn.v1.MoveNodeRequest\x1a\x19.firn.v1.MoveNodeResponse\x12N\n" +
 	"\rSetAllocation\x12\x1d.firn.v1.SetAllocationRequest\x1a\x1e.firn.v1.SetAllocationResponse\x12H\n" +
-	"\vExpelMember\x12\x1b.firn.v1.ExpelMemberRequest\x1a\x1c.firn.v1.ExpelMemberResponse\x12B\n" +
+	"\vExpelMember\x12\x1b.firn.v1.ExpelMemberRequest\x1a\x1c.firn.v1.ExpelMemberResponse\x12E\n" +
+	"\n" +
+	"ForgetNode\x12\x1a.firn.v1.ForgetNodeRequest\x1a\x1b.firn.v1.ForgetNodeResponse\x12B\n" +
 	"\tGetPolicy\x12\x19.firn.v1.GetPolicyRequest\x1a\x1a.firn.v1.GetPolicyResponse\x12B\n" +
 	"\tSetPolicy\x12\x19.firn.v1.SetPolicyRequest\x1a\x1a.firn.v1.SetPolicyResponse\x12N\n" +
 	"\rClusterStatus\x12\x1d.firn.v1.ClusterStatusRequest\x1a\x1e.firn.v1.ClusterStatusResponseB$Z\"github.com/firn-id/firn/api/firnv1b\x06proto3"
@@ -2698,132 +2976,143 @@ func file_firn_v1_admin_proto_rawDescGZIP() []byte {
 	return file_firn_v1_admin_proto_rawDescData
 }
 
-var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_firn_v1_admin_proto_goTypes = []any{
-	(Problem_Level)(0),               // 0: firn.v1.Problem.Level
-	(Here_State)(0),                  // 1: firn.v1.Here.State
-	(*ListSequencersRequest)(nil),    // 2: firn.v1.ListSequencersRequest
-	(*ListSequencersResponse)(nil),   // 3: firn.v1.ListSequencersResponse
-	(*GetSequencerRequest)(nil),      // 4: firn.v1.GetSequencerRequest
-	(*GetSequencerResponse)(nil),     // 5: firn.v1.GetSequencerResponse
-	(*CreateSequencerRequest)(nil),   // 6: firn.v1.CreateSequencerRequest
-	(*CreateSequencerResponse)(nil),  // 7: firn.v1.CreateSequencerResponse
-	(*DestroySequencerRequest)(nil),  // 8: firn.v1.DestroySequencerRequest
-	(*DestroySequencerResponse)(nil), // 9: firn.v1.DestroySequencerResponse
-	(*AttachSequencerRequest)(nil),   // 10: firn.v1.AttachSequencerRequest
-	(*AttachSequencerResponse)(nil),  // 11: firn.v1.AttachSequencerResponse
-	(*DetachSequencerRequest)(nil),   // 12: firn.v1.DetachSequencerRequest
-	(*DetachSequencerResponse)(nil),  // 13: firn.v1.DetachSequencerResponse
-	(*DrainMemberRequest)(nil),       // 14: firn.v1.DrainMemberRequest
-	(*DrainMemberResponse)(nil),      // 15: firn.v1.DrainMemberResponse
-	(*UndrainMemberRequest)(nil),     // 16: firn.v1.UndrainMemberRequest
-	(*UndrainMemberResponse)(nil),    // 17: firn.v1.UndrainMemberResponse
-	(*MoveNodeRequest)(nil),          // 18: firn.v1.MoveNodeRequest
-	(*MoveNodeResponse)(nil),         // 19: firn.v1.MoveNodeResponse
-	(*SetAllocationRequest)(nil),     // 20: firn.v1.SetAllocationRequest
-	(*SetAllocationResponse)(nil),    // 21: firn.v1.SetAllocationResponse
-	(*ExpelMemberRequest)(nil),       // 22: firn.v1.ExpelMemberRequest
-	(*ExpelMemberResponse)(nil),      // 23: firn.v1.ExpelMemberResponse
-	(*GetPolicyRequest)(nil),         // 24: firn.v1.GetPolicyRequest
-	(*GetPolicyResponse)(nil),        // 25: firn.v1.GetPolicyResponse
-	(*SetPolicyRequest)(nil),         // 26: firn.v1.SetPolicyRequest
-	(*SetPolicyResponse)(nil),        // 27: firn.v1.SetPolicyResponse
-	(*Policy)(nil),                   // 28: firn.v1.Policy
-	(*Share)(nil),                    // 29: firn.v1.Share
-	(*ClusterStatusRequest)(nil),     // 30: firn.v1.ClusterStatusRequest
-	(*ClusterStatusResponse)(nil),    // 31: firn.v1.ClusterStatusResponse
-	(*Problem)(nil),                  // 32: firn.v1.Problem
-	(*Sequencer)(nil),                // 33: firn.v1.Sequencer
-	(*Here)(nil),                     // 34: firn.v1.Here
-	(*Member)(nil),                   // 35: firn.v1.Member
-	(*Join)(nil),                     // 36: firn.v1.Join
-	(*Pulse)(nil),                    // 37: firn.v1.Pulse
-	(*Vitals)(nil),                   // 38: firn.v1.Vitals
-	nil,                              // 39: firn.v1.Sequencer.NodesEntry
-	nil,                              // 40: firn.v1.Vitals.AddressesEntry
-	(*Definition)(nil),               // 41: firn.v1.Definition
-	(*timestamppb.Timestamp)(nil),    // 42: google.protobuf.Timestamp
-	(*Allocation)(nil),               // 43: firn.v1.Allocation
-	(*durationpb.Duration)(nil),      // 44: google.protobuf.Duration
+	(Node_State)(0),                  // 0: firn.v1.Node.State
+	(Problem_Level)(0),               // 1: firn.v1.Problem.Level
+	(Here_State)(0),                  // 2: firn.v1.Here.State
+	(*ListSequencersRequest)(nil),    // 3: firn.v1.ListSequencersRequest
+	(*ListSequencersResponse)(nil),   // 4: firn.v1.ListSequencersResponse
+	(*GetSequencerRequest)(nil),      // 5: firn.v1.GetSequencerRequest
+	(*GetSequencerResponse)(nil),     // 6: firn.v1.GetSequencerResponse
+	(*CreateSequencerRequest)(nil),   // 7: firn.v1.CreateSequencerRequest
+	(*CreateSequencerResponse)(nil),  // 8: firn.v1.CreateSequencerResponse
+	(*DestroySequencerRequest)(nil),  // 9: firn.v1.DestroySequencerRequest
+	(*DestroySequencerResponse)(nil), // 10: firn.v1.DestroySequencerResponse
+	(*AttachSequencerRequest)(nil),   // 11: firn.v1.AttachSequencerRequest
+	(*AttachSequencerResponse)(nil),  // 12: firn.v1.AttachSequencerResponse
+	(*DetachSequencerRequest)(nil),   // 13: firn.v1.DetachSequencerRequest
+	(*DetachSequencerResponse)(nil),  // 14: firn.v1.DetachSequencerResponse
+	(*DrainMemberRequest)(nil),       // 15: firn.v1.DrainMemberRequest
+	(*DrainMemberResponse)(nil),      // 16: firn.v1.DrainMemberResponse
+	(*UndrainMemberRequest)(nil),     // 17: firn.v1.UndrainMemberRequest
+	(*UndrainMemberResponse)(nil),    // 18: firn.v1.UndrainMemberResponse
+	(*MoveNodeRequest)(nil),          // 19: firn.v1.MoveNodeRequest
+	(*MoveNodeResponse)(nil),         // 20: firn.v1.MoveNodeResponse
+	(*SetAllocationRequest)(nil),     // 21: firn.v1.SetAllocationRequest
+	(*SetAllocationResponse)(nil),    // 22: firn.v1.SetAllocationResponse
+	(*ExpelMemberRequest)(nil),       // 23: firn.v1.ExpelMemberRequest
+	(*ExpelMemberResponse)(nil),      // 24: firn.v1.ExpelMemberResponse
+	(*ForgetNodeRequest)(nil),        // 25: firn.v1.ForgetNodeRequest
+	(*ForgetNodeResponse)(nil),       // 26: firn.v1.ForgetNodeResponse
+	(*GetPolicyRequest)(nil),         // 27: firn.v1.GetPolicyRequest
+	(*GetPolicyResponse)(nil),        // 28: firn.v1.GetPolicyResponse
+	(*SetPolicyRequest)(nil),         // 29: firn.v1.SetPolicyRequest
+	(*SetPolicyResponse)(nil),        // 30: firn.v1.SetPolicyResponse
+	(*Policy)(nil),                   // 31: firn.v1.Policy
+	(*Share)(nil),                    // 32: firn.v1.Share
+	(*ClusterStatusRequest)(nil),     // 33: firn.v1.ClusterStatusRequest
+	(*ClusterStatusResponse)(nil),    // 34: firn.v1.ClusterStatusResponse
+	(*Node)(nil),                     // 35: firn.v1.Node
+	(*Problem)(nil),                  // 36: firn.v1.Problem
+	(*Sequencer)(nil),                // 37: firn.v1.Sequencer
+	(*Here)(nil),                     // 38: firn.v1.Here
+	(*Member)(nil),                   // 39: firn.v1.Member
+	(*Join)(nil),                     // 40: firn.v1.Join
+	(*Pulse)(nil),                    // 41: firn.v1.Pulse
+	(*Vitals)(nil),                   // 42: firn.v1.Vitals
+	nil,                              // 43: firn.v1.Sequencer.NodesEntry
+	nil,                              // 44: firn.v1.Vitals.AddressesEntry
+	(*Definition)(nil),               // 45: firn.v1.Definition
+	(*timestamppb.Timestamp)(nil),    // 46: google.protobuf.Timestamp
+	(*Allocation)(nil),               // 47: firn.v1.Allocation
+	(*durationpb.Duration)(nil),      // 48: google.protobuf.Duration
 }
 var file_firn_v1_admin_proto_depIdxs = []int32{
-	33, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
-	33, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	41, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
-	33, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	42, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
-	34, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
-	34, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
-	33, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
-	33, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
-	33, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
-	43, // 10: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
-	33, // 11: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
-	28, // 12: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
-	29, // 13: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
-	28, // 14: firn.v1.SetPolicyResponse.policy:type_name -> firn.v1.Policy
-	29, // 15: firn.v1.Policy.shares:type_name -> firn.v1.Share
-	35, // 16: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
-	36, // 17: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
-	33, // 18: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
-	42, // 19: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
-	42, // 20: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
-	32, // 21: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
-	0,  // 22: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
-	42, // 23: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
-	41, // 24: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
-	42, // 25: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
-	39, // 26: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
-	34, // 27: firn.v1.Sequencer.here:type_name -> firn.v1.Here
-	43, // 28: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
-	1,  // 29: firn.v1.Here.state:type_name -> firn.v1.Here.State
-	37, // 30: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
-	37, // 31: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
-	42, // 32: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
-	38, // 33: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
-	40, // 34: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
-	42, // 35: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
-	44, // 36: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
-	42, // 37: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
-	44, // 38: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
-	44, // 39: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
-	42, // 40: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
-	42, // 41: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
-	42, // 42: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
-	2,  // 43: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
-	4,  // 44: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
-	6,  // 45: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
-	8,  // 46: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
-	10, // 47: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
-	12, // 48: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
-	14, // 49: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
-	16, // 50: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
-	18, // 51: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
-	20, // 52: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
-	22, // 53: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
-	24, // 54: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
-	26, // 55: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
-	30, // 56: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
-	3,  // 57: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
-	5,  // 58: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
-	7,  // 59: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
-	9,  // 60: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
-	11, // 61: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
-	13, // 62: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
-	15, // 63: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
-	17, // 64: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
-	19, // 65: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
-	21, // 66: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
-	23, // 67: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
-	25, // 68: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
-	27, // 69: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
-	31, // 70: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
-	57, // [57:71] is the sub-list for method output_type
-	43, // [43:57] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	37, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
+	37, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	45, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
+	37, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
+	46, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
+	38, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
+	38, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
+	37, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	37, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
+	37, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
+	47, // 10: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
+	37, // 11: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
+	31, // 12: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
+	32, // 13: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
+	31, // 14: firn.v1.SetPolicyResponse.policy:type_name -> firn.v1.Policy
+	32, // 15: firn.v1.Policy.shares:type_name -> firn.v1.Share
+	39, // 16: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
+	40, // 17: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
+	37, // 18: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
+	46, // 19: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
+	46, // 20: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
+	36, // 21: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
+	35, // 22: firn.v1.ClusterStatusResponse.nodes:type_name -> firn.v1.Node
+	0,  // 23: firn.v1.Node.state:type_name -> firn.v1.Node.State
+	46, // 24: firn.v1.Node.since:type_name -> google.protobuf.Timestamp
+	46, // 25: firn.v1.Node.seen:type_name -> google.protobuf.Timestamp
+	46, // 26: firn.v1.Node.reserved:type_name -> google.protobuf.Timestamp
+	1,  // 27: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
+	46, // 28: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
+	45, // 29: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
+	46, // 30: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
+	43, // 31: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
+	38, // 32: firn.v1.Sequencer.here:type_name -> firn.v1.Here
+	47, // 33: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
+	2,  // 34: firn.v1.Here.state:type_name -> firn.v1.Here.State
+	41, // 35: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
+	41, // 36: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
+	46, // 37: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
+	42, // 38: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
+	44, // 39: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
+	46, // 40: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
+	48, // 41: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
+	46, // 42: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
+	48, // 43: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
+	48, // 44: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
+	46, // 45: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
+	46, // 46: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
+	46, // 47: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
+	3,  // 48: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
+	5,  // 49: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
+	7,  // 50: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
+	9,  // 51: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
+	11, // 52: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
+	13, // 53: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
+	15, // 54: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
+	17, // 55: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
+	19, // 56: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
+	21, // 57: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
+	23, // 58: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
+	25, // 59: firn.v1.Admin.ForgetNode:input_type -> firn.v1.ForgetNodeRequest
+	27, // 60: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
+	29, // 61: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
+	33, // 62: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
+	4,  // 63: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
+	6,  // 64: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
+	8,  // 65: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
+	10, // 66: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
+	12, // 67: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
+	14, // 68: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
+	16, // 69: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
+	18, // 70: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
+	20, // 71: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
+	22, // 72: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
+	24, // 73: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
+	26, // 74: firn.v1.Admin.ForgetNode:output_type -> firn.v1.ForgetNodeResponse
+	28, // 75: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
+	30, // 76: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
+	34, // 77: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
+	63, // [63:78] is the sub-list for method output_type
+	48, // [48:63] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_admin_proto_init() }
@@ -2832,15 +3121,15 @@ func file_firn_v1_admin_proto_init() {
 		return
 	}
 	file_firn_v1_definition_proto_init()
-	file_firn_v1_admin_proto_msgTypes[31].OneofWrappers = []any{}
-	file_firn_v1_admin_proto_msgTypes[32].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[34].OneofWrappers = []any{}
+	file_firn_v1_admin_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_admin_proto_rawDesc), len(file_firn_v1_admin_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   39,
+			NumEnums:      3,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	Admin_MoveNode_FullMethodName         = "/firn.v1.Admin/MoveNode"
 	Admin_SetAllocation_FullMethodName    = "/firn.v1.Admin/SetAllocation"
 	Admin_ExpelMember_FullMethodName      = "/firn.v1.Admin/ExpelMember"
+	Admin_ForgetNode_FullMethodName       = "/firn.v1.Admin/ForgetNode"
 	Admin_GetPolicy_FullMethodName        = "/firn.v1.Admin/GetPolicy"
 	Admin_SetPolicy_FullMethodName        = "/firn.v1.Admin/SetPolicy"
 	Admin_ClusterStatus_FullMethodName    = "/firn.v1.Admin/ClusterStatus"
@@ -74,6 +75,9 @@ type AdminClient interface {
 	SetAllocation(ctx context.Context, in *SetAllocationRequest, opts ...grpc.CallOption) (*SetAllocationResponse, error)
 	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started again.
 	ExpelMember(ctx context.Context, in *ExpelMemberRequest, opts ...grpc.CallOption) (*ExpelMemberResponse, error)
+	// ForgetNode removes what is kept about a node that is gone, so that it is no problem any more. INVALID_ARGUMENT is returned
+	// when the node is alive, and when none has this name.
+	ForgetNode(ctx context.Context, in *ForgetNodeRequest, opts ...grpc.CallOption) (*ForgetNodeResponse, error)
 	// GetPolicy returns which share of the members serves which sequencer.
 	GetPolicy(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error)
 	// SetPolicy changes which share of the members serves which sequencer.
@@ -200,6 +204,16 @@ func (c *adminClient) ExpelMember(ctx context.Context, in *ExpelMemberRequest, o
 	return out, nil
 }
 
+func (c *adminClient) ForgetNode(ctx context.Context, in *ForgetNodeRequest, opts ...grpc.CallOption) (*ForgetNodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetNodeResponse)
+	err := c.cc.Invoke(ctx, Admin_ForgetNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *adminClient) GetPolicy(ctx context.Context, in *GetPolicyRequest, opts ...grpc.CallOption) (*GetPolicyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetPolicyResponse)
@@ -269,6 +283,9 @@ type AdminServer interface {
 	SetAllocation(context.Context, *SetAllocationRequest) (*SetAllocationResponse, error)
 	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started again.
 	ExpelMember(context.Context, *ExpelMemberRequest) (*ExpelMemberResponse, error)
+	// ForgetNode removes what is kept about a node that is gone, so that it is no problem any more. INVALID_ARGUMENT is returned
+	// when the node is alive, and when none has this name.
+	ForgetNode(context.Context, *ForgetNodeRequest) (*ForgetNodeResponse, error)
 	// GetPolicy returns which share of the members serves which sequencer.
 	GetPolicy(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error)
 	// SetPolicy changes which share of the members serves which sequencer.
@@ -317,6 +334,9 @@ func (UnimplementedAdminServer) SetAllocation(context.Context, *SetAllocationReq
 }
 func (UnimplementedAdminServer) ExpelMember(context.Context, *ExpelMemberRequest) (*ExpelMemberResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExpelMember not implemented")
+}
+func (UnimplementedAdminServer) ForgetNode(context.Context, *ForgetNodeRequest) (*ForgetNodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetNode not implemented")
 }
 func (UnimplementedAdminServer) GetPolicy(context.Context, *GetPolicyRequest) (*GetPolicyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetPolicy not implemented")
@@ -546,6 +566,24 @@ func _Admin_ExpelMember_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Admin_ForgetNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServer).ForgetNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Admin_ForgetNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServer).ForgetNode(ctx, req.(*ForgetNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Admin_GetPolicy_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(GetPolicyRequest)
 	if err := dec(in); err != nil {
@@ -650,6 +688,10 @@ var Admin_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExpelMember",
 			Handler:    _Admin_ExpelMember_Handler,
+		},
+		{
+			MethodName: "ForgetNode",
+			Handler:    _Admin_ForgetNode_Handler,
 		},
 		{
 			MethodName: "GetPolicy",

@@ -153,6 +153,8 @@ func (n *Node) begin() (err error) {
 	}
 	if n.quorum != nil {
 		o.Quorum = n.quorum
+	} else if c.Store == nil && c.StoreKind() == stores.Directory {
+		o.Disk = func() (space.Room, bool) { return space.Of(c.DataDir) }
 	}
 	n.service = server.New(n.member, o)
 	n.metrics.Watch(metrics.Node{

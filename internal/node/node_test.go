@@ -109,6 +109,29 @@ func TestExpelled(t *testing.T) {
 	}
 }
 
+// A node alone tells the room on the disk with its data, and one that keeps no data does not.
+func TestDiskOfANodeAlone(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{true, false} {
+		c := testConfig(t)
+		if alone {
+			c.Store = nil
+		}
+		n := newNode(t, c)
+		ctx, stop := context.WithCancel(t.Context())
+		done := running(t, ctx, n)
+		becomesReady(t, n)
+		status, body, err := n.call(Admin, http.MethodGet, "/api/v1/cluster", "")
+		if told := strings.Contains(string(body), `"disk":{"free":`); err != nil || status != http.StatusOK || told != alone {
+			t.Errorf("alone %v: %d %s, %v", alone, status, body, err)
+		}
+		stop()
+		if err := ended(t, done); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // No client sees an error when a node stops: clients that hammer get an ID from every call until they are asked
 // to go elsewhere.
 func TestStopUnderLoad(t *testing.T) {

@@ -41,7 +41,7 @@ const (
 	StoreProblem    ProblemKind = "store"     // out of reach
 	CopiedProblem   ProblemKind = "copied"    // a process was copied or set back, so that IDs may exist twice
 	QuorumProblem   ProblemKind = "quorum"    // machines are lost
-	DiskProblem     ProblemKind = "disk"      // of a machine of the quorum: nearly full, or slow
+	DiskProblem     ProblemKind = "disk"      // of a machine of the quorum, or of a node alone: nearly full, or slow
 	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
 	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
 	HorizonProblem  ProblemKind = "horizon"   // reserved time ends, and more is not reserved
@@ -133,7 +133,7 @@ func (s *Service) Unready(why error) string {
 	}
 	status := s.ownStatus()
 	for _, p := range Problems(status) {
-		if p.Level == Failing && p.Kind != HorizonProblem {
+		if p.Level == Failing && p.Kind != HorizonProblem && p.Kind != DiskProblem { // these are about what comes
 			p.Detail = "" // callers without a right see this
 			return p.Sentence(status.At)
 		}

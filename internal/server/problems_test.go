@@ -178,6 +178,10 @@ func TestProblems(t *testing.T) {
 				"warning disk: The machine m2 of the quorum ends when its disk is full: 300 MiB (50 %) and 10 % of the inodes are left []",
 			},
 		},
+		"the disk of a node alone": {
+			func(s *server.Status) { s.Disk = &space.Room{Free: 300 << 20, Share: 0.1, Inodes: 1} },
+			[]string{"warning disk: This node ends when its disk is full: 300 MiB (10 %) are left []"},
+		},
 		"a machine": {machines(true, "m2:7420"), []string{"warning quorum: The quorum can lose no other machine: 1 of 3 machines is down (m2) []"}},
 		"two machines": {machines(false, "m2:7420", "m3:7420"), []string{
 			"error quorum: No node can reserve more time: 2 of 3 machines are down (m2, m3); the IDs of ids-1 end in 28s []",

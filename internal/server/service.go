@@ -15,6 +15,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/internal/throttle"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
@@ -109,6 +110,9 @@ type Options struct {
 
 	// Quorum is this process's part in a store that several machines keep. Nil: the store is another.
 	Quorum Quorum
+
+	// Disk returns the room where a node alone keeps the data; false: unknown. Nil: others keep it, or machines do.
+	Disk func() (space.Room, bool)
 
 	// Default replaces the issuer of the default sequencer, in tests. Nil: the member's.
 	Default Issuer

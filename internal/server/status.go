@@ -7,6 +7,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store"
 	"github.com/firn-id/firn/store/quorum"
@@ -26,6 +27,7 @@ type Status struct {
 	Joins      []StatusJoin      `json:"joins"`
 	Sequencers []StatusSequencer `json:"sequencers"`
 	Quorum     *quorum.Status    `json:"quorum,omitempty"` // nil: the store is not a quorum
+	Disk       *space.Room       `json:"disk,omitempty"`   // where a node alone keeps the data; nil: unknown, or others keep it
 }
 
 // StatusStore says whether the store answers, in a Status. Times are by the answering server's clock; nil: not since that
@@ -96,7 +98,7 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 	l := s.looking(r)
 	status := Status{
 		Cluster: s.member.Cluster(), Member: s.member.ID(), Position: v.Position(), Entries: v.Entries(), At: l.at, Store: l.store(),
-		Members: []StatusMember{}, Nodes: l.describeNodes(), Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q,
+		Members: []StatusMember{}, Nodes: l.describeNodes(), Joins: []StatusJoin{}, Sequencers: s.describeAll(v), Quorum: q, Disk: s.disk(),
 	}
 	for _, id := range v.Members() {
 		m := StatusMember{ID: id, Pulse: l.pulse(id)}
@@ -121,7 +123,7 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 // counts as reached unless the node is past its horizon and its next pulse is overdue.
 func (s *Service) ownStatus() Status {
 	l := s.looking(nil)
-	status := Status{Member: l.member, At: l.at, Store: l.store()}
+	status := Status{Member: l.member, At: l.at, Store: l.store(), Disk: s.disk()}
 	own := StatusMember{ID: l.member, Pulse: l.pulse(l.member)}
 	overdue := l.now.Sub(l.answered) > own.Every+late
 	v := own.Vitals
@@ -131,6 +133,18 @@ func (s *Service) ownStatus() Status {
 	defer cancel()
 	status.Quorum = s.RecentQuorum(soon)
 	return status
+}
+
+// disk returns the room where a node alone keeps the data; nil: unknown, or others keep it.
+func (s *Service) disk() *space.Room {
+	if s.options.Disk == nil {
+		return nil
+	}
+	room, ok := s.options.Disk()
+	if !ok {
+		return nil
+	}
+	return &room
 }
 
 // Status returns what the member knows about its cluster.

@@ -116,6 +116,14 @@ func (a *admin) ExpelMember(ctx context.Context, r *firnv1.ExpelMemberRequest) (
 	return &firnv1.ExpelMemberResponse{Member: e.Member, Owner: e.Owner}, nil
 }
 
+func (a *admin) ForgetNode(ctx context.Context, r *firnv1.ForgetNodeRequest) (*firnv1.ForgetNodeResponse, error) {
+	f, err := a.service.Forget(origin(ctx).In(ctx), callerOf(ctx), r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &firnv1.ForgetNodeResponse{Name: f.Name}, nil
+}
+
 func (a *admin) GetPolicy(ctx context.Context, _ *firnv1.GetPolicyRequest) (*firnv1.GetPolicyResponse, error) {
 	p, err := a.service.Policy(ctx, callerOf(ctx))
 	if err != nil {

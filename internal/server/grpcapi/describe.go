@@ -59,6 +59,12 @@ func statusMessage(s server.Status) *firnv1.ClusterStatusResponse {
 	for _, one := range s.Members {
 		m.Members = append(m.Members, &firnv1.Member{Id: one.ID, Watches: one.Watches, Joined: one.Joined, Pulse: pulseMessage(one.Pulse)})
 	}
+	for _, n := range s.Nodes {
+		m.Nodes = append(m.Nodes, &firnv1.Node{
+			Name: n.Name, Host: n.Host, Members: n.Members, State: nodeStates[n.State], Since: instantMessage(&n.Since), Seen: instantMessage(&n.Seen),
+			Reserved: instantMessage(n.Reserved),
+		})
+	}
 	for _, j := range s.Joins {
 		m.Joins = append(m.Joins, &firnv1.Join{
 			Joiner: j.Joiner, Target: j.Target, Accepted: j.Phase == server.Accepted, Pulse: pulseMessage(j.Pulse),
@@ -71,6 +77,13 @@ func statusMessage(s server.Status) *firnv1.ClusterStatusResponse {
 		})
 	}
 	return m
+}
+
+var nodeStates = map[server.NodeState]firnv1.Node_State{
+	server.NodeAlive:   firnv1.Node_STATE_ALIVE,
+	server.NodeLeft:    firnv1.Node_STATE_LEFT,
+	server.NodeLost:    firnv1.Node_STATE_LOST,
+	server.NodeUnknown: firnv1.Node_STATE_UNKNOWN,
 }
 
 var levels = map[server.ProblemLevel]firnv1.Problem_Level{

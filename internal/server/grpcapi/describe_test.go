@@ -27,6 +27,12 @@ func TestStatusMessage(t *testing.T) {
 			{ID: "b", Pulse: server.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(member.Vitals)}},
 			{ID: "c"},
 		},
+		Nodes: []server.StatusNode{
+			{Name: "ids-1", Host: "h", Members: []string{"a"}, State: server.NodeAlive, Since: noon, Seen: noon, Reserved: &noon},
+			{Name: "ids-2", State: server.NodeLeft, Since: noon, Seen: noon},
+			{Name: "ids-3", State: server.NodeLost, Since: noon, Seen: noon},
+			{Name: "ids-4", State: server.NodeUnknown, Since: noon, Seen: noon},
+		},
 	})
 	want := new(firnv1.ClusterStatusResponse)
 	const at = `"2026-11-22T12:00:00Z"`
@@ -37,7 +43,11 @@ func TestStatusMessage(t *testing.T) {
 				"version": "v1", "addresses": {"http": "http://a"}, "since": `+at+`, "ready": true, "code": "clock", "why": "so", "given": 7, "rate": 1.5,
 				"verdict": "behind", "offset": "-1s", "judged": `+at+`, "smallerUntil": `+at+`, "copiedAt": `+at+`, "left": "60s", "roundTrip": "0.001s"}}},
 			{"id": "b", "pulse": {"owner": "ids-2", "asOf": `+at+`, "vitals": {"offset": "0s"}}},
-			{"id": "c"}]}`), want); err != nil {
+			{"id": "c"}],
+		"nodes": [
+			{"name": "ids-1", "host": "h", "members": ["a"], "state": "STATE_ALIVE", "since": `+at+`, "seen": `+at+`, "reserved": `+at+`},
+			{"name": "ids-2", "state": "STATE_LEFT", "since": `+at+`, "seen": `+at+`}, {"name": "ids-3", "state": "STATE_LOST", "since": `+at+`, "seen": `+at+`},
+			{"name": "ids-4", "state": "STATE_UNKNOWN", "since": `+at+`, "seen": `+at+`}]}`), want); err != nil {
 		t.Fatal(err)
 	}
 	if !proto.Equal(have, want) {

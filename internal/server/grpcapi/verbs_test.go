@@ -47,7 +47,7 @@ func (r *rig) reaches(want firnv1.Here_State) {
 	}
 }
 
-// An operator drains a member, moves node IDs, changes an allocation, sets a policy, and expels a member. Each answer says
+// An operator drains a member, moves node IDs, changes an allocation, sets a policy, expels a member, and has its node forgotten. Each answer says
 // what came of it, and doing it again changes nothing.
 func TestVerbs(t *testing.T) {
 	a, b, idA, idB := verbs(t)
@@ -134,6 +134,31 @@ func TestVerbs(t *testing.T) {
 	_, err = a.admin.ExpelMember(ctx, &firnv1.ExpelMemberRequest{Member: idB})
 	wants(t, "ExpelMember again", err, bad("no member is"))
 
+	var node *firnv1.Node // b's, once that has left
+	for node.GetState() != firnv1.Node_STATE_LEFT && node.GetState() != firnv1.Node_STATE_LOST {
+		if status, err = a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{}); err != nil || len(status.GetNodes()) != 2 {
+			t.Fatalf("ClusterStatus: %v, %v; want two nodes, one of which is gone", status, err)
+		}
+		node = status.GetNodes()[1]
+	}
+	if node.GetName() != "host-b, process 2" || !slices.Equal(node.GetMembers(), []string{idB}) || node.GetSeen() == nil {
+		t.Errorf("an expelled node is %v", node)
+	}
+	_, err = a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: "host-a, process 1"})
+	wants(t, "ForgetNode of one that lives", err, bad("is alive; expel it, or stop it"))
+	f, err := a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: node.GetName()})
+	for err != nil && strings.Contains(err.Error(), "is alive") { // it has left, and its pulse has yet to end
+		f, err = a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: node.GetName()})
+	}
+	if err != nil || f.GetName() != node.GetName() {
+		t.Errorf("ForgetNode: %v, %v", f, err)
+	}
+	if status, err = a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{}); err != nil || len(status.GetNodes()) != 1 {
+		t.Errorf("ClusterStatus without a forgotten node: %v, %v", status.GetNodes(), err)
+	}
+	_, err = a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: node.GetName()})
+	wants(t, "ForgetNode again", err, bad("no node is"))
+
 	trail := a.trail.String() + b.trail.String()
 	for _, want := range []string{
 		"protocol=grpc call=drain sequencer=orders member=" + idB + " outcome=ok",
@@ -142,6 +167,7 @@ func TestVerbs(t *testing.T) {
 		"protocol=grpc call=allocate sequencer=orders outcome=ok",
 		`protocol=grpc call="set policy" outcome=ok`,
 		"protocol=grpc call=expel member=" + idB + " outcome=ok",
+		`protocol=grpc call=forget member="host-b, process 2" outcome=ok`,
 	} {
 		if !strings.Contains(trail, want) {
 			t.Errorf("the trail does not say %s:\n%s", want, trail)

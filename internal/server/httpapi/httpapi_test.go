@@ -18,6 +18,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/server/servertest"
+	"github.com/firn-id/firn/internal/space"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/quorum"
 )
@@ -274,6 +275,10 @@ func TestReadySaysWhatToDo(t *testing.T) {
 		want    string
 	}{
 		"alone": {server.Options{}, `"This node gives no IDs: the horizon is reached. Run firn doctor on that machine. https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"`},
+		"alone, on a disk that is nearly full": {
+			server.Options{Disk: func() (space.Room, bool) { return space.Room{Free: 1 << 20, Share: 0.01, Inodes: 1}, true }},
+			`"This node gives no IDs: the horizon is reached. Run firn doctor on that machine. https://github.com/firn-id/firn/blob/main/docs/problems.md#not_ready"`,
+		},
 		"in a quorum without a majority": {
 			server.Options{Quorum: lost},
 			`"This node gives no IDs: 2 of 3 machines do not answer (ids-3, ids-2). Start one of them, or mend the network to them. https://github.com/firn-id/firn/blob/main/docs/problems.md#quorum"`,
