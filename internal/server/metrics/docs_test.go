@@ -89,30 +89,37 @@ func TestEverySeriesIsShown(t *testing.T) {
 	})
 }
 
-// alert is an alert in a file of rules.
-type alert struct {
-	Alert, Expr, For    string
-	Labels, Annotations map[string]string
+// rule is an alert in a file of rules, or what is recorded under a name.
+type rule struct {
+	Alert, Record, Expr, For string
+	Labels, Annotations      map[string]string
 }
 
-func alerts(t *testing.T) (all []alert) {
+// rulesOf returns all rules.
+func rulesOf(t *testing.T) (alerts, records []rule) {
 	t.Helper()
 	var file struct {
 		Groups []struct {
 			Name  string
-			Rules []alert
+			Rules []rule
 		}
 	}
 	if err := yaml.Unmarshal([]byte(readFile(t, rules)), &file); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range file.Groups {
-		all = append(all, g.Rules...)
+		for _, r := range g.Rules {
+			if r.Record != "" {
+				records = append(records, r)
+			} else {
+				alerts = append(alerts, r)
+			}
+		}
 	}
-	if len(all) < 10 {
-		t.Fatalf("there are %d alerts", len(all))
+	if len(alerts) < 10 || len(records) < 5 {
+		t.Fatalf("there are %d alerts and %d records", len(alerts), len(records))
 	}
-	return all
+	return alerts, records
 }
 
 // target is a query of the dashboard.
@@ -142,7 +149,7 @@ func queries(t *testing.T) map[string][]target {
 
 // names returns the metrics in an expression, without the suffixes of histograms.
 func names(expr string) (all []string) {
-	for _, name := range regexp.MustCompile(`\b(?:firn|go|process)_[a-z_]+`).FindAllString(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, ""), -1) {
+	for _, name := range regexp.MustCompile(`\b(?:\w+:firn_[a-z_]+:\w+|(?:firn|go|process)_[a-z_]+)`).FindAllString(regexp.MustCompile(`"[^"]*"`).ReplaceAllString(expr, ""), -1) {
 		all = append(all, strings.TrimSuffix(name, "_bucket"))
 	}
 	return all
@@ -151,7 +158,7 @@ func names(expr string) (all []string) {
 // A node shows every metric that alerts and the dashboard use.
 func TestRulesAndDashboardKnowTheirMetrics(t *testing.T) {
 	full(t, func(w *watched) {
-		shown := families(t, w.metrics)
+		shown, ours := families(t, w.metrics), readFile(t, documentation)
 		check := func(where, expr string) {
 			t.Helper()
 			found := names(expr)
@@ -164,7 +171,15 @@ func TestRulesAndDashboardKnowTheirMetrics(t *testing.T) {
 				t.Errorf("%s asks for nothing: %s", where, expr)
 			}
 		}
-		for _, a := range alerts(t) {
+		alerts, records := rulesOf(t)
+		for _, r := range records { // which may use those before
+			check(r.Record, r.Expr)
+			shown[r.Record] = "record"
+			if !strings.Contains(ours, "`"+r.Record+"`") && strings.HasPrefix(r.Record, "job:") {
+				t.Errorf("%s does not tell of %s", documentation, r.Record)
+			}
+		}
+		for _, a := range alerts {
 			check(a.Alert, a.Expr)
 		}
 		for title, targets := range queries(t) {
@@ -178,8 +193,9 @@ func TestRulesAndDashboardKnowTheirMetrics(t *testing.T) {
 // Each alert has a description, a test and a section in the runbook, which has no other sections.
 func TestRunbook(t *testing.T) {
 	text, tests := readFile(t, runbook), readFile(t, ruleTests)
+	alerts, _ := rulesOf(t)
 	var want []string
-	for _, a := range alerts(t) {
+	for _, a := range alerts {
 		want = append(want, a.Alert)
 		link := "https://github.com/firn-id/firn/blob/main/docs/alerts.md#" + strings.ToLower(a.Alert)
 		if a.Annotations["runbook_url"] != link || a.Annotations["summary"] == "" || !strings.Contains(a.Annotations["description"], "$value") {
@@ -233,7 +249,7 @@ func TestDashboardQueries(t *testing.T) {
 	b.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for _, targets := range queries(t) {
 		for _, q := range targets {
-			expr := strings.NewReplacer("$__rate_interval", "5m", "$job", "a", "$instance", "b").Replace(q.Expr)
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$__range", "1h", "$job", "a", "$instance", "b").Replace(q.Expr)
 			fmt.Fprintf(&b, "  - record: a:b\n    expr: '%s'\n    labels: {n: \"%d\"}\n", strings.ReplaceAll(expr, "'", "''"), b.Len())
 		}
 	}

@@ -37,6 +37,7 @@ type stage struct {
 
 // staged is a node on a stage.
 type staged struct {
+	stage   *stage
 	name    string
 	client  *memstore.Client
 	wall    *atomic.Int64 // how far it is off
@@ -50,8 +51,16 @@ type staged struct {
 	gone    bool // and is no longer asked
 }
 
-// Status implements server.Quorum.
-func (n *staged) Status(context.Context) quorum.Status { return *n.quorum.Load() }
+// Status implements server.Quorum. The machines of the quorum are those of the first nodes; how far their clocks are ahead
+// is seen by the node's own.
+func (n *staged) Status(context.Context) quorum.Status {
+	q := *n.quorum.Load()
+	q.Machines = slices.Clone(q.Machines)
+	for i := range q.Machines {
+		q.Machines[i].Clock = time.Duration(n.stage.nodes[i].wall.Load() - n.wall.Load())
+	}
+	return q
+}
 
 // asQuorum is a node as the quorum that it sees.
 type asQuorum struct {
@@ -90,7 +99,7 @@ func staging(t *testing.T, f func(s *stage)) map[string][]string {
 func (s *stage) start(version string) *staged {
 	s.t.Helper()
 	name := fmt.Sprintf("n%d:8080", len(s.nodes)+1)
-	n := &staged{name: name, client: s.store.Client(name), wall: new(atomic.Int64), metrics: New(Build{version, "abc", "go1"})}
+	n := &staged{stage: s, name: name, client: s.store.Client(name), wall: new(atomic.Int64), metrics: New(Build{version, "abc", "go1"})}
 	began := time.Now()
 	clock := firn.NewSteadyClockFrom(0, func() (int64, int64) {
 		return time.Now().UnixNano() + n.wall.Load(), int64(time.Since(began))
@@ -135,7 +144,7 @@ func healthy() *quorum.Status {
 	q := servertest.ThreeMachines().State
 	for i := range q.Machines {
 		m := &q.Machines[i]
-		m.Role, m.Err, m.Index, m.Behind, m.Clock, m.Sync, m.Doing = quorum.Voter, "", 120345, 0, 0, time.Millisecond, ""
+		m.Role, m.Err, m.Index, m.Behind, m.Sync, m.Doing = quorum.Voter, "", 120345, 0, time.Millisecond, ""
 	}
 	return &q
 }
