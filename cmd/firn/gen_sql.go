@@ -27,7 +27,7 @@ const genSQLExamples = `  firn gen sql --dialect postgres | psql shop
   firn gen sql --dialect mysql --layout twitter --name tweet | mariadb shop
   firn gen sql --dialect sqlite --table orders | sqlite3 shop.db
   firn gen sql --dialect postgres --sequencer orders --name orders
-  firn gen sql --store --role firn | psql ids`
+  firn gen sql --store --role ids | psql app`
 
 func (p *program) genSQL() *cobra.Command {
 	s := deploy.NewSQL()

@@ -99,10 +99,22 @@ func (c Config) settings() (settings, error) {
 		q.Set("sslcert", c.CertFile)
 		q.Set("sslkey", c.KeyFile)
 	}
+	for name := range q {
+		if forPools(name) {
+			c.Logger.Warn("firn has one connection, and no use for a setting of a pool in the address of the database", "setting", name, "value", q.Get(name))
+			q.Del(name)
+		}
+	}
 	u.RawQuery = q.Encode()
 	s.url = u.String()
 	_, err = s.connection()
 	return s, err
+}
+
+// forPools is whether pgx and its pool alone understand a setting, in a URL that a service has for both. A server refuses it.
+func forPools(name string) bool {
+	return strings.HasPrefix(name, "pool_") ||
+		slices.Contains([]string{"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity"}, name)
 }
 
 // checkFiles returns an error when others can write a file that the URL names.
@@ -128,7 +140,8 @@ func (s settings) connection() (*pgconn.Config, error) {
 	}
 	c, err := pgconn.ParseConfig(s.url)
 	if err != nil {
-		return nil, err
+		_, why, _ := strings.Cut(err.Error(), "`: ") // what is before it is the address, which may hold a password
+		return nil, fmt.Errorf("the address of the database: %s", why)
 	}
 	if s.dial != nil {
 		c.DialFunc = s.dial
