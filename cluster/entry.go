@@ -192,10 +192,14 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(entryJSON{Position: &e.Position, At: newStamp(e.At), Command: e.Command.Name(), Args: args})
 }
 
-// ParseEntry reads an entry from a JSON object with "position", "command", "args" and optionally "version". An
-// *UnreadableError is returned when data is anything else.
+// ParseEntry reads an entry from a JSON object with "position", "command", "args" and optionally "version", and
+// "believed", which servers add where they doubt "at", and which says nothing here. An *UnreadableError is returned when
+// data is anything else.
 func ParseEntry(data []byte) (Entry, error) {
-	var r entryJSON
+	var r struct {
+		entryJSON
+		Believed json.RawMessage `json:"believed"`
+	}
 	err := strictJSON(data, &r)
 	switch {
 	case err != nil:

@@ -39,14 +39,16 @@ while the node lives, and for a day after it is gone.
 An entry has the time of its sender's clock, so times need not ascend; the order of the
 log is what counts. Log prints from the first entry that is not before --since to the
 last that is not after --until, and everything between them. A time that contradicts
-the order, as of a clock that is hours ahead, counts as that of the entry's neighbours.
+the order by more than a second, as of a clock that is hours ahead, counts as that of
+the entry's neighbours: log marks that entry, and tells their time.
 
 Members drop the beginning of a long log. If entries that you asked for are gone, the
 first line says so: on standard output, or with --json on standard error.
 
 With --json each line is an entry that firn cluster replay can read, with its time in
-UTC. Replay it only from the beginning of the log; firn cluster value --at shows the
-state that dropped entries led to.`
+UTC, and that of its neighbours as "believed" where they contradict it. Replay it only
+from the beginning of the log; firn cluster value --at shows the state that dropped
+entries led to.`
 
 const logExamples = `  firn cluster log
   firn cluster log --since 03:00 --until 03:20
@@ -183,7 +185,8 @@ func goOn(last int64) string {
 // logEntry is what a line of the log tells.
 type logEntry struct {
 	Position   int64           `json:"position"`
-	At         time.Time       `json:"at"` // zero: unknown
+	At         time.Time       `json:"at"`       // zero: unknown
+	Believed   time.Time       `json:"believed"` // what its neighbours say instead; zero: nothing
 	Command    string          `json:"command"`
 	Args       json.RawMessage `json:"args"`
 	Unreadable string          `json:"unreadable"` // why there is no command
@@ -200,7 +203,19 @@ func (e logEntry) text() string {
 	if !e.At.IsZero() {
 		at = localTime(e.At)
 	}
-	return console.Row(logColumns, []string{at, strconv.FormatInt(e.Position, 10), e.words()})
+	return console.Row(logColumns, []string{at, strconv.FormatInt(e.Position, 10), e.words() + e.doubt()})
+}
+
+// doubt marks a time that the entry's neighbours contradict.
+func (e logEntry) doubt() string {
+	switch {
+	case e.Believed.IsZero() || e.At.IsZero():
+		return ""
+	case e.At.After(e.Believed):
+		return fmt.Sprintf(" [clock ahead: sent by %s]", localTime(e.Believed))
+	default:
+		return fmt.Sprintf(" [late clock: sent from %s on]", localTime(e.Believed))
+	}
 }
 
 // words says what happened. A newer server may have commands that this program does not know.

@@ -196,6 +196,27 @@ func TestLookAsText(t *testing.T) {
 	}
 }
 
+// A time that the neighbours of an entry contradict is marked, and theirs are not.
+func TestLogMarksWrongTimes(t *testing.T) {
+	l := newLooked(t)
+	for i, at := range []string{"05:11", "03:12", "01:00", "03:13"} {
+		l.add(t, fmt.Sprintf(`{"position":%d,"at":"2026-11-22T%s:00.000Z","command":"peer-gc","args":{"by":"a"}}`, 11+i, at))
+	}
+	const want = logHead + `2026-11-22 03:10:00.000        10  c watches its target, and waits to be watched
+2026-11-22 05:11:00.000        11  a looks for dead members [clock ahead: sent by 2026-11-22 03:12:00.000]
+2026-11-22 03:12:00.000        12  a looks for dead members
+2026-11-22 01:00:00.000        13  a looks for dead members [late clock: sent from 2026-11-22 03:12:00.000 on]
+2026-11-22 03:13:00.000        14  a looks for dead members
+`
+	if status, out, errs := l.firn(t, "cluster log --from 10"); status != 0 || errs != "" || out != want {
+		t.Errorf("status %d, %s\nhave %s\nwant %s", status, errs, out, want)
+	}
+	var out strings.Builder
+	if _, log, _ := l.firn(t, "cluster log --json"); replay.Run(strings.NewReader(log), "log", &out) != nil || !strings.Contains(log, `"believed"`) {
+		t.Errorf("it can't be replayed: %s", log)
+	}
+}
+
 // A status that has a problem ends with status 1 if that is asked for, whatever it prints; sequencers are listed only if they
 // are.
 func TestStatusExits(t *testing.T) {

@@ -16,8 +16,13 @@ var clocks = []mutant{
 	},
 	{
 		"the times in a log are taken as they are", "internal/server/httpapi/history.go",
-		"return timed{entries, clocks.Order(at, now)}", "_ = clocks.Order\n	return timed{entries, at}",
+		"at := clocks.Order(*t, now)[before:]", "_ = clocks.Order\n	at := slices.Clone((*t)[before:])",
 		"./internal/server/httpapi", "^TestLogByTime$",
+	},
+	{
+		"the times of new entries of a log are judged without those before", "internal/server/httpapi/history.go",
+		"*t = slices.Clone((*t)[max(0, len(*t)-neighbours):])", "*t = (*t)[:0]",
+		"./internal/server/httpapi", "^TestLogDoubts$",
 	},
 	{
 		"half of the clocks are a majority against one", "internal/clocks/clocks.go",

@@ -214,6 +214,53 @@ func TestLogByTime(t *testing.T) {
 	}
 }
 
+// An entry whose time the others contradict has the time that they let be closest to it, and no other entry has one, wherever
+// the answer begins and whenever the entry comes.
+func TestLogDoubts(t *testing.T) {
+	doubts := func(lines string) (found string) {
+		for line := range strings.Lines(lines) {
+			var e struct {
+				Position int
+				Believed string
+			}
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cluster.ParseEntry([]byte(line)); err != nil {
+				t.Error(err)
+			}
+			if e.Believed != "" {
+				found += fmt.Sprintf("%d %s ", e.Position, e.Believed)
+			}
+		}
+		return found
+	}
+	for _, tt := range []struct {
+		minutes []int
+		query   string
+		want    string
+	}{
+		{[]int{1, 2, 3, 4}, "", ""},
+		{[]int{1, 2, 58, 3, 4, 5}, "", "6 2026-11-22T03:03:00.000Z "},
+		{[]int{1, 2, 58, 3, 4, 5}, "?since=2026-11-22T03:02:00Z&until=2026-11-22T03:03:00Z", "6 2026-11-22T03:03:00.000Z "},
+		{[]int{11, 12, 1, 13, 14}, "?from=6", "6 2026-11-22T03:12:00.000Z "},
+		{[]int{11, 12, 1, 13, 14}, "?from=7", ""},
+		{[]int{-1, 1, -1, 3, -1}, "", ""},
+	} {
+		if w := call(serving(timed(t, tt.minutes...)), "GET", "/api/v1/cluster/log"+tt.query); w.Code != 200 || doubts(w.Body.String()) != tt.want {
+			t.Errorf("minutes %v%s: %d %s\nwant %s", tt.minutes, tt.query, w.Code, w.Body, tt.want)
+		}
+	}
+
+	log := timed(t, 11, 12)
+	server := httptest.NewServer(serving(log))
+	t.Cleanup(server.Close)
+	lines, _ := follow(t, server.URL+"/api/v1/cluster/log?follow=1&from=4")
+	next(t, lines, `{"position":4,`)
+	log.appendAt(t, cluster.PeerGC{By: "a"}, time.Date(2026, 11, 22, 3, 1, 0, 0, time.UTC))
+	next(t, lines, `{"position":6,"at":"2026-11-22T03:01:00.000Z","command":"peer-gc","args":{"by":"a"},"believed":"2026-11-22T03:12:00.000Z"}`)
+}
+
 // A call that follows the log gets what comes after its first entry whatever its time.
 func TestFollowSince(t *testing.T) {
 	log := timed(t, 1, 5)

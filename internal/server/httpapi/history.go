@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,19 +50,33 @@ type timed struct {
 	at      []time.Time
 }
 
-func timesOf(entries []store.LogEntry, now time.Time) timed {
-	at := make([]time.Time, len(entries))
-	for i, e := range entries {
-		at[i] = sentAt(e)
+// neighbours is among how many entries before it the time of a new one is judged.
+const neighbours = 256
+
+// times are those in the latest entries of a log, as their senders told them. The zero value is that of no entry.
+type times []time.Time
+
+// next tells when entries that come after these were written.
+func (t *times) next(entries []store.LogEntry, now time.Time) timed {
+	before := len(*t)
+	for _, e := range entries {
+		*t = append(*t, sentAt(e))
 	}
-	return timed{entries, clocks.Order(at, now)}
+	at := clocks.Order(*t, now)[before:]
+	*t = slices.Clone((*t)[max(0, len(*t)-neighbours):])
+	return timed{entries, at}
 }
+
+func timesOf(entries []store.LogEntry, now time.Time) timed { return new(times).next(entries, now) }
+
+// cut returns the entries with these indices.
+func (t timed) cut(from, to int) timed { return timed{t.entries[from:to], t.at[from:to]} }
 
 // since returns the entries from the first one on that is not before a time.
 func (t timed) since(at time.Time) timed {
 	for i, when := range t.at {
 		if !when.Before(at) {
-			return timed{t.entries[i:], t.at[i:]}
+			return t.cut(i, len(t.at))
 		}
 	}
 	return timed{}
@@ -141,14 +156,35 @@ func decode(e store.LogEntry, skipped func(position int64, entry string) bool) (
 	return cluster.Decode(int64(e.Position), e.Data)
 }
 
-// entryLine is an entry as JSON shows it.
-func entryLine(e store.LogEntry, skipped func(position int64, entry string) bool) any {
+// doubtful is an entry whose time its neighbours contradict.
+type doubtful struct {
+	cluster.Entry
+	believed time.Time // what they let be closest to its time
+}
+
+// MarshalJSON writes the entry as cluster.ParseEntry reads it.
+func (d doubtful) MarshalJSON() ([]byte, error) {
+	entry, err := json.Marshal(d.Entry)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(entry[:len(entry)-1], `,"believed":%q}`, d.believed.UTC().Format("2006-01-02T15:04:05.000Z")), nil
+}
+
+// apart is how far the time of an entry may be from what its neighbours say.
+const apart = time.Second
+
+// entryLine is an entry as JSON shows it, with when it was written; zero: unknown.
+func entryLine(e store.LogEntry, at time.Time, skipped func(position int64, entry string) bool) any {
 	entry, err := decode(e, skipped)
 	if unreadable, ok := errors.AsType[*cluster.UnreadableError](err); ok {
 		err = unreadable.Err
 	}
 	if err != nil {
 		return unreadableEntry{int64(e.Position), err.Error()}
+	}
+	if !entry.At.IsZero() && entry.At.Sub(at).Abs() > apart {
+		return doubtful{entry, at}
 	}
 	return entry
 }

@@ -137,24 +137,20 @@ func spanOf(text string) (s span, follow bool, err error) {
 }
 
 // of returns the entries that are wanted: from the first to the last one whose time is within the span, with all between
-// them. Now is the time by which to know clocks that are ahead.
-func (s span) of(entries []store.LogEntry, now time.Time) []store.LogEntry {
-	from := sort.Search(len(entries), func(i int) bool { return int64(entries[i].Position) >= s.from })
-	if s.since.IsZero() && s.until.IsZero() {
-		return entries[from:]
-	}
-	t := timesOf(entries, now)
-	t = timed{t.entries[from:], t.at[from:]}
+// them.
+func (s span) of(t timed) timed {
+	from := sort.Search(len(t.entries), func(i int) bool { return int64(t.entries[i].Position) >= s.from })
+	t = t.cut(from, len(t.entries))
 	if !s.since.IsZero() {
 		t = t.since(s.since)
 	}
 	if !s.until.IsZero() {
 		last, err := t.positionAt(s.until)
 		for n := len(t.entries); n > 0 && (err != nil || int64(t.entries[n-1].Position) > last); n-- {
-			t.entries = t.entries[:n-1]
+			t = t.cut(0, n-1)
 		}
 	}
-	return t.entries
+	return t
 }
 
 func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Caller, log store.Log) {
@@ -178,6 +174,7 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 	}
 	late := time.AfterFunc(logWithin, func() { cancel(errNoLog) })
 	defer late.Stop()
+	var told times
 	l := lines{w: w, control: http.NewResponseController(w), skipped: h.service.Skipped}
 	for batch, err := range batches {
 		late.Stop()
@@ -192,23 +189,23 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 			l.fail(errCut)
 			return
 		}
-		entries := wanted.of(batch.Entries, h.service.Now())
+		found := wanted.of(told.next(batch.Entries, h.service.Now()))
 		if !l.begun {
-			l.begin(batch, wanted, entries)
+			l.begin(batch, wanted, found.entries)
 		}
-		if len(entries) > 0 {
+		if len(found.entries) > 0 {
 			wanted.since = time.Time{} // what follows is wanted, whatever its time
 		}
-		if r.Method == http.MethodHead || l.write(entries) != nil {
+		if r.Method == http.MethodHead || l.write(found) != nil {
 			return
 		}
 	}
 }
 
-// after is the position after which to read the entries from a position on. It is one that the member has seen, as the log
-// refuses others.
+// after is the position after which to read the entries from a position on, with some before by which to judge the times of
+// the first. It is one that the member has seen, as the log refuses others.
 func after(from int64, v cluster.Value) store.Position {
-	return store.Position(max(0, min(from-1, v.Position())))
+	return store.Position(max(0, min(from-1, v.Position())-neighbours))
 }
 
 // read is a Follow that ends with the log.
@@ -238,12 +235,12 @@ func (l *lines) begin(batch store.Batch, wanted span, entries []store.LogEntry) 
 }
 
 // write writes entries.
-func (l *lines) write(entries []store.LogEntry) error {
+func (l *lines) write(t timed) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	for _, entry := range entries {
-		if err := e.Encode(entryLine(entry, l.skipped)); err != nil {
+	for i, entry := range t.entries {
+		if err := e.Encode(entryLine(entry, t.at[i], l.skipped)); err != nil {
 			return err
 		}
 		if b.Len() >= piece {
