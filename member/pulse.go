@@ -57,6 +57,17 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 	return found, nil
 }
 
+// PulseOf reads the pulse of one member or joiner, by its member ID; it is zero where there is none. The error is one of
+// the store.
+func (m *Member) PulseOf(ctx context.Context, id string) (Pulse, error) {
+	s, err := m.opened()
+	if err != nil {
+		return Pulse{}, err
+	}
+	kv, err := s.Get(ctx, pulseKey(id))
+	return readPulse(kv.Value), err
+}
+
 // pulse returns what writes the pulse as it is once these fences are renewed, under the condition that it is as this
 // member knows it, and the stamp of that. So a write that comes late replaces no later one, and puts none after the end of
 // the session.

@@ -37,7 +37,9 @@ func New(b Build) *Metrics {
 }
 
 // Watch adds the metrics of a node. A second call panics.
-func (m *Metrics) Watch(n Node) { m.registry.MustRegister(&watcher{n, newProbe()}) }
+func (m *Metrics) Watch(n Node) {
+	m.registry.MustRegister(&watcher{n, newProbe(), &tellers{known: map[string]teller{}}})
+}
 
 // Handler serves all metrics, in the format that the client asks for. It omits and logs what it can't collect. It
 // reads from the store at most once a second, and waits at most a second for it, and hardly for the machines of a quorum.

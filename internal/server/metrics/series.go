@@ -83,8 +83,8 @@ var (
 	behind = gauge("firn_log_lag_entries", "entries",
 		"Entries of the log that the node has not applied yet; absent when the store does not answer within a second.")
 
-	phase = gauge("firn_sequencer_state", "0 or 1",
-		"1 for the node's state for a sequencer, 0 for the others: attaching, attached or waiting (for a node ID). Sequencers that the node is not attached to are absent, here and below.",
+	phase = gauge("firn_sequencer_state", "1",
+		"Always 1; the label is the node's state for a sequencer: attaching, attached or waiting (for a node ID). Sequencers that the node is not attached to are absent, here and below.",
 		"sequencer", "state")
 	nodeID = gauge("firn_sequencer_node_id", "node ID",
 		"The node ID of the node, the first if it has several; absent while it has none.", "sequencer")
@@ -100,7 +100,7 @@ var (
 		"Attempts to extend a horizon, by result: done, in_doubt (no answer: it may have been written), failed (it was not written), lost (the node ID or the session is lost).",
 		"result")
 	held = gauge("firn_sequencer_node_ids_held", "node IDs",
-		"Node IDs of the sequencer that members hold, in the whole cluster.", "sequencer")
+		"Node IDs of the sequencer that members hold, in the whole cluster. Here and below, it is exported once, by the node that holds the sequencer's lowest node ID.", "sequencer")
 	free = gauge("firn_sequencer_node_ids_free", "node IDs",
 		"Free node IDs of the sequencer, in the whole cluster.", "sequencer")
 	inLine = gauge("firn_sequencer_members_waiting", "members",

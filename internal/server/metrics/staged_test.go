@@ -56,7 +56,7 @@ type staged struct {
 func (n *staged) Status(context.Context) quorum.Status {
 	q := *n.quorum.Load()
 	q.Machines = slices.Clone(q.Machines)
-	for i := range q.Machines {
+	for i := range min(len(q.Machines), len(n.stage.nodes)) {
 		q.Machines[i].Clock = time.Duration(n.stage.nodes[i].wall.Load() - n.wall.Load())
 	}
 	return q
@@ -83,16 +83,21 @@ func staging(t *testing.T, f func(s *stage)) map[string][]string {
 		}
 		s.pass(5 * time.Minute)
 		f(s)
-		for _, n := range s.nodes {
-			n.client.CutOff(false)
-			if !n.left {
-				n.member.Leave()
-			}
-			n.client.Close()
-		}
+		s.end()
 		series = s.series
 	})
 	return series
+}
+
+// end ends all nodes.
+func (s *stage) end() {
+	for _, n := range s.nodes {
+		n.client.CutOff(false)
+		if !n.left {
+			n.member.Leave()
+		}
+		n.client.Close()
+	}
 }
 
 // start adds a node.
@@ -106,10 +111,12 @@ func (s *stage) start(version string) *staged {
 	})
 	var service atomic.Pointer[server.Service]
 	m, err := member.Join(s.t.Context(), n.client, member.Options{Owner: name, Clock: clock, Vitals: func() member.Vitals {
+		var v member.Vitals
 		if one := service.Load(); one != nil {
-			return one.Vitals()
+			v = one.Vitals()
 		}
-		return member.Vitals{}
+		v.Addresses = map[string]string{"http": "http://" + name}
+		return v
 	}})
 	if err != nil {
 		s.t.Fatal(err)

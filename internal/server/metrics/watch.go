@@ -32,7 +32,8 @@ type Node struct {
 // watcher collects the metrics of a node.
 type watcher struct {
 	Node
-	probe *probe
+	probe   *probe
+	tellers *tellers
 }
 
 // Describe implements prometheus.Collector.
@@ -67,16 +68,16 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 		stats = m.Stats()
 	}
 	collectMember(to, stats)
+	soon, cancel := context.WithTimeout(context.Background(), quorumWithin)
+	defer cancel()
 	if m != nil {
 		to.put(clockOffset, stats.Offset.Seconds())
 		collectVerdict(to, m.Vitals())
 		v := m.Value()
 		to.put(members, float64(v.Size()))
 		to.put(joins, float64(len(maps.Collect(v.Joins()))))
-		w.collectSequencers(to, m)
+		w.collectSequencers(soon, to, m)
 	}
-	soon, cancel := context.WithTimeout(context.Background(), quorumWithin)
-	defer cancel()
 	if q := w.Service.RecentQuorum(soon); q != nil {
 		collectQuorum(to, *q)
 	}
@@ -88,8 +89,8 @@ func (w *watcher) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// quorumWithin is how long the machines of a quorum may take to answer. If one takes longer, all are shown as they were
-// when they were last asked.
+// quorumWithin is how long the machines of a quorum, and the store about other members, may take to answer. If one takes
+// longer, all are shown as they were when they were last asked.
 const quorumWithin = 100 * time.Millisecond
 
 func collectQuorum(to sink, s quorum.Status) {
@@ -157,18 +158,17 @@ func collectVerdict(to sink, v member.Vitals) {
 }
 
 // collectSequencers collects the sequencers to which the member is attached or attaching.
-func (w *watcher) collectSequencers(to sink, m *member.Member) {
+func (w *watcher) collectSequencers(soon context.Context, to sink, m *member.Member) {
 	ids := w.Service.Given()
 	v := m.Value()
+	w.tellers.keep(v)
 	least := math.Inf(1)
 	for _, q := range m.Sequencers() {
 		s, name := q.Stats(), q.Name()
 		if s.State.Phase > member.Waiting {
 			continue // detached, or ended
 		}
-		for _, p := range []member.Phase{member.Attaching, member.Attached, member.Waiting} {
-			to.is(phase, s.State.Phase == p, name, p.String())
-		}
+		to.put(phase, 1, name, s.State.Phase.String())
 		if !s.Horizon.IsZero() {
 			to.put(nodeID, float64(s.State.Node), name)
 			to.put(nodeIDs, float64(s.State.Nodes), name)
@@ -178,8 +178,8 @@ func (w *watcher) collectSequencers(to sink, m *member.Member) {
 		to.put(given, float64(ids[name]), name)
 		to.put(waits, float64(s.Waits), name)
 		to.put(waited, s.WaitedTime.Seconds(), name)
-		to.put(layoutEnd, float64(server.Until(q.Layout()).Unix()), name)
-		if c, ok := v.Sequencer(name); ok {
+		if c, ok := v.Sequencer(name); ok && w.tellers.first(soon, m, c) {
+			to.put(layoutEnd, float64(server.Until(q.Layout()).Unix()), name)
 			to.put(held, float64(c.NodeIDs().Size()-c.Free()), name)
 			to.put(free, float64(c.Free()), name)
 			to.put(inLine, float64(len(c.Waiting())), name)
