@@ -349,7 +349,7 @@ func (d database) indexes(t *testing.T) {
 	}
 }
 
-// SQLite's dates are made of doubles; every millisecond is exact nevertheless.
+// SQLite's dates are made of doubles; every millisecond is exact nevertheless, and what is finer is that of the nearest.
 func TestSQLiteReadsEveryMillisecond(t *testing.T) {
 	d := sqlite(t)
 	made := d.made(t, "firn", firn.Default)
@@ -358,6 +358,10 @@ func TestSQLiteReadsEveryMillisecond(t *testing.T) {
 	for range 1000 {
 		script += d.bounds(made, "firn", at.Format(d.format))
 		want += bounded(firn.Default, at) + "\n"
+		for _, finer := range []time.Duration{400 * time.Microsecond, 600 * time.Microsecond, 999 * time.Microsecond} {
+			script += d.bounds(made, "firn", at.Add(finer).Format(sqlTime))
+			want += bounded(firn.Default, at.Add(finer).Round(time.Millisecond)) + "\n"
+		}
 		at = at.Add(time.Millisecond)
 	}
 	if got := d.run(t, script); got != want {
