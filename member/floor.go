@@ -247,7 +247,7 @@ func (m *Member) decide(ctx context.Context, living time.Time) (f floor.Floor, a
 	claim := func(f floor.Floor) (next floor.Floor, write bool) {
 		v := m.view() // after the floor was read
 		v.Living = living
-		next, verdict = f.Claim(v, m.name())
+		next, verdict = f.Claim(v, m.Name())
 		return next, verdict == floor.Write
 	}
 	f, at, err = m.changeFloor(ctx, claim)
@@ -281,7 +281,7 @@ func (m *Member) tellFloor(ctx context.Context, why error) {
 	for tries := 0; ; tries++ {
 		f, at, err := m.changeFloor(ctx, func(f floor.Floor) (floor.Floor, bool) {
 			m.testify() // again: its clock may have been judged meanwhile
-			return f.Lost(m.view(), m.name(), why.Error())
+			return f.Lost(m.view(), m.Name(), why.Error())
 		})
 		if err == nil {
 			m.told(floorAt{losses, at.Version})
@@ -325,7 +325,7 @@ func (m *Member) Resume(ctx context.Context) (until time.Time, err error) {
 		return until, err
 	}
 	_, _, err = m.changeFloor(ctx, func(f floor.Floor) (next floor.Floor, write bool) {
-		next, ends, write := f.Resume(m.view(), m.name())
+		next, ends, write := f.Resume(m.view(), m.Name())
 		until = later(until, ends) // also if the write before was in doubt
 		return next, write
 	})

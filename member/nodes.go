@@ -143,8 +143,9 @@ func (m *Member) trueWall() time.Time {
 	return now
 }
 
-// name is the node's name among others, as far as it is known.
-func (m *Member) name() string {
+// Name returns the node's name among others, as far as it is known: Options.Owner, with a number behind it while another node
+// has that. It is safe for concurrent use.
+func (m *Member) Name() string {
 	if name := m.named.Load(); name != nil {
 		return *name
 	}

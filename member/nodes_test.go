@@ -24,9 +24,9 @@ func (n *node) record(name string) NodeRecord {
 
 func (n *node) isNamed(want string, within time.Duration) {
 	n.world.t.Helper()
-	for deadline := time.Now().Add(within); n.mem.Load().name() != want; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(within); n.mem.Load().Name() != want; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			n.world.t.Fatalf("%s is named %s, want %s", n.name, n.mem.Load().name(), want)
+			n.world.t.Fatalf("%s is named %s, want %s", n.name, n.mem.Load().Name(), want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (m *Member) newSequencer(name string, v cluster.Sequencer) *Sequencer {
 		m: m, name: name, definition: v.Definition(), layout: v.Definition().IDLayout(),
 		fences: fence.Config{
 			Store: m.store, Prefix: fencePrefix(name),
-			Owner: m.name(), Clock: m.now,
+			Owner: m.Name(), Clock: m.now,
 			Window: m.options.window(v.Definition()), MaxWait: 2 * m.options.Window,
 		},
 		ordering: make(lock, 1),

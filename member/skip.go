@@ -190,7 +190,7 @@ func (m *Member) trySkip(ctx context.Context, position int64, refuse func(string
 	case s.has(position, stop.entry):
 		return nil // this member is about to go on
 	}
-	wanted := skip{position, stop.entry, m.name()}
+	wanted := skip{position, stop.entry, m.Name()}
 	if s.Proposed == nil || *s.Proposed != wanted {
 		s.Proposed = &wanted
 		if err := m.putSkips(ctx, s, at); err != nil {

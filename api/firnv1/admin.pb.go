@@ -1201,9 +1201,11 @@ func (x *SetAllocationResponse) GetSequencer() *Sequencer {
 type ExpelMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The member or joiner.
-	Member        string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Member string `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	// Whether the machines that keep the data may then have no majority, so that no node can reserve more time.
+	EndTheMajority bool `protobuf:"varint,2,opt,name=end_the_majority,json=endTheMajority,proto3" json:"end_the_majority,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ExpelMemberRequest) Reset() {
@@ -1241,6 +1243,13 @@ func (x *ExpelMemberRequest) GetMember() string {
 		return x.Member
 	}
 	return ""
+}
+
+func (x *ExpelMemberRequest) GetEndTheMajority() bool {
+	if x != nil {
+		return x.EndTheMajority
+	}
+	return false
 }
 
 type ExpelMemberResponse struct {
@@ -2791,9 +2800,10 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"allocation\x18\x02 \x01(\v2\x13.firn.v1.AllocationR\n" +
 	"allocation\"I\n" +
 	"\x15SetAllocationResponse\x120\n" +
-	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\",\n" +
+	"\tsequencer\x18\x01 \x01(\v2\x12.firn.v1.SequencerR\tsequencer\"V\n" +
 	"\x12ExpelMemberRequest\x12\x16\n" +
-	"\x06member\x18\x01 \x01(\tR\x06member\"C\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\x12(\n" +
+	"\x10end_the_majority\x18\x02 \x01(\bR\x0eendTheMajority\"C\n" +
 	"\x13ExpelMemberResponse\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\"'\n" +

@@ -73,7 +73,8 @@ type AdminClient interface {
 	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
 	// the sequencer was created with.
 	SetAllocation(ctx context.Context, in *SetAllocationRequest, opts ...grpc.CallOption) (*SetAllocationResponse, error)
-	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started again.
+	// ExpelMember removes a member or joiner from the cluster. Its process ends, and stays out until it is started again.
+	// FAILED_PRECONDITION (refused) is returned, too, when the machines that keep the data would have no majority without it.
 	ExpelMember(ctx context.Context, in *ExpelMemberRequest, opts ...grpc.CallOption) (*ExpelMemberResponse, error)
 	// ForgetNode removes what is kept about a node that is gone, so that it is no problem any more. INVALID_ARGUMENT is returned
 	// when the node is alive, and when none has this name.
@@ -281,7 +282,8 @@ type AdminServer interface {
 	// SetAllocation changes how many of the servers that request a node ID of a sequencer get one. The definition keeps what
 	// the sequencer was created with.
 	SetAllocation(context.Context, *SetAllocationRequest) (*SetAllocationResponse, error)
-	// ExpelMember removes a member or joiner from the cluster. Its process stays out until it is started again.
+	// ExpelMember removes a member or joiner from the cluster. Its process ends, and stays out until it is started again.
+	// FAILED_PRECONDITION (refused) is returned, too, when the machines that keep the data would have no majority without it.
 	ExpelMember(context.Context, *ExpelMemberRequest) (*ExpelMemberResponse, error)
 	// ForgetNode removes what is kept about a node that is gone, so that it is no problem any more. INVALID_ARGUMENT is returned
 	// when the node is alive, and when none has this name.

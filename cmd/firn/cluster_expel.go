@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,15 +22,19 @@ const expelHelp = `Expel removes a node from the cluster. It stops giving IDs, g
 its process ends; it comes back only when it is started again. A node that can't read the
 log may give IDs for the time that it has reserved; nobody else uses that time.
 
+If the process is also a machine of the quorum, that ends with it. A node without which
+the quorum has no majority is not expelled, unless --end-the-majority is given: no node
+could then reserve more time, and all stop within a window.
+
 NODE is the ID or the name of a member as firn cluster status shows them, or the
 beginning of either, if it is that of no other.
 
-On a terminal it first shows the node, and asks. --yes leaves that out, and is needed
+On a terminal it first shows what else the node is, and asks. --yes leaves that out, and is needed
 where standard input is not a terminal.`
 
 func (p *program) expelCommand() *cobra.Command {
 	var o lookOptions
-	var yes bool
+	var yes, endTheMajority bool
 	c := &cobra.Command{
 		Use:        "expel NODE",
 		SuggestFor: []string{"remove", "kick", "evict", "rm"},
@@ -41,18 +44,19 @@ func (p *program) expelCommand() *cobra.Command {
 		Args:       named("NODE"),
 	}
 	setting.Bool(c.Flags(), &yes, "yes", "do not ask whether to expel it")
+	setting.Bool(c.Flags(), &endTheMajority, "end-the-majority", "expel it even if the quorum then has no majority")
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
 			member := args[0]
 			if !yes {
 				var err error
-				if member, err = p.confirmExpel(ctx, ask, member); err != nil {
+				if member, err = p.confirmExpel(ctx, ask, member, endTheMajority); err != nil {
 					return err
 				}
 			}
 			var e server.Expelled
-			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/expel", marshal(httpapi.Meaning{Member: member}), &e)
+			body, err := ask.Call(ctx, http.MethodPost, "/api/v1/cluster/expel", marshal(httpapi.Expulsion{Meaning: httpapi.Meaning{Member: member}, EndTheMajority: endTheMajority}), &e)
 			return p.answer(body, err, o.json, func() string { return nodeName(e.Member, e.Owner) + " is expelled\n" })
 		})
 	}
@@ -68,7 +72,7 @@ func nodeName(id, owner string) string {
 }
 
 // confirmExpel shows the node that is meant, and returns its member ID. An error is returned unless a person agrees.
-func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text string) (id string, err error) {
+func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text string, endTheMajority bool) (id string, err error) {
 	unasked := usagef("firn cluster expel asks whether to expel %s, and standard input is not a terminal; add --yes to expel it without", text)
 	if !console.IsTerminal(p.stdin) {
 		return "", unasked
@@ -88,8 +92,17 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	if err != nil {
 		return "", err
 	}
+	if m := machineOf(s, meant); !endTheMajority && m != nil {
+		if ends, left, voters := server.EndsMajority(s.Quorum, m); ends {
+			return "", &server.MajorityError{Node: nodeName(meant.ID, meant.Owner), Machine: console.Shown(m.Address), Left: left, Voters: voters}
+		}
+	}
+	var hour server.History
+	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster/history", nil, &hour); err != nil {
+		hour = server.History{} // it is of no use if the rest is known
+	}
 	fmt.Fprintf(p.stderr, "%s %s%s.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: ",
-		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID), alsoIs(s, meant.ID))
+		nodeName(meant.ID, meant.Owner), holdings(s.Sequencers, meant.ID), alsoIs(s, meant, hour))
 	typed, err := p.typed(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -103,26 +116,56 @@ func (p *program) confirmExpel(ctx context.Context, ask remote.Client, text stri
 	return meant.ID, nil
 }
 
-// alsoIs says what a member gives lately, and which voter of the quorum is on its host.
-func alsoIs(s server.Status, id string) (text string) {
+// machineOf returns the machine of the quorum that ends with a node; nil: none, or unknown.
+func machineOf(s server.Status, c server.Candidate) *quorum.Machine {
+	return server.MachineOf(s.Quorum, c.Owner, server.HostOf(s.Nodes, c.ID))
+}
+
+// alsoIs says what a member gives, or gave lately, and which machine of the quorum ends with it.
+func alsoIs(s server.Status, c server.Candidate, hour server.History) (text string) {
 	for _, m := range s.Members {
-		if m.ID != id {
+		switch {
+		case m.ID != c.ID:
+		case m.Fresh && m.Vitals != nil && m.Vitals.Rate > 0:
+			text += ", and gives " + console.Number(m.Vitals.Rate) + " IDs a second"
+		case lately(hour, c.Owner) > 0:
+			text += ", and gave " + console.Number(lately(hour, c.Owner)) + " IDs a second in the last two minutes"
+		case m.Fresh && m.Vitals != nil:
+			text += ", and gives no IDs"
+		}
+	}
+	if len(s.Members) == 1 && s.Members[0].ID == c.ID {
+		text += ". It is the only member: nobody gives IDs then"
+	}
+	m := machineOf(s, c)
+	if m == nil || m.Role != quorum.Voter && m.Role != quorum.Learner {
+		return text
+	}
+	text += ". It is also the machine " + console.Shown(m.Address) + " of the quorum, a " + string(m.Role) + ", which ends with it"
+	if m.Role != quorum.Voter {
+		return text
+	}
+	ends, left, voters := server.EndsMajority(s.Quorum, m)
+	text += fmt.Sprintf(": %d of %d voters are left", left, voters)
+	if ends {
+		text += ", no majority, and no node can reserve more time"
+	}
+	return text
+}
+
+// lately is the highest rate of a node in the last two minutes that are known, in IDs per second.
+func lately(hour server.History, owner string) (rate float64) {
+	for _, n := range hour.Nodes {
+		if n.Owner != owner {
 			continue
 		}
-		if m.Fresh && m.Vitals != nil {
-			text += ", and gives " + console.Number(m.Vitals.Rate) + " IDs a second"
-		}
-		host, _, _ := strings.Cut(m.Owner, ", process ")
-		if s.Quorum == nil {
-			return text
-		}
-		for _, machine := range s.Quorum.Machines {
-			if at, _, err := net.SplitHostPort(machine.Address); err == nil && at == host && machine.Role == quorum.Voter {
-				text += ". Its host has the machine " + console.Shown(machine.Address) + ", a voter of the quorum"
+		for _, r := range n.Rate[max(0, len(n.Rate)-2):] {
+			if r != nil {
+				rate = max(rate, *r)
 			}
 		}
 	}
-	return text
+	return rate
 }
 
 // holdings says which node IDs a member has.

@@ -11,13 +11,15 @@ import (
 
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/remote"
+	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
 	"github.com/firn-id/firn/store/quorum"
 )
 
 const quorumReplaceHelp = `Replace has another machine take the place of one that is lost for good. Any node can be
-asked; a majority of the machines must be reachable.
+asked; a majority of the machines must be reachable. LOST is its address, or the name
+of its node.
 
 The new machine joins when firn serve is started there. It catches up with the others
 and then becomes a voter by itself; firn quorum status shows how far it is. The lost
@@ -28,7 +30,8 @@ On a terminal it first shows the machines, and wants the address of the lost one
 --yes leaves that out, and is needed where standard input is not a terminal.`
 
 const quorumRemoveHelp = `Remove takes machines out of the quorum for good, so that 1 or 3 are left. Any node can be
-asked; a majority of the machines must be reachable.
+asked; a majority of the machines must be reachable. MACHINE is an address, or the
+name of a node.
 
 Fewer machines survive fewer losses: of three any one can be lost, of one none. The
 processes on the machines that are removed go on as clients of the others.
@@ -104,12 +107,25 @@ func (p *program) quorumChange(d quorumChange) *cobra.Command {
 	o.add(c.Flags(), "print a JSON object")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.look(c, &o, func(ctx context.Context, ask remote.Client) error {
-			if !yes {
-				if err := p.confirmChange(ctx, ask, d, args); err != nil {
+			if !yes && !console.IsTerminal(p.stdin) {
+				return d.unasked(args)
+			}
+			var s quorum.Status
+			if _, err := ask.Call(ctx, http.MethodGet, quorumPath, nil, &s); err != nil {
+				return err
+			}
+			args := slices.Clone(args) // by addresses
+			for i, text := range args {
+				var err error
+				if args[i], err = server.MeantMachine(text, s); err != nil {
 					return err
 				}
 			}
-			var s quorum.Status
+			if !yes {
+				if err := p.confirmChange(ctx, d, args, s); err != nil {
+					return err
+				}
+			}
 			body, err := ask.Call(ctx, http.MethodPost, quorumPath+"/"+d.name, marshal(d.body(args)), &s)
 			return p.answer(body, err, o.json, func() string { return d.text(args, s) })
 		})
@@ -117,16 +133,13 @@ func (p *program) quorumChange(d quorumChange) *cobra.Command {
 	return c
 }
 
+// unasked is the error where nobody can be asked.
+func (d quorumChange) unasked(args []string) error {
+	return usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without", d.name, d.ask(args))
+}
+
 // confirmChange shows the machines, and returns an error unless the right addresses are typed.
-func (p *program) confirmChange(ctx context.Context, ask remote.Client, d quorumChange, args []string) error {
-	unasked := usagef("firn quorum %s asks whether to %s, and standard input is not a terminal; add --yes to do it without", d.name, d.ask(args))
-	if !console.IsTerminal(p.stdin) {
-		return unasked
-	}
-	var s quorum.Status
-	if _, err := ask.Call(ctx, http.MethodGet, quorumPath, nil, &s); err != nil {
-		return err
-	}
+func (p *program) confirmChange(ctx context.Context, d quorumChange, args []string, s quorum.Status) error {
 	want := d.typed(args)
 	fmt.Fprintf(p.stderr, "%s\n%s\nType %s to %s: ", p.quorumText(s), d.warning, strings.Join(want, " "), d.ask(args))
 	typed, err := p.typed(ctx)
@@ -135,7 +148,7 @@ func (p *program) confirmChange(ctx context.Context, ask remote.Client, d quorum
 		return ctx.Err()
 	case err != nil:
 		fmt.Fprintln(p.stderr)
-		return unasked
+		return d.unasked(args)
 	case !slices.Equal(strings.Fields(typed), want):
 		return fmt.Errorf("nothing is changed: %.80q is not %q", typed, strings.Join(want, " "))
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/firn-id/firn/store/quorum"
 )
 
-const quorumStatusHelp = `Status shows the machines that keep the data, as one node sees them: their roles, how
-many log entries each is behind the leader, the size of its database, how far its clock
+const quorumStatusHelp = `Status shows the machines that keep the data, as one node sees them: the names of their
+nodes, their roles, how many log entries each is behind the leader, the size of its database, how far its clock
 is ahead of the asked node's, how long its disk takes to sync a write, and why it can't
 be reached, or what it does.
 
@@ -67,6 +67,7 @@ func (p *program) quorumText(s quorum.Status) string {
 func (p *program) machineTable(s quorum.Status) string {
 	columns := []console.Column{
 		{Head: "MACHINE"},
+		{Head: "NODE"},
 		{Head: "ROLE"},
 		{Head: "BEHIND", Right: true},
 		{Head: "SIZE", Right: true},
@@ -81,17 +82,17 @@ func (p *program) machineTable(s quorum.Status) string {
 		if m.Leader {
 			role += ", leader"
 		}
-		row := []string{console.Shown(m.Address), console.ShownText(role), "-", "-", console.ShownText(cmp.Or(m.Version, "-")), "-", "-", machineState(s, m)}
+		row := []string{console.Shown(m.Address), console.ShownText(cmp.Or(m.Node, "-")), console.ShownText(role), "-", "-", console.ShownText(cmp.Or(m.Version, "-")), "-", "-", machineState(s, m)}
 		if m.Role == quorum.Voter || m.Role == quorum.Learner {
-			row[2] = console.Number(float64(m.Behind))
+			row[3] = console.Number(float64(m.Behind))
 		}
 		if m.Size > 0 {
-			row[3] = size(m.Size)
+			row[4] = size(m.Size)
 		}
 		if m.Err == "" {
-			row[5] = clockText(m)
+			row[6] = clockText(m)
 			if m.Sync > 0 {
-				row[6] = m.Sync.Round(100 * time.Microsecond).String()
+				row[7] = m.Sync.Round(100 * time.Microsecond).String()
 			}
 		}
 		rows = append(rows, row)

@@ -32,15 +32,22 @@ func quorumServer(t *testing.T, q *servertest.Quorum) (firn func(args ...string)
 const quorumStatusText = `cluster   5f0c3a9be1d24c77
 told by   ids-1:7420
 
-MACHINE     ROLE           BEHIND     SIZE  VERSION   CLOCK  FSYNC  STATE
-ids-1:7420  voter, leader       0  2.0 MiB  v1.4.0       0s  1.2ms  ok
-ids-2:7420  learner           345  2.0 MiB  v1.4.0   -250ms  210ms  catches up
-ids-3:7420  voter           1 345        -  -             -      -  connection refused
+MACHINE     NODE    ROLE           BEHIND     SIZE  VERSION   CLOCK  FSYNC  STATE
+ids-1:7420  east-1  voter, leader       0  2.0 MiB  v1.4.0       0s  1.2ms  ok
+ids-2:7420  east-2  learner           345  2.0 MiB  v1.4.0   -250ms  210ms  catches up
+ids-3:7420  -       voter           1 345        -  -             -      -  connection refused
 `
+
+// threeNamed are three machines, of which two have told the names of their nodes.
+func threeNamed() *servertest.Quorum {
+	q := servertest.ThreeMachines()
+	q.State.Machines[0].Node, q.State.Machines[1].Node = "east-1", "east-2"
+	return q
+}
 
 // The machines are a table; without a majority the exit status is 1, and the table is there all the same.
 func TestQuorumStatus(t *testing.T) {
-	q := servertest.ThreeMachines()
+	q := threeNamed()
 	firn := quorumServer(t, q)
 	if status, out, errs := firn("status"); status != 0 || out != quorumStatusText || errs != "" {
 		t.Errorf("%d, %s\n%s\nwant\n%s", status, errs, out, quorumStatusText)
@@ -69,9 +76,9 @@ func TestQuorumStatus(t *testing.T) {
 	want := `cluster   none known
 told by   a client, which keeps no data
 
-MACHINE       ROLE   BEHIND  SIZE  VERSION  CLOCK  FSYNC  STATE
-a:7420        empty       -     -  -           0s      -  waiting
-"b\x1b:7420"  -           -     -  -            -      -  no such host
+MACHINE       NODE  ROLE   BEHIND  SIZE  VERSION  CLOCK  FSYNC  STATE
+a:7420        -     empty       -     -  -           0s      -  waiting
+"b\x1b:7420"  -     -           -     -  -            -      -  no such host
 
 This node waits: a new cluster needs all machines; no answer from b.
 `
@@ -80,12 +87,14 @@ This node waits: a new cluster needs all machines; no answer from b.
 	}
 }
 
-// Replace and remove say what to do next, and pass on what a server refuses.
+// Replace and remove take names for addresses, say what to do next, and pass on what a server refuses.
 func TestQuorumChanges(t *testing.T) {
-	q := servertest.ThreeMachines()
+	q := threeNamed()
 	firn := quorumServer(t, q)
 	for _, tt := range []struct{ args, says, asked string }{
 		{"replace --yes ids-2:7420 ids-4:7420", "  firn serve --quorum ids-1:7420,ids-3:7420,ids-4:7420 ...\n", "replace ids-2:7420 ids-4:7420"},
+		{"replace --yes east-2 ids-4:7420", "ids-4:7420 takes the place of ids-2:7420", "replace ids-2:7420 ids-4:7420"},
+		{"remove --yes ids-3:7420 east-2", "  --quorum ids-1:7420\n", "remove ids-3:7420 ids-2:7420"},
 		{"remove --yes ids-3:7420 ids-2:7420", "  --quorum ids-1:7420\n", "remove ids-3:7420 ids-2:7420"},
 	} {
 		if status, out, errs := firn(strings.Fields(tt.args)...); status != 0 || !strings.Contains(out, tt.says) {

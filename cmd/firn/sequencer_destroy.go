@@ -6,7 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,8 +26,9 @@ const destroyHelp = `Destroy permanently destroys a sequencer on every node, and
 make more of its IDs. A new sequencer can have its name; its IDs then exceed all that
 were made before.
 
-On a terminal it first shows which nodes hold node IDs of the sequencer, and at what
-rate the server that it asks gives its IDs, and wants the name typed. --yes leaves
+On a terminal it first shows which nodes hold node IDs of the sequencer, at what rate the
+server that it asks gives its IDs, what these nodes gave of all sequencers in the last two
+minutes, and its share by the policy, and wants the name typed. --yes leaves
 that out, and is needed where standard input is not a terminal.
 
 A node that has crashed, or that etcd cannot reach, may go on for the time that it has
@@ -79,8 +82,10 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	}
 	columns := []console.Column{{Head: "NODE ID", Right: true}, {Head: "OWNER"}, {Head: "SINCE"}}
 	var rows [][]string
+	var holders []string
 	for _, n := range nodes.Nodes {
 		if n.Live {
+			holders = append(holders, n.Owner)
 			rows = append(rows, []string{strconv.FormatInt(n.Node, 10), console.ShownText(n.Owner), ""})
 			if n.Since != nil {
 				rows[len(rows)-1][2] = moment(*n.Since)
@@ -94,6 +99,12 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	}
 	if rate, ok := givenPerSecond(ctx, ask, name); ok {
 		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.Base, console.Plural(rate, "ID"))
+	}
+	if rate, ok := together(ctx, ask, holders); ok {
+		text += fmt.Sprintf("In the last two minutes those that hold node IDs gave at most %s a second together, of all sequencers.\n", console.Plural(rate, "ID"))
+	}
+	if s.Share != nil {
+		text += "The policy has members serve it; without it they serve the others.\n"
 	}
 	fmt.Fprintf(p.stderr, "%s\nDestroying it is permanent, on every node: calls for its IDs then fail.\nType its name to destroy it: ", text)
 	typed, err := p.typed(ctx)
@@ -151,6 +162,19 @@ func givenPerSecond(ctx context.Context, ask remote.Client, name string) (rate i
 	}
 	after, ok := given()
 	return int64((after - before) / time.Since(began).Seconds()), ok
+}
+
+// together is the sum of what nodes gave at most lately, in IDs per second; false: unknown.
+func together(ctx context.Context, ask remote.Client, nodes []string) (rate int64, ok bool) {
+	var hour server.History
+	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster/history", nil, &hour); err != nil || len(hour.Minutes) == 0 {
+		return 0, false
+	}
+	slices.Sort(nodes)
+	for _, node := range slices.Compact(nodes) {
+		rate += int64(math.Ceil(lately(hour, node)))
+	}
+	return rate, true
 }
 
 func destroyedText(name string, d server.Destroyed) string {

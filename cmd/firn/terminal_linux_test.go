@@ -106,12 +106,14 @@ func TestDestroyAsks(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method + r.URL.Path {
 		case "GET/api/v1/sequencers/orders":
-			fmt.Fprint(w, `{"name":"orders","capacity":128}`)
+			fmt.Fprint(w, `{"name":"orders","capacity":128,"share":40}`)
 		case "GET/api/v1/sequencers/orders/nodes":
 			fmt.Fprint(w, `{"nodes":[{"node":3,"live":true,"owner":"ids-1, process 7","since":"2026-11-22T10:00:00Z"},{"node":4,"live":false}]}`)
 		case "GET/metrics":
 			fmt.Fprintf(w, "firn_ids_given_total{sequencer=\"default\"} 7\nfirn_ids_given_total{sequencer=\"orders\"} %d\n", given)
 			given += 1e6
+		case "GET/api/v1/cluster/history":
+			fmt.Fprint(w, `{"minutes":["2026-11-22T10:00:00Z","2026-11-22T10:01:00Z","2026-11-22T10:02:00Z"],"nodes":[{"owner":"ids-1, process 7","rate":[9000,611.5,null]},{"owner":"ids-2","rate":[1,1,1]}]}`)
 		case "DELETE/api/v1/sequencers/orders":
 			destroyed = true
 			fmt.Fprint(w, `{"name":"orders","destroyed":true}`)
@@ -138,6 +140,10 @@ func TestDestroyAsks(t *testing.T) {
 		}
 		if rate := regexp.MustCompile(`gives [0-9 ]+ IDs of it a second`).FindString(shown); rate == "" && tt.status == statusOK {
 			t.Errorf("%q: no rate is shown: %s", tt.typed, shown)
+		}
+		const also = "those that hold node IDs gave at most 612 IDs a second together, of all sequencers.\nThe policy has members serve it; without it"
+		if !strings.Contains(shown, also) {
+			t.Errorf("%q: it does not say %q: %s", tt.typed, also, shown)
 		}
 	}
 }
@@ -170,29 +176,55 @@ func TestExpelAsks(t *testing.T) {
 	}
 }
 
-// Whoever expels a node is told what else it is.
+// Whoever expels a node is told what else it is: by the name that a machine tells or by the node's host, not by its name.
 func TestWhatAnExpelledNodeIs(t *testing.T) {
+	rates := func(last ...float64) (all []*float64) {
+		for _, r := range last {
+			all = append(all, &r)
+		}
+		return all
+	}
+	hour := server.History{Nodes: []server.HistoryNode{{Owner: "east-1", Rate: rates(8, 7)}, {Owner: "b", Rate: append(rates(9, 6), nil)}}}
 	s := server.Status{
 		Members: []server.StatusMember{
-			{ID: "a", Pulse: server.Pulse{Owner: "ids-1, process 7", Fresh: true, Vitals: &member.Vitals{Rate: 1012}}},
-			{ID: "b", Pulse: server.Pulse{Owner: "ids-9, process 7"}},
+			{ID: "a", Pulse: server.Pulse{Owner: "east-1", Fresh: true, Vitals: &member.Vitals{Rate: 1012}}},
+			{ID: "b", Pulse: server.Pulse{Owner: "b", Fresh: true, Vitals: new(member.Vitals)}},
+			{ID: "c", Pulse: server.Pulse{Owner: "ids-1", Fresh: true, Vitals: new(member.Vitals)}},
+			{ID: "d", Pulse: server.Pulse{Owner: "d"}},
 		},
-		Quorum: &quorum.Status{Machines: []quorum.Machine{
-			{Address: "ids-1:7420", Role: quorum.Voter}, {Address: "ids-9:7420", Role: quorum.Learner},
+		Nodes: []server.StatusNode{
+			{Name: "east-1", Host: "ids-1", Members: []string{"x", "a"}}, {Name: "b", Host: "h", Members: []string{"b"}}, {Name: "ids-1", Host: "h", Members: []string{"c"}},
+		},
+		Quorum: &quorum.Status{Majority: true, Machines: []quorum.Machine{
+			{Address: "ids-1:7420", Role: quorum.Voter}, {Address: "10.0.0.2:7420", Node: "b", Role: quorum.Learner},
+			{Address: "ids-3:7420", Role: quorum.Voter, Err: "no answer"}, {Address: "ids-4:7420", Role: quorum.Voter},
 		}},
 	}
 	for id, want := range map[string]string{
-		"a": ", and gives 1 012 IDs a second. Its host has the machine ids-1:7420, a voter of the quorum", "b": "", "c": "",
+		"a": ", and gives 1 012 IDs a second. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 1 of 3 voters are left, no majority, and no node can reserve more time",
+		"b": ", and gave 6 IDs a second in the last two minutes. It is also the machine 10.0.0.2:7420 of the quorum, a learner, which ends with it",
+		"c": ", and gives no IDs", "d": "", "e": "",
 	} {
-		if have := alsoIs(s, id); have != want {
+		c := server.Candidate{ID: id}
+		for _, m := range s.Members {
+			if m.ID == id {
+				c.Owner = m.Owner
+			}
+		}
+		if have := alsoIs(s, c, hour); have != want {
 			t.Errorf("%s: have %q, want %q", id, have, want)
 		}
+	}
+	s.Members, s.Quorum.Machines[2].Err = s.Members[:1], ""
+	const want = ", and gives 1 012 IDs a second. It is the only member: nobody gives IDs then. It is also the machine ids-1:7420 of the quorum, a voter, which ends with it: 2 of 3 voters are left"
+	if have := alsoIs(s, server.Candidate{ID: "a", Owner: "east-1"}, hour); have != want {
+		t.Errorf("have %q, want %q", have, want)
 	}
 }
 
 // Replace and remove show the machines, and want addresses typed before they ask for a change.
 func TestQuorumChangesAsk(t *testing.T) {
-	q := servertest.ThreeMachines()
+	q := threeNamed()
 	serves := httptest.NewServer(httpapi.New(server.New(new(servertest.Member), server.Options{Quorum: q}), &auth.Policy{Trusted: true}))
 	defer serves.Close()
 	for _, tt := range []struct {
@@ -201,6 +233,7 @@ func TestQuorumChangesAsk(t *testing.T) {
 		want        string
 	}{
 		{"replace ids-2:7420 ids-4:7420", "ids-4:7420\n", statusFailure, "nothing is changed: \"ids-4:7420\" is not \"ids-2:7420\"\n"},
+		{"replace east-2 ids-4:7420", "ids-2:7420\n", statusOK, "ids-4:7420 takes the place of ids-2:7420 once"},
 		{"replace ids-2:7420 ids-4:7420", "\x04", statusUsage, "add --yes"},
 		{"replace ids-2:7420 ids-4:7420", "ids-2:7420\n", statusOK, "ids-4:7420 takes the place of ids-2:7420 once"},
 		{"remove ids-2:7420 ids-3:7420", "yes\n", statusFailure, "nothing is changed"},

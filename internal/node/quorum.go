@@ -23,6 +23,7 @@ type quorumPart interface {
 func (n *Node) quorumConfig() quorum.Config {
 	c := n.config.Quorum
 	c.Dir, c.Moved, c.Version = n.config.DataDir, n.config.Moved, n.config.Build.Version
+	c.Node = func() string { return n.member.Name() } // the member is there before the quorum starts
 	c.Logger, c.DialOptions, c.Fatal = n.log, n.traces.asked(), n.config.Fatal
 	return c
 }

@@ -263,8 +263,14 @@ func TestDataOfAQuorumWithoutIt(t *testing.T) {
 func TestQuorumConfig(t *testing.T) {
 	c := testConfig(t)
 	c.Quorum, c.Build.Version = quorum.Config{Machines: []string{"a:7420"}, KeyFile: "firn.key"}, "v1.2.3"
-	got := newNode(t, c).quorumConfig()
-	if got.Dir != c.DataDir || got.Version != "v1.2.3" || got.Logger == nil || got.KeyFile != "firn.key" {
+	c.Name = "east-1"
+	n := newNode(t, c)
+	got := n.quorumConfig()
+	if err := n.begin(); err != nil {
+		t.Fatal(err)
+	}
+	defer n.member.Leave()
+	if got.Dir != c.DataDir || got.Version != "v1.2.3" || got.Logger == nil || got.KeyFile != "firn.key" || got.Node() != "east-1" {
 		t.Errorf("%+v", got)
 	}
 }

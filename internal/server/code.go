@@ -63,6 +63,7 @@ func CodeOf(err error) Code {
 	var refused *member.RefusedError
 	var prefix *cluster.PrefixError
 	var skip *member.SkipError
+	var majority *MajorityError
 	var unreadable *cluster.UnreadableError
 	var clock *member.ClockError
 	var order *member.OrderError
@@ -80,7 +81,7 @@ func CodeOf(err error) Code {
 		return Quota
 	case errors.As(err, &exists):
 		return Exists
-	case errors.As(err, &refused), errors.As(err, &prefix), errors.As(err, &skip), is(quorum.ErrClient):
+	case errors.As(err, &refused), errors.As(err, &prefix), errors.As(err, &skip), errors.As(err, &majority), is(quorum.ErrClient):
 		return Refused
 	case is(errNoQuorum):
 		return NoQuorum

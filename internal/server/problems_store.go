@@ -183,18 +183,21 @@ func inWords(n int) string {
 	return strconv.Itoa(n)
 }
 
-// hostsOf names machines by their hosts, or by their addresses where several are on one host.
+// hostsOf names machines by their nodes, or else by their hosts, or by their addresses where several have the same.
 func hostsOf(machines []quorum.Machine) map[string]string {
 	on := map[string]int{}
-	host := func(address string) string { h, _, _ := net.SplitHostPort(address); return h }
+	name := func(m quorum.Machine) string {
+		host, _, _ := net.SplitHostPort(m.Address)
+		return cmp.Or(m.Node, host)
+	}
 	for _, m := range machines {
-		on[host(m.Address)]++
+		on[name(m)]++
 	}
 	all := map[string]string{}
 	for _, m := range machines {
 		all[m.Address] = m.Address
-		if h := host(m.Address); h != "" && on[h] == 1 {
-			all[m.Address] = h
+		if n := name(m); n != "" && on[n] == 1 {
+			all[m.Address] = n
 		}
 	}
 	return all

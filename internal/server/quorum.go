@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -115,16 +116,27 @@ func (s *Service) quorum(ctx context.Context) *quorum.Status {
 	return &status
 }
 
-// ReplaceMachine has another machine take the place of a lost one, and returns the state of the quorum then.
+// ReplaceMachine has another machine take the place of a lost one, see MeantMachine, and returns the state of the quorum then.
 func (s *Service) ReplaceMachine(ctx context.Context, who *auth.Caller, lost, instead string) (quorum.Status, error) {
 	return s.changeQuorum(ctx, who, "replace machine", func(ctx context.Context) error {
+		lost, err := MeantMachine(lost, *s.quorum(ctx))
+		if err != nil {
+			return err
+		}
 		return s.options.Quorum.Replace(ctx, lost, instead)
 	})
 }
 
-// RemoveMachines takes machines out of the quorum, and returns its state then.
+// RemoveMachines takes machines out of the quorum, see MeantMachine, and returns its state then.
 func (s *Service) RemoveMachines(ctx context.Context, who *auth.Caller, machines []string) (quorum.Status, error) {
 	return s.changeQuorum(ctx, who, "remove machines", func(ctx context.Context) error {
+		machines, known := slices.Clone(machines), *s.quorum(ctx)
+		for i, text := range machines {
+			var err error
+			if machines[i], err = MeantMachine(text, known); err != nil {
+				return err
+			}
+		}
 		return s.options.Quorum.Remove(ctx, machines...)
 	})
 }

@@ -17,9 +17,10 @@ type Expelled struct {
 	Owner  string `json:"owner,omitempty"` // the name of its node; empty: unknown
 }
 
-// Expel removes a member or joiner from the cluster. Its process stays out until it is started again. See Meant for how a
-// caller names it.
-func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string) (_ Expelled, err error) {
+// Expel removes a member or joiner from the cluster. Its process ends, with the machine of the quorum that it may be, and stays
+// out until it is started again. See Meant for how a caller names it. A MajorityError is returned if the quorum then had no
+// majority, unless that may end.
+func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string, endTheMajority bool) (_ Expelled, err error) {
 	about := Audit{Call: "expel", Member: name}
 	defer func(ctx context.Context) { s.finished(ctx, who, about, err) }(ctx)
 	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
@@ -32,6 +33,11 @@ func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string) (_ E
 		return Expelled{}, err
 	}
 	about.Member = c.ID
+	if !endTheMajority {
+		if err := s.keepsMajority(ctx, c); err != nil {
+			return Expelled{}, err
+		}
+	}
 	if err := s.member.Expel(ctx, c.ID); err != nil {
 		return Expelled{}, err
 	}

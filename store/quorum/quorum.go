@@ -70,6 +70,10 @@ type Config struct {
 	// Version of the program, for Status.
 	Version string
 
+	// Node returns the name of the node in this process, for Status; empty: unknown. It may be called at any time after Start.
+	// Nil: unknown.
+	Node func() string
+
 	// DialOptions are those of the client, see etcdstore.Config.
 	DialOptions []grpc.DialOption
 
@@ -93,6 +97,7 @@ type Status struct {
 // Machine is one machine of the quorum, as the process that was asked sees it.
 type Machine struct {
 	Address   string        `json:"address"`
+	Node      string        `json:"node,omitempty"`  // the name of the node in its process; empty: unknown
 	Err       string        `json:"error,omitempty"` // why it can't be reached; the other fields are then what was known last
 	Role      Role          `json:"role"`
 	Leader    bool          `json:"leader"`

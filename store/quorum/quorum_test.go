@@ -67,7 +67,7 @@ func (w *world) add() string {
 }
 
 func (w *world) config(self string) Config {
-	c := Config{Machines: append([]string(nil), w.machines...), Self: self, KeyFile: w.key, Dir: w.dirs[self], Version: "test"}
+	c := Config{Machines: append([]string(nil), w.machines...), Self: self, KeyFile: w.key, Dir: w.dirs[self], Version: "test", Node: func() string { return "node-" + self }}
 	if testing.Verbose() {
 		c.Logger = slog.New(slog.NewTextHandler(w.t.Output(), nil)).With("at", self)
 	}
@@ -143,13 +143,13 @@ func put(key, value string) store.Txn {
 	return store.Txn{Then: []store.Op{store.Put(key, []byte(value))}}
 }
 
-// voters waits until a quorum has that many voters that answer.
+// voters waits until a quorum has that many voters that answer, with the names of their nodes.
 func (w *world) voters(q *Quorum, want int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%d voters", want), func() bool {
 		n := 0
 		for _, m := range q.Status(w.t.Context()).Machines {
-			if m.Role == Voter && m.Err == "" && m.Doing == "" {
+			if m.Role == Voter && m.Err == "" && m.Doing == "" && m.Node == "node-"+m.Address {
 				n++
 			}
 		}

@@ -21,6 +21,9 @@ func (q *Quorum) report() report {
 	s, data := q.server, q.disk
 	r.Status = Machine{Address: q.self, Role: Empty, Version: q.config.Version, Etcd: version.Version, Sync: q.synced, Doing: q.doing}
 	q.mu.Unlock()
+	if q.config.Node != nil {
+		r.Status.Node = q.config.Node()
+	}
 	if room, ok := space.Of(data.dir.Path); ok {
 		r.Status.Disk = &room
 	}

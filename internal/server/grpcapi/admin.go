@@ -109,7 +109,7 @@ func (a *admin) SetAllocation(ctx context.Context, r *firnv1.SetAllocationReques
 }
 
 func (a *admin) ExpelMember(ctx context.Context, r *firnv1.ExpelMemberRequest) (*firnv1.ExpelMemberResponse, error) {
-	e, err := a.service.Expel(origin(ctx).In(ctx), callerOf(ctx), r.GetMember())
+	e, err := a.service.Expel(origin(ctx).In(ctx), callerOf(ctx), r.GetMember(), r.GetEndTheMajority())
 	if err != nil {
 		return nil, err
 	}

@@ -48,10 +48,16 @@ func (h *Handler) serveVerbs() {
 	})
 }
 
+// Expulsion is the body of POST /api/v1/cluster/expel.
+type Expulsion struct {
+	Meaning
+	EndTheMajority bool `json:"end_the_majority,omitempty"`
+}
+
 func (h *Handler) expel(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
-	var body Meaning
-	if readBody(w, r, &body, "member") {
-		expelled, err := h.service.Expel(Origin(r).In(r.Context()), who, body.Member)
+	var body Expulsion
+	if readBody(w, r, &body, "member or end_the_majority") {
+		expelled, err := h.service.Expel(Origin(r).In(r.Context()), who, body.Member, body.EndTheMajority)
 		h.answer(w, r, expelled, err)
 	}
 }
