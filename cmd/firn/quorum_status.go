@@ -15,9 +15,9 @@ import (
 )
 
 const quorumStatusHelp = `Status shows the machines that keep the data, as one node sees them: the names of their
-nodes, their roles, how many log entries each is behind the leader, the size of its database, how far its clock
-is ahead of the asked node's, how long its disk takes to sync a write, and why it can't
-be reached, or what it does.
+nodes, their roles, how many log entries each is behind the leader, the size of its
+database, how far its clock is ahead of the asked node's, how long its disk takes to sync
+a write, and why it can't be reached, or what it does.
 
 It works while the node waits for other machines, too, and then says for which. The
 exit status is 1 when no majority of the machines works: nodes then give IDs only from
