@@ -196,8 +196,10 @@ func TestWhatAnExpelledNodeIs(t *testing.T) {
 			{Name: "east-1", Host: "ids-1", Members: []string{"x", "a"}}, {Name: "b", Host: "h", Members: []string{"b"}}, {Name: "ids-1", Host: "h", Members: []string{"c"}},
 		},
 		Quorum: &quorum.Status{Majority: true, Machines: []quorum.Machine{
-			{Address: "ids-1:7420", Role: quorum.Voter}, {Address: "10.0.0.2:7420", Node: "b", Role: quorum.Learner},
-			{Address: "ids-3:7420", Role: quorum.Voter, Err: "no answer"}, {Address: "ids-4:7420", Role: quorum.Voter},
+			{Address: "ids-1:7420", Role: quorum.Voter},
+			{Address: "10.0.0.2:7420", Node: "b", Role: quorum.Learner},
+			{Address: "ids-3:7420", Role: quorum.Voter, Err: "no answer"},
+			{Address: "ids-4:7420", Role: quorum.Voter},
 		}},
 	}
 	for id, want := range map[string]string{
