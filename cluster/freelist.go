@@ -23,6 +23,12 @@ func (l freeList) withFresh(first, last int64) freeList {
 
 func (l freeList) empty() bool { return l.fresh.len() == 0 && l.freed.len() == 0 }
 
+// neverTaken reports whether a node ID of the list was never taken from it.
+func (l freeList) neverTaken(node int64) bool {
+	_, last, ok := l.fresh.floor(node)
+	return ok && node <= last
+}
+
 // give adds a node ID at the end.
 func (l freeList) give(node int64) freeList {
 	l.freed = l.freed.put(l.givens, node)

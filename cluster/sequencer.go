@@ -80,6 +80,10 @@ func (s Sequencer) DrainedMembers() iter.Seq[string] { return keys(s.drained) }
 // Nodes yields the node IDs in use, in ascending order, with the members that have them.
 func (s Sequencer) Nodes() iter.Seq2[int64, string] { return s.nodes.all() }
 
+// NeverHeld reports whether no member has had a node ID since the sequencer was created. It is false for those of other
+// regions, of which this cluster knows nothing.
+func (s Sequencer) NeverHeld(node int64) bool { return s.free.neverTaken(node) }
+
 // Waiting returns the attached members without a node ID, in the order of their attach. After them come the attached
 // that have to wait until the policy lets them serve this sequencer, see Value.Assigned.
 func (s Sequencer) Waiting() []string {

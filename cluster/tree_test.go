@@ -126,6 +126,7 @@ func TestFreeListIsAQueue(t *testing.T) {
 		first, start := random.Int64N(3)*capacity, random.Int64N(capacity)
 		list := newFreeList(Range{first, first + capacity - 1}, first+start)
 		var plain, taken []int64
+		ever := map[int64]bool{}
 		for i := range capacity {
 			plain = append(plain, first+(start+i)%capacity)
 		}
@@ -152,7 +153,11 @@ func TestFreeListIsAQueue(t *testing.T) {
 			}
 			if list = rest; ok {
 				taken = append(taken, node)
+				ever[node] = true
 				plain = slices.Delete(plain, at, at+1)
+			}
+			if one := first - 1 + random.Int64N(capacity+2); list.neverTaken(one) != (!ever[one] && first <= one && one < first+capacity) {
+				t.Fatalf("seed %d, step %d: %d was never taken is %v, of %v", seed, step, one, list.neverTaken(one), ever)
 			}
 			if list.empty() != (len(plain) == 0) {
 				t.Fatalf("seed %d, step %d: empty is %v with %v", seed, step, list.empty(), plain)

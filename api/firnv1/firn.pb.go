@@ -541,7 +541,10 @@ type DecodeResponse struct {
 	// The number within the tick.
 	Sequence int64 `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The ID as text, in the form of the request.
-	Text          string `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`
+	Text string `protobuf:"bytes,8,opt,name=text,proto3" json:"text,omitempty"`
+	// No member of the cluster ever had the node ID, as far as the server has read the log: the ID is of another cluster, or was
+	// made before the sequencer was created. False: one had it, or that is unknown.
+	NeverHeld     bool `protobuf:"varint,9,opt,name=never_held,json=neverHeld,proto3" json:"never_held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -632,6 +635,13 @@ func (x *DecodeResponse) GetText() string {
 	return ""
 }
 
+func (x *DecodeResponse) GetNeverHeld() bool {
+	if x != nil {
+		return x.NeverHeld
+	}
+	return false
+}
+
 var File_firn_v1_firn_proto protoreflect.FileDescriptor
 
 const file_firn_v1_firn_proto_rawDesc = "" +
@@ -664,7 +674,7 @@ const file_firn_v1_firn_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\x03B\x020\x01R\x02id\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\x12\x1d\n" +
 	"\x02as\x18\x04 \x01(\x0e2\r.firn.v1.FormR\x02as\x12!\n" +
-	"\x04form\x18\x05 \x01(\x0e2\r.firn.v1.FormR\x04form\"\xe5\x01\n" +
+	"\x04form\x18\x05 \x01(\x0e2\r.firn.v1.FormR\x04form\"\x84\x02\n" +
 	"\x0eDecodeResponse\x12\x12\n" +
 	"\x02id\x18\x01 \x01(\x03B\x020\x01R\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
@@ -675,7 +685,9 @@ const file_firn_v1_firn_proto_rawDesc = "" +
 	"\x04node\x18\x05 \x01(\x03R\x04node\x12\x17\n" +
 	"\anode_id\x18\x06 \x01(\x03R\x06nodeId\x12\x1a\n" +
 	"\bsequence\x18\a \x01(\x03R\bsequence\x12\x12\n" +
-	"\x04text\x18\b \x01(\tR\x04text*\xa2\x01\n" +
+	"\x04text\x18\b \x01(\tR\x04text\x12\x1d\n" +
+	"\n" +
+	"never_held\x18\t \x01(\bR\tneverHeld*\xa2\x01\n" +
 	"\x04Form\x12\x14\n" +
 	"\x10FORM_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fFORM_DECIMAL\x10\x01\x12\f\n" +

@@ -196,6 +196,26 @@ func TestLookAsText(t *testing.T) {
 	}
 }
 
+// Decode warns once of each node ID that no member ever had.
+func TestDecodeNeverHeld(t *testing.T) {
+	l := newLooked(t) // of users nobody has a node ID
+	for args, want := range map[string]int{
+		"orders 5":                              0, // a has its only one
+		"users 8192":                            1,
+		"users 8192 8193":                       1,
+		"users 8192 8193 4096 0":                3,
+		"users --form decimal 1234567890123456": 1, // which may be hexadecimal
+		"users --json 8192":                     1,
+		"users --json 8192 12288":               2,
+	} {
+		status, out, errs := l.firn(t, "decode --server "+l.url+" --sequencer "+args)
+		const says = "of users is held by nobody, and never was"
+		if status != 0 || strings.Count(errs, says) != want || strings.Count(errs, "\n") != want || strings.Contains(args, "json") && strings.Count(out, `"never_held":true`) != want {
+			t.Errorf("decode %s: status %d, %s%s; want %d warnings", args, status, out, errs, want)
+		}
+	}
+}
+
 // A time that the neighbours of an entry contradict is marked, and theirs are not.
 func TestLogMarksWrongTimes(t *testing.T) {
 	l := newLooked(t)

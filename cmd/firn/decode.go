@@ -32,10 +32,11 @@ form with --form. The server opens a sealed ID, if the token has the right open.
 
 An ID does not contain its layout. Name the layout, or with --sequencer the sequencer,
 whose definition decode then gets from a server; only so are scattered and sealed IDs
-read right, and other prefixes refused. Without both, decode uses the default
-layout; if the server that FIRN_ADMIN names runs (by default on this machine), and one
-of its sequencers with another layout could have made an ID, decode warns. It warns
-of a time that is still to come, too, and names the presets by which it is past.
+read right, other prefixes refused, and decode warns of a node ID that no member ever
+had. Without both, decode uses the default layout; if the server that FIRN_ADMIN names
+runs (by default on this machine), and one of its sequencers with another layout could
+have made an ID, decode warns. It warns of a time that is still to come, too, and names
+the presets by which it is past.
 
 Decode reports what it cannot read on standard error, prints the rest, and exits with
 status 1. With --json each line is an object: the text as "input", its form as "form",
@@ -142,9 +143,9 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 	if _, err := client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, ""), nil, &s); err != nil {
 		return err
 	}
-	d.sequencer = idtext.Of(name, s.Definition, nil)
-	d.open = func(text string) (parts server.Parts, err error) {
-		_, err = client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, "/ids/"+url.PathEscape(text)), nil, &parts)
+	d.sequencer, d.name, d.never = idtext.Of(name, s.Definition, nil), name, map[int64]bool{}
+	d.open = func(text, query string) (parts server.Parts, err error) {
+		_, err = client.Call(c.Context(), http.MethodGet, remote.SequencerPath(name, "/ids/"+url.PathEscape(text)+query), nil, &parts)
 		return parts, err
 	}
 	return nil
@@ -154,8 +155,10 @@ func (d *decoder) setSequencer(c *cobra.Command, name string, ask *serverFlags, 
 type decoder struct {
 	*program
 	sequencer idtext.Sequencer
-	as        *idtext.Form                            // the form of all IDs; nil: it is recognised
-	open      func(text string) (server.Parts, error) // asks a server about a sealed ID; nil: none is known
+	as        *idtext.Form                                   // the form of all IDs; nil: it is recognised
+	open      func(text, query string) (server.Parts, error) // asks a server about an ID; nil: none is known
+	never     map[int64]bool                                 // what it said of each node ID
+	name      string                                         // of the sequencer; empty: none is known
 	print     func(decoded) error
 	columns   []console.Column
 	others    []server.StatusSequencer // that may have made an ID instead; nil once that was said
@@ -225,7 +228,22 @@ func (d *decoder) one(text string) error {
 	now := time.Now()
 	d.doubt(firn.ID(v.ID), now)
 	d.ahead(v, now)
+	v.NeverHeld = d.open != nil && d.neverHeld(v)
 	return d.print(v)
+}
+
+// neverHeld tells whether a server says that no member ever had the node ID. It asks, and warns, once for each.
+func (d *decoder) neverHeld(v decoded) bool {
+	never, asked := d.never[v.NodeID]
+	if !asked {
+		parts, err := d.open(v.IDStr, "?as=decimal")
+		never = err == nil && parts.NeverHeld
+		d.never[v.NodeID] = never
+	}
+	if never && !asked {
+		d.warnf("node ID %d of %s is held by nobody, and never was: %s is of another cluster, or was made before the sequencer was created", v.NodeID, d.name, v.IDStr)
+	}
+	return never
 }
 
 func (d *decoder) decode(text string) (v decoded, err error) {
@@ -235,7 +253,7 @@ func (d *decoder) decode(text string) (v decoded, err error) {
 		if d.open == nil {
 			return v, fmt.Errorf("%.40q is sealed, and only a server that has the key can open it: name its sequencer with --sequencer", text)
 		}
-		v.Parts, err = d.open(text)
+		v.Parts, err = d.open(text, "")
 	} else {
 		var id firn.ID
 		if d.as == nil {

@@ -118,7 +118,7 @@ func TestTakingApart(t *testing.T) {
 	p.enter("#id", id.String()+kb.Enter)
 	p.waitFor(`text("#parts dl div.time dd").startsWith("2026-11-21 03:25:36.425 UTC")`)
 	p.wait(`text("#parts dl div.node strong")`, "800")
-	p.wait(`text("#parts dl div.node dd").includes("free now")`, "true")
+	p.wait(`text("#parts dl div.node dd").includes("held by nobody, and never was")`, "true")
 	p.wait(`text("#parts dl div.sequence strong")`, "5")
 	p.wait(`[...document.querySelectorAll("#parts .bit")].map(b => b.textContent).join("")`, fmt.Sprintf("%063b", int64(id)))
 

@@ -19,7 +19,8 @@ type Parts struct {
 	Node       int64  `json:"node"`
 	NodeID     int64  `json:"node_id"` // datacenter << node bits | node
 	Sequence   int64  `json:"sequence"`
-	Text       string `json:"text,omitempty"` // the ID in the form that the caller has asked for; empty: in none
+	NeverHeld  bool   `json:"never_held,omitempty"` // no member ever had the node ID, as far as the server has read the log; false: one had, or that is unknown
+	Text       string `json:"text,omitempty"`       // the ID in the form that the caller has asked for; empty: in none
 }
 
 // lastTime is the first time that RFC 3339 can't write.

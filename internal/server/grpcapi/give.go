@@ -182,7 +182,7 @@ func (g *giver) Decode(ctx context.Context, r *firnv1.DecodeRequest) (*firnv1.De
 	}
 	return &firnv1.DecodeResponse{
 		Id: p.ID, Time: timestamppb.New(at), Tick: p.Tick,
-		Datacenter: p.Datacenter, Node: p.Node, NodeId: p.NodeID, Sequence: p.Sequence, Text: p.Text,
+		Datacenter: p.Datacenter, Node: p.Node, NodeId: p.NodeID, Sequence: p.Sequence, Text: p.Text, NeverHeld: p.NeverHeld,
 	}, nil
 }
 

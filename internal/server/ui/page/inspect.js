@@ -111,6 +111,7 @@ export class Inspect {
     if (!parts) return this.fail(`${text} is not an ID of ${name}: it has more bits than the layout.`);
     say($("inspect-why"), "");
     this.shown = id;
+    if (kind === "sequencer") this.askAbout(name, id);
     history.replaceState(null, "", `#inspect=${id}&${new URLSearchParams([this.of.value.split(/=(.*)/).slice(0, 2)])}`);
     this.show();
   }
@@ -138,10 +139,20 @@ export class Inspect {
       h("p", { class: "soft" }, h("a", { href: location.hash, id: "inspect-link" }, "Link to this ID")));
   }
 
+  // askAbout asks whether the node ID was ever held.
+  async askAbout(name, id) {
+    this.never = null;
+    const parts = await askJSON(sequencerPath(name, `/ids/${id}?as=decimal`)).catch(() => ({}));
+    if (!parts.never_held || this.shown !== id || this.chosen().name !== name) return;
+    this.never = id;
+    this.show();
+  }
+
   holder(q, node) {
     const holder = q.nodes.get(node);
+    if (holder) this.never = null;
     const owner = holder && this.model.members.get(holder)?.owner;
-    return holder ? h("span", {}, "now held by ", h("button", { type: "button", class: "link", onclick: () => this.keep(holder) }, h("code", {}, holder)), owner ? ` (${owner})` : "") : "free now";
+    return holder ? h("span", {}, "now held by ", h("button", { type: "button", class: "link", onclick: () => this.keep(holder) }, h("code", {}, holder)), owner ? ` (${owner})` : "") : this.never === this.shown ? "held by nobody, and never was" : "free now";
   }
 
   // others tells when the ID would have been made in other layouts, to recognise where an ID comes from.
