@@ -63,3 +63,21 @@ func tooWide(text string) (lines []int) {
 	}
 	return lines
 }
+
+// What to do when something is lost is on the first screen of a phone: in 18 lines, without a table, with its commands.
+func TestWhatToDoComesFirst(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/recover.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := strings.SplitAfterN(string(text), "\n", 19)
+	screen := strings.Join(first[:18], "")
+	if strings.Contains(screen, "\n|") || strings.Contains(screen, "\n## ") {
+		t.Errorf("the first 18 lines hold a table or a heading:\n%s", screen)
+	}
+	for _, want := range []string{"`firn cluster status`", "`firn quorum status`", "`firn quorum replace ", "quorum.md#back-up-and-restore", "A node alone", "clock"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("the first 18 lines don't have %s:\n%s", want, screen)
+		}
+	}
+}
