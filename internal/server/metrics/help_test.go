@@ -100,7 +100,9 @@ func (w *watched) join() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.service = server.New(m, server.Options{Meter: w.metrics, Quorum: servertest.ThreeMachines()})
+	q := servertest.ThreeMachines()
+	q.State.Machines[0].Node, q.State.Machines[2].Node = "a", "c" // of the latter, what was known last
+	w.service = server.New(m, server.Options{Meter: w.metrics, Quorum: q})
 	w.watch()
 }
 

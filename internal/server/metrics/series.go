@@ -129,6 +129,8 @@ var (
 
 	machineUp = gauge("firn_quorum_machine_up", "0 or 1",
 		"1 if a machine of the quorum answers this node within a second. Here and below, a machine is its address in --quorum; absent on nodes without a quorum.", "machine")
+	machineInfo = gauge("firn_quorum_machine_info", "1",
+		"Always 1; the label node is the name of the machine's node, by which alerts call it; absent while that is unknown.", "machine", "node")
 	machineBehind = gauge("firn_quorum_machine_behind_entries", "entries",
 		"Entries of etcd's log that the machine has not applied and the furthest one has; of a machine that does not answer, since it last did.", "machine")
 	quorumLeader = gauge("firn_quorum_leader", "0 or 1",

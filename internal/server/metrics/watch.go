@@ -99,6 +99,9 @@ func collectQuorum(to sink, s quorum.Status) {
 		up := m.Err == ""
 		to.is(machineUp, up, m.Address)
 		to.is(quorumLeader, up && m.Leader, m.Address)
+		if m.Node != "" {
+			to.put(machineInfo, 1, m.Address, m.Node)
+		}
 		if m.Index > 0 {
 			to.put(machineBehind, float64(m.Behind), m.Address)
 		}

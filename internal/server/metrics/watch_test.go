@@ -119,10 +119,12 @@ func TestQuorum(t *testing.T) {
 	full(t, func(w *watched) {
 		w.has("firn_quorum_majority 1",
 			`firn_quorum_machine_up{machine="ids-1:7420"} 1`, `firn_quorum_machine_up{machine="ids-3:7420"} 0`,
+			`firn_quorum_machine_info{machine="ids-1:7420",node="a"} 1`, `firn_quorum_machine_info{machine="ids-3:7420",node="c"} 1`,
 			`firn_quorum_leader{machine="ids-1:7420"} 1`, `firn_quorum_leader{machine="ids-2:7420"} 0`, `firn_quorum_leader{machine="ids-3:7420"} 0`,
 			`firn_quorum_machine_behind_entries{machine="ids-1:7420"} 0`, `firn_quorum_machine_behind_entries{machine="ids-3:7420"} 1345`,
 			`firn_quorum_database_bytes{machine="ids-1:7420"} 2.097152e+06`, `firn_quorum_log_bytes{machine="ids-2:7420"} 4.194304e+06`,
 			`firn_quorum_fsync_seconds{machine="ids-2:7420"} 0.21`, `firn_quorum_clock_offset_seconds{machine="ids-2:7420"} -0.25`)
+		w.lacks(`firn_quorum_machine_info{machine="ids-2:7420"`)
 		for _, series := range []string{"database_bytes", "log_bytes", "fsync_seconds", "clock_offset_seconds"} {
 			w.lacks("firn_quorum_" + series + `{machine="ids-3:7420"}`)
 		}
