@@ -63,3 +63,25 @@ func TestConnectionsWithCallsStay(t *testing.T) {
 		return counter.Evicted() > 0
 	})
 }
+
+// The way to the dashboard is right below a prefix that a proxy has taken off, too.
+func TestTheWayToTheDashboard(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, testConfig(t))
+	running(t, t.Context(), n)
+	becomesReady(t, n)
+	for path, want := range map[string]string{"/": "ui/", "/ui": "ui/", "/docs": "docs/"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.Addr(Admin)+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if have := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || have != want {
+			t.Errorf("GET %s = %d, to %q; want %q", path, answer.StatusCode, have, want)
+		}
+	}
+}

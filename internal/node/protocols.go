@@ -12,6 +12,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/grpcapi"
 	"github.com/firn-id/firn/internal/server/httpapi"
+	"github.com/firn-id/firn/internal/server/pages"
 	"github.com/firn-id/firn/internal/server/respapi"
 	"github.com/firn-id/firn/internal/server/ui"
 )
@@ -33,7 +34,8 @@ func (n *Node) admin(secure *tls.Config) *protocolServer {
 	p := &auth.Policy{Tokens: n.tokens, Trusted: true, Secret: n.secret}
 	mux := http.NewServeMux()
 	mux.Handle("/", n.api(p, httpapi.WithProfiles(), n.withMetrics()))
-	mux.Handle("GET /{$}", http.RedirectHandler(ui.Root, http.StatusSeeOther))
+	mux.Handle("GET /{$}", pages.Redirect("ui/"))
+	mux.Handle("GET /ui", pages.Redirect("ui/"))
 	mux.Handle(ui.Root, ui.New(n.service, p, ui.Options{Given: n.config.Given}))
 	return n.http(Admin, secure, mux)
 }

@@ -27,6 +27,14 @@ func Secure(h http.Header, images string) {
 	h.Set("Referrer-Policy", "no-referrer")
 }
 
+// Redirect sends browsers on to a path relative to the one that they asked for. A proxy may have taken a prefix off that one.
+func Redirect(to string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusSeeOther)
+	}
+}
+
 // types are set here, as the system's tables differ between machines.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",

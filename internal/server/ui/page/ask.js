@@ -52,10 +52,11 @@ function compare(id) {
   dispatchEvent(new Event("mixed"));
 }
 
-// ask returns the answer to a call, or throws a Refusal.
+// ask returns the answer to a call, or throws a Refusal. Paths of the API begin with a slash: they are those of the node, which
+// may be below a prefix here, as behind a proxy.
 export async function ask(path, options = {}) {
   const headers = token === "" ? {} : { Authorization: `Bearer ${token}` };
-  const answer = await fetch(path, { cache: "no-store", credentials: "omit", redirect: "error", headers, ...options });
+  const answer = await fetch(path.replace(/^\//, "../"), { cache: "no-store", credentials: "omit", redirect: "error", headers, ...options });
   compare(answer.headers.get("Firn-Cluster"));
   if (answer.ok) return answer;
   const text = await answer.text();
