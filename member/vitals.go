@@ -22,6 +22,8 @@ type Vitals struct {
 	Given uint64  `json:"given"` // IDs since the process began, of all sequencers
 	Rate  float64 `json:"rate"`  // IDs per second, lately
 
+	Rates map[string]float64 `json:"rates,omitempty"` // those of the busiest sequencers that give any, by name
+
 	Verdict string        `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
 	Offset  time.Duration `json:"offset_ns"`         // by how much its wall clock was ahead of the others' median then, at least; negative: behind
 	Against int           `json:"against,omitempty"` // how many others disagreed with it

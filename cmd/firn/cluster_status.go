@@ -36,9 +36,9 @@ With --wide there are also the IDs that callers got (GIVEN), when the clock was 
 whom it watches, the position at which it joined, its version and its addresses. What is
 not confirmed now is left out of the table; SEEN says since when.
 
-Below that are joins that have begun. With --sequencers there are also the sequencers, and
-which member has which node ID of which, from the part of the log that the asked node has
-read. With --json status prints the server's answer, which also has what was known last.
+Below that are joins that have begun. With --sequencers there are also the sequencers, with
+the IDs per second of each, of which a node tells those of its 32 busiest, and which
+member has which node ID of which, from the part of the log that the asked node has read. With --json status prints the server's answer, which also has what was known last.
 
 With --exit-code the exit status is 1 if there is a problem, also a warning.`
 
@@ -365,12 +365,16 @@ func owner(p server.Pulse) string {
 }
 
 func sequencerTable(sequencers []server.StatusSequencer) string {
-	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE IDS", Right: true}, {Head: "FREE", Right: true}, {Head: "FOR"}, {Head: "LAYOUT"}}
+	columns := []console.Column{{Head: "SEQUENCER"}, {Head: "NODE IDS", Right: true}, {Head: "FREE", Right: true}, {Head: "IDS/S", Right: true}, {Head: "FOR"}, {Head: "LAYOUT"}}
 	var rows [][]string
 	for _, s := range sequencers {
+		rate := "-"
+		if s.Given != nil {
+			rate = console.Number(*s.Given)
+		}
 		capacity := s.Free + int64(len(s.Nodes))
 		rows = append(rows, []string{
-			console.Shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10),
+			console.Shown(s.Name), strconv.FormatInt(capacity, 10), strconv.FormatInt(s.Free, 10), rate,
 			forText(s), s.Definition.IDLayout().String(),
 		})
 	}

@@ -38,7 +38,7 @@ type looked struct {
 func newLooked(t *testing.T) *looked {
 	l := &looked{Client: memstore.NewService().Client("node")}
 	l.Name, l.Journal = "b", l.Client
-	l.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {Owner: "host-c\x1b, process 8"}})
+	l.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}, "c": {Owner: "host-c\x1b"}})
 	for _, entry := range []string{
 		`{"position":1,"command":"prepare-join-cluster","args":{"joiner":"a"}}`,
 		`{"position":2,"at":"2026-11-22T03:02:00.123Z","command":"prepare-join-cluster","args":{"joiner":"b\u001b[2J"}}`,
@@ -128,11 +128,11 @@ host-a  a           alive      -      -     -      -   -     -
 -       "b\x1b[2J"  gone       -      -     -      -   -     -
 
 JOINER  TARGET      PHASE     OWNER
-c       "b\x1b[2J"  accepted  "host-c\x1b, process 8"
+c       "b\x1b[2J"  accepted  "host-c\x1b"
 
-SEQUENCER  NODE IDS  FREE  FOR                 LAYOUT
-orders            1     0  50% of the members  41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z
-users          1024  1024  all members         41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
+SEQUENCER  NODE IDS  FREE  IDS/S  FOR                 LAYOUT
+orders            1     0      -  50% of the members  41/0/22, tick 1ms, epoch 2026-01-01T00:00:00Z
+users          1024  1024      -  all members         41/10/12, tick 1ms, epoch 2026-01-01T00:00:00Z
 
 SEQUENCER  NODE ID  MEMBER
 orders           0  a
@@ -446,12 +446,12 @@ func TestStatusOfNodes(t *testing.T) {
 			{Level: server.Warning, Kind: server.GoneProblem, Effect: "ids-3 is gone", Cause: "its pulse has ended", Do: "Start it.", Link: "L", Detail: "EOF", Since: ago(24 * time.Hour)},
 		},
 		Members: []server.StatusMember{
-			{ID: "eeeeeeeeeeeee", Joined: 5, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5, process 7", AsOf: ago(0), Vitals: &joining}},
-			{ID: "aaaaaaaaaaaaa", Joined: 1, Watches: "eeeeeeeeeeeee", Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-1, process 7", AsOf: ago(2 * time.Second), Vitals: &vitals}},
-			{ID: "bbbbbbbbbbbbb", Joined: 2, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-2, process 7", AsOf: ago(5 * time.Second), Vitals: &out}},
-			{ID: "ccccccccccccc", Joined: 3, Pulse: server.Pulse{Alive: new(false), Owner: "ids-3, process 7", AsOf: ago(19 * time.Second), Vitals: &vitals}},
-			{ID: "ddddddddddddd", Joined: 4, Pulse: server.Pulse{Alive: new(true), Owner: "ids-4, process 7", AsOf: ago(14 * time.Second), Vitals: &vitals}},
-			{ID: "fffffffffffff", Joined: 6, Pulse: server.Pulse{Owner: "ids-6, process 7", AsOf: ago(14 * time.Second), Vitals: &vitals}},
+			{ID: "eeeeeeeeeeeee", Joined: 5, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-5", AsOf: ago(0), Vitals: &joining}},
+			{ID: "aaaaaaaaaaaaa", Joined: 1, Watches: "eeeeeeeeeeeee", Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-1", AsOf: ago(2 * time.Second), Vitals: &vitals}},
+			{ID: "bbbbbbbbbbbbb", Joined: 2, Pulse: server.Pulse{Alive: new(true), Fresh: true, Owner: "ids-2", AsOf: ago(5 * time.Second), Vitals: &out}},
+			{ID: "ccccccccccccc", Joined: 3, Pulse: server.Pulse{Alive: new(false), Owner: "ids-3", AsOf: ago(19 * time.Second), Vitals: &vitals}},
+			{ID: "ddddddddddddd", Joined: 4, Pulse: server.Pulse{Alive: new(true), Owner: "ids-4", AsOf: ago(14 * time.Second), Vitals: &vitals}},
+			{ID: "fffffffffffff", Joined: 6, Pulse: server.Pulse{Owner: "ids-6", AsOf: ago(14 * time.Second), Vitals: &vitals}},
 		},
 	}
 	const top = `PROBLEM  WHAT, SINCE WHEN, WHY, AND WHAT TO DO

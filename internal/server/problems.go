@@ -373,24 +373,17 @@ func (p *problems) verb(members []string, one, more string) string {
 	return list(all) + " " + one
 }
 
-// Names returns the names of members for people, by ID: their hosts, or their whole owners where several are on one host.
+// Names returns the names of members for people, by ID.
 func Names(s Status) map[string]string {
-	on := map[string]int{}
-	host := func(owner string) string { before, _, _ := strings.Cut(owner, ", process "); return before }
-	for _, m := range s.Members {
-		on[host(m.Owner)]++
-	}
 	all := map[string]string{}
 	for _, m := range s.Members {
 		switch {
-		case m.Owner == "" && m.ID == s.Member:
-			all[m.ID] = "This node"
-		case m.Owner == "":
-			all[m.ID] = "member " + m.ID
-		case on[host(m.Owner)] > 1:
+		case m.Owner != "":
 			all[m.ID] = m.Owner
+		case m.ID == s.Member:
+			all[m.ID] = "This node"
 		default:
-			all[m.ID] = host(m.Owner)
+			all[m.ID] = "member " + m.ID
 		}
 	}
 	return all

@@ -115,8 +115,28 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 		}
 		status.Joins = append(status.Joins, StatusJoin{joiner, j.Target, phase, l.pulse(joiner)})
 	}
+	status.rateSequencers()
 	status.Problems = Problems(status)
 	return status
+}
+
+// rateSequencers adds what members tell of the rates of sequencers, while one confirms it.
+func (s *Status) rateSequencers() {
+	sums, known := map[string]float64{}, false
+	for _, m := range s.Members {
+		if !m.Fresh || m.Vitals == nil {
+			continue
+		}
+		known = true
+		for name, rate := range m.Vitals.Rates {
+			sums[name] += rate
+		}
+	}
+	for i := range s.Sequencers {
+		if known {
+			s.Sequencers[i].Given = new(sums[s.Sequencers[i].Name])
+		}
+	}
 }
 
 // ownStatus returns what the node knows of itself, of the store and of the quorum, without a call of the store. The store

@@ -1,6 +1,10 @@
 package server
 
 import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +21,27 @@ type vitals struct {
 
 	counted time.Time // when given was counted; zero: never
 	given   uint64
+	byName  map[string]uint64
 	rate    float64 // before that
+	rates   map[string]float64
+}
+
+// mostRates is of how many sequencers a node tells the rate: all nodes read the vital signs of all.
+const mostRates = 32
+
+// ratesOf returns the rates of the busiest sequencers, from what each has given before and by now.
+func ratesOf(before, now map[string]uint64, took time.Duration) map[string]float64 {
+	all := map[string]float64{}
+	for name, count := range now {
+		if made := count - min(before[name], count); made > 0 {
+			all[name] = math.Round(10*float64(made)/took.Seconds()) / 10
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(all[b], all[a]), cmp.Compare(a, b)) })
+	for _, name := range names[min(mostRates, len(names)):] {
+		delete(all, name)
+	}
+	return all
 }
 
 // rateOver is over how long IDs per second are counted, at least.
@@ -40,12 +64,14 @@ func (s *Service) Vitals() member.Vitals {
 	v.For = now.Sub(l.since)
 	switch took := now.Sub(l.counted); {
 	case l.counted.IsZero():
-		l.counted, l.given = now, total
+		l.counted, l.given, l.byName = now, total, s.Given()
 	case took >= rateOver:
 		l.rate = float64(total-l.given) / took.Seconds()
-		l.counted, l.given = now, total
+		byName := s.Given()
+		l.rates = ratesOf(l.byName, byName, took)
+		l.counted, l.given, l.byName = now, total, byName
 	}
-	v.Rate = l.rate
+	v.Rate, v.Rates = l.rate, l.rates
 	return v
 }
 
