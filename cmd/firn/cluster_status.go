@@ -36,9 +36,10 @@ With --wide there are also the IDs that callers got (GIVEN), when the clock was 
 whom it watches, the position at which it joined, its version and its addresses. What is
 not confirmed now is left out of the table; SEEN says since when.
 
-Below that are joins that have begun. With --sequencers there are also the sequencers, with
-the IDs per second of each, of which a node tells those of its 32 busiest, and which
-member has which node ID of which, from the part of the log that the asked node has read. With --json status prints the server's answer, which also has what was known last.
+Below that are joins that have begun. With --sequencers there are also the sequencers,
+with the IDs per second of each, as each node tells of its 32 busiest, and which member
+has which node ID of which, from the part of the log that the asked node has read. With
+--json status prints the server's answer, which also has what was known last.
 
 With --exit-code the exit status is 1 if there is a problem, also a warning.`
 

@@ -92,7 +92,7 @@ func (l *living) join(host string) *being {
 	b := &being{client: l.store.Client(host)}
 	var err error
 	n := len(l.members)
-	o := member.Options{Owner: fmt.Sprintf("%s, process %d", host, 4000+n), TTL: 5 * time.Second, Start: lowest, Vitals: func() member.Vitals {
+	o := member.Options{Owner: host, TTL: 5 * time.Second, Start: lowest, Vitals: func() member.Vitals {
 		return member.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", n)}, Since: time.Now().Add(-26 * time.Hour),
 			Ready: true, Given: 1 << 40, Rate: 1200 - 50*float64(n),
@@ -148,7 +148,7 @@ func (l *living) prepare(id string) {
 	l.t.Cleanup(func() { client.Close() })
 	session, err := client.OpenSession(l.t.Context(), time.Minute)
 	if err == nil {
-		_, err = client.Commit(l.t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+id, []byte(`{"owner": "host-new, process 9"}`), session)}})
+		_, err = client.Commit(l.t.Context(), store.Txn{Then: []store.Op{store.PutEphemeral("peers/"+id, []byte(`{"owner": "host-new"}`), session)}})
 	}
 	var data []byte
 	if err == nil {

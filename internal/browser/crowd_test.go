@@ -68,7 +68,7 @@ func (c *crowd) History(context.Context) (hour []member.Minute, err error) {
 	return hour, nil
 }
 
-func owner(id string) string { return fmt.Sprintf("rack-%s.example.org, process 71", id[1:4]) }
+func owner(id string) string { return fmt.Sprintf("rack-%s.example.org", id[1:4]) }
 
 func (c *crowd) Owners(ctx context.Context, name string) (all []member.Owner, err error) {
 	q, err := c.Lookup(ctx, name)

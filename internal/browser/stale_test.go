@@ -11,6 +11,7 @@ import (
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/internal/server/ui"
 	"github.com/firn-id/firn/internal/testenv"
@@ -21,6 +22,12 @@ import (
 // told is a cluster of three of which a test says what is known.
 func told(t *testing.T) (*servertest.Member, map[string]member.Pulse, string) {
 	t.Helper()
+	return toldTo(t, local, server.Options{})
+}
+
+// toldTo is told for callers under a policy.
+func toldTo(t *testing.T, policy *auth.Policy, o server.Options) (*servertest.Member, map[string]member.Pulse, string) {
+	t.Helper()
 	client := memstore.NewService().Client("a")
 	t.Cleanup(func() { client.Close() })
 	f := &servertest.Member{Name: "a1", Journal: client}
@@ -28,16 +35,26 @@ func told(t *testing.T) (*servertest.Member, map[string]member.Pulse, string) {
 	pulses, now := map[string]member.Pulse{}, time.Now()
 	for i, id := range []string{"a1", "b2", "c3"} {
 		commands = append(commands, cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}, cluster.Attach{Sequencer: "default", Member: id})
-		pulses[id] = member.Pulse{Mark: id, Owner: "host-" + id + ", process 7", Since: now, Clock: now, Every: time.Minute, Vitals: member.Vitals{
+		pulses[id] = member.Pulse{Mark: id, Owner: "host-" + id, Since: now, Clock: now, Every: time.Minute, Vitals: member.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: now.Add(-time.Hour),
 			Ready: true, Given: 1234567, Rate: 1000, Verdict: "agreed", Offset: time.Duration(i) * 20 * time.Millisecond, Judged: now, Left: 20 * time.Minute, RoundTrip: 2 * time.Millisecond,
 		}}
-		f.Owned = append(f.Owned, member.Owner{Node: int64(i), Live: true, Name: "host-" + id + ", process 7", Since: now, Horizon: now.Add(time.Hour)})
+		f.Owned = append(f.Owned, member.Owner{Node: int64(i), Live: true, Name: "host-" + id, Since: now, Horizon: now.Add(time.Hour)})
 	}
 	f.Apply(commands...)
+	for i, c := range commands {
+		data, err := cluster.Encode(c, now.Add(time.Duration(i-len(commands))*time.Second))
+		if err == nil {
+			_, err = client.Append(t.Context(), fmt.Sprint(i), data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	f.SetPulses(pulses)
-	s := server.New(f, server.Options{Default: new(servertest.Issuer)})
-	served := httptest.NewServer(administer(s, local, ui.Options{}))
+	o.Default = new(servertest.Issuer)
+	s := server.New(f, o)
+	served := httptest.NewServer(administer(s, policy, ui.Options{}))
 	t.Cleanup(func() {
 		s.Drain()
 		served.CloseClientConnections()
@@ -87,14 +104,21 @@ func TestNothingStaleLooksFresh(t *testing.T) {
 	p.wait(state("b2"), "ready")
 	f.Fail(errors.New("no answer from etcd"))
 	p.wait(`text("#store")`, "Out of reach")
-	p.waitFor(state("a1") + `.startsWith("not confirmed since ")`)
-	p.wait(`document.querySelectorAll("#ring .peer.alive").length`, "0")
-	p.wait(`document.querySelectorAll("#ring .peer.doubt").length`, "3")
+	p.waitFor(state("b2") + `.startsWith("not confirmed since ")`)
+	p.wait(state("a1"), "ready") // which the node knows of itself
+	p.wait(`document.querySelectorAll("#ring .peer.alive").length`, "1")
+	p.wait(`document.querySelectorAll("#ring .peer.doubt").length`, "2")
 	p.waitFor(`text("#ring .ring-middle").includes("not confirmed since ")`)
-	p.wait(`text("[data-kind=full] b") + text("[data-kind=doubt] b")`, "03")
+	p.waitFor(`text("[data-kind=doubt] b") >= 2`) // its own horizon is confirmed until the last reading is old
+	own := pulses["a1"]
+	own.Vitals.Ready, own.Vitals.Code, own.Vitals.Why = false, "not_ready", "the horizon is reached"
+	f.SetPulses(map[string]member.Pulse{"a1": own, "b2": pulses["b2"], "c3": pulses["c3"]})
+	p.wait(state("a1"), "not ready: not_ready")
+	p.waitFor(`text("#member").includes("the horizon is reached")`)
 	p.waitFor(`text("#problems").includes("store")`)
 	p.wait(`$("#problems").dataset.state`, "bad")
 	p.pictures("dashboard-outage")
+	f.SetPulses(pulses)
 	f.Fail(nil)
 	p.wait(state("a1"), "ready")
 	p.wait(`text("[data-kind=full] b")`, "3")
@@ -143,7 +167,7 @@ func TestLastHour(t *testing.T) {
 		for n := range 3 {
 			rate := float64(400 + 300*n + (i*(n+3)*37)%200)
 			m.Rate += rate
-			m.Nodes = append(m.Nodes, member.NodeMinute{Owner: fmt.Sprintf("host-%s, process 7", []string{"a1", "b2", "c3"}[n]), Ready: n != 1 || ready == 3, Rate: rate, Offset: time.Duration(n*i) * time.Millisecond})
+			m.Nodes = append(m.Nodes, member.NodeMinute{Owner: "host-" + []string{"a1", "b2", "c3"}[n], Ready: n != 1 || ready == 3, Rate: rate, Offset: time.Duration(n*i) * time.Millisecond})
 		}
 		hour = append(hour, m)
 	}

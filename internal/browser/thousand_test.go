@@ -76,7 +76,7 @@ func TestDashboardOfAThousand(t *testing.T) {
 	p.wait(`text("#members-count")`, number(1025))
 	p.wait(`text("[data-name=orders] .soft")`, "1\u202f024 of 1\u202f024 held, 1 waiting")
 	p.find("3kq7wm5xh2rvc")
-	p.wait(`text("#nodes-body tr .who")`, "rack-kq7.example.org, process 713kq7wm · this node")
+	p.wait(`text("#nodes-body tr .who")`, "rack-kq7.example.org3kq7wm · this node")
 	w.quiet(t, url)
 }
 

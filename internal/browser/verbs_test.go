@@ -120,7 +120,7 @@ func TestVerbsOfSequencers(t *testing.T) {
 	p.pictures("dashboard-refused")
 	p.enter("#sure-node", fmt.Sprint(moved)+kb.Enter)
 	p.wait(`$("#sure").open`, "false")
-	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith("node ID ` + fmt.Sprint(moved) + ` of default is to move to ` + a[:6] + `"))`)
+	p.waitFor(`[...document.querySelectorAll("#entries .words")].some(e => e.textContent.startsWith("node ID ` + fmt.Sprint(moved) + ` of default is to move to host-a (` + a[:6] + `)"))`)
 	p.waitFor(`text("#member .chips").includes("default · ` + fmt.Sprint(moved) + `")`)
 	p.cell(moved, "held by "+a)
 

@@ -11,7 +11,6 @@ import (
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/server/httpapi/apidoc"
-	"github.com/firn-id/firn/internal/server/pages"
 	"github.com/firn-id/firn/member"
 )
 
@@ -95,7 +94,7 @@ func newProbes(s *server.Service, p *auth.Policy, options []Option) *Handler {
 // serveDocs serves the description of the calls, and a page to try them.
 func (h *Handler) serveDocs() {
 	h.open("/openapi.json", func(w http.ResponseWriter, r *http.Request) { Page(w, r, h.service, apidoc.ServeDocument) })
-	h.mux.HandleFunc("GET /docs", pages.Redirect("docs/"))
+	h.mux.HandleFunc("GET /docs", apidoc.ToPage)
 	h.open(apidoc.Root, func(w http.ResponseWriter, r *http.Request) {
 		Page(w, r, h.service, func(w http.ResponseWriter, r *http.Request) {
 			if !apidoc.ServePage(w, r) {

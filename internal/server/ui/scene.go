@@ -45,6 +45,7 @@ type facts struct {
 type peer struct {
 	Watches string `json:"watches,omitempty"`
 	Joined  int64  `json:"joined"`
+	Host    string `json:"host,omitempty"`
 	process
 }
 
@@ -224,8 +225,14 @@ func (s *scenes) ask(who *auth.Caller) {
 
 func sceneOf(status server.Status, r reading, notReady error) *scene {
 	members, joins, sequencers, vitals := tree{}, tree{}, tree{}, tree{}
+	names, hosts := tree{}, map[string]string{}
+	for _, n := range status.Nodes {
+		for _, id := range n.Members {
+			names[id], hosts[id] = n.Name, n.Host
+		}
+	}
 	for _, m := range status.Members {
-		members[m.ID] = peer{m.Watches, m.Joined, r.processOf(m.Pulse)}
+		members[m.ID] = peer{m.Watches, m.Joined, hosts[m.ID], r.processOf(m.Pulse)}
 		if m.Vitals != nil {
 			vitals[m.ID] = signsOf(*m.Vitals)
 		}
@@ -243,7 +250,7 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 		}
 		sequencers[q.Name] = tree{
 			"origin": origin{q.Definition, q.Created, q.Capacity, q.Until, q.Rate}, "here": here, "nodes": nodes, "waiting": q.Waiting,
-			"rules": rules{q.Allocation, q.Share, q.Drained},
+			"rules": rules{q.Allocation, q.Share, q.Drained}, "given": rounded(q.Given),
 		}
 	}
 	f := facts{Member: status.Member, Position: status.Position, Entries: status.Entries, NotReady: text(notReady), NoStore: text(r.err)}
@@ -255,7 +262,7 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 	}
 	all := tree{
 		"facts": f, "problems": status.Problems,
-		"members": members, "vitals": vitals, "joins": joins, "sequencers": sequencers,
+		"members": members, "vitals": vitals, "joins": joins, "sequencers": sequencers, "names": names,
 	}
 	if r.quorum != nil {
 		all["quorum"] = viewOf(*r.quorum)
@@ -266,8 +273,10 @@ func sceneOf(status server.Status, r reading, notReady error) *scene {
 func (r reading) processOf(p server.Pulse) process {
 	about := process{Owner: p.Owner}
 	switch {
-	case p.Alive == nil && r.pulses != nil:
+	case p.Alive == nil && r.pulses != nil && !p.Fresh:
 		about.Life = "new"
+	case p.Alive == nil && p.Fresh: // this node's own
+		about.Life = "alive"
 	case p.Alive == nil:
 	case !*p.Alive:
 		about.Life = "dead"
@@ -299,6 +308,14 @@ func signsOf(v member.Vitals) signs {
 		s.RTT = digits(float64(v.RoundTrip)/float64(time.Millisecond), 1)
 	}
 	return s
+}
+
+// rounded rounds as rates are shown; nil stays.
+func rounded(rate *float64) *float64 {
+	if rate == nil {
+		return nil
+	}
+	return digits(*rate, 2)
 }
 
 // digits rounds to so many digits.

@@ -217,8 +217,8 @@ func TestStream(t *testing.T) {
 		defer w.end()
 		w.next(`event: view
 data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":""},` +
-			`"may":true,"members":{"a":{"watches":"b","joined":1,"as_of":946684800000,"ready":false},"b":{"watches":"a","joined":4}},"problems":[],"reset":true,` +
-			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
+			`"may":true,"members":{"a":{"watches":"b","joined":1,"life":"alive","ready":false},"b":{"watches":"a","joined":4}},"problems":[],"reset":true,` +
+			`"sequencers":{"orders":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition + `,"created":5,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}},"vitals":{"a":{"rate":0,"given":0}}}
 `)
 		w.next("event: view\ndata: " + `{"members":{"a":{"watches":"b","joined":1,"life":"alive","owner":"host-a","ready":false},"b":{"watches":"a","joined":4,"life":"dead"}},` +
@@ -227,19 +227,19 @@ data: {"facts":{"member":"a","position":6,"entries":6,"not_ready":"","no_store":
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":7,"entries":7,"not_ready":"","no_store":""},"joins":{"c":{"target":"b","phase":"prepared","life":"new"}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "orders"}, cluster.CreateSequencer{Sequencer: "orders", Definition: cluster.Define(firn.Default)}, cluster.Attach{Sequencer: "orders", Member: "b"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":10,"entries":10,"not_ready":"","no_store":""},` +
-			`"sequencers":{"orders":{"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
+			`"sequencers":{"orders":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},"nodes":{"0":"b"},` +
 			`"origin":{"definition":` + definition + `,"created":9,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.Leave{Member: "b"}, cluster.DestroySequencer{Sequencer: "orders"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":12,"entries":12,"not_ready":"","no_store":""},"joins":{"c":null},"members":{"a":{"joined":1,"life":"alive","owner":"host-a","ready":false},"b":null},"problems":[],"sequencers":{"orders":null}}` + "\n")
 		f.Apply(cluster.CreateSequencer{Sequencer: "origin", Definition: cluster.Define(firn.Default)})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":13,"entries":13,"not_ready":"","no_store":""},` +
-			`"sequencers":{"origin":{"here":{"state":"none","why":"","node":-1,"place":0},` +
+			`"sequencers":{"origin":{"given":0,"here":{"state":"none","why":"","node":-1,"place":0},` +
 			`"origin":{"definition":` + definition + `,"created":13,"capacity":1024,"until":"2095-09-07T15:47:35.552Z","rate":4096000},"rules":{"allocation":{"kind":"all"},"drained":[]},"waiting":[]}}}` + "\n")
 		f.Apply(cluster.DestroySequencer{Sequencer: "origin"})
 		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":""},"sequencers":{"origin":null}}` + "\n")
 		synctest.Wait() // until the read that is due has ended
 		f.Fail(errors.New("the store does not answer"))
-		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000,"as_of":946684803000},"members":{"a":{"joined":1,"as_of":946684806500,"owner":"host-a","ready":false}},` +
+		w.next("event: view\ndata: " + `{"facts":{"member":"a","position":14,"entries":14,"not_ready":"","no_store":"the store does not answer","store_ms":946684803000,"as_of":946684803000},` +
 			`"problems":[{"level":"error","kind":"store","effect":"host-a gives no IDs","since":"2000-01-01T00:00:03Z","cause":"the store has not answered it for 4s","do":"Start the store, or mend the network between it and this node.","link":"https://github.com/firn-id/firn/blob/main/docs/problems.md#store","detail":"the store does not answer"}]}` + "\n")
 		s.Drain()
 		w.next("event: end\ndata: " + `{"error":{"code":"not_ready","message":"not ready to make IDs: it is shutting down"}}` + "\n")

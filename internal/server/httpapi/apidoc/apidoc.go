@@ -53,6 +53,9 @@ func ServeDocument(w http.ResponseWriter, r *http.Request) {
 	documentFile().Serve(w, r)
 }
 
+// ToPage sends who asks for Root without its last slash on to the page.
+var ToPage = pages.Redirect("docs/")
+
 // ServePage answers with the page, or with one of its files, below Root. It returns false, and does not answer, if there is
 // no such file.
 func ServePage(w http.ResponseWriter, r *http.Request) bool {

@@ -239,7 +239,7 @@ export class History {
     const from = Math.max(0, Math.min(index - rows / 2, this.last - rows));
     const shown = this.entries.slice(from, from + rows).reverse();
     const here = this.index === null ? null : this.positionOf(index);
-    const key = `${this.entries[from]?.position}/${shown[0]?.position}/${here}/${shown.map((e) => this.wrong(e)).join()}`;
+    const key = `${this.entries[from]?.position}/${shown[0]?.position}/${here}/${shown.map((e) => this.wrong(e)).join()}/${this.model?.named}`;
     if (this.listed === key) return;
     const moved = this.listedAt !== here;
     [this.listed, this.listedAt] = [key, here];
@@ -252,7 +252,7 @@ export class History {
     let next = this.list.firstChild;
     for (const e of shown) {
       let row = this.rows.get(e.position);
-      if (row?.dataset.wrong !== this.wrong(e)) { // what has come since may contradict its time
+      if (row?.dataset.wrong !== this.wrong(e) || row.told !== entryText(e)) { // what has come since may contradict its time, or name its nodes
         const former = row;
         row = this.row(e);
         this.rows.set(e.position, row);
@@ -275,9 +275,12 @@ export class History {
     const kind = kindOf(e);
     const at = e.at ? new Date(e.at) : null;
     const other = at && at.toDateString() !== new Date().toDateString();
-    return h("li", { "data-at": e.position, "data-wrong": this.wrong(e), class: kind },
+    const text = entryText(e);
+    const row = h("li", { "data-at": e.position, "data-wrong": this.wrong(e), class: kind },
       h("time", { class: "at", datetime: e.at, title: e.at }, at ? at.toLocaleTimeString("en-GB") : "–", other ? h("small", {}, at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })) : "", this.wrong(e) ? h("small", {}, this.wrong(e)) : ""), h("span", { class: "sign", "aria-hidden": "true" }, signs[kind]),
-      h("span", { class: "words" }, entryText(e), h("code", {}, `${e.command ?? "unreadable"} · ${number(e.position)}`)));
+      h("span", { class: "words" }, text, h("code", {}, `${e.command ?? "unreadable"} · ${number(e.position)}`)));
+    row.told = text;
+    return row;
   }
 
   // drawMarks marks the entries along the slider, where they are in time, by their kinds.

@@ -2,7 +2,7 @@
 
 import { $, h, say, set, forgetInks, once, calm } from "./dom.js";
 import { keepToken, hasToken, logIn, mixture } from "./ask.js";
-import { clock, entryText, number, plural, hostOf, rate, stateOf } from "./words.js";
+import { clock, entryText, number, plural, rate, stateOf } from "./words.js";
 import { follow } from "./stream.js";
 import { Model } from "./model.js";
 import { Quorum } from "./quorum.js";
@@ -167,7 +167,7 @@ function drawFacts() {
   say($("store-why"), live.lost ? since : facts.no_store ? `${facts.store_ms ? `since ${clock(facts.store_ms)}: ` : ""}${facts.no_store}` : "it answered the last read");
   const self = live.members.get(facts.member);
   say($("node"), self?.owner ? self.owner : facts.member);
-  document.title = `${live.problems.some((p) => p.level === "error") || facts.not_ready ? "✕ " : ""}firn · ${hostOf(self?.owner) || "dashboard"}`;
+  document.title = `${live.problems.some((p) => p.level === "error") || facts.not_ready ? "✕ " : ""}firn · ${self?.owner || "dashboard"}`;
   const past = history.past;
   document.documentElement.toggleAttribute("data-past", Boolean(past));
   $("past").toggleAttribute("hidden", !past);
@@ -228,6 +228,7 @@ function connect() {
       dirty.vitals ||= change.vitals;
       if (dirty.sequencers) for (const name of change.sequencers) dirty.sequencers.add(name);
       history.reach(live.facts.position, live);
+      if (patch.names) history.redraw();
       if (history.past) drawFacts();
       else if (patch.reset) draw();
       else soon(draw);

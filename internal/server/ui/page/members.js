@@ -1,7 +1,7 @@
 // The details of a member.
 
-import { $, h, say } from "./dom.js";
-import { clock, colourOf, number, plural, short, stateOf } from "./words.js";
+import { $, h } from "./dom.js";
+import { clock, colourOf, number, plural, stateOf, who } from "./words.js";
 import { pageOf } from "./nodes.js";
 import { memberVerbs } from "./verbs.js";
 
@@ -17,11 +17,11 @@ export class Members {
   drawOne(model, id, kept) {
     const m = model.members.get(id) ?? model.joins.get(id);
     const state = m && stateOf(id, m, model);
-    const key = JSON.stringify([id, m, state, kept, model.heldBy(id), model.facts.member, model.past, model.may, model.watcherOf(id), model.names().filter((name) => model.sequencers.get(name).rules?.drained.includes(id))]);
+    const key = JSON.stringify([id, m, state, kept, model.heldBy(id), model.facts.member, model.past, model.may, model.watcherOf(id), model.named, id && colourOf(id), model.names().filter((name) => model.sequencers.get(name).rules?.drained.includes(id))]);
     if (this.shown === key) return;
     this.shown = key;
     if (!m) {
-      this.box.replaceChildren(h("p", { class: "soft" }, id ? `${short(id)} is no longer a member.` : "Point at a member to see its details."));
+      this.box.replaceChildren(h("p", { class: "soft" }, id ? `${who(id)} is no longer a member.` : "Point at a member to see its details."));
       return;
     }
     const swatch = h("i", { class: "swatch" });
@@ -36,12 +36,12 @@ export class Members {
     for (const [protocol, at] of Object.entries(m.addresses ?? {})) facts.push([protocol, protocol === "admin" && pageOf(m) ? h("a", { href: pageOf(m), target: "_blank", rel: "noreferrer" }, at) : at]);
     if (m.version) facts.push(["Version", m.version]);
     if (m.since) facts.push(["Runs since", clock(m.since)]);
-    if (m.phase) facts.push(["Target", short(m.target)]);
+    if (m.phase) facts.push(["Target", who(m.target)]);
     else {
       if (m.joined > 0) facts.push(["Joined", model.when(m.joined)]);
-      facts.push(["Watches", m.watches ? short(m.watches) : "none: it is the only member"]);
+      facts.push(["Watches", m.watches ? who(m.watches) : "none: it is the only member"]);
       const by = model.watcherOf(id);
-      if (by) facts.push(["Watched by", short(by)]);
+      if (by) facts.push(["Watched by", who(by)]);
     }
     const held = model.heldBy(id);
     const chips = held.slice(0, 12).map(([name, node]) => h("li", {}, h("button", { type: "button", onclick: () => this.goto(name, node) }, node < 0 ? `${name}: waiting` : `${name} · ${node}`)));

@@ -1,5 +1,7 @@
 // The cluster as the page knows it, from the stream or at a position of the log.
 
+import { colourAll, names } from "./words.js";
+
 export class Model {
   constructor() {
     this.facts = { member: "", position: 0, entries: 0, not_ready: "", no_store: "" };
@@ -7,6 +9,7 @@ export class Model {
     this.joins = new Map(); // id: {target, phase, and as of a member}
     this.sequencers = new Map(); // name: {definition, capacity, ..., here, nodes: Map, waiting, rules: {allocation, share, drained}}
     this.vitals = new Map(); // id: {rate, given, offset, left, rtt}, rounded
+    this.gave = new Map(); // id: when it was last known to give IDs, in milliseconds
     this.problems = []; // {level, kind, effect, since, cause, do, link, detail, members}, worst first
     this.may = false; // who looks may change things
     this.when = (position) => `position ${position}`; // that an entry was written, for people
@@ -14,6 +17,7 @@ export class Model {
     this.layouts = {}; // name: {definition, capacity}, that IDs can be read as
     this.quorum = null; // {self, waiting, majority, machines}; null: there is none
     this.owners = new Map(); // id: owner, of those who are gone too
+    this.named = 0; // how often the name of a member has changed
     this.past = false;
     this.index = null; // of the ring, until it changes
     this.held = null; // who has what, until it changes
@@ -26,7 +30,8 @@ export class Model {
 
   // fresh tells whether a member is confirmed to live, now or at that position.
   fresh(id) {
-    return this.past || (this.doubt === null && (this.members.get(id) ?? this.joins.get(id))?.life === "alive");
+    if (!this.past && this.doubt !== null && (this.lost !== null || id !== this.facts.member)) return false; // a node knows of itself
+    return this.past || ((this.members.get(id) ?? this.joins.get(id))?.life === "alive");
   }
 
   // apply applies a patch to the model, and returns what has changed.
@@ -56,13 +61,17 @@ export class Model {
       dirty.facts = true;
     }
     for (const [id, signs] of Object.entries(patch.vitals ?? {})) {
+      if (signs?.rate > 0 || this.vitals.get(id)?.rate > 0) this.gave.set(id, Date.now());
       if (signs === null) this.vitals.delete(id);
       else this.vitals.set(id, signs);
       dirty.vitals = true;
     }
     for (const [map, changes] of [[this.members, patch.members], [this.joins, patch.joins]]) {
       for (const [id, value] of Object.entries(changes ?? {})) {
-        if (value === null) map.delete(id);
+        if (value === null) {
+          map.delete(id);
+          this.gave.delete(id);
+        }
         else map.set(id, value);
         if (value?.owner) this.remember(id, value.owner);
         dirty.peers = true;
@@ -73,7 +82,16 @@ export class Model {
       if (change === null) this.sequencers.delete(name);
       else this.change(name, change);
     }
-    if (dirty.peers) this.index = null;
+    if (patch.reset) names.clear();
+    for (const [id, name] of Object.entries(patch.names ?? {})) {
+      if (name === null) names.delete(id);
+      else names.set(id, name);
+      this.named++;
+    }
+    if (dirty.peers) {
+      this.index = null;
+      colourAll([...this.members].sort(([a, m], [b, n]) => m.joined - n.joined || (a < b ? -1 : 1)).map(([id]) => id));
+    }
     this.held = null;
     return dirty;
   }
@@ -94,6 +112,9 @@ export class Model {
     if (change.here) q.here = change.here;
     if (change.waiting) q.waiting = change.waiting;
     if (change.rules) q.rules = change.rules;
+    if (q.given > 0) q.gave = Date.now(); // until now
+    if (change.given !== undefined) q.given = change.given; // IDs per second; null: unknown
+    if (q.given > 0) q.gave = Date.now();
     for (const [node, member] of Object.entries(change.nodes ?? {})) {
       if (member === null) q.nodes.delete(Number(node));
       else q.nodes.set(Number(node), member);

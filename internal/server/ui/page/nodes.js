@@ -132,7 +132,6 @@ export class Nodes {
 
   row(id) {
     const swatch = h("i", { class: "swatch" });
-    swatch.style.setProperty("--hue", colourOf(id));
     const parts = { link: h("a", { target: "_blank", rel: "noreferrer" }), state: h("span", { class: "clip" }), rate: h("span", {}), clock: h("span", {}) };
     for (const name of ["spark", "sparkClock"]) parts[name] = svg("svg", { viewBox: "0 0 72 22", "aria-hidden": "true" });
     const cells = Object.fromEntries(columns.map(([key]) => [key, h("td", { class: key })]));
@@ -145,6 +144,7 @@ export class Nodes {
   }
 
   fill(row, { id, m, state, signs }) {
+    row.swatch.style.setProperty("--hue", colourOf(id));
     const known = (value, text) => (value === undefined ? "–" : text(value));
     const page = pageOf(m);
     const self = id === this.model.facts.member;

@@ -3,7 +3,7 @@
 
 import { $, h, svg, ink, sheet, say, once, set, whenSeen, whenSized } from "./dom.js";
 import { askJSON } from "./ask.js";
-import { clock, nameOf, number, rate } from "./words.js";
+import { clock, number, rate } from "./words.js";
 
 const minute = 60e3;
 const lines = 5; // beside the sum
@@ -127,7 +127,7 @@ export class Rates {
       this.rows = this.names.map((name, i) => ({ name, speed: h("td"), count: h("td"), line: i < lines ? i : "rest" }));
       const none = h("tr", {}, h("td", { colspan: 3, class: "soft" }, cluster ? this.may() ? "No node has told its rate yet." : "Not known at present." : "No IDs were requested since the process started."));
       $("series").replaceChildren(...(this.rows.length === 0 ? [none] : this.rows.map((r) =>
-        h("tr", {}, h("th", { scope: "row", title: r.name }, h("span", { class: "clip" }, h("i", { class: "dash", "data-line": r.line }), cluster ? nameOf(r.name, names) : r.name)), r.speed, r.count))));
+        h("tr", {}, h("th", { scope: "row", title: r.name }, h("span", { class: "clip" }, h("i", { class: "dash", "data-line": r.line }), r.name)), r.speed, r.count))));
     }
     for (const r of this.rows) {
       say(r.speed, cluster && last?.get(r.name) === undefined ? "–" : rate(last?.get(r.name) ?? 0));

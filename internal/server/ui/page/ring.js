@@ -2,7 +2,7 @@
 // that a thousand cost no more than a few.
 
 import { svg, set, say, calm, ink, sheet, whenSeen } from "./dom.js";
-import { clock, colourOf, number, plural, short, hostOf } from "./words.js";
+import { clock, colourOf, number, plural, short } from "./words.js";
 
 const named = 24; // as many have their names beside them
 const single = 64; // as many are elements of their own
@@ -140,7 +140,7 @@ export class Ring {
         g.style.setProperty("--hue", colourOf(id));
         set(g.querySelector(".dot"), "r", size);
         set(g.querySelector(".halo"), "r", size + 5);
-        this.name(g, id, ring.length <= 12 ? hostOf(what.peer.owner) : "", [x, y], size + 12, ring.length <= named);
+        this.name(g, id, ring.length <= 12 ? (what.peer.owner ?? "") : "", [x, y], size + 12, ring.length <= named);
       }
     }
     this.edges(few ? ring : [], size);

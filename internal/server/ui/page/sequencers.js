@@ -2,11 +2,12 @@
 
 import { $, h, say, set, once, whenSeen, whenSized } from "./dom.js";
 import { askJSON, sequencerPath } from "./ask.js";
-import { clock, number, short, span, inJavaScript, layoutOf, whomOf } from "./words.js";
+import { clock, number, plural, rate, span, inJavaScript, layoutOf, who, whomOf } from "./words.js";
 import { clusterVerbs, sequencerVerbs } from "./verbs.js";
 import * as grid from "./grid.js";
 
 const readEvery = 5000;
+const enough = 8; // sequencers that are seen at once
 const soonest = 2500; // between two readings when something has changed
 
 export class Sequencers {
@@ -16,6 +17,7 @@ export class Sequencers {
     this.soon = soon;
     this.width = 0; // that there is for the grid
     this.tabs = $("tabs");
+    this.field = $("find-sequencer");
     this.sheet = $("sheet");
     this.rows = new Map();
     this.horizons = new Map();
@@ -64,8 +66,9 @@ export class Sequencers {
       else return;
       e.preventDefault();
     });
+    this.field.addEventListener("input", () => this.model && this.filter(this.model.names()));
     this.tabs.addEventListener("keydown", (e) => {
-      const names = [...this.rows.keys()];
+      const names = [...this.rows.keys()].filter((name) => !this.rows.get(name).row.hidden);
       const at = names.indexOf(this.name);
       const to = { ArrowDown: at + 1, ArrowRight: at + 1, ArrowUp: at - 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1 }[e.key];
       if (to === undefined || !names[to]) return;
@@ -127,6 +130,7 @@ export class Sequencers {
     const names = model.names();
     if (!names.includes(this.name)) this.name = names.includes("default") ? "default" : names[0];
     if ([...this.rows.keys()].join("/") !== names.join("/")) this.list(names);
+    this.filter(names);
     for (const name of names) {
       const small = this.rows.get(name);
       if (!changed || changed.has(name) || other || !small.drawn) this.drawRow(name, small);
@@ -135,6 +139,15 @@ export class Sequencers {
     }
     if (changed?.has(this.name)) this.read(soonest);
     this.drawSheet(!changed || changed.has(this.name) || other);
+  }
+
+  // filter lists the sequencers whose names have what is searched for. With a few there is nothing to search.
+  filter(names) {
+    $("search-sequencer").hidden = names.length <= enough;
+    const words = names.length <= enough ? "" : this.field.value.trim().toLowerCase();
+    const found = names.filter((name) => name.includes(words));
+    for (const name of names) this.rows.get(name).row.hidden = !found.includes(name);
+    say($("found-sequencers"), words === "" ? "" : found.length === 0 ? "no matches" : plural(found.length, "match", "matches"));
   }
 
   // mark highlights the cells of a member.
@@ -153,10 +166,10 @@ export class Sequencers {
 
   row(name) {
     const picture = h("canvas", { class: "small", "aria-hidden": "true" });
-    const [count, here] = [h("span", { class: "soft" }), h("span", { class: "here" })];
+    const [count, speed, here] = [h("span", { class: "soft" }), h("span", { class: "speed" }), h("span", { class: "here" })];
     const row = h("button", { type: "button", role: "tab", "aria-controls": "sheet", "data-name": name, onclick: () => this.open(name) },
-      picture, h("span", { class: "what" }, h("strong", { class: "clip" }, name), count, here));
-    return { row, picture, count, here, small: new grid.Drawn() };
+      picture, h("span", { class: "what" }, h("strong", { class: "clip" }, name), speed, count, here));
+    return { row, picture, count, speed, here, small: new grid.Drawn() };
   }
 
   drawRow(name, r) {
@@ -166,8 +179,14 @@ export class Sequencers {
     this.redrawSmall();
     say(r.count, `${number(q.nodes.size)} of ${number(q.capacity)} held${q.waiting.length ? `, ${number(q.waiting.length)} waiting` : ""}`);
     const doubt = this.model.doubt;
+    say(r.speed, this.speed(q) ?? "");
     say(r.here, q.here && q.here.state !== "none" ? `${hereText(q.here)}${doubt === null ? "" : ", not confirmed"}` : "");
     set(r.here, "class", `here ${doubt === null ? (q.here?.state ?? "") : "doubt"}`);
+  }
+
+  // speed is how many IDs per second a sequencer gives now; undefined: that is not known.
+  speed(q) {
+    return this.model.past || this.model.doubt !== null || typeof q.given !== "number" ? undefined : `${rate(q.given)} IDs/s`;
   }
 
   drawSmall() {
@@ -187,7 +206,7 @@ export class Sequencers {
     if (!changed && this.drawn === this.name) return;
     this.drawn = this.name;
     this.drawFacts(q);
-    const line = q.waiting.slice(0, 8).map(short).join(", ");
+    const line = q.waiting.slice(0, 8).map(who).join(", ");
     say(this.line, q.waiting.length === 0 ? "No member is waiting." : `Waiting for a node ID: ${line}${q.waiting.length > 8 ? ` and ${number(q.waiting.length - 8)} more` : ""}.`);
     this.redraw();
   }
@@ -200,11 +219,12 @@ export class Sequencers {
       facts.push(["allocated to", whomOf(q)], ["layout", [l.time, ...(l.datacenter ? [l.datacenter] : []), ...(l.lowest ? [l.sequence, l.node] : [l.node, l.sequence])].join(" / ") + ` bits, ${l.tick}`], ["in JavaScript", inJavaScript(l)]);
     }
     if (q.rules?.share !== undefined) facts.push(["policy", q.rules.share ? `${q.rules.share} % of the members` : "the rest of the members"]);
-    if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(short).join(", ")]);
+    if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(who).join(", ")]);
     if (q.definition?.prefix) facts.push(["prefix", q.definition.prefix]);
     if (q.definition?.scattered) facts.push(["scattered", "IDs do not sort by time"]);
     if (q.definition?.attach) facts.push(["attach", q.definition.attach]);
-    if (q.rate) facts.push(["per node", `${number(q.rate)} /s`]);
+    if (this.speed(q)) facts.unshift(["now", this.speed(q)]);
+    if (q.rate) facts.push(["at most, per node", `${number(q.rate)} /s`]);
     if (q.until) facts.push(["lasts until", q.until.slice(0, 10)]);
     const doubt = this.model.doubt;
     if (q.here) facts.push(["this node", `${hereText(q.here)}${doubt === null ? "" : `, not confirmed${doubt ? ` since ${clock(doubt)}` : ""}`}`]);

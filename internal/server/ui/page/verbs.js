@@ -2,7 +2,7 @@
 
 import { $, h, say } from "./dom.js";
 import { ask, sequencerPath } from "./ask.js";
-import { hostOf, inJavaScript, layoutOf, number, plural, short, whomOf } from "./words.js";
+import { inJavaScript, layoutOf, number, plural, rate, short, who, whomOf } from "./words.js";
 
 const kinds = [["all", "all members"], ["count", "a number of members"], ["percent", "a percentage of the members"]];
 const allocation = (now) => [
@@ -58,8 +58,8 @@ const forSequencer = {
     fields: allocation(q.rules?.allocation ?? q.definition?.allocation),
     call: (v) => ["PUT", sequencerPath(q.name, "/allocation"), allocationOf(v)],
   })],
-  destroy: ["Destroy", ({ q }) => ({
-    says: `${plural(q.nodes.size, "member holds a node ID", "members hold node IDs")} of ${q.name}. All nodes stop giving IDs of ${q.name}, for ever. One of the same name that is created later gives none of its IDs again.`,
+  destroy: ["Destroy", ({ q, model }) => ({
+    says: `${holders(q, model)} ${traffic(q.given, q.gave, q.name)} All nodes stop giving IDs of ${q.name}, for ever. One of the same name that is created later gives none of its IDs again.`,
     fields: [type(q.name)], call: () => ["DELETE", sequencerPath(q.name)],
   }), "bad"],
 };
@@ -83,15 +83,38 @@ const forMember = {
 
 const drained = (model, name, id) => model.sequencers.get(name).rules?.drained?.includes(id) ?? false;
 // usedBy says what else a member is, as far as the page knows: what it gives, what it holds, and the machine of the quorum that
-// ends with it if one is on its host.
+// ends with it.
 function usedBy(id, model) {
-  const rate = model.vitals.get(id)?.rate;
-  const host = hostOf(model.members.get(id)?.owner);
-  const voter = model.quorum?.machines.find((m) => m.role === "voter" && host && m.address.replace(/:[^:]*$/, "") === host);
-  return `holds ${plural(model.heldBy(id).filter(([, node]) => node >= 0).length, "node ID", "node IDs")}${rate === undefined ? "" : ` and gives ${number(Math.round(rate))} IDs a second`}.${
-    voter ? ` Its host has the machine ${voter.address}, a voter of the quorum.` : ""}`;
+  const { host } = model.members.get(id) ?? {};
+  const machine = model.quorum?.machines.find((m) => m.role === "voter" && host && m.address.replace(/:[^:]*$/, "").replace(/^\[(.*)\]$/, "$1") === host);
+  return [
+    `holds ${plural(model.heldBy(id).filter(([, node]) => node >= 0).length, "node ID", "node IDs")}.`,
+    traffic(model.vitals.get(id)?.rate, model.gave.get(id), "it"),
+    machine && `Its host has the machine ${machine.address}, a voter of the quorum.${majorityEnds(machine, model.quorum) ? " Without it no majority of the voters is left, and nothing can be written." : ""}`,
+  ].filter(Boolean).join(" ");
 }
-const nameOf = (id, model) => `${short(id)}${model.members.get(id)?.owner ? ` (${model.members.get(id).owner})` : ""}`;
+
+// majorityEnds tells whether a quorum has no majority without a machine.
+function majorityEnds(machine, { machines }) {
+  const voters = machines.filter((m) => m.role === "voter");
+  return voters.filter((m) => m !== machine && !m.why).length <= voters.length / 2;
+}
+
+// traffic says what callers get now, or got within a minute.
+function traffic(speed, last, whom) {
+  if (speed > 0) return `Callers get ${rate(speed)} IDs a second from ${whom}.`;
+  if (Date.now() - last < 60e3) return `Callers got IDs from ${whom} within the last minute.`;
+  return speed === 0 ? `Callers get no IDs from ${whom} now.` : "";
+}
+
+// holders names those that hold node IDs of a sequencer.
+function holders(q, model) {
+  const all = [...new Set(q.nodes.values())];
+  if (all.length === 0) return `No member holds a node ID of ${q.name}.`;
+  return `${plural(all.length, "member holds", "members hold")} ${plural(q.nodes.size, "node ID", "node IDs")} of ${q.name}: ${all.slice(0, few).map((id) => nameOf(id, model)).join(", ")}${all.length > few ? ` and ${number(all.length - few)} more` : ""}.`;
+}
+const few = 3;
+const nameOf = (id, model) => (model.members.get(id)?.owner ? `${model.members.get(id).owner} (${short(id)})` : who(id));
 
 // buttonsFor are the buttons of verbs about something.
 const buttonsFor = (verbs, about, which = Object.keys(verbs)) => h("p", { class: "verbs" }, which.map((key) => {

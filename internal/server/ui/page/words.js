@@ -10,27 +10,42 @@ export const plural = (n, one, many) => `${number(n)} ${n === 1 ? one : many}`;
 // short is the first part of a member's ID, enough to recognise it.
 export const short = (id) => (id.length > 8 ? id.slice(0, 6) : id);
 
-// hostOf is the host in an owner such as "host, process 7".
-export const hostOf = (owner) => (owner ?? "").replace(/(, process |:)\d+$/, "");
+// names are those of nodes by their member IDs, as far as the cluster remembers them.
+export const names = new Map();
 
-// nameOf is the name of a process where there is little room: the host, and its process if others are on that host.
-export function nameOf(owner, owners) {
-  const host = hostOf(owner);
-  return owners.some((other) => other !== owner && hostOf(other) === host) ? `${owner.slice(host.length).replace(/^\D+/, "")} · ${host}` : host;
+// who names a member for people.
+export const who = (id) => (names.has(id) ? `${names.get(id)} (${short(id)})` : short(id));
+
+// Members have one of twelve colours, which differ in hue and neighbours in lightness too. The one that a member begins with
+// follows from its ID; if an older one has that, it takes the next. So they are the same on every page, and the twelve oldest
+// have one each.
+const palette = Array.from({ length: 12 }, (_, i) => {
+  const [hue, shade] = [20 + 30 * i, (i % 3) * 0.13];
+  return `light-dark(oklch(${(0.38 + shade).toFixed(2)} 0.14 ${hue}), oklch(${(0.6 + shade).toFixed(2)} 0.13 ${hue}))`;
+});
+const own = new Map();
+const colours = new Map();
+export const colourOf = (id) => colours.get(id) ?? palette[first(id)];
+
+// colourAll gives members their colours, the oldest first.
+export function colourAll(ids) {
+  colours.clear();
+  for (const id of ids.slice(0, palette.length)) {
+    let at = first(id);
+    while ([...colours.values()].includes(palette[at])) at = (at + 5) % palette.length; // which comes to all, the farthest first
+    colours.set(id, palette[at]);
+  }
 }
 
-// colourOf is the colour of a member. It follows from the ID, and so is the same everywhere.
-const colours = new Map();
-export function colourOf(id) {
-  if (!colours.has(id)) {
+// first is the place in the palette that an ID begins at.
+function first(id) {
+  if (!own.has(id)) {
     let hash = 2166136261; // FNV-1a, and a last mix
     for (let i = 0; i < id.length; i++) hash = Math.imul(hash ^ id.charCodeAt(i), 16777619);
-    hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;
-    const [hue, shade] = [hash % 360, (Math.floor(hash / 360) % 3) * 0.11];
-    if (colours.size > 5000) colours.clear();
-    colours.set(id, `light-dark(oklch(${0.43 + shade} 0.14 ${hue}), oklch(${0.64 + shade} 0.13 ${hue}))`);
+    if (own.size > 5000) own.clear();
+    own.set(id, (Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0) % palette.length);
   }
-  return colours.get(id);
+  return own.get(id);
 }
 
 // rate is a short text for a number of IDs, or of IDs per second.
@@ -83,7 +98,7 @@ export const offset = (ms) => (Math.abs(ms) < 5 ? "agrees" : `${ms < 0 ? "−" :
 export function stateOf(id, m, model) {
   const since = (at) => (at ? ` since ${clock(at)}` : "");
   if (model.past) return { kind: "", text: m.phase ? `join ${m.phase}` : "", rank: 5 };
-  if (model.doubt !== null) return { kind: "doubt", text: `not confirmed${since(model.doubt)}`, rank: 3 };
+  if (model.doubt !== null && !(model.lost === null && id === model.facts.member)) return { kind: "doubt", text: `not confirmed${since(model.doubt)}`, rank: 3 };
   if (m.life === "dead") return { kind: "bad", text: `gone${since(m.as_of)}`, title: `There is no pulse${since(m.as_of)}.`, rank: 0 };
   if (m.life === "late") return { kind: "doubt", text: `late${since(m.as_of)}`, title: `The pulse is overdue${m.as_of ? `; the last one was written at ${clock(m.as_of)}` : ""}.`, rank: 2 };
   if (m.life === "new") return { kind: "", text: "new", title: "It has come or left since the pulses were read.", rank: 4 };
@@ -119,24 +134,24 @@ const bitsOf = (l) => l.scattered ? 63 : l.time + l.datacenter + l.node + l.sequ
 export const inJavaScript = (l) => (bitsOf(l) > 53 ? `rounded: ${bitsOf(l)} bits, kept are 53` : "exact");
 
 const say = {
-  "prepare-join-cluster": (a) => [short(a.joiner), " asks to join"],
-  "notify-watchers": (a) => [short(a.joiner), " watches its target; the target's watcher is to watch it"],
-  "accept-join-cluster": (a) => [short(a.joiner), " is watched, and is now a member"],
-  "abort-join-cluster": (a) => ["the join of ", short(a.joiner), " was aborted"],
-  "leave-cluster": (a) => [short(a.member), { left: " left", "session-ended": ` is removed by ${short(a.by ?? "")}: its session ended`, "found-dead": ` is removed by ${short(a.by ?? "")}, which found it dead` }[a.why] ?? " is removed: it left or died"],
-  expel: (a) => [short(a.member), ` is expelled by way of ${short(a.by)}`],
-  "ask-clocks": (a) => [short(a.by), " asks what the clocks of others say"],
-  "peer-gc": (a) => [short(a.by), " looks for dead members"],
+  "prepare-join-cluster": (a) => [who(a.joiner), " asks to join"],
+  "notify-watchers": (a) => [who(a.joiner), " watches its target; the target's watcher is to watch it"],
+  "accept-join-cluster": (a) => [who(a.joiner), " is watched, and is now a member"],
+  "abort-join-cluster": (a) => ["the join of ", who(a.joiner), " was aborted"],
+  "leave-cluster": (a) => [who(a.member), { left: " left", "session-ended": ` is removed by ${who(a.by ?? "")}: its session ended`, "found-dead": ` is removed by ${who(a.by ?? "")}, which found it dead` }[a.why] ?? " is removed: it left or died"],
+  expel: (a) => [who(a.member), ` is expelled by way of ${who(a.by)}`],
+  "ask-clocks": (a) => [who(a.by), " asks what the clocks of others say"],
+  "peer-gc": (a) => [who(a.by), " looks for dead members"],
   "create-sequencer": (a) => [a.sequencer, ` is created: ${plural(a.definition.nodes, "node", "nodes")}, for ${forWhom(a.definition.allocation)}`],
   "destroy-sequencer": (a) => [a.sequencer, " is destroyed"],
-  attach: (a) => [short(a.member), ` requests ${a.node_ids ? `${a.node_ids} node IDs` : "a node ID"} of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
-  detach: (a) => [short(a.member), ` detaches from ${a.sequencer}`],
-  drain: (a) => [short(a.member), ` is drained from ${a.sequencer}`],
-  undrain: (a) => [short(a.member), ` may hold node IDs of ${a.sequencer} again`],
-  move: (a) => [`node ID ${a.node} of ${a.sequencer} is to move to `, short(a.to)],
+  attach: (a) => [who(a.member), ` requests ${a.node_ids ? `${a.node_ids} node IDs` : "a node ID"} of ${a.sequencer}`, a.from === undefined ? "" : ` from ${a.from} to ${a.to}`],
+  detach: (a) => [who(a.member), ` detaches from ${a.sequencer}`],
+  drain: (a) => [who(a.member), ` is drained from ${a.sequencer}`],
+  undrain: (a) => [who(a.member), ` may hold node IDs of ${a.sequencer} again`],
+  move: (a) => [`node ID ${a.node} of ${a.sequencer} is to move to `, who(a.to)],
   allocate: (a) => [a.sequencer, ` is allocated to ${forWhom(a.allocation)}`],
   "set-policy": (a) => [a.shares.length ? `the cluster is shared: ${a.shares.map((s) => `${s.percent ? `${s.percent} %` : "the rest"} for ${s.sequencer}`).join(", ")}` : "the policy is removed"],
-  decline: (a) => [short(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
+  decline: (a) => [who(a.member), ` can't use node ID ${a.node} of ${a.sequencer} and requests another`],
 };
 
 // entryText describes an entry of the log.
