@@ -48,8 +48,8 @@ func TestNamesAndQuestions(t *testing.T) {
 	p.click(`#nodes-body [data-id="b2"] .state`)
 	p.waitFor(`text("#member").includes("pinned") && text("#member").includes("Watchesblue-")`)
 	p.verb("#member", "expel", "Expel")
-	p.wait(`text("#sure > form > p")`, "blue-1 (b2) holds 1 node ID. Callers get 1\u202f000 IDs a second from it. Its host has the machine ids-2:7420, a voter of the "+
-		"quorum. Without it no majority of the voters is left, and nothing can be written. It leaves the cluster: it gives no IDs, gives its node IDs back and "+
+	p.wait(`text("#sure > form > p")`, "blue-1 (b2) holds 1 node ID. Callers get 1\u202f000 IDs a second from it. The machine ids-2:7420, a voter of the quorum, ends "+
+		"with it. No majority of the voters is left then: nothing can be written, and no node can reserve more time. It leaves the cluster: it gives no IDs, gives its node IDs back and "+
 		"ends. It can come back only when it is started again.")
 	p.click("#sure button")
 	p.click(`#nodes-body [data-id="c3"] .state`)

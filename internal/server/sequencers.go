@@ -29,8 +29,8 @@ type StatusSequencer struct {
 	Allocation cluster.Allocation `json:"allocation"`      // in force; that of the definition is what it was created with
 	Share      *int64             `json:"share,omitempty"` // percent of the members by the policy, 0: the rest; nil: the policy does not name it
 	Drained    []string           `json:"drained"`         // members that may not attach
-	Here       Here               `json:"here"`
 	Given      *float64           `json:"given_rate,omitempty"` // IDs per second that callers got lately, of all nodes whose pulse is fresh; nil: unknown
+	Here       Here               `json:"here"`
 
 	Lacking []string `json:"-"` // those of Waiting for which none is free, see cluster.Value.Lacking
 }

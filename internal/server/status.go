@@ -120,7 +120,7 @@ func (s *Service) statusOf(v cluster.Value, r *Reading, q *quorum.Status) Status
 	return status
 }
 
-// rateSequencers adds what members tell of the rates of sequencers, while one confirms it.
+// rateSequencers adds what members tell of the rates of sequencers, while the store tells of them and one confirms it.
 func (s *Status) rateSequencers() {
 	sums, known := map[string]float64{}, false
 	for _, m := range s.Members {
@@ -133,7 +133,7 @@ func (s *Status) rateSequencers() {
 		}
 	}
 	for i := range s.Sequencers {
-		if known {
+		if known && s.Store.Reached {
 			s.Sequencers[i].Given = new(sums[s.Sequencers[i].Name])
 		}
 	}

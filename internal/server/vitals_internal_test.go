@@ -31,6 +31,7 @@ func TestRatesOfSequencers(t *testing.T) {
 func TestRatesOfAllNodes(t *testing.T) {
 	rates := func(all map[string]float64) *member.Vitals { return &member.Vitals{Rates: all} }
 	s := Status{
+		Store: StatusStore{Reached: true},
 		Sequencers: []StatusSequencer{{Name: "default"}, {Name: "orders"}},
 		Members: []StatusMember{
 			{ID: "a", Pulse: Pulse{Fresh: true, Vitals: rates(map[string]float64{"default": 10, "gone": 1})}},
@@ -42,7 +43,11 @@ func TestRatesOfAllNodes(t *testing.T) {
 	if a, b := s.Sequencers[0].Given, s.Sequencers[1].Given; a == nil || *a != 15 || b == nil || *b != 0 {
 		t.Errorf("the rates are %v and %v, want 15 and 0", a, b)
 	}
-	s.Members, s.Sequencers[0].Given = s.Members[2:], nil
+	s.Sequencers[0].Given, s.Store.Reached = nil, false
+	if s.rateSequencers(); s.Sequencers[0].Given != nil {
+		t.Errorf("the rate is %v without the store", *s.Sequencers[0].Given)
+	}
+	s.Members, s.Store.Reached = s.Members[2:], true
 	if s.rateSequencers(); s.Sequencers[0].Given != nil {
 		t.Errorf("the rate is %v by one that is not confirmed", *s.Sequencers[0].Given)
 	}

@@ -45,7 +45,8 @@ type facts struct {
 type peer struct {
 	Watches string `json:"watches,omitempty"`
 	Joined  int64  `json:"joined"`
-	Host    string `json:"host,omitempty"`
+	Voter   string `json:"voter,omitempty"` // the machine that is a voter of the quorum and ends with it
+	Last    bool   `json:"last,omitempty"`  // without that the quorum has no majority
 	process
 }
 
@@ -225,14 +226,19 @@ func (s *scenes) ask(who *auth.Caller) {
 
 func sceneOf(status server.Status, r reading, notReady error) *scene {
 	members, joins, sequencers, vitals := tree{}, tree{}, tree{}, tree{}
-	names, hosts := tree{}, map[string]string{}
+	names := tree{}
 	for _, n := range status.Nodes {
 		for _, id := range n.Members {
-			names[id], hosts[id] = n.Name, n.Host
+			names[id] = n.Name
 		}
 	}
 	for _, m := range status.Members {
-		members[m.ID] = peer{m.Watches, m.Joined, hosts[m.ID], r.processOf(m.Pulse)}
+		p := peer{Watches: m.Watches, Joined: m.Joined, process: r.processOf(m.Pulse)}
+		if machine := server.MachineOf(r.quorum, m.Owner, server.HostOf(status.Nodes, m.ID)); machine != nil && machine.Role == quorum.Voter {
+			p.Voter = machine.Address
+			p.Last, _, _ = server.EndsMajority(r.quorum, machine)
+		}
+		members[m.ID] = p
 		if m.Vitals != nil {
 			vitals[m.ID] = signsOf(*m.Vitals)
 		}

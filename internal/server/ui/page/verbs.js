@@ -75,9 +75,9 @@ const forMember = {
     fields: [{ name: "sequencer", label: "Of", options: model.names().filter((name) => drained(model, name, id)).map((name) => [name, name]) }],
     call: (v) => ["POST", sequencerPath(v.sequencer, "/undrain"), { member: id }],
   })],
-  expel: ["Expel", ({ id, model }) => ({
+  expel: ["Expel", ({ id, model, last = model.members.get(id)?.last }) => ({
     says: `${nameOf(id, model)} ${usedBy(id, model)} It leaves the cluster: it gives no IDs, gives its node IDs back and ends. It can come back only when it is started again.`,
-    fields: [type(short(id))], call: () => ["POST", "/api/v1/cluster/expel", { member: id }],
+    fields: [type(short(id))], call: () => ["POST", "/api/v1/cluster/expel", { member: id, ...(last && { end_the_majority: true }) }],
   }), "bad"],
 };
 
@@ -85,19 +85,13 @@ const drained = (model, name, id) => model.sequencers.get(name).rules?.drained?.
 // usedBy says what else a member is, as far as the page knows: what it gives, what it holds, and the machine of the quorum that
 // ends with it.
 function usedBy(id, model) {
-  const { host } = model.members.get(id) ?? {};
-  const machine = model.quorum?.machines.find((m) => m.role === "voter" && host && m.address.replace(/:[^:]*$/, "").replace(/^\[(.*)\]$/, "$1") === host);
+  const { voter, last } = model.members.get(id) ?? {};
   return [
     `holds ${plural(model.heldBy(id).filter(([, node]) => node >= 0).length, "node ID", "node IDs")}.`,
     traffic(model.vitals.get(id)?.rate, model.gave.get(id), "it"),
-    machine && `Its host has the machine ${machine.address}, a voter of the quorum.${majorityEnds(machine, model.quorum) ? " Without it no majority of the voters is left, and nothing can be written." : ""}`,
+    voter && `The machine ${voter}, a voter of the quorum, ends with it.`,
+    last && "No majority of the voters is left then: nothing can be written, and no node can reserve more time.",
   ].filter(Boolean).join(" ");
-}
-
-// majorityEnds tells whether a quorum has no majority without a machine.
-function majorityEnds(machine, { machines }) {
-  const voters = machines.filter((m) => m.role === "voter");
-  return voters.filter((m) => m !== machine && !m.why).length <= voters.length / 2;
 }
 
 // traffic says what callers get now, or got within a minute.
