@@ -31,7 +31,7 @@ func TestRatesOfSequencers(t *testing.T) {
 func TestRatesOfAllNodes(t *testing.T) {
 	rates := func(all map[string]float64) *member.Vitals { return &member.Vitals{Rates: all} }
 	s := Status{
-		Store: StatusStore{Reached: true},
+		Store:      StatusStore{Reached: true},
 		Sequencers: []StatusSequencer{{Name: "default"}, {Name: "orders"}},
 		Members: []StatusMember{
 			{ID: "a", Pulse: Pulse{Fresh: true, Vitals: rates(map[string]float64{"default": 10, "gone": 1})}},
