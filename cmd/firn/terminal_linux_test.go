@@ -157,15 +157,15 @@ func TestExpelAsks(t *testing.T) {
 		status      int
 		want        string
 	}{
-		{"host-a", "no\n", statusFailure, "firn: a (host-a, process 7) is not expelled: \"no\" is not yes\n"},
+		{"host-a", "no\n", statusFailure, "firn: a (host-a) is not expelled: \"no\" is not yes\n"},
 		{"host-a", "y\n", statusFailure, "\"y\" is not yes"},
 		{"host-a", "a\n", statusFailure, "\"a\" is not yes"},
 		{"host-a", "\n", statusFailure, "\"\" is not yes"},
 		{"host-a", "\x04", statusUsage, "add --yes"},
-		{"host-a", " yes \n", statusOK, "a (host-a, process 7) is expelled\n"},
+		{"host-a", " yes \n", statusOK, "a (host-a) is expelled\n"},
 	} {
 		status, shown := onTerminal(t, []string{"NO_COLOR=1"}, tt.typed, "cluster", "expel", tt.node, "--admin", l.url)
-		const question = "a (host-a, process 7) holds the node ID 0 of orders.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: "
+		const question = "a (host-a) holds the node ID 0 of orders.\nIts process ends, and comes back only when it is started again.\nType yes to expel it: "
 		if status != tt.status || !strings.Contains(shown, question) || !strings.Contains(shown, tt.want) || l.Value().Expelled("a") != (status == statusOK) {
 			t.Errorf("%q: status %d, expelled: %v, %s", tt.typed, status, l.Value().Expelled("a"), shown)
 		}
