@@ -3,11 +3,13 @@ package browser_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/firn-id/firn/internal/testenv"
@@ -84,6 +86,29 @@ func TestTryPageOnAPhone(t *testing.T) {
 		t.Errorf("the page is %d wide", got)
 	}
 	w.quiet(t, server.URL)
+}
+
+// In the dark the page is dark, as the system or the dashboard is, and its text can be read.
+func TestTryPageInTheDark(t *testing.T) {
+	testenv.Slow(t)
+	server, ctx := serve(t), open(t)
+	p := &page{t, ctx}
+	dark := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}
+	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: dark}); err != nil {
+		t.Fatal(err)
+	}
+	const call = "#operations-IDs-takeID "
+	for _, width := range []int64{1280, 768, 390} {
+		do(t, ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate(server.URL+"/docs/"), chromedp.WaitVisible(chromedp.CSS(call)),
+			chromedp.Click(chromedp.CSS(call+".opblock-summary-control")), chromedp.WaitVisible(chromedp.CSS(call+".try-out__btn")))
+		p.wait(`getComputedStyle(document.body).backgroundColor + (getComputedStyle($("#page")).filter !== "none")`, "rgb(15, 21, 28)true")
+		p.wait(`document.documentElement.scrollWidth`, fmt.Sprint(width))
+		picture(t, ctx, fmt.Sprintf("docs-%d-dark.png", width))
+	}
+	p.js(`localStorage.setItem("firn.theme", "light")`)
+	do(t, ctx, chromedp.Reload(), chromedp.WaitVisible(chromedp.CSS(call)))
+	p.wait(`getComputedStyle($("#page")).filter`, "none")
+	p.js(`localStorage.removeItem("firn.theme")`)
 }
 
 // The policy of the page keeps it from asking others, and a complaint of the browser is seen.

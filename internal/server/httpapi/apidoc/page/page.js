@@ -24,6 +24,20 @@ const exactBodies = (system) => ({
   },
 });
 
+// The page is dark where the dashboard is: by choice, or as the system is.
+const system = matchMedia("(prefers-color-scheme: dark)");
+function shade() {
+  let chosen = "system";
+  try {
+    chosen = localStorage.getItem("firn.theme") ?? "system";
+  } catch {
+    // nothing can be stored here
+  }
+  document.documentElement.classList.toggle("dark", chosen === "dark" || (chosen !== "light" && system.matches));
+}
+system.addEventListener("change", shade);
+shade();
+
 // Who is logged in to the dashboard in this tab is so here, too.
 const token = sessionStorage.getItem("firn.token");
 
