@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,13 @@ With --settings it reads the configuration and the files that it names (tokens,
 certificates, a password), prints each setting that is in force and where it comes
 from, and checks nothing else. Secrets are not shown.
 
+With --bundle it writes what support needs to a new file that only its owner can read, a
+gzipped tar archive: the version, this machine's system, these checks with the settings,
+and what the node says at its address for administrators: status, quorum, history, the
+log of the last day, metrics and goroutines. Passwords, keys and tokens are removed, also
+where they are encoded. Doctor lists what is in the file, and what could not be had; the
+exit status is 0 once the file is written.
+
 With --nodes it asks nodes, at their addresses for administrators, whether all are of one
 cluster, as those behind one address must be; and checks nothing else.
 
@@ -52,6 +60,7 @@ const doctorExamples = `  firn doctor
   firn doctor --store postgres://firn@db:5432/ids --postgres-password-file password
   firn doctor --nodes http://10.0.0.1:9080,http://10.0.0.2:9080 --token-file admin.token
   firn doctor --regions https://east:9080,https://west:9080 --token-file admin.token
+  sudo -u firn firn doctor --config /etc/firn/firn.yaml --bundle /tmp/firn.tar.gz
   FIRN_TTL=15s firn doctor --settings`
 
 // diagnosis is what doctor found, as JSON has it.
@@ -66,6 +75,7 @@ func (p *program) doctorCommand() *cobra.Command {
 	var o serveOptions
 	var onlySettings, asJSON bool
 	var nodes, regions []string
+	var bundle string
 	var access serverFlags
 	c := &cobra.Command{
 		Use:     "doctor",
@@ -79,10 +89,14 @@ func (p *program) doctorCommand() *cobra.Command {
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object")
 	setting.Add(c.Flags(), &nodes, "nodes", setting.KindList, "", "check that these nodes are of one cluster: their URLs for\nadministrators, separated by commas; check nothing else", setting.ParseList)
 	setting.Add(c.Flags(), &regions, "regions", setting.KindList, "", "compare the clusters of these nodes, which are of several regions: their\nURLs for administrators, separated by commas; check nothing else", setting.ParseList)
+	setting.Text(c.Flags(), &bundle, "bundle", "file", "write what support needs to this new file, without secrets")
+	must(c.MarkFlagFilename("bundle", "tar.gz", "tgz"))
 	access.add(c.Flags())
 	c.Flags().AddFlagSet(flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
+		case bundle != "" && (onlySettings || len(nodes) > 0 || len(regions) > 0):
+			return usagef("--bundle with --settings, --nodes or --regions: want one of them, since a bundle has all checks of one node")
 		case len(nodes) > 0 && len(regions) > 0:
 			return usagef("--nodes and --regions: want one of them, since nodes of several regions are of several clusters")
 		case len(nodes) > 0:
@@ -94,9 +108,13 @@ func (p *program) doctorCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		if _, err := os.Lstat(bundle); bundle != "" && err == nil { // before the checks, which take time
+			return bundleExists(bundle)
+		}
 		d := diagnosis{Settings: s.inForce(flags), Findings: []doctor.Finding{}}
+		ctx := c.Context()
 		if !onlySettings {
-			ctx := untilSignal(c.Context())
+			ctx = untilSignal(ctx)
 			d.Findings = doctor.Check(doctor.Examine(ctx, examined(s.Config)))
 			if err := interrupted(ctx, ctx.Err()); err != nil {
 				return err
@@ -108,13 +126,17 @@ func (p *program) doctorCommand() *cobra.Command {
 			}
 		}
 		d.Findings = append(d.Findings, misspelled(flags, p.env)...)
+		if bundle != "" {
+			return p.bundle(ctx, bundle, s, flags, access, d.counted(), asJSON)
+		}
 		return p.diagnose(d, asJSON, onlySettings)
 	}
 	return c
 }
 
-// diagnose prints a diagnosis, with the settings alone in front or without them.
-func (p *program) diagnose(d diagnosis, asJSON, withSettings bool) (err error) {
+// counted is a diagnosis with the numbers of its warnings and failures.
+func (d diagnosis) counted() diagnosis {
+	d.Warnings, d.Failures = 0, 0
 	for _, f := range d.Findings {
 		switch f.Level {
 		case doctor.Warn:
@@ -123,7 +145,12 @@ func (p *program) diagnose(d diagnosis, asJSON, withSettings bool) (err error) {
 			d.Failures++
 		}
 	}
-	switch {
+	return d
+}
+
+// diagnose prints a diagnosis, with the settings alone in front or without them.
+func (p *program) diagnose(d diagnosis, asJSON, withSettings bool) (err error) {
+	switch d = d.counted(); {
 	case asJSON:
 		err = json.NewEncoder(p.stdout).Encode(d)
 	case withSettings:
