@@ -116,19 +116,19 @@ func TestBundleHasNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says := ""
+	var says strings.Builder
 	for _, secret := range secrets {
 		raw := []byte("x" + secret)
-		says += fmt.Sprintf("%s %q %s %s %x %X %s %s\n", secret, secret, url.QueryEscape(secret), url.PathEscape(secret), raw, raw,
+		fmt.Fprintf(&says, "%s %q %s %s %x %X %s %s\n", secret, secret, url.QueryEscape(secret), url.PathEscape(secret), raw, raw,
 			base64.StdEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString([]byte(secret)))
 	}
 	node := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
 			w.WriteHeader(http.StatusForbidden)
-			fmt.Fprintf(w, `{"error":{"code":"forbidden","message":%q}}`, says)
+			fmt.Fprintf(w, `{"error":{"code":"forbidden","message":%q}}`, says.String())
 			return
 		}
-		fmt.Fprintln(w, says, string(key))
+		fmt.Fprintln(w, says.String(), string(key))
 	}))
 	node.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	node.StartTLS()

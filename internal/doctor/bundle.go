@@ -81,15 +81,16 @@ func Facts(now time.Time) []byte {
 	if err != nil {
 		host = err.Error()
 	}
-	text := fmt.Sprintf("time          %s\nhost          %s\nsystem        %s/%s\nprocessors    %d, of which Go uses %d\nuser          %d, group %d\n",
+	var text strings.Builder
+	fmt.Fprintf(&text, "time          %s\nhost          %s\nsystem        %s/%s\nprocessors    %d, of which Go uses %d\nuser          %d, group %d\n",
 		now.UTC().Format(time.RFC3339Nano), host, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.GOMAXPROCS(0), os.Getuid(), os.Getgid())
 	for _, path := range []string{
 		"/proc/version", "/etc/os-release", "/proc/uptime", "/proc/loadavg", "/proc/meminfo", "/proc/self/limits", "/proc/self/cgroup",
 		"/proc/pressure/cpu", "/proc/pressure/memory", "/proc/pressure/io", "/sys/devices/system/clocksource/clocksource0/current_clocksource",
 	} {
 		if data := contents(path); len(data) > 0 {
-			text += "\n" + path + "\n" + string(data)
+			fmt.Fprintf(&text, "\n%s\n%s", path, data)
 		}
 	}
-	return []byte(text)
+	return []byte(text.String())
 }
