@@ -29,8 +29,8 @@ could then reserve more time, and all stop within a window.
 NODE is the ID or the name of a member as firn cluster status shows them, or the
 beginning of either, if it is that of no other.
 
-On a terminal it first shows what else the node is, and asks. --yes leaves that out, and is needed
-where standard input is not a terminal.`
+On a terminal it first shows what else the node is, and asks. --yes leaves that out, and
+is needed where standard input is not a terminal.`
 
 func (p *program) expelCommand() *cobra.Command {
 	var o lookOptions

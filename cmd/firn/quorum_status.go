@@ -21,8 +21,7 @@ a write, and why it can't be reached, or what it does.
 
 It works while the node waits for other machines, too, and then says for which. The
 exit status is 1 when no majority of the machines works: nodes then give IDs only from
-the time that they have reserved. With --json status prints the server's
-answer.`
+the time that they have reserved. With --json status prints the server's answer.`
 
 const quorumStatusExamples = `  firn quorum status
   firn quorum status --admin http://ids-1:9080 --json`

@@ -28,11 +28,11 @@ were made before.
 
 On a terminal it first shows which nodes hold node IDs of the sequencer, at what rate the
 server that it asks gives its IDs, what these nodes gave of all sequencers in the last two
-minutes, and its share by the policy, and wants the name typed. --yes leaves
-that out, and is needed where standard input is not a terminal.
+minutes, and its share by the policy, and wants the name typed. --yes leaves that out,
+and is needed where standard input is not a terminal.
 
-A node that has crashed, or that etcd cannot reach, may go on for the time that it has
-reserved. Destroy then says until when; the exit status is 0 all the same.`
+A node that has crashed, or that can't reach the store, may go on for the time that it
+has reserved. Destroy then says until when; the exit status is 0 all the same.`
 
 func (p *program) destroyCommand() *cobra.Command {
 	var o lookOptions
