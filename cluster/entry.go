@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Version is the version of the format in which commands and checkpoints are written. A program reads this one and
@@ -21,6 +24,7 @@ func readable(version int) bool { return version == 1 || version == Version }
 type Entry struct {
 	Position int64     // 0 or more; positions ascend, with gaps
 	At       time.Time // when it was sent, by its sender's clock, in milliseconds; zero if unknown. It decides nothing
+	Who      string    // which operator asked for it, in at most MaxWho bytes; empty: none did, or that is unknown. It decides nothing
 	Command  Command
 }
 
@@ -29,6 +33,7 @@ type entryJSON struct {
 	Version  *int            `json:"version,omitempty"`
 	Position *int64          `json:"position,omitempty"`
 	At       stampJSON       `json:"at,omitzero"`
+	Who      string          `json:"who,omitempty"`
 	Command  string          `json:"command"`
 	Args     json.RawMessage `json:"args"`
 }
@@ -70,16 +75,43 @@ func (s *stampJSON) UnmarshalText(text []byte) error {
 
 // Encode returns a command as members append it to the log, with the time at which it is sent, unless that is
 // zero. An error is returned when the command is invalid.
-func Encode(c Command, at time.Time) ([]byte, error) {
-	if err := c.validate(); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.Name(), err)
+func Encode(c Command, at time.Time) ([]byte, error) { return Entry{At: at, Command: c}.Encode() }
+
+// Encode returns an entry as members append it to the log, which gives it its position. Of Who only printable
+// characters are written, in the first MaxWho bytes. An error is returned when the command is invalid.
+func (e Entry) Encode() ([]byte, error) {
+	if err := e.Command.validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Command.Name(), err)
 	}
-	args, err := json.Marshal(c)
+	version := Version
+	return e.write(entryJSON{Version: &version})
+}
+
+func (e Entry) write(w entryJSON) ([]byte, error) {
+	args, err := json.Marshal(e.Command)
 	if err != nil {
 		return nil, err
 	}
-	version := Version
-	return json.Marshal(entryJSON{Version: &version, At: newStamp(at), Command: c.Name(), Args: args})
+	w.At, w.Who, w.Command, w.Args = newStamp(e.At), newWho(e.Who), e.Command.Name(), args
+	return json.Marshal(w)
+}
+
+// MaxWho is the length of Entry.Who in bytes at which it is cut off.
+const MaxWho = 64
+
+// newWho returns Who as it is written. It decides nothing, so it is no reason not to send a command.
+func newWho(who string) string {
+	who = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, who)
+	for len(who) > MaxWho {
+		_, last := utf8.DecodeLastRuneInString(who)
+		who = who[:len(who)-last]
+	}
+	return who
 }
 
 // Decode reads what Encode wrote, at its position in the log. An *UnreadableError is returned when data is anything
@@ -185,11 +217,7 @@ func plainCause(rest []byte) (Cause, string, []byte) {
 
 // MarshalJSON writes an entry as ParseEntry reads it, without a version.
 func (e Entry) MarshalJSON() ([]byte, error) {
-	args, err := json.Marshal(e.Command)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(entryJSON{Position: &e.Position, At: newStamp(e.At), Command: e.Command.Name(), Args: args})
+	return e.write(entryJSON{Position: &e.Position})
 }
 
 // ParseEntry reads an entry from a JSON object with "position", "command", "args" and optionally "version", and
@@ -236,6 +264,8 @@ func (r entryJSON) entry() (Entry, error) {
 		return fail(fmt.Errorf("the command %.60q is not known to this program", r.Command))
 	case len(r.Args) == 0:
 		return fail(fmt.Errorf(`%s: "args" is missing`, r.Command))
+	case len(r.Who) > MaxWho: // which characters are printable is not asked: programs disagree about that
+		return fail(fmt.Errorf(`%s: "who" has %d bytes; want at most %d`, r.Command, len(r.Who), MaxWho))
 	}
 	c, err := read(r.Args)
 	if err == nil {
@@ -244,7 +274,7 @@ func (r entryJSON) entry() (Entry, error) {
 	if err != nil {
 		return fail(fmt.Errorf("%s: %w", r.Command, err))
 	}
-	return Entry{Position: *r.Position, At: time.Time(r.At), Command: c}, nil
+	return Entry{Position: *r.Position, At: time.Time(r.At), Who: r.Who, Command: c}, nil
 }
 
 // readers holds, by the name of each command, the function that reads its arguments.

@@ -48,11 +48,14 @@ var everyCommand = []Command{
 func TestCommandsAreReadAsWritten(t *testing.T) {
 	for _, c := range everyCommand {
 		for _, at := range []time.Time{{}, time.Date(2026, 11, 22, 3, 12, 0, 123e6, time.UTC)} {
-			data, err := Encode(c, at)
+			e := Entry{Position: 7, At: at, Command: c}
+			if !at.IsZero() {
+				e.Who = "ops <ä>"
+			}
+			data, err := e.Encode()
 			if err != nil {
 				t.Fatalf("%+v: %v", c, err)
 			}
-			e := Entry{7, at, c}
 			if back, err := Decode(7, data); err != nil || !reflect.DeepEqual(back, e) {
 				t.Errorf("%s: %+v %v, want %+v", data, back, err, e)
 			}
@@ -63,6 +66,33 @@ func TestCommandsAreReadAsWritten(t *testing.T) {
 				t.Errorf("%s: %+v %v, want %+v", data, back, err, e)
 			}
 		}
+	}
+}
+
+// Who asked is written in printable characters, up to a length, and changes no value.
+func TestWhoAskedDecidesNothing(t *testing.T) {
+	for who, want := range map[string]string{
+		"": "", "ops": "ops", "a b\x1b\n\xff": "a b", strings.Repeat("x", 65): strings.Repeat("x", 64), "x" + strings.Repeat("ä", 32): "x" + strings.Repeat("ä", 31),
+	} {
+		data, err := Entry{Who: who, Command: Expel{"a", "b"}}.Encode()
+		if e, readErr := Decode(1, data); err != nil || readErr != nil || e.Who != want {
+			t.Errorf("%q is written %s, %v, and read %q, %v; want %q", who, data, err, e.Who, readErr, want)
+		}
+	}
+	var with, without Value
+	for i, c := range everyCommand {
+		e := Entry{Position: int64(i), Command: c}
+		var a, b Outcome
+		without, a = Apply(without, e)
+		e.Who = "ops"
+		if with, b = Apply(with, e); a != b {
+			t.Errorf("%+v: %v, and without who asked %v", e, b, a)
+		}
+	}
+	a, err := EncodeCheckpoint(with)
+	b, otherErr := EncodeCheckpoint(without)
+	if err != nil || otherErr != nil || string(a) != string(b) {
+		t.Errorf("the value is %s, %v, and without who asked %s, %v", a, err, b, otherErr)
 	}
 }
 
@@ -98,6 +128,7 @@ func TestUnreadableEntries(t *testing.T) {
 		`{"version":2,"at":"2026-11-22T03:12:00.123456Z","command":"peer-gc","args":{"by":"a"}}`:                   "the time",
 		`{"version":2,"at":"2026-11-22T03:12:00.12+1Z","command":"peer-gc","args":{"by":"a"}}`:                     "the time",
 		`{"version":2,"at":"2026-11-31T03:12:00.123Z","command":"peer-gc","args":{"by":"a"}}`:                      "the time",
+		`{"version":2,"who":"` + strings.Repeat("ä", 33) + `","command":"peer-gc","args":{"by":"a"}}`:              `"who" has 66 bytes`,
 		`{"version":2,"at":7,"command":"peer-gc","args":{"by":"a"}}`:                                               "number",
 		`{"version":2,"command":"leave-cluster","args":{"member":"a","why":"bored"}}`:                              `"bored"`,
 		`{"version":2,"command":"leave-cluster","args":{"member":"a","why":"left","by":"b","x":1}}`:                `"x"`,

@@ -50,6 +50,26 @@ func (m *Member) removals(v cluster.Value, id string) (owed []cluster.Command) {
 	return owed
 }
 
+// askerOf returns who asked for an attach or a detach of this member's, which is said once: it may do the same by itself later.
+func (m *Member) askerOf(c cluster.Command) (who string, told func()) {
+	name := ""
+	switch c := c.(type) {
+	case cluster.Attach:
+		name = c.Sequencer
+	case cluster.Detach:
+		name = c.Sequencer
+	}
+	s, ok := m.Sequencer(name)
+	if !ok {
+		return "", func() {}
+	}
+	by := s.asker.Load()
+	if by != nil {
+		who = *by
+	}
+	return who, func() { s.asker.CompareAndSwap(by, nil) }
+}
+
 // send appends what is owed and not under way, and returns when to look again.
 func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration {
 	wait := idle
@@ -77,7 +97,8 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 		}
 		drill(c.Name())
 		// If an append in doubt is in the log after all, the command is there twice: commands are idempotent.
-		data, err := cluster.Encode(c, m.Wall())
+		who, told := m.askerOf(c)
+		data, err := cluster.Entry{At: m.Wall(), Who: who, Command: c}.Encode()
 		var position store.Position
 		if err == nil {
 			position, err = m.store.Append(ctx, newID(), data)
@@ -87,6 +108,7 @@ func (m *Member) send(ctx context.Context, owed []cluster.Command) time.Duration
 			m.troubles.note(ctx, "can't write to the log at present, trying again", err)
 		} else {
 			e.position = position
+			told()
 			m.joining.sent(c)
 		}
 		pause := backoff.After(e.tries)

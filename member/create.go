@@ -209,15 +209,15 @@ func (m *Member) attach(ctx context.Context, name string, v cluster.Sequencer) (
 	if err := m.options.ValidateFor(name, v.Definition()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
-	s, err := m.handle(name, v)
+	s, err := m.handle(name, v, asker(ctx))
 	if err != nil {
 		return nil, err
 	}
 	return s.attached(ctx)
 }
 
-// handle returns the member's handle of this sequencer, or a new one.
-func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
+// handle returns the member's handle of this sequencer, or a new one, for which who has asked.
+func (m *Member) handle(name string, v cluster.Sequencer, who string) (*Sequencer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.sequencers[name]
@@ -231,6 +231,7 @@ func (m *Member) handle(name string, v cluster.Sequencer) (*Sequencer, error) {
 		s.tell(grant{kind: attachment.Destroyed}, ErrDestroyed)
 	}
 	s = m.newSequencer(name, v)
+	s.asker.Store(&who)
 	m.sequencers[name] = s
 	m.showSequencersLocked()
 	m.holding.Go(func() {

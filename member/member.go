@@ -421,7 +421,7 @@ func (m *Member) do(ctx context.Context, command func(member string) cluster.Com
 	if err != nil {
 		return outcome{}, err
 	}
-	data, err := cluster.Encode(command(incarnation.id), m.Wall())
+	data, err := cluster.Entry{At: m.Wall(), Who: asker(ctx), Command: command(incarnation.id)}.Encode()
 	if err != nil {
 		return outcome{}, err
 	}

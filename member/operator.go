@@ -17,6 +17,20 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s: %s", e.Command.Name(), e.Why) }
 
+type askerKey struct{}
+
+// AskedBy returns a context for calls that change the cluster: the entries of the log that they append say, for people, who
+// asked for them. See cluster.Entry.
+func AskedBy(ctx context.Context, who string) context.Context {
+	return context.WithValue(ctx, askerKey{}, who)
+}
+
+// asker returns who asked for what is done for a context; empty: nobody said.
+func asker(ctx context.Context) string {
+	who, _ := ctx.Value(askerKey{}).(string)
+	return who
+}
+
 // Expel removes a member or joiner, given by its member ID, from the cluster. Its process stops making IDs as soon as
 // it reads of that, gives back its node IDs, and ends with ErrExpelled; it can come back when it is started again. A
 // process that does not read the log may use the time that it had reserved: nobody else gets that time.
@@ -226,6 +240,6 @@ func (m *Member) followPolicy(ctx context.Context) {
 			m.troubles.note(ctx, "can't take part in a sequencer of the cluster's policy", fmt.Errorf("%w: %w", ErrUnfit, err))
 			continue
 		}
-		_, _ = m.handle(share.Sequencer, q) // an error says that the member leaves
+		_, _ = m.handle(share.Sequencer, q, "") // an error says that the member leaves
 	}
 }

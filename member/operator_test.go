@@ -37,6 +37,65 @@ func (w *world) live(sequencer string) []store.KV {
 	return kv
 }
 
+// An entry of the log says who asked for it, where somebody did: once, and not of what a member does by itself later.
+func TestTheLogSaysWhoAsked(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.two()
+		ops, m := AskedBy(t.Context(), "ops"), a.mem.Load()
+		does := func(what string, err error) {
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		d := cluster.Define(layout)
+		_, err := m.Create(ops, "orders", d)
+		does("create", err)
+		s, err := m.Attach(ops, "orders")
+		does("attach", err)
+		_, err = m.Attach(ops, "orders")
+		does("attach again", err)
+		_, err = b.mem.Load().Attach(t.Context(), "orders")
+		does("attach b", err)
+		does("detach", s.Detach(ops))
+		_, err = m.Attach(t.Context(), "orders")
+		does("attach when nobody asks", err)
+		does("drain", m.Drain(ops, "orders", b.id()))
+		does("move", m.Move(ops, "orders", 7, a.id()))
+		does("allocate", m.Allocate(ops, "orders", cluster.Allocation{Kind: cluster.AllocateCount, Count: 2}))
+		does("policy", m.SetPolicy(ops, nil))
+		does("expel", m.Expel(ops, b.id()))
+		does("destroy", m.Destroy(ops, "orders"))
+
+		batch, err := w.service.Client("test").Read(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have []string
+		for _, e := range batch.Entries {
+			entry, err := cluster.Decode(int64(e.Position), e.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch entry.Command.(type) {
+			case cluster.PrepareJoin, cluster.NotifyWatchers, cluster.AcceptJoin, cluster.Leave, cluster.AskClocks, cluster.PeerGC:
+				if entry.Who != "" {
+					t.Errorf("%s is of %s", entry.Command.Name(), entry.Who)
+				}
+			default:
+				have = append(have, strings.TrimSpace(entry.Command.Name()+" "+entry.Who))
+			}
+		}
+		want := "create-sequencer ops, attach ops, attach, detach ops, attach, drain ops, move ops, allocate ops, set-policy ops, expel ops, destroy-sequencer ops"
+		got := strings.Join(have, ", ")
+		if i := strings.Index(got, "create-sequencer ops"); i > 0 { // what was before is of the members themselves
+			got = got[i:]
+		}
+		if got != want {
+			t.Errorf("the log has %s\nwant %s", got, want)
+		}
+	})
+}
+
 // leaves returns the commands by which members left, as the log has them.
 func (w *world) leaves() (all []cluster.Leave) {
 	w.t.Helper()

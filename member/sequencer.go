@@ -34,8 +34,9 @@ type Sequencer struct {
 
 	mu      sync.Mutex // held while status is replaced
 	status  atomic.Pointer[status]
-	ahead   atomic.Int64 // by how many lanes callers are beyond those of their processors, which had no IDs left for a tick
-	noticed int          // how many warnings about the end of the layout's time were logged; guarded by mu
+	ahead   atomic.Int64           // by how many lanes callers are beyond those of their processors, which had no IDs left for a tick
+	asker   atomic.Pointer[string] // who asked to attach or detach, until the log is told; nil: it has been
+	noticed int                    // how many warnings about the end of the layout's time were logged; guarded by mu
 
 	ordering lock        // guards what follows
 	exceed   fence.Owner // the latest whose IDs may exceed those to come; the zero value: none is known
@@ -268,6 +269,7 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 			return false
 		}
 		st.wanted = true
+		s.askedBy(ctx)
 		for i := range st.lanes {
 			l := &st.lanes[i]
 			l.granted, l.settled, l.why = grant{}, false, errAttaching
@@ -278,6 +280,7 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 	for {
 		st := s.status.Load()
 		if st.settled() {
+			s.asker.Store(nil) // the log need not be told where it was so already
 			return s, nil
 		}
 		select {
@@ -298,7 +301,9 @@ func (s *Sequencer) attached(ctx context.Context) (*Sequencer, error) {
 func (s *Sequencer) Detach(ctx context.Context) error {
 	s.updateIf(func(st *status) bool {
 		was := st.wanted
-		st.wanted = false
+		if st.wanted = false; was {
+			s.askedBy(ctx)
+		}
 		return s.tellLocked(st, func(int) (grant, error) { return grant{}, nil }) || was
 	})
 	s.m.poke()
@@ -323,6 +328,12 @@ func (s *Sequencer) Detach(ctx context.Context) error {
 			return fmt.Errorf("detaching from %q is not done yet, and goes on: %w", s.name, s.m.troubles.because(ctx.Err()))
 		}
 	}
+}
+
+// askedBy notes who asks to attach or detach.
+func (s *Sequencer) askedBy(ctx context.Context) {
+	who := asker(ctx)
+	s.asker.Store(&who)
 }
 
 // Name returns the sequencer's name.

@@ -31,7 +31,8 @@ or RFC 3339. Times are local ones, unless they have an offset. After --since a t
 day for --until is the first one from there on.
 
 An entry is what its sender asked for. One that does not fit the state is refused and
-changes nothing; firn cluster replay shows the outcome of each.
+changes nothing; firn cluster replay shows the outcome of each. At the end of what an
+operator had a node do stands the name of the token that was used, as in [by deploy].
 
 A member ID has the name of its node before it, as long as the cluster remembers that:
 while the node lives, and for a day after it is gone.
@@ -187,6 +188,7 @@ type logEntry struct {
 	Position   int64           `json:"position"`
 	At         time.Time       `json:"at"`       // zero: unknown
 	Believed   time.Time       `json:"believed"` // what its neighbours say instead; zero: nothing
+	Who        string          `json:"who"`      // asked for it; empty: unknown
 	Command    string          `json:"command"`
 	Args       json.RawMessage `json:"args"`
 	Unreadable string          `json:"unreadable"` // why there is no command
@@ -224,7 +226,15 @@ func (e logEntry) words() string {
 		return fmt.Sprintf("the server can't read this entry: %.200q", e.Unreadable)
 	}
 	if entry, err := cluster.ParseEntry(e.line); err == nil {
-		return replay.Words(entry.Command)
+		return replay.Words(entry.Command) + byWhom(entry.Who)
 	}
-	return strings.TrimSpace(console.Shown(e.Command) + " " + replay.Arguments(e.Args))
+	return strings.TrimSpace(console.Shown(e.Command)+" "+replay.Arguments(e.Args)) + byWhom(e.Who)
+}
+
+// byWhom says who asked for a change.
+func byWhom(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " [by " + console.ShownText(who) + "]"
 }

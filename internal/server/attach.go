@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,5 +181,10 @@ func (s *Service) administer(ctx context.Context, who *auth.Caller, rights auth.
 	if err := cluster.CheckName(name); err != nil {
 		return nil, nil, Input(err)
 	}
-	return s.begin(ctx, who, rights, name, 1)
+	return s.begin(askedBy(ctx, who), who, rights, name, 1)
+}
+
+// askedBy returns a context for calls of the member by which the log says who asked for a change.
+func askedBy(ctx context.Context, who *auth.Caller) context.Context {
+	return member.AskedBy(ctx, cmp.Or(who.Name(), Anonymous))
 }

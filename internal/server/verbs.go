@@ -23,7 +23,7 @@ type Expelled struct {
 func (s *Service) Expel(ctx context.Context, who *auth.Caller, name string, endTheMajority bool) (_ Expelled, err error) {
 	about := Audit{Call: "expel", Member: name}
 	defer func(ctx context.Context) { s.finished(ctx, who, about, err) }(ctx)
-	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
+	ctx, end, err := s.begin(askedBy(ctx, who), who, auth.Admin, "", 1)
 	if err != nil {
 		return Expelled{}, err
 	}
@@ -186,7 +186,7 @@ func (s *Service) Policy(ctx context.Context, who *auth.Caller) (Policy, error) 
 // SetPolicy replaces the policy. Without shares there is no policy.
 func (s *Service) SetPolicy(ctx context.Context, who *auth.Caller, shares []cluster.Share) (_ Policy, err error) {
 	defer func(ctx context.Context) { s.changed(ctx, who, "set policy", "", err) }(ctx)
-	ctx, end, err := s.begin(ctx, who, auth.Admin, "", 1)
+	ctx, end, err := s.begin(askedBy(ctx, who), who, auth.Admin, "", 1)
 	if err != nil {
 		return Policy{}, err
 	}

@@ -157,7 +157,7 @@ const say = {
 // entryText describes an entry of the log.
 export function entryText(entry) {
   if (entry.unreadable) return `unreadable entry: ${entry.unreadable}`;
-  return (say[entry.command] ?? (() => [entry.command]))(entry.args).join("");
+  return (say[entry.command] ?? (() => [entry.command]))(entry.args).join("") + (entry.who ? `, by ${entry.who}` : "");
 }
 
 // kindOf groups the commands for the signs in the log.
