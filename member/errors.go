@@ -137,6 +137,7 @@ var (
 	errMissed    = errors.New("the outcome of a decline is unknown")
 	errMoved     = errors.New("an operator has moved its node ID to another member, and it has no other yet")
 	errLeft      = errors.New("it has left")
+	errNotRead   = fmt.Errorf("%w: it has not read the log of the cluster yet", ErrNotReady)
 	errOpening   = fmt.Errorf("%w: its store is not open yet", ErrNotReady)
 	errJoining   = fmt.Errorf("%w: it is joining the cluster", ErrNotReady)
 	errNoStore   = errors.New("the store is nil; want one")

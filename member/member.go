@@ -80,6 +80,8 @@ type Member struct {
 
 	broken chan error // has room for one error that did not come with the log, and after which the log is replayed again
 
+	tail tail
+
 	found atomic.Pointer[map[string]*Sequencer] // an immutable copy of sequencers; nil: none
 
 	mu          sync.Mutex    // guards what follows

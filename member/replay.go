@@ -304,6 +304,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 			m.miss()
 		}
 		m.anchor = v
+		m.tail.restart(v)
 		m.joining.line = line{}
 		expelled = m.skipTo(v)
 		r, last = cluster.NewReplay(v), ""
@@ -342,6 +343,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 	}
 	m.started = m.started || !b.More
 	m.rest.Store(int64(perMember * time.Duration(max(0, v.Size()+m.joining.line.len()-fewMembers))))
+	m.tail.add(b.Entries, v)
 	m.publish(v, last, m.incarnation)
 	m.settle(outcomes)
 	return cmp.Or(expelled, stop)
@@ -381,6 +383,9 @@ func (m *Member) publish(v cluster.Value, entry string, l *incarnation) {
 	defer m.mu.Unlock()
 	m.value, m.entry, m.incarnation = v, entry, l
 	m.hasJoined = m.hasJoined || l != nil && v.IsMember(l.id)
+	if v.Position() == 0 { // it begins to read, perhaps another log
+		m.tail.restart(v)
+	}
 	close(m.changed)
 	m.changed = make(chan struct{})
 }

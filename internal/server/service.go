@@ -55,6 +55,7 @@ type Member interface {
 	Cluster() string
 	Value() cluster.Value
 	Log() (store.Log, error)
+	Recent() (store.Batch, time.Time, error)
 	Vitals() member.Vitals
 	Wall() time.Time
 	Answered() time.Time
@@ -143,6 +144,7 @@ type Service struct {
 	recent   recent
 	vitals   vitals
 	sights   sights
+	history  atomic.Pointer[History] // as it was read last; nil: never
 
 	serving context.Context // ends with Drain
 	drain   context.CancelFunc

@@ -233,6 +233,20 @@ func (s *Service) Value(who *auth.Caller) (cluster.Value, error) {
 	return s.latest()
 }
 
+// Recent returns what the node remembers of the log, while the store does not answer, and as of when that is the end of the log,
+// by the member's wall clock.
+func (s *Service) Recent() (store.Batch, time.Time, error) {
+	batch, read, err := s.member.Recent()
+	if err != nil {
+		return batch, time.Time{}, err
+	}
+	l := s.looking(nil)
+	if l.answered.After(read) {
+		read = l.answered
+	}
+	return batch, l.ago(l.now.Sub(read)), nil
+}
+
 // Log returns the log of the cluster.
 func (s *Service) Log(who *auth.Caller) (store.Log, error) {
 	if err := who.May(auth.Look, ""); err != nil {

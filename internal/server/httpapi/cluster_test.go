@@ -449,7 +449,7 @@ func TestSilentStore(t *testing.T) {
 			log, began := example(t), time.Now()
 			log.silent = true
 			w := call(serving(log), "GET", "/api/v1/cluster"+target)
-			if took := time.Since(began); w.Code != 503 || !strings.Contains(w.Body.String(), `"unavailable"`) || took != 10*time.Second {
+			if took := time.Since(began); w.Code != 503 || !strings.Contains(w.Body.String(), `"unavailable"`) || took != 3*time.Second {
 				t.Errorf("%s = %d %s after %v", target, w.Code, w.Body, took)
 			}
 		})

@@ -24,9 +24,13 @@ import (
 // position of the last one. The value at that position is still available.
 const LogBeginsAfter = "Firn-Log-Begins-After"
 
+// LogAsOf is the header of an answer from what the node remembers, as the store did not answer: as of when that is the end of
+// the log, in RFC 3339. What was written since is not known. Older entries may be missing, as LogBeginsAfter says.
+const LogAsOf = "Firn-Log-As-Of"
+
 const (
-	maxLooking = 64               // calls that send entries of the log at a time: IDs matter more
-	logWithin  = 10 * time.Second // for the first entries
+	maxLooking = 64              // calls that send entries of the log at a time: IDs matter more
+	logWithin  = 3 * time.Second // for the first entries, which then come from memory
 )
 
 var (
@@ -68,7 +72,10 @@ func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *auth.Caller
 	}
 	var v ValueAt
 	if at.position != latest {
-		v, err = h.replay(r.Context(), log, at)
+		var recalled time.Time
+		if v, recalled, err = h.replay(r.Context(), log, at); !recalled.IsZero() {
+			w.Header().Set(LogAsOf, recalled.Format(time.RFC3339Nano))
+		}
 	} else {
 		v.Value, err = h.service.Value(who)
 		v.Position = v.Value.Position()
@@ -81,19 +88,19 @@ func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *auth.Caller
 	writeJSON(w, v)
 }
 
-func (h *Handler) replay(ctx context.Context, log store.Log, at point) (ValueAt, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, logWithin, errNoLog)
-	defer cancel()
-	all, err := log.Read(ctx, 0)
-	if err != nil {
-		return ValueAt{}, because(ctx, err)
-	}
-	if !at.at.IsZero() {
-		if at.position, err = timesOf(all.Entries, h.service.Now()).positionAt(at.at); err != nil {
-			return ValueAt{}, err
+// replay returns the value at a point, and as of when the log is known where it comes from what the node remembers.
+func (h *Handler) replay(ctx context.Context, log store.Log, at point) (v ValueAt, recalled time.Time, err error) {
+	r := recalling{log: log, service: h.service}
+	for all, err := range r.batches(ctx, 0, false) {
+		if err == nil && !at.at.IsZero() {
+			at.position, err = timesOf(all.Entries, h.service.Now()).positionAt(at.at)
 		}
+		if err == nil {
+			v, err = valueAt(all, at.position, h.service.Skipped)
+		}
+		return v, r.asOf, err
 	}
-	return valueAt(all, at.position, h.service.Skipped)
+	return v, recalled, because(ctx, errNoLog)
 }
 
 // because returns why ctx has ended, if it has, or else err.
@@ -167,17 +174,13 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 	defer cancel(nil)
 	seen, _ := h.service.Value(who) // zero while nothing was read
 	after := after(wanted.from, seen)
-	batches := read(ctx, log, after)
 	if follow {
-		batches = log.Follow(ctx, after)
 		defer context.AfterFunc(h.service.Serving(), func() { cancel(server.ErrDraining) })()
 	}
-	late := time.AfterFunc(logWithin, func() { cancel(errNoLog) })
-	defer late.Stop()
+	from := recalling{log: log, service: h.service}
 	var told times
 	l := lines{w: w, control: http.NewResponseController(w), skipped: h.service.Skipped}
-	for batch, err := range batches {
-		late.Stop()
+	for batch, err := range from.batches(ctx, after, follow) {
 		switch {
 		case err != nil && l.begun:
 			l.fail(because(ctx, err))
@@ -191,6 +194,9 @@ func (h *Handler) entries(w http.ResponseWriter, r *http.Request, who *auth.Call
 		}
 		found := wanted.of(told.next(batch.Entries, h.service.Now()))
 		if !l.begun {
+			if !from.asOf.IsZero() {
+				w.Header().Set(LogAsOf, from.asOf.Format(time.RFC3339Nano))
+			}
 			l.begin(batch, wanted, found.entries)
 		}
 		if len(found.entries) > 0 {

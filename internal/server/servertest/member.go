@@ -22,6 +22,7 @@ type Member struct {
 	Name     string // its ID
 	Of       string // the ID of its cluster
 	Journal  store.Log
+	Recalled store.Batch    // what it remembers of the log; empty: it has not read it
 	Owned    []member.Owner // of every sequencer
 	OwnedErr error
 	Wrote    time.Time // when the store answered a write
@@ -97,6 +98,14 @@ func (m *Member) Log() (store.Log, error) {
 		return nil, fmt.Errorf("%w: its store is not open yet", member.ErrNotReady)
 	}
 	return m.Journal, nil
+}
+
+// Recent returns Recalled, as read now.
+func (m *Member) Recent() (store.Batch, time.Time, error) {
+	if m.Recalled.Checkpoint == nil && len(m.Recalled.Entries) == 0 {
+		return store.Batch{}, time.Time{}, member.ErrNotReady
+	}
+	return m.Recalled, time.Now(), nil
 }
 
 // Vitals returns those in the member's pulse.

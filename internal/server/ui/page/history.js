@@ -115,6 +115,7 @@ export class History {
     try {
       const answer = await ask(`/api/v1/cluster/log?from=${from}`);
       const after = answer.headers.get("Firn-Log-Begins-After");
+      this.asOf = answer.headers.get("Firn-Log-As-Of"); // from the node's memory, as the store does not answer; null: from the store
       const more = (await answer.text()).split("\n").filter((line) => line !== "").map((line) => JSON.parse(line)).filter((e) => e.position !== undefined);
       const kept = this.index === null ? null : this.positionOf(this.index);
       if (from === 0) [this.entries, this.begins, this.stale] = [[], 0, false];
@@ -230,7 +231,8 @@ export class History {
     set($("live"), "aria-pressed", this.index === null);
     $("step-back").disabled = index === 0;
     $("step-on").disabled = this.index === null;
-    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")}${this.entries[0].at ? ` since ${clock(this.entries[0].ms)}` : ""}` : this.known ? "empty" : "not known: it can’t be read at present");
+    const asOf = this.asOf && this.model?.doubt != null ? `; from the node’s memory, as of ${clock(this.asOf)}` : "";
+    say($("log-note"), this.last ? `${plural(this.last, "entry", "entries")}${this.entries[0].at ? ` since ${clock(this.entries[0].ms)}` : ""}${asOf}` : this.known ? "empty" : "not known: it can’t be read at present");
     this.drawList(index);
     this.drawMarks(index);
   }

@@ -32,7 +32,7 @@ const keep = (id) => {
 const announce = (text) => say($("say"), text);
 
 const ring = new Ring($("ring"), $("dots"), { point, keep, soon, marked: () => pointed ?? kept });
-const rates = new Rates({ told: () => drawVitals(), may: () => live.facts.position > 0 && live.doubt === null });
+const rates = new Rates({ told: () => drawVitals(), may: () => live.facts.position > 0 && live.doubt === null, known: () => live.facts.position > 0 });
 const nodes = new Nodes({ point, keep, history: (owner) => rates.nodes.get(owner) });
 const members = new Members({ goto: (name, node) => sequencers.open(name, node) });
 const sequencers = new Sequencers({ point, keep, soon });

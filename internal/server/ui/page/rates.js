@@ -15,7 +15,8 @@ const hour = { covers: 60 * minute, gap: 1.5 * minute, late: 3 * minute, tick: 1
 const recent = { covers: 5 * minute, gap: 5e3, late: 5e3, tick: minute, heads: ["Sequencer", "now, /s", "given"], text: "in the last five minutes", note: "Given by this process." };
 
 export class Rates {
-  constructor({ told, may }) {
+  constructor({ told, may, known }) {
+    this.known = known; // tells whether a node may remember it
     this.told = told; // called when the last hour was read
     this.may = may; // tells whether it can be read
     this.canvas = $("chart");
@@ -49,7 +50,7 @@ export class Rates {
 
   // read reads the last hour, once a minute while the page is seen.
   async read() {
-    if (document.hidden || this.reading || !this.may() || Date.now() - (this.asked ?? 0) < minute - 1000) return;
+    if (document.hidden || this.reading || !(this.asOf ? this.may() : this.known()) || Date.now() - (this.asked ?? 0) < minute - 1000) return;
     [this.reading, this.asked] = [true, Date.now()];
     try {
       this.take(await askJSON("/api/v1/cluster/history"));
@@ -59,7 +60,8 @@ export class Rates {
     this.reading = false;
   }
 
-  take({ minutes, cluster, nodes }) {
+  take({ at, minutes, cluster, nodes }) {
+    this.asOf = Date.parse(at);
     const times = minutes.map((at) => Date.parse(at));
     this.nodes = new Map(nodes.map((n) => [n.owner, { at: times.at(-1), times, rate: n.rate, ready: n.ready, offset: n.offset_ns }]));
     this.hour = times.map((at, i) => ({ at, sum: cluster.rate[i], ready: cluster.ready[i], members: cluster.members[i], by: new Map(nodes.map((n) => [n.owner, n.rate[i]])) })).filter((s) => s.sum !== null);
@@ -114,7 +116,7 @@ export class Rates {
     const cluster = this.chart === hour;
     set($("rates-hour"), "aria-pressed", cluster);
     set($("rates-recent"), "aria-pressed", !cluster);
-    say($("rates-note"), this.chart.note);
+    say($("rates-note"), `${this.chart.note}${cluster && this.asOf && !this.may() ? ` As of ${clock(this.asOf)}.` : ""}`);
     const [counts, last] = cluster ? [this.means ?? new Map(), this.by] : [this.totals, this.recent.at(-1)?.by];
     const names = [...new Set([...counts.keys(), ...(cluster ? (last?.keys() ?? []) : [])])];
     const size = (name) => counts.get(name) ?? last?.get(name) ?? 0;
