@@ -156,10 +156,10 @@ func (p *page) settle() {
 	p.waitFor(`document.getAnimations().every(a => a.playState !== "running")`)
 }
 
-// pictures keeps pictures of the page, wide and narrow, light and dark.
+// pictures keeps pictures of the page, from a screen to a phone, light and dark.
 func (p *page) pictures(name string) {
 	p.t.Helper()
-	for _, width := range []int64{1440, 390} {
+	for _, width := range []int64{1280, 768, 390} {
 		for _, theme := range []string{"light", "dark"} {
 			features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
 			if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
