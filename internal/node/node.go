@@ -250,7 +250,9 @@ func (n *Node) Run(ctx context.Context) error {
 	defer end()
 	joined := make(chan error, 1)
 	go func() { joined <- n.join(life) }()
-	go n.watchReady(ctx)
+	running, ended := context.WithCancel(ctx)
+	defer ended()
+	go n.watchReady(running)
 	for opened := n.opened; ; {
 		select {
 		case <-opened:
