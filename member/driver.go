@@ -67,7 +67,7 @@ func (l *lane) run(ctx context.Context) {
 		if err == nil {
 			err = l.do(ctx, action)
 		}
-		wait := l.untilNext(err != nil)
+		wait := l.untilNext(err)
 		switch st := l.current(); {
 		case st.state.Empty() && st.granted.kind == attachment.Destroyed:
 			return
@@ -352,10 +352,13 @@ func (l *lane) failed(ctx context.Context, losses int64, err error) {
 
 // untilNext returns how long to wait while nothing changes. It is at most a third of a window where the clock decides,
 // since a timer may run at another rate.
-func (l *lane) untilNext(failed bool) time.Duration {
+func (l *lane) untilNext(err error) time.Duration {
 	wait, now := idle, l.m.now()
 	if l.looked.kind == attachment.Granted {
 		wait = l.notice(now)
+	}
+	if floor, waits := errors.AsType[*FloorError](err); waits && floor.From.After(now) {
+		wait = min(wait, max(floor.From.Sub(now), time.Millisecond))
 	}
 	st := l.current()
 	for i, t := range st.state.Tenures {
@@ -368,7 +371,7 @@ func (l *lane) untilNext(failed bool) time.Duration {
 		default:
 			continue
 		}
-		if failed && !at.After(now) {
+		if err != nil && !at.After(now) {
 			continue // after a pause
 		}
 		// The clock may have reached it since the look, which did not see that.

@@ -159,7 +159,7 @@ func TestAFloorThatIsReachedRightAfterTheLook(t *testing.T) {
 			st.lanes[0].state.Tenures[0].Phase = phase
 			l.status.Store(&st)
 			time.Sleep(2 * window) // past the horizon that the copy knows
-			if wait := l.untilNext(false); wait > window/3 {
+			if wait := l.untilNext(nil); wait > window/3 {
 				t.Errorf("a driver whose tenure is %v looks again in %v", phase, wait)
 			}
 		}
