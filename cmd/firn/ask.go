@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/remote"
+	"github.com/firn-id/firn/internal/server/httpapi"
 	"github.com/firn-id/firn/internal/setting"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,8 +35,22 @@ func (p *program) look(c *cobra.Command, o *lookOptions, ask func(context.Contex
 	if err != nil {
 		return err
 	}
+	client.Answered = p.sayRemembered
 	ctx := untilSignal(c.Context())
 	return interrupted(ctx, ask(ctx, client))
+}
+
+// sayRemembered says on standard error that an answer is from what the node remembers, where its header says so.
+func (p *program) sayRemembered(header http.Header) {
+	asOf := header.Get(httpapi.LogAsOf)
+	if asOf == "" {
+		return
+	}
+	at := "an unknown time"
+	if t, err := time.Parse(time.RFC3339Nano, asOf); err == nil {
+		at = localTime(t)
+	}
+	fmt.Fprintf(p.stderr, "firn: the store does not answer: this is from the node's memory, as of %s\n", at)
 }
 
 // show prints the JSON that a server answers: as it is, or as text that is made from what was read into

@@ -128,13 +128,6 @@ func (p *program) printLog(ctx context.Context, ask remote.Client, path string, 
 	out := bufio.NewWriterSize(p.stdout, 64<<10)
 	lines := bufio.NewScanner(replay.Flushing{Reader: response.Body, Out: out})
 	lines.Buffer(make([]byte, 0, 64<<10), longestEntry)
-	if asOf := response.Header.Get(httpapi.LogAsOf); asOf != "" {
-		at := "an unknown time"
-		if t, err := time.Parse(time.RFC3339Nano, asOf); err == nil {
-			at = localTime(t)
-		}
-		fmt.Fprintf(p.stderr, "firn: the store does not answer: these entries are from the node's memory, as of %s\n", at)
-	}
 	if after := response.Header.Get(httpapi.LogBeginsAfter); after != "" {
 		what := fmt.Sprintf("the log begins after position %.20s: what was before has been dropped; firn cluster value --at %[1]s shows what it led to", after)
 		if asJSON {

@@ -196,6 +196,36 @@ func TestLookAsText(t *testing.T) {
 	}
 }
 
+// What a node answers from its memory, as the store does not answer, is marked with its age on standard error.
+func TestLookFromMemory(t *testing.T) {
+	l := newLooked(t)
+	recalled, err := l.Read(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := regexp.MustCompile(`^firn: the store does not answer: this is from the node's memory, as of (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3})\n$`)
+	for _, args := range []string{"cluster log", "cluster log --json", "cluster value", "cluster value --json", "cluster value --at 7"} {
+		l.Inject(nil)
+		l.Recalled, l.Wrote = recalled, time.Now()
+		_, want, errs := l.firn(t, args)
+		if errs != "" {
+			t.Errorf("firn %s says %s", args, errs)
+		}
+		l.Inject(func(memstore.Call) memstore.Fault { return memstore.Fault{Outcome: memstore.FailBefore} })
+		l.Wrote = time.Now().Add(-time.Hour)
+		before := time.Now().Truncate(time.Millisecond)
+		status, out, errs := l.firn(t, args)
+		m := said.FindStringSubmatch(errs)
+		if status != 0 || out != want || m == nil {
+			t.Errorf("firn %s: status %d, %s\nhave %s\nwant %s", args, status, errs, out, want)
+			continue
+		}
+		if at, err := time.ParseInLocation(localFormat, m[1], time.Local); err != nil || at.Before(before.Add(-time.Millisecond)) {
+			t.Errorf("firn %s is as of %s, %v; want what the member says, about %v", args, m[1], err, before)
+		}
+	}
+}
+
 // Decode warns once of each node ID that no member ever had.
 func TestDecodeNeverHeld(t *testing.T) {
 	l := newLooked(t) // of users nobody has a node ID

@@ -31,6 +31,9 @@ type Client struct {
 
 	// Showed gets the URL to which the client sent a node's secret. Nil: no call.
 	Showed func(url string)
+
+	// Answered gets the header of each answer that is no error. Nil: no call.
+	Answered func(http.Header)
 }
 
 // answerWithin is how long an answer may take, longestAnswer the most bytes of it that are read.
@@ -147,6 +150,9 @@ func (c Client) send(ctx context.Context, method, path string, body []byte) (*ht
 		return nil, c.unreachable(err)
 	}
 	if response.StatusCode/100 == 2 {
+		if c.Answered != nil {
+			c.Answered(response.Header)
+		}
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }() // it was only read

@@ -291,6 +291,9 @@ func (l looking) describeNodes() []StatusNode {
 	return all
 }
 
+// overdue reports whether the store has not answered the member for longer than its next pulse may take.
+func (l looking) overdue() bool { return l.now.Sub(l.answered) > l.pulse(l.member).Every+late }
+
 // pulse describes the process behind an ID.
 func (l looking) pulse(id string) (p Pulse) {
 	if l.reading != nil {

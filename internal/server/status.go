@@ -145,9 +145,8 @@ func (s *Service) ownStatus() Status {
 	l := s.looking(nil)
 	status := Status{Member: l.member, At: l.at, Store: l.store(), Disk: s.disk()}
 	own := StatusMember{ID: l.member, Pulse: l.pulse(l.member)}
-	overdue := l.now.Sub(l.answered) > own.Every+late
 	v := own.Vitals
-	status.Store.Reached = v == nil || v.Ready || Code(v.Code) != NotReady || v.Left >= 0 || !overdue
+	status.Store.Reached = v == nil || v.Ready || Code(v.Code) != NotReady || v.Left >= 0 || !l.overdue()
 	status.Members = []StatusMember{own}
 	soon, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 	defer cancel()
@@ -245,6 +244,15 @@ func (s *Service) Recent() (store.Batch, time.Time, error) {
 		read = l.answered
 	}
 	return batch, l.ago(l.now.Sub(read)), nil
+}
+
+// RecentIfSilent returns as of when the node knows the end of the log, by the member's wall clock, where the store does not
+// answer: its own next pulse is overdue. Zero: the store answers, or nothing was read.
+func (s *Service) RecentIfSilent() (asOf time.Time) {
+	if l := s.looking(nil); l.overdue() {
+		_, asOf, _ = s.Recent()
+	}
+	return asOf
 }
 
 // Log returns the log of the cluster.

@@ -71,14 +71,16 @@ func (h *Handler) value(w http.ResponseWriter, r *http.Request, who *auth.Caller
 		return
 	}
 	var v ValueAt
+	var recalled time.Time
 	if at.position != latest {
-		var recalled time.Time
-		if v, recalled, err = h.replay(r.Context(), log, at); !recalled.IsZero() {
-			w.Header().Set(LogAsOf, recalled.Format(time.RFC3339Nano))
-		}
+		v, recalled, err = h.replay(r.Context(), log, at)
 	} else {
+		recalled = h.service.RecentIfSilent()
 		v.Value, err = h.service.Value(who)
 		v.Position = v.Value.Position()
+	}
+	if !recalled.IsZero() {
+		w.Header().Set(LogAsOf, recalled.Format(time.RFC3339Nano))
 	}
 	if err != nil {
 		h.refuseLog(w, r, err)

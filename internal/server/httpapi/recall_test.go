@@ -32,7 +32,7 @@ func TestTheLogInAnOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := httpapi.New(server.New(m, server.Options{}), &auth.Policy{Trusted: true})
-		paths := []string{"/api/v1/cluster/log", "/api/v1/cluster/value?at=" + strconv.FormatInt(m.Value().Position(), 10), "/api/v1/cluster/history"}
+		paths := []string{"/api/v1/cluster/log", "/api/v1/cluster/value?at=" + strconv.FormatInt(m.Value().Position(), 10), "/api/v1/cluster/history", "/api/v1/cluster/value"}
 		before := map[string]string{}
 		for _, path := range paths {
 			w := call(h, "GET", path)
@@ -42,6 +42,7 @@ func TestTheLogInAnOutage(t *testing.T) {
 		}
 		cut := time.Now()
 		client.CutOff(true)
+		time.Sleep(4 * time.Minute) // its own pulse is overdue
 		for _, path := range paths {
 			asked := time.Now()
 			w := call(h, "GET", path)
