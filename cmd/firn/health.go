@@ -33,7 +33,7 @@ func (p *program) healthCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := o.apart()
-	c.Flags().AddFlagSet(flags)
+	borrows(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := p.readConfig(&o, flags)
 		if err != nil {

@@ -10,9 +10,10 @@ import (
 
 const rootHelp = `Firn gives out unique, time-ordered 64-bit IDs.
 
-Each node makes IDs in its own memory. Nodes share an etcd cluster, where each of
-them leases a node ID and records how far ahead in time it may use it. So no ID is
-given twice, even if clocks jump, processes crash or networks fail.
+Each node makes IDs in its own memory. Nodes share a store (their own, or a PostgreSQL,
+etcd or ZooKeeper), where each of them leases a node ID and records how far ahead in
+time it may use it. So no ID is given twice, even if clocks jump, processes crash or
+networks fail.
 
 A first try, in two terminals:
 

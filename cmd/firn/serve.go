@@ -92,6 +92,7 @@ func (p *program) serveCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	o.add(c, flags)
+	c.SetUsageFunc(serveUsage)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		s, err := p.configure(&o, flags)
 		if err != nil {

@@ -97,7 +97,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1, "how many node IDs to ask for in every sequencer, up to 64: the node makes\nthat many times the IDs of one, side by side on its processors")
 	setting.Bool(flags, &o.RandomStart, "random-start", "begin each tick's sequence at a random number, so that one ID does\nnot tell how many came before it in its tick; two IDs of one tick\nstill tell how many lie between them")
 
-	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, member.MaxWindow, "how far ahead a node reserves time in etcd: how long it gives IDs\nwhile etcd is unreachable; at most 1h")
+	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, member.MaxWindow, "how far ahead a node reserves time in the store: how long it gives IDs\nwhile the store is out of reach; at most 1h")
 	setting.DurationIn(flags, &o.TTL, "ttl", d.TTL.String(), time.Second, member.MaxTTL, "how long a node may be silent before others may take its node ID,\n1s to 10m")
 	setting.Bool(flags, &o.Wait, "wait", "at the start, wait when no node ID is free or the clock is wrong")
 	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on", "if IDs exist that an earlier clock made far ahead of this one: go-on\n(new IDs are unique, but smaller), or wait until the clock is there", parseOrder)

@@ -59,6 +59,11 @@ func (s Sources) FromFile(flags *pflag.FlagSet, path string) error {
 		f := flags.Lookup(k.name)
 		switch {
 		case f == nil || f.Name == "config" || f.Name == "help":
+			var names []string
+			flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+			if meant := Nearest(k.name, names); f == nil && meant != "" {
+				return fmt.Errorf("%s: there is no such key; did you mean %s?", where, meant)
+			}
 			return fmt.Errorf("%s: there is no such key; the keys are the flags of firn serve, without their dashes in front", where)
 		case seen[k.name] > 0:
 			return fmt.Errorf("%s is there already, on line %d; want it once", where, seen[k.name])
