@@ -37,7 +37,7 @@ const removeAtOnce = 16
 // removals are what takes the first few of the dead out. When many die, many find all of them: each begins at another
 // place, so that the log tells little twice.
 func (m *Member) removals(v cluster.Value, id string) (owed []cluster.Command) {
-	maps.DeleteFunc(m.dead, func(dead string, _ cluster.Cause) bool {
+	maps.DeleteFunc(m.dead, func(dead string, _ death) bool {
 		_, pending := v.Pending(dead)
 		return !pending && !v.IsMember(dead)
 	})
@@ -45,7 +45,7 @@ func (m *Member) removals(v cluster.Value, id string) (owed []cluster.Command) {
 	first, _ := slices.BinarySearch(dead, id)
 	for i := range min(len(dead), removeAtOnce) {
 		other := dead[(first+i)%len(dead)]
-		owed = append(owed, cluster.Leave{Member: other, Why: m.dead[other], By: id})
+		owed = append(owed, cluster.Leave{Member: other, Why: m.dead[other].why, By: id})
 	}
 	return owed
 }

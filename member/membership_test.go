@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -712,7 +713,7 @@ func TestManyFindTheSameDead(t *testing.T) {
 	for i := dead; i < members; i++ {
 		living[id(i)] = &Member{player: newPlayer()}
 		for j := range dead {
-			living[id(i)].dead[id(j)] = cluster.CauseFoundDead
+			living[id(i)].dead[id(j)] = death{why: cluster.CauseFoundDead}
 		}
 	}
 	said, rounds := 0, 0
@@ -789,6 +790,26 @@ func TestEntriesThatComeTogetherAreReplayedTogether(t *testing.T) {
 		synctest.Wait()
 		if now := counted.read.Load() - before; now != 2 || m.Value().Entries() != entries+come {
 			t.Errorf("after a rest it has replayed %d entries in %d batches, want %d in 2", m.Value().Entries()-entries, now, come)
+		}
+	})
+}
+
+// One of those that live says in its log which node died. Nobody says it of one that left.
+func TestADeathIsLogged(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		var log logbook
+		logs := func(c *setup) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+		var all []*node
+		for _, name := range []string{"a", "b", "c", "d"} {
+			all = append(all, w.start(name, logs))
+			all[len(all)-1].ready(time.Second)
+		}
+		all[2].stop()
+		w.becomeOneRing(time.Minute, []*node{all[0], all[1], all[3]})
+		all[3].crash()
+		w.becomeOneRing(time.Minute, all[:2])
+		if said := log.String(); strings.Count(said, "has not left") != 1 || !strings.Contains(said, "node=d member="+all[3].mem.Load().ID()) {
+			t.Errorf("want one line of the node d alone:\n%s", said)
 		}
 	})
 }

@@ -18,8 +18,8 @@ type player struct {
 	pending map[string]*pendingCommand
 	joining joining
 	watched map[string]context.CancelFunc // the pulses being watched
-	gone    chan string                   // pulses that disappear
-	dead    map[string]cluster.Cause      // members and joiners without a pulse that the value still has, and how that was found
+	gone    chan pulseGone                // pulses that disappear
+	dead    map[string]death              // members and joiners without a pulse that the value still has
 	anchor  cluster.Value                 // the value at the last position where a checkpoint was due: the next checkpoint
 	founds  time.Time                     // when to found the cluster, if no other member has by then
 	retry   time.Time                     // when to try a new incarnation again
@@ -31,7 +31,7 @@ type player struct {
 func newPlayer() player {
 	return player{
 		pending: map[string]*pendingCommand{}, watched: map[string]context.CancelFunc{},
-		gone: make(chan string), dead: map[string]cluster.Cause{},
+		gone: make(chan pulseGone), dead: map[string]death{},
 	}
 }
 
@@ -182,8 +182,8 @@ func (m *Member) play(ctx context.Context, deliveries <-chan delivery) error {
 				timer.Stop()
 				return err
 			}
-		case id := <-m.gone:
-			m.dead[id] = cluster.CauseSessionEnded
+		case g := <-m.gone:
+			m.dead[g.id] = death{cluster.CauseSessionEnded, g.node}
 		case err := <-m.broken:
 			timer.Stop()
 			return err
@@ -287,7 +287,7 @@ func (m *Member) leaveBehind(ctx context.Context, old, l *incarnation) {
 		return
 	}
 	m.closeSession(ctx, old)
-	m.dead[old.id] = cluster.CauseSessionEnded // the first member to notice takes it out
+	m.dead[old.id] = death{cluster.CauseSessionEnded, m.Name()} // the first member to notice takes it out
 }
 
 // replay applies a batch of the log.
@@ -330,6 +330,7 @@ func (m *Member) replay(ctx context.Context, b store.Batch) error {
 			}
 		}
 		m.joining.saw(entry.Command, out, m.incarnation)
+		m.mourn(entry.Command, out)
 		if m.awaited(e.ID) {
 			outcomes[e.ID] = outcome{Outcome: out, value: r.Value()}
 		}

@@ -30,6 +30,25 @@ func (m *Member) watchOnly(ids []string) {
 	}
 }
 
+// pulseGone is a member whose pulse is gone, and the name of its node.
+type pulseGone struct{ id, node string }
+
+// death is how a member was found to be dead, and the name of its node, if its pulse was seen.
+type death struct {
+	why  cluster.Cause
+	node string
+}
+
+// mourn says in the log that this member has taken out a dead one.
+func (m *Member) mourn(c cluster.Command, out cluster.Outcome) {
+	leave, ok := c.(cluster.Leave)
+	if !ok || out.Result != cluster.Applied || m.incarnation == nil || leave.By != m.incarnation.id || slices.Contains(m.ids, leave.Member) {
+		return
+	}
+	m.log.Warn("a node is gone that has not left: it is out of the cluster, and its node IDs are free once their time is over",
+		"node", m.dead[leave.Member].node, "member", leave.Member, "why", leave.Why)
+}
+
 // watch reports when a pulse is gone, unless ctx ends first.
 func (m *Member) watch(ctx context.Context, id string) {
 	for tries := 0; ctx.Err() == nil; tries++ {
@@ -44,9 +63,8 @@ func (m *Member) watch(ctx context.Context, id string) {
 		kv, _ := m.store.Get(ctx, pulseKey(id)) // for the log alone
 		select {
 		case <-gone:
-			m.log.Info("a pulse is gone", "member", id, "name", readPulse(kv.Value).Owner)
 			select {
-			case m.gone <- id:
+			case m.gone <- pulseGone{id, readPulse(kv.Value).Owner}:
 			case <-ctx.Done():
 			}
 			return
@@ -93,7 +111,7 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 	if c.heard.IsZero() && pulses[m.incarnation.id].Answers >= c.position {
 		c.heard = now
 	}
-	gone, silent := c.lacks(m.value, pulses)
+	dead, silent := c.lacks(m.value, pulses)
 	switch {
 	case len(silent) == 0:
 		*c = call{}
@@ -102,12 +120,12 @@ func (m *Member) collect(ctx context.Context) time.Duration {
 	case now.Before(c.heard.Add(answerMost + crowdOf(m.value))):
 		c.next = c.heard.Add(answerMost + crowdOf(m.value))
 	default:
-		gone = append(gone, silent...)
+		dead = append(dead, silent...)
 		*c = call{}
 	}
-	for _, id := range gone {
-		if m.dead[id] == "" {
-			m.dead[id] = cluster.CauseFoundDead
+	for _, id := range dead {
+		if _, known := m.dead[id]; !known {
+			m.dead[id] = death{cluster.CauseFoundDead, pulses[id].Owner}
 		}
 	}
 	if c.position != 0 {

@@ -182,7 +182,7 @@ func (h *house) untilTold(began time.Time) []*place {
 	all := h.places()
 	for left := len(all); left > 0 && time.Since(began) < *toldWithin; time.Sleep(250 * time.Millisecond) {
 		for _, p := range all {
-			if p.after != 0 {
+			if p.text != "" {
 				continue
 			}
 			if p.text = p.read(); p.text != "" {

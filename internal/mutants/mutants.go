@@ -652,7 +652,7 @@ var mutants = []mutant{
 	},
 	{
 		"a pulse that is gone is not reported", "member/replay.go",
-		"m.dead[id] = cluster.CauseSessionEnded\n		case err := <-m.broken", "_ = id\n		case err := <-m.broken",
+		"m.dead[g.id] = death{cluster.CauseSessionEnded, g.node}\n		case err := <-m.broken", "_ = g\n		case err := <-m.broken",
 		"./member", "^TestAStandbyTakesOver$",
 	},
 	{
@@ -672,7 +672,7 @@ var mutants = []mutant{
 	},
 	{
 		"a joiner waits for the sessions of members that do not answer", "member/watch.go",
-		"gone = append(gone, silent...)\n", "_ = silent\n",
+		"dead = append(dead, silent...)\n", "_ = silent\n",
 		"./member", "TestAJoinerWaitsForNoSession",
 	},
 	{
