@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,9 +26,9 @@ make more of its IDs. A new sequencer can have its name; its IDs then exceed all
 were made before.
 
 On a terminal it first shows which nodes hold node IDs of the sequencer, at what rate the
-server that it asks gives its IDs, what these nodes gave of all sequencers in the last two
-minutes, and its share by the policy, and wants the name typed. --yes leaves that out,
-and is needed where standard input is not a terminal.
+server that it asks gives its IDs, at what rate all nodes together do by their latest
+pulses, and its share by the policy, and wants the name typed. --yes leaves that out, and
+is needed where standard input is not a terminal.
 
 A node that has crashed, or that can't reach the store, may go on for the time that it
 has reserved. Destroy then says until when; the exit status is 0 all the same.`
@@ -82,10 +81,8 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	}
 	columns := []console.Column{{Head: "NODE ID", Right: true}, {Head: "OWNER"}, {Head: "SINCE"}}
 	var rows [][]string
-	var holders []string
 	for _, n := range nodes.Nodes {
 		if n.Live {
-			holders = append(holders, n.Owner)
 			rows = append(rows, []string{strconv.FormatInt(n.Node, 10), console.ShownText(n.Owner), ""})
 			if n.Since != nil {
 				rows[len(rows)-1][2] = moment(*n.Since)
@@ -100,8 +97,10 @@ func (p *program) confirmDestroy(ctx context.Context, ask remote.Client, name st
 	if rate, ok := givenPerSecond(ctx, ask, name); ok {
 		text += fmt.Sprintf("\nThe server %s gives %s of it a second; other nodes may give more.\n", ask.Base, console.Plural(rate, "ID"))
 	}
-	if rate, ok := together(ctx, ask, holders); ok {
-		text += fmt.Sprintf("In the last two minutes those that hold node IDs gave at most %s a second together, of all sequencers.\n", console.Plural(rate, "ID"))
+	if rate, ok := together(ctx, ask, name); ok {
+		text += fmt.Sprintf("By their latest pulses all nodes together give %s of it a second.\n", console.Plural(rate, "ID"))
+	} else {
+		text += "How many IDs of it all nodes give is not known.\n"
 	}
 	if s.Share != nil {
 		text += "The policy has members serve it; without it they serve the others.\n"
@@ -164,17 +163,18 @@ func givenPerSecond(ctx context.Context, ask remote.Client, name string) (rate i
 	return int64((after - before) / time.Since(began).Seconds()), ok
 }
 
-// together is the sum of what nodes gave at most lately, in IDs per second; false: unknown.
-func together(ctx context.Context, ask remote.Client, nodes []string) (rate int64, ok bool) {
-	var hour server.History
-	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster/history", nil, &hour); err != nil || len(hour.Minutes) == 0 {
+// together is how many IDs of a sequencer all nodes give a second, by their latest pulses; false: unknown.
+func together(ctx context.Context, ask remote.Client, name string) (rate int64, ok bool) {
+	var s server.Status
+	if _, err := ask.Call(ctx, http.MethodGet, "/api/v1/cluster", nil, &s); err != nil {
 		return 0, false
 	}
-	slices.Sort(nodes)
-	for _, node := range slices.Compact(nodes) {
-		rate += int64(math.Ceil(lately(hour, node)))
+	for _, q := range s.Sequencers {
+		if q.Name == name && q.Given != nil {
+			return int64(math.Ceil(*q.Given)), true
+		}
 	}
-	return rate, true
+	return 0, false
 }
 
 func destroyedText(name string, d server.Destroyed) string {
