@@ -180,7 +180,7 @@ func TestAMinuteOfAThousand(t *testing.T) {
 	pulses := map[string]Pulse{}
 	for i := range 1024 {
 		pulses[fmt.Sprint(i)] = Pulse{
-			Owner:  fmt.Sprintf("ids-%04d.example.org, process %d", i, 10000+i),
+			Owner:  fmt.Sprintf("ids-%04d.eu-central-1.example.org", i),
 			Vitals: Vitals{Ready: true, Rate: 1234.56, Offset: -12345678},
 		}
 	}

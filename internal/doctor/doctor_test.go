@@ -182,7 +182,7 @@ func TestEachWrongIsFound(t *testing.T) {
 		{"a copied directory", func(s *Seen) { s.Data.Place = errors.New("d: it is a copy, or was moved; use the original") }, Fail, "it is a copy", "use the original"},
 		{"no majority", func(s *Seen) { s.Clocks.Here = clocks.Verdict{Kind: clocks.Tied, With: 1, Against: 2, Others: 3} }, Warn, "no majority of the clocks agrees: 1 of 3", "those that are wrong"},
 		{"old pulses", func(s *Seen) { s.Clocks.Here.Kind = clocks.Unclear }, Warn, "have not said lately", "reach the store"},
-		{"another is late", func(s *Seen) { s.Clocks.Wrong = []string{"the clock of b, process 7 is 1h0m behind 2 of 2 others"} }, Warn, "the clock of b, process 7 is", "on that machine"},
+		{"another is late", func(s *Seen) { s.Clocks.Wrong = []string{"the clock of b is 1h0m behind 2 of 2 others"} }, Warn, "the clock of b is", "on that machine"},
 		{"not ready", func(s *Seen) { s.Node.Why = "no node ID is free" }, Fail, "is not ready: no node ID is free", "its log"},
 		{"time is over", func(s *Seen) { s.Node.Why, s.Node.Over = "its time ended", true }, Fail, "is not ready: its time ended", "another sequencer"},
 		{"dead", func(s *Seen) { s.Node.Dead = 2 }, Warn, "3 alive, 2 whose pulse is gone", "cluster status"},

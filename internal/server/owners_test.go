@@ -42,14 +42,14 @@ func TestOwners(t *testing.T) {
 	since := time.UnixMilli(1_795_300_000_000)
 	m := ordering(t)
 	m.Owned = []member.Owner{
-		{Node: 2, Live: true, Since: since, Name: "host-b, process 7", Horizon: since.Add(1500 * time.Millisecond)},
+		{Node: 2, Live: true, Since: since, Name: "host-b", Horizon: since.Add(1500 * time.Millisecond)},
 		{Node: 7, Horizon: since},
 		{Node: 9, Horizon: time.UnixMilli(math.MaxInt64 >> 2)},
 	}
 	s := server.New(m, server.Options{})
 	const (
 		zero  = `{"node":0,"member":"a","live":false}`
-		two   = `{"node":2,"live":true,"owner":"host-b, process 7","since":"2026-11-21T22:26:40Z","horizon":"2026-11-21T22:26:41.5Z","horizon_ms":1795300001500}`
+		two   = `{"node":2,"live":true,"owner":"host-b","since":"2026-11-21T22:26:40Z","horizon":"2026-11-21T22:26:41.5Z","horizon_ms":1795300001500}`
 		seven = `{"node":7,"live":false,"horizon":"2026-11-21T22:26:40Z","horizon_ms":1795300000000}`
 		nine  = `{"node":9,"live":false,"unreadable":true}`
 	)

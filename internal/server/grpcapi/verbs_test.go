@@ -16,7 +16,7 @@ import (
 // verbs serves two members with a sequencer of four node IDs, of which each has one, and returns their IDs.
 func verbs(t *testing.T) (a, b *rig, idA, idB string) {
 	t.Helper()
-	all := newMembers(t, "host-a, process 1", "host-b, process 2")
+	all := newMembers(t, "host-a", "host-b")
 	a, b = all[0], all[1]
 	if _, err := a.admin.CreateSequencer(within(t), &firnv1.CreateSequencerRequest{Name: "orders", Definition: &firnv1.Definition{Nodes: new(int64(4))}}); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestVerbs(t *testing.T) {
 	}
 
 	expelled, err := a.admin.ExpelMember(ctx, &firnv1.ExpelMemberRequest{Member: idB[:6]})
-	if err != nil || expelled.GetMember() != idB || expelled.GetOwner() != "host-b, process 2" {
+	if err != nil || expelled.GetMember() != idB || expelled.GetOwner() != "host-b" {
 		t.Errorf("ExpelMember: %v, %v", expelled, err)
 	}
 	status, err := a.admin.ClusterStatus(ctx, &firnv1.ClusterStatusRequest{})
@@ -141,10 +141,10 @@ func TestVerbs(t *testing.T) {
 		}
 		node = status.GetNodes()[1]
 	}
-	if node.GetName() != "host-b, process 2" || !slices.Equal(node.GetMembers(), []string{idB}) || node.GetSeen() == nil {
+	if node.GetName() != "host-b" || !slices.Equal(node.GetMembers(), []string{idB}) || node.GetSeen() == nil {
 		t.Errorf("an expelled node is %v", node)
 	}
-	_, err = a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: "host-a, process 1"})
+	_, err = a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: "host-a"})
 	wants(t, "ForgetNode of one that lives", err, bad("is alive; expel it, or stop it"))
 	f, err := a.admin.ForgetNode(ctx, &firnv1.ForgetNodeRequest{Name: node.GetName()})
 	for err != nil && strings.Contains(err.Error(), "is alive") { // it has left, and its pulse has yet to end
@@ -167,7 +167,7 @@ func TestVerbs(t *testing.T) {
 		"protocol=grpc call=allocate sequencer=orders outcome=ok",
 		`protocol=grpc call="set policy" outcome=ok`,
 		"protocol=grpc call=expel member=" + idB + " outcome=ok",
-		`protocol=grpc call=forget member="host-b, process 2" outcome=ok`,
+		`protocol=grpc call=forget member=host-b outcome=ok`,
 	} {
 		if !strings.Contains(trail, want) {
 			t.Errorf("the trail does not say %s:\n%s", want, trail)

@@ -381,11 +381,11 @@ func TestLongLog(t *testing.T) {
 // What the store tells of those behind the IDs is added to the status, and left out when it tells nothing.
 func TestStatusWithPulses(t *testing.T) {
 	log := example(t)
-	log.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a, process 7"}, "c": {}})
+	log.SetPulses(map[string]member.Pulse{"a": {Owner: "host-a"}, "c": {}})
 	answer := httptest.NewRecorder()
 	serving(log).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "http://localhost/api/v1/cluster", nil))
 	for _, want := range []string{
-		`{"id":"a","watches":"b","joined":2,"alive":true,"owner":"host-a, process 7","fresh":true}`,
+		`{"id":"a","watches":"b","joined":2,"alive":true,"owner":"host-a","fresh":true}`,
 		`{"id":"b","watches":"a","joined":8,"alive":false,"fresh":false}`,
 		`{"joiner":"c","target":"a","phase":"prepared","alive":true,"fresh":true}`,
 	} {
