@@ -45,19 +45,24 @@ func live(t *testing.T, e *auth.Policy, hosts ...string) *living {
 		l.join(host)
 	}
 	l.attach(0, member.DefaultSequencer, cluster.Define(firn.Default))
-	l.service = server.New(l.members[0], server.Options{})
-	l.handler = administer(l.service, e, ui.Options{})
-	l.served = httptest.NewServer(l.handler)
-	l.url = l.served.URL
-	t.Cleanup(func() {
-		l.service.Drain()
-		l.served.CloseClientConnections()
-		l.served.Close()
-	})
+	l.serve(e)
 	for i := range l.members {
 		l.attach(i, member.DefaultSequencer, cluster.Define(firn.Default))
 	}
 	return l
+}
+
+// serve serves the first member to administrators.
+func (l *living) serve(e *auth.Policy) {
+	l.service = server.New(l.members[0], server.Options{})
+	l.handler = administer(l.service, e, ui.Options{})
+	l.served = httptest.NewServer(l.handler)
+	l.url = l.served.URL
+	l.t.Cleanup(func() {
+		l.service.Drain()
+		l.served.CloseClientConnections()
+		l.served.Close()
+	})
 }
 
 // administer serves what the admin listener of firn serve does.

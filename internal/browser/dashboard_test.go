@@ -16,6 +16,7 @@ import (
 	"github.com/firn-id/firn/internal/server/auth"
 	"github.com/firn-id/firn/internal/testenv"
 	"github.com/firn-id/firn/member"
+	"github.com/firn-id/firn/store/memstore"
 )
 
 var local = &auth.Policy{Trusted: true}
@@ -100,6 +101,26 @@ func TestDashboard(t *testing.T) {
 	p.find("host-e")
 	p.wait(`document.querySelectorAll("#nodes-body tr").length`, "1")
 	p.wait(`text("#nodes-body code")`, l.members[4].ID()[:6])
+	w.quiet(t, l.url)
+}
+
+// A node without sequencers and without other members says so, and goes on when there is one.
+func TestNothingYet(t *testing.T) {
+	testenv.Slow(t)
+	l := &living{t: t, store: memstore.NewService()}
+	l.join("host-a")
+	l.serve(local)
+	p := &page{t, open(t)}
+	w := watch(t, p.ctx)
+	p.visit(l.url, 1440)
+	p.wait(kept, "1")
+	p.wait(`text("#no-sequencers")`, "There is no sequencer yet.")
+	p.wait(`$("#sheet").hidden + text("#members-note")`, "truealone, ready")
+	p.wait(`text("#ready-why")`, "it is not attached to this sequencer")
+	p.pictures("dashboard-empty")
+	l.attach(0, "orders", nodes(16))
+	p.wait(`$("#sheet").hidden + text("#no-sequencers")`, "false")
+	p.wait(`text("[data-name=orders] .soft")`, "1 of 16 held")
 	w.quiet(t, l.url)
 }
 
@@ -296,6 +317,7 @@ func TestTokenOfADashboard(t *testing.T) {
 	p.pictures("dashboard-auth")
 	p.enter("#token", "wrong"+kb.Enter)
 	p.waitFor(`text("#auth-why").startsWith("The token was refused: unknown token")`)
+	p.pictures("dashboard-auth-refused")
 	p.enter("#token", app+kb.Enter)
 	p.waitFor(`text("#auth-why").includes('the token "app" allows issue, not admin')`)
 	p.enter("#token", admin+kb.Enter)

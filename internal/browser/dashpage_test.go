@@ -159,6 +159,7 @@ func (p *page) settle() {
 // pictures keeps pictures of the page, from a screen to a phone, light and dark.
 func (p *page) pictures(name string) {
 	p.t.Helper()
+	p.js(`(window.whole = new CSSStyleSheet(), whole.replaceSync(".card { content-visibility: visible }"), document.adoptedStyleSheets = [whole])`) // also what is not in the window
 	for _, width := range []int64{1280, 768, 390} {
 		for _, theme := range []string{"light", "dark"} {
 			features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}
@@ -176,13 +177,21 @@ func (p *page) pictures(name string) {
 				do(p.t, p.ctx, chromedp.EmulateViewport(width, height))
 				p.frames()
 			}
-			p.waitFor(`[...document.querySelectorAll("#chart, #sheet-grid")].every(c => c.clientWidth === 0 || c.clientWidth > c.parentElement.clientWidth / 3)`)
+			p.waitFor(`[...document.querySelectorAll("#chart")].every(c => c.clientWidth === 0 || Math.abs(c.clientWidth - c.parentElement.clientWidth) < 1)`)
+			p.waitFor(`[...document.querySelectorAll("#sheet-grid")].every(c => c.clientWidth === 0 || c.clientWidth > c.parentElement.clientWidth / 3)`)
 			if wide := run(p.t, p.ctx, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
 				p.t.Errorf("%s at %d is %d wide", name, width, wide)
+			}
+			if p.js(`$(".brand h1").getBoundingClientRect().right > $(".controls").getBoundingClientRect().left && $(".brand h1").getBoundingClientRect().bottom > $(".controls").getBoundingClientRect().top`) == "true" {
+				p.t.Errorf("%s at %d: the head of the page overlaps", name, width)
+			}
+			if cut := p.js(`[...document.querySelectorAll("#nodes-body td:not(.node)")].filter(c => c.scrollWidth > c.clientWidth).map(c => c.textContent).join()`); cut != "" {
+				p.t.Errorf("%s at %d: the table of nodes cuts off %s", name, width, cut)
 			}
 			picture(p.t, p.ctx, fmt.Sprintf("%s-%d-%s.png", name, width, theme))
 		}
 	}
+	p.js(`(document.adoptedStyleSheets = [])`)
 	do(p.t, p.ctx, chromedp.EmulateViewport(1440, 900))
 }
 

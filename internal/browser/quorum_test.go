@@ -54,6 +54,7 @@ func TestQuorum(t *testing.T) {
 	p.wait(`document.querySelectorAll("#machines [data-state=bad]").length`, "2")
 	p.waitFor(`text("[data-machine='ids-1:7420']").includes("unreachable") && text("[data-machine='ids-1:7420']").includes("connection refused")`)
 	p.waitFor(`text("[data-machine='ids-3:7420'] .badges").includes("emptythis machine")`)
+	p.wait(`["members-count", "members-note", "rate-note", "no-sequencers"].map(id => text("#" + id)).join(", ")`, "–, not known, not known, None is known at present.")
 	p.pictures("dashboard-quorum-waits")
 
 	q.state.Store(&q.State)

@@ -68,6 +68,7 @@ func TestVerbs(t *testing.T) {
 	p.wait(`$("#member [data-verb=undrain]")`, "null")
 	p.verb("#member", "expel", "Expel")
 	p.waitFor(`text("#sure").includes(" holds ") && text("#sure").includes("It leaves the cluster")`)
+	p.pictures("dashboard-expel")
 	p.enter("#sure-confirm", b[:6]+kb.Enter)
 	p.wait(`document.querySelectorAll('#nodes-body [data-id="`+b+`"]').length`, "0")
 
@@ -75,7 +76,7 @@ func TestVerbs(t *testing.T) {
 	p.wait(`$("#sure-go").disabled`, "true")
 	p.enter("#sure-confirm", "order")
 	p.wait(`$("#sure-go").disabled`, "true")
-	p.pictures("dashboard-confirm")
+	p.pictures("dashboard-destroy")
 	p.enter("#sure-confirm", "orders"+kb.Enter)
 	p.wait(`$("#sure").open`, "false")
 	p.wait(`$("[data-name=orders]")`, "null")

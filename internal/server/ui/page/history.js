@@ -136,8 +136,10 @@ export class History {
       this.timer = undefined;
       this.readOn();
     }, again);
-    if (from === 0) this.redraw();
-    else this.soon(this.redraw);
+    if (from === 0) {
+      this.changed(); // when the last change was, and when members joined
+      this.redraw();
+    } else this.soon(this.redraw);
   }
 
   // reset makes the page read the whole log again: the server may be another one, or behind the former.

@@ -49,6 +49,9 @@ function look(model) {
   return { self: model.facts.member, marked: pointed ?? kept, fresh: (id) => model.fresh(id), faint: model.members.size > much };
 }
 
+// whyNot is why the node is not ready, without what the words before it say.
+const whyNot = (facts) => facts.not_ready.replace(/^not ready to make IDs: /, "");
+
 // drawProblems draws the line of what is wrong.
 const few = 3;
 function drawProblems() {
@@ -56,7 +59,7 @@ function drawProblems() {
   const all = [...problems];
   if (mixture() !== "") all.unshift({ level: "error", effect: mixture() });
   if (facts.no_store && !all.some((p) => p.level === "error")) all.unshift({ level: "error", effect: "Nothing is confirmed", since: facts.store_ms, cause: "the store does not answer this node", detail: facts.no_store });
-  if (facts.not_ready && !all.some((p) => p.level === "error")) all.unshift({ level: "error", effect: "This node gives no IDs", cause: facts.not_ready });
+  if (facts.not_ready && !all.some((p) => p.level === "error")) all.unshift({ level: "error", effect: "This node gives no IDs", cause: whyNot(facts) });
   const key = JSON.stringify([all, lost]);
   if (key === problemsFor) return;
   problemsFor = key;
@@ -90,7 +93,7 @@ const drawVitals = once(() => {
   rates.now(by);
   say($("rate-now"), by.size || live.doubt !== null ? (by.size ? rate(rates.sum) : "–") : "–");
   const most = live.members.size;
-  say($("rate-note"), by.size === most ? "of the whole cluster" : `of ${number(by.size)} of ${plural(most, "node", "nodes")}`);
+  say($("rate-note"), most === 0 || (by.size === 0 && live.doubt !== null) ? "not known" : by.size === most ? "of the whole cluster" : `of ${number(by.size)} of ${plural(most, "node", "nodes")}`);
 });
 
 const draw = once(() => {
@@ -154,11 +157,12 @@ function drawFacts() {
   if (count("bad")) parts.push(`${number(count("bad"))} not ready`);
   if (count("doubt")) parts.push(`${number(count("doubt"))} not confirmed`);
   const alone = live.members.size === 1 && live.members.has(facts.member);
+  const nobody = live.members.size === 0;
   say($("ready"), live.lost ? "Not known" : facts.not_ready ? "Not ready" : "Ready");
   set($("tile-ready"), "data-state", live.lost ? "doubt" : facts.not_ready ? "bad" : "good");
-  say($("ready-why"), live.lost ? since : facts.not_ready || "giving IDs");
-  say($("members-count"), number(live.members.size));
-  say($("members-note"), parts.join(", ") || (alone ? "alone, ready" : "all ready"));
+  say($("ready-why"), live.lost ? since : whyNot(facts) || "giving IDs");
+  say($("members-count"), nobody && doubt !== null ? "–" : number(live.members.size));
+  say($("members-note"), parts.join(", ") || (nobody ? (doubt === null ? "" : "not known") : alone ? "alone, ready" : "all ready"));
   const entry = history.latest;
   say($("position"), entry?.at ? history.timeOf(entry) : "not known");
   say($("position-note"), `${entry ? `${entryText(entry)} · ` : ""}position ${number(facts.position)}`);

@@ -17,7 +17,7 @@ export class Members {
   drawOne(model, id, kept) {
     const m = model.members.get(id) ?? model.joins.get(id);
     const state = m && stateOf(id, m, model);
-    const key = JSON.stringify([id, m, state, kept, model.heldBy(id), model.facts.member, model.past, model.may, model.watcherOf(id), model.named, id && colourOf(id), model.names().filter((name) => model.sequencers.get(name).rules?.drained.includes(id))]);
+    const key = JSON.stringify([id, m, m?.joined > 0 && model.when(m.joined), state, kept, model.heldBy(id), model.facts.member, model.past, model.may, model.watcherOf(id), model.named, id && colourOf(id), model.names().filter((name) => model.sequencers.get(name).rules?.drained.includes(id))]);
     if (this.shown === key) return;
     this.shown = key;
     if (!m) {

@@ -242,7 +242,7 @@ export class Ring {
 
   middle(model, ring) {
     const dead = [...model.members.values()].filter((m) => m.life === "dead").length;
-    say(this.count, number(ring.length));
+    say(this.count, ring.length === 0 && model.doubt !== null ? "–" : number(ring.length));
     say(this.note, ring.length === 1 ? "member, alone" : "members");
     const more = [];
     if (model.joins.size > 0) more.push(`${number(model.joins.size)} joining`);

@@ -128,6 +128,7 @@ export class Sequencers {
     this.model = model;
     this.look = look;
     const names = model.names();
+    say($("no-sequencers"), names.length ? "" : model.past ? "There was no sequencer." : model.doubt === null ? "There is no sequencer yet." : "None is known at present.");
     if (!names.includes(this.name)) this.name = names.includes("default") ? "default" : names[0];
     if ([...this.rows.keys()].join("/") !== names.join("/")) this.list(names);
     this.filter(names);

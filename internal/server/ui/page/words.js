@@ -103,7 +103,7 @@ export function stateOf(id, m, model) {
   if (m.life === "late") return { kind: "doubt", text: `late${since(m.as_of)}`, title: `The pulse is overdue${m.as_of ? `; the last one was written at ${clock(m.as_of)}` : ""}.`, rank: 2 };
   if (m.life === "new") return { kind: "", text: "new", title: "It has come or left since the pulses were read.", rank: 4 };
   if (m.life !== "alive") return { kind: "doubt", text: "not known yet", rank: 3 };
-  if (m.ready === false) return { kind: "bad", text: m.code ? `not ready: ${m.code}` : "not ready", title: m.why, rank: 1 };
+  if (m.ready === false) return { kind: "bad", text: m.code && m.code !== "not_ready" ? `not ready: ${m.code}` : "not ready", title: m.why, rank: 1 };
   if (m.phase) return { kind: "doubt", text: `join ${m.phase}`, rank: 4 };
   return { kind: "good", text: m.ready ? "ready" : "alive", rank: 5 };
 }
