@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/firn-id/firn"
@@ -138,7 +139,10 @@ func TestConformanceVectors(t *testing.T) {
 	for _, n := range []uuid{
 		{"default", ""},
 		{"default", "019b76da-a801-7000-8000-0000004000071"},
-		{"default", "019b76daa80170008000000000400007"},
+		{"default", "{019b76da-a801-7000-8000-000000400007"},
+		{"default", "{019b76daa80170008000000000400007}"},
+		{"default", "urn:uuid:019b76daa80170008000000000400007"},
+		{"default", "019b76da-a80170008000000000400007"},
 		{"default", "019b76da-a801-7000-8000-00000040000g"},
 		{"default", "019b76da-a801-4000-8000-000000400007"}, // of version 4
 		{"default", "019b76da-a801-7000-4000-000000400007"}, // of another variant
@@ -197,6 +201,67 @@ func TestConformanceVectors(t *testing.T) {
 		t.Errorf("%s is outdated (%v): run go test -run TestConformanceVectors -update .", path, err)
 	}
 }
+
+// What is not whole is refused in one sentence, which the clients in other languages say too, and the texts of UUIDs are those that
+// they read.
+func TestWhole(t *testing.T) {
+	data, err := os.ReadFile("clients/conformance/whole.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Says     string
+		NotWhole []string `json:"not_whole"`
+		Numbers  []json.Number
+		UUIDs    []struct{ Text, ID string }
+		NotUUIDs []string `json:"not_uuids"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.NotWhole) < 5 || len(v.Numbers) < 5 || len(v.UUIDs) < 5 || len(v.NotUUIDs) < 10 {
+		t.Errorf("%+v lacks cases", v)
+	}
+	for _, text := range v.NotWhole {
+		var id firn.ID
+		for about, err := range map[string]error{
+			"Parse": second(firn.Parse(text)), "JSON": id.UnmarshalJSON([]byte(text)), "SQL": id.Scan(text), "text": id.UnmarshalText([]byte(text)),
+		} {
+			if err == nil || !strings.Contains(err.Error(), v.Says) {
+				t.Errorf("%s of %q: %v; want %q", about, text, err, v.Says)
+			}
+		}
+	}
+	for _, n := range v.Numbers {
+		f, err := n.Float64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var id firn.ID
+		for _, number := range []any{f, float32(f)} {
+			if err := id.Scan(number); err == nil || !strings.Contains(err.Error(), v.Says) {
+				t.Errorf("%T %v: %v; want %q", number, number, err, v.Says)
+			}
+		}
+	}
+	for _, c := range v.UUIDs {
+		u, err := firn.ParseUUID(c.Text)
+		if err != nil {
+			t.Errorf("%q: %v", c.Text, err)
+			continue
+		}
+		if id, err := firn.Default.FromUUID(u); err != nil || id.String() != c.ID {
+			t.Errorf("%q is %v, %v; want %s", c.Text, id, err, c.ID)
+		}
+	}
+	for _, text := range v.NotUUIDs {
+		if u, err := firn.ParseUUID(text); err == nil {
+			t.Errorf("%q is %v", text, u)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 func anys[T any](all []T) (values []any) {
 	for _, v := range all {

@@ -151,6 +151,9 @@ func parse[T string | []byte](e *Encoding, s T) (ID, error) {
 	for i := range len(s) {
 		d := uint64(e.digits[s[i]])
 		if d == foreign {
+			if e.base == 10 && isFloat(string(s)) {
+				return 0, reject(e.name, s, "it is %s; want all digits, such as 117465411174400005", lossy)
+			}
 			r, _ := utf8.DecodeRune([]byte(s[i:min(i+utf8.UTFMax, len(s))]))
 			return 0, reject(e.name, s, "it has %q at byte %d; want only %s", r, i, e.alphabet)
 		}
@@ -162,4 +165,13 @@ func parse[T string | []byte](e *Encoding, s T) (ID, error) {
 		n = n*e.base + d
 	}
 	return ID(n), nil
+}
+
+// lossy is what is wrong with a floating-point number, whose 53 bits do not hold an ID.
+const lossy = "a floating-point number, whose last digits may be lost"
+
+// isFloat reports whether a program has written a floating-point number, such as 1.17465411174400e+17 or 5.0.
+func isFloat(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil && strings.Trim(s, "0123456789.eE+-") == "" && strings.ContainsAny(s, ".eE")
 }

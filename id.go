@@ -154,6 +154,8 @@ func (id *ID) Scan(src any) error {
 		*id = ID(v.Uint()) //nolint:gosec // it fits
 	case v.CanUint():
 		return reject("SQL", fmt.Sprint(src), "it is too large; want 0 to %d", MaxID)
+	case v.CanFloat():
+		return reject("SQL", fmt.Sprint(src), "it is %s; want an integer, or decimal digits in a text column", lossy)
 	default:
 		return reject("SQL", fmt.Sprint(src), "it is a %T; want an integer, or decimal digits in a text column", src)
 	}

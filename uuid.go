@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 // UUID is a universally unique identifier, as RFC 9562 has it
@@ -67,13 +68,15 @@ func (l Layout) FromUUID(u UUID) (ID, error) {
 }
 
 // ParseUUID reads a UUID of any version from 32 hex digits, in either case, with hyphens
-// before the 9th, 13th, 17th and 21st. It returns a [*ParseError] for anything else.
+// before the 9th, 13th, 17th and 21st. It reads the other usual texts of a UUID, too: the
+// digits without hyphens, and the text with hyphens in braces or behind "urn:uuid:". It
+// returns a [*ParseError] for anything else.
 func ParseUUID(s string) (u UUID, err error) {
 	err = u.UnmarshalText([]byte(s))
 	return u, err
 }
 
-// String returns the text that [ParseUUID] reads, in lower case.
+// String returns the text with hyphens, in lower case.
 func (u UUID) String() string { return string(u.append(nil)) }
 
 // AppendText implements [encoding.TextAppender]: it appends the text that String returns.
@@ -99,20 +102,30 @@ var hyphens = [...]int{4, 6, 8, 10}
 // anything else it returns a [*ParseError] and does not change u.
 func (u *UUID) UnmarshalText(text []byte) error {
 	const want = "want 36 characters such as 01a1fc23-5529-7000-81a1-522b4a720005"
-	if len(text) != 36 {
-		return reject("UUID", text, "it has %d bytes; %s", len(text), want)
-	}
 	var digits [32]byte
-	n := 0
-	for i, c := range text {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if c != '-' {
-				return reject("UUID", text, "it has no hyphen at byte %d; %s", i, want)
-			}
-			continue
+	if len(text) == len(digits) {
+		copy(digits[:], text)
+	} else {
+		at := 0 // where the text with hyphens begins
+		switch n := len(text); {
+		case n == 45 && strings.EqualFold(string(text[:9]), "urn:uuid:"):
+			at = 9
+		case n == 38 && text[0] == '{' && text[37] == '}':
+			at = 1
+		case n != 36:
+			return reject("UUID", text, "it has %d bytes; %s", n, want)
 		}
-		digits[n] = c
-		n++
+		n := 0
+		for i, c := range text[at : at+36] {
+			if i == 8 || i == 13 || i == 18 || i == 23 {
+				if c != '-' {
+					return reject("UUID", text, "it has no hyphen at byte %d; %s", at+i, want)
+				}
+				continue
+			}
+			digits[n] = c
+			n++
+		}
 	}
 	var v UUID
 	if _, err := hex.Decode(v[:], digits[:]); err != nil {

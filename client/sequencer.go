@@ -6,13 +6,15 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/firn-id/firn"
 )
 
-var anyForm = regexp.MustCompile(`^[\w-]+$`) // the text of an ID
+// anyForm is the text of an ID. A UUID may be in braces or behind urn:uuid:, and a byte order mark in front of all.
+var anyForm = regexp.MustCompile(`^\x{feff}?[\w{}:-]+$`)
 
 // Sequencer takes IDs of one sequencer. It is safe for concurrent use. Client.Sequencer returns one; the zero value does
 // not work.
@@ -108,13 +110,16 @@ func (s *Sequencer) Texts(ctx context.Context, form string, n int) (texts []stri
 //
 // Its time and its errors are those of Next. The *Error with the code bad_request is returned for a text that is no ID, or an ID in
 // several forms (see ConvertFrom), and for a form that the nodes do not know or that the sequencer does not have; that with forbidden unless the token may open sealed IDs.
-// A text that no ID has, and an empty form, are errors, too.
+// A text that no ID has, such as a floating-point number, and an empty form, are errors, too.
 func (s *Sequencer) Convert(ctx context.Context, id, form string) (text string, err error) {
 	return s.ConvertFrom(ctx, "", id, form)
 }
 
 // ConvertFrom is Convert for a text whose form is known: of all texts it reads only those in the form as.
 func (s *Sequencer) ConvertFrom(ctx context.Context, as, id, form string) (text string, err error) {
+	if _, err := firn.Parse(id); err != nil && strings.Contains(id, ".") {
+		return "", err // it says what is wrong with a floating-point number
+	}
 	if !anyForm.MatchString(id) || form == "" {
 		return "", fmt.Errorf("the conversion of %q to the form %q; want an ID in any form, and a form", id, form)
 	}

@@ -1,9 +1,11 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +86,51 @@ func TestConvert(t *testing.T) {
 		_, err := f.of(t, "a").Convert(within(t, time.Second), "1-0Z8XHYq9t0Y", "decimal")
 		if e, ok := errors.AsType[*Error](err); !ok || e.Code != "forbidden" {
 			t.Errorf("without the right to open: %v", err)
+		}
+	})
+}
+
+// What may be the text of an ID is sent as it is; what can't be is refused, in the words of all clients where it was never whole.
+func TestWhatIsConverted(t *testing.T) {
+	data, err := os.ReadFile("../clients/conformance/whole.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Says         string
+		NotWhole     []string `json:"not_whole"`
+		Converted    []string
+		NotConverted []string `json:"not_converted"`
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Converted) < 5 || len(v.NotConverted) < 5 {
+		t.Errorf("%+v lacks cases", v)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(map[string]behaviour{"a": func(_ *fleet, r *http.Request, _ int) (*http.Response, error) {
+			return answer(200, fmt.Sprintf(`{"text":%q}`, strings.TrimPrefix(r.URL.Path, "/api/v1/ids/"))), nil
+		}})
+		c := f.of(t, "a")
+		for _, id := range v.Converted {
+			if text, err := c.Convert(within(t, time.Second), id, "hex"); text != id || err != nil {
+				t.Errorf("%q is sent as %q, %v", id, text, err)
+			}
+		}
+		n := len(f.paths)
+		for _, id := range v.NotConverted {
+			if text, err := c.Convert(within(t, time.Second), id, "hex"); err == nil || len(f.paths) > n {
+				t.Errorf("%q: %q, %v, with %d requests", id, text, err, len(f.paths)-n)
+			}
+		}
+		for _, id := range v.NotWhole {
+			if !strings.Contains(id, ".") {
+				continue // base58 has such texts
+			}
+			if text, err := c.Convert(within(t, time.Second), id, "hex"); err == nil || !strings.Contains(err.Error(), v.Says) || len(f.paths) > n {
+				t.Errorf("%q: %q, %v; want %q", id, text, err, v.Says)
+			}
 		}
 	})
 }

@@ -36,7 +36,8 @@ read right, other prefixes refused, and decode warns of a node ID that no member
 had. Without both, decode uses the default layout; if the server that FIRN_ADMIN names
 runs (by default on this machine), and one of its sequencers with another layout could
 have made an ID, decode warns. It warns of a time that is still to come, too, and names
-the presets by which it is past.
+the presets by which it is past; and of IDs that end as numbers do that JavaScript has
+rounded, if more than half of all do.
 
 Decode reports what it cannot read on standard error, prints the rest, and exits with
 status 1. With --json each line is an object: the text as "input", its form as "form",
@@ -82,7 +83,8 @@ func (p *program) decodeCommand() *cobra.Command {
 		if asJSON {
 			d.print = d.printJSON
 		}
-		if err = errors.Join(d.all(args), out.Flush()); err == nil && d.bad > 0 {
+		err = errors.Join(d.all(args), out.Flush())
+		if d.warnOfRounding(); err == nil && d.bad > 0 {
 			err = errReported
 		}
 		return err
@@ -164,7 +166,10 @@ type decoder struct {
 	others    []server.StatusSequencer // that may have made an ID instead; nil once that was said
 	out       *bufio.Writer            // flushed before decode waits for input, and before it reports
 	early     bool                     // it has warned of a time that is still to come
-	rows      int                      // printed so far
+	rows      int                      // printed so far, below a head
+	count     int                      // read so far
+	rounded   int                      // of them, those that JavaScript may have rounded
+	last      string                   // of these
 	bad       int                      // reported so far
 }
 
@@ -187,7 +192,7 @@ func (d *decoder) all(args []string) error {
 	}
 	lines := bufio.NewScanner(flushing{d.stdin, d.out})
 	for lines.Scan() {
-		text := strings.TrimSpace(lines.Text())
+		text := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff")) // a file of Windows begins so
 		if text == "" {
 			continue
 		}
@@ -229,7 +234,19 @@ func (d *decoder) one(text string) error {
 	d.doubt(firn.ID(v.ID), now)
 	d.ahead(v, now)
 	v.NeverHeld = d.open != nil && d.neverHeld(v)
+	if v.Form == idtext.Decimal.String() && idtext.Rounded(firn.ID(v.ID)) {
+		d.rounded++
+		d.last = v.IDStr
+	}
+	d.count++
 	return d.print(v)
+}
+
+// warnOfRounding warns if more IDs end as numbers do that JavaScript has rounded than do by chance.
+func (d *decoder) warnOfRounding() {
+	if 2*d.rounded > d.count {
+		d.warnf("%s ends as numbers do that JavaScript has rounded: where it was read as a number it may be another ID; read id_str, or ask for text", d.last)
+	}
 }
 
 // neverHeld tells whether a server says that no member ever had the node ID. It asks, and warns, once for each.

@@ -1,6 +1,8 @@
 package idtext
 
 import (
+	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +90,64 @@ func TestNoNewTextIsReadAsAnotherID(t *testing.T) {
 			if digits == 0 && (scatters || layout == old) {
 				t.Errorf("%v, scattered %t: no hex has digits alone", layout, scatters)
 			}
+		}
+	}
+}
+
+// Texts that other programs write differently are read where they can mean only one ID. What was never whole is refused in the
+// words of all clients.
+func TestWhole(t *testing.T) {
+	data, err := os.ReadFile("../../clients/conformance/whole.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Says      string
+		NotWhole  []string `json:"not_whole"`
+		Converted []string
+	}
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.NotWhole) < 5 || len(v.Converted) < 5 {
+		t.Errorf("%+v lacks cases", v)
+	}
+	q := orders(t)
+	for _, s := range v.Converted {
+		id, f, err := q.Read(s, today)
+		if id != 117465411174400005 || err != nil {
+			t.Errorf("%q is %v in %v, %v", s, id, f, err)
+		}
+		if got, err := q.ReadIn(f, s); got != id || err != nil {
+			t.Errorf("%q in %v is %v, %v; want %v", s, f, got, err, id)
+		}
+	}
+	for _, s := range v.NotWhole {
+		if id, f, err := q.Read(s, today); err == nil || !strings.Contains(err.Error(), v.Says) {
+			t.Errorf("%q is %v in %v, %v; want %q", s, id, f, err, v.Says)
+		}
+	}
+	for _, s := range []string{
+		"\ufeff", "5\ufeff", "038aJ5d574005", "038aj5d57400u", "01a1fc235529700081a1522b4a72000g", "{}", "a:b", "1e", "12e5x",
+		"{01a1fc235529700081a1522b4a720005}", "117465411174400005n",
+	} {
+		if id, f, err := q.Read(s, today); err == nil {
+			t.Errorf("%q is %v in %v", s, id, f)
+		}
+	}
+	if !IsSealed("\ufeff1-0Z8XHYq9t0Y") {
+		t.Error("a sealed text with a byte order mark is not sealed")
+	}
+}
+
+// JavaScript prints as few digits as tell a number of 53 bits from the next.
+func TestRounded(t *testing.T) {
+	for id, want := range map[firn.ID]bool{
+		0: false, 1 << 53: false, 9007199254740993: false, 9007199254740994: false, 117465411174400005: false, 117465411174400000: false,
+		1541815603606036480: false, 1541815603606036500: true, 1541815603606036501: false, 175928847299117060: true, 175928847299117063: false, firn.MaxID: false,
+	} {
+		if got := Rounded(id); got != want {
+			t.Errorf("%v: %t, want %t", id, got, want)
 		}
 	}
 }

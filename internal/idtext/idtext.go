@@ -116,10 +116,14 @@ func (s Sequencer) appendUUID(b []byte, id firn.ID) ([]byte, error) {
 	return u.AppendText(b)
 }
 
+// bom begins a text that a program of Windows has written. It is in no form.
+const bom = "\ufeff"
+
 // Read reads the text of an ID in any form, and says in which. An *AmbiguousError is returned when the sequencer may have made
 // two IDs with that text in different forms, as far as can be said now; an error is returned when the text is an ID in no form, and
 // when it is one of another sequencer.
 func (s Sequencer) Read(text string, now time.Time) (firn.ID, Form, error) {
+	text = strings.TrimPrefix(text, bom)
 	f, ok := marked(text)
 	if !ok {
 		return s.guess(text, now)
@@ -128,9 +132,14 @@ func (s Sequencer) Read(text string, now time.Time) (firn.ID, Form, error) {
 	return id, f, err
 }
 
-// ReadIn reads the text of an ID in one form.
+// ReadIn reads the text of an ID in one form. It reads base32 in lower case, too.
 func (s Sequencer) ReadIn(f Form, text string) (firn.ID, error) {
+	text = strings.TrimPrefix(text, bom)
 	switch f {
+	case Base32:
+		if id, err := firn.Base32.Parse(strings.ToUpper(text)); err == nil && strings.ToLower(text) == text {
+			return id, nil
+		}
 	case Prefixed:
 		return s.readPrefixed(text)
 	case UUID:
@@ -143,7 +152,7 @@ func (s Sequencer) ReadIn(f Form, text string) (firn.ID, error) {
 
 // IsSealed reports whether Read takes a text for a sealed ID.
 func IsSealed(text string) bool {
-	f, ok := marked(text)
+	f, ok := marked(strings.TrimPrefix(text, bom))
 	return ok && f == Sealed
 }
 
@@ -153,7 +162,8 @@ func marked(text string) (Form, bool) {
 	switch {
 	case strings.Contains(text, "_"):
 		return Prefixed, true
-	case hyphen && len(text) == len("00000000-0000-0000-0000-000000000000"):
+	case hyphen && len(text) == len("00000000-0000-0000-0000-000000000000"), text != "" && text[0] == '{', strings.Contains(text, ":"),
+		len(text) == 32 && strings.Trim(text, "0123456789abcdefABCDEF") == "":
 		return UUID, true
 	case hyphen && version != "" && strings.Trim(version, "0123456789") == "":
 		return Sealed, true

@@ -210,6 +210,20 @@ func TestRotatedKeys(t *testing.T) {
 	}
 }
 
+// sameText reports whether s is what was read for the text of an ID, which may have a byte order mark, another case, and for a UUID
+// other marks around its digits.
+func sameText(f Form, want, s string) bool {
+	s = strings.TrimPrefix(s, bom)
+	switch f {
+	case UUID:
+		u, err := firn.ParseUUID(s)
+		return err == nil && u.String() == want
+	case Base32:
+		return s == want || s == strings.ToLower(want)
+	}
+	return s == want
+}
+
 // What is read is the text of the ID in that form, and of no other ID in another.
 func FuzzRead(f *testing.F) {
 	q := orders(f)
@@ -225,7 +239,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := text(t, q, form, id); got != s && (form != UUID || !strings.EqualFold(got, s)) {
+		if got := text(t, q, form, id); !sameText(form, got, s) {
 			t.Errorf("Read(%q) = %v in %v, whose text is %q", s, id, form, got)
 		}
 		for other := range Names() {

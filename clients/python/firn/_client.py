@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any, Coroutine
+from typing import Any, Coroutine, TypeVar
 
 from ._core import Base
 from ._errors import ClosedError
+
+T = TypeVar("T")
 
 
 class Client(Base):
@@ -39,7 +41,7 @@ class Client(Base):
         """Return an ID, or a text in any form, as a text in another form. A node makes it, and opens sealed ones.
 
         as_form is the form of the text; without it a node refuses a text that is an ID in several forms."""
-        return str(self._run(self._issuer(sequencer).call(1, timeout, form, id, as_form))[0])
+        return self._run(self._issuer(sequencer).convert(id, form, as_form, timeout))
 
     def close(self) -> None:
         """Wait for the calls in progress, and end all requests. Later calls raise ClosedError."""
@@ -56,7 +58,7 @@ class Client(Base):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, call: Coroutine[Any, Any, list[Any]]) -> list[Any]:
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
         with self._lock:
             if self._closing:
                 call.close()
@@ -92,7 +94,7 @@ class AsyncClient(Base):
     async def convert(
         self, id: int | str, form: str, sequencer: str = "", *, as_form: str = "", timeout: float | None = None
     ) -> str:
-        return str((await self._issuer(sequencer).call(1, timeout, form, id, as_form))[0])
+        return await self._issuer(sequencer).convert(id, form, as_form, timeout)
 
     async def aclose(self) -> None:
         await self._end()

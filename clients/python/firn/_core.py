@@ -18,7 +18,7 @@ from urllib.parse import quote
 from ._clusters import Clusters
 from ._errors import CanceledError, ClosedError, NoAnswerError, NodeError, is_final
 from ._http import PACKED, Node, Transport, parse_nodes, read_ids
-from ._ids import ENCODINGS, encode
+from ._ids import ENCODINGS, encode, parse, whole
 
 # Times are in seconds. What they are for is told in docs/client.md of the repository.
 MAX_COUNT = 100_000  # IDs that a node gives at once
@@ -223,19 +223,22 @@ class Issuer:
         mean, deviation = self.paces.get(n.bit_length(), (took, took * 2 / 3))  # which leaves half of it
         self.paces[n.bit_length()] = mean + (took - mean) / 8, deviation + (abs(took - mean) - deviation) / 4
 
-    async def call(
-        self, count: int, timeout: float | None, form: str = "", id: int | str | None = None, as_form: str = ""
-    ) -> list[Any]:
-        text = None if id is None else str(id)
+    async def convert(self, id: int | str, form: str, as_form: str, timeout: float | None) -> str:
+        text = id if isinstance(id, str) else str(whole(id))
+        if not re.fullmatch(r"\ufeff?[\w{}:-]+", text, re.ASCII):
+            if "." in text:
+                parse(text, "decimal")  # raises an error that says what is wrong with a floating-point number
+            raise ValueError(f"{text!r} is not an ID in any form")
+        as_form = as_form if isinstance(id, str) else "decimal"
+        text = quote(text, safe="") + (f"?as={quote(as_form, safe='')}" if as_form else "")
+        return str((await self.call(1, timeout, form, text))[0])
+
+    async def call(self, count: int, timeout: float | None, form: str = "", text: str | None = None) -> list[Any]:
         if form in ENCODINGS and text is None:
             return [encode(id, form) for id in await self.call(count, timeout)]
         base = self.base
         if count < 0:
             raise ValueError(f"{count} IDs; want 0 or more")
-        if text is not None and not re.fullmatch(r"[\w-]+", text, re.ASCII):
-            raise ValueError(f"{text!r} is not an ID in any form")
-        if text is not None and (as_form := "decimal" if isinstance(id, int) else as_form):
-            text += f"?as={quote(as_form, safe='')}"
         if base._closed:
             raise ClosedError("the client is closed")
         base._check_loop()

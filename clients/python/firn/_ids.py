@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta, timezone
+from operator import index
 from typing import NamedTuple
 from uuid import UUID
 
@@ -17,8 +18,21 @@ ENCODINGS = {  # by form: the alphabet, and the characters of every text; 1: as 
 }
 
 
+LOSSY = "a floating-point number, whose last digits may be lost"
+UUID_TEXT = r"(?:urn:uuid:)?({0}-{1}-{1}-{1}-{0}{1})|\{{({0}-{1}-{1}-{1}-{0}{1})\}}|({0}{1}{1}{1}{0}{1})".format("[0-9a-f]{8}", "[0-9a-f]{4}")
+
+
+def whole(id: int) -> int:
+    """Return an ID, of any type of integers. TypeError is raised for what is none: a float does not hold an ID."""
+    if isinstance(id, bool) or not hasattr(id, "__index__"):
+        wrong = LOSSY if isinstance(id, float) else f"of type {type(id).__name__}"
+        raise TypeError(f"{id!r:.60} is {wrong}; want an int, such as 117465411174400005")
+    return index(id)
+
+
 def encode(id: int, form: str) -> str:
     """Return the text of an ID, 0 to MAX_ID, in one of ENCODINGS; else ValueError is raised."""
+    id = whole(id)
     if not 0 <= id <= MAX_ID or form not in ENCODINGS:
         raise ValueError(f"{id} in {form!r:.60}; want an ID, 0 to {MAX_ID}, in one of {', '.join(ENCODINGS)}")
     (alphabet, width), text = ENCODINGS[form], ""
@@ -34,6 +48,8 @@ def parse(text: str, form: str) -> int:
     alphabet = ENCODINGS[form][0]
     for character in text[:20]:
         id = id * len(alphabet) + max(0, alphabet.find(character))
+    if form == "decimal" and re.fullmatch(r"(?=.*[.eE])\d+(\.\d*)?([eE][+-]?\d+)?", text, re.ASCII):
+        raise ValueError(f"{text!r:.60} is {LOSSY}; want all digits, such as 117465411174400005")
     if id > MAX_ID or text != encode(id, form):
         raise ValueError(f"{text!r:.60} is not an ID in {form}; want one such as the largest, {largest}")
     return id
@@ -41,6 +57,7 @@ def parse(text: str, form: str) -> int:
 
 def gather(id: int) -> int:
     """Return the ID from which a sequencer with scattered IDs has made one, for Layout.decode."""
+    id = whole(id)
     for _ in range(2):
         id = (id ^ id >> 32) * 2812876173790338467 & MAX_ID
     return id ^ id >> 32
@@ -90,8 +107,10 @@ class Layout(NamedTuple):
         raise ValueError(f"layout {text!r:.60}; want {want}")
 
     def decode(self, id: int) -> Parts:
-        """Return the fields of an ID. ValueError is raised when it is negative or has bits above the layout's."""
-        below = sum(self[1:4])
+        """Return the fields of an ID. ValueError is raised when it is negative or has bits above the layout's.
+
+        TypeError is raised for a float, which does not hold an ID, and for what is no int."""
+        id, below = whole(id), sum(self[1:4])
         if not 0 <= id < 1 << self.time_bits + below:
             raise ValueError(f"{id} is not an ID of the layout; want 0 to {(1 << self.time_bits + below) - 1}")
         tick, rest = divmod(id, 1 << below)
@@ -104,11 +123,18 @@ class Layout(NamedTuple):
 
     def uuid(self, id: int) -> UUID:
         """Return an ID of the layout as a UUID of version 7, which sorts like the ID. Errors are those of decode."""
+        id = whole(id)
         upper = self.decode(id).unix_ms << 16 | 7 << 12 | id >> 62
         return UUID(int=upper << 64 | 2 << 62 | id & (1 << 62) - 1)
 
-    def from_uuid(self, uuid: UUID) -> int:
-        """Return the ID that uuid wrote. ValueError is raised for a UUID that is of no ID of the layout."""
+    def from_uuid(self, uuid: UUID | str) -> int:
+        """Return the ID that uuid wrote. ValueError is raised for a UUID that is of no ID of the layout.
+
+        The text of a UUID may be without hyphens, in braces, or behind urn:uuid:, and in either case."""
+        if isinstance(uuid, str):
+            if not re.fullmatch(UUID_TEXT, uuid, re.ASCII | re.IGNORECASE):
+                raise ValueError(f"{uuid!r:.60} is not a UUID; want one such as 01a1fc23-5529-7000-81a1-522b4a720005")
+            uuid = UUID(uuid.lower())
         id = (uuid.int >> 64 & 1) << 62 | uuid.int & (1 << 62) - 1
         if self.uuid(id) != uuid:
             raise ValueError(f"{uuid} is not the UUID of an ID of this layout; want {self.uuid(id)} for {id}")

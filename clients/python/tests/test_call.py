@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import firn
 from firn import _core
 
 from .fleet import RESET, FakeTimeCase, Fleet, fails, gives, hangs, now, packed, refuses, says
+
+
+WHOLE = Path(__file__).parents[2] / "conformance" / "whole.json"
 
 
 class TestWhatIsRetried(FakeTimeCase):
@@ -369,9 +375,22 @@ class TestCalls(FakeTimeCase):
         f.nodes["a"] = refuses(400, "bad_request")
         with self.assertRaises(firn.RefusedError):
             await c.convert("x", "decimal")
-        for text in "", "..", "a/b":
-            with self.assertRaises(ValueError):
-                await c.convert(text, "decimal")
+
+    async def test_what_is_converted(self) -> None:
+        whole = json.loads(WHOLE.read_text())
+        f = Fleet(a=says(200, '{"id": 7, "text": "1-xyz"}'))
+        c = f.client()
+        for text in whole["converted"]:
+            await c.convert(text, "hex")
+        self.assertEqual([unquote(t.removesuffix("?form=hex")) for t in f.targets], ["GET /api/v1/ids/" + t for t in whole["converted"]])
+        for text in whole["not_converted"]:
+            with self.assertRaises(ValueError, msg=text):
+                await c.convert(text, "hex")
+        for text in whole["not_whole"]:
+            if "." in text:  # base58 has others
+                with self.assertRaisesRegex(ValueError, whole["says"]):
+                    await c.convert(text, "hex")
+        self.assertEqual(len(f.targets), len(whole["converted"]))
 
     async def test_close(self) -> None:
         f = Fleet(a=gives(0.5))

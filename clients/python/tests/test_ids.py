@@ -3,12 +3,15 @@ from __future__ import annotations
 import json
 import unittest
 from datetime import datetime, timezone
+from decimal import Decimal
 from pathlib import Path
+from typing import Any, Callable
 from uuid import UUID
 
 import firn
 
 VECTORS = Path(__file__).parents[2] / "conformance" / "vectors.json"
+WHOLE = VECTORS.with_name("whole.json")
 
 
 class TestEncodings(unittest.TestCase):
@@ -39,7 +42,8 @@ class TestEncodings(unittest.TestCase):
             for text in texts:
                 with self.assertRaises(ValueError, msg=f"{form} {text:.40}") as raised:
                     firn.parse(text, form)
-                self.assertIn("want one such as the largest, " + firn.encode(firn.MAX_ID, form), str(raised.exception))
+                want = "all digits, such as 1174" if text in ("1.0", "1e3") else "one such as the largest, " + firn.encode(firn.MAX_ID, form)
+                self.assertIn("want " + want, str(raised.exception))
 
     def test_what_is_no_id_or_no_encoding(self) -> None:
         for id in (-1, firn.MAX_ID + 1):
@@ -139,7 +143,51 @@ class TestLayouts(unittest.TestCase):
         for v in vectors["not_decoded"]:
             self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).decode, int(v["id"]))
         for v in vectors["not_uuids"]:
-            if len(v["uuid"]) == 32:
-                continue  # Python's UUID reads it without hyphens, too
-            with self.assertRaises(ValueError):
-                firn.Layout.parse(v["layout"]).from_uuid(UUID(v["uuid"]))
+            self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).from_uuid, v["uuid"])
+
+
+@unittest.skipUnless(WHOLE.exists(), "only in the repository")
+class TestWhole(unittest.TestCase):
+    """What is not whole is refused in the words of all clients."""
+
+    def test_texts(self) -> None:
+        whole = json.loads(WHOLE.read_text())
+        for text in whole["not_whole"]:
+            with self.assertRaises(ValueError, msg=text) as raised:
+                firn.parse(text, "decimal")
+            self.assertIn(whole["says"], str(raised.exception))
+
+    def test_numbers(self) -> None:
+        whole, layout = json.loads(WHOLE.read_text()), firn.PRESETS["default"]
+        uses: list[Callable[[Any], object]] = [
+            layout.decode, layout.uuid, firn.gather, lambda id: firn.encode(id, "hex"),
+            lambda id: firn.Client(["http://localhost:1"]).convert(id, "hex"),
+        ]  # fmt: skip
+        for use in uses:
+            for number in whole["numbers"]:
+                with self.assertRaises(TypeError, msg=number) as raised:
+                    use(float(number))
+                self.assertIn(whole["says"] + " an int", str(raised.exception))
+            for other in (True, None, b"5", Decimal(5), float("nan")):
+                with self.assertRaises(TypeError, msg=repr(other)) as raised:
+                    use(other)
+                self.assertIn("want an int, such as 117465411174400005", str(raised.exception))
+        for use in uses[:4]:
+            with self.assertRaisesRegex(TypeError, "'5' is of type str; want an int, such as"):
+                use("5")
+            self.assertEqual(use(Five()), use(5))
+
+    def test_uuids(self) -> None:
+        whole, layout = json.loads(WHOLE.read_text()), firn.PRESETS["default"]
+        for uuid in whole["uuids"]:
+            self.assertEqual(layout.from_uuid(uuid["text"]), int(uuid["id"]), uuid)
+        for text in whole["not_uuids"]:
+            with self.assertRaisesRegex(ValueError, "is not a UUID; want one such as", msg=text):
+                layout.from_uuid(text)
+
+
+class Five:
+    """An integer of another library, as NumPy has them."""
+
+    def __index__(self) -> int:
+        return 5

@@ -1,6 +1,6 @@
 import { ask, since, within, type Batch, type Limit } from "./call.js";
 import { Clusters } from "./clusters.js";
-import { encode, isEncoding } from "./encoding.js";
+import { encode, isEncoding, parse } from "./encoding.js";
 import { ClosedError } from "./errors.js";
 import type { CallOptions, Form, IdOf, Kind, Options } from "./options.js";
 import { maxCount, Stock } from "./prefetch.js";
@@ -51,14 +51,17 @@ export class Sequencer<K extends Kind> {
   /**
    * Has a node write an ID, or a text of one in any form, in another form: "sealed" seals it, "decimal" opens it where the
    * token may. `as` is the form of the text; a node refuses a text that is an ID in several forms without it. Rejects as
-   * `take`.
+   * `take`, with a SyntaxError for a text that no ID has, and with a TypeError for a number, which does not hold an ID.
    */
   async convert(id: bigint | string, form: Form, options: CallOptions & { as?: Form | undefined } = {}): Promise<string> {
-    const as = typeof id === "bigint" ? "decimal" : options.as;
-    if (!/^[\w-]+$/.test(`${id}`)) throw new TypeError(`${JSON.stringify(`${id}`)} is not an ID in any form`);
-    return (
-      await this.call(1, (limit) => ask(this.stock.routes, { n: 1, id: `${id}`, form, as }, limit), options)
-    )[0] as string;
+    const as = typeof id === "string" ? options.as : "decimal";
+    const text = typeof id === "string" ? id : encode(id, "decimal");
+    if (!/^\ufeff?[\w{}:-]+$/.test(text)) {
+      if (text.includes(".")) parse(text, "decimal"); // its error says what is wrong with a floating-point number
+      throw new SyntaxError(`${JSON.stringify(text.slice(0, 40))} is not an ID in any form`);
+    }
+    const query = { n: 1, id: text, form, as };
+    return (await this.call(1, (limit) => ask(this.stock.routes, query, limit), options))[0] as string;
   }
 
   private async call(

@@ -15,8 +15,18 @@ export const isEncoding = (form: string): form is Encoding => form in encodings;
 /** The greatest ID. */
 export const MAX_ID = 2n ** 63n - 1n;
 
-/** Writes an ID as text. Throws a RangeError unless the ID is 0 to MAX_ID. */
+const lossy = "a floating-point number, whose last digits may be lost";
+
+/** Throws a TypeError unless an ID is a bigint: programs without types pass numbers, which do not hold one. */
+export function checkWhole(id: bigint): void {
+  if (typeof id === "bigint") return;
+  const wrong = typeof id === "number" ? lossy : `of type ${typeof id}`;
+  throw new TypeError(`${String(id).slice(0, 40)} is ${wrong}; want a bigint, such as 117465411174400005n`);
+}
+
+/** Writes an ID as text. Throws a RangeError unless the ID is 0 to MAX_ID, and a TypeError unless it is a bigint. */
 export function encode(id: bigint, encoding: Encoding): string {
+  checkWhole(id);
   if (id < 0n || id > MAX_ID) throw new RangeError(`${id} is not an ID; want 0 to ${MAX_ID}`);
   const [length, alphabet] = encodings[encoding];
   const base = BigInt(alphabet.length);
@@ -27,6 +37,11 @@ export function encode(id: bigint, encoding: Encoding): string {
 
 /** Reads what `encode` has written. Throws a SyntaxError for any other text, such as one in the wrong case. */
 export function parse(text: string, encoding: Encoding): bigint {
+  if (encoding === "decimal" && /^(?=.*[.e])\d+(\.\d*)?(e[+-]?\d+)?$/i.test(text)) {
+    throw new SyntaxError(
+      `${JSON.stringify(text.slice(0, 40))} is ${lossy}; want all digits, such as 117465411174400005`,
+    );
+  }
   const alphabet: string = encodings[encoding][1];
   let id = 0n;
   for (const c of text.slice(0, 20)) id = id * BigInt(alphabet.length) + BigInt(Math.max(alphabet.indexOf(c), 0));

@@ -1,4 +1,4 @@
-import { MAX_ID } from "./encoding.js";
+import { checkWhole, MAX_ID } from "./encoding.js";
 
 /** How the 63 bits of an ID are split. */
 export interface Layout {
@@ -23,8 +23,12 @@ export const presets: Record<string, Layout> = {
 /** The fields of an ID. `nodeId` is datacenter and node as one number. */
 export type Parts = { time: Date; tick: bigint; datacenter: number; node: number; nodeId: number; sequence: number };
 
-/** Splits an ID into its fields. A text is a preset's name, or bits with the epoch of the default. Throws RangeErrors. */
+/**
+ * Splits an ID into its fields. A text is a preset's name, or bits with the epoch of the default. Throws
+ * RangeErrors, and a TypeError for a number, which does not hold an ID.
+ */
 export function decode(id: bigint, layout: Layout | string = "default"): Parts {
+  checkWhole(id);
   const given =
     typeof layout === "string" ? { epoch: presets["default"]!.epoch, bits: layout, ...presets[layout] } : layout;
   const { bits, epoch, nodeLowest, scattered } = given;
@@ -71,10 +75,17 @@ export function toUuid(id: bigint, layout: Layout | string = "default"): string 
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
-/** Reads the UUID of an ID. Throws a SyntaxError for any other UUID: of another version, program or layout. */
+const digits = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+const uuidText = new RegExp(`^(?:(?:urn:uuid:)?(${digits})|\\{(${digits})\\}|([0-9a-f]{32}))$`, "i");
+
+/**
+ * Reads the UUID of an ID; the text may be without hyphens, in braces, or behind urn:uuid:, and in either case. Throws a
+ * SyntaxError for any other UUID: of another version, program or layout.
+ */
 export function fromUuid(uuid: string, layout: Layout | string = "default"): bigint {
-  const all = /^[\da-f-]{36}$/i.test(uuid) ? BigInt(`0x${uuid.replaceAll("-", "")}`) % 2n ** 128n : 0n;
+  const hex = (uuidText.exec(uuid)?.slice(1).join("") ?? "").replaceAll("-", "").toLowerCase();
+  const all = hex ? BigInt(`0x${hex}`) : 0n;
   const id = (((all >> 64n) & 1n) * lower) | (all % lower);
-  if (all > 0n && toUuid(id, layout) === uuid.toLowerCase()) return id;
+  if (all > 0n && toUuid(id, layout).replaceAll("-", "") === hex) return id;
   throw new SyntaxError(`${JSON.stringify(uuid.slice(0, 40))} is not a UUID of an ID of this layout`);
 }

@@ -19,7 +19,7 @@ export async function post(
   const { path, shared } = routes;
   const { n, id, form = routes.form, as } = query;
   const parameters = [n > 1 && `count=${n}`, form && `form=${form}`, as && `as=${as}`].filter(Boolean).join("&");
-  const url = `${node}${path}/${id ? `ids/${id}` : n > 1 ? "ids" : "id"}${parameters && "?"}${parameters}`;
+  const url = `${node}${path}/${id ? `ids/${encodeURIComponent(id)}` : n > 1 ? "ids" : "id"}${parameters && "?"}${parameters}`;
   const method = id ? "GET" : "POST";
   const headers = new Headers({ accept: form ? "application/json" : packed });
   try {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { decode, encode, type Encoding, fromUuid, MAX_ID, parse, presets, toUuid } from "../dist/index.js";
+import { Client, decode, encode, type Encoding, fromUuid, MAX_ID, parse, presets, toUuid } from "../dist/index.js";
 
 interface Vectors {
   layouts: { name: string; epoch_ms: number; node_lowest: boolean }[];
@@ -79,4 +79,53 @@ test("UUIDs are written and read as the vectors say", () => {
   }
   for (const { layout, uuid } of vectors.not_uuids) assert.throws(() => fromUuid(uuid, layout), uuid);
   assert.throws(() => toUuid(MAX_ID, "62/0/1"), /want one before the year 10889/);
+});
+
+interface Whole {
+  says: string;
+  not_whole: string[];
+  numbers: string[];
+  uuids: { text: string; id: string }[];
+  not_uuids: string[];
+  converted: string[];
+  not_converted: string[];
+}
+
+const whole = JSON.parse(await readFile(new URL("../../conformance/whole.json", import.meta.url), "utf8")) as Whole;
+
+test("what was never whole is refused in the words of all clients", async () => {
+  const client = new Client(["http://localhost:1"]);
+  for (const text of whole.not_whole) {
+    assert.throws(() => parse(text, "decimal"), { name: "SyntaxError", message: new RegExp(whole.says) });
+  }
+  const wrong = [...whole.numbers.map(Number), NaN, "5", true, null, undefined, {}];
+  assert.ok(wrong.length > 10);
+  for (const value of wrong) {
+    const id = value as unknown as bigint;
+    const said = typeof value === "number" ? `${value} is ${whole.says}` : `is of type ${typeof value}; want`;
+    const error = { name: "TypeError", message: new RegExp(`${said} a bigint, such as 117465411174400005n`.replaceAll("+", ".")) };
+    for (const use of [decode, toUuid, (id: bigint) => encode(id, "hex")]) assert.throws(() => use(id), error, `${value}`);
+    if (value !== "5") await assert.rejects(client.convert(id, "hex"), error, `${value}`);
+  }
+});
+
+test("what may be the text of an ID is converted as it is, and nothing is sent for other texts", async () => {
+  const sent: string[] = [];
+  const client = new Client(["http://a"], {
+    fetch: (url) => {
+      sent.push(decodeURIComponent(String(url).replace(/^.*\/ids\//, "").replace("?form=hex", "")));
+      return Promise.resolve(Response.json({ text: "00" }));
+    },
+  });
+  for (const text of whole.converted) assert.equal(await client.convert(text, "hex"), "00", text);
+  for (const text of whole.not_converted) await assert.rejects(client.convert(text, "hex"), SyntaxError, text);
+  for (const text of whole.not_whole.filter((text) => text.includes("."))) {
+    await assert.rejects(client.convert(text, "hex"), { message: new RegExp(whole.says) }, text);
+  }
+  assert.deepEqual(sent, whole.converted);
+});
+
+test("the usual texts of UUIDs are read", () => {
+  for (const { text, id } of whole.uuids) assert.equal(fromUuid(text), BigInt(id), text);
+  for (const text of whole.not_uuids) assert.throws(() => fromUuid(text), SyntaxError, text);
 });

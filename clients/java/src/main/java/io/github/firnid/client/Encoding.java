@@ -11,6 +11,7 @@ public enum Encoding {
     BASE58(1, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"),
     BASE62(11, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 
+    private static final String FLOAT = "(?=.*[.eE])\\d+(\\.\\d*)?([eE][+-]?\\d+)?"; // what a program writes of one
     private final int width; // of every text; 1: as short as possible
     private final String alphabet;
 
@@ -31,6 +32,8 @@ public enum Encoding {
 
     /** Returns the ID of a text as {@link #encode} writes it. An IllegalArgumentException is thrown for any other. */
     public long parse(String text) {
+        FirnClient.require(this != DECIMAL || !text.matches(FLOAT), "\"%.40s\" is a floating-point number, whose last digits may be lost; "
+                + "want all digits, such as 117465411174400005", text);
         long id = 0;
         for (int i = 0; i < text.length() && id >= 0; i++) {
             int digit = alphabet.indexOf(text.charAt(i));

@@ -6,6 +6,7 @@ import static java.lang.Integer.parseInt;
 import java.time.*;
 import java.util.*;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * How the bits of an ID are split, from the highest on: time, datacenter, node, sequence; with the node lowest: time, sequence,
@@ -14,6 +15,10 @@ import java.util.regex.Pattern;
 public record Layout(
         Instant epoch, Duration tick, int timeBits, int datacenterBits, int nodeBits, int sequenceBits, boolean nodeLowest) {
     private static final Pattern BITS = Pattern.compile("(\\d\\d?)/(?:(\\d\\d?)/)?(\\d\\d?)/(\\d\\d?)(?:@(\\d{1,10})(ns|us|ms|s))?");
+
+    private static final String DIGITS = "([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})";
+    private static final Pattern UUID_TEXT =
+            Pattern.compile("(?:urn:uuid:)?" + DIGITS + "|\\{" + DIGITS + "\\}|([0-9a-f]{32})", Pattern.CASE_INSENSITIVE);
 
     /** The fields of an ID, and when its tick begins. The node ID is the number in the datacenter and node fields together. */
     public record Parts(Instant time, long tick, long datacenter, long node, long nodeId, long sequence) {}
@@ -78,5 +83,13 @@ public record Layout(
         long id = (uuid.getMostSignificantBits() & 1) << 62 | uuid.getLeastSignificantBits() & (1L << 62) - 1;
         require(toUuid(id).equals(uuid), "%s is not a UUID of an ID of the layout %s", uuid, this);
         return id;
+    }
+
+    /** Does the same for the text of a UUID, which may be without hyphens, in braces, or behind urn:uuid:, and in either case. */
+    public long fromUuid(String uuid) {
+        var m = UUID_TEXT.matcher(uuid);
+        require(m.matches(), "\"%.60s\" is not a UUID; want one such as 01a1fc23-5529-7000-81a1-522b4a720005", uuid);
+        String digits = Stream.of(m.group(1), m.group(2), m.group(3)).filter(Objects::nonNull).findFirst().get().replace("-", "");
+        return fromUuid(new UUID(Long.parseUnsignedLong(digits, 0, 16, 16), Long.parseUnsignedLong(digits, 16, 32, 16)));
     }
 }

@@ -57,8 +57,11 @@ public final class Sequencer {
 
     /** Does the same for a text in the form {@code as}. Without that a node refuses a text that is an ID in several forms. */
     public String convert(String id, String as, String form, Duration timeout) {
-        FirnClient.require(id.matches("[\\w-]+"), "\"%s\" is not an ID in any form", id);
-        return call(new Query("GET", path + "/ids/" + id + "?form=" + encode(form) + (as.isEmpty() ? "" : "&as=" + encode(as)), "text", 1), timeout).texts().get(0);
+        if (!id.matches("\ufeff?[\\w{}:-]+")) {
+            if (id.contains(".")) Encoding.DECIMAL.parse(id); // says what is wrong with a floating-point number
+            throw new IllegalArgumentException(String.format("\"%.40s\" is not an ID in any form", id));
+        }
+        return call(new Query("GET", path + "/ids/" + encode(id) + "?form=" + encode(form) + (as.isEmpty() ? "" : "&as=" + encode(as)), "text", 1), timeout).texts().get(0);
     }
 
     /** A request for packed IDs, or for texts under a key. */

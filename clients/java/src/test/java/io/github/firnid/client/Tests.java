@@ -8,7 +8,7 @@ import java.util.List;
 
 /** Runs all tests, or those whose names contain the argument. */
 final class Tests {
-    private static final List<Class<?>> CLASSES = List.of(CallTest.class, PrefetchTest.class, ClustersTest.class, ClientTest.class, TextTest.class);
+    private static final List<Class<?>> CLASSES = List.of(CallTest.class, PrefetchTest.class, ClustersTest.class, ClientTest.class, TextTest.class, WholeTest.class);
 
     public static void main(String[] names) throws Exception {
         System.setProperty("sun.net.httpserver.nodelay", "true");
