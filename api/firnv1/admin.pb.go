@@ -2114,7 +2114,10 @@ type Sequencer struct {
 	// The IDs of drained members.
 	Drained []string `protobuf:"bytes,13,rep,name=drained,proto3" json:"drained,omitempty"`
 	// The share of the node IDs that the cluster uses, such as 2/8; empty: all.
-	Region        string `protobuf:"bytes,14,opt,name=region,proto3" json:"region,omitempty"`
+	Region string `protobuf:"bytes,14,opt,name=region,proto3" json:"region,omitempty"`
+	// IDs per second that callers got lately, of all nodes whose pulse is fresh; in ClusterStatus only. A node tells of its
+	// 32 busiest sequencers. Absent: unknown.
+	GivenRate     *float64 `protobuf:"fixed64,15,opt,name=given_rate,json=givenRate,proto3,oneof" json:"given_rate,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2245,6 +2248,13 @@ func (x *Sequencer) GetRegion() string {
 		return x.Region
 	}
 	return ""
+}
+
+func (x *Sequencer) GetGivenRate() float64 {
+	if x != nil && x.GivenRate != nil {
+		return *x.GivenRate
+	}
+	return 0
 }
 
 // Here is the state of the answering server for a sequencer.
@@ -2592,7 +2602,9 @@ type Vitals struct {
 	// When it last found that its process was copied or set back, by the answering server's clock; absent: never.
 	CopiedAt *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=copied_at,json=copiedAt,proto3" json:"copied_at,omitempty"`
 	// Since when the verdict over its clock is the same, by the answering server's clock; absent: never judged.
-	VerdictSince  *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=verdict_since,json=verdictSince,proto3" json:"verdict_since,omitempty"`
+	VerdictSince *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=verdict_since,json=verdictSince,proto3" json:"verdict_since,omitempty"`
+	// IDs per second, lately, of the 32 busiest sequencers that give any, by name.
+	Rates         map[string]float64 `protobuf:"bytes,17,rep,name=rates,proto3" json:"rates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2739,6 +2751,13 @@ func (x *Vitals) GetVerdictSince() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Vitals) GetRates() map[string]float64 {
+	if x != nil {
+		return x.Rates
+	}
+	return nil
+}
+
 var File_firn_v1_admin_proto protoreflect.FileDescriptor
 
 const file_firn_v1_admin_proto_rawDesc = "" +
@@ -2874,7 +2893,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05Level\x12\x15\n" +
 	"\x11LEVEL_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vLEVEL_ERROR\x10\x01\x12\x11\n" +
-	"\rLEVEL_WARNING\x10\x02\"\x9c\x04\n" +
+	"\rLEVEL_WARNING\x10\x02\"\xcf\x04\n" +
 	"\tSequencer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\n" +
@@ -2894,12 +2913,15 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"allocation\x12\x19\n" +
 	"\x05share\x18\f \x01(\x03H\x00R\x05share\x88\x01\x01\x12\x18\n" +
 	"\adrained\x18\r \x03(\tR\adrained\x12\x16\n" +
-	"\x06region\x18\x0e \x01(\tR\x06region\x1a8\n" +
+	"\x06region\x18\x0e \x01(\tR\x06region\x12\"\n" +
+	"\n" +
+	"given_rate\x18\x0f \x01(\x01H\x01R\tgivenRate\x88\x01\x01\x1a8\n" +
 	"\n" +
 	"NodesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x03R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
-	"\x06_share\"\xcb\x02\n" +
+	"\x06_shareB\r\n" +
+	"\v_given_rate\"\xcb\x02\n" +
 	"\x04Here\x12)\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x13.firn.v1.Here.StateR\x05state\x12\x17\n" +
 	"\x04node\x18\x02 \x01(\x03H\x00R\x04node\x88\x01\x01\x12\x14\n" +
@@ -2933,7 +2955,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
 	"\x05fresh\x18\x03 \x01(\bR\x05fresh\x12/\n" +
 	"\x05as_of\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12'\n" +
-	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\xdb\x05\n" +
+	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\xc7\x06\n" +
 	"\x06Vitals\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12<\n" +
 	"\taddresses\x18\x02 \x03(\v2\x1e.firn.v1.Vitals.AddressesEntryR\taddresses\x120\n" +
@@ -2952,10 +2974,15 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"round_trip\x18\r \x01(\v2\x19.google.protobuf.DurationR\troundTrip\x12?\n" +
 	"\rsmaller_until\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\fsmallerUntil\x127\n" +
 	"\tcopied_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bcopiedAt\x12?\n" +
-	"\rverdict_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\fverdictSince\x1a<\n" +
+	"\rverdict_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\fverdictSince\x120\n" +
+	"\x05rates\x18\x11 \x03(\v2\x1a.firn.v1.Vitals.RatesEntryR\x05rates\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x012\x96\t\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
+	"\n" +
+	"RatesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x012\x96\t\n" +
 	"\x05Admin\x12Q\n" +
 	"\x0eListSequencers\x12\x1e.firn.v1.ListSequencersRequest\x1a\x1f.firn.v1.ListSequencersResponse\x12K\n" +
 	"\fGetSequencer\x12\x1c.firn.v1.GetSequencerRequest\x1a\x1d.firn.v1.GetSequencerResponse\x12T\n" +
@@ -2987,7 +3014,7 @@ func file_firn_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_firn_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_firn_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_firn_v1_admin_proto_goTypes = []any{
 	(Node_State)(0),                  // 0: firn.v1.Node.State
 	(Problem_Level)(0),               // 1: firn.v1.Problem.Level
@@ -3034,23 +3061,24 @@ var file_firn_v1_admin_proto_goTypes = []any{
 	(*Vitals)(nil),                   // 42: firn.v1.Vitals
 	nil,                              // 43: firn.v1.Sequencer.NodesEntry
 	nil,                              // 44: firn.v1.Vitals.AddressesEntry
-	(*Definition)(nil),               // 45: firn.v1.Definition
-	(*timestamppb.Timestamp)(nil),    // 46: google.protobuf.Timestamp
-	(*Allocation)(nil),               // 47: firn.v1.Allocation
-	(*durationpb.Duration)(nil),      // 48: google.protobuf.Duration
+	nil,                              // 45: firn.v1.Vitals.RatesEntry
+	(*Definition)(nil),               // 46: firn.v1.Definition
+	(*timestamppb.Timestamp)(nil),    // 47: google.protobuf.Timestamp
+	(*Allocation)(nil),               // 48: firn.v1.Allocation
+	(*durationpb.Duration)(nil),      // 49: google.protobuf.Duration
 }
 var file_firn_v1_admin_proto_depIdxs = []int32{
 	37, // 0: firn.v1.ListSequencersResponse.sequencers:type_name -> firn.v1.Sequencer
 	37, // 1: firn.v1.GetSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	45, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
+	46, // 2: firn.v1.CreateSequencerRequest.definition:type_name -> firn.v1.Definition
 	37, // 3: firn.v1.CreateSequencerResponse.sequencer:type_name -> firn.v1.Sequencer
-	46, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
+	47, // 4: firn.v1.DestroySequencerResponse.until:type_name -> google.protobuf.Timestamp
 	38, // 5: firn.v1.AttachSequencerResponse.here:type_name -> firn.v1.Here
 	38, // 6: firn.v1.DetachSequencerResponse.here:type_name -> firn.v1.Here
 	37, // 7: firn.v1.DrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
 	37, // 8: firn.v1.UndrainMemberResponse.sequencer:type_name -> firn.v1.Sequencer
 	37, // 9: firn.v1.MoveNodeResponse.sequencer:type_name -> firn.v1.Sequencer
-	47, // 10: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
+	48, // 10: firn.v1.SetAllocationRequest.allocation:type_name -> firn.v1.Allocation
 	37, // 11: firn.v1.SetAllocationResponse.sequencer:type_name -> firn.v1.Sequencer
 	31, // 12: firn.v1.GetPolicyResponse.policy:type_name -> firn.v1.Policy
 	32, // 13: firn.v1.SetPolicyRequest.shares:type_name -> firn.v1.Share
@@ -3059,70 +3087,71 @@ var file_firn_v1_admin_proto_depIdxs = []int32{
 	39, // 16: firn.v1.ClusterStatusResponse.members:type_name -> firn.v1.Member
 	40, // 17: firn.v1.ClusterStatusResponse.joins:type_name -> firn.v1.Join
 	37, // 18: firn.v1.ClusterStatusResponse.sequencers:type_name -> firn.v1.Sequencer
-	46, // 19: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
-	46, // 20: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
+	47, // 19: firn.v1.ClusterStatusResponse.at:type_name -> google.protobuf.Timestamp
+	47, // 20: firn.v1.ClusterStatusResponse.store_as_of:type_name -> google.protobuf.Timestamp
 	36, // 21: firn.v1.ClusterStatusResponse.problems:type_name -> firn.v1.Problem
 	35, // 22: firn.v1.ClusterStatusResponse.nodes:type_name -> firn.v1.Node
 	0,  // 23: firn.v1.Node.state:type_name -> firn.v1.Node.State
-	46, // 24: firn.v1.Node.since:type_name -> google.protobuf.Timestamp
-	46, // 25: firn.v1.Node.seen:type_name -> google.protobuf.Timestamp
-	46, // 26: firn.v1.Node.reserved:type_name -> google.protobuf.Timestamp
+	47, // 24: firn.v1.Node.since:type_name -> google.protobuf.Timestamp
+	47, // 25: firn.v1.Node.seen:type_name -> google.protobuf.Timestamp
+	47, // 26: firn.v1.Node.reserved:type_name -> google.protobuf.Timestamp
 	1,  // 27: firn.v1.Problem.level:type_name -> firn.v1.Problem.Level
-	46, // 28: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
-	45, // 29: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
-	46, // 30: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
+	47, // 28: firn.v1.Problem.since:type_name -> google.protobuf.Timestamp
+	46, // 29: firn.v1.Sequencer.definition:type_name -> firn.v1.Definition
+	47, // 30: firn.v1.Sequencer.until:type_name -> google.protobuf.Timestamp
 	43, // 31: firn.v1.Sequencer.nodes:type_name -> firn.v1.Sequencer.NodesEntry
 	38, // 32: firn.v1.Sequencer.here:type_name -> firn.v1.Here
-	47, // 33: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
+	48, // 33: firn.v1.Sequencer.allocation:type_name -> firn.v1.Allocation
 	2,  // 34: firn.v1.Here.state:type_name -> firn.v1.Here.State
 	41, // 35: firn.v1.Member.pulse:type_name -> firn.v1.Pulse
 	41, // 36: firn.v1.Join.pulse:type_name -> firn.v1.Pulse
-	46, // 37: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
+	47, // 37: firn.v1.Pulse.as_of:type_name -> google.protobuf.Timestamp
 	42, // 38: firn.v1.Pulse.vitals:type_name -> firn.v1.Vitals
 	44, // 39: firn.v1.Vitals.addresses:type_name -> firn.v1.Vitals.AddressesEntry
-	46, // 40: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
-	48, // 41: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
-	46, // 42: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
-	48, // 43: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
-	48, // 44: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
-	46, // 45: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
-	46, // 46: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
-	46, // 47: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
-	3,  // 48: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
-	5,  // 49: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
-	7,  // 50: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
-	9,  // 51: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
-	11, // 52: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
-	13, // 53: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
-	15, // 54: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
-	17, // 55: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
-	19, // 56: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
-	21, // 57: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
-	23, // 58: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
-	25, // 59: firn.v1.Admin.ForgetNode:input_type -> firn.v1.ForgetNodeRequest
-	27, // 60: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
-	29, // 61: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
-	33, // 62: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
-	4,  // 63: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
-	6,  // 64: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
-	8,  // 65: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
-	10, // 66: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
-	12, // 67: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
-	14, // 68: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
-	16, // 69: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
-	18, // 70: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
-	20, // 71: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
-	22, // 72: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
-	24, // 73: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
-	26, // 74: firn.v1.Admin.ForgetNode:output_type -> firn.v1.ForgetNodeResponse
-	28, // 75: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
-	30, // 76: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
-	34, // 77: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
-	63, // [63:78] is the sub-list for method output_type
-	48, // [48:63] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	47, // 40: firn.v1.Vitals.since:type_name -> google.protobuf.Timestamp
+	49, // 41: firn.v1.Vitals.offset:type_name -> google.protobuf.Duration
+	47, // 42: firn.v1.Vitals.judged:type_name -> google.protobuf.Timestamp
+	49, // 43: firn.v1.Vitals.left:type_name -> google.protobuf.Duration
+	49, // 44: firn.v1.Vitals.round_trip:type_name -> google.protobuf.Duration
+	47, // 45: firn.v1.Vitals.smaller_until:type_name -> google.protobuf.Timestamp
+	47, // 46: firn.v1.Vitals.copied_at:type_name -> google.protobuf.Timestamp
+	47, // 47: firn.v1.Vitals.verdict_since:type_name -> google.protobuf.Timestamp
+	45, // 48: firn.v1.Vitals.rates:type_name -> firn.v1.Vitals.RatesEntry
+	3,  // 49: firn.v1.Admin.ListSequencers:input_type -> firn.v1.ListSequencersRequest
+	5,  // 50: firn.v1.Admin.GetSequencer:input_type -> firn.v1.GetSequencerRequest
+	7,  // 51: firn.v1.Admin.CreateSequencer:input_type -> firn.v1.CreateSequencerRequest
+	9,  // 52: firn.v1.Admin.DestroySequencer:input_type -> firn.v1.DestroySequencerRequest
+	11, // 53: firn.v1.Admin.AttachSequencer:input_type -> firn.v1.AttachSequencerRequest
+	13, // 54: firn.v1.Admin.DetachSequencer:input_type -> firn.v1.DetachSequencerRequest
+	15, // 55: firn.v1.Admin.DrainMember:input_type -> firn.v1.DrainMemberRequest
+	17, // 56: firn.v1.Admin.UndrainMember:input_type -> firn.v1.UndrainMemberRequest
+	19, // 57: firn.v1.Admin.MoveNode:input_type -> firn.v1.MoveNodeRequest
+	21, // 58: firn.v1.Admin.SetAllocation:input_type -> firn.v1.SetAllocationRequest
+	23, // 59: firn.v1.Admin.ExpelMember:input_type -> firn.v1.ExpelMemberRequest
+	25, // 60: firn.v1.Admin.ForgetNode:input_type -> firn.v1.ForgetNodeRequest
+	27, // 61: firn.v1.Admin.GetPolicy:input_type -> firn.v1.GetPolicyRequest
+	29, // 62: firn.v1.Admin.SetPolicy:input_type -> firn.v1.SetPolicyRequest
+	33, // 63: firn.v1.Admin.ClusterStatus:input_type -> firn.v1.ClusterStatusRequest
+	4,  // 64: firn.v1.Admin.ListSequencers:output_type -> firn.v1.ListSequencersResponse
+	6,  // 65: firn.v1.Admin.GetSequencer:output_type -> firn.v1.GetSequencerResponse
+	8,  // 66: firn.v1.Admin.CreateSequencer:output_type -> firn.v1.CreateSequencerResponse
+	10, // 67: firn.v1.Admin.DestroySequencer:output_type -> firn.v1.DestroySequencerResponse
+	12, // 68: firn.v1.Admin.AttachSequencer:output_type -> firn.v1.AttachSequencerResponse
+	14, // 69: firn.v1.Admin.DetachSequencer:output_type -> firn.v1.DetachSequencerResponse
+	16, // 70: firn.v1.Admin.DrainMember:output_type -> firn.v1.DrainMemberResponse
+	18, // 71: firn.v1.Admin.UndrainMember:output_type -> firn.v1.UndrainMemberResponse
+	20, // 72: firn.v1.Admin.MoveNode:output_type -> firn.v1.MoveNodeResponse
+	22, // 73: firn.v1.Admin.SetAllocation:output_type -> firn.v1.SetAllocationResponse
+	24, // 74: firn.v1.Admin.ExpelMember:output_type -> firn.v1.ExpelMemberResponse
+	26, // 75: firn.v1.Admin.ForgetNode:output_type -> firn.v1.ForgetNodeResponse
+	28, // 76: firn.v1.Admin.GetPolicy:output_type -> firn.v1.GetPolicyResponse
+	30, // 77: firn.v1.Admin.SetPolicy:output_type -> firn.v1.SetPolicyResponse
+	34, // 78: firn.v1.Admin.ClusterStatus:output_type -> firn.v1.ClusterStatusResponse
+	64, // [64:79] is the sub-list for method output_type
+	49, // [49:64] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_firn_v1_admin_proto_init() }
@@ -3139,7 +3168,7 @@ func file_firn_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_firn_v1_admin_proto_rawDesc), len(file_firn_v1_admin_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

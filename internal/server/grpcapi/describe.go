@@ -31,7 +31,7 @@ func sequencerMessage(q server.StatusSequencer) *firnv1.Sequencer {
 	return &firnv1.Sequencer{
 		Name: q.Name, Definition: definitionMessage(q.Definition), Created: q.Created, Capacity: q.Capacity,
 		Until: timestamppb.New(q.Until), Rate: q.Rate, Nodes: q.Nodes, Waiting: q.Waiting, Free: q.Free, Here: hereMessage(q.Here),
-		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region),
+		Allocation: allocationMessage(q.Allocation), Share: q.Share, Drained: q.Drained, Region: string(region), GivenRate: q.Given,
 	}
 }
 
@@ -105,7 +105,7 @@ func vitalsMessage(v *member.Vitals) *firnv1.Vitals {
 		return nil
 	}
 	m := &firnv1.Vitals{
-		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given, Rate: v.Rate, Verdict: v.Verdict,
+		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given, Rate: v.Rate, Rates: v.Rates, Verdict: v.Verdict,
 		Offset: durationpb.New(v.Offset), Since: instantMessage(&v.Since), Judged: instantMessage(&v.Judged),
 		VerdictSince: instantMessage(&v.VerdictSince), SmallerUntil: instantMessage(&v.SmallerUntil), CopiedAt: instantMessage(&v.CopiedAt),
 	}
