@@ -122,7 +122,7 @@ func TestAuditTrail(t *testing.T) {
 			},
 			`level=INFO msg="audit: a call was refused" who=(anonymous) remote=10.0.0.7:4711 protocol=http call="GET /api/v1/cluster" outcome=forbidden`,
 		},
-		{"an ID", func(ctx context.Context) error { return second(fine.Next(ctx, shop, name)) }, ``},
+		{"an ID", func(ctx context.Context) error { return third(fine.Next(ctx, shop, name)) }, ``},
 		{"a look", func(ctx context.Context) error { return second(fine.Sequencer(ctx, operator, "orders")) }, ``},
 		{"too many IDs", func(context.Context) error { return &auth.LimitError{Caller: "shop", Rate: 5} }, ``},
 	} {

@@ -16,6 +16,7 @@ type Batch struct {
 	definition cluster.Definition // of the sequencer
 	runs       []run              // of the IDs before they are scattered
 	count      int
+	by         string // the member that made them; empty: this node's
 	release    func() // returns the answer's share of memory; nil after Keep
 }
 
@@ -26,6 +27,9 @@ type run struct {
 
 // Len returns the number of IDs.
 func (b *Batch) Len() int { return b.count }
+
+// By returns the member that made the IDs, if the node had another one do that, and else nothing.
+func (b *Batch) By() string { return b.by }
 
 // Last returns the last ID, and 0 when the batch is empty.
 func (b *Batch) Last() firn.ID {

@@ -67,8 +67,11 @@ func CodeOf(err error) Code {
 	var unreadable *cluster.UnreadableError
 	var clock *member.ClockError
 	var order *member.OrderError
+	var elsewhere *ElsewhereError
 	is := func(target error) bool { return errors.Is(err, target) }
 	switch {
+	case errors.As(err, &elsewhere):
+		return elsewhere.Code
 	case errors.As(err, &input):
 		return BadRequest
 	case is(auth.ErrUnauthenticated):
@@ -121,6 +124,9 @@ func RetryAfter(err error) time.Duration {
 	var limit *auth.LimitError
 	if errors.As(err, &limit) {
 		return limit.RetryAfter
+	}
+	if elsewhere, ok := errors.AsType[*ElsewhereError](err); ok {
+		return elsewhere.Retry
 	}
 	switch CodeOf(err) {
 	case NotReady, Clock, Copied, Waiting, Detached, Unfit, Unavailable, Overloaded, Lifetime:

@@ -32,7 +32,7 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 	}
 	defer release()
 	ids := make([]firn.ID, room)
-	err = s.from(within, who, name, func(m Issuer) (err error) {
+	by, err := s.from(within, who, name, func(m Issuer) (err error) {
 		if err := sideBySide(m.Definition(), count); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (s *Service) Consecutive(ctx context.Context, who *auth.Caller, at, name st
 		})
 		return err
 	})
-	if err == nil {
+	if err == nil && by == "" {
 		s.given.add(name, count)
 	}
 	return last, err

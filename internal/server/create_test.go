@@ -119,7 +119,7 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			waits.Store(0)
 			for range 100 {
 				all.Go(func() {
-					if _, err := s.Next(context.WithValue(t.Context(), slowly{}, true), callers["slow"], name); errors.Is(err, server.ErrCrowded) {
+					if _, _, err := s.Next(context.WithValue(t.Context(), slowly{}, true), callers["slow"], name); errors.Is(err, server.ErrCrowded) {
 						crowded.Add(1)
 					}
 				})
@@ -128,7 +128,7 @@ func TestNoTokenTakesAllCalls(t *testing.T) {
 			if waits.Load() != 14 || crowded.Load() != 86 {
 				t.Errorf("%d of its calls go on, and %d were refused; want 14 of 16", waits.Load(), crowded.Load())
 			}
-			if _, err := s.Next(t.Context(), callers["quick"], name); err != nil {
+			if _, _, err := s.Next(t.Context(), callers["quick"], name); err != nil {
 				t.Errorf("another: %v", err)
 			}
 			all.Wait()

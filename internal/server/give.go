@@ -11,21 +11,21 @@ import (
 	"github.com/firn-id/firn/member"
 )
 
-// Next gives an ID of a sequencer.
-func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id firn.ID, err error) {
+// Next gives an ID of a sequencer. By is the member that made it, if this node had another one do that, and else empty.
+func (s *Service) Next(ctx context.Context, who *auth.Caller, name string) (id firn.ID, by string, err error) {
 	ctx, end, err := s.begin(ctx, who, auth.Issue, name, 1)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	defer end()
-	err = s.from(ctx, who, name, func(m Issuer) (err error) {
+	by, err = s.from(ctx, who, name, func(m Issuer) (err error) {
 		id, err = m.Next(ctx)
 		return err
 	})
-	if err == nil {
+	if err == nil && by == "" {
 		s.given.add(name, 1)
 	}
-	return id, err
+	return id, by, err
 }
 
 // Many calls deliver with count IDs of a sequencer, in the order in which they were made, and returns its error. At is the
@@ -58,14 +58,16 @@ func (s *Service) ManyAfter(ctx context.Context, who *auth.Caller, at, name stri
 			b.release()
 		}
 	}()
-	err = s.from(within, who, name, func(m Issuer) error {
+	b.by, err = s.from(within, who, name, func(m Issuer) error {
 		b.runs, b.count, b.definition = b.runs[:0], 0, m.Definition()
 		return s.fill(within, m, caller, name, after, count, &b)
 	})
 	if err != nil {
 		return err
 	}
-	s.given.add(name, count)
+	if b.by == "" {
+		s.given.add(name, count)
+	}
 	return deliver(&b)
 }
 
@@ -120,9 +122,30 @@ func (s *Service) fill(ctx context.Context, m Issuer, caller party, name string,
 	})
 }
 
-// from calls give with the issuer of a sequencer, and again after the member has attached to it, if it must and
+// from calls give with the issuer of a sequencer, and, if this node has no IDs, once more with that of another one, whose
+// member ID is by then.
+func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) (by string, err error) {
+	if err = s.fromHere(ctx, who, name, give); err == nil {
+		return "", nil
+	}
+	other, ok := s.elsewhere(ctx, who, name, err)
+	if !ok {
+		return "", err
+	}
+	why := give(other)
+	s.forwarded.note(why)
+	if refused, ok := errors.AsType[*ElsewhereError](why); ok && refused.ofCaller() {
+		return "", why
+	}
+	if why != nil {
+		return "", err
+	}
+	return other.at.id, nil
+}
+
+// fromHere calls give with the issuer of a sequencer, and again after the member has attached to it, if it must and
 // may.
-func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) error {
+func (s *Service) fromHere(ctx context.Context, who *auth.Caller, name string, give func(Issuer) error) error {
 	m, err := s.find(name)
 	if err == nil {
 		err = give(m)

@@ -60,6 +60,7 @@ type Member interface {
 	Wall() time.Time
 	Answered() time.Time
 	Pulses(ctx context.Context) (map[string]member.Pulse, error)
+	PulseOf(ctx context.Context, id string) (member.Pulse, error)
 	Nodes(ctx context.Context) ([]member.NodeRecord, error)
 	Forget(ctx context.Context, name string) error
 	History(ctx context.Context) ([]member.Minute, error)
@@ -115,6 +116,9 @@ type Options struct {
 	// Disk returns the room where a node alone keeps the data; false: unknown. Nil: others keep it, or machines do.
 	Disk func() (space.Room, bool)
 
+	// Forwarder asks another node where this one has no IDs of a sequencer. Nil: the caller is told so.
+	Forwarder Forwarder
+
 	// Default replaces the issuer of the default sequencer, in tests. Nil: the member's.
 	Default Issuer
 
@@ -144,7 +148,10 @@ type Service struct {
 	recent   recent
 	vitals   vitals
 	sights   sights
-	history  atomic.Pointer[History] // as it was read last; nil: never
+	peers    peers
+
+	forwarded forwarded
+	history   atomic.Pointer[History] // as it was read last; nil: never
 
 	serving context.Context // ends with Drain
 	drain   context.CancelFunc

@@ -64,12 +64,12 @@ func TestCallsAtATime(t *testing.T) {
 		served := make(chan error)
 		for range 2 {
 			go func() {
-				_, err := s.Next(t.Context(), who, name)
+				_, _, err := s.Next(t.Context(), who, name)
 				served <- err
 			}()
 		}
 		synctest.Wait()
-		_, err := s.Next(t.Context(), who, name)
+		_, _, err := s.Next(t.Context(), who, name)
 		if !errors.Is(err, server.ErrCrowded) || server.CodeOf(err) != server.Overloaded || server.RetryAfter(err) != time.Second {
 			t.Errorf("one too many: %v (%s)", err, server.CodeOf(err))
 		}
@@ -79,7 +79,7 @@ func TestCallsAtATime(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := s.Next(t.Context(), who, name); err != nil {
+		if _, _, err := s.Next(t.Context(), who, name); err != nil {
 			t.Errorf("there is room again: %v", err)
 		}
 	})
@@ -111,13 +111,13 @@ func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fake(&servertest.Issuer{Before: opens(nil)}, server.Options{})
 		began := time.Now()
-		_, err := s.Next(t.Context(), anyone(t), name)
+		_, _, err := s.Next(t.Context(), anyone(t), name)
 		if took := time.Since(began); took != 10*time.Second || server.CodeOf(err) != server.Overloaded {
 			t.Errorf("%v (%s) after %v", err, server.CodeOf(err), took)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := s.Next(ctx, anyone(t), name); !errors.Is(err, context.Canceled) {
+		if _, _, err := s.Next(ctx, anyone(t), name); !errors.Is(err, context.Canceled) {
 			t.Errorf("the caller is gone: %v", err)
 		}
 	})
@@ -147,7 +147,7 @@ func TestRights(t *testing.T) {
 			t.Errorf("%s without a caller: %v", what, err)
 		}
 	}
-	if _, err := s.Next(ctx, nil, name); server.CodeOf(err) != server.Unauthenticated {
+	if _, _, err := s.Next(ctx, nil, name); server.CodeOf(err) != server.Unauthenticated {
 		t.Errorf("an ID without a caller: %v", err)
 	}
 }
@@ -162,7 +162,7 @@ func TestDrain(t *testing.T) {
 	if err := s.Ready(); !errors.Is(err, server.ErrDraining) || s.Serving().Err() == nil {
 		t.Errorf("after: %v", err)
 	}
-	if _, err := s.Next(t.Context(), anyone(t), name); err != nil {
+	if _, _, err := s.Next(t.Context(), anyone(t), name); err != nil {
 		t.Errorf("an ID: %v", err)
 	}
 }
@@ -192,13 +192,13 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%v: %s, again in %v; want %s in %v", tt.err, code, server.RetryAfter(tt.err), tt.code, tt.after)
 		}
 	}
-	if _, err := s.Next(t.Context(), anyone(t), name); server.CodeOf(err) != server.Unavailable {
+	if _, _, err := s.Next(t.Context(), anyone(t), name); server.CodeOf(err) != server.Unavailable {
 		t.Errorf("%v", err)
 	}
-	if _, err := s.Next(t.Context(), anyone(t), "orders"); server.CodeOf(err) != server.NotReady {
+	if _, _, err := s.Next(t.Context(), anyone(t), "orders"); server.CodeOf(err) != server.NotReady {
 		t.Errorf("another sequencer: %v", err)
 	}
-	if _, err := s.Next(t.Context(), anyone(t), "No Name"); server.CodeOf(err) != server.BadRequest {
+	if _, _, err := s.Next(t.Context(), anyone(t), "No Name"); server.CodeOf(err) != server.BadRequest {
 		t.Errorf("no name: %v", err)
 	}
 }

@@ -121,7 +121,7 @@ func TestFewIDsDoNotWaitForMany(t *testing.T) {
 		calls := 0
 		for over := false; !over; calls++ {
 			began := time.Now()
-			if _, err := s.Next(t.Context(), who, member.DefaultSequencer); err != nil {
+			if _, _, err := s.Next(t.Context(), who, member.DefaultSequencer); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Many(t.Context(), who, "10.0.0.1:1", member.DefaultSequencer, few, none); err != nil {

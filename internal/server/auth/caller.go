@@ -109,12 +109,13 @@ func (e *LimitError) Error() string {
 type Caller struct {
 	name       string
 	rights     Right
-	sequencers []string      // patterns; nil: all
-	prefixes   []string      // patterns of those that it may give to sequencers; nil: none if sequencers are limited, else all
-	quota      int           // how many there may be of its sequencers when it creates one; 0: see Quota
-	limit      *rate.Limiter // nil: none
-	local      *Secret       // that it would need and did not send; nil: none
-	calls      *atomic.Int64 // that go on; nil: not counted
+	sequencers []string               // patterns; nil: all
+	prefixes   []string               // patterns of those that it may give to sequencers; nil: none if sequencers are limited, else all
+	quota      int                    // how many there may be of its sequencers when it creates one; 0: see Quota
+	limit      *rate.Limiter          // nil: none
+	local      *Secret                // that it would need and did not send; nil: none
+	calls      *atomic.Int64          // that go on; nil: not counted
+	sent       atomic.Pointer[string] // the token itself, once somebody has sent it; nil: none, or nobody has
 }
 
 var (
@@ -128,6 +129,17 @@ func (c *Caller) Name() string {
 		return ""
 	}
 	return c.name
+}
+
+// Token is what the caller has sent, for a call that another node answers; empty: it needs none.
+func (c *Caller) Token() string {
+	if c == nil {
+		return ""
+	}
+	if sent := c.sent.Load(); sent != nil {
+		return *sent
+	}
+	return ""
 }
 
 // DeniedError is returned when a caller may not do something. It wraps ErrForbidden or ErrUnauthenticated.

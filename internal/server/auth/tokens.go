@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/firn-id/firn/internal/files"
@@ -54,6 +55,9 @@ func (t *Tokens) Identify(token string) (*Caller, error) {
 	c, ok := t.callers.Get()[sha256.Sum256([]byte(token))]
 	if !ok {
 		return nil, unauthenticated("unknown token: it is not in this node's file of tokens")
+	}
+	if c.sent.Load() == nil {
+		c.sent.Store(new(strings.Clone(token)))
 	}
 	return c, nil
 }

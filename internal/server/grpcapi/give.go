@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -32,14 +34,22 @@ func named(name string) string {
 	return name
 }
 
+// madeBy says in an answer which member has made its IDs, as httpapi.MadeBy does; empty: this node's.
+func madeBy(ctx context.Context, member string) {
+	if member != "" {
+		_ = grpc.SetHeader(ctx, metadata.Pairs("firn-made-by", member)) // an error says that the header was sent before
+	}
+}
+
 func (g *giver) Next(ctx context.Context, r *firnv1.NextRequest) (*firnv1.NextResponse, error) {
 	if r.GetForm() != firnv1.Form_FORM_UNSPECIFIED {
 		return g.nextText(ctx, r)
 	}
-	id, err := g.service.Next(ctx, callerOf(ctx), named(r.GetSequencer()))
+	id, by, err := g.service.Next(ctx, callerOf(ctx), named(r.GetSequencer()))
 	if err != nil {
 		return nil, err
 	}
+	madeBy(ctx, by)
 	return &firnv1.NextResponse{Id: int64(id)}, nil
 }
 
@@ -51,6 +61,7 @@ func (g *giver) nextText(ctx context.Context, r *firnv1.NextRequest) (*firnv1.Ne
 	}
 	var answer firnv1.NextResponse
 	err = g.service.Many(ctx, callerOf(ctx), connOf(ctx).at, name, 1, func(ids *server.Batch) error {
+		madeBy(ctx, ids.By())
 		write, err := texts.Of(ids)
 		if err != nil {
 			return err
@@ -110,6 +121,7 @@ func (g *giver) NextBatch(ctx context.Context, r *firnv1.NextBatchRequest) (*fir
 	var answer firnv1.NextBatchResponse
 	from := connOf(ctx)
 	err = g.service.Many(ctx, callerOf(ctx), from.at, name, int(r.GetCount()), func(ids *server.Batch) error {
+		madeBy(ctx, ids.By())
 		encoded, err := encode(ids, texts)
 		if err != nil {
 			return err

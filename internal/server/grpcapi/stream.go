@@ -74,6 +74,7 @@ func (g *giver) Stream(r *firnv1.StreamRequest, to grpc.ServerStreamingServer[fi
 			}
 			return g.service.ManyAfter(ctx, who, from.at, name, last, int(size), func(ids *server.Batch) error {
 				last = ids.Last()
+				madeBy(ctx, ids.By())
 				encoded, err := encode(ids, texts)
 				if err != nil {
 					return err

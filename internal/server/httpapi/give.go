@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -18,6 +19,26 @@ func sequencerOf(r *http.Request) string {
 	return member.DefaultSequencer
 }
 
+// MadeBy is the header of an answer with IDs that another node has made: its member ID.
+const MadeBy = "Firn-Made-By"
+
+// madeBy says in an answer which member has made its IDs; empty: this node's.
+func madeBy(w http.ResponseWriter, member string) {
+	if member != "" {
+		w.Header()[MadeBy] = []string{member}
+	}
+}
+
+// Forwarded is the header of a call for IDs that comes from another node, which has none: this one asks no third.
+const Forwarded = "Firn-Forwarded"
+
+func contextOf(r *http.Request) context.Context {
+	if _, ok := r.Header[Forwarded]; ok {
+		return server.Forwarded(r.Context())
+	}
+	return r.Context()
+}
+
 func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
 	w.Header()["Vary"] = varyAccept
 	q, err := parameters(r.URL.RawQuery, "form=uuid or ids=string", "form", "ids")
@@ -29,16 +50,19 @@ func (h *Handler) next(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 	switch {
 	case err != nil:
 	case as.texts != nil:
-		err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), 1, func(ids *server.Batch) error {
+		err = h.service.Many(contextOf(r), who, r.RemoteAddr, sequencerOf(r), 1, func(ids *server.Batch) error {
 			as, err := as.of(ids)
 			if err == nil {
+				madeBy(w, ids.By())
 				writeID(w, ids.Last(), as)
 			}
 			return err
 		})
 	default:
 		var id firn.ID
-		if id, err = h.service.Next(r.Context(), who, sequencerOf(r)); err == nil {
+		var by string
+		if id, by, err = h.service.Next(contextOf(r), who, sequencerOf(r)); err == nil {
+			madeBy(w, by)
 			writeID(w, id, as)
 		}
 	}
@@ -60,9 +84,10 @@ func (h *Handler) fill(w http.ResponseWriter, r *http.Request, who *auth.Caller)
 		return
 	}
 	if as, err = h.takingOf(r, who, q); err == nil {
-		err = h.service.Many(r.Context(), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *server.Batch) error {
+		err = h.service.Many(contextOf(r), who, r.RemoteAddr, sequencerOf(r), int(count), func(ids *server.Batch) error {
 			as, err := as.of(ids)
 			if err == nil {
+				madeBy(w, ids.By())
 				writeIDs(w, ids, as)
 			}
 			return err

@@ -38,9 +38,10 @@ func (h *Handler) leaf(only string) http.HandlerFunc {
 			name = r.PathValue("key")
 		}
 		var id firn.ID
+		var by string
 		who, err := h.policy.Admit(Token(r))
 		if err == nil {
-			id, err = h.service.Next(r.Context(), who, name)
+			id, by, err = h.service.Next(r.Context(), who, name)
 		}
 		if err != nil {
 			h.refuseLeaf(w, r, err)
@@ -51,6 +52,7 @@ func (h *Handler) leaf(only string) http.HandlerFunc {
 			contentType = jsonType
 		}
 		w.Header()["Vary"] = varyAccept
+		madeBy(w, by)
 		header(w, contentType)
 		_, _ = w.Write(decimal(nil, id)) // if it fails the caller has gone away
 	}

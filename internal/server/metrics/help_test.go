@@ -194,7 +194,7 @@ func full(t *testing.T, f func(w *watched)) {
 		defer other.Leave()
 		time.Sleep(30 * time.Second) // until the clocks are judged
 		synctest.Wait()              // for the renewal that is due then, too
-		if _, err := w.service.Next(t.Context(), w.who, "orders"); err != nil {
+		if _, _, err := w.service.Next(t.Context(), w.who, "orders"); err != nil {
 			t.Error(err)
 		}
 		w.metrics.Call("http", "POST /api/v1/id").Done(server.OK, 1, time.Millisecond)

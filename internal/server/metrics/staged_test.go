@@ -205,7 +205,7 @@ func (s *stage) call() {
 				ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
 				defer cancel()
 				began := time.Now()
-				_, err := n.service.Next(ctx, who, sequencer)
+				_, _, err := n.service.Next(ctx, who, sequencer)
 				code := server.OK
 				if err != nil {
 					code = server.CodeOf(err)

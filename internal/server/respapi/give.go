@@ -162,7 +162,7 @@ func (c *conn) one(command, name string, as writing) {
 		c.oneText(command, name, as)
 		return
 	}
-	id, err := c.s.service.Next(c.s.context, c.who, name)
+	id, _, err := c.s.service.Next(c.s.context, c.who, name)
 	if err != nil {
 		c.refuse(command, err)
 		return

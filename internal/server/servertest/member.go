@@ -128,6 +128,13 @@ func (m *Member) Pulses(context.Context) (map[string]member.Pulse, error) {
 	return m.pulses, m.err
 }
 
+// PulseOf returns one of what SetPulses has set.
+func (m *Member) PulseOf(_ context.Context, id string) (member.Pulse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pulses[id], m.err
+}
+
 // History returns what SetHistory has set.
 func (m *Member) History(context.Context) ([]member.Minute, error) {
 	m.mu.Lock()

@@ -1,0 +1,138 @@
+// Package forward asks other nodes of the cluster for IDs over HTTP, as their callers do, on behalf of a node that has none.
+package forward
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/internal/clusterid"
+	"github.com/firn-id/firn/internal/packed"
+	"github.com/firn-id/firn/internal/server"
+	"github.com/firn-id/firn/internal/server/httpapi"
+)
+
+// Client is a server.Forwarder. Make it with New. It is safe for concurrent use.
+type Client struct {
+	http    *http.Client
+	cluster func() string
+}
+
+const (
+	connectWithin = 2 * time.Second
+	idleFor       = 30 * time.Second // less than a server keeps a connection that is not used
+	idleMost      = 64               // connections to one node
+	longestError  = 64 << 10         // bytes
+)
+
+// New returns a client for the nodes of a cluster, whose ID cluster tells; empty: it is not known yet, and nobody is asked. Own is
+// how this node serves TLS: who it trusts for that, and the system's authorities, may vouch for others. Nil: it does not.
+func New(cluster func() string, own *tls.Config) *Client {
+	dialer := net.Dialer{Timeout: connectWithin}
+	return &Client{
+		cluster: cluster,
+		http: &http.Client{
+			Transport: &http.Transport{
+				DialContext: dialer.DialContext,
+				DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+					config, err := trusting(own)
+					if err != nil {
+						return nil, err
+					}
+					return (&tls.Dialer{NetDialer: &dialer, Config: config}).DialContext(ctx, network, address)
+				},
+				MaxIdleConns:        0, // no limit
+				MaxIdleConnsPerHost: idleMost,
+				IdleConnTimeout:     idleFor,
+				DisableCompression:  true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is for the node
+		},
+	}
+}
+
+// Close closes the connections that are not in use.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// trusting returns the settings for a connection to another node, which has a certificate by the same authority as this one, by
+// one that the system trusts, or the same certificate.
+func trusting(own *tls.Config) (*tls.Config, error) {
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if own != nil && own.GetCertificate != nil {
+		mine, err := own.GetCertificate(&tls.ClientHelloInfo{})
+		if err != nil {
+			return nil, fmt.Errorf("this node's own certificate: %w", err)
+		}
+		for _, der := range mine.Certificate {
+			if cert, err := x509.ParseCertificate(der); err == nil {
+				roots.AddCert(cert)
+			}
+		}
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}, nil
+}
+
+// Fill implements server.Forwarder. An error is returned, too, when another cluster answers: its IDs may be the same.
+func (c *Client) Fill(ctx context.Context, at, token, sequencer string, ids []firn.ID) error {
+	mine := c.cluster()
+	if mine == "" {
+		return fmt.Errorf("the ID of this cluster is not known yet, so that no node can be told from a stranger")
+	}
+	url := strings.TrimSuffix(at, "/") + "/api/v1/sequencers/" + url.PathEscape(sequencer) + "/ids?count=" + strconv.Itoa(len(ids))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", packed.Type)
+	r.Header[httpapi.Forwarded] = []string{"1"}
+	r.Header["X-Idempotency-Key"] = nil // a kept connection may have ended: then it is asked again, which is no harm. It is not sent
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	if other := response.Header.Get(clusterid.Header); other != mine {
+		return fmt.Errorf("%s answers for the cluster %.40q; this one is %q", at, other, mine)
+	}
+	if response.StatusCode != http.StatusOK {
+		return refusal(response)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, int64(len(ids)*packed.Size)+1))
+	if err != nil {
+		return err
+	}
+	if kind := response.Header.Get("Content-Type"); kind != packed.Type {
+		return fmt.Errorf("%s answers with %.40q; want %q", at, kind, packed.Type)
+	}
+	return packed.Read(ids, body)
+}
+
+// refusal returns the error that a node has answered with.
+func refusal(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, longestError))
+	if err != nil {
+		return err
+	}
+	var failure httpapi.Failure
+	if err := json.Unmarshal(body, &failure); err != nil || failure.Error.Code == "" {
+		return fmt.Errorf("it answers %s: %.100q", response.Status, body)
+	}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // without a number, 0
+	return &server.ElsewhereError{Code: failure.Error.Code, Message: failure.Error.Message, Retry: time.Duration(max(seconds, 0)) * time.Second}
+}
