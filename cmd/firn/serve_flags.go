@@ -101,6 +101,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.DurationIn(flags, &o.TTL, "ttl", d.TTL.String(), time.Second, member.MaxTTL, "how long a node may be silent before others may take its node ID,\n1s to 10m")
 	setting.Bool(flags, &o.Wait, "wait", "at the start, wait when no node ID is free or the clock is wrong")
 	setting.Add(flags, &o.Order, "if-ids-are-ahead", "choice", "go-on", "if IDs exist that an earlier clock made far ahead of this one: go-on\n(new IDs are unique, but smaller), or wait until the clock is there", parseOrder)
+	setting.Bool(flags, &o.NoForward, "no-forward", "never ask another node for IDs of a sequencer of which this one\nhas no node ID")
 	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach", "never attach to a sequencer because a caller asks for one of its\nIDs, but only by firn sequencer attach")
 
 	setting.Add(flags, &o.TextIDs, "json-ids", "type", "number", "how JSON has IDs where a call does not say: number, which JavaScript\nrounds above 2^53, or string", parseJSONIDs)

@@ -56,6 +56,7 @@ type Config struct {
 	Wait         bool          // wait at the start if no node ID is free or the clock is wrong
 	Order        member.Order  // what to do where existing IDs are ahead of the clock
 	NoAutoAttach bool          // see server.Options
+	NoForward    bool          // calls for IDs are answered here, or not at all
 
 	TextIDs bool            // IDs in JSON are strings where a call does not ask for numbers
 	Leaf    httpapi.LeafIDs // the calls of Leaf to answer on HTTPAddr; zero: none

@@ -17,6 +17,7 @@ import (
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/fence"
+	"github.com/firn-id/firn/internal/forward"
 	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/journal"
 	"github.com/firn-id/firn/internal/server"
@@ -57,6 +58,7 @@ type Node struct {
 	secret  *auth.Secret             // for administrators, if there are no tokens
 	forget  func()                   // removes the secret's file; set before opened is closed
 	tls     *tls.Config              // nil: none
+	forward *forward.Client          // nil: other nodes are not asked for IDs
 	traces  *traces                  // nil: none
 	journal *os.File                 // nil: none
 	unwatch context.CancelFunc       // ends the watch for resumes of the system
@@ -151,6 +153,10 @@ func (n *Node) begin() (err error) {
 		NoAutoAttach: c.NoAutoAttach, MaxSequencers: c.MaxSequencers, Window: c.Window, Layout: c.Layout, Keys: n.seals,
 		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
 	}
+	if !c.NoForward {
+		n.forward = forward.New(n.member.Cluster, n.tls)
+		o.Forwarder = n.forward
+	}
 	if n.quorum != nil {
 		o.Quorum = n.quorum
 	} else if c.Store == nil && c.StoreKind() == stores.Directory {
@@ -237,6 +243,9 @@ func (n *Node) Run(ctx context.Context) error {
 		n.forget = n.keepSecret()
 	}
 	defer func() {
+		if n.forward != nil {
+			n.forward.Close()
+		}
 		n.member.Leave()
 		n.unwatch()
 		if n.journal != nil {

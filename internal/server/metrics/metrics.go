@@ -38,7 +38,7 @@ func New(b Build) *Metrics {
 
 // Watch adds the metrics of a node. A second call panics.
 func (m *Metrics) Watch(n Node) {
-	m.registry.MustRegister(&watcher{n, newProbe(), &tellers{known: map[string]teller{}}})
+	m.registry.MustRegister(&watcher{n, newProbe()})
 }
 
 // Handler serves all metrics, in the format that the client asks for. It omits and logs what it can't collect. It

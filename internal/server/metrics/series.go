@@ -36,7 +36,9 @@ func add(kind prometheus.ValueType, name, unit, help string, labels []string) *s
 // The series. They have few labels with few values: each combination takes memory.
 var (
 	given = counter("firn_ids_given_total", "IDs",
-		"IDs given to callers, over all protocols.", "sequencer")
+		"IDs given to callers, over all protocols. Those that another node made for this one are counted there.", "sequencer")
+	forwarded = counter("firn_forwarded_calls_total", "calls",
+		"Calls for IDs that another node was asked to answer, as this one has no node ID of the sequencer, by result: answered or failed.", "result")
 	waits = counter("firn_sequence_waits_total", "waits",
 		"Calls that waited because the sequence of a tick was used up, or the clock was behind.", "sequencer")
 	waited = counter("firn_sequence_wait_seconds_total", "seconds",

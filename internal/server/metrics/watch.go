@@ -32,8 +32,7 @@ type Node struct {
 // watcher collects the metrics of a node.
 type watcher struct {
 	Node
-	probe   *probe
-	tellers *tellers
+	probe *probe
 }
 
 // Describe implements prometheus.Collector.
@@ -162,9 +161,11 @@ func collectVerdict(to sink, v member.Vitals) {
 
 // collectSequencers collects the sequencers to which the member is attached or attaching.
 func (w *watcher) collectSequencers(soon context.Context, to sink, m *member.Member) {
+	answered, failed := w.Service.Forwarded()
+	to.put(forwarded, float64(answered), "answered")
+	to.put(forwarded, float64(failed), "failed")
 	ids := w.Service.Given()
 	v := m.Value()
-	w.tellers.keep(v)
 	least := math.Inf(1)
 	for _, q := range m.Sequencers() {
 		s, name := q.Stats(), q.Name()
@@ -181,7 +182,7 @@ func (w *watcher) collectSequencers(soon context.Context, to sink, m *member.Mem
 		to.put(given, float64(ids[name]), name)
 		to.put(waits, float64(s.Waits), name)
 		to.put(waited, s.WaitedTime.Seconds(), name)
-		if c, ok := v.Sequencer(name); ok && w.tellers.first(soon, m, c) {
+		if c, ok := v.Sequencer(name); ok && w.first(soon, m.ID(), c) {
 			to.put(layoutEnd, float64(server.Until(q.Layout()).Unix()), name)
 			to.put(held, float64(c.NodeIDs().Size()-c.Free()), name)
 			to.put(free, float64(c.Free()), name)
