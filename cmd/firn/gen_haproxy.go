@@ -28,6 +28,7 @@ func (p *program) genHAProxy() *cobra.Command {
 		setting.Text(fs, &h.RedisListen, "redis-listen", "address", "where Redis clients connect")
 		setting.Text(fs, &h.StatusListen, "status-listen", "address", "where HAProxy serves /up, /stats and /metrics, for this machine")
 		setting.Text(fs, &h.Cluster, "cluster", "id", "the cluster ID that a node must have to get requests, as firn cluster\nstatus prints it (default: any)")
+		setting.Text(fs, &h.Sequencer, "sequencer", "name", "the sequencer whose IDs a node must be ready to give, from itself or from\nanother node that it asks (default: default)")
 		setting.Bool(fs, &h.Resolve, "resolve", "look the nodes' names up again while HAProxy runs, in DNS alone, as where\nnodes get new addresses; without it, names are looked up at its start")
 		setting.Text(fs, &h.Balance, "balance", "algorithm", "how to choose a node: "+words(deploy.Balances))
 		completes(c, "balance", deploy.Balances)

@@ -3,6 +3,7 @@ package deploy
 import (
 	"time"
 
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/clusterid"
 )
 
@@ -15,8 +16,9 @@ type HAProxy struct {
 	Listen, GRPCListen, RedisListen string // for callers
 	StatusListen                    string // for this machine: whether it works, and figures
 
-	Cluster string // the cluster ID that nodes must have; empty: any
-	Resolve bool   // look the nodes' names up again in DNS while it runs
+	Cluster   string // the cluster ID that nodes must have; empty: any
+	Sequencer string // whose IDs nodes must be ready to give; empty: the default one's
+	Resolve   bool   // look the nodes' names up again in DNS while it runs
 
 	Balance                     string        // how to choose: one of Balances
 	CheckInterval, CheckTimeout time.Duration // how often nodes are asked whether they are ready, and for how long they may think
@@ -56,6 +58,10 @@ func (h HAProxy) Text(o Origin) (string, error) {
 	if h.Cluster != "" {
 		err := clusterid.Validate(h.Cluster)
 		c.that(err == nil, "cluster", "%v", err)
+	}
+	if h.Sequencer != "" {
+		err := cluster.CheckName(h.Sequencer)
+		c.that(err == nil, "sequencer", "%v", err)
 	}
 	c.balance(h.Balance, Balances)
 	c.duration("check-interval", h.CheckInterval, 10*time.Millisecond)

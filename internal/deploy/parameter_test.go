@@ -21,7 +21,7 @@ var origin = Origin{Version: "v0", Command: "firn gen"}
 // samples are parameters of every kind that are right, with every text filled in.
 func samples() map[string]kind {
 	haproxy := NewHAProxy()
-	haproxy.Cluster = "k3fq7x2m"
+	haproxy.Cluster, haproxy.Sequencer = "k3fq7x2m", "orders"
 	haproxy.Nodes, haproxy.GRPCNodes, haproxy.RedisNodes = []string{"10.0.0.1:8080", "node2:8080"}, []string{"10.0.0.1:9090", "node2:9090"}, []string{"10.0.0.1:6379", "node2:6379"}
 	nginx := NewNginx()
 	nginx.Nodes, nginx.GRPCNodes = haproxy.Nodes, haproxy.GRPCNodes
@@ -117,6 +117,7 @@ func TestWrongParameters(t *testing.T) {
 		{with(func(h *HAProxy) { h.RedisNodes = []string{"a:1", "b:1"} }), "redis-nodes: there are 2 of them and 1 nodes"},
 		{with(func(h *HAProxy) { h.GRPCNodes, h.GRPCListen = []string{"a:9090"}, ":8080" }), "grpc-listen: :8080 is taken already, by listen"},
 		{with(func(h *HAProxy) { h.StatusListen = h.Listen }), "listen: :8080 is taken already, by status-listen"},
+		{with(func(h *HAProxy) { h.Sequencer = "No Name" }), `sequencer: the sequencer's name "No Name"; want 1 to 100 of a-z`},
 		{with(func(h *HAProxy) { h.Cluster = "k3-7" }), `cluster: the cluster ID is "k3-7"; want 1 to 64 letters and digits`},
 		{with(func(h *HAProxy) { h.Balance = "source" }), `balance: "source" is not right; want one of [roundrobin leastconn random]`},
 		{with(func(h *HAProxy) { h.CheckInterval = 0 }), "check-interval: 0s is too short; want at least 10ms"},

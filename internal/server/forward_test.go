@@ -182,3 +182,39 @@ func TestForwardedOnce(t *testing.T) {
 		}
 	})
 }
+
+// A node is ready for a sequencer if a call for its IDs gets one: from itself, from another node, or as nobody serves it yet.
+func TestReadyFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startForwarding(t, false)
+		who := anyone(t)
+		ready := func(want string) {
+			t.Helper()
+			for i, n := range f.nodes {
+				err := n.ReadyFor(t.Context(), "orders")
+				if got := server.CodeOf(err); err == nil && want != "" || err != nil && string(got) != want {
+					t.Errorf("node %d: %v; want %q", i, err, want)
+				}
+				if n.ReadyFor(t.Context(), "nothing") == nil {
+					t.Errorf("node %d is ready for a sequencer that there is not", i)
+				}
+			}
+		}
+		time.Sleep(time.Second) // until all have read of it
+		ready("")
+		if _, _, err := f.nodes[1].Next(t.Context(), who, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		ready("")
+		f.fail = errors.New("connection refused")
+		if _, _, err := f.nodes[0].Next(t.Context(), who, "orders"); err == nil {
+			t.Error("a node that nobody answers gave an ID")
+		}
+		if err := f.nodes[0].ReadyFor(t.Context(), "orders"); server.CodeOf(err) != server.Waiting {
+			t.Errorf("the only one that serves it is out of reach: %v", err)
+		}
+		if err := f.nodes[1].ReadyFor(t.Context(), "No Name"); server.CodeOf(err) != server.BadRequest {
+			t.Errorf("a wrong name: %v", err)
+		}
+	})
+}

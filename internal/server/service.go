@@ -204,6 +204,32 @@ func (s *Service) Ready() error {
 	return m.Ready()
 }
 
+// ReadyFor returns nil if a call for an ID of a sequencer gets one, from this node or one that it asks, as far as is known. Else
+// the error says why not.
+func (s *Service) ReadyFor(ctx context.Context, name string) error {
+	if s.serving.Err() != nil {
+		return ErrDraining
+	}
+	if err := cluster.CheckName(name); err != nil {
+		return Input(err)
+	}
+	m, err := s.find(name)
+	if err == nil {
+		err = m.Ready()
+	}
+	if err == nil {
+		return nil
+	}
+	if _, ok := s.elsewhere(ctx, nil, name, err); ok {
+		return nil
+	}
+	if q, ok := s.member.Value().Sequencer(name); ok && q.Free() == q.NodeIDs().Size() && s.member.Ready() == nil &&
+		!s.options.NoAutoAttach && q.Definition().Attach == cluster.AttachOnDemand {
+		return nil // nobody serves it yet, and the first call has the node that it comes to attach
+	}
+	return err // also for a name that there is not: callers without a right ask this
+}
+
 // Cluster returns the ID of the cluster, for every answer; empty while it is not known.
 func (s *Service) Cluster() string { return s.member.Cluster() }
 

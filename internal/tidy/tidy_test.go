@@ -85,7 +85,7 @@ var rooms = map[string]room{
 	"cmd/firn":                           {code: []string{"internal/unixsocket", ".", "cluster", "internal/console", "internal/demo", "internal/deploy", "internal/doctor", "internal/files", "internal/idtext", "internal/journal", "internal/load", "internal/manpage", "internal/node", "internal/remote", "internal/replay", "internal/secretfile", "internal/server", "internal/server/", "internal/setting", "internal/stores", "member", "store/etcdstore", "store/pgstore", "store/quorum", "github.com/spf13/", "go.yaml.in/yaml/v3"}, tests: []string{"client", "golang.org/x/sys/unix", "internal/certtest", "internal/etcdtest", "internal/proxytest", "internal/fence", "store", "store/memstore", "github.com/rogpeppe/go-internal/testscript"}},
 	"client":                             {code: []string{".", "internal/clusterid", "internal/packed", "internal/retry", "internal/unixsocket"}},
 	"internal/server/respapi":            {code: []string{".", "member", "internal/idtext", "internal/server", "internal/server/auth", "internal/server/conns"}, tests: []string{"internal/throttle", "internal/server/servertest", "cluster", "internal/server/metrics", "store"}},
-	"internal/deploy":                    {code: []string{".", "internal/clusterid"}, tests: []string{"internal/dbtest"}},
+	"internal/deploy":                    {code: []string{".", "cluster", "internal/clusterid"}, tests: []string{"internal/dbtest"}},
 	"internal/deploy/packages/archive":   {},
 	"internal/deploy/packages/inventory": {},
 	"examples/orders":                    {code: []string{".", "cluster", "member", "store", "store/etcdstore", "store/pgstore", "github.com/jackc/pgx/v5/pgconn"}, tests: []string{"internal/dbtest", "internal/etcdtest"}},

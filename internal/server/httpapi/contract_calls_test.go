@@ -112,6 +112,8 @@ var goodCalls = []anExchange{
 	{target: "GET /metrics?again=8", status: 503, code: "overloaded"},
 	{target: "GET /livez", status: 200},
 	{target: "GET /readyz", status: 200},
+	{target: "GET /readyz?sequencer=orders", status: 200},
+	{target: "GET /readyz?sequencer=No+Name", status: 400, code: "bad_request"},
 	{target: "POST " + ordersPath + "/move", body: `{"node":0,"to":"a"}`, status: 200},
 	{target: "POST " + ordersPath + "/drain", body: `{"member":"b"}`, status: 200},
 	{target: "GET " + ordersPath, status: 200},

@@ -136,7 +136,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) ready(w http.ResponseWriter, r *http.Request) {
-	err := h.service.Ready()
+	q, err := parameters(r.URL.RawQuery, "sequencer=orders", "sequencer")
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	if name, ok := q["sequencer"]; ok {
+		if err := h.service.ReadyFor(r.Context(), name); err != nil {
+			h.refuse(w, r, err)
+			return
+		}
+		writeOK(w)
+		return
+	}
+	err = h.service.Ready()
 	code := server.CodeOf(err)
 	switch {
 	case err == nil:
