@@ -26,6 +26,7 @@ import (
 type Client struct {
 	http    *http.Client
 	cluster func() string
+	own     *tls.Config // nil: this node serves without TLS
 }
 
 const (
@@ -33,14 +34,17 @@ const (
 	idleFor       = 30 * time.Second // less than a server keeps a connection that is not used
 	idleMost      = 64               // connections to one node
 	longestError  = 64 << 10         // bytes
+	longestReason = 1 << 10          // bytes of it that callers get
 )
 
 // New returns a client for the nodes of a cluster, whose ID cluster tells; empty: it is not known yet, and nobody is asked. Own is
-// how this node serves TLS: who it trusts for that, and the system's authorities, may vouch for others. Nil: it does not.
+// how this node serves TLS: who it trusts for that, and the system's authorities, may vouch for others, and nobody is asked
+// without TLS. Nil: it does not.
 func New(cluster func() string, own *tls.Config) *Client {
 	dialer := net.Dialer{Timeout: connectWithin}
 	return &Client{
 		cluster: cluster,
+		own:     own,
 		http: &http.Client{
 			Transport: &http.Transport{
 				DialContext: dialer.DialContext,
@@ -91,14 +95,10 @@ func (c *Client) Fill(ctx context.Context, at, token, sequencer string, ids []fi
 	if mine == "" {
 		return fmt.Errorf("the ID of this cluster is not known yet, so that no node can be told from a stranger")
 	}
-	url := strings.TrimSuffix(at, "/") + "/api/v1/sequencers/" + url.PathEscape(sequencer) + "/ids?count=" + strconv.Itoa(len(ids))
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	r, err := c.request(ctx, at, sequencer, len(ids))
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Accept", packed.Type)
-	r.Header[httpapi.Forwarded] = []string{"1"}
-	r.Header["X-Idempotency-Key"] = nil // a kept connection may have ended: then it is asked again, which is no harm. It is not sent
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -123,6 +123,29 @@ func (c *Client) Fill(ctx context.Context, at, token, sequencer string, ids []fi
 	return packed.Read(ids, body)
 }
 
+// request returns a request for IDs to the node at a URL of scheme, host and port, as a store has it.
+func (c *Client) request(ctx context.Context, at, sequencer string, count int) (*http.Request, error) {
+	u, err := url.Parse(at)
+	if err != nil {
+		return nil, err
+	}
+	if u.Host == "" || *u != (url.URL{Scheme: u.Scheme, Host: u.Host}) || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("the address of the other node is %.100q; want http:// or https://, a host and a port", at)
+	}
+	if u.Scheme == "http" && c.own != nil {
+		return nil, fmt.Errorf("%s is served without TLS: what callers send to this node over TLS does not go there", at)
+	}
+	u.Path, u.RawQuery = "/api/v1/sequencers/"+sequencer+"/ids", "count="+strconv.Itoa(count) // not cleaned: ".." is a name, too
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", packed.Type)
+	r.Header[httpapi.Forwarded] = []string{"1"}
+	r.Header["X-Idempotency-Key"] = nil // a kept connection may have ended: then it is asked again, which is no harm. It is not sent
+	return r, nil
+}
+
 // refusal returns the error that a node has answered with.
 func refusal(response *http.Response) error {
 	body, err := io.ReadAll(io.LimitReader(response.Body, longestError))
@@ -133,6 +156,8 @@ func refusal(response *http.Response) error {
 	if err := json.Unmarshal(body, &failure); err != nil || failure.Error.Code == "" {
 		return fmt.Errorf("it answers %s: %.100q", response.Status, body)
 	}
+	message := failure.Error.Message
+	message = strings.ToValidUTF8(message[:min(len(message), longestReason)], "")
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // without a number, 0
-	return &server.ElsewhereError{Code: failure.Error.Code, Message: failure.Error.Message, Retry: time.Duration(max(seconds, 0)) * time.Second}
+	return &server.ElsewhereError{Code: failure.Error.Code, Message: message, Retry: time.Duration(max(seconds, 0)) * time.Second}
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
+	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +42,11 @@ func (e *ElsewhereError) ofCaller() bool {
 		return true
 	}
 	return false
+}
+
+// ofNode reports whether a refusal says that the node gives nobody IDs of the sequencer, and not just this caller.
+func (e *ElsewhereError) ofNode() bool {
+	return !e.ofCaller() && e.Code != Unauthenticated && e.Code != Forbidden
 }
 
 type forwardedKey struct{}
@@ -102,7 +105,7 @@ func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 			return nil
 		}
 		if err == nil {
-			err = retry.Sleep(ctx, time.Millisecond)
+			err = retry.Sleep(ctx, e.between(made(ids[0]), made(after)))
 		}
 		if err != nil {
 			clear(ids)
@@ -111,18 +114,37 @@ func (e *elsewhere) FillAfter(ctx context.Context, after firn.ID, ids []firn.ID)
 	}
 }
 
+// between returns the time between two IDs, at least a millisecond.
+func (e *elsewhere) between(early, late firn.ID) time.Duration {
+	l := e.Definition().IDLayout()
+	from, err := l.Time(early)
+	to, other := l.Time(late)
+	if err != nil || other != nil {
+		return time.Millisecond
+	}
+	return max(to.Sub(from), time.Millisecond)
+}
+
 func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
+	began := time.Now()
 	var err error
 	for some := range slices.Chunk(ids, MaxCount) {
 		if err = e.s.options.Forwarder.Fill(ctx, e.at.url, e.token, e.name, some); err != nil {
 			break
 		}
 	}
-	if refused, ok := errors.AsType[*ElsewhereError](err); ok {
+	if err == nil {
+		return nil
+	}
+	refused, ok := errors.AsType[*ElsewhereError](err)
+	if ok {
 		refused.Node = e.at.id
 	}
-	if err != nil && ctx.Err() == nil {
-		e.s.peers.failed(e.at.id)
+	ended := ctx.Err() != nil && time.Since(began) < hangs // the caller went away, or had little time
+	if !ended && (!ok || refused.ofNode()) {
+		e.s.peers.failed(e.name, e.at.id)
+		e.s.options.Audit.Write(slog.LevelWarn, "", "another node, which was asked for IDs, gave none",
+			"sequencer", e.name, "node", e.at.id, "address", e.at.url, "err", err)
 	}
 	return err
 }
@@ -137,9 +159,24 @@ func (e *elsewhere) Definition() cluster.Definition { return e.held.Definition()
 func (e *elsewhere) NodeIDs() []int64 { return e.held.Held(e.at.id) }
 
 // forwarded counts the calls for IDs that other nodes were asked to answer.
-type forwarded struct{ answered, failed atomic.Uint64 }
+type forwarded struct {
+	now              atomic.Int64 // that go on
+	answered, failed atomic.Uint64
+}
 
-func (f *forwarded) note(err error) {
+// begin counts a call until end is called; false: there are so many already that a node which does not answer would take what
+// this one has for its own calls.
+func (f *forwarded) begin(most int) bool {
+	if f.now.Add(1) <= int64(max(most/2, 1)) {
+		return true
+	}
+	f.now.Add(-1)
+	return false
+}
+
+// end ends a call for which begin was true. Err says why the other node gave no IDs; nil: it gave some.
+func (f *forwarded) end(err error) {
+	f.now.Add(-1)
 	if err != nil {
 		f.failed.Add(1)
 		return
@@ -150,106 +187,4 @@ func (f *forwarded) note(err error) {
 // Forwarded returns how many calls for IDs other nodes have answered for this one, and how many they have not.
 func (s *Service) Forwarded() (answered, failed uint64) {
 	return s.forwarded.answered.Load(), s.forwarded.failed.Load()
-}
-
-// peers knows where other members serve, by their pulses. The zero value knows none.
-type peers struct {
-	mu    sync.Mutex // guards what follows
-	known map[string]peer
-	last  map[string]string // by sequencer: the member that was asked last
-}
-
-type peer struct {
-	addresses map[string]string
-	asked     time.Time
-	failed    time.Time // when it last gave no IDs
-}
-
-const (
-	askAgain  = time.Minute     // how long a member's addresses are believed
-	notAgain  = 2 * time.Second // how long a member is not asked for IDs after it gave none
-	askWithin = time.Second     // how long the store may take to tell a member's addresses
-)
-
-// Addresses returns where a member serves, by protocol; none: it serves nothing, or is not known. An error is returned when the
-// store does not answer, with what was known before.
-func (s *Service) Addresses(ctx context.Context, id string) (map[string]string, error) {
-	p, err := s.peers.of(ctx, s.member, id)
-	return p.addresses, err
-}
-
-func (k *peers) of(ctx context.Context, m Member, id string) (peer, error) {
-	k.mu.Lock()
-	p, ok := k.known[id]
-	k.mu.Unlock()
-	if ok && time.Since(p.asked) < askAgain {
-		return p, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	pulse, err := m.PulseOf(ctx, id)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	p = k.known[id]
-	if err == nil {
-		p.addresses = pulse.Vitals.Addresses
-	}
-	p.asked = time.Now()
-	if k.known == nil {
-		k.known = map[string]peer{}
-	}
-	v := m.Value()
-	maps.DeleteFunc(k.known, func(id string, _ peer) bool { return !v.IsMember(id) })
-	maps.DeleteFunc(k.last, func(name, _ string) bool { _, there := v.Sequencer(name); return !there })
-	k.known[id] = p
-	return p, err
-}
-
-// holder returns a member that has node IDs of a sequencer and serves HTTP: the one that was asked last, while it gives IDs, or
-// else any.
-func (k *peers) holder(ctx context.Context, m Member, name string, held cluster.Sequencer) (holder, bool) {
-	k.mu.Lock()
-	last := k.last[name]
-	k.mu.Unlock()
-	if at, ok := k.asks(ctx, m, last, held); ok {
-		return at, true
-	}
-	var others []string
-	for _, id := range held.Nodes() {
-		others = append(others, id)
-	}
-	rand.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
-	for _, id := range others {
-		at, ok := k.asks(ctx, m, id, held)
-		if !ok {
-			continue
-		}
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if k.last == nil {
-			k.last = map[string]string{}
-		}
-		k.last[name] = id
-		return at, true
-	}
-	return holder{}, false
-}
-
-// asks returns where to ask a member for IDs of a sequencer; false: it has none, serves nothing, or gave none a moment ago.
-func (k *peers) asks(ctx context.Context, m Member, id string, held cluster.Sequencer) (holder, bool) {
-	if id == "" || id == m.ID() || len(held.Held(id)) == 0 {
-		return holder{}, false
-	}
-	p, _ := k.of(ctx, m, id) // what was known is as good where the store does not answer
-	return holder{id, p.addresses["http"]}, p.addresses["http"] != "" && time.Since(p.failed) >= notAgain
-}
-
-// failed notes that a member gave no IDs.
-func (k *peers) failed(id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if p, ok := k.known[id]; ok {
-		p.failed = time.Now()
-		k.known[id] = p
-	}
 }

@@ -129,11 +129,11 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give 
 		return "", nil
 	}
 	other, ok := s.elsewhere(ctx, who, name, err)
-	if !ok {
+	if !ok || !s.forwarded.begin(s.options.MaxCalls) {
 		return "", err
 	}
 	why := give(other)
-	s.forwarded.note(why)
+	s.forwarded.end(why)
 	if refused, ok := errors.AsType[*ElsewhereError](why); ok && refused.ofCaller() {
 		return "", why
 	}
