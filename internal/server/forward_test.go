@@ -3,6 +3,8 @@ package server_test
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/server/auth"
+	"github.com/firn-id/firn/internal/server/servertest"
 	"github.com/firn-id/firn/member"
 	"github.com/firn-id/firn/store/memstore"
 )
@@ -18,14 +21,23 @@ import (
 // wires are a server.Forwarder between the services of one process, by URL.
 type wires struct {
 	services map[string]*server.Service
-	asked    map[string]int
-	tokens   map[string]bool
 	fail     error // what all answer with; nil: IDs
+	hang     bool  // nobody answers
+
+	mu     sync.Mutex // guards the rest
+	asked  map[string]int
+	tokens map[string]bool
 }
 
 func (w *wires) Fill(ctx context.Context, url, token, sequencer string, ids []firn.ID) error {
+	w.mu.Lock()
 	w.asked[url]++
 	w.tokens[token] = true
+	w.mu.Unlock()
+	if w.hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if w.fail != nil {
 		return w.fail
 	}
@@ -215,6 +227,138 @@ func TestReadyFor(t *testing.T) {
 		}
 		if err := f.nodes[1].ReadyFor(t.Context(), "No Name"); server.CodeOf(err) != server.BadRequest {
 			t.Errorf("a wrong name: %v", err)
+		}
+	})
+}
+
+// A node that hangs takes at most half of the calls of one that asks it, and is then left alone for a while. A caller that went
+// away at once, or that the other node refuses, keeps nobody else from asking.
+func TestSilentNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startForwarding(t, false, func(o *server.Options) { o.MaxCalls = 10 })
+		who := anyone(t)
+		if _, _, err := f.nodes[1].Next(t.Context(), who, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		asks := func() (asked int) {
+			before := f.asked["http://b"]
+			_, _, _ = f.nodes[0].Next(t.Context(), who, "orders")
+			return f.asked["http://b"] - before
+		}
+		if asks() != 1 {
+			t.Fatal("the one that serves it was not asked")
+		}
+		for _, code := range []server.Code{server.RateLimited, server.Overloaded, server.Unauthenticated, server.Forbidden} {
+			f.fail = &server.ElsewhereError{Code: code}
+			if asks() != 1 || asks() != 1 {
+				t.Errorf("%s for one caller: no other one is forwarded", code)
+			}
+		}
+		f.fail, f.hang = nil, true
+		gone, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		if _, _, err := f.nodes[0].Next(gone, who, "orders"); err == nil {
+			t.Error("an ID of a node that hangs")
+		}
+		before, began := f.asked["http://b"], time.Now()
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() {
+				if _, _, err := f.nodes[0].Next(t.Context(), who, "orders"); server.CodeOf(err) != server.Waiting {
+					t.Errorf("an answer of a node that hangs: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		if n := f.asked["http://b"] - before; n != 5 {
+			t.Errorf("%d calls of 10 that may go on wait for the other node; want 5", n)
+		}
+		if f.hang = false; f.nodes[0].ReadyFor(t.Context(), "orders") != nil {
+			t.Error("not ready")
+		}
+		calls.Wait()
+		if took := time.Since(began); took != 10*time.Second || asks() != 0 {
+			t.Errorf("after %v, it is asked again at once", took)
+		}
+		time.Sleep(3 * time.Second)
+		if asks() != 1 {
+			t.Error("it is never asked again")
+		}
+	})
+}
+
+// The store tells a member's address to one call at a time, and is not asked by each where it does not answer.
+func TestAddressesAreAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &slowPulses{Member: &servertest.Member{Name: "a"}}
+		m.SetPulses(map[string]member.Pulse{"b": {Vitals: member.Vitals{Addresses: map[string]string{"http": "http://b"}}}})
+		s := server.New(m, server.Options{})
+		all := func(want int64, fails bool) {
+			t.Helper()
+			m.asked.Store(0)
+			var calls sync.WaitGroup
+			for range 100 {
+				calls.Go(func() {
+					if at, err := s.Addresses(t.Context(), "b"); (err != nil || at["http"] != "http://b") != fails {
+						t.Errorf("%v, %v", at, err)
+					}
+				})
+			}
+			calls.Wait()
+			if n := m.asked.Load(); n != want {
+				t.Errorf("the store was asked %d times; want %d", n, want)
+			}
+		}
+		m.Apply(cluster.PrepareJoin{Joiner: "a"}, cluster.PrepareJoin{Joiner: "b"}, cluster.NotifyWatchers{Joiner: "b"}, cluster.AcceptJoin{Joiner: "b"})
+		m.hangs = true
+		all(1, true)
+		time.Sleep(3 * time.Second)
+		m.hangs = false
+		all(1, false)
+		all(0, false)
+		time.Sleep(2 * time.Minute)
+		all(1, false)
+	})
+}
+
+// slowPulses is a member whose store takes a while to tell a pulse, or never does.
+type slowPulses struct {
+	*servertest.Member
+	asked atomic.Int64
+	hangs bool
+}
+
+func (m *slowPulses) PulseOf(ctx context.Context, id string) (member.Pulse, error) {
+	m.asked.Add(1)
+	if m.hangs {
+		<-ctx.Done()
+		return member.Pulse{}, ctx.Err()
+	}
+	time.Sleep(10 * time.Millisecond)
+	return m.Member.PulseOf(ctx, id)
+}
+
+// A stream that goes on at a node whose clock is behind waits for it, without that node making IDs in vain meanwhile.
+func TestAfterAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startForwarding(t, false)
+		who := anyone(t)
+		id, _, err := f.nodes[1].Next(t.Context(), who, "orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ahead := id + 3000<<(firn.Default.NodeBits+firn.Default.SequenceBits) // 3 s later
+		began, before := time.Now(), f.asked["http://b"]
+		err = f.nodes[0].ManyAfter(t.Context(), who, "", "orders", ahead, 100, func(b *server.Batch) error {
+			for ids := range b.All() {
+				if ids[0] <= ahead {
+					t.Errorf("%d after %d", ids[0], ahead)
+				}
+			}
+			return nil
+		})
+		if took, asked := time.Since(began), f.asked["http://b"]-before; err != nil || took < 2*time.Second || asked > 4 {
+			t.Errorf("after %v and %d calls: %v", took, asked, err)
 		}
 	})
 }

@@ -12,15 +12,19 @@ import (
 	"github.com/firn-id/firn/cluster"
 )
 
-// peers knows where other members serve, by their pulses. The zero value knows none.
+// peers knows where other members serve, by their pulses. Make it with newPeers.
 type peers struct {
-	asking sync.Mutex // held while the store is asked; before mu
-	away   time.Time  // when the store last did not answer; guarded by asking
+	asking chan struct{} // holds one while the store is asked
+	away   time.Time     // when the store last did not answer; guarded by asking
 
 	mu     sync.Mutex // guards what follows
 	known  map[string]peer
 	last   map[string]string      // by sequencer: the member that was asked last
 	silent map[question]time.Time // when a member gave no IDs of a sequencer
+}
+
+func newPeers() *peers {
+	return &peers{asking: make(chan struct{}, 1), known: map[string]peer{}, last: map[string]string{}, silent: map[question]time.Time{}}
 }
 
 type peer struct {
@@ -55,13 +59,22 @@ func (s *Service) Addresses(ctx context.Context, id string) (map[string]string, 
 // of returns what is known of a member. The store is asked by one call at a time; others use what was known before, if anything.
 func (k *peers) of(ctx context.Context, m Member, id string) (peer, error) {
 	p, ok := k.get(id)
-	if ok && (p.fresh() || !k.asking.TryLock()) {
+	if ok && p.fresh() {
 		return p, nil
 	}
-	if !ok {
-		k.asking.Lock()
+	select {
+	case k.asking <- struct{}{}:
+	default:
+		if ok {
+			return p, nil
+		}
+		select {
+		case k.asking <- struct{}{}:
+		case <-ctx.Done():
+			return p, ctx.Err()
+		}
 	}
-	defer k.asking.Unlock()
+	defer func() { <-k.asking }()
 	if p, ok = k.get(id); ok && p.fresh() { // since another call asked
 		return p, nil
 	}
@@ -95,9 +108,6 @@ func (k *peers) get(id string) (peer, bool) {
 func (k *peers) set(id string, p peer, v cluster.Value) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known == nil {
-		k.known = map[string]peer{}
-	}
 	maps.DeleteFunc(k.known, func(id string, _ peer) bool { return !v.IsMember(id) })
 	maps.DeleteFunc(k.last, func(name, _ string) bool { _, there := v.Sequencer(name); return !there })
 	k.known[id] = p
@@ -124,9 +134,6 @@ func (k *peers) holder(ctx context.Context, m Member, name string, held cluster.
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if k.last == nil {
-			k.last = map[string]string{}
-		}
 		k.last[name] = id
 		return at, true
 	}
@@ -154,9 +161,6 @@ func (k *peers) isSilent(a question) bool {
 func (k *peers) failed(name, id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.silent == nil {
-		k.silent = map[question]time.Time{}
-	}
 	maps.DeleteFunc(k.silent, func(_ question, at time.Time) bool { return time.Since(at) >= notAgain })
 	k.silent[question{name, id}] = time.Now()
 }

@@ -148,7 +148,7 @@ type Service struct {
 	recent   recent
 	vitals   vitals
 	sights   sights
-	peers    peers
+	peers    *peers
 
 	forwarded forwarded
 	history   atomic.Pointer[History] // as it was read last; nil: never
@@ -177,7 +177,7 @@ func New(m Member, o Options) *Service {
 	s := &Service{
 		options: o, member: m, timeout: callTimeout,
 		attaches: attaches{byName: map[string]int{}}, creating: newShares(maxCreates), backup: make(chan struct{}, 1),
-		shares: newShares(o.MaxAnswers),
+		shares: newShares(o.MaxAnswers), peers: newPeers(),
 	}
 	s.serving, s.drain = context.WithCancel(context.Background())
 	return s
