@@ -65,8 +65,11 @@ func TestNoIDs(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"fewer": {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7) }, "8 bytes; want 16 for 2 IDs"},
-		"more":  {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, 8, 9) }, "17 bytes; want 16 for 2 IDs"},
+		"fewer":    {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7) }, "8 bytes; want 16 for 2 IDs"},
+		"more":     {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, 8, 9) }, "17 bytes; want 16 for 2 IDs"},
+		"cut":      {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "16"); ids(w, 7) }, "unexpected EOF"},
+		"negative": {func(w http.ResponseWriter, _ *http.Request) { ids(w, 7, -8) }, "ID 2 of 2 is -8"},
+		"dies":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 		"JSON": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte("1234567890123456"))
@@ -153,5 +156,25 @@ func TestTLS(t *testing.T) {
 	same := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &mine, nil }}
 	if err := asker(t, same).Fill(t.Context(), at, "secret", "orders", make([]firn.ID, 1)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A caller's token goes to the scheme, host and port of an address only, and from a node with TLS to those with TLS only.
+func TestAddresses(t *testing.T) {
+	at, last := answering(t, httptest.NewServer, func(w http.ResponseWriter, _ *http.Request) { ids(w, 7) })
+	host := strings.TrimPrefix(at, "http://")
+	for _, wrong := range []string{
+		"", host, "unix:/run/firn.sock", "ftp://" + host, "http://", at + "/admin", at + "?x=", at + "/#", "http://user:word@" + host, "http://%zz",
+	} {
+		if err := asker(t, nil).Fill(t.Context(), wrong, "secret", "orders", make([]firn.ID, 1)); err == nil || last.Method != "" {
+			t.Errorf("%q: %v, and it was asked by %s %v", wrong, err, last.Method, last.URL)
+		}
+	}
+	err := asker(t, new(tls.Config)).Fill(t.Context(), at, "secret", "orders", make([]firn.ID, 1))
+	if err == nil || !strings.Contains(err.Error(), "without TLS") || last.Method != "" {
+		t.Errorf("without TLS: %v, and it was asked by %q", err, last.Method)
+	}
+	if err := asker(t, nil).Fill(t.Context(), at, "secret", "..", make([]firn.ID, 1)); err != nil || last.URL.Path != "/api/v1/sequencers/../ids" {
+		t.Errorf("asked for %v, %v; want the sequencer that was named, and no other", last.URL, err)
 	}
 }
