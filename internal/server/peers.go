@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/firn-id/firn/cluster"
+	"github.com/firn-id/firn/member"
 )
 
 // peers knows where other members serve, by their pulses. Make it with newPeers.
@@ -50,7 +51,7 @@ const (
 )
 
 // Addresses returns where a member serves, by protocol; none: it serves nothing, or is not known. An error is returned when the
-// store does not answer, with what was known before.
+// store does not answer, and nothing was known before.
 func (s *Service) Addresses(ctx context.Context, id string) (map[string]string, error) {
 	p, err := s.peers.of(ctx, s.member, id)
 	return p.addresses, err
@@ -78,16 +79,19 @@ func (k *peers) of(ctx context.Context, m Member, id string) (peer, error) {
 	if p, ok = k.get(id); ok && p.fresh() { // since another call asked
 		return p, nil
 	}
-	if time.Since(k.away) < notAgain {
-		return p, errAway
-	}
-	within, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	pulse, err := m.PulseOf(within, id)
-	if err != nil {
-		if ctx.Err() == nil {
+	err := errAway
+	var pulse member.Pulse
+	if time.Since(k.away) >= notAgain {
+		within, cancel := context.WithTimeout(ctx, askWithin)
+		defer cancel()
+		if pulse, err = m.PulseOf(within, id); err != nil && ctx.Err() == nil {
 			k.away = time.Now()
 		}
+	}
+	switch {
+	case err != nil && ok:
+		return p, nil
+	case err != nil:
 		return p, err
 	}
 	p = peer{pulse.Vitals.Addresses, time.Now()}
