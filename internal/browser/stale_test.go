@@ -35,7 +35,7 @@ func toldTo(t *testing.T, policy *auth.Policy, o server.Options) (*servertest.Me
 	pulses, now := map[string]member.Pulse{}, time.Now()
 	for i, id := range []string{"a1", "b2", "c3"} {
 		commands = append(commands, cluster.PrepareJoin{Joiner: id}, cluster.NotifyWatchers{Joiner: id}, cluster.AcceptJoin{Joiner: id}, cluster.Attach{Sequencer: "default", Member: id})
-		pulses[id] = member.Pulse{Mark: id, Owner: "host-" + id, Since: now, Clock: now, Every: time.Minute, Vitals: member.Vitals{
+		pulses[id] = member.Pulse{Mark: id, Owner: "host-" + id, Since: now, Clock: now, Every: 10 * time.Minute, Vitals: member.Vitals{
 			Version: "v1.4.0", Addresses: map[string]string{"admin": fmt.Sprintf("http://node-%d.example.org:9080", i)}, Since: now.Add(-time.Hour),
 			Ready: true, Given: 1234567, Rate: 1000, Verdict: "agreed", Offset: time.Duration(i) * 20 * time.Millisecond, Judged: now, Left: 20 * time.Minute, RoundTrip: 2 * time.Millisecond,
 		}}
@@ -71,7 +71,7 @@ func state(id string) string { return fmt.Sprintf(`text('#nodes-body [data-id=%q
 func TestNothingStaleLooksFresh(t *testing.T) {
 	testenv.Slow(t)
 	f, pulses, url := told(t)
-	p := &page{t, open(t)}
+	p := &page{t, openFor(t, 2*patience)} // four states in six pictures each
 	p.visit(url, 1440)
 	p.wait(state("b2"), "ready")
 	p.wait(`document.querySelectorAll("#ring .peer.alive").length`, "3")
