@@ -45,11 +45,14 @@ func WithHooks(h Hooks) Option {
 	return func(c *config) { c.hooks = h }
 }
 
+// DefaultMaxAge is a maxAge for WithPrefetch. The clients in other languages take it where none is given.
+const DefaultMaxAge = 2 * time.Second
+
 // WithPrefetch keeps up to count IDs of each sequencer in memory, 1 to 100000, and returns them from there, so that one
 // request serves many calls. When half of them are left, it fetches more. Fill with more than count IDs calls a node
 // directly.
 //
-// IDs older than maxAge, above zero, are dropped. The age of an ID counts from before its request is sent. It includes time in
+// IDs older than maxAge, above zero, such as [DefaultMaxAge], are dropped. The age of an ID counts from before its request is sent. It includes time in
 // which the machine slept, or lay in a snapshot, as soon as the wall clock shows that. Two machines that resume one snapshot of
 // memory may both return the IDs that were in it, until those are too old. Choose a count that is used within maxAge, and a
 // maxAge of several times the time of an answer: for 500 IDs per second and a maxAge of 2 s, a count of up to 1000.

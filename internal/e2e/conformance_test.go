@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/firn-id/firn/client"
 	"github.com/firn-id/firn/internal/certtest"
 	"github.com/firn-id/firn/internal/etcdtest"
 	"github.com/firn-id/firn/internal/responsive"
@@ -408,7 +409,10 @@ func (g *stage) open(p *party, s scenario, open map[string]any) {
 		open["nodes"] = urls
 	}
 	if ahead, ok := open["prefetch"].(map[string]any); ok {
-		p.maxAge = time.Duration(number(ahead["max_age_ms"])) * time.Millisecond
+		p.maxAge = client.DefaultMaxAge
+		if ms, ok := ahead["max_age_ms"]; ok {
+			p.maxAge = time.Duration(number(ms)) * time.Millisecond
+		}
 	}
 	a, ok := p.ask(open)
 	switch {

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import Any, Coroutine, TypeVar
 
-from ._core import Base
+from ._core import Base, check_timeout
 from ._errors import ClosedError
 
 T = TypeVar("T")
@@ -27,6 +27,7 @@ class Client(Base):
 
     def take(self, count: int, sequencer: str = "", *, timeout: float | None = None) -> list[int]:
         """Return count IDs, in the order in which they were made. The errors are those of next."""
+        check_timeout(timeout)
         issuer, at_hand = self._issuer(sequencer), 0 < count <= self._prefetch and not self._closing and not self._hook
         taken = issuer.take(count) if at_hand else None
         return taken[0] if taken else self._run(issuer.call(count, timeout))

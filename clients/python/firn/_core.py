@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections import Counter, deque
+from operator import index
 from typing import Any, Callable, Coroutine, NamedTuple, Sequence
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ from ._ids import ENCODINGS, encode, parse, whole
 # Times are in seconds. What they are for is told in docs/client.md of the repository.
 MAX_COUNT = 100_000  # IDs that a node gives at once
 DEFAULT_TIMEOUT, ANSWER_WITHIN = 10.0, 15.0  # of a call, of a request
+DEFAULT_MAX_AGE = 2.0  # of IDs in memory
 FIRST_PATIENCE, PATIENCE_PER_ID = 0.1, 5e-6  # before another node is asked, while nothing is known
 SHORTEST_PATIENCE, LONGEST_PATIENCE = 0.01, 1.0
 FIRST_AVOIDED, LONGEST_AVOIDED = 0.1, 5.0  # after failures of a node in a row
@@ -45,6 +47,11 @@ class Event(NamedTuple):
     hedged: bool = False  # of an attempt: another request of the same call had no answer yet
     age: float = 0.0  # of a call: that of the oldest ID, in seconds since before its request was sent
     expired: int = 0  # of a fetch: how many IDs were dropped since the one before, because they were too old
+
+
+def check_timeout(timeout: float | None) -> None:
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout={timeout}; want above 0 s")
 
 
 def backoff(first: float, longest: float, failures: int) -> float:
@@ -237,8 +244,9 @@ class Issuer:
         if form in ENCODINGS and text is None:
             return [encode(id, form) for id in await self.call(count, timeout)]
         base = self.base
-        if count < 0:
+        if index(count) < 0:
             raise ValueError(f"{count} IDs; want 0 or more")
+        check_timeout(timeout)
         if base._closed:
             raise ClosedError("the client is closed")
         base._check_loop()
@@ -364,17 +372,20 @@ class Base:
     nodes are URLs such as http://ids-1:8080, or unix:/run/firn/firn.sock. token returns a bearer token, and is called
     for every request. tls says which certificates to accept; by default, those that the system trusts. With prefetch,
     1 to 100000, so many IDs of each sequencer are kept in memory, and none is returned that is older than max_age
-    seconds, by the monotonic clock or the wall clock, whichever has counted more: one stands still while the machine
+    seconds (2 by default), by the monotonic clock or the wall clock, whichever has counted more: one stands still while the machine
     sleeps. timeout, in seconds, is that of calls without one. hook gets every event; it must be quick, raise nothing
-    and not call the client. ValueError is raised when an argument is wrong."""
+    and not call the client. ValueError is raised when an argument is wrong, TypeError when one is of a wrong type."""
 
     def __init__(
         self, nodes: Sequence[str], *, token: Callable[[], str] | None = None, tls: ssl.SSLContext | None = None,
-        prefetch: int = 0, max_age: float = 0.0, timeout: float = DEFAULT_TIMEOUT,
+        prefetch: int = 0, max_age: float | None = None, timeout: float = DEFAULT_TIMEOUT,
         hook: Callable[[Event], None] | None = None,
     ) -> None:
+        if max_age is None:
+            max_age = DEFAULT_MAX_AGE if prefetch else 0.0
         if not 0 <= prefetch <= MAX_COUNT or bool(prefetch) != (max_age > 0):
             raise ValueError(f"prefetch={prefetch}, max_age={max_age}; want 1 to {MAX_COUNT} and above 0 s, or neither")
+        check_timeout(timeout)
         self._nodes, self._token, self._timeout, self._hook = parse_nodes(nodes), token, timeout, hook
         self._prefetch, self._max_age, self._now = prefetch, max_age, time.monotonic
         self._ahead: Callable[[], float] = lambda: time.time() - time.monotonic()  # the wall clock, of the other one

@@ -30,6 +30,8 @@ class Node(NamedTuple):
 
 def parse_nodes(urls: Sequence[str]) -> list[Node]:
     nodes: list[Node] = []
+    if isinstance(urls, (str, bytes)):
+        raise TypeError("nodes is one text; want a list of URLs, such as ['http://ids-1:8080']")
     for i, text in enumerate(urls, start=1):
         m = re.fullmatch(r"(https?)://(\[[0-9A-Fa-f:.]+\]|[^][\s/?#@:]+)(?::([0-9]{1,5}))?/?|unix:(/.+)", text)
         if not m:  # the text is not shown, since it may hold a password

@@ -104,7 +104,7 @@ def explain(e: Exception) -> dict[str, Any]:
         told["kind"] = "no_answer"
     elif isinstance(e, firn.ClosedError):
         told["kind"] = "closed"
-    elif not isinstance(e, ValueError):
+    elif not isinstance(e, (ValueError, TypeError)):
         raise e
     return told
 
@@ -134,7 +134,7 @@ def open_client(kind: Any, o: dict[str, Any]) -> Any:
     if "ca" in o:
         options["tls"] = ssl.create_default_context(cafile=o["ca"])
     if "prefetch" in o:
-        options.update(prefetch=o["prefetch"]["count"], max_age=o["prefetch"]["max_age_ms"] / 1000)
+        options.update(prefetch=o["prefetch"]["count"], max_age=o["prefetch"]["max_age_ms"] / 1000 if "max_age_ms" in o["prefetch"] else None)
     return kind(o["nodes"], **options)
 
 
@@ -184,7 +184,7 @@ def main() -> None:
     kind = firn.AsyncClient if "--async" in sys.argv[1:] else firn.Client
     try:
         d = Driver(open_client(kind, json.loads(sys.stdin.readline())))
-    except ValueError as e:
+    except (ValueError, TypeError) as e:
         return say({"error": explain(e)})
     say({"ready": True})
     if kind is firn.AsyncClient:

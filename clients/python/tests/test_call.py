@@ -120,11 +120,13 @@ class TestWhatIsRetried(FakeTimeCase):
 
     async def test_the_timeout(self) -> None:
         f = Fleet(a=hangs)
-        for of_client, of_call, want in (10, None, 10), (3, None, 3), (3, 1, 1), (3, 0, 0):
+        for of_client, of_call, want in (10, None, 10), (3, None, 3), (3, 1, 1):
             began = now()
             with self.assertRaises(TimeoutError):
                 await f.client(timeout=of_client).next(timeout=of_call)
             self.assertAlmostEqual(now() - began, want)
+        with self.assertRaises(ValueError):
+            await f.client().next(timeout=0)
         self.assertEqual(f.requests["a"], 6, "the one without time was sent")
 
     async def test_the_limit_is_hit_by_a_hedge_of_ones_own(self) -> None:

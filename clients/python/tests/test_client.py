@@ -20,6 +20,27 @@ import firn
 from .fleet import patient
 
 
+class TestArguments(unittest.TestCase):
+    def test_what_is_wrong(self) -> None:
+        for nodes in "http://a", b"http://a":
+            with self.assertRaisesRegex(TypeError, "nodes is one text; want a list of URLs"):
+                firn.Client(nodes)  # type: ignore[arg-type]
+        wrong: list[dict[str, Any]] = [{"prefetch": 10, "max_age": 0}, {"prefetch": -1}, {"prefetch": 100_001}, {"max_age": 1}]
+        for options in wrong + [{"timeout": t} for t in (0, -1, float("nan"))]:
+            with self.assertRaisesRegex(ValueError, "; want ", msg=str(options)):
+                firn.Client(["http://a"], **options)
+        self.assertEqual(firn.Client(["http://a"], prefetch=10)._max_age, 2)
+        with firn.Client(["http://localhost:1"]) as ids:
+            for timeout in 0, -1, float("nan"):
+                with self.assertRaisesRegex(ValueError, "timeout=.*; want above 0 s"):
+                    ids.next(timeout=timeout)
+            with self.assertRaisesRegex(ValueError, "-1 IDs; want 0 or more"):
+                ids.take(-1)
+            with self.assertRaises(TypeError):
+                ids.take(1.5)  # type: ignore[arg-type]
+            self.assertEqual(ids.take(0), [])
+
+
 class Server(ThreadingHTTPServer):
     """A node that gives IDs, while it is open."""
 

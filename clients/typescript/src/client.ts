@@ -3,7 +3,7 @@ import { Clusters } from "./clusters.js";
 import { encode, isEncoding, parse } from "./encoding.js";
 import { ClosedError } from "./errors.js";
 import type { CallOptions, Form, IdOf, Kind, Options } from "./options.js";
-import { maxCount, Stock } from "./prefetch.js";
+import { defaultMaxAge, maxCount, Stock } from "./prefetch.js";
 import { Routes } from "./routes.js";
 
 /** What the sequencers of a client share. */
@@ -37,7 +37,7 @@ export class Sequencer<K extends Kind> {
   }
 
   /**
-   * Takes several IDs, which ascend unless the sequencer scatters them: 100000 with each request. Rejects with a NodeError
+   * Takes 0 or more IDs, which ascend unless the sequencer scatters them: 100000 with each request. Rejects with a NodeError
    * when a node refuses for a reason that the caller must fix, with a MixedError when nodes of several clusters answer, with a
    * NoAnswerError when no node has given IDs in time, with
    * a ClosedError after `close`, and with a RangeError when an argument is wrong.
@@ -73,7 +73,8 @@ export class Sequencer<K extends Kind> {
     const { timeout = shared.options.timeout ?? 10_000, signal } = options;
     if (shared.closed) throw new ClosedError();
     check("timeout", timeout);
-    check("count", count);
+    check("count", count, 2 ** 31 - 1, 0);
+    if (count === 0) return [];
     const began = performance.now();
     const call = within(shared, timeout, run, signal);
     let [age, error]: [number, unknown] = [0, undefined];
@@ -98,8 +99,11 @@ export class Client<K extends Kind = "bigint"> extends Sequencer<K> {
   constructor(nodes: readonly string[], options: Options<K> = {}) {
     const { form = "bigint" as K, timeout = 1, prefetch = { count: 1, maxAge: 1 } } = options;
     check("timeout", timeout);
-    check("prefetch.maxAge", prefetch.maxAge);
+    check("prefetch.maxAge", prefetch.maxAge ?? defaultMaxAge);
     check("prefetch.count", prefetch.count, maxCount);
+    if (!Array.isArray(nodes)) {
+      throw new TypeError(`the nodes are of type ${typeof nodes}; want a list of URLs, such as ["http://ids-1:8080"]`);
+    }
     const urls = nodes.map(parseNode);
     if (nodes.length === 0 || new Set(urls).size < urls.length) {
       throw new TypeError(`the nodes are ${urls.join(", ") || "none"}; want one or more, each once`);
@@ -127,9 +131,9 @@ export class Client<K extends Kind = "bigint"> extends Sequencer<K> {
   }
 }
 
-function check(name: string, value: number, most = 2 ** 31 - 1): void {
-  if (Number.isInteger(value) && value >= 1 && value <= most) return;
-  throw new RangeError(`${name} is ${value}; want a whole number from 1 to ${most}`);
+function check(name: string, value: number, most = 2 ** 31 - 1, least = 1): void {
+  if (Number.isInteger(value) && value >= least && value <= most) return;
+  throw new RangeError(`${name} is ${value}; want a whole number from ${least} to ${most}`);
 }
 
 /** Returns the URL with which requests begin. An error does not show what may be a password. */

@@ -17,10 +17,10 @@ export interface Options<K extends Kind = "bigint"> {
   /** How long a call may take that does not say so; the default is 10000. */
   timeout?: number;
   /**
-   * Keeps up to `count` IDs of each sequencer in memory, 1 to 100000, none older than `maxAge`, as from its request on. The
+   * Keeps up to `count` IDs of each sequencer in memory, 1 to 100000, none older than `maxAge` (2000 by default), as from its request on. The
    * age counts time in which the machine slept, or lay in a snapshot, as soon as the wall clock shows that.
    */
-  prefetch?: { count: number; maxAge: number };
+  prefetch?: { count: number; maxAge?: number | undefined };
   /** Is told what the client does, for metrics and logs. */
   hooks?: Hooks;
   /** Sends requests in the place of the global fetch: for certificates of your own, or a proxy. */

@@ -5,6 +5,7 @@ import type { Routes } from "./routes.js";
 /** How many IDs a node gives at once. */
 export const maxCount = 100_000;
 
+export const defaultMaxAge = 2000; // milliseconds
 const fetchWithin = 10_000; // milliseconds
 const refillRest = 1000; // milliseconds without a fetch after a failed one, unless a call waits
 
@@ -18,7 +19,8 @@ export class Stock {
   private readonly prefetch;
 
   constructor(readonly routes: Routes) {
-    this.prefetch = routes.shared.options.prefetch ?? { count: 0, maxAge: 0 };
+    const { count, maxAge = defaultMaxAge } = routes.shared.options.prefetch ?? { count: 0 };
+    this.prefetch = { count, maxAge };
   }
 
   /** Takes n IDs: from memory, or of the nodes if the memory has no room for so many. */

@@ -40,8 +40,14 @@ test("wrong options and arguments are RangeErrors, and nothing is sent", () =>
     ] as const) {
       assert.throws(() => new Client(["http://a"], options), { name: "RangeError", message: wanted });
     }
+    for (const nodes of ["http://a", undefined, {}]) {
+      const message = /the nodes are of type (string|undefined|object); want a list of URLs/;
+      assert.throws(() => new Client(nodes as unknown as string[]), { name: "TypeError", message });
+    }
     const fleet = new Fleet({ a: gives(0) });
-    for (const count of [0, -1, 1.5, NaN]) await assert.rejects(fleet.client("a").take(count), RangeError);
+    assert.deepEqual(await fleet.client("a").take(0), []);
+    assert.deepEqual(await fleet.client("a").sequencer("x", "sealed").take(0), []);
+    for (const count of [-1, 1.5, NaN]) await assert.rejects(fleet.client("a").take(count), RangeError);
     await assert.rejects(fleet.client("a").next({ timeout: -1 }), RangeError);
     assert.equal(fleet.requests("a"), 0);
   }));

@@ -32,7 +32,7 @@ interface Opening {
   nodes: string[];
   token?: string;
   ca?: string;
-  prefetch?: { count: number; max_age_ms: number };
+  prefetch?: { count: number; max_age_ms?: number };
   timeout_ms?: number;
 }
 

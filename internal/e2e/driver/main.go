@@ -62,7 +62,7 @@ type opening struct {
 	CA       string
 	Prefetch *struct {
 		Count    int
-		MaxAgeMS int `json:"max_age_ms"`
+		MaxAgeMS *int `json:"max_age_ms"`
 	}
 	TimeoutMS int `json:"timeout_ms"`
 }
@@ -169,7 +169,10 @@ func (d *driver) open(line []byte) error {
 		options = append(options, client.WithTLS(&tls.Config{RootCAs: roots}))
 	}
 	if p := o.Prefetch; p != nil {
-		age := time.Duration(p.MaxAgeMS) * time.Millisecond
+		age := client.DefaultMaxAge
+		if p.MaxAgeMS != nil {
+			age = time.Duration(*p.MaxAgeMS) * time.Millisecond
+		}
 		if *broken == "stale" {
 			age *= 100
 		}

@@ -48,6 +48,9 @@ public final class FirnClient implements AutoCloseable {
      * Choose a count that is used within that time, and several times the time of an answer.
      */
     public record Prefetch(int count, Duration maxAge) implements Option {
+        /** Keeps IDs for up to 2 s. */
+        public Prefetch(int count) { this(count, Duration.ofSeconds(2)); }
+
         public Prefetch {
             require(count >= 1 && count <= Sequencer.MOST, "prefetch of %d IDs; want 1 to %d", count, Sequencer.MOST);
             require(!maxAge.isNegative() && !maxAge.isZero(), "prefetch of IDs up to an age of %s; want more than zero", maxAge);

@@ -180,6 +180,7 @@ final class ClientTest {
         }
         Check.refused("node ...@a; want", () -> new FirnClient(List.of("http://me:secret@a")));
         Check.refused("node http://a; want", () -> new FirnClient(List.of("http://a", "HTTP://A/")));
+        Check.equal(new Prefetch(7).maxAge(), Duration.ofSeconds(2), "age");
         Check.refused("prefetch of 0 IDs", () -> new Prefetch(0, Duration.ofSeconds(1)));
         Check.refused("prefetch of 100001 IDs", () -> new Prefetch(100_001, Duration.ofSeconds(1)));
         Check.refused("age of PT0S", () -> new Prefetch(1, Duration.ZERO));

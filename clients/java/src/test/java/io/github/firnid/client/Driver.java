@@ -62,7 +62,9 @@ final class Driver implements FirnClient.Hooks {
         if (opening.get("ca") instanceof String ca) options.add(new FirnClient.Tls(trust(Path.of(ca))));
         if (opening.get("prefetch") != null) {
             var prefetch = object(opening.get("prefetch"));
-            options.add(new FirnClient.Prefetch(number(prefetch, "count"), Duration.ofMillis(number(prefetch, "max_age_ms"))));
+            int count = number(prefetch, "count");
+            options.add(prefetch.containsKey("max_age_ms") ? new FirnClient.Prefetch(count, Duration.ofMillis(number(prefetch, "max_age_ms")))
+                    : new FirnClient.Prefetch(count));
         }
         if (number(opening, "timeout_ms") > 0) timeout = Duration.ofMillis(number(opening, "timeout_ms"));
         List<?> nodes = opening.get("nodes") instanceof List<?> list ? list : List.of();
