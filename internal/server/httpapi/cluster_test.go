@@ -496,7 +496,7 @@ func TestFollow(t *testing.T) {
 	log := newLog(t, cluster.PrepareJoin{Joiner: "a"})
 	h := serving(log)
 	server := httptest.NewUnstartedServer(h)
-	server.Config.ReadTimeout = 50 * time.Millisecond
+	server.Config.ReadTimeout = time.Second // shorter than the streams below, and long enough for a busy machine to send a call
 	server.Config.WriteTimeout = server.Config.ReadTimeout
 	server.Start()
 	t.Cleanup(server.Close)
