@@ -125,7 +125,7 @@ class TestConnections(unittest.IsolatedAsyncioTestCase):
     async def test_nobody_listens(self) -> None:
         async with firn.AsyncClient(["http://127.0.0.1:1", "unix:/nowhere"]) as c:
             with self.assertRaisesRegex(firn.NoAnswerError, "http://127.0.0.1:1: .*; unix:/nowhere: .*No such file"):
-                await c.next(timeout=0.05)
+                await c.next(timeout=1)
 
 
 class TestArguments(unittest.TestCase):
