@@ -26,7 +26,7 @@ func TestAnyNodeAnswers(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
-	nodes := fleet(t, 4, with(server, append(short, "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")...)...)
+	nodes := fleet(t, 4, with(server, append(short, "--no-forward=false", "--grpc-addr=127.0.0.1:0", "--redis-addr=127.0.0.1:0")...)...)
 	nodes[0].mustCreate("orders", `"allocation":{"kind":"count","count":1}`)
 	var l ledger
 	ask := func(n *node) (made string) {
@@ -96,7 +96,7 @@ func TestAnyNodeAnswers(t *testing.T) {
 		t.Errorf("made by %v; want here once, and by one other thrice", holders)
 	}
 
-	deaf := serve(t, "deaf", with(server, append(short, "--no-forward")...)...)
+	deaf := serve(t, "deaf", with(server, short...)...)
 	deaf.ready(t, new(ledger))
 	eventually(t, func() error {
 		if _, err := deaf.call(http.MethodPost, sequencers+"/orders/id", "", nil); codeOf(err) != "waiting" {

@@ -144,7 +144,8 @@ func startOff(t testing.TB, binary func() (string, error), off time.Duration, na
 	}
 	n := &node{t: t, name: name, exited: make(chan struct{}), log: new(lines), clockAt: filepath.Join(t.TempDir(), "clock")}
 	n.step(off)
-	n.cmd = exec.Command(path, append([]string{"serve", "--http-addr=127.0.0.1:0", journaled(t, args)}, args...)...)
+	own := []string{"serve", "--http-addr=127.0.0.1:0", "--no-forward", journaled(t, args)} // what a node answers says how it is itself
+	n.cmd = exec.Command(path, append(own, args...)...)
 	n.cmd.Env = append(os.Environ(), "FAKE_WALL_FILE="+n.clockAt, "DRILLS="+drills)
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {

@@ -160,7 +160,7 @@ func TestStandbysTakeOver(t *testing.T) {
 	testenv.Slow(t)
 	t.Parallel()
 	server := etcdtest.Start(t, etcdtest.Options{})
-	args := with(server, "--ttl="+ttl.String(), "--window="+window.String(), "--no-auto-attach", "--no-forward")
+	args := with(server, "--ttl="+ttl.String(), "--window="+window.String(), "--no-auto-attach")
 	nodes := fleet(t, 8, args...)
 	nodes[0].mustCreate("pair", `"nodes":2`)
 	p := &pair{t: t}
