@@ -52,10 +52,11 @@ const DefaultMaxAge = 2 * time.Second
 // request serves many calls. When half of them are left, it fetches more. Fill with more than count IDs calls a node
 // directly.
 //
-// IDs older than maxAge, above zero, such as [DefaultMaxAge], are dropped. The age of an ID counts from before its request is sent. It includes time in
-// which the machine slept, or lay in a snapshot, as soon as the wall clock shows that. Two machines that resume one snapshot of
-// memory may both return the IDs that were in it, until those are too old. Choose a count that is used within maxAge, and a
-// maxAge of several times the time of an answer: for 500 IDs per second and a maxAge of 2 s, a count of up to 1000.
+// IDs older than maxAge, above zero, such as [DefaultMaxAge], are dropped. The age of an ID counts from before its request
+// is sent. It includes time in which the machine slept, or lay in a snapshot, as soon as the wall clock shows that. Two
+// machines that resume one snapshot of memory may both return the IDs that were in it, until those are too old. Choose a
+// count that is used within maxAge, and a maxAge of several times the time of an answer: for 500 IDs per second and a maxAge
+// of 2 s, a count of up to 1000.
 func WithPrefetch(count int, maxAge time.Duration) Option {
 	return func(c *config) { c.ahead, c.count, c.maxAge = true, count, maxAge }
 }

@@ -57,8 +57,8 @@ func (m *Member) Pulses(ctx context.Context) (map[string]Pulse, error) {
 	return found, nil
 }
 
-// PulseOf reads the pulse of one member or joiner, by its member ID; it is zero where there is none. An error is
-// returned when the store does not answer.
+// PulseOf reads the pulse of one member or joiner, by its member ID. It returns the zero Pulse if there is none, and an error
+// when the store does not answer.
 func (m *Member) PulseOf(ctx context.Context, id string) (Pulse, error) {
 	s, err := m.opened()
 	if err != nil {

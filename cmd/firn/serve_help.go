@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// groups begin the parts of the help of firn serve: each at the flag that comes first in it.
-var groups = []struct{ first, title string }{
+// serveGroups begin the parts of the help of firn serve: each at the flag that comes first in it.
+var serveGroups = []struct{ first, title string }{
 	{"http-addr", "Addresses"},
 	{"tokens", "Callers"},
 	{"store", "Where the data is"},
@@ -28,10 +28,10 @@ func serveUsage(c *cobra.Command) error {
 	fmt.Fprintf(w, "Usage:\n  %s\n\nExamples:\n%s\n", c.UseLine(), c.Example)
 	var all []*pflag.Flag
 	c.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, f) })
-	for i, g := range groups {
+	for i, g := range serveGroups {
 		part := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
 		part.SortFlags = false
-		for len(all) > 0 && (i+1 == len(groups) || all[0].Name != groups[i+1].first) {
+		for len(all) > 0 && (i+1 == len(serveGroups) || all[0].Name != serveGroups[i+1].first) {
 			part.AddFlag(all[0])
 			all = all[1:]
 		}

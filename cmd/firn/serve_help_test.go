@@ -26,7 +26,7 @@ func TestServeHelpIsInGroups(t *testing.T) {
 			t.Errorf("--%s is there %d times; want once", f.Name, n)
 		}
 	})
-	for _, g := range groups {
+	for _, g := range serveGroups {
 		if !strings.Contains(parts, "\n\n"+g.title+":\n  ") {
 			t.Errorf("the group %q has no flags", g.title)
 		}

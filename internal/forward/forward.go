@@ -37,9 +37,9 @@ const (
 	longestReason = 1 << 10          // bytes of it that callers get
 )
 
-// New returns a client for the nodes of a cluster, whose ID cluster tells; empty: it is not known yet, and nobody is asked. Own is
-// how this node serves TLS: who it trusts for that, and the system's authorities, may vouch for others, and nobody is asked
-// without TLS. Nil: it does not.
+// New returns a client for the nodes of one cluster. The function cluster returns the cluster's ID; while that is empty, the
+// client asks nobody. Own is how this node serves TLS: the client then asks over TLS alone, and trusts the authorities of this
+// node's certificate and those of the system. Own is nil for a node that serves without TLS.
 func New(cluster func() string, own *tls.Config) *Client {
 	dialer := net.Dialer{Timeout: connectWithin}
 	return &Client{

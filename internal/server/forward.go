@@ -68,8 +68,8 @@ type elsewhere struct {
 // holder is a member that has node IDs of a sequencer.
 type holder struct{ id, url string }
 
-// elsewhere returns the issuer of another node that has node IDs of a sequencer, for a call that got no IDs here because of
-// why; false: there is none, or the call must not be forwarded.
+// elsewhere returns the issuer at another node that has node IDs of a sequencer. Why is the error that the call got here. It
+// returns false if no such node is known, and for a call that must not be forwarded.
 func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, why error) (*elsewhere, bool) {
 	var detached *detachedError
 	if s.options.Forwarder == nil || !errors.Is(why, member.ErrNotReady) && !errors.As(why, &detached) ||

@@ -208,7 +208,7 @@ func TestReadyFor(t *testing.T) {
 					t.Errorf("node %d: %v; want %q", i, err, want)
 				}
 				if n.ReadyFor(t.Context(), "nothing") == nil {
-					t.Errorf("node %d is ready for a sequencer that there is not", i)
+					t.Errorf("node %d is ready for a sequencer that does not exist", i)
 				}
 			}
 		}

@@ -227,7 +227,7 @@ func (s *Service) ReadyFor(ctx context.Context, name string) error {
 		!s.options.NoAutoAttach && q.Definition().Attach == cluster.AttachOnDemand {
 		return nil // nobody serves it yet, and the first call has the node that it comes to attach
 	}
-	return err // also for a name that there is not: callers without a right ask this
+	return err // the same for an unknown name: anybody may ask
 }
 
 // Cluster returns the ID of the cluster, for every answer; empty while it is not known.
