@@ -45,7 +45,7 @@ func (m *Member) mourn(c cluster.Command, out cluster.Outcome) {
 	if !ok || out.Result != cluster.Applied || m.incarnation == nil || leave.By != m.incarnation.id || slices.Contains(m.ids, leave.Member) {
 		return
 	}
-	m.log.Warn("a node is gone that has not left: it is out of the cluster, and its node IDs are free once their time is over",
+	m.log.Warn("a member that has not left is out of the cluster: its node is gone, or joins again; its node IDs are free once their time is over",
 		"node", m.dead[leave.Member].node, "member", leave.Member, "why", leave.Why)
 }
 
