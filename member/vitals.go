@@ -24,6 +24,9 @@ type Vitals struct {
 
 	Rates map[string]float64 `json:"rates,omitempty"` // those of the busiest sequencers that give any, by name
 
+	Failing  []string `json:"failing,omitempty"`  // sequencers of which callers lately got no IDs from it, for want of a node ID
+	Forwards bool     `json:"forwards,omitempty"` // it asks other nodes for IDs where it has no node ID
+
 	Verdict string        `json:"verdict,omitempty"` // over its clock, when it was last judged; empty: never
 	Offset  time.Duration `json:"offset_ns"`         // by how much its wall clock was ahead of the others' median then, at least; negative: behind
 	Against int           `json:"against,omitempty"` // how many others disagreed with it

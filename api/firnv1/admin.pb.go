@@ -2604,7 +2604,11 @@ type Vitals struct {
 	// Since when the verdict over its clock is the same, by the answering server's clock; absent: never judged.
 	VerdictSince *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=verdict_since,json=verdictSince,proto3" json:"verdict_since,omitempty"`
 	// IDs per second, lately, of the 32 busiest sequencers that give any, by name.
-	Rates         map[string]float64 `protobuf:"bytes,17,rep,name=rates,proto3" json:"rates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	Rates map[string]float64 `protobuf:"bytes,17,rep,name=rates,proto3" json:"rates,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"`
+	// The sequencers, at most 32, of which callers lately got no IDs from it, for want of a node ID.
+	Failing []string `protobuf:"bytes,18,rep,name=failing,proto3" json:"failing,omitempty"`
+	// Whether it asks other nodes for IDs where it has no node ID.
+	Forwards      bool `protobuf:"varint,19,opt,name=forwards,proto3" json:"forwards,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2756,6 +2760,20 @@ func (x *Vitals) GetRates() map[string]float64 {
 		return x.Rates
 	}
 	return nil
+}
+
+func (x *Vitals) GetFailing() []string {
+	if x != nil {
+		return x.Failing
+	}
+	return nil
+}
+
+func (x *Vitals) GetForwards() bool {
+	if x != nil {
+		return x.Forwards
+	}
+	return false
 }
 
 var File_firn_v1_admin_proto protoreflect.FileDescriptor
@@ -2955,7 +2973,7 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x14\n" +
 	"\x05fresh\x18\x03 \x01(\bR\x05fresh\x12/\n" +
 	"\x05as_of\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12'\n" +
-	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\xc7\x06\n" +
+	"\x06vitals\x18\x05 \x01(\v2\x0f.firn.v1.VitalsR\x06vitals\"\xfd\x06\n" +
 	"\x06Vitals\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12<\n" +
 	"\taddresses\x18\x02 \x03(\v2\x1e.firn.v1.Vitals.AddressesEntryR\taddresses\x120\n" +
@@ -2975,7 +2993,9 @@ const file_firn_v1_admin_proto_rawDesc = "" +
 	"\rsmaller_until\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\fsmallerUntil\x127\n" +
 	"\tcopied_at\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\bcopiedAt\x12?\n" +
 	"\rverdict_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\fverdictSince\x120\n" +
-	"\x05rates\x18\x11 \x03(\v2\x1a.firn.v1.Vitals.RatesEntryR\x05rates\x1a<\n" +
+	"\x05rates\x18\x11 \x03(\v2\x1a.firn.v1.Vitals.RatesEntryR\x05rates\x12\x18\n" +
+	"\afailing\x18\x12 \x03(\tR\afailing\x12\x1a\n" +
+	"\bforwards\x18\x13 \x01(\bR\bforwards\x1a<\n" +
 	"\x0eAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +

@@ -32,7 +32,7 @@ func Benchmark(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer m.Leave()
-		service := server.New(m, server.Options{Forwarder: forward.New(m.Cluster, nil)})
+		service := server.New(m, server.Options{Forwarder: forward.New(m.Cluster, nil, untraced)})
 		s.Config.Handler = httpapi.WithCluster(service, httpapi.New(service, new(auth.Policy)))
 		s.Start()
 		defer s.Close()

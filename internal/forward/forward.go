@@ -39,14 +39,15 @@ const (
 
 // New returns a client for the nodes of one cluster. The function cluster returns the cluster's ID; while that is empty, the
 // client asks nobody. Own is how this node serves TLS: the client then asks over TLS alone, and trusts the authorities of this
-// node's certificate and those of the system. Own is nil for a node that serves without TLS.
-func New(cluster func() string, own *tls.Config) *Client {
+// node's certificate and those of the system. Own is nil for a node that serves without TLS. Traced returns a transport that
+// passes on the trace of each call.
+func New(cluster func() string, own *tls.Config, traced func(http.RoundTripper) http.RoundTripper) *Client {
 	dialer := net.Dialer{Timeout: connectWithin}
 	return &Client{
 		cluster: cluster,
 		own:     own,
 		http: &http.Client{
-			Transport: &http.Transport{
+			Transport: traced(&http.Transport{
 				DialContext: dialer.DialContext,
 				DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 					config, err := trusting(own)
@@ -59,7 +60,7 @@ func New(cluster func() string, own *tls.Config) *Client {
 				MaxIdleConnsPerHost: idleMost,
 				IdleConnTimeout:     idleFor,
 				DisableCompression:  true,
-			},
+			}),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token is for the node
 		},
 	}

@@ -20,8 +20,10 @@ import (
 
 const own = "cluster-1"
 
+func untraced(t http.RoundTripper) http.RoundTripper { return t }
+
 func asker(t *testing.T, config *tls.Config) *forward.Client {
-	c := forward.New(func() string { return own }, config)
+	c := forward.New(func() string { return own }, config, untraced)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -92,7 +94,7 @@ func TestNoIDs(t *testing.T) {
 			t.Errorf("%s: %v; want %q", name, err, c.want)
 		}
 	}
-	unknown := forward.New(func() string { return "" }, nil)
+	unknown := forward.New(func() string { return "" }, nil, untraced)
 	if err := unknown.Fill(t.Context(), "http://127.0.0.1:1", "", "orders", make([]firn.ID, 2)); err == nil || !strings.Contains(err.Error(), "not known") {
 		t.Errorf("a cluster that is not known: %v", err)
 	}

@@ -154,7 +154,7 @@ func (n *Node) begin() (err error) {
 		MaxCalls: n.limits.Calls, MaxAnswers: n.limits.Answers, Log: n.log, Audit: n.audit, Meter: n.metrics,
 	}
 	if !c.NoForward {
-		n.forward = forward.New(n.member.Cluster, n.tls)
+		n.forward = forward.New(n.member.Cluster, n.tls, n.traces.onward)
 		o.Forwarder = n.forward
 	}
 	if n.quorum != nil {

@@ -126,6 +126,16 @@ func (t *traces) asked() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithStatsHandler(otelgrpc.NewClientHandler(t.options()...))}
 }
 
+// onward makes a span of each request of a call to another node, whose own span of it comes under that.
+func (t *traces) onward(transport http.RoundTripper) http.RoundTripper {
+	if t == nil {
+		return transport
+	}
+	return otelhttp.NewTransport(transport,
+		otelhttp.WithSpanNameFormatter(func(string, *http.Request) string { return "ask another node" }),
+		otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(t.carried), otelhttp.WithMeterProvider(noMetrics.MeterProvider{}))
+}
+
 // close sends the remaining spans.
 func (t *traces) close(log *slog.Logger) {
 	if t == nil {

@@ -6,17 +6,24 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/api/firnv1"
+	"github.com/firn-id/firn/internal/clusterid"
+	"github.com/firn-id/firn/internal/forward"
+	"github.com/firn-id/firn/internal/packed"
 )
 
 // receiver is an OpenTelemetry collector.
@@ -126,6 +133,42 @@ func TestTraces(t *testing.T) {
 	for g := range got {
 		if !slices.Contains(want, g) && !strings.HasPrefix(g, "POST /api/v1/sequencers > etcdserverpb.KV/") {
 			t.Errorf("there is %q", g)
+		}
+	}
+}
+
+// A call that another node answers is one trace: its span there is under that of the request to the other node, which is under
+// that of the call.
+func TestTracesGoOnToOtherNodes(t *testing.T) {
+	kept := tracetest.NewInMemoryExporter()
+	traces := newTraces(sdk.WithSyncer(kept), 1, nil)
+	other := httptest.NewServer(traces.web(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(clusterid.Header, "cluster-1")
+		w.Header().Set("Content-Type", packed.Type)
+		_, _ = w.Write(packed.Append(nil, 7))
+	})))
+	defer other.Close()
+	c := forward.New(func() string { return "cluster-1" }, nil, traces.onward)
+	defer c.Close()
+	s := httptest.NewServer(traces.web(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if err := c.Fill(r.Context(), other.URL, "", "orders", make([]firn.ID, 1)); err != nil {
+			t.Error(err)
+		}
+	})))
+	defer s.Close()
+	if answer, err := http.Post(s.URL+"/api/v1/sequencers/orders/id", "", nil); err != nil || answer.Body.Close() != nil {
+		t.Fatal(err)
+	}
+	s.Close() // once the spans have ended
+	other.Close()
+	all := kept.GetSpans()
+	slices.SortFunc(all, func(a, b tracetest.SpanStub) int { return a.StartTime.Compare(b.StartTime) })
+	if len(all) != 3 || all[1].Name != "ask another node" {
+		t.Fatalf("%d spans: %v", len(all), all)
+	}
+	for i, s := range all[1:] {
+		if s.SpanContext.TraceID() != all[0].SpanContext.TraceID() || s.Parent.SpanID() != all[i].SpanContext.SpanID() {
+			t.Errorf("span %d, %s, is not under the one before", i+1, s.Name)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -285,6 +286,58 @@ func TestSilentNode(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		if asks() != 1 {
 			t.Error("it is never asked again")
+		}
+	})
+}
+
+// A node says of which sequencers its callers get no IDs: once calls have failed for a while, and until they don't for a while.
+func TestFailingCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := startForwarding(t, false)
+		who, n := anyone(t), f.nodes[0]
+		call := func() error {
+			_, _, err := n.Next(t.Context(), who, "orders")
+			return err
+		}
+		if _, _, err := f.nodes[1].Next(t.Context(), who, "orders"); err != nil { // which attaches it
+			t.Fatal(err)
+		}
+		want := func(when string, failing ...string) {
+			t.Helper()
+			if got := n.Vitals().Failing; !slices.Equal(got, failing) {
+				t.Errorf("%s: %q; want %q", when, got, failing)
+			}
+		}
+		if err := call(); err != nil {
+			t.Fatal(err)
+		}
+		f.fail = errors.New("no answer")
+		for range 5 {
+			if call() == nil {
+				t.Fatal("an ID")
+			}
+			want("calls begin to fail")
+			time.Sleep(time.Second)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, _, err := n.Next(gone, who, "orders"); err == nil {
+			t.Fatal("an ID")
+		}
+		want("a caller gave up")
+		if call() == nil {
+			t.Fatal("an ID")
+		}
+		want("calls fail", "orders")
+		if _, _, err := n.Next(t.Context(), who, "nobodys"); err == nil {
+			t.Fatal("an ID of a sequencer that does not exist")
+		}
+		time.Sleep(29 * time.Second)
+		want("a while ago", "orders")
+		time.Sleep(2 * time.Second)
+		want("long ago")
+		if !n.Vitals().Forwards {
+			t.Error("it does not say that it asks other nodes")
 		}
 	})
 }

@@ -128,6 +128,11 @@ func (s *Service) from(ctx context.Context, who *auth.Caller, name string, give 
 	if err = s.fromHere(ctx, who, name, give); err == nil {
 		return "", nil
 	}
+	defer func() {
+		if err != nil {
+			s.noteFailed(ctx, name, err)
+		}
+	}()
 	other, ok := s.elsewhere(ctx, who, name, err)
 	if !ok || !s.forwarded.begin(s.options.MaxCalls) {
 		return "", err

@@ -44,6 +44,7 @@ const (
 	DiskProblem     ProblemKind = "disk"      // of a machine of the quorum, or of a node alone: nearly full, or slow
 	ClockProblem    ProblemKind = "clock"     // a majority disagrees with a node's clock
 	NotReadyProblem ProblemKind = "not_ready" // nodes can't issue IDs
+	CallsProblem    ProblemKind = "calls"     // callers of some nodes get no IDs of a sequencer
 	HorizonProblem  ProblemKind = "horizon"   // reserved time ends, and more is not reserved
 	LayoutProblem   ProblemKind = "layout"    // the time of a layout ends
 	GoneProblem     ProblemKind = "gone"      // a member's pulse is gone
@@ -66,6 +67,7 @@ var remedies = []struct {
 	{DiskProblem, "Make room on that disk, or give it more."},
 	{ClockProblem, "Correct that clock, as with chronyc makestep; it gives IDs 5 s later."},
 	{NotReadyProblem, "Run firn doctor on that machine."},
+	{CallsProblem, "Have callers or balancers ask nodes that give IDs of it: /readyz?sequencer= with its name says which do."},
 	{HorizonProblem, "Run firn doctor on that machine."},
 	{LayoutProblem, "Create a sequencer with a later epoch or more time bits, and move the callers to it."},
 	{GoneProblem, "If nobody stopped it, start it again; the others take it out by themselves."},
@@ -154,12 +156,7 @@ func folded(found []finding) (all []Problem) {
 				continue
 			}
 			others = append(others, f.about)
-			for _, id := range f.Members {
-				if !slices.Contains(p.Members, id) {
-					p.Members = append(p.Members, id)
-				}
-			}
-			p.Sequencers = append(p.Sequencers, f.Sequencers...)
+			p.Members, p.Sequencers = union(p.Members, f.Members), union(p.Sequencers, f.Sequencers)
 			if f.Since != nil && (p.Since == nil || f.Since.Before(*p.Since)) {
 				p.Since = f.Since
 			}
@@ -170,6 +167,16 @@ func folded(found []finding) (all []Problem) {
 		all, found = append(all, p.complete()), rest
 	}
 	return all
+}
+
+// union returns all of a, and then those of b that are not in a.
+func union(a, b []string) []string {
+	for _, one := range b {
+		if !slices.Contains(a, one) {
+			a = append(a, one)
+		}
+	}
+	return a
 }
 
 // list lists at most three things.

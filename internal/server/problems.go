@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/firn-id/firn/member"
 )
 
 // soonOver is how long before the end of a layout's time it is a problem.
@@ -31,6 +33,7 @@ func Problems(s Status) []Problem {
 	p.clocks()
 	p.order()
 	p.readiness()
+	p.calls()
 	p.pulses()
 	p.lost()
 	p.sequencers()
@@ -206,6 +209,28 @@ func (p *problems) readiness() {
 	}
 }
 
+// calls finds sequencers of which callers of some members get no IDs. What is told of the default sequencer already is not told
+// again.
+func (p *problems) calls() {
+	for m := range p.fresh {
+		for _, name := range m.Vitals.Failing {
+			if name == member.DefaultSequencer && !m.Vitals.Ready {
+				continue
+			}
+			cause := "it has no node ID of " + name
+			if m.Vitals.Forwards {
+				cause += ", and no other node gives it IDs"
+			} else {
+				cause += ", and asks no other node (--no-forward)"
+			}
+			p.addAbout(p.names[m.ID], name+cause, Problem{
+				Level: Failing, Kind: CallsProblem, Members: []string{m.ID}, Sequencers: []string{name},
+				Effect: "Calls for IDs of " + name + " fail at " + p.names[m.ID], Cause: cause,
+			})
+		}
+	}
+}
+
 // pulses finds members whose pulses are gone or overdue.
 func (p *problems) pulses() {
 	for _, m := range p.status.Members {
@@ -291,7 +316,7 @@ func (p *problems) sequencers() {
 			}
 			add("lacking", Problem{
 				Level: Warning, Kind: NodeIDsProblem, Members: q.Lacking,
-				Effect: p.verb(q.Lacking, "gives", "give") + " no IDs of " + q.Name, Cause: which,
+				Effect: p.without(q), Cause: which,
 			})
 		case total >= 10 && q.Free*10 < total:
 			add("few", Problem{
@@ -300,6 +325,20 @@ func (p *problems) sequencers() {
 			})
 		}
 	}
+}
+
+// without says what members without a node ID of a sequencer do.
+func (p *problems) without(q StatusSequencer) string {
+	asking := 0
+	for m := range p.fresh {
+		if slices.Contains(q.Lacking, m.ID) && m.Vitals.Forwards {
+			asking++
+		}
+	}
+	if asking < len(q.Lacking) || len(q.Nodes) == 0 {
+		return p.verb(q.Lacking, "gives", "give") + " no IDs of " + q.Name
+	}
+	return p.verb(q.Lacking, "asks", "ask") + " other nodes for IDs of " + q.Name
 }
 
 // versions finds members that run different versions.

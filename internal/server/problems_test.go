@@ -129,6 +129,23 @@ func TestProblems(t *testing.T) {
 		"waiting for another": {sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting, q.Lacking = 1021, []string{"b"}, []string{"b"} }), []string{
 			"warning node_ids: ids-2 gives no IDs of default: none of its 1024 node IDs that is accepted is free [b] of default",
 		}},
+		"waiting, and asks others": {all(vitals(1, func(v *member.Vitals) { v.Forwards = true }), sequencer(func(q *server.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b"} })), []string{
+			"warning node_ids: ids-2 asks other nodes for IDs of default: none of its 3 node IDs is free [b] of default",
+		}},
+		"waiting, and one asks others": {all(vitals(1, func(v *member.Vitals) { v.Forwards = true }), sequencer(func(q *server.StatusSequencer) { q.Free, q.Lacking = 0, []string{"b", "c"} })), []string{
+			"warning node_ids: ids-2 and ids-3 give no IDs of default: none of its 3 node IDs is free [b c] of default",
+		}},
+		"calls": {all(vitals(1, func(v *member.Vitals) { v.Failing = []string{"orders"} }), vitals(2, func(v *member.Vitals) { v.Failing, v.Forwards = []string{"orders", "users"}, true })), []string{
+			"error calls: Calls for IDs of orders fail at ids-2: it has no node ID of orders, and asks no other node (--no-forward) [b] of orders",
+			"error calls: Calls for IDs of orders fail at ids-3: it has no node ID of orders, and no other node gives it IDs [c] of orders",
+			"error calls: Calls for IDs of users fail at ids-3: it has no node ID of users, and no other node gives it IDs [c] of users",
+		}},
+		"calls, of nodes alike": {all(vitals(1, func(v *member.Vitals) { v.Failing = []string{"orders"} }), vitals(2, func(v *member.Vitals) { v.Failing = []string{"orders"} })), []string{
+			"error calls: Calls for IDs of orders fail at ids-2: it has no node ID of orders, and asks no other node (--no-forward); the same holds for 1 more: ids-3 [b c] of orders",
+		}},
+		"calls, not ready": {all(notReady(1, "not_ready", "so", time.Minute), vitals(1, func(v *member.Vitals) { v.Failing = []string{"default"} })), []string{
+			"error not_ready: ids-2 gives no IDs since 11:58:58Z: so [b]",
+		}},
 		"waiting by the allocation": {sequencer(func(q *server.StatusSequencer) { q.Free, q.Waiting = 1021, []string{"b"} }), nil},
 		"few node IDs":              {sequencer(func(q *server.StatusSequencer) { q.Nodes, q.Free = map[int64]string{}, 0; fill(q, 29); q.Free = 3 }), []string{"warning node_ids: Only 3 more nodes can give IDs of default: 29 of its 32 node IDs are taken [] of default"}},
 		"as many as used":           {sequencer(func(q *server.StatusSequencer) { q.Free = 0 }), nil},

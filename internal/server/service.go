@@ -151,6 +151,7 @@ type Service struct {
 	peers    *peers
 
 	forwarded forwarded
+	failing   failing
 	history   atomic.Pointer[History] // as it was read last; nil: never
 
 	serving context.Context // ends with Drain

@@ -72,6 +72,7 @@ func (s *Service) Vitals() member.Vitals {
 		l.counted, l.given, l.byName = now, total, byName
 	}
 	v.Rate, v.Rates = l.rate, l.rates
+	v.Failing, v.Forwards = s.failing.names(now), s.options.Forwarder != nil
 	return v
 }
 

@@ -105,7 +105,7 @@ func vitalsMessage(v *member.Vitals) *firnv1.Vitals {
 		return nil
 	}
 	m := &firnv1.Vitals{
-		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given, Rate: v.Rate, Rates: v.Rates, Verdict: v.Verdict,
+		Version: v.Version, Addresses: v.Addresses, Ready: v.Ready, Code: v.Code, Why: v.Why, Given: v.Given, Rate: v.Rate, Rates: v.Rates, Failing: v.Failing, Forwards: v.Forwards, Verdict: v.Verdict,
 		Offset: durationpb.New(v.Offset), Since: instantMessage(&v.Since), Judged: instantMessage(&v.Judged),
 		VerdictSince: instantMessage(&v.VerdictSince), SmallerUntil: instantMessage(&v.SmallerUntil), CopiedAt: instantMessage(&v.CopiedAt),
 	}

@@ -21,7 +21,7 @@ func TestStatusMessage(t *testing.T) {
 		Problems: []server.Problem{{Level: server.Failing, Kind: server.ClockProblem, Effect: "out", Cause: "so", Do: "act", Link: "there", Detail: "EOF", Members: []string{"a"}, Sequencers: []string{"s"}, Since: &noon}},
 		Members: []server.StatusMember{
 			{ID: "a", Watches: "b", Joined: 3, Pulse: server.Pulse{Alive: new(true), Owner: "ids-1", Fresh: true, AsOf: &noon, Vitals: &member.Vitals{
-				Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true, Code: "clock", Why: "so", Given: 7, Rate: 1.5, Rates: map[string]float64{"s": 1.25},
+				Version: "v1", Addresses: map[string]string{"http": "http://a"}, Since: noon, Ready: true, Code: "clock", Why: "so", Given: 7, Rate: 1.5, Rates: map[string]float64{"s": 1.25}, Failing: []string{"s"}, Forwards: true,
 				Verdict: "behind", Offset: -time.Second, Judged: noon, SmallerUntil: noon, CopiedAt: noon, Left: time.Minute, RoundTrip: time.Millisecond,
 			}}},
 			{ID: "b", Pulse: server.Pulse{Owner: "ids-2", AsOf: &noon, Vitals: new(member.Vitals)}},
@@ -40,7 +40,7 @@ func TestStatusMessage(t *testing.T) {
 		"problems": [{"level": "LEVEL_ERROR", "kind": "clock", "effect": "out", "cause": "so", "do": "act", "link": "there", "detail": "EOF", "members": ["a"], "sequencers": ["s"], "since": `+at+`}],
 		"members": [
 			{"id": "a", "watches": "b", "joined": 3, "pulse": {"alive": true, "owner": "ids-1", "fresh": true, "asOf": `+at+`, "vitals": {
-				"version": "v1", "addresses": {"http": "http://a"}, "since": `+at+`, "ready": true, "code": "clock", "why": "so", "given": 7, "rate": 1.5, "rates": {"s": 1.25},
+				"version": "v1", "addresses": {"http": "http://a"}, "since": `+at+`, "ready": true, "code": "clock", "why": "so", "given": 7, "rate": 1.5, "rates": {"s": 1.25}, "failing": ["s"], "forwards": true,
 				"verdict": "behind", "offset": "-1s", "judged": `+at+`, "smallerUntil": `+at+`, "copiedAt": `+at+`, "left": "60s", "roundTrip": "0.001s"}}},
 			{"id": "b", "pulse": {"owner": "ids-2", "asOf": `+at+`, "vitals": {"offset": "0s"}}},
 			{"id": "c"}],
