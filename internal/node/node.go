@@ -170,6 +170,17 @@ func (n *Node) begin() (err error) {
 	return nil
 }
 
+// end ends what begin began, also if that failed.
+func (n *Node) end() {
+	if n.member != nil {
+		n.member.Leave()
+	}
+	n.unwatch()
+	if n.journal != nil {
+		n.journal.Close()
+	}
+}
+
 // disks returns how much room there is where the node writes.
 func (c Config) disks() map[string]space.Room {
 	all := map[string]space.Room{}
@@ -246,11 +257,7 @@ func (n *Node) Run(ctx context.Context) error {
 		if n.forward != nil {
 			n.forward.Close()
 		}
-		n.member.Leave()
-		n.unwatch()
-		if n.journal != nil {
-			n.journal.Close()
-		}
+		n.end()
 		n.forget()
 		n.closeStore()
 	}()

@@ -89,18 +89,18 @@ const maxUntaken = 64 << 10
 // Listen listens on every address of the node, and starts its part in the quorum. If it can't listen on one, it
 // returns a SettingError and listens on none.
 func (n *Node) Listen() (err error) {
-	if err := n.begin(); err != nil {
-		return err
-	}
 	s := &servers{log: n.log, failed: make(chan error, 1), ending: make(chan struct{})}
 	defer func() {
 		if err != nil {
-			n.member.Leave()
+			n.end()
 			for _, one := range s.all {
 				_ = one.listener.Close() // no caller was served
 			}
 		}
 	}()
+	if err := n.begin(); err != nil {
+		return err
+	}
 	serves := map[Address]func(*tls.Config) *protocolServer{Public: n.public, Admin: n.admin, GRPC: n.grpc, Redis: n.redis, Metrics: n.probes}
 	for _, one := range n.config.addresses() {
 		l, err := n.listenOn(one.Address, one.at)
