@@ -8,19 +8,27 @@ import (
 	"github.com/firn-id/firn/store"
 )
 
-// "The store renews it until it is closed."
+// "The store renews it until it is closed." A host that stalls for longer than the TTL may end one session, and another: not
+// three.
 func sessionLives(s *suite) {
-	session := s.session(s.Store)
-	version := s.putUnder(session, "key", "1")
-	gone := s.gone(s.Store, s.ctx, "key")
-	select {
-	case <-session.Done():
-		s.Error("Done is closed while the store renews the session")
-	case <-gone:
-		s.Error("the key disappeared while the store renews the session")
-	case <-time.After(session.TTL() * 5 / 2):
+	for tries := 3; ; tries-- {
+		session := s.session(s.Store)
+		version := s.putUnder(session, "key", "1")
+		gone, failed := s.gone(s.Store, s.ctx, "key"), ""
+		select {
+		case <-session.Done():
+			failed = "Done is closed while the store renews the session"
+		case <-gone:
+			failed = "the key disappeared while the store renews the session"
+		case <-time.After(session.TTL() * 5 / 2):
+			s.wantVersion("key", "1", version)
+			return
+		}
+		if tries == 1 {
+			s.Error(failed)
+			return
+		}
 	}
-	s.wantVersion("key", "1", version)
 }
 
 // "Close ends the session and with it every key put under it."
