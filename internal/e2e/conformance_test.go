@@ -30,7 +30,7 @@ import (
 // conformance is where the suite is that every client passes; its README says what is in it.
 var conformance = filepath.Join("..", "..", "clients", "conformance")
 
-var driverNames = flag.String("drivers", "", "TestConformance: the drivers that must run, separated by commas, or all; by default those that can run here")
+var driverNames = flag.String("drivers", "", "TestConformance: the drivers that must run, separated by commas, or all, and then TestGeneratedClients runs, too; by default those that can run here")
 
 // driver is a program that speaks the protocol of the suite for one client.
 type driver struct {

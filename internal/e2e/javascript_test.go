@@ -22,10 +22,7 @@ import (
 func TestJavaScriptLosesNoDigit(t *testing.T) {
 	testenv.Slow(t)
 	node := testenv.Program(t, "node", "nodejs")
-	testenv.Program(t, "npm", "npm")
-	if out, err := exec.Command("testdata/javascript/install").CombinedOutput(); err != nil {
-		t.Skipf("npm installs nothing here: %v\n%s", err, out)
-	}
+	modules := fromNPM(t, "javascript")
 	t.Parallel()
 	type addresses struct {
 		HTTP  string `json:"http"`
@@ -53,10 +50,6 @@ func TestJavaScriptLosesNoDigit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	modules, err := filepath.Abs("../../.cache/javascript/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
 	cmd := exec.Command(node, "testdata/javascript/ids.js", string(argument))
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	var out, failed bytes.Buffer
@@ -64,19 +57,7 @@ func TestJavaScriptLosesNoDigit(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v: %s", err, failed.String())
 	}
-	taken, different := map[string]int{}, map[string]map[int64]bool{}
-	for line := range strings.Lines(out.String()) {
-		way, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		id, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			t.Fatalf("%s came to %q: %v", way, text, err)
-		}
-		if different[way] == nil {
-			different[way] = map[int64]bool{}
-		}
-		taken[way]++
-		different[way][id] = true
-	}
+	taken, different := printed(t, out.String())
 	const want = 5000
 	rounded := 0
 	for way, ids := range different {
@@ -96,4 +77,37 @@ func TestJavaScriptLosesNoDigit(t *testing.T) {
 	if len(different) != 24 || rounded != 4 {
 		t.Errorf("%d ways, of which %d round; want 24 and 4", len(different), rounded)
 	}
+}
+
+// fromNPM returns the folder with the packages of a folder of testdata. Where npm installs nothing, the test is skipped.
+func fromNPM(t *testing.T, folder string) string {
+	t.Helper()
+	testenv.Program(t, "npm", "npm")
+	if out, err := exec.Command("testdata/install", folder).CombinedOutput(); err != nil {
+		t.Skipf("npm installs nothing here: %v\n%s", err, out)
+	}
+	modules, err := filepath.Abs(filepath.Join("..", "..", ".cache", folder, "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return modules
+}
+
+// printed reads lines that have a way to take IDs, a tab and an ID: how many were taken in each way, and which.
+func printed(t *testing.T, out string) (taken map[string]int, different map[string]map[int64]bool) {
+	t.Helper()
+	taken, different = map[string]int{}, map[string]map[int64]bool{}
+	for line := range strings.Lines(out) {
+		way, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s came to %q: %v", way, text, err)
+		}
+		if different[way] == nil {
+			different[way] = map[int64]bool{}
+		}
+		taken[way]++
+		different[way][id] = true
+	}
+	return taken, different
 }
