@@ -186,6 +186,36 @@ func codesOf(t *testing.T, response *openapi3.ResponseRef) (all []string) {
 	return all
 }
 
+// What is described first is what callers get that ask for nothing else: generated clients have its type.
+func TestWhatIsSentByDefaultIsDescribedFirst(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Responses map[string]struct{ Content json.RawMessage } // in the order of the document
+		}
+	}
+	if err := json.Unmarshal(apidoc.Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)
+	answers := 0
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			types := regexp.MustCompile(`"(application/[^"]*)":`).FindAllSubmatch(op.Responses["200"].Content, -1)
+			if len(types) < 2 {
+				continue
+			}
+			answers++
+			path := strings.NewReplacer("{name}", "default", "{id}", "5").Replace(path)
+			if w := call(h, strings.ToUpper(method), path); w.Code != 200 || w.Header().Get("Content-Type") != string(types[0][1]) {
+				t.Errorf("%s %s is described as %s first, and answers %d %v", method, path, types[0][1], w.Code, w.Header())
+			}
+		}
+	}
+	if answers != 6 {
+		t.Errorf("%d answers have several types, want 6", answers)
+	}
+}
+
 // The document and the page are there, and the root says where.
 func TestDocs(t *testing.T) {
 	h := newHandler(&servertest.Issuer{Same: true}, nil, nil)

@@ -1,5 +1,4 @@
-// What is generated from the OpenAPI description, and what it was generated with, for TestGeneratedClients. It is complete, and tidies,
-// only where the clients have been generated, into oapi and ogen.
+// Clients that TestGeneratedClients makes, and the tools for it. This tidies only where they have been made, into oapi and ogen.
 module github.com/firn-id/firn/internal/e2e/testdata/openapi
 
 go 1.26.0
