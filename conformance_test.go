@@ -3,12 +3,14 @@ package firn_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/firn-id/firn"
 )
@@ -49,8 +51,15 @@ func TestConformanceVectors(t *testing.T) {
 		Layout string `json:"layout"`
 		UUID   string `json:"uuid"`
 	}
+	type span struct { // of the IDs of a tick
+		Layout string `json:"layout"`
+		Time   string `json:"time"` // within the tick; RFC 3339 in UTC, with milliseconds
+		First  string `json:"first,omitempty"`
+		Last   string `json:"last,omitempty"`
+	}
 	var v struct {
 		layouts            []layout
+		spans, notSpans    []span
 		decode, notDecoded []decode
 		ids                []map[string]string // by form
 		notLayouts         []string
@@ -83,6 +92,25 @@ func TestConformanceVectors(t *testing.T) {
 					d.UUID = u.String()
 				}
 				v.decode = append(v.decode, d)
+			}
+		}
+		end := l.Lifetime()
+		for _, at := range []time.Time{
+			l.Epoch.Add(-time.Millisecond), l.Epoch, l.Epoch.Add(time.Millisecond), time.Date(2026, 11, 21, 3, 25, 36, 425e6, time.UTC),
+			time.Date(2095, 1, 1, 0, 0, 0, 999e6, time.UTC), end.Add(-time.Millisecond), end,
+		} {
+			s := span{Layout: name, Time: at.UTC().Format("2006-01-02T15:04:05.000Z")}
+			first, err1 := l.First(at)
+			last, err2 := l.Last(at)
+			switch {
+			case at.Year() > 9999: // no language writes it as the others do
+			case errors.Is(err1, firn.ErrLifetime) && errors.Is(err2, firn.ErrLifetime):
+				v.notSpans = append(v.notSpans, s)
+			case err1 != nil || err2 != nil:
+				t.Errorf("%s at %s: %v, %v", name, at, err1, err2)
+			default:
+				s.First, s.Last = first.String(), last.String()
+				v.spans = append(v.spans, s)
 			}
 		}
 	}
@@ -177,6 +205,8 @@ func TestConformanceVectors(t *testing.T) {
 		{"ids", anys(v.ids)},
 		{"not_ids", anys(v.notIDs)},
 		{"not_uuids", anys(v.notUUIDs)},
+		{"spans", anys(v.spans)},
+		{"not_spans", anys(v.notSpans)},
 	} {
 		fmt.Fprintf(&made, "%s\n  %q: [", end, part.name)
 		end = ""

@@ -160,11 +160,8 @@ func (l Layout) TickAt(t time.Time) (int64, error) {
 	if err := l.Validate(); err != nil {
 		return 0, err
 	}
-	if t.Before(l.Epoch) {
-		return 0, fmt.Errorf("%w: %s is before its epoch %s", ErrLifetime, stamp(t), stamp(l.Epoch))
-	}
-	if !t.Before(l.Lifetime()) {
-		return 0, fmt.Errorf("%w: %s is not before its end %s", ErrLifetime, stamp(t), stamp(l.Lifetime()))
+	if t.Before(l.Epoch) || !t.Before(l.Lifetime()) {
+		return 0, fmt.Errorf("%s is %w; want a time from %s on, before %s", stamp(t), ErrLifetime, stamp(l.Epoch), stamp(l.Lifetime()))
 	}
 	seconds, nanos := t.Unix()-l.Epoch.Unix(), int64(t.Nanosecond()-l.Epoch.Nanosecond())
 	if nanos < 0 {

@@ -181,6 +181,20 @@ func TestFirstAndLastEncloseATick(t *testing.T) {
 	}
 }
 
+// What a layout has no ID for is refused with the time and with those that it has IDs for.
+func TestOutsideTheLifetime(t *testing.T) {
+	for _, at := range []string{"2025-12-31T23:59:59.999999999Z", "2095-09-07T15:47:35.552Z"} {
+		when, err := time.Parse(time.RFC3339, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := at + " is outside the layout's lifetime; want a time from 2026-01-01T00:00:00Z on, before 2095-09-07T15:47:35.552Z"
+		if _, err := Default.Last(when); !errors.Is(err, ErrLifetime) || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
 func TestDatacenterNodes(t *testing.T) {
 	first, last, err := Twitter.DatacenterNodes(11)
 	if first != 352 || last != 383 || err != nil {
