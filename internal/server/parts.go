@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,14 +39,48 @@ func Decode(q idtext.Sequencer, id firn.ID) (Parts, error) {
 	if !at.Before(lastTime) {
 		return Parts{}, fmt.Errorf("%d is no ID of the layout %v: its time would be after the year 9999", int64(id), layout)
 	}
-	format := "2006-01-02T15:04:05.000Z"
-	if layout.Tick%time.Millisecond != 0 || layout.Epoch.Nanosecond()%int(time.Millisecond) != 0 {
-		format = "2006-01-02T15:04:05.000000000Z"
-	}
 	return Parts{
 		ID: int64(id), IDStr: id.String(),
-		Time: at.Format(format), UnixMS: at.UnixMilli(), Tick: p.Tick,
+		Time: tickTime(layout, at), UnixMS: at.UnixMilli(), Tick: p.Tick,
 		Datacenter: p.Datacenter, Node: p.Node, NodeID: p.Datacenter<<layout.NodeBits | p.Node,
 		Sequence: p.Sequence,
 	}, nil
+}
+
+// tickTime is the text of the time at which a tick begins.
+func tickTime(l firn.Layout, at time.Time) string {
+	if l.Tick%time.Millisecond != 0 || l.Epoch.Nanosecond()%int(time.Millisecond) != 0 {
+		return at.Format("2006-01-02T15:04:05.000000000Z")
+	}
+	return at.Format("2006-01-02T15:04:05.000Z")
+}
+
+// Span has the first and the last ID of a tick in a layout, as JSON.
+type Span struct {
+	First    int64  `json:"first"`
+	FirstStr string `json:"first_str"`
+	Last     int64  `json:"last"`
+	LastStr  string `json:"last_str"`
+	Time     string `json:"time"`    // when the tick begins: RFC 3339 in UTC, to the millisecond or, for finer layouts, the nanosecond
+	UnixMS   int64  `json:"unix_ms"` // Time, rounded down
+	Tick     int64  `json:"tick"`    // since the layout's epoch
+}
+
+// SpanOf returns the span of the tick that an instant lies in. It returns an error when the layout is not valid, when the
+// instant lies outside the layout's lifetime, or after the year 9999.
+func SpanOf(l firn.Layout, at time.Time) (Span, error) {
+	tick, err := l.TickAt(at)
+	if err != nil {
+		return Span{}, err
+	}
+	begins := l.TickStart(tick)
+	if !at.Before(lastTime) {
+		return Span{}, fmt.Errorf("%s is after the year 9999; want an earlier time", at.UTC().Format(time.RFC3339Nano))
+	}
+	first, err1 := l.First(begins)
+	last, err2 := l.Last(begins)
+	return Span{
+		First: int64(first), FirstStr: first.String(), Last: int64(last), LastStr: last.String(),
+		Time: tickTime(l, begins), UnixMS: begins.UnixMilli(), Tick: tick,
+	}, errors.Join(err1, err2)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/firn-id/firn"
@@ -124,4 +125,26 @@ func decodeText(q idtext.Sequencer, d Decoding) (parts Parts, err error) {
 	}
 	parts.Text = string(text)
 	return parts, nil
+}
+
+// Span returns the first and the last ID of a sequencer's tick. The member need not be attached to it. The error has the code
+// BadRequest when the layout has no IDs for the time, or when the sequencer scatters its IDs.
+func (s *Service) Span(ctx context.Context, who *auth.Caller, name string, at time.Time) (Span, error) {
+	ctx, end, err := s.begin(ctx, who, auth.All, name, 1)
+	if err != nil {
+		return Span{}, err
+	}
+	defer end()
+	q, err := s.textsOf(ctx, name)
+	if err != nil {
+		return Span{}, err
+	}
+	if q.Scattered {
+		return Span{}, Input(fmt.Errorf("the sequencer %q is scattered: its IDs do not lie in the order of their time, so a time has no first and last one", name))
+	}
+	span, err := SpanOf(q.Layout, at)
+	if err != nil {
+		return Span{}, Input(err)
+	}
+	return span, nil
 }

@@ -72,6 +72,8 @@ var goodCalls = []anExchange{
 	{target: "POST /api/v1/ids", accept: "application/json;ids=string", status: 200},
 	{target: "GET /api/v1/ids/4194304000000001", status: 200},
 	{target: "GET /api/v1/ids/4194304000000001?ids=string", status: 200},
+	{target: "GET /api/v1/times/2026-11-21T03:25:36.425Z", status: 200},
+	{target: "GET /api/v1/times/2026-11-21T03:25:36.425Z?ids=string", status: 200},
 	{target: "POST /api/v1/sequencers", body: orders, status: 201},
 	{target: "POST /api/v1/sequencers", body: orders, status: 200},
 	{target: "POST /api/v1/sequencers", body: `{"name":"far","epoch":"1999-12-31T00:00:00Z","prefix":"far","scattered":true}`, status: 201},
@@ -95,6 +97,8 @@ var goodCalls = []anExchange{
 	{target: "POST " + ordersPath + "/id?ids=string", status: 200},
 	{target: "POST " + ordersPath + "/ids?ids=string", status: 200},
 	{target: "GET " + ordersPath + "/ids/4194304000000001?ids=string", status: 200},
+	{target: "GET " + ordersPath + "/times/1795231536425", status: 200},
+	{target: "GET " + ordersPath + "/times/1795231536425?ids=string", status: 200},
 	{target: "GET " + ordersPath + "/nodes", status: 200},
 	{target: "GET " + ordersPath + "/nodes?from=1&limit=2", status: 200},
 	{target: "POST " + ordersPath + "/detach", status: 200},
@@ -146,6 +150,10 @@ var badCalls = []anExchange{
 	{target: "POST /api/v1/id?form=prefixed", status: 400, code: "bad_request"},
 	{target: "GET /api/v1/ids/012", status: 400, code: "bad_request"},
 	{target: "GET /api/v1/ids/9223372036854775808", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/times/today", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/times/1000", status: 400, code: "bad_request"},
+	{target: "GET /api/v1/times/1795231536425?ids=hex", status: 400, code: "bad_request", undocumented: true},
+	{target: "GET /api/v1/sequencers/Orders/times/1795231536425", status: 400, code: "bad_request", undocumented: true},
 	{target: "GET /api/v1/sequencers?x", status: 400, code: "bad_request"},
 	{target: "POST /api/v1/sequencers", status: 400, code: "bad_request", undocumented: true},
 	{target: "POST /api/v1/sequencers", body: `{`, status: 400, code: "bad_request", undocumented: true},
@@ -215,6 +223,7 @@ var badCalls = []anExchange{
 	{target: "PUT /api/v1/cluster/policy", body: `{"shares":[{"sequencer":"nothing"}]}`, status: 404, code: "unknown_sequencer"},
 	{target: "PUT /api/v1/cluster/policy", body: `{"shares":"` + strings.Repeat("a", 64<<10) + `"}`, status: 413, code: "too_large", undocumented: true},
 
+	{target: "GET " + ordersPath + "/times/1795231536425", status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/drain", body: aMember, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/undrain", body: aMember, status: 404, code: "unknown_sequencer"},
 	{target: "POST " + ordersPath + "/move", body: `{"node":0,"to":"a"}`, status: 404, code: "unknown_sequencer"},
@@ -280,7 +289,7 @@ var (
 
 	failingSequencerCalls = []string{
 		"POST " + ordersPath + "/id", "POST " + ordersPath + "/ids", "POST " + ordersPath + "/attach",
-		"POST " + ordersPath + "/detach", "GET " + ordersPath + "/nodes", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "DELETE " + ordersPath,
+		"POST " + ordersPath + "/detach", "GET " + ordersPath + "/nodes", "GET " + ordersPath, "GET " + ordersPath + "/ids/1", "GET " + ordersPath + "/times/1795231536425", "DELETE " + ordersPath,
 		"POST /api/v1/sequencers", "POST /api/v1/cluster/resume", "GET /api/v1/cluster/history",
 	}
 )
@@ -418,7 +427,7 @@ func (c *contract) makeAtTheDoor(t *testing.T) {
 			if op.Extensions["x-firn-right"] == nil {
 				continue
 			}
-			path = strings.NewReplacer("{name}", "orders", "{id}", "4194304000000001").Replace(path)
+			path = strings.NewReplacer("{name}", "orders", "{id}", "4194304000000001", "{time}", "1795231536425").Replace(path)
 			target := method + " " + path
 			call := anExchange{target: target, body: bodies[target], status: http.StatusUnauthorized, code: "unauthenticated"}
 			c.expect(t, h, []anExchange{call})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/server"
@@ -134,5 +135,42 @@ func (h *Handler) decode(w http.ResponseWriter, r *http.Request, who *auth.Calle
 	default:
 		header(w, textsType)
 		writeJSON(w, textParts{parts.IDStr, parts})
+	}
+}
+
+// textSpan is a span whose IDs are strings wherever they are.
+type textSpan struct {
+	First string `json:"first"`
+	Last  string `json:"last"`
+	server.Span
+}
+
+func (h *Handler) span(w http.ResponseWriter, r *http.Request, who *auth.Caller) {
+	w.Header()["Vary"] = varyAccept
+	var as writing
+	var at time.Time
+	q, err := parameters(r.URL.RawQuery, "ids=string", "ids")
+	if err == nil {
+		as, err = h.writingOf(r, q)
+	}
+	if err == nil {
+		at, err = instant("time", r.PathValue("time"))
+	}
+	if err != nil {
+		badRequest(w, err)
+		return
+	}
+	if as.packed { // a span is always JSON
+		as = h.usual
+	}
+	span, err := h.service.Span(r.Context(), who, sequencerOf(r), at)
+	switch {
+	case err != nil:
+		h.refuse(w, r, err)
+	case as.text == nil:
+		writeAnswer(w, http.StatusOK, span)
+	default:
+		header(w, textsType)
+		writeJSON(w, textSpan{span.FirstStr, span.LastStr, span})
 	}
 }

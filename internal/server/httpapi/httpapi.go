@@ -41,6 +41,7 @@ func New(s *server.Service, p *auth.Policy, options ...Option) *Handler {
 		h.post(of+"/id", h.next)
 		h.post(of+"/ids", h.fill)
 		h.handle(of+"/ids/{id}", map[string]http.HandlerFunc{http.MethodGet: h.admit(h.decode)})
+		h.handle(of+"/times/{time}", map[string]http.HandlerFunc{http.MethodGet: h.admit(h.span)})
 	}
 	const one = "/api/v1/sequencers/{name}"
 	h.handle("/api/v1/sequencers", map[string]http.HandlerFunc{

@@ -73,6 +73,11 @@ func (q query) instant(name string) (time.Time, error) {
 	if !ok {
 		return time.Time{}, nil
 	}
+	return instant(name, text)
+}
+
+// instant reads a time, in RFC 3339 or in Unix milliseconds.
+func instant(name, text string) (time.Time, error) {
 	if ms, err := strconv.ParseUint(text, 10, 63); err == nil {
 		return time.UnixMilli(int64(ms)), nil
 	}

@@ -65,7 +65,7 @@ func TestDecode(t *testing.T) {
 // Whatever is asked for, the answer is IDs as many as the count says, the parts of the ID that
 // was sent, what there is to see of the cluster, or an error in the usual shape.
 func FuzzInput(f *testing.F) {
-	for _, seed := range []string{"", "count=5", "count=100000", "count=1&x=2", "%zz", "count=;", "1234", "9223372036854775808", "../id", "a/b", "at=2", "at=3", "from=2&follow=1"} {
+	for _, seed := range []string{"", "count=5", "count=100000", "count=1&x=2", "%zz", "count=;", "1234", "9223372036854775808", "../id", "a/b", "2026-11-21T03:25:36.425Z", "1795231536425", "at=2", "at=3", "from=2&follow=1"} {
 		f.Add(seed)
 	}
 	log := newLog(f, cluster.PrepareJoin{Joiner: "a"})
@@ -75,6 +75,7 @@ func FuzzInput(f *testing.F) {
 			{Method: "POST", URL: &url.URL{Path: "/api/v1/id", RawQuery: input}},
 			{Method: "POST", URL: &url.URL{Path: "/api/v1/ids", RawQuery: input}},
 			{Method: "GET", URL: &url.URL{Path: "/api/v1/ids/" + input}},
+			{Method: "GET", URL: &url.URL{Path: "/api/v1/times/" + input}},
 			{Method: "GET", URL: &url.URL{Path: "/api/v1/cluster", RawQuery: input}},
 			{Method: "GET", URL: &url.URL{Path: "/api/v1/cluster/value", RawQuery: input}},
 			{Method: "HEAD", URL: &url.URL{Path: "/api/v1/cluster/log", RawQuery: input}},

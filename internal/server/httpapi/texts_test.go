@@ -56,10 +56,14 @@ func TestWhoGetsTexts(t *testing.T) {
 					numbers: `{"id":5,"id_str":"5","time":"2010-11-04T01:42:54.657Z","unix_ms":1288834974657,"tick":0,"datacenter":0,"node":0,"node_id":0,"sequence":5}`,
 					texts:   `{"id":"5","id_str":"5","time":"2010-11-04T01:42:54.657Z","unix_ms":1288834974657,"tick":0,"datacenter":0,"node":0,"node_id":0,"sequence":5}`,
 				},
+				"GET /api/v1/times/1288834974658": {
+					numbers: `{"first":4194304,"first_str":"4194304","last":8388607,"last_str":"8388607","time":"2010-11-04T01:42:54.658Z","unix_ms":1288834974658,"tick":1}`,
+					texts:   `{"first":"4194304","last":"8388607","first_str":"4194304","last_str":"8388607","time":"2010-11-04T01:42:54.658Z","unix_ms":1288834974658,"tick":1}`,
+				},
 			} {
 				method, path, _ := strings.Cut(target, " ")
 				want := want
-				if want == packed8 && method == http.MethodGet { // parts are always JSON
+				if want == packed8 && method == http.MethodGet { // parts and spans are always JSON
 					want = call(h, method, path).Header().Get("Content-Type")
 				}
 				w := call(h, method, path+"?"+tt.query, "Accept", tt.accept)
