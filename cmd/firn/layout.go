@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/firn-id/firn"
 	"github.com/firn-id/firn/internal/console"
+	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server"
 	"github.com/firn-id/firn/internal/setting"
 )
@@ -20,14 +22,23 @@ const layoutHelp = `Layout lists the presets, or shows one layout in detail: how
 ID, when its time begins and ends, and how many nodes and IDs it allows.
 
 A layout is a preset, or bits as time/node/sequence or time/datacenter/node/sequence,
-followed by @ and the tick if that is not 1ms.`
+followed by @ and the tick if that is not 1ms.
+
+With --at it prints the first and the last ID of the tick that holds a time instead, for
+queries of a range of time: WHERE id BETWEEN the first of one time AND the last of
+another. Times are given as to firn cluster log: 03:12, "2026-11-22 03:12", 15m, or
+RFC 3339. The IDs of a scattered sequencer do not lie in the order of their time.`
 
 const layoutExamples = `  firn layout
   firn layout twitter
-  firn layout 39/5/11/8@10ms --epoch 2024-01-01 --json`
+  firn layout 39/5/11/8@10ms --epoch 2024-01-01 --json
+  firn layout default --at 2026-11-21T03:25:36.425Z
+  firn layout default --at 15m --form uuid`
 
 func (p *program) layoutCommand() *cobra.Command {
 	var asJSON bool
+	var at setting.Instant // zero: none is asked for
+	var form idtext.Form
 	epoch := layoutFlags{}
 	c := &cobra.Command{
 		Use:       "layout [LAYOUT]",
@@ -43,8 +54,16 @@ func (p *program) layoutCommand() *cobra.Command {
 		},
 	}
 	epoch.addEpoch(c.Flags())
+	setting.Add(c.Flags(), &at, "at", "time", "", "print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
+	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "uuid"}, idtext.ParseForm)
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
-	c.RunE = func(_ *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if at.IsZero() && c.Flags().Changed("form") {
+			return usagef("--form goes with --at; a layout alone has no IDs to write")
+		}
+		if form == idtext.Prefixed || form == idtext.Sealed {
+			return usagef("--form %v goes with a server: a layout has no prefix and no key", form)
+		}
 		shown := firn.Presets()
 		if len(args) == 1 {
 			l, err := firn.ParseLayout(args[0])
@@ -58,8 +77,12 @@ func (p *program) layoutCommand() *cobra.Command {
 			shown = []firn.Preset{{Name: args[0], Layout: l}}
 		} else if !epoch.epoch.IsZero() {
 			return usagef("--epoch changes one layout; name it, as in: firn layout default --epoch 2024-01-01")
+		} else if !at.IsZero() {
+			return usagef("--at goes with one layout; name it, as in: firn layout default --at 2026-11-21T03:25:36Z")
 		}
 		switch {
+		case !at.IsZero():
+			return p.layoutSpan(shown[0].Layout, at.Time, form, asJSON)
 		case asJSON:
 			return p.layoutsJSON(shown)
 		case len(args) == 1:
@@ -106,6 +129,36 @@ func (p *program) layoutDetail(l firn.Preset) error {
 		"nodes", nodes,
 		"IDs", console.Number(l.Rate()), console.Number(math.Ldexp(1, l.SequenceBits)),
 		"numbers", numbersText(l.Bits()))
+}
+
+// layoutSpan prints the first and the last ID of a tick.
+func (p *program) layoutSpan(l firn.Layout, at time.Time, form idtext.Form, asJSON bool) error {
+	span, err := server.SpanOf(l, at)
+	if err != nil {
+		return usagef("--at: %w", err)
+	}
+	text, err := idtext.Sequencer{Layout: l}.In(form)
+	if err != nil {
+		return err
+	}
+	first, err1 := text(nil, firn.ID(span.First))
+	last, err2 := text(nil, firn.ID(span.Last))
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	if !asJSON {
+		return p.printf("%-6s %d\n%-6s %s\n%-6s %s\n%-6s %s\n", "tick", span.Tick, "time", span.Time, "first", first, "last", last)
+	}
+	printed := struct {
+		server.Span
+		Form      string `json:"form,omitempty"` // of the texts; empty: there are none
+		FirstText string `json:"first_text,omitempty"`
+		LastText  string `json:"last_text,omitempty"`
+	}{Span: span}
+	if form != idtext.Decimal {
+		printed.Form, printed.FirstText, printed.LastText = form.String(), string(first), string(last)
+	}
+	return json.NewEncoder(p.stdout).Encode(printed)
 }
 
 // doubleBits is how many bits of a whole number are exact where numbers are doubles, as in JavaScript.

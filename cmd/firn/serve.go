@@ -16,6 +16,7 @@ const serveHelp = `Serve joins a cluster as one node and serves IDs over HTTP:
   POST /api/v1/id              {"id":1234,"id_str":"1234"}
   POST /api/v1/ids?count=100   1 to 100000 IDs, in ascending order
   GET  /api/v1/ids/{id}        what an ID says: its time, node and sequence
+  GET  /api/v1/times/{time}    the first and the last ID of a time
   GET  /livez, /readyz         alive; ready to give IDs (else status 503)
   GET  /docs/                  all calls, and a page to try them
 
