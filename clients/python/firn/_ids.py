@@ -9,6 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 MAX_ID = 2**63 - 1
+UNIX = datetime(1970, 1, 1, tzinfo=timezone.utc)
 ENCODINGS = {  # by form: the alphabet, and the characters of every text; 1: as few as possible
     "decimal": ("0123456789", 1),
     "hex": ("0123456789abcdef", 16),
@@ -76,7 +77,7 @@ class Parts(NamedTuple):
     @property
     def time(self) -> datetime:
         """That in UTC. OverflowError is raised after the year 9999."""
-        return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=self.unix_ms)
+        return UNIX + timedelta(milliseconds=self.unix_ms)
 
 
 class Layout(NamedTuple):
@@ -120,6 +121,29 @@ class Layout(NamedTuple):
             node_id, sequence = divmod(rest, 1 << self.sequence_bits)
         datacenter, node = divmod(node_id, 1 << self.node_bits)
         return Parts(tick, datacenter, node, sequence, node_id, self.epoch_ms + tick * self.tick_ns // 1_000_000)
+
+    def first(self, time: datetime) -> int:
+        """Return the smallest ID that any node can make in the tick that holds a time, for queries of a range of time.
+
+        ValueError is raised for a time without a time zone, and for one that the layout has no IDs for; TypeError for
+        what is no datetime. The IDs of a sequencer that scatters them do not lie in the order of their time."""
+        if not isinstance(time, datetime):
+            raise TypeError(f"{time!r:.60} is of type {type(time).__name__}; want a datetime with a time zone")
+        if time.utcoffset() is None:
+            raise ValueError(f"{time} has no time zone; want one, as datetime.now(timezone.utc) has")
+        tick = ((time - UNIX) // timedelta(microseconds=1) * 1000 - self.epoch_ms * 1_000_000) // self.tick_ns
+        if not 0 <= tick < 1 << self.time_bits:
+            begin = UNIX + timedelta(milliseconds=self.epoch_ms)
+            try:
+                end = str(begin + timedelta(microseconds=(self.tick_ns << self.time_bits) // 1000))
+            except OverflowError:
+                end = "the year 10000"
+            raise ValueError(f"{time} is outside the layout's lifetime; want a time from {begin} on, before {end}")
+        return tick << sum(self[1:4])
+
+    def last(self, time: datetime) -> int:
+        """Return the greatest ID that any node can make in the tick that holds a time. Errors are those of first."""
+        return self.first(time) | (1 << sum(self[1:4])) - 1
 
     def uuid(self, id: int) -> UUID:
         """Return an ID of the layout as a UUID of version 7, which sorts like the ID. Errors are those of decode."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 import unittest
-from datetime import datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Callable
@@ -119,6 +119,30 @@ class TestLayouts(unittest.TestCase):
             with self.assertRaises(ValueError, msg=f"bit {bit}"):
                 layout.from_uuid(UUID(int=uuids[2].int ^ 1 << bit))
 
+    def test_first_and_last(self) -> None:
+        layout = firn.PRESETS["default"]
+        berlin = timezone(timedelta(hours=1))
+        for microsecond in (425_000, 425_999):
+            at = datetime(2026, 11, 21, 4, 25, 36, microsecond, berlin)
+            self.assertEqual((layout.first(at), layout.last(at)), (117465411171123200, 117465411175317503))
+        begin = datetime(2026, 1, 1, tzinfo=timezone.utc)
+        fine = firn.Layout.parse("50/5/8@10us")
+        self.assertEqual(fine.first(begin + timedelta(microseconds=19)), 1 << 13)
+        until = "want a time from 2026-01-01 00:00:00+00:00 on, before"
+        for layout, time, error in (
+            (layout, begin - timedelta(microseconds=1), f"2025-12-31 23:59:59.999999.* lifetime; {until} 2095-09-07 15:47:35.552000"),
+            (firn.Layout.parse("62/0/1"), begin - timedelta(microseconds=1), f"{until} the year 10000"),
+            (layout, datetime(2026, 11, 21), "2026-11-21 00:00:00 has no time zone; want one"),
+            (layout, datetime.max.replace(tzinfo=timezone(-timedelta(hours=23))), "outside the layout's lifetime"),
+            (layout, datetime.min.replace(tzinfo=berlin), "outside the layout's lifetime"),
+        ):
+            for method in (layout.first, layout.last):
+                with self.assertRaisesRegex(ValueError, error.replace("+", ".")):
+                    method(time)
+        for wrong in (1795231536.425, date(2026, 11, 21), "2026-11-21", None):
+            with self.assertRaisesRegex(TypeError, f"is of type {type(wrong).__name__}; want a datetime"):
+                layout.first(wrong)  # type: ignore[arg-type]
+
     @unittest.skipUnless(VECTORS.exists(), "only in the repository")
     def test_vectors(self) -> None:
         vectors = json.loads(VECTORS.read_text())
@@ -144,6 +168,13 @@ class TestLayouts(unittest.TestCase):
             self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).decode, int(v["id"]))
         for v in vectors["not_uuids"]:
             self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).from_uuid, v["uuid"])
+        self.assertGreater(len(vectors["spans"]), 50)
+        for v in vectors["spans"] + vectors["not_spans"]:
+            layout, time = firn.Layout.parse(v["layout"]), datetime.strptime(v["time"], "%Y-%m-%dT%H:%M:%S.%f%z")
+            if "first" in v:
+                self.assertEqual((layout.first(time), layout.last(time)), (int(v["first"]), int(v["last"])), v)
+            else:
+                self.assertRaisesRegex(ValueError, "is outside the layout's lifetime; want", layout.first, time)
 
 
 @unittest.skipUnless(WHOLE.exists(), "only in the repository")

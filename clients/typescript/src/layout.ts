@@ -23,15 +23,11 @@ export const presets: Record<string, Layout> = {
 /** The fields of an ID. `nodeId` is datacenter and node as one number. */
 export type Parts = { time: Date; tick: bigint; datacenter: number; node: number; nodeId: number; sequence: number };
 
-/**
- * Splits an ID into its fields. A text is a preset's name, or bits with the epoch of the default. Throws
- * RangeErrors, and a TypeError for a number, which does not hold an ID.
- */
-export function decode(id: bigint, layout: Layout | string = "default"): Parts {
-  checkWhole(id);
+/** Reads a layout: the bits of each field and of all, and the step of a tick in nanoseconds. */
+function read(layout: Layout | string) {
   const given =
     typeof layout === "string" ? { epoch: presets["default"]!.epoch, bits: layout, ...presets[layout] } : layout;
-  const { bits, epoch, nodeLowest, scattered } = given;
+  const { bits } = given;
   const fields = /^(\d\d?)(?:\/(\d\d?))?\/(\d\d?)\/(\d\d?)(?:@(\d{1,9})(ns|us|ms|s))?$/.exec(bits)?.slice(1) ?? [];
   const [time = 0, datacenter = 0, node = 0, sequence = 0] = fields.slice(0, 4).map((field) => Number(field ?? 0));
   const step = BigInt(fields[4] ?? 1) * { ns: 1n, us: 1000n, ms: 1_000_000n, s: 1_000_000_000n }[fields[5] ?? "ms"]!;
@@ -41,6 +37,16 @@ export function decode(id: bigint, layout: Layout | string = "default"): Parts {
       `the layout is ${bits}; want a preset, or up to 63 bits, as 41/10/12, 41/5/5/12 or 39/16/8@10ms`,
     );
   }
+  return { ...given, time, datacenter, node, sequence, step, all };
+}
+
+/**
+ * Splits an ID into its fields. A text is a preset's name, or bits with the epoch of the default. Throws
+ * RangeErrors, and a TypeError for a number, which does not hold an ID.
+ */
+export function decode(id: bigint, layout: Layout | string = "default"): Parts {
+  checkWhole(id);
+  const { bits, epoch, nodeLowest, scattered, time, datacenter, node, sequence, step, all } = read(layout);
   const plain = scattered ? gather(id) : id;
   const most = 2n ** BigInt(all) - 1n;
   if (plain < 0n || plain > most) throw new RangeError(`${id} is not an ID of the layout ${bits}; want 0 to ${most}`);
@@ -55,6 +61,31 @@ export function decode(id: bigint, layout: Layout | string = "default"): Parts {
     nodeId,
     sequence: Number(field(nodeLowest ? datacenter + node : 0, sequence)),
   };
+}
+
+/**
+ * Returns the smallest ID that any node can make in the tick that holds a time, for queries of a range of time. Throws a
+ * RangeError for a time that the layout has no IDs for, and for a layout that scatters its IDs.
+ */
+export function firstId(time: Date, layout: Layout | string = "default"): bigint {
+  const { epoch, scattered, time: timeBits, step, all } = read(layout);
+  if (scattered) throw new RangeError("scattered IDs do not lie in the order of their time; want another layout");
+  const [begin, at] = [epoch.getTime(), time.getTime()];
+  const end = begin + Number((step << BigInt(timeBits)) / 1_000_000n);
+  const tick = at >= begin ? (BigInt(at - begin) * 1_000_000n) / step : -1n;
+  if (tick < 0n || tick >> BigInt(timeBits)) {
+    const text = (ms: number) => (Number.isNaN(ms) ? "Invalid Date" : new Date(Math.min(ms, 8.64e15)).toISOString());
+    throw new RangeError(
+      `${text(at)} is outside the layout's lifetime; want a time from ${text(begin)} on, before ${text(end)}`,
+    );
+  }
+  return tick << BigInt(all - timeBits);
+}
+
+/** Returns the greatest ID that any node can make in the tick that holds a time. Throws as `firstId`. */
+export function lastId(time: Date, layout: Layout | string = "default"): bigint {
+  const { all, time: timeBits } = read(layout);
+  return firstId(time, layout) | (2n ** BigInt(all - timeBits) - 1n);
 }
 
 /** Undoes what a sequencer with `scattered` does to its IDs; firn's scatter.go explains it. */

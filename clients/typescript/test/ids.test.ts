@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { Client, decode, encode, type Encoding, fromUuid, MAX_ID, parse, presets, toUuid } from "../dist/index.js";
+import { Client, decode, encode, type Encoding, firstId, fromUuid, lastId, MAX_ID, parse, presets, toUuid } from "../dist/index.js";
 
 interface Vectors {
   layouts: { name: string; epoch_ms: number; node_lowest: boolean }[];
@@ -11,6 +11,8 @@ interface Vectors {
   ids: Record<Encoding, string>[];
   not_ids: { form: Encoding; text: string }[];
   not_uuids: { layout: string; uuid: string }[];
+  spans: { layout: string; time: string; first: string; last: string }[];
+  not_spans: { layout: string; time: string }[];
 }
 
 const vectors = JSON.parse(
@@ -49,6 +51,27 @@ test("what a layout can't have made is refused, and what is no layout", () => {
     assert.throws(() => decode(1n, layout), RangeError, layout);
   }
   assert.throws(() => decode(-1n), RangeError);
+});
+
+test("a time has the first and the last ID of its tick", () => {
+  for (const { layout, time, first, last } of vectors.spans) {
+    assert.equal(firstId(new Date(time), layout), BigInt(first), `${layout} ${time}`);
+    assert.equal(lastId(new Date(time), layout), BigInt(last), `${layout} ${time}`);
+  }
+  assert.ok(vectors.spans.length > 50);
+  const outside = { name: "RangeError", message: /is outside the layout's lifetime; want a time from .*Z on, before .*Z$/ };
+  for (const { layout, time } of vectors.not_spans) {
+    for (const of of [firstId, lastId]) assert.throws(() => of(new Date(time), layout), outside, `${layout} ${time}`);
+  }
+  assert.throws(() => firstId(new Date("2025-12-31T23:59:59.999Z")), {
+    message:
+      "2025-12-31T23:59:59.999Z is outside the layout's lifetime; want a time from 2026-01-01T00:00:00.000Z on, " +
+      "before 2095-09-07T15:47:35.552Z",
+  });
+  assert.throws(() => firstId(new Date("yesterday")), /^RangeError: Invalid Date is outside/);
+  assert.throws(() => firstId(new Date(0), "62/0/1"), /before .275760-09-13T00:00:00.000Z$/); // the last Date
+  assert.throws(() => lastId(new Date(), { ...presets["default"]!, scattered: true }), /^RangeError: scattered IDs/);
+  assert.throws(() => firstId(new Date(), "41/10"), /^RangeError: the layout is 41.10; want/);
 });
 
 test("the presets are all there is, with their epochs", () => {

@@ -20,7 +20,7 @@ test("the programs of the README compile, each alone", () => {
   execFileSync(path("node_modules/.bin/tsc"), [...options, ...files], { cwd: path("."), stdio: "inherit" });
 });
 
-test("the client imports nothing but its own files, and has at most 775 lines that are not blank", () => {
+test("the client imports nothing but its own files, and has at most 800 lines that are not blank", () => {
   const files = readdirSync(path("src"));
   const texts = files.map((name) => readFileSync(path(`src/${name}`), "utf8"));
   for (const text of texts) {
@@ -29,5 +29,5 @@ test("the client imports nothing but its own files, and has at most 775 lines th
     assert.doesNotMatch(text, /\bimport\(|\brequire\(|\b(process|Buffer|Deno|Bun)\b/);
   }
   const lines = texts.join("").split(/\n+/).length - 1;
-  assert.ok(lines <= 775, `${lines}`);
+  assert.ok(lines <= 800, `${lines}`);
 });

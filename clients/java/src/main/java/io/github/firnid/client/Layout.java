@@ -29,8 +29,11 @@ public record Layout(
                 "layout of %d/%d/%d/%d bits; want 1 to 62 of time, 63 in all", timeBits, datacenterBits, nodeBits, sequenceBits);
         boolean known = tick.toNanos() >= 1 && tick.toNanos() <= 1_000_000_000 && !epoch.isBefore(Instant.EPOCH);
         require(known, "layout with a tick of %s and the epoch %s; want 1 ns to 1 s, and 1970 or later", tick, epoch);
-        epoch.plus(tick.multipliedBy(1L << timeBits)); // throws a DateTimeException beyond Instant.MAX
+        end(epoch, tick, timeBits); // throws a DateTimeException beyond Instant.MAX
     }
+
+    /** When the time bits run out. */
+    private static Instant end(Instant epoch, Duration tick, int timeBits) { return epoch.plus(tick.multipliedBy(1L << timeBits)); }
 
     /** Returns a preset, such as twitter, or bits such as 41/10/12, 41/5/5/12 or 39/16/8@10ms with the epoch of the default. */
     public static Layout of(String text) {
@@ -62,6 +65,21 @@ public record Layout(
         long sequence = field(id, nodeLowest ? nodeIdBits : 0, sequenceBits);
         return new Parts(epoch.plus(tick.multipliedBy(number)), number, node >> nodeBits, field(node, 0, nodeBits), node, sequence);
     }
+
+    /**
+     * Returns the smallest ID that any node can make in the tick that holds a time, for queries of a range of time. An
+     * IllegalArgumentException is thrown when the layout has no IDs for the time. The IDs of a sequencer that scatters them do not
+     * lie in the order of their time.
+     */
+    public long first(Instant time) {
+        Instant end = end(epoch, tick, timeBits);
+        require(!time.isBefore(epoch) && time.isBefore(end),
+                "%s is outside the layout's lifetime; want a time from %s on, before %s", time, epoch, end);
+        return Duration.between(epoch, time).dividedBy(tick) << datacenterBits + nodeBits + sequenceBits;
+    }
+
+    /** Returns the greatest ID that any node can make in that tick. Exceptions are those of {@link #first}. */
+    public long last(Instant time) { return first(time) | (1L << datacenterBits + nodeBits + sequenceBits) - 1; }
 
     private static long field(long id, int shift, int bits) { return id >>> shift & (1L << bits) - 1; }
 

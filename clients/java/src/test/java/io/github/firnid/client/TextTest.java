@@ -1,5 +1,8 @@
 package io.github.firnid.client;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -51,6 +54,31 @@ final class TextTest {
         int huge = Integer.MAX_VALUE;
         Check.refused("layout of", () -> new Layout(Instant.EPOCH, Duration.ofMillis(1), 1, huge, huge, 2, false));
         Check.refused("epoch", () -> new Layout(Instant.EPOCH.minusNanos(1), Duration.ofMillis(1), 41, 0, 10, 12, false));
+    }
+
+    static void testFirstAndLast() throws IOException {
+        var vectors = (Map<?, ?>) Json.parse(Files.readString(Path.of("../conformance/vectors.json")));
+        var spans = (List<?>) vectors.get("spans");
+        Check.that(spans.size() > 50, "the spans are missing");
+        for (Object object : spans) {
+            var span = (Map<?, ?>) object;
+            var layout = Layout.of((String) span.get("layout"));
+            var time = Instant.parse((String) span.get("time"));
+            Check.equal(Long.toString(layout.first(time)), span.get("first"), "first of " + span);
+            Check.equal(Long.toString(layout.last(time)), span.get("last"), "last of " + span);
+        }
+        for (Object object : (List<?>) vectors.get("not_spans")) {
+            var span = (Map<?, ?>) object;
+            var layout = Layout.of((String) span.get("layout"));
+            var time = Instant.parse((String) span.get("time"));
+            Check.refused(time + " is outside the layout's lifetime; want a time from " + layout.epoch() + " on, before ", () -> layout.first(time));
+            Check.refused(time + " is outside", () -> layout.last(time));
+        }
+        var layout = new Layout(Instant.EPOCH, Duration.ofNanos(1), 60, 0, 1, 2, false);
+        Check.equal(layout.first(Instant.EPOCH.plusNanos(5)), 5L << 3, "first of a tick of 1 ns");
+        for (Instant time : List.of(Instant.MIN, Instant.MAX, Instant.EPOCH.minusNanos(1))) {
+            Check.refused("want a time from 1970-01-01T00:00:00Z on, before 2006-07-14T23:58:24.606846976Z", () -> layout.first(time));
+        }
     }
 
     private static Layout.Parts parts(String time, long tick, long datacenter, long node, long nodeId, long sequence) {
