@@ -125,7 +125,7 @@ func (p *program) doctorCommand() *cobra.Command {
 				d.Findings = append(d.Findings, w)
 			}
 		}
-		d.Findings = append(d.Findings, misspelled(flags, p.env)...)
+		d.Findings = append(d.Findings, p.unknownVariables()...)
 		if bundle != "" {
 			return p.bundle(ctx, bundle, s, flags, access, d.counted(), asJSON)
 		}

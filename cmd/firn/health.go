@@ -35,6 +35,7 @@ func (p *program) healthCommand() *cobra.Command {
 	flags := o.apart()
 	borrows(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		p.warnUnknown()
 		s, err := p.readConfig(&o, flags)
 		if err != nil {
 			return err

@@ -20,6 +20,7 @@ type program struct {
 	env            map[string]string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	warned         bool // about variables that no command reads
 }
 
 // environment reads variables as "NAME=value".
@@ -126,22 +127,38 @@ func noArguments(c *cobra.Command, args []string) error {
 	return usagef("there is no command %q; want one of %s", c.CommandPath()+" "+args[0], strings.Join(names, ", "))
 }
 
-// fromEnvironment sets the flags with these names that the command line did not set, and warns about variables that are
-// almost such a flag.
+// fromEnvironment sets the flags with these names that the command line did not set, and warns about variables that no
+// command reads.
 func (p *program) fromEnvironment(flags *pflag.FlagSet, names ...string) error {
-	for _, v := range setting.Misspelled(flags, p.env, names...) {
-		p.warnf("%s is not used; did you mean %s?", v.Given, v.Meant)
-	}
+	p.warnUnknown()
 	if err := (setting.Sources{}).FromEnvironment(flags, p.env, names...); err != nil {
 		return usageError{err}
 	}
 	return nil
 }
 
-// misspelled warns about variables that are almost one of these flags.
-func misspelled(flags *pflag.FlagSet, env map[string]string) (all []doctor.Finding) {
-	for _, v := range setting.Misspelled(flags, env) {
-		all = append(all, doctor.Finding{Level: doctor.Warn, About: v.Given, Found: "is not used", Do: "did you mean " + v.Meant + "?"})
+// warnUnknown warns, once, about variables that no command reads.
+func (p *program) warnUnknown() {
+	if p.warned {
+		return
+	}
+	p.warned = true
+	for _, w := range p.unknownVariables() {
+		p.warnf("%s %s; %s", w.About, w.Found, w.Do)
+	}
+}
+
+// unknownVariables warn about variables that begin with FIRN_ and that no command reads.
+func (p *program) unknownVariables() (all []doctor.Finding) {
+	var public, admin pflag.FlagSet
+	new(serverFlags).addPublic(&public)
+	new(serverFlags).addAdmin(&admin)
+	for _, v := range setting.Unknowns(p.env, new(serveOptions).apart(), &public, &admin) {
+		do := "remove it, or correct its name"
+		if v.Meant != "" {
+			do = "did you mean " + v.Meant + "?"
+		}
+		all = append(all, doctor.Finding{Level: doctor.Warn, About: v.Given, Found: "is not used", Do: do})
 	}
 	return all
 }

@@ -18,7 +18,8 @@ const commandsHead = `# Commands
 ` + remake + `
 ` + "`firn help`" + ` and ` + "`firn help COMMAND`" + ` say the same. Flags go before variables, and
 variables before the file that ` + "`--config`" + ` names, in which a flag of ` + "`firn serve`" + ` is a key without
-its dashes: ` + "`http-addr: :8080`" + `. ` + "`firn completion`" + ` prints completions for shells.
+its dashes: ` + "`http-addr: :8080`" + `. A command that reads variables warns of one that begins with
+` + "`FIRN_`" + ` and that no command reads. ` + "`firn completion`" + ` prints completions for shells.
 `
 
 // commands are those that can be used, each before those below it.
@@ -98,7 +99,8 @@ var also = append((&serverFlags{name: "server"}).names(), "admin", "layout", "ep
 
 func flagRows(c *cobra.Command) (rows []string) {
 	path := c.CommandPath()
-	every := path == "firn serve" || path == "firn doctor"
+	every := path == "firn serve"
+	some := path == "firn gen sql" || !strings.HasPrefix(path, "firn gen") && path != "firn layout" && path != "firn doctor"
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || f.Name == "version" {
 			return
@@ -110,7 +112,7 @@ func flagRows(c *cobra.Command) (rows []string) {
 		if kind := f.Value.Type(); kind != setting.KindBool {
 			name += " " + kind
 		}
-		if every && f.Name != "settings" && f.Name != "json" || slices.Contains(also, f.Name) && (!strings.HasPrefix(path, "firn gen") || path == "firn gen sql") {
+		if every || path == "firn doctor" && f.Name == "config" || some && slices.Contains(also, f.Name) {
 			fromVariable = "`" + setting.Variable(f.Name) + "`"
 		}
 		usage := strings.ReplaceAll(f.Usage, "\n", " ")

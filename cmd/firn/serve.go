@@ -54,9 +54,9 @@ systemd passes under this name).
 
 Every flag can also be an environment variable (FIRN_HTTP_ADDR for --http-addr) or a
 key (http-addr) of the YAML file that --config names. A flag overrides a variable,
-and a variable overrides the file. Empty variables, and variables that begin with
-FIRN_ but match no flag, are ignored (with a warning if one almost matches); an
-unknown key in the file is an error.
+and a variable overrides the file. Empty variables are ignored; so are variables that
+begin with FIRN_ and that no command of firn reads, with a warning, unless Kubernetes
+has set them for a service. An unknown key in the file is an error.
 
 SIGTERM and SIGINT stop the node, and no caller sees an error: the node reports that
 it is not ready, serves on for the drain delay, finishes the calls it has, and gives
@@ -99,7 +99,7 @@ func (p *program) serveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		for _, w := range append(s.warnings, misspelled(flags, p.env)...) {
+		for _, w := range append(s.warnings, p.unknownVariables()...) {
 			s.Logger.Warn(w.About+": "+w.Found, "do", w.Do)
 		}
 		return explain(s.node.Serve(untilSignal(c.Context())))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,7 +29,7 @@ type Sources map[string]string
 func (s Sources) Of(flag string) string { return cmp.Or(s[flag], "--"+flag) }
 
 // FromEnvironment sets the flags that the command line did not set. It ignores empty variables, and those that
-// are not firn's flags: others, such as Kubernetes, set them.
+// are not firn's flags.
 func (s Sources) FromEnvironment(flags *pflag.FlagSet, env map[string]string, only ...string) error {
 	var first error
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -95,23 +96,31 @@ func (s Sources) set(flags *pflag.FlagSet, f *pflag.Flag, text string) error {
 	return nil
 }
 
-// Misspelling is a variable whose name is close to a flag's.
-type Misspelling struct{ Given, Meant string }
+// ofOthers matches variables that others set: Kubernetes, in a pod beside a service whose name begins with firn, such as
+// FIRN_PORT=tcp://10.0.0.1:8080; and who tests firn.
+var ofOthers = regexp.MustCompile(`^FIRN_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=|PORT=(tcp|udp|sctp)://|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=)` +
+	`|^FIRN_(TESTS|TEST_\w+|PROGRAMS|SCREENSHOTS|SEED)=`)
 
-// Misspelled returns the variables whose names are close to those of flags. All others that begin with FIRN_
-// belong to other programs: Kubernetes sets FIRN_PORT in the pods beside a service named firn.
-func Misspelled(flags *pflag.FlagSet, env map[string]string, only ...string) (all []Misspelling) {
+// Unknown is a variable that begins with FIRN_ and sets no flag. Meant is the variable whose name is close to it; empty:
+// there is none.
+type Unknown struct{ Given, Meant string }
+
+// Unknowns returns the variables that set none of these flags. It leaves out empty ones, and those that others set.
+func Unknowns(env map[string]string, flags ...*pflag.FlagSet) (all []Unknown) {
 	var known []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if len(only) == 0 || slices.Contains(only, f.Name) {
-			known = append(known, strings.TrimPrefix(Variable(f.Name), prefix))
-		}
-	})
+	for _, fs := range flags {
+		fs.VisitAll(func(f *pflag.Flag) { known = append(known, strings.TrimPrefix(Variable(f.Name), prefix)) })
+	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		given, ours := strings.CutPrefix(name, prefix)
-		if meant := Nearest(given, known); ours && env[name] != "" && meant != "" && meant != given {
-			all = append(all, Misspelling{name, prefix + meant})
+		if !ours || env[name] == "" || slices.Contains(known, given) || ofOthers.MatchString(name+"="+env[name]) {
+			continue
 		}
+		one := Unknown{Given: name}
+		if meant := Nearest(given, known); meant != "" {
+			one.Meant = prefix + meant
+		}
+		all = append(all, one)
 	}
 	return all
 }
