@@ -5,8 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/firn-id/firn/internal/testenv"
 )
@@ -40,6 +44,29 @@ func TestShellsReadTheirScripts(t *testing.T) {
 	}
 }
 
+// Commands that read the configuration of serve offer its flags, which their help does not repeat.
+func TestBorrowedFlagsAreCompleted(t *testing.T) {
+	offered := func(args ...string) (names []string) {
+		t.Helper()
+		var out, errors bytes.Buffer
+		if status := run(t.Context(), append([]string{cobra.ShellCompNoDescRequestCmd}, args...), nil, nil, &out, &errors); status != statusOK {
+			t.Fatalf("status %d: %s", status, &errors)
+		}
+		return strings.Fields(out.String())
+	}
+	for _, borrower := range [][]string{{"health"}, {"doctor"}, {"gen", "config"}} {
+		got := offered(append(borrower, "--")...)
+		serveFlags().VisitAll(func(f *pflag.Flag) {
+			if want := f.Name != "config" || borrower[0] != "gen"; !f.Hidden && slices.Contains(got, "--"+f.Name) != want {
+				t.Errorf("firn %v offers --%s: %v; want %v", borrower, f.Name, !want, want)
+			}
+		})
+		if got := offered(append(borrower, "--data-d")...); !slices.Equal(got, []string{"--data-dir", ":4"}) {
+			t.Errorf("firn %v --data-d: %q", borrower, got)
+		}
+	}
+}
+
 // What bash offers at the end of a line, with its package bash-completion.
 func TestBashCompletes(t *testing.T) {
 	const library = "/usr/share/bash-completion/bash_completion"
@@ -63,6 +90,7 @@ func TestBashCompletes(t *testing.T) {
 		"firn serve --layout tw":    {"twitter"},
 		"firn serve --log-level w":  {"warn"},
 		"firn doctor --log-level w": {"warn"},
+		"firn doctor --data-d":      {"--data-dir"},
 		"firn serve --no-auto":      {"--no-auto-attach"},
 	} {
 		words := strings.Split(line, " ")

@@ -92,7 +92,7 @@ func (p *program) doctorCommand() *cobra.Command {
 	setting.Text(c.Flags(), &bundle, "bundle", "file", "write what support needs to this new file, without secrets")
 	must(c.MarkFlagFilename("bundle", "tar.gz", "tgz"))
 	access.add(c.Flags())
-	borrows(c, flags)
+	p.borrows(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case bundle != "" && (onlySettings || len(nodes) > 0 || len(regions) > 0):

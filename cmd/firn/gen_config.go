@@ -22,7 +22,7 @@ func (p *program) genConfig() *cobra.Command {
 	var c *cobra.Command
 	flags := func(made *cobra.Command) {
 		c = made
-		borrows(c, o.apart())
+		p.borrows(c, o.apart())
 		must(c.Flags().MarkHidden("config")) // it can't be in the file
 	}
 	return p.genKind("config", "Print a config file for firn serve", genConfigHelp, genConfigExamples, flags,

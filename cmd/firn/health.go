@@ -33,7 +33,7 @@ func (p *program) healthCommand() *cobra.Command {
 		Args:    noArguments,
 	}
 	flags := o.apart()
-	borrows(c, flags)
+	p.borrows(c, flags)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		p.warnUnknown()
 		s, err := p.readConfig(&o, flags)

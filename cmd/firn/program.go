@@ -20,6 +20,7 @@ type program struct {
 	env            map[string]string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	completing     bool // a shell asks what could follow
 	warned         bool // about variables that no command reads
 }
 

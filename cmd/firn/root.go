@@ -38,6 +38,7 @@ func run(ctx context.Context, args, env []string, stdin io.Reader, stdout, stder
 		stdout = console.Plain(stdout)
 	}
 	p := &program{env: environment(env), stdin: stdin, stdout: stdout, stderr: stderr}
+	p.completing = len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
 	began := false
 	root := p.root(&began)
 	root.SetArgs(args)

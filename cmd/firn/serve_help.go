@@ -40,8 +40,9 @@ func serveUsage(c *cobra.Command) error {
 	return nil
 }
 
-// borrows adds the flags of firn serve to a command that reads its configuration. Its help does not repeat them.
-func borrows(c *cobra.Command, flags *pflag.FlagSet) {
-	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "config" })
+// borrows adds the flags of firn serve to a command that reads its configuration. Its help does not repeat them, and
+// shells complete them.
+func (p *program) borrows(c *cobra.Command, flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = f.Name != "config" && !p.completing })
 	c.Flags().AddFlagSet(flags)
 }
