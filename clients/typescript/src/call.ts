@@ -95,7 +95,7 @@ export async function ask(routes: Routes, query: Query, limit: Limit): Promise<B
   function rest(time: number): void {
     const half = Math.max((limit.deadline - performance.now()) / 2, shortestPatience);
     clearTimeout(timer);
-    alarm = new Promise((resolve) => (timer = setTimeout(resolve, Math.min(time, half))));
+    alarm = new Promise((resolve) => (timer = setTimeout(() => resolve(undefined), Math.min(time, half))));
   }
 
   if (limit.end.aborted) throw routes.noAnswer(limit.end.reason);
