@@ -14,7 +14,8 @@ func sessionLives(s *suite) {
 	for tries := 3; ; tries-- {
 		session := s.session(s.Store)
 		version := s.putUnder(session, "key", "1")
-		gone, failed := s.gone(s.Store, s.ctx, "key"), ""
+		gone := s.gone(s.Store, s.ctx, "key")
+		var failed string
 		select {
 		case <-session.Done():
 			failed = "Done is closed while the store renews the session"
