@@ -16,11 +16,11 @@ import (
 // zero value is ready.
 type failing struct {
 	mu sync.Mutex
-	by map[string]span // by sequencer
+	by map[string]failures // by sequencer
 }
 
-// span is from the first of several failed calls to the last.
-type span struct{ first, last time.Time }
+// failures are the times of the first and the last of several failed calls.
+type failures struct{ first, last time.Time }
 
 // failedFor is how long after the last failed call calls are said to fail.
 const failedFor = 30 * time.Second
@@ -29,9 +29,9 @@ const failedFor = 30 * time.Second
 func (f *failing) note(name string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	maps.DeleteFunc(f.by, func(_ string, calls span) bool { return now.Sub(calls.last) >= failedFor })
+	maps.DeleteFunc(f.by, func(_ string, calls failures) bool { return now.Sub(calls.last) >= failedFor })
 	if f.by == nil {
-		f.by = map[string]span{}
+		f.by = map[string]failures{}
 	}
 	calls, ok := f.by[name]
 	if !ok {
