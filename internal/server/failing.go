@@ -54,8 +54,8 @@ func (f *failing) names(now time.Time) (all []string) {
 	return all[:min(mostRates, len(all))]
 }
 
-// noteFailed notes a call that got no IDs of a sequencer, if the reason is that no node ID of it is here: a call that the
-// caller has given up, or that another node has forwarded, is none of these.
+// noteFailed notes a call that got no IDs of a sequencer because this node has no node ID of it. It leaves out calls that the
+// caller has given up, and those that another node has forwarded.
 func (s *Service) noteFailed(ctx context.Context, name string, err error) {
 	var detached *detachedError
 	if !errors.Is(err, member.ErrNotReady) && !errors.As(err, &detached) || errors.Is(err, firn.ErrLifetime) ||
