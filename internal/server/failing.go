@@ -7,9 +7,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/member"
 )
 
 // failing knows of which sequencers callers get no IDs here: this node has no node ID of them, and no other node gave it IDs. The
@@ -57,9 +54,7 @@ func (f *failing) names(now time.Time) (all []string) {
 // noteFailed notes a call that got no IDs of a sequencer because this node has no node ID of it. It leaves out calls that the
 // caller has given up, and those that another node has forwarded.
 func (s *Service) noteFailed(ctx context.Context, name string, err error) {
-	var detached *detachedError
-	if !errors.Is(err, member.ErrNotReady) && !errors.As(err, &detached) || errors.Is(err, firn.ErrLifetime) ||
-		errors.Is(ctx.Err(), context.Canceled) || ctx.Value(forwardedKey{}) != nil {
+	if !lacksNodeID(ctx, err) || errors.Is(ctx.Err(), context.Canceled) {
 		return
 	}
 	if _, ok := s.member.Value().Sequencer(name); ok {

@@ -71,9 +71,7 @@ type holder struct{ id, url string }
 // elsewhere returns the issuer at another node that has node IDs of a sequencer. Why is the error that the call got here. It
 // returns false if no such node is known, and for a call that must not be forwarded.
 func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, why error) (*elsewhere, bool) {
-	var detached *detachedError
-	if s.options.Forwarder == nil || !errors.Is(why, member.ErrNotReady) && !errors.As(why, &detached) ||
-		errors.Is(why, firn.ErrLifetime) || ctx.Err() != nil || ctx.Value(forwardedKey{}) != nil {
+	if s.options.Forwarder == nil || !lacksNodeID(ctx, why) || ctx.Err() != nil {
 		return nil, false
 	}
 	held, ok := s.member.Value().Sequencer(name)
@@ -82,6 +80,13 @@ func (s *Service) elsewhere(ctx context.Context, who *auth.Caller, name string, 
 	}
 	at, ok := s.peers.holder(ctx, s.member, name, held)
 	return &elsewhere{s, name, held, who.Token(), at}, ok
+}
+
+// lacksNodeID reports whether a caller's call got no IDs because this node has no node ID of the sequencer, so that another node
+// may have some for it. A call that another node has forwarded goes no further.
+func lacksNodeID(ctx context.Context, why error) bool {
+	var detached *detachedError
+	return (errors.Is(why, member.ErrNotReady) || errors.As(why, &detached)) && !errors.Is(why, firn.ErrLifetime) && ctx.Value(forwardedKey{}) == nil
 }
 
 // Next implements Issuer.
