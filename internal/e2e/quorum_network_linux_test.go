@@ -39,7 +39,7 @@ func newWired(t *testing.T, args ...string) *wired {
 		m := w.lan.plug(fmt.Sprint("ids", i+1), fmt.Sprint("10.78.0.", 11+i))
 		k := w.machine(m.address+":7420", m.address+":8080", "127.0.0.1:9080", m.dial)
 		k.launch = func(args ...string) (process, *lines) {
-			p := m.run(path, append([]string{"serve", journaled(t, args)}, args...)...)
+			p := m.run(path, append([]string{"serve", "--no-forward", journaled(t, args)}, args...)...)
 			return p, p.log
 		}
 		w.list, w.at[k] = append(w.list, k), m

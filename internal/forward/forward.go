@@ -30,7 +30,7 @@ type Client struct {
 }
 
 const (
-	connectWithin = 2 * time.Second
+	connectWithin = time.Second
 	idleFor       = 30 * time.Second // less than a server keeps a connection that is not used
 	idleMost      = 64               // connections to one node
 	longestError  = 64 << 10         // bytes

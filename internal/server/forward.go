@@ -134,7 +134,7 @@ func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
 	began := time.Now()
 	var err error
 	for some := range slices.Chunk(ids, MaxCount) {
-		if err = e.s.options.Forwarder.Fill(ctx, e.at.url, e.token, e.name, some); err != nil {
+		if err = e.fillSome(ctx, some); err != nil {
 			break
 		}
 	}
@@ -152,6 +152,15 @@ func (e *elsewhere) fill(ctx context.Context, ids []firn.ID) error {
 			"sequencer", e.name, "node", e.at.id, "address", e.at.url, "err", err)
 	}
 	return err
+}
+
+// fillSome asks for at most MaxCount IDs. A node that does not answer in time gives none: its machine may be cut off, and callers
+// who wait for longer than this may have no time left to ask a third node.
+func (e *elsewhere) fillSome(ctx context.Context, ids []firn.ID) error {
+	makes := float64(len(ids)) / e.Definition().IDLayout().Rate() // seconds
+	ctx, cancel := context.WithTimeout(ctx, hangs+time.Duration(makes*float64(time.Second)))
+	defer cancel()
+	return e.s.options.Forwarder.Fill(ctx, e.at.url, e.token, e.name, ids)
 }
 
 // Ready implements Issuer.

@@ -46,7 +46,7 @@ type question struct{ name, id string }
 const (
 	askAgain  = time.Minute     // how long a member's addresses are believed
 	notAgain  = 2 * time.Second // how long a member is not asked for IDs after it gave none
-	hangs     = time.Second     // a member that has not answered for that long gave none, although its caller ended the call
+	hangs     = time.Second     // a member that has not answered for that long, and for the time that the IDs take, gave none
 	askWithin = time.Second     // how long the store may take to tell a member's addresses
 )
 
