@@ -44,6 +44,10 @@ type Definition struct {
 	// Scattered says that the IDs are those of Layout after firn.Scatter: as keys they spread over all ranges of a store, and
 	// do not sort by time. Not with After.
 	Scattered bool
+
+	// RandomStart says that the sequence of each tick begins at a random number, see firn.WithRandomStart: so at low rates the
+	// IDs are not all divisible by a power of two, and a single one does not tell how many came before it in its tick.
+	RandomStart bool
 }
 
 // Allocation is how many of the attached members get a node ID. It is comparable; the zero value means all.
@@ -304,6 +308,7 @@ func (d Definition) Differences(wanted Definition) []Difference {
 		{"window", d.window(), wanted.window()},
 		{"prefix", cmp.Or(d.Prefix, "no prefix"), cmp.Or(wanted.Prefix, "no prefix")},
 		{"scattered", d.Scattered, wanted.Scattered},
+		{"random_start", d.RandomStart, wanted.RandomStart},
 	} {
 		if f.inForce != f.wanted {
 			all = append(all, Difference{f.name, fmt.Sprint(f.inForce), fmt.Sprint(f.wanted)})
@@ -343,6 +348,9 @@ func (d Definition) String() string {
 	if d.Scattered {
 		more += ", scattered"
 	}
+	if d.RandomStart {
+		more += ", random start"
+	}
 	return fmt.Sprintf("%s for %v, layout %v%s", counted(d.Nodes, "node"), d.Allocation, d.IDLayout(), more)
 }
 
@@ -371,6 +379,7 @@ type definitionJSON struct {
 	Window         *duration    `json:"window,omitempty"` // absent: that of the node
 	Prefix         string       `json:"prefix,omitempty"`
 	Scattered      bool         `json:"scattered,omitempty"`
+	RandomStart    bool         `json:"random_start,omitempty"`
 }
 
 // duration is a time.Duration that is written like 10ms.
@@ -387,8 +396,8 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes every field, except those whose zero value is the default: after, attach, window, prefix and scattered.
-// So a program that does not know one of these reads the definitions that do not need it.
+// MarshalJSON writes every field, except those whose zero value is the default: after, attach, window, prefix, scattered and
+// random_start. So a program that does not know one of these reads the definitions that do not need it.
 func (d Definition) MarshalJSON() ([]byte, error) {
 	l, tick := d.Layout, duration(d.Layout.Tick)
 	epoch := l.Epoch.UTC()
@@ -399,7 +408,7 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	return json.Marshal(definitionJSON{
 		&d.Nodes, &d.Allocation, &epoch, &tick,
 		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, d.After, d.Attach, nil, window,
-		d.Prefix, d.Scattered,
+		d.Prefix, d.Scattered, d.RandomStart,
 	})
 }
 
@@ -427,7 +436,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 	fields := definitionJSON{
 		nil, &d.Allocation, &l.Epoch, &tick,
 		&l.TimeBits, &l.DatacenterBits, &l.NodeBits, &l.SequenceBits, &l.NodeLowest, 0, 0, nil, (*duration)(&d.Window),
-		"", false,
+		"", false, false,
 	}
 	if err := strictJSON(data, &fields); err != nil {
 		return err
@@ -437,7 +446,7 @@ func (d *Definition) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	d.Nodes, d.After, d.Attach = l.NodeIDs(), fields.After, fields.Attach
-	d.Prefix, d.Scattered = fields.Prefix, fields.Scattered
+	d.Prefix, d.Scattered, d.RandomStart = fields.Prefix, fields.Scattered, fields.RandomStart
 	if fields.Nodes != nil {
 		d.Nodes = *fields.Nodes
 	}

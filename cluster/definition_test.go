@@ -185,6 +185,7 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		"window":          func(d *Definition) { d.Window = 5 * time.Second },
 		"prefix":          func(d *Definition) { d.Prefix = "ord" },
 		"scattered":       func(d *Definition) { d.Scattered = true },
+		"random_start":    func(d *Definition) { d.RandomStart = true },
 	} {
 		wanted := base
 		change(&wanted)
@@ -192,7 +193,7 @@ func TestDifferencesNameEveryField(t *testing.T) {
 		if len(have) != 1 || have[0].Field != field || have[0].InForce == have[0].Wanted {
 			t.Errorf("%s: %v", field, have)
 		}
-		if data, err := json.Marshal(base); err != nil || !slices.Contains([]string{"after", "attach", "window", "prefix", "scattered"}, field) && !strings.Contains(string(data), `"`+field+`":`) {
+		if data, err := json.Marshal(base); err != nil || !slices.Contains([]string{"after", "attach", "window", "prefix", "scattered", "random_start"}, field) && !strings.Contains(string(data), `"`+field+`":`) {
 			t.Errorf("%s is no field of %s %v", field, data, err)
 		}
 	}
@@ -265,13 +266,14 @@ func TestAttachIsWrittenOnlyWhenExplicit(t *testing.T) {
 	}
 }
 
-// TestPrefixAndScatteredAreWrittenOnlyWhenSet: definitions without them are the bytes that they were before these fields
+// TestLaterFieldsAreWrittenOnlyWhenSet: definitions without them are the bytes that they were before these fields
 // existed.
-func TestPrefixAndScatteredAreWrittenOnlyWhenSet(t *testing.T) {
+func TestLaterFieldsAreWrittenOnlyWhenSet(t *testing.T) {
 	for text, want := range map[string]Definition{
 		``:                  {},
 		`,"prefix":"ord"`:   {Prefix: "ord"},
 		`,"scattered":true`: {Scattered: true},
+		`,"scattered":true,"random_start":true`: {Scattered: true, RandomStart: true},
 		`,"prefix":"a23456789bcdefgh","scattered":true`: {Prefix: "a23456789bcdefgh", Scattered: true},
 	} {
 		want.Nodes, want.Layout = 2, firn.Default
@@ -284,7 +286,7 @@ func TestPrefixAndScatteredAreWrittenOnlyWhenSet(t *testing.T) {
 		if err := json.Unmarshal(data, &back); err != nil || back != want {
 			t.Errorf("%s is read as %v %v, want %v", data, back, err, want)
 		}
-		for part, set := range map[string]bool{", prefix " + want.Prefix: want.Prefix != "", ", scattered": want.Scattered} {
+		for part, set := range map[string]bool{", prefix " + want.Prefix: want.Prefix != "", ", scattered": want.Scattered, ", random start": want.RandomStart} {
 			if strings.Contains(want.String(), part) != set {
 				t.Errorf("%+v is shown as %s", want, want)
 			}

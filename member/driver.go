@@ -191,7 +191,7 @@ func (l *lane) generate(t tenure, used time.Time) (*firn.Generator, error) {
 		firn.WithFloor(later(t.fence.Floor(), used)), firn.WithBound(t.fence.Bound()),
 		firn.WithWaits(&l.waits),
 	}
-	if l.m.options.RandomStart {
+	if l.definition.RandomStart {
 		options = append(options, firn.WithRandomStart())
 	}
 	return firn.NewGenerator(l.layout, t.fence.Node(), options...)

@@ -2,6 +2,7 @@ package member
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -376,6 +377,36 @@ func TestScatteredIDs(t *testing.T) {
 		}
 		if ascending > len(ids)*2/3 {
 			t.Errorf("%d of %d IDs exceed the one before: they are not scattered", ascending, len(ids))
+		}
+	})
+}
+
+// The sequence of a tick begins at a random number where the definition says so, and else at 0.
+func TestRandomStartIsOfTheDefinition(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.start("a")
+		a.ready(time.Second)
+		for _, random := range []bool{false, true} {
+			d := cluster.Define(layout)
+			d.RandomStart = random
+			s, err := a.mem.Load().EnsureSequencer(t.Context(), fmt.Sprint("random-", random), d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := 0
+			for range 20 {
+				p, err := s.Parts(next(t, s, time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Sequence != 0 {
+					begun++
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if (begun > 0) != random {
+				t.Errorf("a random start: %t; %d of 20 ticks begin above 0", random, begun)
+			}
 		}
 	})
 }

@@ -63,9 +63,6 @@ type Options struct {
 	// tests.
 	Start func(nodes cluster.Range) int64
 
-	// RandomStart begins the sequence of each tick at a random number, see firn.WithRandomStart.
-	RandomStart bool
-
 	// CheckpointEvery is the number of log entries between checkpoints. Zero means 1000. The log keeps one to two
 	// times as many entries.
 	CheckpointEvery int64

@@ -110,7 +110,10 @@ type Definition struct {
 	Prefix string `protobuf:"bytes,14,opt,name=prefix,proto3" json:"prefix,omitempty"`
 	// Whether the IDs are spread over all numbers, as keys for a store that is split into ranges. They do not ascend then. Not with
 	// after.
-	Scattered     bool `protobuf:"varint,15,opt,name=scattered,proto3" json:"scattered,omitempty"`
+	Scattered bool `protobuf:"varint,15,opt,name=scattered,proto3" json:"scattered,omitempty"`
+	// Whether the sequence of each tick begins at a random number, so that at low rates the IDs are not all divisible by a power
+	// of two.
+	RandomStart   bool `protobuf:"varint,16,opt,name=random_start,json=randomStart,proto3" json:"random_start,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,6 +249,13 @@ func (x *Definition) GetPrefix() string {
 func (x *Definition) GetScattered() bool {
 	if x != nil {
 		return x.Scattered
+	}
+	return false
+}
+
+func (x *Definition) GetRandomStart() bool {
+	if x != nil {
+		return x.RandomStart
 	}
 	return false
 }
@@ -458,7 +468,7 @@ var File_firn_v1_definition_proto protoreflect.FileDescriptor
 
 const file_firn_v1_definition_proto_rawDesc = "" +
 	"\n" +
-	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x87\x06\n" +
+	"\x18firn/v1/definition.proto\x12\afirn.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xaa\x06\n" +
 	"\n" +
 	"Definition\x12\x19\n" +
 	"\x05nodes\x18\x01 \x01(\x03H\x00R\x05nodes\x88\x01\x01\x123\n" +
@@ -479,7 +489,8 @@ const file_firn_v1_definition_proto_rawDesc = "" +
 	"\x06attach\x18\f \x01(\x0e2\x1a.firn.v1.Definition.AttachR\x06attach\x121\n" +
 	"\x06window\x18\r \x01(\v2\x19.google.protobuf.DurationR\x06window\x12\x16\n" +
 	"\x06prefix\x18\x0e \x01(\tR\x06prefix\x12\x1c\n" +
-	"\tscattered\x18\x0f \x01(\bR\tscattered\"K\n" +
+	"\tscattered\x18\x0f \x01(\bR\tscattered\x12!\n" +
+	"\frandom_start\x18\x10 \x01(\bR\vrandomStart\"K\n" +
 	"\x06Attach\x12\x16\n" +
 	"\x12ATTACH_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10ATTACH_ON_DEMAND\x10\x01\x12\x13\n" +

@@ -40,6 +40,8 @@ const createExamples = `  firn sequencer create orders
   firn sequencer create tweets --layout twitter --after 1541815603606036480
   firn sequencer create invoices --prefix inv --scattered`
 
+const randomStartHelp = "begin each tick's sequence at a random\nnumber: at low rates the IDs are then not all divisible by 4096, and\none of them does not tell how many came before it in its tick"
+
 // createOptions are the flags of firn sequencer create.
 type createOptions struct {
 	lookOptions
@@ -53,6 +55,7 @@ type createOptions struct {
 	window     time.Duration // 0: that of each node
 	prefix     string        // empty: none
 	scattered  bool
+	random     bool // the start of each tick
 	dryRun     bool
 }
 
@@ -76,6 +79,7 @@ func (p *program) createCommand() *cobra.Command {
 	setting.DurationIn(flags, &o.window, "window", "", time.Second, member.MaxWindow, "how far ahead a node reserves time, if its own --window is not\nshorter: a short one lets another take over a node ID soon after\na crash (default: that of each node)")
 	setting.Text(flags, &o.prefix, "prefix", "text", "what prefixed IDs begin with, before an underscore: 1 to 16 of a-z\nand 0-9, the first a letter (default: none)")
 	setting.Bool(flags, &o.scattered, "scattered", "spread the IDs over the whole range of numbers, as keys for a store\nthat is split into ranges; they do not sort by time")
+	setting.Bool(flags, &o.random, "random-start", randomStartHelp)
 	setting.Bool(flags, &o.dryRun, "dry-run", "show what would be created, and ask no server")
 	o.add(flags, "print a JSON object")
 	must(c.RegisterFlagCompletionFunc("attach", cobra.FixedCompletions([]string{"on-demand", "explicit"}, cobra.ShellCompDirectiveNoFileComp)))
@@ -124,7 +128,7 @@ func (o createOptions) definition(nodeLowest bool) (cluster.Definition, error) {
 	}
 	d := cluster.Define(l)
 	d.Allocation, d.After, d.Attach, d.Window = o.allocation, o.after, o.attach, o.window
-	d.Prefix, d.Scattered = o.prefix, o.scattered
+	d.Prefix, d.Scattered, d.RandomStart = o.prefix, o.scattered, o.random
 	if o.nodes != 0 {
 		d.Nodes = o.nodes
 	}

@@ -87,6 +87,9 @@ func definitionLines(s server.StatusSequencer) [][2]string {
 	if s.Definition.Scattered {
 		lines = append(lines, [2]string{"scattered", "IDs are keys all over the range of numbers, and do not sort by time"})
 	}
+	if s.Definition.RandomStart {
+		lines = append(lines, [2]string{"start", "the sequence of each tick begins at a random number"})
+	}
 	return lines
 }
 

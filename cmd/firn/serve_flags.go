@@ -95,7 +95,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Add(flags, &o.Region, "region", "slice", "", "use this share of the node IDs of every sequencer, such as 2/8: the\nthird of eight; for a cluster that is one of several regions\n(default: all node IDs)", parseRegion)
 	setting.Number(flags, &o.datacenter, "datacenter", "", 0, "the region as the number of a datacenter of --layout: 11 is --region\n11/32 where the layout has 5 datacenter bits")
 	setting.Number(flags, &o.NodeIDs, "node-ids", "1", 1, "how many node IDs to ask for in every sequencer, up to 64: the node makes\nthat many times the IDs of one, side by side on its processors")
-	setting.Bool(flags, &o.RandomStart, "random-start", "begin each tick's sequence at a random number, so that one ID does\nnot tell how many came before it in its tick; two IDs of one tick\nstill tell how many lie between them")
+	setting.Bool(flags, &o.RandomStart, "random-start", "in the default sequencer, "+randomStartHelp)
 
 	setting.DurationIn(flags, &o.Window, "window", d.Window.String(), least, member.MaxWindow, "how far ahead a node reserves time in the store: how long it gives IDs\nwhile the store is out of reach; at most 1h")
 	setting.DurationIn(flags, &o.TTL, "ttl", d.TTL.String(), time.Second, member.MaxTTL, "how long a node may be silent before others may take its node ID,\n1s to 10m")

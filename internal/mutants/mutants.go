@@ -1081,6 +1081,11 @@ var mutants = []mutant{
 		"./member", "TestScatteredAndPlainGenerationsDoNotMix",
 	},
 	{
+		"ticks begin at 0 whatever the definition says", "member/driver.go",
+		"if l.definition.RandomStart {", "if false {",
+		"./member", "TestRandomStartIsOfTheDefinition",
+	},
+	{
 		"a UUID of any time is an ID", "uuid.go",
 		"} else if want != u {", "} else if false {",
 		".", "TestUUIDsThatAreNoIDs",

@@ -49,7 +49,7 @@ type Config struct {
 	Node        *int64         // the node ID to use in the default sequencer; nil: any
 	NodeIDs     int            // how many node IDs to ask for in every sequencer; 0: 1
 	Region      cluster.Region // see member.Options
-	RandomStart bool           // begin the sequence of each tick at random
+	RandomStart bool           // of the default sequencer
 
 	Window       time.Duration // how far ahead of the clock a horizon lies
 	TTL          time.Duration // how long the store keeps the session of a silent node
@@ -152,7 +152,11 @@ func (c Config) validate() error {
 }
 
 // definition returns the definition of the default sequencer.
-func (c Config) definition() cluster.Definition { return cluster.Define(c.Layout) }
+func (c Config) definition() cluster.Definition {
+	d := cluster.Define(c.Layout)
+	d.RandomStart = c.RandomStart
+	return d
+}
 
 func (c Config) memberOptions() member.Options {
 	host, err := os.Hostname()
@@ -164,7 +168,7 @@ func (c Config) memberOptions() member.Options {
 		place = "" // several nodes of the host can have it
 	}
 	return member.Options{
-		Nodes: c.nodes, NodeIDs: c.NodeIDs, Region: c.Region, TTL: c.TTL, Window: c.Window, RandomStart: c.RandomStart, Order: c.Order,
+		Nodes: c.nodes, NodeIDs: c.NodeIDs, Region: c.Region, TTL: c.TTL, Window: c.Window, Order: c.Order,
 		Owner: cmp.Or(c.Name, nameOf(host)), Host: host, Place: place, Clock: c.Clock, Logger: c.Logger,
 	}
 }

@@ -34,7 +34,6 @@ type Machine struct {
 	NodeIDs     int
 	Ahead       time.Duration // its clock, from the beginning to the end
 	Wish        *cluster.Range
-	RandomStart bool
 	Order       member.Order
 	Shared      bool           // it waits before it founds a cluster
 	Region      cluster.Region `json:",omitzero"` // each has a store and a cluster of its own
@@ -207,9 +206,6 @@ func (p Plan) String() string {
 		}
 		if m.Wish != nil {
 			fmt.Fprintf(&b, ", only node IDs %d to %d", m.Wish.From, m.Wish.To)
-		}
-		if m.RandomStart {
-			b.WriteString(", a random start of each tick")
 		}
 		if m.Order == member.WaitForIDs {
 			b.WriteString(", and it waits until its IDs would be the greatest")

@@ -77,7 +77,7 @@ func (m *maker) machines() {
 		window = pick(m, 4*time.Second, 10*time.Second, 30*time.Second)
 	}
 	for i := range 2 + m.IntN(4) {
-		c := Machine{Name: fmt.Sprint("n", i+1), TTL: ttl, Window: window, NodeIDs: pick(m, 1, 1, 2, 3), RandomStart: m.chance(8)}
+		c := Machine{Name: fmt.Sprint("n", i+1), TTL: ttl, Window: window, NodeIDs: pick(m, 1, 1, 2, 3)}
 		if !m.Loses && m.chance(4) {
 			c.Window = pick(m, 2*time.Second, 4*time.Second, 10*time.Second)
 		}
@@ -123,7 +123,7 @@ func (m *maker) definitions() {
 		if m.chance(5) {
 			d.Allocation = m.allocation()
 		}
-		d.Scattered = scattered
+		d.Scattered, d.RandomStart = scattered, m.chance(8)
 		m.Definitions = append(m.Definitions, d)
 	}
 }

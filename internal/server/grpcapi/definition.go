@@ -62,6 +62,9 @@ func readDefinition(m *firnv1.Definition) (d cluster.Definition, err error) {
 	if m.GetScattered() {
 		fields["scattered"] = true
 	}
+	if m.GetRandomStart() {
+		fields["random_start"] = true
+	}
 	if a := m.GetAttach(); a != firnv1.Definition_ATTACH_UNSPECIFIED {
 		policy, ok := attachPolicies[a]
 		if !ok {
@@ -109,7 +112,7 @@ func definitionMessage(d cluster.Definition) *firnv1.Definition {
 		Epoch: timestamppb.New(l.Epoch), Tick: durationpb.New(l.Tick),
 		TimeBits: bits(l.TimeBits), DatacenterBits: bits(l.DatacenterBits), NodeBits: bits(l.NodeBits), SequenceBits: bits(l.SequenceBits),
 		NodeLowest: &l.NodeLowest, After: int64(d.After),
-		Prefix: d.Prefix, Scattered: d.Scattered,
+		Prefix: d.Prefix, Scattered: d.Scattered, RandomStart: d.RandomStart,
 	}
 	if d.Window != 0 {
 		m.Window = durationpb.New(d.Window)

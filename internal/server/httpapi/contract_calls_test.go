@@ -76,7 +76,7 @@ var goodCalls = []anExchange{
 	{target: "GET /api/v1/times/2026-11-21T03:25:36.425Z?ids=string", status: 200},
 	{target: "POST /api/v1/sequencers", body: orders, status: 201},
 	{target: "POST /api/v1/sequencers", body: orders, status: 200},
-	{target: "POST /api/v1/sequencers", body: `{"name":"far","epoch":"1999-12-31T00:00:00Z","prefix":"far","scattered":true}`, status: 201},
+	{target: "POST /api/v1/sequencers", body: `{"name":"far","epoch":"1999-12-31T00:00:00Z","prefix":"far","scattered":true,"random_start":true}`, status: 201},
 	{target: "POST /api/v1/sequencers/far/ids?count=3", status: 200},
 	{target: "POST /api/v1/sequencers/far/id?form=prefixed", status: 200},
 	{target: "POST /api/v1/sequencers/far/ids?count=3&form=uuid", status: 200},

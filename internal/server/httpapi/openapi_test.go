@@ -62,7 +62,7 @@ func TestDocumentIsValid(t *testing.T) {
 // The document has every field of a definition, with its default.
 func TestDocumentedDefinition(t *testing.T) {
 	schemas := document(t).Components.Schemas
-	data, err := json.Marshal(httpapi.NewSequencer{Name: "a", Definition: cluster.Definition{After: 1, Attach: cluster.AttachExplicit, Window: time.Minute, Prefix: "a", Scattered: true}})
+	data, err := json.Marshal(httpapi.NewSequencer{Name: "a", Definition: cluster.Definition{After: 1, Attach: cluster.AttachExplicit, Window: time.Minute, Prefix: "a", Scattered: true, RandomStart: true}})
 	var fields map[string]any
 	if err == nil {
 		err = json.Unmarshal(data, &fields)

@@ -223,6 +223,7 @@ export class Sequencers {
     if (q.rules?.drained.length) facts.push(["drained", q.rules.drained.map(who).join(", ")]);
     if (q.definition?.prefix) facts.push(["prefix", q.definition.prefix]);
     if (q.definition?.scattered) facts.push(["scattered", "IDs do not sort by time"]);
+    if (q.definition?.random_start) facts.push(["start", "each tick begins at a random number"]);
     if (q.definition?.attach) facts.push(["attach", q.definition.attach]);
     if (this.speed(q)) facts.unshift(["now", this.speed(q)]);
     if (q.rate) facts.push(["at most, per node", `${number(q.rate)} /s`]);
