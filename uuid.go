@@ -18,18 +18,20 @@ type UUID [16]byte
 const (
 	uuidVersion = 7
 	uuidVariant = 0b10
-	uuidLower   = 62      // bits of the ID in the lower half of the UUID; one is in the upper half
+	uuidLower   = 62 // bits of the ID in the lower half of the UUID; one is in the upper half
+	uuidTags    = 1<<11 - 1
 	uuidEnd     = 1 << 48 // the first Unix millisecond for which there is no UUID, in the year 10889
 )
 
 // UUID writes an ID of the layout as a UUID of version 7: its time in Unix milliseconds,
-// and the ID itself in the bits that the version leaves free, behind 11 zeros.
+// and the ID itself in the bits that the version leaves free, behind a tag, which is 0.
 //
-//	unix_ms 48 | version 4 | 0 11 | ID, upper 1 | variant 2 | ID, lower 62
+//	unix_ms 48 | version 4 | tag 11 | ID, upper 1 | variant 2 | ID, lower 62
 //
-// The UUIDs of one layout sort like the IDs, byte by byte and as text. They are unique
-// where the IDs are, in their sequencer, and not by chance: there is nothing random in
-// them. [Layout.FromUUID] returns the ID.
+// The UUIDs of one layout and tag sort like the IDs, byte by byte and as text. They are
+// unique where the IDs are, in their sequencer, and not by chance: there is nothing random
+// in them. [UUID.Tagged] tells those of several sequencers apart. [Layout.FromUUID] returns
+// the ID.
 //
 // It returns an error when the ID is not one of the layout, or when its time is in the year
 // 10889 or later, for which UUIDs have no bits.
@@ -46,23 +48,37 @@ func (l Layout) UUID(id ID) (u UUID, err error) {
 	return u, nil
 }
 
-// FromUUID returns the ID that [Layout.UUID] wrote as u. It returns a [*ParseError] for any
+// Tagged returns u with the tag of a sequencer's name, in place of any other: so the UUIDs of
+// two sequencers differ even where their IDs are equal, unless their names have one tag, as
+// one pair of names in 2047 has. The tag is 1 more than the name's hash FNV-1a of 32 bits
+// (https://datatracker.ietf.org/doc/draft-eastlake-fnv) modulo 2047. It is 0 for the empty
+// name, and for "default", which is that of the sequencer of calls that name none.
+func (u UUID) Tagged(sequencer string) UUID {
+	upper := binary.BigEndian.Uint64(u[:8]) &^ (uuidTags << 1)
+	if sequencer != "" && sequencer != "default" {
+		hash := uint32(2166136261)
+		for i := range len(sequencer) {
+			hash = (hash ^ uint32(sequencer[i])) * 16777619
+		}
+		upper |= uint64(1+hash%uuidTags) << 1
+	}
+	binary.BigEndian.PutUint64(u[:8], upper)
+	return u
+}
+
+// FromUUID returns the ID that [Layout.UUID] wrote as u, whatever its tag. It returns a [*ParseError] for any
 // other UUID: of another version or variant, made by another program, or with another
 // layout.
 func (l Layout) FromUUID(u UUID) (ID, error) {
 	upper, lower := binary.BigEndian.Uint64(u[:8]), binary.BigEndian.Uint64(u[8:])
 	id := ID(upper&1<<uuidLower | lower&(1<<uuidLower-1))
-	version, variant, spare := upper>>12&0xf, lower>>uuidLower, upper>>1&(1<<11-1)
-	switch {
-	case version != uuidVersion || variant != uuidVariant:
+	if version, variant := upper>>12&0xf, lower>>uuidLower; version != uuidVersion || variant != uuidVariant {
 		return 0, reject("UUID", u.String(), "it has version %d and variant %02b; want 7 and 10", version, variant)
-	case spare != 0:
-		return 0, reject("UUID", u.String(), "another program made it: the 11 bits behind the version are not zero")
 	}
 	if want, err := l.UUID(id); err != nil {
 		return 0, reject("UUID", u.String(), "%v", err)
-	} else if want != u {
-		return 0, reject("UUID", u.String(), "its time is not that of its ID %d in the layout %v; want %v", id, l, want)
+	} else if want != u.Tagged("") {
+		return 0, reject("UUID", u.String(), "another program or layout made it: its time is not that of its ID %d in the layout %v; want %v", id, l, want)
 	}
 	return id, nil
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,13 +90,13 @@ func TestUUIDsThatAreNoIDs(t *testing.T) {
 		"0181ab11-8149-4000-9565-a11f6217a000": "it has version 4 and variant 10; want 7 and 10",
 		"0181ab11-8149-7000-5565-a11f6217a000": "it has version 7 and variant 01",
 		"0181ab11-8149-7000-d565-a11f6217a000": "variant 11",
-		"0181ab11-8149-7002-9565-a11f6217a000": "another program made it: the 11 bits",
-		"0181ab11-8149-7800-9565-a11f6217a000": "another program made it: the 11 bits",
+		"0181ab11-8149-7002-9565-a11f6217a000": "", // they have tags
+		"0181ab11-8149-7ffe-9565-a11f6217a000": "",
 		"0181ab11-8149-7001-9565-a11f6217a000": "its time is not that of its ID",
 		"0181ab11-8148-7000-9565-a11f6217a000": "its time is not that of its ID",
 		"0181ab11-8149-7000-9565-b11f6217a000": "its time is not that of its ID",
 		"00000000-0000-0000-0000-000000000000": "it has version 0 and variant 00",
-		"01981e3c-58cf-7cc1-8d5b-4a2e7d9c0f11": "another program made it",
+		"01981e3c-58cf-7cc1-8d5b-4a2e7d9c0f11": "its time is not that of its ID",
 	} {
 		u, err := ParseUUID(text)
 		if err != nil {
@@ -124,6 +126,36 @@ func TestUUIDsThatAreNoIDs(t *testing.T) {
 		if u, err := l.UUID(MaxID); err == nil || u != (UUID{}) {
 			t.Errorf("%v: %v", l, u)
 		}
+	}
+}
+
+// Two sequencers have different UUIDs for one ID, which come back as that ID and sort as the IDs do.
+func TestTaggedUUIDs(t *testing.T) {
+	const id = 1541815603606036480
+	plain, err := Twitter.UUID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"":         "0181ab11-8149-7000-9565-a11f6217a000",
+		"default":  "0181ab11-8149-7000-9565-a11f6217a000",
+		"orders":   "0181ab11-8149-7712-9565-a11f6217a000",
+		"invoices": "0181ab11-8149-77aa-9565-a11f6217a000",
+	} {
+		u := plain.Tagged("another").Tagged(name)
+		if u.String() != want {
+			t.Errorf("the UUID of %q is %v; want %s", name, u, want)
+		}
+		if back, err := Twitter.FromUUID(u); back != id || err != nil {
+			t.Errorf("%v is %d, %v", u, back, err)
+		}
+	}
+	tags := map[UUID]int{}
+	for i := range 100_000 {
+		tags[plain.Tagged(strconv.Itoa(i))]++
+	}
+	if most := slices.Max(slices.Collect(maps.Values(tags))); len(tags) != 2047 || most > 150 || tags[plain] != 0 {
+		t.Errorf("100,000 names have %d tags, one of them %d names, and %d no tag", len(tags), most, tags[plain])
 	}
 }
 

@@ -270,9 +270,9 @@ func TestAttachIsWrittenOnlyWhenExplicit(t *testing.T) {
 // existed.
 func TestLaterFieldsAreWrittenOnlyWhenSet(t *testing.T) {
 	for text, want := range map[string]Definition{
-		``:                  {},
-		`,"prefix":"ord"`:   {Prefix: "ord"},
-		`,"scattered":true`: {Scattered: true},
+		``:                                      {},
+		`,"prefix":"ord"`:                       {Prefix: "ord"},
+		`,"scattered":true`:                     {Scattered: true},
 		`,"scattered":true,"random_start":true`: {Scattered: true, RandomStart: true},
 		`,"prefix":"a23456789bcdefgh","scattered":true`: {Prefix: "a23456789bcdefgh", Scattered: true},
 	} {

@@ -113,7 +113,7 @@ func (s Sequencer) appendUUID(b []byte, id firn.ID) ([]byte, error) {
 	if err != nil {
 		return b, err
 	}
-	return u.AppendText(b)
+	return u.Tagged(s.Name).AppendText(b)
 }
 
 // bom begins a text that a program of Windows has written. It is in no form.
@@ -196,10 +196,15 @@ func (s Sequencer) readUUID(text string) (firn.ID, error) {
 		return 0, err
 	}
 	id, err := s.Layout.FromUUID(u)
-	if err == nil && s.Scattered {
-		id = firn.Scatter(id)
+	switch {
+	case err != nil:
+		return 0, err
+	case s.Name != "" && u != u.Tagged(s.Name):
+		return 0, reject(text, "a UUID of an", "it has the tag of another sequencer than %q", s.Name)
+	case s.Scattered:
+		return firn.Scatter(id), nil
 	}
-	return id, err
+	return id, nil
 }
 
 // reject returns the error for a text, in the words of firn.ParseError.

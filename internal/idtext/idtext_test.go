@@ -54,7 +54,7 @@ func TestTextsNeverChange(t *testing.T) {
 	const id = 117465411174400005
 	for i, want := range []string{
 		"117465411174400005", "01a1522b4a720005", "038AJ5D574005", "GpFJAb5Z9N", "08fzYR2kvFl",
-		"ord_038aj5d574005", "01a1fc23-5529-7000-81a1-522b4a720005", "1-0Z8XHYq9t0Y",
+		"ord_038aj5d574005", "01a1fc23-5529-7712-81a1-522b4a720005", "1-0Z8XHYq9t0Y",
 	} {
 		if got := text(t, q, Form(i), id); got != want {
 			t.Errorf("%v: %s, want %s", Form(i), got, want)
@@ -97,10 +97,11 @@ func TestGuess(t *testing.T) {
 		{"ord_038aj5d57400", "it has 12 bytes; want 13"},
 		{"ord_038aj5d57400u", `it has 'U' at byte 12`},
 		{"ord_x_38aj5d57400", "behind the prefix"},
-		{"01a1fc23-5529-7000-81a1-522b4a720005", "uuid"},
-		{"01A1FC23-5529-7000-81A1-522B4A720005", "uuid"},
+		{"01a1fc23-5529-7712-81a1-522b4a720005", "uuid"},
+		{"01A1FC23-5529-7712-81A1-522B4A720005", "uuid"},
+		{"01a1fc23-5529-7000-81a1-522b4a720005", `is not a UUID of an ID: it has the tag of another sequencer than "orders"`},
 		{"01a1fc23-5529-4000-81a1-522b4a720005", "want 7 and 10"},
-		{"01a1fc23-5529-7def-81a1-522b4a720005", "another program made it"},
+		{"01a1fc23-5529-7def-81a1-522b4a720005", "another program or layout made it"},
 		{"1-00000000000", "sealed"},
 		{"1-0000000000", "it has 10 bytes; want 11"},
 		{"1-zzzzzzzzzzz", "it is too large"},

@@ -145,14 +145,17 @@ class Layout(NamedTuple):
         """Return the greatest ID that any node can make in the tick that holds a time. Errors are those of first."""
         return self.first(time) | (1 << sum(self[1:4])) - 1
 
-    def uuid(self, id: int) -> UUID:
-        """Return an ID of the layout as a UUID of version 7, which sorts like the ID. Errors are those of decode."""
+    def uuid(self, id: int, sequencer: str = "default") -> UUID:
+        """Return an ID of the layout as a UUID of version 7, which sorts like the ID. Errors are those of decode.
+
+        It has the tag of the sequencer that made the ID, as nodes write it."""
         id = whole(id)
-        upper = self.decode(id).unix_ms << 16 | 7 << 12 | id >> 62
+        upper = self.decode(id).unix_ms << 16 | 7 << 12 | tag(sequencer) << 1 | id >> 62
         return UUID(int=upper << 64 | 2 << 62 | id & (1 << 62) - 1)
 
-    def from_uuid(self, uuid: UUID | str) -> int:
-        """Return the ID that uuid wrote. ValueError is raised for a UUID that is of no ID of the layout.
+    def from_uuid(self, uuid: UUID | str, sequencer: str | None = None) -> int:
+        """Return the ID that uuid wrote. ValueError is raised for a UUID that is of no ID of the layout, or of another
+        sequencer than one that is named.
 
         The text of a UUID may be without hyphens, in braces, or behind urn:uuid:, and in either case."""
         if isinstance(uuid, str):
@@ -160,9 +163,24 @@ class Layout(NamedTuple):
                 raise ValueError(f"{uuid!r:.60} is not a UUID; want one such as 01a1fc23-5529-7000-81a1-522b4a720005")
             uuid = UUID(uuid.lower())
         id = (uuid.int >> 64 & 1) << 62 | uuid.int & (1 << 62) - 1
-        if self.uuid(id) != uuid:
-            raise ValueError(f"{uuid} is not the UUID of an ID of this layout; want {self.uuid(id)} for {id}")
+        want, any_tag = self.uuid(id, sequencer or "default"), TAGS << 65 if sequencer is None else 0
+        if want.int != uuid.int & ~any_tag:
+            of = "this layout" if sequencer is None else f"this layout and the sequencer {sequencer!r}"
+            raise ValueError(f"{uuid} is not the UUID of an ID of {of}; want {want} for {id}")
         return id
+
+
+TAGS = 2047
+
+
+def tag(sequencer: str) -> int:
+    """Return the tag of a sequencer's name in a UUID: 0 to 2047. firn's uuid.go explains it."""
+    if sequencer in ("", "default"):
+        return 0
+    hash = 2166136261
+    for byte in sequencer.encode():
+        hash = (hash ^ byte) * 16777619 & 0xFFFFFFFF
+    return 1 + hash % TAGS
 
 
 PRESETS = {

@@ -115,7 +115,7 @@ class TestLayouts(unittest.TestCase):
             self.assertEqual((uuid.version, uuid.variant), (7, "specified in RFC 4122"))
             self.assertEqual(uuid.int >> 80, layout.decode(id).unix_ms)
             self.assertEqual(layout.from_uuid(uuid), id)
-        for bit in [*range(22, 128)]:  # below are the node and the sequence
+        for bit in [*range(22, 65), *range(76, 128)]:  # below are the node and the sequence, and between them the tag
             with self.assertRaises(ValueError, msg=f"bit {bit}"):
                 layout.from_uuid(UUID(int=uuids[2].int ^ 1 << bit))
 
@@ -166,6 +166,12 @@ class TestLayouts(unittest.TestCase):
             self.assertRaises(ValueError, firn.Layout.parse, text)
         for v in vectors["not_decoded"]:
             self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).decode, int(v["id"]))
+        for v in vectors["tagged"]:
+            layout, id = firn.PRESETS["default"], int(v["id"])
+            self.assertEqual(str(layout.uuid(id, v["sequencer"])), v["uuid"])
+            self.assertEqual((layout.from_uuid(v["uuid"]), layout.from_uuid(v["uuid"], v["sequencer"])), (id, id))
+            with self.assertRaisesRegex(ValueError, "is not the UUID of an ID of this layout and the sequencer 'another'; want"):
+                layout.from_uuid(v["uuid"], "another")
         for v in vectors["not_uuids"]:
             self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).from_uuid, v["uuid"])
         self.assertGreater(len(vectors["spans"]), 50)

@@ -97,11 +97,24 @@ function gather(id: bigint): bigint {
 
 const lower = 2n ** 62n; // a UUID has 62 bits of the ID behind its variant
 
-/** Writes an ID as a UUID of version 7, with its time, as firn's uuid.go. Throws a RangeError as `decode`, or from 10889 on. */
-export function toUuid(id: bigint, layout: Layout | string = "default"): string {
+/** The tag of a sequencer's name in a UUID, in its place in the upper half; firn's uuid.go explains it. */
+function tag(sequencer: string): bigint {
+  if (sequencer === "" || sequencer === "default") return 0n;
+  let hash = 2166136261;
+  for (const byte of new TextEncoder().encode(sequencer)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;
+  return BigInt(1 + (hash % 2047)) << 1n;
+}
+
+const tags = 2047n << 65n; // the bits of a UUID that hold one
+
+/**
+ * Writes an ID as a UUID of version 7, with its time and the tag of the sequencer that made it, as nodes do. Throws a
+ * RangeError as `decode`, or from 10889 on.
+ */
+export function toUuid(id: bigint, layout: Layout | string = "default", sequencer = "default"): string {
   const time = decode(id, layout).time.getTime();
   if (!(time < 2 ** 48)) throw new RangeError(`${id} has no UUID; want one before the year 10889`);
-  const upper = (BigInt(time) << 16n) | 0x7000n | (id / lower);
+  const upper = (BigInt(time) << 16n) | 0x7000n | tag(sequencer) | (id / lower);
   const hex = ((upper << 64n) | (2n * lower) | (id % lower)).toString(16).padStart(32, "0");
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
@@ -111,12 +124,14 @@ const uuidText = new RegExp(`^(?:(?:urn:uuid:)?(${digits})|\\{(${digits})\\}|([0
 
 /**
  * Reads the UUID of an ID; the text may be without hyphens, in braces, or behind urn:uuid:, and in either case. Throws a
- * SyntaxError for any other UUID: of another version, program or layout.
+ * SyntaxError for any other UUID: of another version, program or layout, or of another sequencer than one that is named.
  */
-export function fromUuid(uuid: string, layout: Layout | string = "default"): bigint {
+export function fromUuid(uuid: string, layout: Layout | string = "default", sequencer?: string): bigint {
   const hex = (uuidText.exec(uuid)?.slice(1).join("") ?? "").replaceAll("-", "").toLowerCase();
   const all = hex ? BigInt(`0x${hex}`) : 0n;
   const id = (((all >> 64n) & 1n) * lower) | (all % lower);
-  if (all > 0n && toUuid(id, layout).replaceAll("-", "") === hex) return id;
-  throw new SyntaxError(`${JSON.stringify(uuid.slice(0, 40))} is not a UUID of an ID of this layout`);
+  const written = () => BigInt(`0x${toUuid(id, layout, sequencer).replaceAll("-", "")}`);
+  const any = sequencer === undefined ? tags : 0n;
+  if (all > 0n && written() === (all & ~any)) return id;
+  throw new SyntaxError(`${JSON.stringify(uuid.slice(0, 40))} is not a UUID of an ID of this layout${sequencer === undefined ? "" : ` and the sequencer ${sequencer}`}`);
 }

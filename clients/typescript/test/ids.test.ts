@@ -10,6 +10,7 @@ interface Vectors {
   not_decoded: { layout: string; id: string }[];
   ids: Record<Encoding, string>[];
   not_ids: { form: Encoding; text: string }[];
+  tagged: { sequencer: string; id: string; uuid: string }[];
   not_uuids: { layout: string; uuid: string }[];
   spans: { layout: string; time: string; first: string; last: string }[];
   not_spans: { layout: string; time: string }[];
@@ -99,6 +100,12 @@ test("UUIDs are written and read as the vectors say", () => {
     assert.equal(toUuid(BigInt(id), layout), uuid);
     assert.equal(fromUuid(uuid, layout), BigInt(id));
     assert.equal(fromUuid(uuid.toUpperCase(), layout), BigInt(id));
+  }
+  for (const { sequencer, id, uuid } of vectors.tagged) {
+    assert.equal(toUuid(BigInt(id), "default", sequencer), uuid);
+    assert.equal(fromUuid(uuid), BigInt(id));
+    assert.equal(fromUuid(uuid, "default", sequencer), BigInt(id));
+    assert.throws(() => fromUuid(uuid, "default", "another"), /is not a UUID of an ID of this layout and the sequencer another$/);
   }
   for (const { layout, uuid } of vectors.not_uuids) assert.throws(() => fromUuid(uuid, layout), uuid);
   assert.throws(() => toUuid(MAX_ID, "62/0/1"), /want one before the year 10889/);

@@ -173,7 +173,7 @@ func TestFormsThatAreRefused(t *testing.T) {
 		{bare, "GET /api/v1/ids/ord_0000000000005", `the sequencer \"default\" has no prefix`},
 		{f, "GET /api/v1/ids/inv_0000000000005", `its prefix is \"inv\", and the sequencer \"default\" has \"ord\"`},
 		{f, "GET /api/v1/ids/ord_0000000000005?as=uuid", "is not a UUID ID"},
-		{f, "GET /api/v1/ids/01981e3c-58cf-7cc1-8d5b-4a2e7d9c0f11", "another program made it"},
+		{f, "GET /api/v1/ids/01981e3c-58cf-7cc1-8d5b-4a2e7d9c0f11", "another program or layout made it"},
 		{f, "GET /api/v1/ids/8aaaaaaaaaa", "in base58 (3265042410184970455) and in base62 (7209719142869020940); say which form it has"},
 		{f, "GET /api/v1/ids/1000000000000000", "in decimal (1000000000000000) and in hex (1152921504606846976); say which form it has: as=decimal or as=hex"},
 		{bare, "GET /api/v1/ids/9223372036854775807?form=uuid", "its 53 bits hold"},

@@ -3,6 +3,7 @@ package io.github.firnid.client;
 import static io.github.firnid.client.FirnClient.require;
 import static java.lang.Integer.parseInt;
 
+import java.nio.charset.StandardCharsets;
 import java.time.*;
 import java.util.*;
 import java.util.regex.Pattern;
@@ -89,18 +90,45 @@ public record Layout(
         return id ^ id >>> 32;
     }
 
-    /** Writes an ID of this layout as a UUID of version 7, which sorts as the ID. An IllegalArgumentException is thrown for others. */
-    public UUID toUuid(long id) {
+    /** Writes an ID of the default sequencer as a UUID, as {@link #toUuid(long, String)}. */
+    public UUID toUuid(long id) { return toUuid(id, "default"); }
+
+    /**
+     * Writes an ID of this layout as a UUID of version 7, which sorts as the ID, with the tag of the sequencer that made it, as
+     * nodes do. An IllegalArgumentException is thrown for others.
+     */
+    public UUID toUuid(long id, String sequencer) {
         long ms = decode(id).time.toEpochMilli();
         require(ms >>> 48 == 0, "%d has no UUID: its time is too late", id);
-        return new UUID(ms << 16 | 7 << 12 | id >>> 62, Long.MIN_VALUE | id & (1L << 62) - 1);
+        return new UUID(ms << 16 | 7 << 12 | tag(sequencer) << 1 | id >>> 62, Long.MIN_VALUE | id & (1L << 62) - 1);
     }
 
-    /** Returns the ID of a UUID of this layout. An IllegalArgumentException is thrown for any other. */
+    private static final int TAGS = 2047;
+
+    /** Returns the tag of a sequencer's name in a UUID: 0 to 2047. firn's uuid.go explains it. */
+    private static long tag(String sequencer) {
+        if (sequencer.isEmpty() || sequencer.equals("default")) return 0;
+        int hash = 0x811c9dc5;
+        for (byte b : sequencer.getBytes(StandardCharsets.UTF_8)) hash = (hash ^ b & 0xff) * 16777619;
+        return 1 + Integer.remainderUnsigned(hash, TAGS);
+    }
+
+    /** Returns the ID of a UUID of this layout, of any sequencer. An IllegalArgumentException is thrown for any other. */
     public long fromUuid(UUID uuid) {
-        long id = (uuid.getMostSignificantBits() & 1) << 62 | uuid.getLeastSignificantBits() & (1L << 62) - 1;
-        require(toUuid(id).equals(uuid), "%s is not a UUID of an ID of the layout %s", uuid, this);
+        long id = idOf(uuid), plain = uuid.getMostSignificantBits() & ~((long) TAGS << 1);
+        require(toUuid(id).equals(new UUID(plain, uuid.getLeastSignificantBits())), "%s is not a UUID of an ID of the layout %s", uuid, this);
         return id;
+    }
+
+    /** Returns the ID of a UUID of this layout and a sequencer. An IllegalArgumentException is thrown for any other. */
+    public long fromUuid(UUID uuid, String sequencer) {
+        long id = idOf(uuid);
+        require(toUuid(id, sequencer).equals(uuid), "%s is not a UUID of an ID of the layout %s and the sequencer %s", uuid, this, sequencer);
+        return id;
+    }
+
+    private static long idOf(UUID uuid) {
+        return (uuid.getMostSignificantBits() & 1) << 62 | uuid.getLeastSignificantBits() & (1L << 62) - 1;
     }
 
     /** Does the same for the text of a UUID, which may be without hyphens, in braces, or behind urn:uuid:, and in either case. */

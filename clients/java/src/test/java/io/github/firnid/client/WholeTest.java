@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.UUID;
 
 /** What is not whole is refused in the words of all clients, and texts that other programs write differently are read. */
 final class WholeTest {
@@ -37,6 +38,22 @@ final class WholeTest {
             Check.equal(layout.fromUuid((String) uuid.get("text")), Long.valueOf((String) uuid.get("id")), "ID of " + uuid.get("text"));
         }
         for (Object text : cases("not_uuids")) Check.refused("is not a UUID; want one such as", () -> layout.fromUuid((String) text));
+    }
+
+    static void testTaggedUuids() throws IOException {
+        var layout = Layout.of("default");
+        var tagged = (List<?>) ((Map<?, ?>) Json.parse(Files.readString(Path.of("../conformance/vectors.json")))).get("tagged");
+        Check.that(tagged.size() > 10, "the cases are missing");
+        for (Object object : tagged) {
+            var one = (Map<?, ?>) object;
+            String name = (String) one.get("sequencer");
+            long id = Long.parseLong((String) one.get("id"));
+            var uuid = UUID.fromString((String) one.get("uuid"));
+            Check.equal(layout.toUuid(id, name), uuid, "UUID of " + name);
+            Check.equal(layout.fromUuid(uuid), id, "ID of " + uuid);
+            Check.equal(layout.fromUuid(uuid, name), id, "ID of " + uuid + " of " + name);
+            Check.refused("and the sequencer another", () -> layout.fromUuid(uuid, "another"));
+        }
     }
 
     static void testWhatIsConverted() throws IOException {
