@@ -66,9 +66,9 @@ func (u UUID) Tagged(sequencer string) UUID {
 	return u
 }
 
-// FromUUID returns the ID that [Layout.UUID] wrote as u, whatever its tag. It returns a [*ParseError] for any
-// other UUID: of another version or variant, made by another program, or with another
-// layout.
+// FromUUID returns the ID that [Layout.UUID] wrote as u, whatever its tag. It returns a
+// [*ParseError] for any other UUID: of another version or variant, made by another program,
+// or with another layout.
 func (l Layout) FromUUID(u UUID) (ID, error) {
 	upper, lower := binary.BigEndian.Uint64(u[:8]), binary.BigEndian.Uint64(u[8:])
 	id := ID(upper&1<<uuidLower | lower&(1<<uuidLower-1))

@@ -327,7 +327,12 @@ func (d *decoder) ahead(v decoded, now time.Time) {
 // ahead is how far the clock of who made an ID may be ahead of this machine's without a warning.
 const ahead = time.Minute
 
-func (d *decoder) printJSON(v decoded) error { return json.NewEncoder(d.stdout).Encode(v) }
+func (d *decoder) printJSON(v decoded) error {
+	return json.NewEncoder(d.stdout).Encode(struct {
+		ID firn.ID `json:"id"` // in place of the number, which jq rounds
+		decoded
+	}{firn.ID(v.ID), v})
+}
 
 func (d *decoder) printRow(v decoded) error {
 	if d.rows == 0 {

@@ -203,7 +203,7 @@ func appendJSON(b []byte, id firn.ID, form idtext.Form, text []byte) []byte {
 	if id < 0 {
 		return fmt.Appendf(b, `{%q:%q}`, form, text)
 	}
-	b = fmt.Appendf(b, `{"id":%d,"id_str":"%[1]d"`, int64(id))
+	b = fmt.Appendf(b, `{"id":"%d","id_str":"%[1]d"`, int64(id))
 	if form != idtext.Decimal {
 		b = fmt.Appendf(b, `,%q:%q`, form, text)
 	}

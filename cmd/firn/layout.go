@@ -150,11 +150,13 @@ func (p *program) layoutSpan(l firn.Layout, at time.Time, form idtext.Form, asJS
 		return p.printf("%-6s %d\n%-6s %s\n%-6s %s\n%-6s %s\n", "tick", span.Tick, "time", span.Time, "first", first, "last", last)
 	}
 	printed := struct {
+		First firn.ID `json:"first"` // in place of numbers, which jq rounds
+		Last  firn.ID `json:"last"`
 		server.Span
 		Form      string `json:"form,omitempty"` // of the texts; empty: there are none
 		FirstText string `json:"first_text,omitempty"`
 		LastText  string `json:"last_text,omitempty"`
-	}{Span: span}
+	}{Span: span, First: firn.ID(span.First), Last: firn.ID(span.Last)}
 	if form != idtext.Decimal {
 		printed.Form, printed.FirstText, printed.LastText = form.String(), string(first), string(last)
 	}

@@ -104,7 +104,8 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	setting.Bool(flags, &o.NoForward, "no-forward", "never ask another node for IDs of a sequencer of which this one\nhas no node ID")
 	setting.Bool(flags, &o.NoAutoAttach, "no-auto-attach", "never attach to a sequencer because a caller asks for one of its\nIDs, but only by firn sequencer attach")
 
-	setting.Add(flags, &o.TextIDs, "json-ids", "type", "number", "how JSON has IDs where a call does not say: number, which JavaScript\nrounds above 2^53, or string", parseJSONIDs)
+	setting.Add(flags, &o.TextIDs, "json-ids", "type", "number", "how JSON has IDs where a call does not say: number, which JavaScript\nrounds above 2^53, or string", textOr("number"))
+	setting.Add(flags, &o.RedisTexts, "redis-ids", "type", "integer", "how INCR, INCRBY and FIRN.NEXT reply: with an integer, which clients in\nJavaScript round above 2^53, or a string", textOr("integer"))
 	setting.Add(flags, &o.Leaf, "compat", "service", "", "answer the HTTP calls of another ID service, too: leaf, where a key\nnames a sequencer, or leaf=NAME, where /api/snowflake/get/{key} gives\nIDs of the sequencer NAME whatever the key, as Leaf does", parseCompat)
 
 	setting.Add(flags, &o.Name, "name", "name", "", "what the node is called in status, log, alerts and dashboard; a number\nbehind it tells it from another that is called so (default: the name\nof the host)", parseName)
@@ -126,6 +127,7 @@ func (o *serveOptions) add(c *cobra.Command, flags *pflag.FlagSet) {
 	must(c.MarkFlagFilename("config", "yaml", "yml"))
 	must(c.RegisterFlagCompletionFunc("if-ids-are-ahead", cobra.FixedCompletions([]string{"go-on", "wait"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("json-ids", cobra.FixedCompletions([]string{"number", "string"}, cobra.ShellCompDirectiveNoFileComp)))
+	must(c.RegisterFlagCompletionFunc("redis-ids", cobra.FixedCompletions([]string{"integer", "string"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("compat", cobra.FixedCompletions([]string{"leaf"}, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("log-format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)))
 	must(c.RegisterFlagCompletionFunc("log-level", cobra.FixedCompletions(levels, cobra.ShellCompDirectiveNoFileComp)))
@@ -143,10 +145,12 @@ func parseOrder(text string) (member.Order, error) {
 	}
 }
 
-// parseJSONIDs tells whether IDs in JSON are strings.
-func parseJSONIDs(text string) (bool, error) {
-	_, err := setting.OneOf("number", "string")(text)
-	return text == "string", err
+// textOr reads whether IDs are strings, or a type of numbers.
+func textOr(number string) func(string) (bool, error) {
+	return func(text string) (bool, error) {
+		_, err := setting.OneOf(number, "string")(text)
+		return text == "string", err
+	}
 }
 
 // parseCompat reads which calls of other services to answer.

@@ -1477,7 +1477,7 @@ var mutants = []mutant{
 	},
 	{
 		"FIRN.IDS replies with integers", "internal/server/respapi/give.go",
-		"	if len(form) == 0 {\n		return decimals, nil", "	if len(form) == 0 {\n		return numbers, nil",
+		"	if len(form) == 0 {\n		return decimals, nil", "	if len(form) == 0 {\n		return c.s.numbers(), nil",
 		"./internal/server/respapi", "TestCommands",
 	},
 	{

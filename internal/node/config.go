@@ -58,8 +58,9 @@ type Config struct {
 	NoAutoAttach bool          // see server.Options
 	NoForward    bool          // calls for IDs are answered here, or not at all
 
-	TextIDs bool            // IDs in JSON are strings where a call does not ask for numbers
-	Leaf    httpapi.LeafIDs // the calls of Leaf to answer on HTTPAddr; zero: none
+	TextIDs    bool            // IDs in JSON are strings where a call does not ask for numbers
+	RedisTexts bool            // IDs in replies of Redis are strings where they would be integers
+	Leaf       httpapi.LeafIDs // the calls of Leaf to answer on HTTPAddr; zero: none
 
 	DrainDelay      time.Duration // how long a stopping node still serves, not ready
 	ShutdownTimeout time.Duration // how long calls may then take to end

@@ -86,6 +86,7 @@ func (n *Node) grpc(secure *tls.Config) *protocolServer {
 // redis serves Redis clients.
 func (n *Node) redis(secure *tls.Config) *protocolServer {
 	s := respapi.New(n.service, &auth.Policy{Tokens: n.tokens}, n.log)
+	s.Texts = n.config.RedisTexts
 	p := &protocolServer{serve: s.Serve, shutdown: s.Shutdown, close: s.Close}
 	if secure != nil {
 		p.serve = func(l net.Listener) error { return s.Serve(handshakes{tls.NewListener(l, secure), n}) }

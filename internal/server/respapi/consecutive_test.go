@@ -33,6 +33,20 @@ func newGenerated(t testing.TB, l firn.Layout, options ...firn.Option) generated
 	return generated{g}
 }
 
+// Where integers are not wanted, each command that replies with them has the same digits in bulk strings.
+func TestIntegersAsTexts(t *testing.T) {
+	for _, texts := range []bool{false, true} {
+		s := newServer(newGenerated(t, firn.Default))
+		s.Texts = texts
+		says := array("INCR", "default") + array("INCRBY", "default", "3") + array("FIRN.NEXT", "default") + array("FIRN.NEXT", "default", "2")
+		got := talk(s, says, maxCommand)
+		integers, bulks := strings.Count(got, ":"), strings.Count(got, "$")
+		if integers+bulks != 5 || (bulks == 5) != texts || (integers == 5) == texts {
+			t.Errorf("as texts: %t; the replies are %q", texts, got)
+		}
+	}
+}
+
 // The IDs of an INCRBY are of nobody else: not of others who take some with INCRBY at the same time, nor of those who
 // take them one by one, in pipelines or as lists. All of them are IDs of the node.
 func TestIncrByIsReserved(t *testing.T) {

@@ -51,10 +51,15 @@ type writing struct {
 	texts *server.Texts // says what write is, once there are IDs; nil: it is known
 }
 
-var (
-	numbers  = writing{write: (*conn).number}
-	decimals = writing{write: (*conn).decimal}
-)
+var decimals = writing{write: (*conn).decimal}
+
+// numbers is how the commands write IDs that reply with integers.
+func (s *Server) numbers() writing {
+	if s.Texts {
+		return decimals
+	}
+	return writing{write: (*conn).number}
+}
 
 // of is what writes these IDs.
 func (as writing) of(ids *server.Batch) (write, error) {
@@ -82,7 +87,7 @@ func (c *conn) inForm(name string, form [][]byte) (writing, error) {
 }
 
 // incr is INCR.
-func (c *conn) incr(args [][]byte) { c.single("INCR", c.of(args[0]), numbers) }
+func (c *conn) incr(args [][]byte) { c.single("INCR", c.of(args[0]), c.s.numbers()) }
 
 // takeID is FIRN.ID.
 func (c *conn) takeID(args [][]byte) {
@@ -110,10 +115,10 @@ func (c *conn) takeIDs(args [][]byte) {
 func (c *conn) next(args [][]byte) {
 	name := c.of(args[0])
 	if len(args) == 1 {
-		c.one("FIRN.NEXT", name, numbers)
+		c.one("FIRN.NEXT", name, c.s.numbers())
 		return
 	}
-	c.several("FIRN.NEXT", name, args[1], numbers)
+	c.several("FIRN.NEXT", name, args[1], c.s.numbers())
 }
 
 // single answers a command for one ID, and equal commands that follow and were read already.
@@ -230,7 +235,7 @@ func (c *conn) incrBy(args [][]byte) {
 	id, err := c.s.service.Consecutive(c.s.context, c.who, c.at, name, int(min(n, math.MaxInt32)))
 	switch {
 	case err == nil:
-		c.integer(int64(id))
+		c.s.numbers().write(c, id)
 	case server.CodeOf(err) == server.BadRequest && n <= server.MaxCount:
 		c.refuse("INCRBY", server.Input(fmt.Errorf("%w: FIRN.IDS %.100s %d", err, name, n)))
 	default:

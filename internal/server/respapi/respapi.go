@@ -40,6 +40,10 @@ import (
 
 // Server serves a server.Service to Redis clients. Make it with New. Its methods are safe for concurrent use.
 type Server struct {
+	// Texts says that INCR, INCRBY and FIRN.NEXT reply with bulk strings instead of integers, which JavaScript rounds. It is set
+	// before Serve.
+	Texts bool
+
 	service  *server.Service
 	policy   *auth.Policy
 	log      *slog.Logger
