@@ -196,6 +196,50 @@ func TestUUIDText(t *testing.T) {
 	}
 }
 
+// asSQLServer are the bytes of a UUID as a column uniqueidentifier weighs them, the greatest first. It compares the last six bytes,
+// the two before these, and then the three numbers before, of which it keeps the lowest byte first.
+// https://learn.microsoft.com/en-us/dotnet/framework/data/adonet/sql/comparing-guid-and-uniqueidentifier-values
+func asSQLServer(u UUID) (weighed []byte) {
+	for _, i := range []int{10, 11, 12, 13, 14, 15, 8, 9, 7, 6, 5, 4, 3, 2, 1, 0} {
+		weighed = append(weighed, u[i])
+	}
+	return weighed
+}
+
+// What docs/databases.md says of SQL Server: the lowest 48 bits of the ID come first, in which time starts over every 2^26 ms.
+func TestUUIDsInSQLServersOrder(t *testing.T) {
+	const over = 1 << 26 * time.Millisecond // 18.6 hours
+	at := func(d time.Duration) UUID {
+		id, err := Default.First(Default.Epoch.Add(100*over + d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := Default.UUID(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	for _, tt := range []struct {
+		first, second time.Duration
+		sorted        bool
+	}{
+		{0, time.Millisecond, true},
+		{0, over - time.Millisecond, true},
+		{over - time.Millisecond, over, false},
+		{time.Millisecond, over, false},
+		{time.Millisecond, over + time.Millisecond, true},
+	} {
+		a, b := at(tt.first), at(tt.second)
+		if got := bytes.Compare(asSQLServer(a), asSQLServer(b)) < 0; got != tt.sorted {
+			t.Errorf("%v comes before %v: %v, want %v", a, b, got, tt.sorted)
+		}
+		if bytes.Compare(a[:], b[:]) >= 0 { // as binary(16)
+			t.Errorf("the bytes of %v do not come before those of %v", a, b)
+		}
+	}
+}
+
 // FuzzUUID: a UUID is an ID of a layout exactly when it is that ID's UUID.
 func FuzzUUID(f *testing.F) {
 	f.Add("0181ab11-8149-7000-9565-a11f6217a000", int64(1541815603606036480))

@@ -33,21 +33,25 @@ var year10000 = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // databases tests those that are installed.
 func databases(t *testing.T, test func(*testing.T, database)) {
-	t.Run("postgres", func(t *testing.T) {
-		test(t, database{
-			"postgres",
-			[]string{"psql", "-X", "-q", "-h", dbtest.Postgres(t), "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-A", "-t", "-F", "\t", "-P", "null=NULL"},
-			time.UnixMicro(math.MaxInt64), time.Microsecond, sqlTime + "Z", "SET TimeZone = 'Asia/Kathmandu'; SET DateStyle = 'SQL, DMY'; SET search_path = '';\n",
-		})
-	})
-	t.Run("mysql", func(t *testing.T) {
-		test(t, database{
-			"mysql",
-			[]string{"mariadb", "--no-defaults", "--socket=" + dbtest.MariaDB(t), "-u", "root", "-N", "-B", "test"},
-			year10000, time.Microsecond, sqlTime, "SET time_zone = '-05:30', sql_mode = 'ANSI,TRADITIONAL';\n",
-		})
-	})
+	t.Run("postgres", func(t *testing.T) { test(t, postgres(t)) })
+	t.Run("mysql", func(t *testing.T) { test(t, mariadb(t)) })
 	t.Run("sqlite", func(t *testing.T) { test(t, sqlite(t)) })
+}
+
+func postgres(t *testing.T) database {
+	return database{
+		"postgres",
+		[]string{"psql", "-X", "-q", "-h", dbtest.Postgres(t), "-U", "postgres", "-v", "ON_ERROR_STOP=1", "-A", "-t", "-F", "\t", "-P", "null=NULL"},
+		time.UnixMicro(math.MaxInt64), time.Microsecond, sqlTime + "Z", "SET TimeZone = 'Asia/Kathmandu'; SET DateStyle = 'SQL, DMY'; SET search_path = '';\n",
+	}
+}
+
+func mariadb(t *testing.T) database {
+	return database{
+		"mysql",
+		[]string{"mariadb", "--no-defaults", "--socket=" + dbtest.MariaDB(t), "-u", "root", "-N", "-B", "test"},
+		year10000, time.Microsecond, sqlTime, "SET time_zone = '-05:30', sql_mode = 'ANSI,TRADITIONAL';\n",
+	}
 }
 
 func sqlite(t *testing.T) database {
