@@ -32,7 +32,7 @@ const patience = time.Minute
 // binaries are built once: as shipped, with a wall clock that a test can step and a disk that it can slow down, and with drills.
 var (
 	firn          = sync.OnceValues(func() (string, error) { return build() })
-	firnSteppable = sync.OnceValues(func() (string, error) { return build(steppableClock(), slowDisk()) })
+	firnSteppable = sync.OnceValues(func() (string, error) { return build(overlay.SteppableClock(), slowDisk()) })
 	firnDrilled   = sync.OnceValues(func() (string, error) { return build(drilled()) })
 	binaries      string // where they are put
 )

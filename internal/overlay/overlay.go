@@ -1,5 +1,5 @@
 // Package overlay has the go command build with changed source files, without touching the files: for mutants, for pauses in
-// the hot path, for a clock that tests can step.
+// the hot path, and for a clock that tests can step, of which it has the source.
 package overlay
 
 import (

@@ -1,6 +1,4 @@
-//go:build unix
-
-package e2e
+package overlay
 
 import (
 	"os"
@@ -9,10 +7,11 @@ import (
 	"strings"
 )
 
-// steppableClock is package time with a wall clock that is off by what a file says, such as -10s or 1h. It is read
-// every 20 ms; the monotonic clock stays what it is, as when NTP or an operator steps the clock. It is built
-// into the node from an overlay of Go's own source, so the program that ships has no hook for it.
-func steppableClock() map[string]string {
+// SteppableClock is the source of package time, by file name, with a wall clock that is off by what a file says, such as -10s or 1h. It is read
+// every 20 ms; the monotonic clock stays what it is, as when NTP or an operator steps the clock. The file is the one that
+// FAKE_WALL_FILE names; without it the clock is right. So the program that ships has no hook for it. It panics when this
+// Go has no such source.
+func SteppableClock() map[string]string {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		panic(err)
