@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,7 +59,8 @@ func scripts(t *testing.T, dir string, env map[string]string) {
 		Setup: func(e *testscript.Env) error {
 			e.Values[servers{}] = map[string]*process{}
 			e.Values[notes{}] = &manager{}
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // or each command would sleep a second at its end
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home")) // else /no-home, which root alone can make, for a quorum's key
+			e.Setenv("GORACE", "atexit_sleep_ms=0")            // or each command would sleep a second at its end
 			for name, value := range env {
 				e.Setenv(name, value)
 			}
