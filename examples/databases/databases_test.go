@@ -140,6 +140,9 @@ func migrate(t *testing.T, project string, environment []string) {
 	if err := os.CopyFS(project, os.DirFS("django")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.RemoveAll(project + "/orders/migrations"); err != nil { // of whoever tried it by hand
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{{"makemigrations", "orders"}, {"makemigrations", "--check"}, {"migrate"}} {
 		c := exec.Command("/usr/bin/python3", append([]string{project + "/manage.py"}, args...)...)
 		c.Env = append(environment, "FIRN_URL=http://127.0.0.1:1")
