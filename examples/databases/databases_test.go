@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,23 +22,37 @@ import (
 // Every recipe does what it says, against a database and a node of firn.
 func TestRecipes(t *testing.T) {
 	testenv.Slow(t)
-	socket := dbtest.Postgres(t)
+	t.Cleanup(dbtest.RemoveTemplates)
+	address := dbtest.StartPostgres(t).Address()
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "firn")
 	output(t, exec.Command("go", "-C", "../..", "build", "-o", bin, "./cmd/firn"))
 	url := serve(t, bin, filepath.Join(dir, "data"))
-	forwarded := forward(t, filepath.Join(socket, ".s.PGSQL.5432"))
 	functions := output(t, exec.Command(bin, "gen", "sql", "--dialect", "postgres"))
+	clients, err := filepath.Abs("../../clients")
+	if err != nil {
+		t.Fatal(err)
+	}
 
 	for name, recipe := range map[string][]string{
-		"pgx":        {"go", "run", "./pgx"},
-		"gorm":       {"go", "run", "./gorm"},
-		"ent":        {"go", "run", "./ent"},
-		"sqlc":       {"go", "run", "./sqlc"},
-		"pg":         {"node", "node/pg.js"},
-		"typeorm":    {"node", "node/typeorm.js"},
-		"hibernate":  {"java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", "/usr/share/java/*:" + dir, "Orders"},
-		"sqlalchemy": {"/usr/bin/python3", "sqlalchemy/orders.py"}, // Debian's, which has its packages
+		"pgx":         {"go", "run", "./pgx"},
+		"pgx_member":  {"go", "run", "./pgx"},
+		"gorm":        {"go", "run", "./gorm"},
+		"gorm_member": {"go", "run", "./gorm"},
+		"ent":         {"go", "run", "./ent"},
+		"ent_member":  {"go", "run", "./ent"},
+		"sqlc":        {"go", "run", "./sqlc"},
+		"sqlc_member": {"go", "run", "./sqlc"},
+		"pg":          {"node", "node/pg.js"},
+		"typeorm":     {"node", "node/typeorm.js"},
+		"hibernate":   {"java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "-cp", "/usr/share/java/*:" + dir + "/java/*:" + dir, "Orders"},
+		"sqlalchemy":  {"/usr/bin/python3", "sqlalchemy/orders.py"}, // Debian's, which has its packages
+		"django":      {"/usr/bin/python3", dir + "/django/recipe.py"},
+		"fastapi":     {"/usr/bin/python3", "fastapi/orders.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			switch recipe[0] {
@@ -52,21 +65,35 @@ func TestRecipes(t *testing.T) {
 				testenv.Program(t, "javac", "default-jdk-headless")
 				for jar, debian := range map[string]string{"hibernate-core": "libhibernate3-java", "javassist": "libjavassist-java", "postgresql": "libpostgresql-jdbc-java"} {
 					if _, err := os.Stat("/usr/share/java/" + jar + ".jar"); err != nil {
-						t.Skipf("a package is not installed: apt-get install %s", debian)
+						testenv.Missing(t, jar, debian)
 					}
 				}
-				output(t, exec.Command("javac", "-cp", "/usr/share/java/*", "-d", dir, "hibernate/Orders.java"))
+				output(t, exec.Command(clients+"/java/build", dir+"/java"))
+				output(t, exec.Command("javac", "-cp", "/usr/share/java/*:"+dir+"/java/*", "-d", dir, "hibernate/Orders.java"))
 			case "/usr/bin/python3":
-				if out, err := exec.Command(recipe[0], "-c", "import sqlalchemy, psycopg2").CombinedOutput(); err != nil {
-					t.Skipf("its packages are not installed: apt-get install python3-sqlalchemy python3-psycopg2: %s", out)
+				for _, module := range map[string][]string{
+					"sqlalchemy": {"sqlalchemy", "psycopg2"},
+					"django":     {"django", "psycopg2"},
+					"fastapi":    {"fastapi", "httpx", "sqlalchemy", "psycopg2"},
+				}[name] {
+					if _, err := os.Stat("/usr/lib/python3/dist-packages/" + module); err != nil {
+						testenv.Missing(t, module, "python3-"+module)
+					}
 				}
 			}
-			environment := append(os.Environ(), "PGHOST="+socket, "PGUSER=postgres", "PGDATABASE="+name, "FIRN_URL="+url,
-				"JDBC_URL=jdbc:postgresql://"+forwarded+"/"+name)
-			output(t, exec.Command("psql", "-X", "-q", "-h", socket, "-U", "postgres", "-c", "CREATE DATABASE "+name))
+			service, embedded := url, strings.HasSuffix(name, "_member")
+			if embedded {
+				service = "" // the program makes its IDs
+			}
+			environment := append(os.Environ(), "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE="+name, "FIRN_URL="+service,
+				"JDBC_URL=jdbc:postgresql://"+address+"/"+name, "PYTHONPATH="+clients+"/python", "PYTHONDONTWRITEBYTECODE=1")
+			output(t, exec.Command("psql", "-X", "-q", "-h", host, "-p", port, "-U", "postgres", "-c", "CREATE DATABASE "+name))
 			psql := exec.Command("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1")
 			psql.Env, psql.Stdin = environment, strings.NewReader(functions)
 			output(t, psql)
+			if name == "django" {
+				migrate(t, dir+"/django", environment)
+			}
 
 			c := exec.Command(recipe[0], recipe[1:]...)
 			c.Env = environment
@@ -97,7 +124,29 @@ func TestRecipes(t *testing.T) {
 			if item := output(t, check); item != "bread\n" {
 				t.Errorf("the database has %q under that ID", item)
 			}
+			members := exec.Command("psql", "-X", "-A", "-t", "-c", "SELECT to_regnamespace('firn') IS NOT NULL")
+			members.Env = environment
+			if got, want := output(t, members), map[bool]string{false: "f\n", true: "t\n"}[embedded]; got != want {
+				t.Errorf("that the database has the members of a cluster is %q, want %q", got, want)
+			}
 		})
+	}
+}
+
+// migrate copies the project in Django, writes its first migration, for which no node is needed, and runs it. The migration
+// is the whole model: Django finds nothing that another one should change.
+func migrate(t *testing.T, project string, environment []string) {
+	t.Helper()
+	if err := os.CopyFS(project, os.DirFS("django")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(project + "/orders/migrations"); err != nil { // of whoever tried it by hand
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"makemigrations", "orders"}, {"makemigrations", "--check"}, {"migrate"}} {
+		c := exec.Command("/usr/bin/python3", append([]string{project + "/manage.py"}, args...)...)
+		c.Env = append(environment, "FIRN_URL=http://127.0.0.1:1")
+		output(t, c)
 	}
 }
 
@@ -163,34 +212,4 @@ func serve(t *testing.T, bin, data string) string {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// forward returns an address of TCP that leads to a Unix socket, which Java's driver does not know.
-func forward(t *testing.T, socket string) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("unix", socket)
-			if err != nil {
-				_ = from.Close()
-				continue
-			}
-			for _, c := range [][2]net.Conn{{from, to}, {to, from}} {
-				go func() {
-					_, _ = io.Copy(c[0], c[1])
-					_ = c[0].Close()
-				}()
-			}
-		}
-	}()
-	return l.Addr().String()
 }

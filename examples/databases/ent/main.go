@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	"entgo.io/ent/dialect"
@@ -14,7 +13,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/client"
+	"github.com/firn-id/firn/examples/databases"
 	"github.com/firn-id/firn/examples/databases/ent/ent"
 	"github.com/firn-id/firn/examples/databases/ent/ent/order"
 )
@@ -28,7 +27,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	ids, err := client.New([]string{os.Getenv("FIRN_URL")})
+	ids, err := databases.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/client"
+	"github.com/firn-id/firn/examples/databases"
 )
 
 // Order is a row, and an object in JSON, where its ID is a string: a browser's numbers would lose digits.
@@ -22,7 +21,7 @@ type Order struct {
 	Item string  `gorm:"not null" json:"item"`
 }
 
-var ids *client.Client
+var ids databases.IDs
 
 // BeforeCreate gives each new order its ID.
 func (o *Order) BeforeCreate(tx *gorm.DB) (err error) {
@@ -37,7 +36,7 @@ func main() {
 }
 
 func run(ctx context.Context) (err error) {
-	if ids, err = client.New([]string{os.Getenv("FIRN_URL")}); err != nil {
+	if ids, err = databases.Open(ctx); err != nil {
 		return err
 	}
 	defer ids.Close()

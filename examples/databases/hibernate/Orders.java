@@ -1,32 +1,37 @@
 // IDs of firn as primary keys in PostgreSQL, with Hibernate. The functions firn_first and firn_last are those of
-// firn gen sql --dialect postgres. Since Hibernate 6 the annotations are in jakarta.persistence.
-import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse.BodyHandlers;
-import java.nio.ByteBuffer;
+// firn gen sql --dialect postgres. For Hibernate 6 and Spring see docs/databases.md.
+import io.github.firnid.client.FirnClient;
+import io.github.firnid.client.Sequencer;
+import java.io.Serializable;
 import java.sql.Timestamp;
 import java.util.List;
 import java.util.stream.Collectors;
 import javax.persistence.Column;
 import javax.persistence.Entity;
+import javax.persistence.GeneratedValue;
 import javax.persistence.Id;
 import javax.persistence.Table;
 import org.hibernate.Session;
+import org.hibernate.annotations.GenericGenerator;
 import org.hibernate.cfg.Configuration;
+import org.hibernate.engine.SessionImplementor;
+import org.hibernate.id.IdentifierGenerator;
 
 public class Orders {
-    /** A row. Without {@code @GeneratedValue} Hibernate takes the ID that it is given. */
+    /** A row. Without {@code @GeneratedValue} the program would set the ID. */
     @Entity(name = "Order_")
     @Table(name = "orders")
     public static class Order {
-        @Id long id;
+        @Id
+        @GeneratedValue(generator = "firn")
+        @GenericGenerator(name = "firn", strategy = "Orders$FirnIDs")
+        Long id; // null: it is not stored yet
+
         @Column(nullable = false) String item;
 
         Order() {}
 
-        Order(long id, String item) {
-            this.id = id;
+        Order(String item) {
             this.item = item;
         }
 
@@ -36,17 +41,21 @@ public class Orders {
         }
     }
 
-    /** Returns a new ID, which comes as 8 bytes. */
-    static long nextID() throws Exception {
-        var request = HttpRequest.newBuilder(URI.create(System.getenv("FIRN_URL") + "/api/v1/id"))
-                .header("Accept", "application/octet-stream")
-                .POST(HttpRequest.BodyPublishers.noBody());
-        var answer = HttpClient.newHttpClient().send(request.build(), BodyHandlers.ofByteArray());
-        if (answer.statusCode() != 200) throw new Exception("no ID: " + new String(answer.body()));
-        return ByteBuffer.wrap(answer.body()).getLong();
+    /** Gives each new order its ID. Hibernate makes the generator, so what it needs is static. */
+    public static class FirnIDs implements IdentifierGenerator {
+        static Sequencer ids;
+
+        @Override public Serializable generate(SessionImplementor session, Object order) { return ids.next(); }
     }
 
     public static void main(String[] arguments) throws Exception {
+        try (var firn = new FirnClient(List.of(System.getenv("FIRN_URL")))) {
+            FirnIDs.ids = firn.sequencer();
+            run();
+        }
+    }
+
+    static void run() throws Exception {
         var factory = new Configuration()
                 .addAnnotatedClass(Order.class)
                 .setProperty("hibernate.dialect", "org.hibernate.dialect.PostgreSQLDialect")
@@ -91,9 +100,9 @@ public class Orders {
         factory.close();
     }
 
-    static void insert(Session session, String... items) throws Exception {
+    static void insert(Session session, String... items) {
         session.beginTransaction();
-        for (var item : items) session.persist(new Order(nextID(), item));
+        for (var item : items) session.persist(new Order(item));
         session.getTransaction().commit();
     }
 

@@ -13,6 +13,7 @@ const Order = new EntitySchema({
 const db = await new DataSource({
   type: 'postgres',
   host: process.env.PGHOST,
+  port: Number(process.env.PGPORT ?? 5432),
   username: process.env.PGUSER,
   database: process.env.PGDATABASE,
   entities: [Order],

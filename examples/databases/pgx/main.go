@@ -7,13 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/client"
+	"github.com/firn-id/firn/examples/databases"
 )
 
 // Order is a row, and an object in JSON, where its ID is a string: a browser's numbers would lose digits.
@@ -31,7 +30,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	ids, err := client.New([]string{os.Getenv("FIRN_URL")})
+	ids, err := databases.Open(ctx)
 	if err != nil {
 		return err
 	}

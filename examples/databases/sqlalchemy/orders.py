@@ -6,22 +6,19 @@ The functions firn_first and firn_last are those of firn gen sql --dialect postg
 import json
 import os
 import time
-import urllib.request
 from datetime import datetime, timezone
 
+import firn
 from sqlalchemy import BigInteger, Column, Text, create_engine, func, select
 from sqlalchemy.orm import Session, declarative_base
 
-
-def next_id():
-    with urllib.request.urlopen(os.environ["FIRN_URL"] + "/api/v1/id", data=b"") as answer:
-        return json.load(answer)["id"]  # Python's integers are exact
+ids = firn.Client([os.environ["FIRN_URL"]])  # one for the process: any thread may use it
 
 
 class Order(declarative_base()):
     __tablename__ = "orders"
 
-    id = Column(BigInteger, primary_key=True, autoincrement=False, default=next_id)
+    id = Column(BigInteger, primary_key=True, autoincrement=False, default=lambda: ids.next())
     item = Column(Text, nullable=False)
 
 

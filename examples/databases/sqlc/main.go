@@ -7,13 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/firn-id/firn"
-	"github.com/firn-id/firn/client"
+	"github.com/firn-id/firn/examples/databases"
 	"github.com/firn-id/firn/examples/databases/sqlc/orders"
 )
 
@@ -29,7 +28,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	ids, err := client.New([]string{os.Getenv("FIRN_URL")})
+	ids, err := databases.Open(ctx)
 	if err != nil {
 		return err
 	}
