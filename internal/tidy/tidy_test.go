@@ -3,6 +3,7 @@
 package tidy
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -244,9 +245,11 @@ func deps(t *testing.T, flags ...string) (all []string) {
 	t.Helper()
 	list := exec.Command("go", append([]string{"list", "-deps"}, flags...)...)
 	list.Dir = root
-	out, err := list.CombinedOutput()
+	var messages bytes.Buffer // as of downloads
+	list.Stderr = &messages
+	out, err := list.Output()
 	if err != nil {
-		t.Fatalf("go list: %v: %s", err, out)
+		t.Fatalf("go list: %v: %s", err, messages.Bytes())
 	}
 	for line := range strings.Lines(string(out)) {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ") // "firn_test [firn.test]" is a test build
