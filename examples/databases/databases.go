@@ -37,7 +37,7 @@ type embedded struct {
 
 // join has the program be a member until Close. A program that runs for long gives the member a Logger, too.
 func join(ctx context.Context) (IDs, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // for the database to answer
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // for the database to answer
 	defer cancel()
 	s, err := pgstore.Open(pgstore.Config{URL: "postgres:///"}) // where PGHOST, PGUSER and PGDATABASE say
 	if err != nil {
