@@ -106,7 +106,9 @@ func (c Config) settings() (settings, error) {
 		}
 	}
 	u.RawQuery = q.Encode()
-	s.url = u.String()
+	if s.url = u.String(); u.Host == "" && u.User == nil && u.Path == "" { // all is in the environment; pgx reads no "postgres:"
+		s.url = strings.Replace(s.url, ":", "://", 1)
+	}
 	_, err = s.connection()
 	return s, err
 }

@@ -31,6 +31,22 @@ func TestSettingsOfPools(t *testing.T) {
 	}
 }
 
+// An address may leave out anything that PGHOST and the like have.
+func TestAddressesFromTheEnvironment(t *testing.T) {
+	t.Setenv("PGHOST", "db.example.org")
+	t.Setenv("PGUSER", "app")
+	for _, url := range []string{"postgres://", "postgres:///", "postgresql://?sslmode=disable", "postgres://app@", "postgres://db.example.org"} {
+		s, err := Config{URL: url}.settings()
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if c, err := s.connection(); err != nil || c.Host != "db.example.org" || c.User != "app" {
+			t.Errorf("%s leads to %+v, %v", url, c, err)
+		}
+	}
+}
+
 // An address that can't be used is told of without the password in it.
 func TestWrongAddresses(t *testing.T) {
 	for url, want := range map[string]string{
