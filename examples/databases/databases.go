@@ -39,7 +39,7 @@ type embedded struct {
 func join(ctx context.Context) (IDs, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // for the database to answer
 	defer cancel()
-	s, err := pgstore.Open(pgstore.Config{URL: "postgres:///"}) // where PGHOST, PGUSER and PGDATABASE say
+	s, err := pgstore.Open(pgstore.Config{URL: "postgres://"}) // where PGHOST, PGUSER and PGDATABASE say
 	if err != nil {
 		return nil, err
 	}
