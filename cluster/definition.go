@@ -45,8 +45,9 @@ type Definition struct {
 	// do not sort by time. Not with After.
 	Scattered bool
 
-	// RandomStart says that the sequence of each tick begins at a random number, see firn.WithRandomStart: so at low rates the
-	// IDs are not all divisible by a power of two, and a single one does not tell how many came before it in its tick.
+	// RandomStart says that the sequence of a tick begins at a random number, unless that of the tick before was used up, see
+	// firn.WithRandomStart: so at low rates the IDs are not all divisible by a power of two, and a single one does not tell how
+	// many came before it in its tick.
 	RandomStart bool
 }
 

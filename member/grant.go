@@ -130,7 +130,7 @@ func (s *Sequencer) taken(v cluster.Sequencer) string {
 		nodes := v.NodeIDs()
 		return fmt.Sprintf("all %d of them, %d to %d, are held; the sequencer is at capacity", nodes.Size(), nodes.From, nodes.To)
 	default:
-		return fmt.Sprintf("%d are held, which is as many as its allocation allows", v.NodeIDs().Size()-v.Free())
+		return fmt.Sprintf("its allocation allows %d, and members have them", v.NodeIDs().Size()-v.Free())
 	}
 }
 

@@ -231,7 +231,7 @@ func (d *decoder) one(text string) error {
 		return nil
 	}
 	now := time.Now()
-	d.doubt(firn.ID(v.ID), now)
+	d.doubt(v, now)
 	d.ahead(v, now)
 	v.NeverHeld = d.open != nil && d.neverHeld(v)
 	if v.Form == idtext.Decimal.String() && idtext.Rounded(firn.ID(v.ID)) {
@@ -289,10 +289,14 @@ func (d *decoder) decode(text string) (v decoded, err error) {
 }
 
 // doubt warns once, if a sequencer with another layout than the one that is used could have made an ID.
-func (d *decoder) doubt(id firn.ID, now time.Time) {
+func (d *decoder) doubt(v decoded, now time.Time) {
+	id := firn.ID(v.ID)
 	var names []string
 	for _, s := range d.others {
 		q := idtext.Of(s.Name, s.Definition, nil)
+		if _, err := q.ReadIn(idtext.UUID, v.Input); err != nil && v.Form == idtext.UUID.String() {
+			continue // it has another tag, or the time of another layout
+		}
 		at, err := q.Layout.Time(q.Made(id))
 		if err == nil && (q.Scattered || q.Layout.String() != d.sequencer.Layout.String()) && !at.After(now) {
 			names = append(names, fmt.Sprintf("%s (%v%s)", s.Name, q.Layout, scatteredText(q.Scattered)))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/firn-id/firn"
+	"github.com/firn-id/firn/cluster"
 	"github.com/firn-id/firn/internal/console"
 	"github.com/firn-id/firn/internal/idtext"
 	"github.com/firn-id/firn/internal/server"
@@ -33,12 +34,13 @@ const layoutExamples = `  firn layout
   firn layout twitter
   firn layout 39/5/11/8@10ms --epoch 2024-01-01 --json
   firn layout default --at 2026-11-21T03:25:36.425Z
-  firn layout default --at 15m --form uuid`
+  firn layout default --at 15m --form uuid --sequencer orders`
 
 func (p *program) layoutCommand() *cobra.Command {
 	var asJSON bool
 	var at setting.Instant // zero: none is asked for
 	var form idtext.Form
+	var sequencer string // empty: the default one
 	epoch := layoutFlags{}
 	c := &cobra.Command{
 		Use:       "layout [LAYOUT]",
@@ -56,10 +58,14 @@ func (p *program) layoutCommand() *cobra.Command {
 	epoch.addEpoch(c.Flags())
 	setting.Add(c.Flags(), &at, "at", "time", "", "print the first and the last ID of this time, such as 03:12 or RFC 3339", setting.ParseInstant)
 	addForm(c, &form, "decimal", []string{"decimal", "hex", "base32", "base58", "base62", "uuid"}, idtext.ParseForm)
+	setting.Add(c.Flags(), &sequencer, "sequencer", "name", "", "the sequencer whose UUIDs these are: they have a tag of its name\n(default: default)", func(name string) (string, error) { return name, cluster.CheckName(name) })
 	setting.Bool(c.Flags(), &asJSON, "json", "print a JSON object for each layout, one per line")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if at.IsZero() && c.Flags().Changed("form") {
 			return usagef("--form goes with --at; a layout alone has no IDs to write")
+		}
+		if sequencer != "" && form != idtext.UUID {
+			return usagef("--sequencer goes with --form uuid; no other text depends on it")
 		}
 		if form == idtext.Prefixed || form == idtext.Sealed {
 			return usagef("--form %v goes with a server: a layout has no prefix and no key", form)
@@ -82,7 +88,7 @@ func (p *program) layoutCommand() *cobra.Command {
 		}
 		switch {
 		case !at.IsZero():
-			return p.layoutSpan(shown[0].Layout, at.Time, form, asJSON)
+			return p.layoutSpan(idtext.Sequencer{Name: sequencer, Layout: shown[0].Layout}, at.Time, form, asJSON)
 		case asJSON:
 			return p.layoutsJSON(shown)
 		case len(args) == 1:
@@ -132,12 +138,12 @@ func (p *program) layoutDetail(l firn.Preset) error {
 }
 
 // layoutSpan prints the first and the last ID of a tick.
-func (p *program) layoutSpan(l firn.Layout, at time.Time, form idtext.Form, asJSON bool) error {
-	span, err := server.SpanOf(l, at)
+func (p *program) layoutSpan(q idtext.Sequencer, at time.Time, form idtext.Form, asJSON bool) error {
+	span, err := server.SpanOf(q.Layout, at)
 	if err != nil {
 		return usagef("--at: %w", err)
 	}
-	text, err := idtext.Sequencer{Layout: l}.In(form)
+	text, err := q.In(form)
 	if err != nil {
 		return err
 	}

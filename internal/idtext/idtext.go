@@ -200,7 +200,7 @@ func (s Sequencer) readUUID(text string) (firn.ID, error) {
 	case err != nil:
 		return 0, err
 	case s.Name != "" && u != u.Tagged(s.Name):
-		return 0, reject(text, "a UUID of an", "it has the tag of another sequencer than %q", s.Name)
+		return 0, fmt.Errorf("%s is a UUID of another sequencer than %q: it has another tag", quoted(text), s.Name)
 	case s.Scattered:
 		return firn.Scatter(id), nil
 	}

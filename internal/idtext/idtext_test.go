@@ -99,7 +99,7 @@ func TestGuess(t *testing.T) {
 		{"ord_x_38aj5d57400", "behind the prefix"},
 		{"01a1fc23-5529-7712-81a1-522b4a720005", "uuid"},
 		{"01A1FC23-5529-7712-81A1-522B4A720005", "uuid"},
-		{"01a1fc23-5529-7000-81a1-522b4a720005", `is not a UUID of an ID: it has the tag of another sequencer than "orders"`},
+		{"01a1fc23-5529-7000-81a1-522b4a720005", `is a UUID of another sequencer than "orders": it has another tag`},
 		{"01a1fc23-5529-4000-81a1-522b4a720005", "want 7 and 10"},
 		{"01a1fc23-5529-7def-81a1-522b4a720005", "another program or layout made it"},
 		{"1-00000000000", "sealed"},

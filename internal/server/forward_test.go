@@ -280,7 +280,7 @@ func TestSilentNode(t *testing.T) {
 			t.Error("not ready")
 		}
 		calls.Wait()
-		if took := time.Since(began); took > 1100*time.Millisecond || asks() != 0 {
+		if took := time.Since(began); took > 600*time.Millisecond || asks() != 0 {
 			t.Errorf("after %v, it is asked again at once", took)
 		}
 		time.Sleep(3 * time.Second)

@@ -45,9 +45,12 @@ type question struct{ name, id string }
 
 const (
 	askAgain  = time.Minute     // how long a member's addresses are believed
-	notAgain  = 2 * time.Second // how long a member is not asked for IDs after it gave none
-	hangs     = time.Second     // a member that has not answered for that long, and for the time that the IDs take, gave none
 	askWithin = time.Second     // how long the store may take to tell a member's addresses
+	notAgain  = 2 * time.Second // how long a member is not asked for IDs after it gave none
+
+	// A member that has not answered for that long, and for the time that the IDs take, gave none. It is half of the second for
+	// which balancers wait by default.
+	hangs = 500 * time.Millisecond
 )
 
 // Addresses returns where a member serves, by protocol; none: it serves nothing, or is not known. An error is returned when the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from typing import Any, Coroutine, TypeVar
+from uuid import UUID
 
 from ._core import Base, check_timeout
 from ._errors import ClosedError
@@ -37,7 +38,7 @@ class Client(Base):
         return self._run(self._issuer(sequencer).call(count, timeout, form))
 
     def convert(
-        self, id: int | str, form: str, sequencer: str = "", *, as_form: str = "", timeout: float | None = None
+        self, id: int | str | UUID, form: str, sequencer: str = "", *, as_form: str = "", timeout: float | None = None
     ) -> str:
         """Return an ID, or a text in any form, as a text in another form. A node makes it, and opens sealed ones.
 
@@ -93,7 +94,7 @@ class AsyncClient(Base):
         return await self._issuer(sequencer).call(count, timeout, form)
 
     async def convert(
-        self, id: int | str, form: str, sequencer: str = "", *, as_form: str = "", timeout: float | None = None
+        self, id: int | str | UUID, form: str, sequencer: str = "", *, as_form: str = "", timeout: float | None = None
     ) -> str:
         return await self._issuer(sequencer).convert(id, form, as_form, timeout)
 

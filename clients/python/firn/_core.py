@@ -15,6 +15,7 @@ from collections import Counter, deque
 from operator import index
 from typing import Any, Callable, Coroutine, NamedTuple, Sequence
 from urllib.parse import quote
+from uuid import UUID
 
 from ._clusters import Clusters
 from ._errors import CanceledError, ClosedError, NoAnswerError, NodeError, is_final
@@ -230,7 +231,8 @@ class Issuer:
         mean, deviation = self.paces.get(n.bit_length(), (took, took * 2 / 3))  # which leaves half of it
         self.paces[n.bit_length()] = mean + (took - mean) / 8, deviation + (abs(took - mean) - deviation) / 4
 
-    async def convert(self, id: int | str, form: str, as_form: str, timeout: float | None) -> str:
+    async def convert(self, id: int | str | UUID, form: str, as_form: str, timeout: float | None) -> str:
+        id = str(id) if isinstance(id, UUID) else id
         text = id if isinstance(id, str) else str(whole(id))
         if not re.fullmatch(r"\ufeff?[\w{}:-]+", text, re.ASCII):
             if "." in text:

@@ -175,6 +175,8 @@ TAGS = 2047
 
 def tag(sequencer: str) -> int:
     """Return the tag of a sequencer's name in a UUID: 0 to 2047. firn's uuid.go explains it."""
+    if not isinstance(sequencer, str):
+        raise TypeError(f"the sequencer is {sequencer!r:.60}; want its name, a str")
     if sequencer in ("", "default"):
         return 0
     hash = 2166136261

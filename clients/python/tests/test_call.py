@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from uuid import UUID
 
 import firn
 from firn import _core
@@ -366,9 +367,11 @@ class TestCalls(FakeTimeCase):
         self.assertEqual(await c.convert(7, "hex", "orders"), "1-xyz")
         self.assertEqual(await c.convert("1-abc", "decimal"), "1-xyz")
         self.assertEqual(await c.convert("7", "hex", as_form="base58"), "1-xyz")
+        self.assertEqual(await c.convert(UUID("01a1fc23-5529-7712-81a1-522b4a720005"), "hex"), "1-xyz")
         self.assertEqual(
             sorted(set(f.targets)),
             [
+                "GET /api/v1/ids/01a1fc23-5529-7712-81a1-522b4a720005?form=hex",
                 "GET /api/v1/ids/1-abc?form=decimal",
                 "GET /api/v1/ids/7?as=base58&form=hex",
                 "GET /api/v1/sequencers/orders/ids/7?as=decimal&form=hex",

@@ -166,6 +166,8 @@ class TestLayouts(unittest.TestCase):
             self.assertRaises(ValueError, firn.Layout.parse, text)
         for v in vectors["not_decoded"]:
             self.assertRaises(ValueError, firn.Layout.parse(v["layout"]).decode, int(v["id"]))
+        with self.assertRaisesRegex(TypeError, "the sequencer is None; want its name, a str"):
+            firn.PRESETS["default"].uuid(1, None)  # type: ignore[arg-type]
         for v in vectors["tagged"]:
             layout, id = firn.PRESETS["default"], int(v["id"])
             self.assertEqual(str(layout.uuid(id, v["sequencer"])), v["uuid"])

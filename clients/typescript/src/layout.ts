@@ -65,16 +65,18 @@ export function decode(id: bigint, layout: Layout | string = "default"): Parts {
 
 /**
  * Returns the smallest ID that any node can make in the tick that holds a time, for queries of a range of time. Throws a
- * RangeError for a time that the layout has no IDs for, and for a layout that scatters its IDs.
+ * RangeError for a time that the layout has no IDs for, and for a layout that scatters its IDs, and a TypeError for what is no
+ * valid Date.
  */
 export function firstId(time: Date, layout: Layout | string = "default"): bigint {
   const { epoch, scattered, time: timeBits, step, all } = read(layout);
   if (scattered) throw new RangeError("scattered IDs do not lie in the order of their time; want another layout");
-  const [begin, at] = [epoch.getTime(), time.getTime()];
+  const [begin, at] = [epoch.getTime(), time instanceof Date ? time.getTime() : NaN];
+  if (Number.isNaN(at)) throw new TypeError(`the time is ${String(time)}; want a valid Date`);
   const end = begin + Number((step << BigInt(timeBits)) / 1_000_000n);
   const tick = at >= begin ? (BigInt(at - begin) * 1_000_000n) / step : -1n;
   if (tick < 0n || tick >> BigInt(timeBits)) {
-    const text = (ms: number) => (Number.isNaN(ms) ? "Invalid Date" : new Date(Math.min(ms, 8.64e15)).toISOString());
+    const text = (ms: number) => new Date(Math.min(ms, 8.64e15)).toISOString();
     throw new RangeError(
       `${text(at)} is outside the layout's lifetime; want a time from ${text(begin)} on, before ${text(end)}`,
     );
@@ -99,6 +101,7 @@ const lower = 2n ** 62n; // a UUID has 62 bits of the ID behind its variant
 
 /** The tag of a sequencer's name in a UUID, in its place in the upper half; firn's uuid.go explains it. */
 function tag(sequencer: string): bigint {
+  if (typeof sequencer !== "string") throw new TypeError(`the sequencer is ${String(sequencer)}; want its name`);
   if (sequencer === "" || sequencer === "default") return 0n;
   let hash = 2166136261;
   for (const byte of new TextEncoder().encode(sequencer)) hash = Math.imul(hash ^ byte, 16777619) >>> 0;

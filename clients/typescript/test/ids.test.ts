@@ -69,7 +69,7 @@ test("a time has the first and the last ID of its tick", () => {
       "2025-12-31T23:59:59.999Z is outside the layout's lifetime; want a time from 2026-01-01T00:00:00.000Z on, " +
       "before 2095-09-07T15:47:35.552Z",
   });
-  assert.throws(() => firstId(new Date("yesterday")), /^RangeError: Invalid Date is outside/);
+  assert.throws(() => firstId(new Date("yesterday")), /^TypeError: the time is Invalid Date; want a valid Date$/);
   assert.throws(() => firstId(new Date(0), "62/0/1"), /before .275760-09-13T00:00:00.000Z$/); // the last Date
   assert.throws(() => lastId(new Date(), { ...presets["default"]!, scattered: true }), /^RangeError: scattered IDs/);
   assert.throws(() => firstId(new Date(), "41/10"), /^RangeError: the layout is 41.10; want/);
@@ -106,6 +106,10 @@ test("UUIDs are written and read as the vectors say", () => {
     assert.equal(fromUuid(uuid), BigInt(id));
     assert.equal(fromUuid(uuid, "default", sequencer), BigInt(id));
     assert.throws(() => fromUuid(uuid, "default", "another"), /is not a UUID of an ID of this layout and the sequencer another$/);
+  }
+  for (const name of [null, 5] as unknown as string[]) {
+    assert.throws(() => toUuid(1n, "default", name), { name: "TypeError", message: `the sequencer is ${name}; want its name` });
+    assert.throws(() => fromUuid(toUuid(1n), "default", name), { name: "TypeError" });
   }
   for (const { layout, uuid } of vectors.not_uuids) assert.throws(() => fromUuid(uuid, layout), uuid);
   assert.throws(() => toUuid(MAX_ID, "62/0/1"), /want one before the year 10889/);

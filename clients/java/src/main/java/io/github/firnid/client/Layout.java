@@ -107,6 +107,7 @@ public record Layout(
 
     /** Returns the tag of a sequencer's name in a UUID: 0 to 2047. firn's uuid.go explains it. */
     private static long tag(String sequencer) {
+        require(sequencer != null, "the sequencer is null; want its name");
         if (sequencer.isEmpty() || sequencer.equals("default")) return 0;
         int hash = 0x811c9dc5;
         for (byte b : sequencer.getBytes(StandardCharsets.UTF_8)) hash = (hash ^ b & 0xff) * 16777619;

@@ -44,6 +44,7 @@ final class WholeTest {
         var layout = Layout.of("default");
         var tagged = (List<?>) ((Map<?, ?>) Json.parse(Files.readString(Path.of("../conformance/vectors.json")))).get("tagged");
         Check.that(tagged.size() > 10, "the cases are missing");
+        Check.refused("the sequencer is null; want its name", () -> layout.toUuid(1, null));
         for (Object object : tagged) {
             var one = (Map<?, ?>) object;
             String name = (String) one.get("sequencer");
