@@ -1656,6 +1656,11 @@ var mutants = []mutant{
 		"./cluster", "^TestLacking$",
 	},
 	{
+		"a node waits for another's IDs as long as its callers do", "internal/server/forward.go",
+		"hangs+time.Duration(makes*float64(time.Second))", "time.Hour+time.Duration(makes*float64(time.Second))",
+		"./internal/server", "TestSilentNode",
+	},
+	{
 		"a node that is cut off says that no node gives IDs", "internal/server/problems_store.go",
 		"case len(l.silent) > 0: // the network", "case false: // the network",
 		"./internal/server", "^TestProblems$",

@@ -133,8 +133,7 @@ export function fromUuid(uuid: string, layout: Layout | string = "default", sequ
   const hex = (uuidText.exec(uuid)?.slice(1).join("") ?? "").replaceAll("-", "").toLowerCase();
   const all = hex ? BigInt(`0x${hex}`) : 0n;
   const id = (((all >> 64n) & 1n) * lower) | (all % lower);
-  const written = () => BigInt(`0x${toUuid(id, layout, sequencer).replaceAll("-", "")}`);
   const any = sequencer === undefined ? tags : 0n;
-  if (all > 0n && written() === (all & ~any)) return id;
+  if (all > 0n && BigInt(`0x${toUuid(id, layout, sequencer).replaceAll("-", "")}`) === (all & ~any)) return id;
   throw new SyntaxError(`${JSON.stringify(uuid.slice(0, 40))} is not a UUID of an ID of this layout${sequencer === undefined ? "" : ` and the sequencer ${sequencer}`}`);
 }
