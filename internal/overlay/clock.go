@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// SteppableClock is the source of package time, by file name, with a wall clock that is off by what a file says, such as -10s or 1h. It is read
-// every 20 ms; the monotonic clock stays what it is, as when NTP or an operator steps the clock. The file is the one that
-// FAKE_WALL_FILE names; without it the clock is right. So the program that ships has no hook for it. It panics when this
-// Go has no such source.
+// SteppableClock is the source of package time, by file name, with a wall clock that is off by what a file says, such as
+// -10s or 1h. The variable FAKE_WALL_FILE names that file, which is read every 20 ms; without it the clock is right. The
+// monotonic clock stays what it is, as when NTP or an operator steps the clock. The program that ships has no hook for this.
+// It panics when this Go's package time has another shape.
 func SteppableClock() map[string]string {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
