@@ -10,8 +10,8 @@ import (
 	"github.com/firn-id/firn/internal/overlay"
 )
 
-// What docs/comparison.md says of a clock that steps back under load: which libraries make IDs a second time. It builds
-// package time anew, with a clock that can be stepped.
+// What docs/comparison.md says of a clock that steps back under load: which libraries make IDs a second time. The test
+// builds a program with a clock that the program steps itself.
 func TestClockStepsBack(t *testing.T) {
 	dir := t.TempDir()
 	argument, err := overlay.Write(dir, overlay.SteppableClock())
