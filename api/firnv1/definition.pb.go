@@ -111,8 +111,8 @@ type Definition struct {
 	// Whether the IDs are spread over all numbers, as keys for a store that is split into ranges. They do not ascend then. Not with
 	// after.
 	Scattered bool `protobuf:"varint,15,opt,name=scattered,proto3" json:"scattered,omitempty"`
-	// Whether the sequence of each tick begins at a random number, so that at low rates the IDs are not all divisible by a power
-	// of two.
+	// Whether the sequence of a tick begins at a random number, unless that of the tick before was used up, so that at low rates
+	// the IDs are not all divisible by a power of two.
 	RandomStart   bool `protobuf:"varint,16,opt,name=random_start,json=randomStart,proto3" json:"random_start,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
